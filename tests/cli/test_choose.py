@@ -191,3 +191,22 @@ def test_the_options_of_the_command_also_evaluate(discreet, ratings):
     assert discreet("evaluate", ratings, *options)[0] == 0
     free = ("--sees", "everybody", *answers[2:])
     assert "--ledger" not in discreet("choose", *free)[1]
+
+
+def test_what_everybody_may_see_is_called_not_private():
+    for sees, hides, feedback, wants in ANSWERS:
+        for parties in (1, 3):
+            found = advise(sees=sees, hides=hides, feedback=feedback, wants=wants, parties=parties)
+            free = any("--epsilon inf" in command for command in found.commands)
+            told = any("NOT PRIVATE" in reason and "--hides" in reason for reason in found.why)
+            assert free == told == (sees == "everybody")
+
+
+def test_few_people_are_told_of_the_simple_model_for_stars_and_for_lists():
+    asked = {"sees": "us", "hides": "person", "feedback": "ratings"}
+    stars, lists = (advise(**asked, wants=wants, people=4000) for wants in ("stars", "lists"))
+    assert any("no better than those of biases" in reason for reason in stars.why)
+    assert any("popular items" in reason for reason in lists.why)
+    assert "where there are many people" in stars.why[0] and "--for ratings" in stars.command
+    many = advise(**asked, wants="stars", people=50_000)
+    assert "many people" not in many.why[0] and len(many.why) == 1

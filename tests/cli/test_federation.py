@@ -183,3 +183,34 @@ def test_a_half_life_without_times_is_refused_before_anything_is_paid(discreet, 
     code, out, error = discreet(*given)
     one_sentence(code, out, error)
     assert "no times" in error and not (tmp_path / "l.ledger").exists()
+
+
+def test_a_gaussian_account_counts_a_simulated_federation(discreet, ratings, tmp_path):
+    ledger = tmp_path / "l.ledger"
+    year = ("budget", ledger, "--name", "shop", "--epsilon", "5", "--delta", "1e-6", "--account", "gaussian")
+    assert discreet(*year)[0] == 0
+    given = ("federation", "simulate", ratings, "--model", "popularity", "--parties", "4", "--implicit")
+    given += ("--ledger", ledger, "--name", "shop", "--delta", "1e-6")
+    code, out, error = discreet(*given, "--epsilon", "3")
+    assert code == 0 and "Paid as 'shop'" in out and "Nothing was recorded" not in out, error
+    spent = Ledger.open(ledger).balance("shop").spent
+    assert spent.epsilon == pytest.approx(3, rel=1e-3), "one Gaussian release, as a fit would be"
+    one_sentence(*discreet(*given, "--epsilon", "4.9"))
+
+
+def test_a_simulation_says_what_it_does_not_do(discreet, ratings, tmp_path):
+    given = ("federation", "simulate", ratings, "--model", "popularity", "--parties", "4", "--implicit")
+    code, out, error = discreet(*given, "--epsilon", "3")
+    said = " ".join(out.split())
+    assert code == 0 and "Nothing was recorded, but releases about the same people add up" in said, error
+    command = said.partition("`discreet ")[2].partition("`")[0].split()
+    assert command[0] == "evaluate" and discreet(*command)[0] == 0
+    assert 0 < float(command[command.index("--epsilon") + 1]) < 3, "all parties together add more noise"
+
+
+def test_a_simulated_year_says_which_release_it_shows(discreet, tmp_path):
+    data = tmp_path / "r.csv"
+    data.write_text("user,item,time\nann,a,2026-01-02\nbob,b,2026-02-03\ncarl,a,2026-02-05\n")
+    given = ("federation", "simulate", data, "--parties", "3", "--implicit", "--epsilon", "4")
+    code, out, error = discreet(*given, "--follow", "3", "--year", "90d", "--from", "2026-01-01")
+    assert code == 0 and "│ 3 of 3" in out and "current popularity" in " ".join(out.split()), error

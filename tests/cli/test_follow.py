@@ -9,6 +9,7 @@ import typer
 import discreet as library
 from command_line import one_sentence
 from discreet.cli.options.years import days
+from discreet.follow.state import opened
 
 WEEK = "user,item,rating\nann,a,5\nann,b,2\nbob,a,4\ncarl,c,3\n"
 
@@ -185,3 +186,71 @@ def test_a_wrong_kind_is_refused_before_the_draw(discreet, tmp_path):
     one_sentence(code, out, error)
     assert "kind" in error and not (tmp_path / "m").exists()
     assert not json.loads(discreet("follow", "show", state, "--json")[1])["releases"]
+
+
+def test_what_no_ledger_recorded_is_not_called_paid(discreet, tmp_path):
+    asked = ("--items", items(tmp_path), "--epsilon", "2", "--releases", "4")
+    free = tmp_path / "free.follow"
+    code, out, error = discreet("follow", "start", free, *asked)
+    said = " ".join(out.split())
+    assert code == 0 and "Nothing was recorded, but releases about the same people add up" in said, error
+    assert "everybody gets the same list" in said
+    shown = " ".join(discreet("follow", "show", free)[1].split())
+    assert "recorded in no ledger" in shown and "paid for" not in shown
+    state, out = start(discreet, tmp_path)
+    assert "Nothing was recorded" not in out
+    shown = " ".join(discreet("follow", "show", state)[1].split())
+    assert "All of them are paid for." in shown and "no ledger" not in shown
+
+
+def test_a_year_that_began_with_an_earlier_version_claims_nothing(discreet, tmp_path):
+    state, _ = start(discreet, tmp_path)
+    with opened(state, writing=True) as old:
+        content, _ = old.settings()
+        del content["recorded"]
+        old._run("UPDATE settings SET content = ?", json.dumps(content))
+    shown = " ".join(discreet("follow", "show", state)[1].split())
+    assert "is not written here" in shown and "All of them are paid for" not in shown
+
+
+def test_columns_titles_and_the_model_file_are_said_once(discreet, tmp_path):
+    titles, week, model = tmp_path / "titles.csv", tmp_path / "week.csv", tmp_path / "m.discreet"
+    titles.write_text("item,title\na,Alien\n")
+    week.write_text("who,sku,stars\nann,a,5\nbob,a,4\n")
+    said = ("--columns", "user=who,item=sku,rating=stars", "--titles", titles)
+    state, _ = start(discreet, tmp_path, *said)
+    assert discreet("follow", "add", state, week, "--out", model)[0] == 0
+    week = week.rename(tmp_path / "again.csv")
+    code, out, error = discreet("follow", "add", state, week, "--out", model)
+    assert code == 0 and "Nothing new entered, but a release was used" in " ".join(out.split()), error
+    assert library.load(model).titles(["a"])["a"] == {"title": "Alien"}
+    other = tmp_path / "other.discreet"
+    other.write_bytes(model.read_bytes())
+    one_sentence(*discreet("follow", "add", state, "--out", other))
+    model.write_bytes(b"something else")
+    one_sentence(*discreet("follow", "add", state, "--out", model))
+    titles.unlink()
+    code, out, error = discreet("follow", "add", state, "--out", tmp_path / "n.discreet")
+    one_sentence(code, out, error)
+    assert "--titles" in error
+    assert len(json.loads(discreet("follow", "show", state, "--json")[1])["releases"]) == 2, "none was used"
+
+
+def test_implicit_says_that_there_is_no_scale(discreet, tmp_path):
+    asked = ("--items", items(tmp_path), "--epsilon", "2", "--implicit")
+    one_sentence(*discreet("follow", "start", tmp_path / "a.follow", *asked, "--scale", "1,5"))
+    code, _, error = discreet("follow", "start", tmp_path / "a.follow", *asked)
+    assert code == 0, error
+
+
+def test_a_year_paid_from_a_budget_that_renews_says_where_it_counts(discreet, tmp_path):
+    ledger, page = tmp_path / "shop.ledger", tmp_path / "ledger.html"
+    year = ("budget", ledger, "--name", "shop", "--epsilon", "4", "--delta", "1e-5")
+    assert discreet(*year, "--renews", "yearly")[0] == 0
+    assert "followed year" not in discreet("budget", ledger)[1]
+    said = "All releases of a followed year are counted in the budget's period in which it was paid"
+    _, out = start(discreet, tmp_path)
+    assert said[1:] in " ".join(out.split())
+    code, out, _ = discreet("budget", ledger, "--html", page)
+    assert code == 0 and "followed year are" in " ".join(out.split())
+    assert "period in which it was paid, also those" in " ".join(page.read_text().split())

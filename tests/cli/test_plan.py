@@ -110,9 +110,29 @@ def test_following_is_compared_and_not_always_advised(discreet):
     assert fresh == sorted(fresh)
     once = discreet("plan", "--follow", "--epsilon", "2", "--half-life", "7d", "--users-come-once")
     steady = discreet("plan", "--follow", "--epsilon", "2", "--half-life", "2d")
-    assert "Follow: what is current" in once[1] and "Do not follow" in steady[1]
+    assert "For current popularity follow" in " ".join(once[1].split()) and "Do not follow" in steady[1]
     assert "epsilon" in discreet("plan", "--follow")[2]
     often = discreet("plan", "--follow", "--epsilon", "1", "--half-life", "30d", "--releases", "365")[1]
     assert "weekly ones stand out" in " ".join(often.split())
     hourly = discreet("plan", "--follow", "--epsilon", "1", "--half-life", "3d", "--releases", "365")[1]
     assert "weekly ones" not in hourly, "where daily releases are as good nothing is said"
+
+
+@pytest.mark.parametrize(("purpose", "simple"), [("lists", "popularity"), ("ratings", "biases")])
+def test_a_plan_to_follow_is_balanced_and_ends_in_both_commands(
+    discreet, ratings, tmp_path, monkeypatch, purpose, simple
+):
+    monkeypatch.chdir(tmp_path)
+    asked = ("plan", "--people", "900", "--epsilon", "2", "--follow", "--for", purpose)
+    code, shown, error = discreet(*asked)
+    assert code == 0 and "everybody gets the same list" in " ".join(shown.split()), error
+    commands = [line.split()[1:] for line in shown.splitlines() if line.startswith("  discreet ")]
+    assert [command[0] for command in commands] == ["evaluate", "evaluate", "fit", "follow"]
+    assert simple in commands[1] and shown.rstrip().endswith("--ledger year.ledger"), "both end the plan"
+    (tmp_path / "items.csv").write_text("1\n2\n")
+    for command in commands[2:]:
+        words = [str(ratings) if word in ("clicks.csv", "ratings.csv") else word for word in command]
+        code, _, error = discreet(*words)
+        assert code == 0, error
+    told = json.loads(discreet(*asked, "--json")[1])
+    assert told["commands"][3].split()[1] == "follow" and "current popularity" in told["caution"]

@@ -88,7 +88,9 @@ def test_what_is_no_record_is_refused(record):
         Guarantee.from_json(record)
 
 
-@pytest.mark.parametrize("name", sorted(make().to_json().keys() - {"sentence", "read_raw_ratings"}))
+@pytest.mark.parametrize(
+    "name", sorted(make().to_json().keys() - {"sentence", "read_raw_ratings", "large_delta"})
+)
 def test_an_incomplete_record_is_refused(name):
     record = make().to_json()
     del record[name]
@@ -284,8 +286,20 @@ def test_numbers_read_as_they_were_typed():
     for number in (0.1, 1.0, 2.5, 3.7, 1e-6, 12.34):
         assert float(dict(make(number).rows())["epsilon"]) == number
     assert dict(make(1.0000000000000002).rows())["epsilon"] == "1.001"
-    assert "e^ε = 2.719" in make(1.0).sentence()
-    assert "e^ε = ∞" in make(1000.0).sentence()
+    for epsilon, factor in ((1.0, "2.72"), (5.0, "149"), (1000.0, "∞")):
+        assert f"at most {factor} (e^ε, rounded up)" in make(epsilon).sentence()
+
+
+def test_a_delta_that_promises_next_to_nothing_is_named_everywhere():
+    large, usual = make(delta=0.5), make(delta=1e-3)
+    assert large.short().startswith("HARDLY PRIVATE (delta is above 0.001): ε = ")
+    assert "outright" in large.sentence() and "outright" in dict(large.rows())["Note"]
+    assert large.to_json()["large_delta"] and Guarantee.from_json(large.to_json()) == large
+    assert usual.short().startswith("PRIVATE: ") and "outright" not in usual.sentence() + usual.label()
+    assert not usual.to_json()["large_delta"]
+    old = {name: value for name, value in large.to_json().items() if name != "large_delta"}
+    assert Guarantee.from_json(old).has_large_delta, "a file of an earlier version says it, too"
+    assert make(math.inf, delta=0.5).short().startswith("NOT PRIVATE")
 
 
 def printed(promise):

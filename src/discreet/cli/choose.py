@@ -36,6 +36,9 @@ def choose(
     """Choose a model: answer by options, or be asked. Ends in a command line and the reason."""
     answers = {"--sees": sees, "--hides": hides, "--from": feedback, "--wants": wants}
     asks = None in (sees, hides, feedback)
+    # What everybody may see has nothing to hide.
+    if sees == "everybody" and hides is None:
+        answers["--hides"] = "person"
     for option, (question, words) in _QUESTIONS.items():
         given = answers[option]
         # Clicks and verdicts say nothing about stars.

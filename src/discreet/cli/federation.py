@@ -176,17 +176,35 @@ def simulate(
         emit(outcome_json(outcome, out))
         return
     show_outcome(outcome, out)
-    if paid := paying.paid(whole.name):
+    if paid := paying.recorded(whole.name, run.promise):
         show(paid)
+    show(_measuring(data, learning, reading, run))
 
 
 class _Simulated(NamedTuple):
-    """Hold what a simulated run promises, what it is called, and how to run it."""
+    """Hold what a simulated run promises, what it is called, and how to run it.
+
+    `epsilon` is that of one holder whose noise is as wide as that of all parties together.
+    """
 
     promise: Guarantee
     called: str
     events: Sequence[Any]
     play: Callable[[], RunOutcome | FollowedTogether]
+    epsilon: float
+
+
+def _measuring(data: str, learning: Learning, reading: Reading, run: _Simulated) -> str:
+    """Name the command that measures how good such a model is; a simulation does not."""
+    model = "popularity" if run.called == "follow" else run.called
+    purpose = "" if learning.purpose is None else f" --for {learning.purpose}"
+    implicit = " --implicit" if reading.implicit or model == "popularity" else ""
+    command = f"discreet evaluate {data} --model {model} --epsilon {run.epsilon:.3g}{purpose}{implicit}"
+    what = "followed lists, which are current popularity," if run.called == "follow" else "such a model"
+    return (
+        f"A simulation does not measure accuracy. `{command}` shows what to expect of {what} with as much "
+        "noise, beside simple baselines."
+    )
 
 
 def _simulated_fit(estimator: Estimator, whole: Interactions, noise: SharedNoise) -> _Simulated:
@@ -201,7 +219,10 @@ def _simulated_fit(estimator: Estimator, whole: Interactions, noise: SharedNoise
     def play() -> RunOutcome:
         return simulate_parties(protocol, whole, noise.parties)
 
-    return _Simulated(protocol.promise(whole.facts), estimator.name, (), play)
+    # What a party pays is one Gaussian, whatever it is asked (proofs/federated.md).
+    return _Simulated(
+        protocol.promise(whole.facts), estimator.name, protocol.events(), play, protocol.planned().epsilon
+    )
 
 
 def _simulated_year(
@@ -219,7 +240,7 @@ def _simulated_year(
     def play() -> FollowedTogether:
         return simulate_year(agreed, whole, begins=moment)
 
-    return _Simulated(agreed.promise(), "follow", settings.events(), play)
+    return _Simulated(agreed.promise(), "follow", settings.events(), play, settings.epsilon)
 
 
 def run(

@@ -113,11 +113,8 @@ def fit(
     if as_json:
         _emit_fit(fitted, out, source.name, how_read)
     else:
-        paid = paying.paid(source.name) or _UNRECORDED * fitted.guarantee.is_private
+        paid = paying.recorded(source.name, fitted.guarantee)
         _show_fit(fitted, how_read, chosen, f"Written to {out}. {paid}".strip())
-
-
-_UNRECORDED = "Nothing was recorded, but releases about the same people add up: pay from a --ledger FILE."
 
 
 def _wanted(estimator: Estimator, *, for_synthesis: bool) -> Estimator:

@@ -14,20 +14,28 @@ import typer
 from discreet.cli.options.declared import AsJson, Columns, Force, KeptTitles, Paying
 from discreet.cli.options.parsing import parse_columns, parse_number, parse_scale, read_items
 from discreet.cli.options.sources import On
-from discreet.cli.options.years import ComeOnce, HalfLife, Year, year_settings
+from discreet.cli.options.years import (
+    ComeOnce,
+    HalfLife,
+    Year,
+    digest,
+    kept_titles,
+    read_titles,
+    said_once,
+    year_settings,
+)
 from discreet.cli.output import printing
 from discreet.cli.output.printing import emit
 from discreet.core.checks import ParameterError
 from discreet.core.files import refuse_output, write_whole
 
 if TYPE_CHECKING:
-    from rich.table import Table
-
     from discreet.data.interactions import Interactions
     from discreet.data.vocabulary import Vocabulary
     from discreet.follow import Following, Status
     from discreet.follow.batches import Source
     from discreet.follow.model import Kind
+    from discreet.follow.stream import Added
 
 
 def start(
@@ -52,14 +60,28 @@ def start(
         str | None,
         typer.Option("--scale", help="Follow ratings on LOW,HIGH or LOW,HIGH,STEP; default: choices only."),
     ] = None,
+    implicit: Annotated[
+        bool, typer.Option("--implicit", help="Follow choices only; the default without --scale.")
+    ] = False,
     come_once: ComeOnce = False,
+    columns: Columns = None,
+    titles: KeptTitles = None,
     as_json: AsJson = False,
 ) -> None:
-    """Pay once for a year of releases and write its state; each `add` then costs nothing more."""
+    """Pay once for a year of releases and write its state; each `add` then costs nothing more.
+
+    --columns and --titles are kept for every later `add`.
+    """
     from discreet.data.facts import PublicFacts
     from discreet.follow import Following
+    from discreet.follow.comparison import SAME_LISTS
 
+    if implicit and scale is not None:
+        raise ParameterError("--implicit follows choices and --scale ratings. Leave one of them out.")
+    # What cannot be read is refused before anything is paid.
+    parse_columns(columns)
     catalog = read_items(items)
+    read_titles(titles, catalog)
     low, high, step = parse_scale(scale) if scale is not None else (1.0, 1.0, None)
     assert low is not None and high is not None
     facts = PublicFacts(n_items=len(catalog), low=low, high=high, step=step)
@@ -75,19 +97,24 @@ def start(
     paying.check()
     name = paying.name or state.name.rsplit(".", 1)[0]
     begun = Following.start(state, catalog, facts, settings, name=name, ledger=paying.book(name))
+    if kept := said_once(columns=columns, titles=titles):
+        begun.keep(**kept)
     status = begun.status()
     if as_json:
         emit(status.to_json())
         return
-    printing.show(status.guarantee.label(f"What the year promises: {name}"), paying.paid(name))
+    printing.show(
+        status.guarantee.label(f"What the year promises: {name}"), paying.recorded(name, status.guarantee)
+    )
     printing.show(f"The year is in {state}: keep it private, and never go back to an older copy of it.")
+    printing.show(SAME_LISTS)
 
 
 def add(
     state: Annotated[Path, typer.Argument(help="The year that `discreet follow start` wrote.")],
     out: Annotated[Path, typer.Option("--out", help="Where to write the model.")],
     data: Annotated[
-        Path | None, typer.Argument(help="New ratings (CSV, TSV, Parquet, shards); none: empty release.")
+        Path | None, typer.Argument(help="New ratings (CSV, TSV, JSON lines, Parquet, shards); none: empty.")
     ] = None,
     items: Annotated[
         Path | None,
@@ -116,18 +143,25 @@ def add(
     force: Force = False,
     as_json: AsJson = False,
 ) -> None:
-    """Enter new ratings, draw the next release once, and write an ordinary model with its label."""
+    """Enter new ratings, draw the next release once, and write an ordinary model with its label.
+
+    --columns and --titles are kept for later releases; the model that the last `add` wrote is replaced.
+    """
     from discreet.follow import Following
-    from discreet.models.items import read_columns, read_table
     from discreet.models.storage import KIND, is_model, load
 
+    year = Following(state)
+    kept = year.kept()
+    if titles is None and "titles" in kept:
+        titles = kept_titles(kept["titles"])
+    columns = kept.get("columns") if columns is None else columns
+    force = force or (kept.get("out") == str(out.absolute()) and kept.get("written") == digest(out))
     inputs = [path for path in (state, data, items, with_model, titles) if path is not None]
     refuse_output(out, force=force, kind=KIND, is_ours=is_model, inputs=inputs)
-    year = Following(state)
     declared = None if items is None else read_items(items)
     embeddings = None if with_model is None else load(with_model)
     # A table that cannot be read is refused before anything is drawn.
-    named = {} if titles is None else read_columns(read_table(titles), year.catalog(declared)[0])
+    named = read_titles(titles, year.catalog(declared)[0])
     if data is None and release is None and drop_unknown:
         raise ParameterError("--drop-unknown goes with ratings; an empty release has none.")
     with _source(year, data, declared, columns, on, drop_unknown=drop_unknown) as batch:
@@ -141,7 +175,7 @@ def add(
             again=again,
         )
     replace(added.model, public=named).save(out, force=force)
-    what = _called(year)
+    year.keep(**said_once(columns=columns, titles=titles), out=str(out.absolute()), written=digest(out))
     if as_json:
         counts = {"entered": added.entered, "known": added.known_pairs, "of_erased": added.of_erased}
         emit(
@@ -153,14 +187,25 @@ def add(
             }
         )
         return
+    printing.show(
+        _what_entered(added, _called(year), given=data is not None),
+        added.model.guarantee.short(),
+        f"The model is in {out}; this cost nothing more.",
+    )
+
+
+def _what_entered(added: Added, what: str, *, given: bool) -> str:
+    """Say what a release did with a batch, and that one was used up where nothing new came."""
     if added.repeated:
-        printing.show(f"Release {added.release} was made already; nothing was drawn again.")
-    else:
-        printing.show(
-            f"Release {added.release}. For you alone: {added.entered:,} {what} entered, "
-            f"{added.known_pairs:,} had entered before, {added.of_erased:,} were of erased users."
-        )
-    printing.show(added.model.guarantee.short(), f"The model is in {out}; this cost nothing more.")
+        return f"Release {added.release} was made already; nothing was drawn again."
+    for_nothing = (
+        f" Nothing new entered, but a release was used all the same: were these {what} added under another "
+        "name?"
+    ) * (given and added.entered == 0)
+    return (
+        f"Release {added.release}. For you alone: {added.entered:,} {what} entered, "
+        f"{added.known_pairs:,} had entered before, {added.of_erased:,} were of erased users.{for_nothing}"
+    )
 
 
 def _written(data: Path) -> str:
@@ -242,7 +287,8 @@ def show(
     year = Following(state)
     status = year.status()
     if out is not None:
-        model = year.model()
+        model, kept = year.model(), year.kept().get("titles")
+        titles = kept_titles(kept) if titles is None and kept else titles
         (model if titles is None else model.with_titles(titles)).save(out, force=force)
     if page is not None:
         from discreet.core.pages import page as whole_page
@@ -260,11 +306,18 @@ def show(
     )
 
 
+_PAID = {
+    True: "All of them are paid for.",
+    False: "The year is recorded in no ledger, but releases about the same people add up.",
+    None: "They cost nothing more; in which ledger the year was paid, if in any, is not written here.",
+}
+
+
 def _sentences(status: Status) -> list[str]:
     made = len(status.times)
     lines = [
         f"Began on {status.began}, ends on {status.ends}: {made:,} of {status.settings.releases:,} releases "
-        f"were made, {status.left:,} are left. All of them are paid for."
+        f"were made, {status.left:,} are left. {_PAID[status.recorded]}"
     ]
     if status.times:
         lines.append(f"The latest release was made at {status.times[-1]}.")
@@ -313,6 +366,7 @@ def erase(
     as_json: AsJson = False,
 ) -> None:
     """Stop adding a user's ratings from the next release on; what was released stays released."""
+    from discreet.cli.output.tables import traces_table
     from discreet.follow import Following
     from discreet.follow.entries import influence_left
 
@@ -338,17 +392,4 @@ def erase(
         "What was released stays released, and the promise covers it. Later releases build on it: this is "
         f"how much of one of these {what}, entered at the first release, is left in them."
     )
-    printing.show(_traces(counts, values))
-
-
-def _traces(counts: dict[int, float], values: dict[int, float]) -> Table:
-    """Return what is left of an erased rating, by how many releases follow."""
-    from rich.table import Table
-
-    table = Table(
-        "further releases", "left in counts", *(["left in ratings, which do not fade"] if values else [])
-    )
-    for more, share in counts.items():
-        both = [share, *([values[more]] if more in values else [])]
-        table.add_row(f"{more:,}", *(f"{100 * abs(one):.0f} %" for one in both))
-    return table
+    printing.show(traces_table(counts, values))

@@ -15,6 +15,10 @@ from discreet.cli.output.printing import emit, show, write
 from discreet.core.checks import ParameterError, one_of
 
 if TYPE_CHECKING:
+    from rich.table import Table
+
+    from discreet.follow import FollowSettings
+    from discreet.follow.comparison import Way
     from discreet.planning.curves import ExpectedAccuracy
 
 
@@ -26,7 +30,7 @@ def plan(
             "--epsilon", help="The budget for all releases together.", parser=parse_number, metavar="FLOAT"
         ),
     ] = None,
-    delta: Annotated[float, typer.Option("--delta", help="The budget's delta.")] = 1e-5,
+    delta: Annotated[float, typer.Option("--delta", help="The budget's delta.")] = 1e-6,
     releases: Annotated[
         int, typer.Option("--releases", help="The number of releases: 12 for monthly, 52 for weekly.")
     ] = 1,
@@ -79,10 +83,10 @@ def plan(
     metric = _measure(metric, purpose)
     if epsilon is None and wanted is None:
         raise ParameterError("A plan needs --epsilon, the budget, or --wanted, the accuracy to reach.")
-    if follow:
-        _compare(epsilon, delta, releases, half_life, come_once=come_once, as_json=as_json)
-        return
     data = _Data(people=people, items=items, ratings=ratings, metric=metric)
+    if follow:
+        _compare(epsilon, delta, releases, half_life, data, come_once=come_once, as_json=as_json)
+        return
     found: dict[str, Any] = {}
     if wanted is not None:
         found["wanted"] = _smallest(data, wanted)
@@ -130,14 +134,19 @@ def _measure(metric: str | None, purpose: str | None) -> str:
 
 
 def _compare(
-    epsilon: float | None, delta: float, releases: int, half_life: str, *, come_once: bool, as_json: bool
+    epsilon: float | None,
+    delta: float,
+    releases: int,
+    half_life: str,
+    data: _Data,
+    *,
+    come_once: bool,
+    as_json: bool,
 ) -> None:
-    """Print the ways to spend a year's budget, best last."""
-    from rich.table import Table
-
+    """Print the ways to spend a year's budget on what is popular now, and how to compare them with tastes."""
     from discreet.cli.options.years import days
     from discreet.follow import FollowSettings
-    from discreet.follow.comparison import compared, verdict
+    from discreet.follow.comparison import SAME_LISTS, compared, verdict
 
     if epsilon is None:
         raise ParameterError("--follow compares ways to spend a budget. Give it with --epsilon.")
@@ -149,20 +158,55 @@ def _compare(
         half_life=days("--half-life", half_life),
     )
     ways = compared(settings, come_once=come_once)
+    once = " --users-come-once" * come_once
+    commands = _both(settings, f" --half-life {half_life}{once}", data)
     if as_json:
-        emit({"follow": [way.to_json() for way in ways], "verdict": verdict(ways)})
+        said = {"verdict": verdict(ways), "caution": SAME_LISTS, "commands": commands}
+        emit({"follow": [way.to_json() for way in ways], **said})
         return
+    show(
+        _ways_table(ways),
+        "Noise is in contributions of one person; fresh is the part of what is current that a release holds, "
+        "signal the part of it that a sum keeps; clearness is fresh times signal over noise.",
+        f"{verdict(ways)} {SAME_LISTS}",
+    )
+    better, simple = ("lower", "biases") if data.metric == "rmse" else ("clearly higher", "popularity")
+    write(
+        "\n".join(
+            ["Measure both on your data first, with your own names (not to be published):", *commands[:2]]
+        )
+    )
+    show(f"If {data.metric} of the first is {better}, fit; if {simple} is about as good, follow:")
+    write("\n".join(commands[2:]))
+
+
+def _ways_table(ways: list[Way]) -> Table:
+    from rich.table import Table
+
     table = Table("way", "releases", "epsilon each", "noise", "fresh", "signal", "clearness")
     for way in ways:
         each = "paid once" if way.epsilon_each is None else f"{way.epsilon_each:.3g}"
         numbers = (way.noise, way.freshness, way.signal, way.clearness)
         table.add_row(way.name, str(way.releases), each, *(f"{number:.3g}" for number in numbers))
-    show(
-        table,
-        "Noise is in contributions of one person; fresh is the part of what is current that a release holds, "
-        "signal the part of it that a sum keeps; clearness is fresh times signal over noise.",
-        verdict(ways),
-    )
+    return table
+
+
+def _both(settings: FollowSettings, more: str, data: _Data) -> list[str]:
+    """Return the commands that measure one fit and what a year follows, then those that make them."""
+    lists = data.metric == "hr@10"
+    what = "clicks.csv --implicit --duplicates last" if lists else "ratings.csv"
+    level = f"--epsilon {settings.epsilon:g} --delta {settings.delta:g}"
+    known = "" if data.people is None else f" --people {data.people}"
+    simple = "popularity" if lists else "biases"
+    scale = "" if lists else " --scale 1,5,1"
+    paid = "--name shop --ledger year.ledger"
+    follow = f"--items items.csv{scale} --releases {settings.releases}{more} {level} {paid}"
+    return [
+        f"  discreet evaluate {what} {level}{known}",
+        f"  discreet evaluate {what} --model {simple} {level}{known}",
+        f"  discreet fit {what} {level}{known} {paid} --out shop.discreet",
+        f"  discreet follow start shop.follow {follow}",
+    ]
 
 
 def _schedule(epsilon: float, delta: float, releases: int, data: _Data) -> dict[str, Any]:

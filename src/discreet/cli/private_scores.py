@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from discreet.cli.options.declared import UNRECORDED
 from discreet.cli.options.sources import opened
 from discreet.cli.output.printing import emit, remark_on_conditions, remark_on_delta, show
 from discreet.cli.output.tables import saying_what_was_paid, show_price
@@ -117,7 +118,7 @@ def _show(found: Together, names: list[str], *, recorded: bool) -> None:
         f"These scores {_may(found.guarantee)}. One item of each person was held out for them.",
     )
     if not recorded and found.guarantee.is_private:
-        show("Nothing was recorded, but releases about the same people add up: pay from a --ledger FILE.")
+        show(UNRECORDED)
 
 
 def _may(promise: Guarantee) -> str:

@@ -39,8 +39,8 @@ from discreet.collect.wire import SENDER_BYTES, ReportRefusal, ReportRefused
 from discreet.core.checks import ParameterError, integer, positive_finite, require
 from discreet.data.facts import PublicFacts
 from discreet.data.vocabulary import Vocabulary
-from discreet.privacy.accounting.rounding import times_up
-from discreet.privacy.guarantee import Basis, Guarantee, Neighbors, Trust, Unit, number_above
+from discreet.privacy.accounting.rounding import number_above, times_up
+from discreet.privacy.guarantee import Basis, Guarantee, Neighbors, Trust, Unit
 from discreet.privacy.mechanisms.cells import MOST_LEVELS, POINTS, CellMechanism, HiddenNumbers, HiddenStars
 
 PROOF = "proofs/local_nuclear.md"

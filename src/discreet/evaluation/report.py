@@ -21,7 +21,8 @@ from discreet.evaluation.metrics import Metric
 from discreet.evaluation.references import PREFIX
 from discreet.evaluation.results import Evaluation, Score, spread_text
 from discreet.evaluation.score_charts import chart, direction
-from discreet.privacy.guarantee import TRUST_WORDS, UNIT_WORDS, Trust, number_above
+from discreet.privacy.accounting.rounding import number_above
+from discreet.privacy.guarantee import TRUST_WORDS, UNIT_WORDS, Trust
 
 #: The name of such a page in messages.
 KIND = "report of a comparison"

@@ -21,6 +21,12 @@ from discreet.privacy.ledger.accounts import Account, allowed_each
 #: Refits that are compared, a year.
 REFITS = (("one fit", 1), ("monthly refits", 12), ("weekly refits", 52))
 _FOLLOW, _WEEKLY = "follow", 52
+#: Said where following is advised or begun: what it is not.
+SAME_LISTS = (
+    "Followed lists are current popularity: everybody gets the same list, less what they chose before. Where "
+    "tastes differ more than they change, one fit of user-factorization makes better lists; `follow add "
+    "--with MODEL` joins its embeddings to a followed year, and their cost adds to that of the year."
+)
 # Below this advantage refits are called as good.
 _AS_GOOD = 1.1
 # Deviations are averaged over so many releases of a year.
@@ -94,7 +100,7 @@ def _followed(name: str, settings: FollowSettings, *, come_once: bool) -> Way:
 
 
 def verdict(ways: list[Way]) -> str:
-    """Say which way to take, and honestly when following, or so many releases of it, gains nothing."""
+    """Say which way shows best what is popular now, and when following, or so much of it, gains nothing."""
     followed = [way for way in ways if way.name.startswith(_FOLLOW)]
     follow, best = (
         max(some, key=lambda way: way.clearness)
@@ -106,10 +112,16 @@ def verdict(ways: list[Way]) -> str:
         f"{follow.clearness / often.clearness:.2g} times as clearly."
     ) * (follow.clearness >= _AS_GOOD * often.clearness)
     if gain >= _AS_GOOD:
-        return f"Follow: what is current stands out {gain:.2g} times as clearly as with {best.name}.{fewer}"
+        return (
+            f"For current popularity follow: it stands out {gain:.2g} times as clearly as with {best.name}."
+            f"{fewer}"
+        )
     if gain >= 1 / _AS_GOOD:
         are = "is" if best.releases == 1 else "are"
-        return f"{best.name.capitalize()} {are} about as good as following; take what is simpler.{fewer}"
+        return (
+            f"For current popularity {best.name} {are} about as good as following; take what is simpler."
+            f"{fewer}"
+        )
     why = " Users who rate all year spread one weight over all of it." * (follow.signal < 1)
     return f"Do not follow: what is current stands out {1 / gain:.2g} times as clearly with {best.name}.{why}"
 

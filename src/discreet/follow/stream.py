@@ -30,7 +30,8 @@ class Status:
     """Say how far a year is. All of it is public: settings, and what releases tell.
 
     `half_life`, in days, is what lists count with now: longer than declared where the noise asks for it, None
-    if nothing fades or nothing was released.
+    if nothing fades or nothing was released. `recorded` says whether a ledger paid for the year, None if it
+    began with a version that did not write that.
     """
 
     name: str
@@ -43,6 +44,7 @@ class Status:
     noise: float | None
     stands_out: int | None
     half_life: float | None
+    recorded: bool | None = None
 
     @property
     def left(self) -> int:
@@ -58,6 +60,7 @@ class Status:
             "ends": self.ends,
             "releases": [{"number": place + 1, "time": time} for place, time in enumerate(self.times)],
             "left": self.left,
+            "recorded": self.recorded,
             "items": self.items,
             "noise": self.noise,
             "items_above_noise": self.stands_out,
@@ -209,7 +212,17 @@ class Following:
             noise=None if now is None else now.recent.noise,
             stands_out=out,
             half_life=None if now is None else found.settings.in_days(now.recent.half_life),
+            recorded=found.recorded,
         )
+
+    def kept(self) -> dict[str, str]:
+        """Return what `keep` was told; all of it is public."""
+        return self._found().kept
+
+    def keep(self, **settings: str) -> None:
+        """Keep public settings for later releases: how files are read, where titles and the model are."""
+        with opened(self.path, writing=True) as state:
+            state.remember(read_year(state).kept | settings)
 
     def erase(self, user: str | int) -> int:
         """Stop adding a user's ratings from the next release on; return how many were taken out.

@@ -23,6 +23,7 @@ from discreet.follow.settings import FollowSettings
 from discreet.follow.state import Release, State, created, summed
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.ledger.book import Ledger
+from discreet.privacy.ledger.records import PAID_AT_ONCE
 
 
 @final
@@ -32,7 +33,8 @@ class OpenYear:
 
     `declared` holds items' ids by the release before which they were declared. `shares` says how many
     parties' noise hides a release: 1 where a release hides itself. `run` names the one federation that a
-    party's state answers.
+    party's state answers. `recorded` says whether a ledger paid, None if an earlier version did not write it;
+    `kept` is what was said of files once, for all later releases.
     """
 
     name: str
@@ -46,6 +48,8 @@ class OpenYear:
     releases: list[Release]
     shares: int
     run: str
+    recorded: bool | None
+    kept: dict[str, str]
 
     @property
     def end(self) -> str:
@@ -119,6 +123,9 @@ def begin(
         raise FileError(f"{path} cannot be written: its folder does not exist.")
     promise = settings.promise(facts)
     of_ledger = () if ledger is None else ledger.assumptions(name)
+    budget = None if ledger is None else ledger.budget(name)
+    if budget is not None and budget.renews is not None:
+        of_ledger += (PAID_AT_ONCE,)
     promise = replace(promise, assumes=(*promise.assumes, *assumes, *of_ledger))
     book = ledger or Ledger.nowhere()
     with book.spend(name, promise, what=what, events=settings.events()), created(path) as state:
@@ -131,6 +138,7 @@ def begin(
                 "promise": promise.to_json(),
                 "shares": shares,
                 "run": run,
+                "recorded": ledger is not None,
             }
         )
         state.declare(0, items.ids.tolist())
@@ -159,6 +167,8 @@ def read_year(state: State) -> OpenYear:
         releases=state.releases(len(catalog)),
         shares=int(content.get("shares", 1)),
         run=str(content.get("run", "")),
+        recorded=content.get("recorded"),
+        kept={str(key): str(value) for key, value in content.get("kept", {}).items()},
     )
 
 

@@ -47,10 +47,12 @@ class Option:
 
 
 _PUBLISHED = "a published method, to compare with"
+_ACCURATE = "the most accurate one in our measurements"
+_ACCURATE_WITH_MANY = "the most accurate one in our measurements where there are many people"
 # By who sees the ratings, what is hidden, and the feedback; the first of each group is recommended.
 _TABLE = {
     ("us", "person", "ratings"): {
-        "user-factorization": "the most accurate one in our measurements",
+        "user-factorization": _ACCURATE,
         "biases": "simple, and as good where there are few people",
         "popularity": "simple, and hard to beat where there are few people",
         "frank-wolfe": _PUBLISHED,
@@ -167,11 +169,9 @@ def advise(
     if people is not None and people < _FEW and sees == "us":
         options = sorted(options, key=lambda option: option.model != simple)
         notes.append(f"With {people:,} people little can be learned beyond which items are liked in general.")
-    elif people is not None and people < _ENOUGH and sees == "us" and wants == "lists":
-        notes.append(
-            f"With {people:,} people lists at epsilon 1 may be little better than popular items; compare the "
-            "two. Epsilon 5 makes them more personal, but that is a weak guarantee."
-        )
+    elif people is not None and people < _ENOUGH and sees == "us":
+        options = [_with_few(option) for option in options]
+        notes.append(_few_people(people, stars=stars))
     if parties > 1 and sees != "nobody":
         options, more = _federated(options, wants)
         notes += more
@@ -188,9 +188,32 @@ def advise(
     )
 
 
+def _with_few(option: Option) -> Option:
+    """Return an option with a reason that also holds where there are few people."""
+    return replace(option, why=_ACCURATE_WITH_MANY) if option.why == _ACCURATE else option
+
+
+def _few_people(people: int, *, stars: bool) -> str:
+    """Say what may be as good with so few people."""
+    if stars:
+        return (
+            f"With {people:,} people stars at epsilon 1 may be no better than those of biases, which knows "
+            "only how items and people rate on average; compare the two."
+        )
+    return (
+        f"With {people:,} people lists at epsilon 1 may be little better than popular items; compare the "
+        "two. Epsilon 5 makes them more personal, but that is a weak guarantee."
+    )
+
+
 def _fitting(sees: str, hides: str, feedback: str) -> tuple[list[Option], list[str]]:
     """Return the options that fit the answers; where none fits exactly, those that promise more."""
     notes: list[str] = []
+    if sees == "everybody":
+        notes.append(
+            "NOT PRIVATE: this is for ratings that everybody may see, so nothing is hidden, whatever --hides "
+            "says. If something must stay hidden, choose with --sees us or --sees nobody."
+        )
     there = [option for option in OPTIONS if option.sees == sees]
     learned = [option for option in there if option.feedback == feedback]
     if not learned:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field, replace
-from decimal import ROUND_CEILING, Decimal, localcontext
 from enum import StrEnum
 from typing import Any, Self, final
 
@@ -18,7 +17,7 @@ from discreet.core.checks import (
     require,
 )
 from discreet.core.display import html_table
-from discreet.privacy.accounting.rounding import group_delta, sum_up, times_up
+from discreet.privacy.accounting.rounding import group_delta, number_above, sum_up, times_up
 
 
 class Unit(StrEnum):
@@ -99,6 +98,9 @@ DRAWN = "the data are synthetic"
 #: A note of a local promise whose noise was not added on devices: the sentence says it, too.
 RAW = "this fit read the raw ratings: nothing is hidden from whoever ran it"
 _AGAINST_RAW = "everyone who sees the model or the perturbed reports, but not whoever ran this fit"
+#: Above this delta labels say that little is promised: few data worth a model have less than 1,000 people.
+LARGE_DELTA = 1e-3
+_TOO_LARGE = f"is above {LARGE_DELTA:g}: publishing all data outright that often would keep the promise"
 # Composed promises have the weaker basis.
 _WEAKNESS = {Basis.PROVED: 0, Basis.AS_PUBLISHED: 1, Basis.NONE: 2}
 
@@ -149,6 +151,11 @@ class Guarantee:
     def is_private(self) -> bool:
         """Return whether anybody is protected: epsilon is finite and the noise cannot be repeated."""
         return math.isfinite(self.epsilon) and not self.simulated
+
+    @property
+    def has_large_delta(self) -> bool:
+        """Return whether delta alone would allow publishing everything far too often."""
+        return math.isfinite(self.epsilon) and self.delta > LARGE_DELTA
 
     @property
     def definition(self) -> tuple[Unit, Neighbors, Trust]:
@@ -248,16 +255,16 @@ class Guarantee:
         level = f"ε = {number_above(self.epsilon)}"
         level += f", δ = {number_above(self.delta)}" if self.delta else ""
         more = f" and at most δ = {number_above(self.delta)} on top" if self.delta else ""
-        factor = number_above(math.exp(self.epsilon) if self.epsilon < 700 else math.inf)
+        factor = number_above(math.exp(self.epsilon) if self.epsilon < 700 else math.inf, digits=3)
         secret = _SECRETS[self.unit, self.neighbors]
         if self.conditions:
             secret = f"If {_public(self.conditions)}: {secret[0].lower()}{secret[1:]}"
         text = (
-            f"{secret} changes the probability of anything released by a "
-            f"factor of at most e^ε = {factor}{more} ({level}; {_BASIS_WORDS[self.basis]}), against "
-            f"{self.against}."
+            f"{secret} changes the probability of anything released by a factor of at most {factor} (e^ε, "
+            f"rounded up){more} ({level}; {_BASIS_WORDS[self.basis]}), against {self.against}."
         )
         text += f" T{RAW[1:]}." if RAW in self.notes else ""
+        text += f" Delta {_TOO_LARGE}." if self.has_large_delta else ""
         for line in self.assumes:
             if line.startswith(EARLIER):
                 earlier = line.removeprefix(EARLIER)
@@ -277,7 +284,7 @@ class Guarantee:
         status = "SIMULATED, protects nobody" if self.simulated else self.rows()[0][1]
         doubt = "" if self.basis is Basis.PROVED else f" ({_BASIS_WORDS[self.basis]})"
         starts = any(line.startswith(EARLIER) for line in self.assumes)
-        earlier = "; the release it starts from is not counted" if starts else ""
+        earlier = "; the release it starts from is not counted" * starts
         earlier += "; the data are synthetic" if any(line.startswith(DRAWN) for line in self.assumes) else ""
         earlier += "; this fit read the raw ratings" if RAW in self.notes else ""
         return f"{status}: {level} for {_SHORT_UNITS[self.unit]}{doubt}{earlier}."
@@ -298,8 +305,10 @@ class Guarantee:
     def rows(self) -> list[tuple[str, str]]:
         """Return the lines of the label: name and value."""
         status = "NOT PRIVATE" if math.isinf(self.epsilon) else "SIMULATED" if self.simulated else "PRIVATE"
+        if self.has_large_delta and self.is_private:
+            status = f"HARDLY PRIVATE (delta is above {LARGE_DELTA:g})"
         if self.conditions and self.is_private:
-            status = f"PRIVATE, if {_public(self.conditions)}"
+            status += f", if {_public(self.conditions)}"
         lines = [
             ("Promise", status),
             ("epsilon", number_above(self.epsilon)),
@@ -316,6 +325,7 @@ class Guarantee:
         if math.isinf(self.epsilon):
             lines = [line for line in lines if line[0] in ("Promise", "epsilon", "Basis")]
         lines += [("Assumed", text) for text in self.assumes]
+        lines += [("Note", f"delta {_TOO_LARGE}")] * self.has_large_delta
         lines += [("Note", text) for text in self.notes]
         return lines
 
@@ -349,6 +359,7 @@ class Guarantee:
             "simulated": self.simulated,
             "notes": list(self.notes),
             "read_raw_ratings": RAW in self.notes,
+            "large_delta": self.has_large_delta,
             "sentence": self.sentence(),
         }
 
@@ -387,14 +398,3 @@ def _texts(values: object) -> tuple[str, ...]:
     if not isinstance(values, list) or not all(isinstance(value, str) for value in values):
         raise TypeError("a list of texts was expected")
     return tuple(values)
-
-
-def number_above(value: float) -> str:
-    """Write a number with four digits, rounded up: read back, it is never below the number."""
-    if math.isinf(value):
-        return "∞"
-    text = f"{value:.4g}"
-    if float(text) >= value:
-        return text
-    with localcontext(prec=4, rounding=ROUND_CEILING):
-        return f"{float(+Decimal(value)):.4g}"

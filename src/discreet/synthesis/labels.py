@@ -8,7 +8,8 @@ from typing import Any
 
 from discreet.core.checks import DiscreetError, FileError
 from discreet.data.reading.synthetic_labels import FORMAT, VERSION, find_label
-from discreet.privacy.guarantee import Guarantee, number_above
+from discreet.privacy.accounting.rounding import number_above
+from discreet.privacy.guarantee import Guarantee
 
 #: The name of such a file in messages.
 KIND = "file of synthetic data"

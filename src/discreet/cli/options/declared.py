@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from discreet.data.interactions import Interactions
     from discreet.data.vocabulary import Vocabulary
     from discreet.models.estimator import Estimator
+    from discreet.privacy.guarantee import Guarantee
     from discreet.privacy.ledger.book import Ledger
 
 Data = Annotated[
@@ -294,6 +295,10 @@ class Learning:
         return estimator
 
 
+#: Said of a private release that was paid from no ledger.
+UNRECORDED = "Nothing was recorded, but releases about the same people add up: pay from a --ledger FILE."
+
+
 @group("The budget")
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -342,6 +347,10 @@ class Paying:
     def paid(self, name: str) -> str:
         """Return a sentence about where a release was paid; empty without a ledger."""
         return "" if self.ledger is None else f"Paid as {name!r} in {self.ledger}."
+
+    def recorded(self, name: str, promise: Guarantee) -> str:
+        """Return where a release was paid, or that nothing was recorded of one that promises something."""
+        return self.paid(name) or UNRECORDED * promise.is_private
 
 
 def refuse_without_ratings(estimators: Sequence[Estimator]) -> None:

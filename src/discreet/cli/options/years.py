@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, final
 
 import typer
 
 from discreet.cli.options.declared import Learning
 from discreet.cli.options.parsing import group
-from discreet.core.checks import ParameterError
+from discreet.core.checks import FileError, ParameterError
 
 if TYPE_CHECKING:
+    from discreet.data.vocabulary import Vocabulary
     from discreet.follow import FollowSettings
+    from discreet.models.items import PublicColumns
 
 _DAYS = {"": 1.0, "h": 1 / 24, "d": 1.0, "w": 7.0, "m": 30.0, "y": 365.0}
 
@@ -64,6 +68,32 @@ def year_settings(
         # How items are rated does not fade, so nothing is kept back for a later time of the year.
         pace=ONCE if come_once or rated else Pace(),
     )
+
+
+def said_once(*, columns: str | None, titles: Path | None) -> dict[str, str]:
+    """Return the options that are kept for later releases, as far as they were given."""
+    said = {"columns": columns, "titles": None if titles is None else str(titles.absolute())}
+    return {name: value for name, value in said.items() if value is not None}
+
+
+def read_titles(path: Path | None, catalog: Vocabulary) -> PublicColumns:
+    """Return the public columns of a table of items; none without a table."""
+    from discreet.models.items import read_columns, read_table
+
+    return {} if path is None else read_columns(read_table(path), catalog)
+
+
+def kept_titles(text: str) -> Path:
+    """Return the table that an earlier command named; refuse to go on without it."""
+    path = Path(text)
+    if not path.exists():
+        raise FileError(f"Titles came from {path} so far, which is gone. Name a table with --titles.")
+    return path
+
+
+def digest(path: Path) -> str:
+    """Return the digest of a file, by which the model that was written last is known; empty without one."""
+    return sha256(path.read_bytes()).hexdigest() if path.is_file() else ""
 
 
 @group()

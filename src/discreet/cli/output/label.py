@@ -18,7 +18,8 @@ from rich.text import Text
 
 from discreet.core.checks import ParameterError, visible
 from discreet.core.pages import Html, element, facts_table, page, table
-from discreet.privacy.guarantee import RAW, Basis, Guarantee, Neighbors, Trust, Unit, number_above
+from discreet.privacy.accounting.rounding import number_above
+from discreet.privacy.guarantee import RAW, Basis, Guarantee, Neighbors, Trust, Unit
 
 if TYPE_CHECKING:
     from discreet.privacy.guarantee import Guarantee

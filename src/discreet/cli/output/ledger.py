@@ -16,6 +16,7 @@ from discreet.core.charts import Axis, Point, bar_chart
 from discreet.core.files import write_whole
 from discreet.core.pages import Html, element, meter, page, table
 from discreet.privacy.ledger.book import Account, Entry, Ledger
+from discreet.privacy.ledger.records import PAID_AT_ONCE
 
 if TYPE_CHECKING:
     from discreet.privacy.ledger.balance import Balance
@@ -56,11 +57,21 @@ def _balances(ledger: Ledger, names: list[str]) -> Table:
                 _allowed(budget),
                 "not limited" if balance is None else _words(*balance.left),
             )
-    if any(
-        budget is not None and budget.account is not Account.ADDING for budget in map(ledger.budget, names)
-    ):
-        table.caption = _ONE_MORE
+    budgets = [budget for budget in map(ledger.budget, names) if budget is not None]
+    captions = [_ONE_MORE] * any(budget.account is not Account.ADDING for budget in budgets)
+    captions += [_said_of_years()] * any(_followed_anew(ledger, budget) for budget in budgets)
+    table.caption = " ".join(captions) or None
     return table
+
+
+def _followed_anew(ledger: Ledger, budget: Budget) -> bool:
+    """Tell whether a followed year was paid from a budget that starts anew."""
+    followed = any(entry.what == "follow" for entry in ledger.entries(budget.dataset))
+    return budget.renews is not None and followed
+
+
+def _said_of_years() -> str:
+    return f"{PAID_AT_ONCE[0].upper()}{PAID_AT_ONCE[1:]}, also those that are made later."
 
 
 def _limited(budget: Budget | None) -> Frame | None:
@@ -146,6 +157,8 @@ def _section(ledger: Ledger, name: str) -> Iterator[Html]:
         )
         for text in budget.assumptions():
             yield element("p", f"Assumed: {text}.", "quiet")
+        if _followed_anew(ledger, budget):
+            yield element("p", _said_of_years(), "quiet")
     yield from _drawing(entries)
     if entries:
         yield table(

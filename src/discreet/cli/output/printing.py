@@ -90,17 +90,15 @@ def _drop_output() -> None:
         os.close(nowhere)
 
 
-# The limit without a declared number of people: few datasets worth a model have less than a thousand.
-_LARGE_DELTA = 1e-3
-
-
 def remark_on_delta(estimators: Sequence[Estimator], facts: PublicFacts) -> None:
     """Warn of a delta so large that publishing one person's data outright would keep the promise.
 
     Only a declared number of people is used: counting them would be a query.
     """
+    from discreet.privacy.guarantee import LARGE_DELTA
+
     people = facts.n_users
-    limit = _LARGE_DELTA if people is None else 1 / people
+    limit = LARGE_DELTA if people is None else 1 / people
     largest = max((one.promise(facts).delta for one in estimators), default=0.0)
     if largest > limit:
         rule = f"{limit:g}" if people is None else f"1/{people:,} (one over the declared number of people)"

@@ -43,14 +43,25 @@ class WatchedTransport(Transport):
 
 def show_outcome(outcome: RunOutcome | FollowedTogether, out: Path | None) -> None:
     """Print every round, or the release of a followed year, and the model's label."""
-    table = Table("round", "what", "parties counted", "left out, and why", title="Rounds")
-    for number, entry in enumerate(_rounds(outcome), start=getattr(outcome, "release", 1)):
+    followed = isinstance(outcome, FollowedTogether)
+    first, title = ("release", "The latest release") if followed else ("round", "Rounds")
+    table = Table(first, "what", "parties counted", "left out, and why", title=title)
+    for number, entry in enumerate(_rounds(outcome), start=1):
         reasons = ", ".join(f"{name}: {why}" for name, why in entry.left_out.items())
-        what = "release" if isinstance(entry, FollowedTogether) else entry.result.kind
-        table.add_row(str(number), what, str(len(entry.counted)), reasons or "-")
+        if isinstance(entry, FollowedTogether):
+            place, what = _place(entry), "current sums"
+        else:
+            place, what = str(number), entry.result.kind
+        table.add_row(place, what, str(len(entry.counted)), reasons or "-")
     show(table, label_table(outcome.model.guarantee, f"Privacy facts: {outcome.model.name}"))
     written = "" if out is None else f"Written to {out}. "
     show(f"{written}{outcome.model.guarantee.short()}")
+
+
+def _place(entry: FollowedTogether) -> str:
+    """Return which release this is and of how many, as its label says."""
+    notes = (note for note in entry.model.guarantee.notes if note.startswith("release "))
+    return next(notes, str(entry.release)).removeprefix("release ")
 
 
 def outcome_json(outcome: RunOutcome | FollowedTogether, out: Path | None) -> dict[str, Any]:

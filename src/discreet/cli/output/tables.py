@@ -150,3 +150,16 @@ def saying_what_was_paid(book: Ledger | None, where: Path | None) -> Iterator[No
         )
         what = f"{said} is paid in {where}" if paid else f"Nothing was paid in {where}"
         raise KeyboardInterrupt(f"{what}; no model was written.") from stop
+
+
+def traces_table(counts: dict[int, float], values: dict[int, float]) -> Table:
+    """Return what is left of an erased rating, by how many releases follow."""
+    from rich.table import Table
+
+    table = Table(
+        "further releases", "left in counts", *(["left in ratings, which do not fade"] if values else [])
+    )
+    for more, share in counts.items():
+        both = [share, *([values[more]] if more in values else [])]
+        table.add_row(f"{more:,}", *(f"{100 * abs(one):.0f} %" for one in both))
+    return table

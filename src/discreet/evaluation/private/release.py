@@ -23,7 +23,8 @@ from discreet.evaluation.private.user_scores import PersonalScores, private_metr
 from discreet.models.estimator import check_budget
 from discreet.models.fitted import FittedModel
 from discreet.privacy.accounting.gaussian import gaussian_multiplier
-from discreet.privacy.guarantee import Basis, Guarantee, Neighbors, Trust, Unit, number_above
+from discreet.privacy.accounting.rounding import number_above
+from discreet.privacy.guarantee import Basis, Guarantee, Neighbors, Trust, Unit
 from discreet.privacy.ledger import Ledger
 from discreet.privacy.mechanisms.additive import Gaussian
 from discreet.privacy.mechanisms.fixed_point import FixedPoint

@@ -24,8 +24,8 @@ from discreet.data.interactions import Interactions
 from discreet.models.estimator import WITHOUT_PRIVACY, Estimator, without_cap
 from discreet.models.fitted import FittedModel
 from discreet.models.scorers.scorer import Scorer
-from discreet.privacy.accounting.rounding import times_up
-from discreet.privacy.guarantee import Guarantee, Unit, number_above
+from discreet.privacy.accounting.rounding import number_above, times_up
+from discreet.privacy.guarantee import Guarantee, Unit
 from discreet.privacy.mechanisms.cells import CellMechanism
 from discreet.privacy.mechanisms.channel import local_epsilon
 from discreet.statistics.data_source import DataSource

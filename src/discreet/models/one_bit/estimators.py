@@ -31,7 +31,8 @@ from discreet.models.one_bit.task import OneBit, Task
 from discreet.models.scorers.one_bit import ReleasedCells, Vault, mean_noise, released_mean
 from discreet.models.scorers.scorer import Scorer
 from discreet.privacy.accounting.gaussian import gaussian_multiplier, least, split_gaussian
-from discreet.privacy.guarantee import Guarantee, Trust, number_above
+from discreet.privacy.accounting.rounding import number_above
+from discreet.privacy.guarantee import Guarantee, Trust
 from discreet.privacy.mechanisms.additive import Gaussian, Laplace
 from discreet.privacy.mechanisms.randomized_response import SignFlip
 from discreet.solvers.low_rank.losses import (

@@ -20,7 +20,8 @@ from discreet.data.vocabulary import Vocabulary
 from discreet.models.fitted import FittedModel
 from discreet.models.storage import load, read_label
 from discreet.models.user_factorization import constants as tuned
-from discreet.privacy.guarantee import EARLIER, Guarantee, number_above, weaker_basis
+from discreet.privacy.accounting.rounding import number_above
+from discreet.privacy.guarantee import EARLIER, Guarantee, weaker_basis
 from discreet.solvers.spectrum import with_fixed_signs
 
 

@@ -54,8 +54,8 @@ def weight(account: Account, promise: Guarantee, events: Events) -> float:
     if math.isinf(lightest):
         raise PrivacyError(
             f"An account by {account.value} weights cannot count this release, which is neither Gaussian nor "
-            "pure. "
-            "Set a budget by adding for it, under another name."
+            "pure. Set a budget by adding for it, under another name; what the same people lose is then the "
+            "sum of both totals."
         )
     return lightest
 

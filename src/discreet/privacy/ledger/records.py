@@ -105,6 +105,9 @@ class Budget:
         return tuple(texts)
 
 
+#: Said where a budget starts anew while a followed year goes on.
+PAID_AT_ONCE = "all releases of a followed year are counted in the budget's period in which it was paid"
+
 ENTRIES = (
     "SELECT spendings.id, spendings.time, dataset, what, guarantee, coalesce(state, 'open'), process, events,"
     " epsilon, delta, frame"
