@@ -20,6 +20,7 @@ NOT_RUN = {
     r"^(\w+=\S+ )?dask |dask://|/shared/": "needs several machines",
     r"^python -m http.server": "serves until it is stopped; tests/service does that",
     r"--to onnx": "needs the extra onnx; tests/models/test_onnx_graph.py runs it",
+    r"--to (faiss|hnswlib)": "needs the extra vectors; tests/models/test_exporting.py runs it",
     r"^aws |s3://": "needs an object store",
     r"^docker|^podman|^nginx|^mkdocs|^git |^curl": "needs another program",
     r"^python benchmarks/|^python docs/|^python papers/": "takes minutes; test_scripts.py runs a toy",
@@ -37,7 +38,7 @@ NOT_RUN = {
 LARGE = ("movielens-1m", "movielens-100k")
 # What a command shows, loosely: numbers differ with the data and the noise.
 SHOWN = {
-    "discreet label": "privacy facts",
+    "discreet label": "privacy facts|^written to",
     "discreet fit": "ε|epsilon",
     "discreet budget": "epsilon|ε|spent",
     "discreet plan": "epsilon",

@@ -198,8 +198,10 @@ def test_a_gaussian_account_counts_a_simulated_federation(discreet, ratings, tmp
     one_sentence(*discreet(*given, "--epsilon", "4.9"))
 
 
-def test_a_simulation_says_what_it_does_not_do(discreet, ratings, tmp_path):
-    given = ("federation", "simulate", ratings, "--model", "popularity", "--parties", "4", "--implicit")
+def test_a_simulation_says_what_it_does_not_do(discreet, ratings, monkeypatch):
+    # A short name: a long path is broken over lines.
+    monkeypatch.chdir(ratings.parent)
+    given = ("federation", "simulate", ratings.name, "--model", "popularity", "--parties", "4", "--implicit")
     code, out, error = discreet(*given, "--epsilon", "3")
     said = " ".join(out.split())
     assert code == 0 and "Nothing was recorded, but releases about the same people add up" in said, error
