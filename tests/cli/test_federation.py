@@ -216,3 +216,14 @@ def test_a_simulated_year_says_which_release_it_shows(discreet, tmp_path):
     given = ("federation", "simulate", data, "--parties", "3", "--implicit", "--epsilon", "4")
     code, out, error = discreet(*given, "--follow", "3", "--year", "90d", "--from", "2026-01-01")
     assert code == 0 and "│ 3 of 3" in out and "current popularity" in " ".join(out.split()), error
+    assert "3 of 3 interactions lie inside the year" in " ".join(out.split())
+
+
+def test_a_simulated_year_takes_the_first_of_repeated_events_and_says_what_lies_outside(discreet, tmp_path):
+    data = tmp_path / "r.csv"
+    data.write_text(
+        "user,item,time\nann,a,2026-01-02\nann,a,2026-01-05\nbob,b,2026-02-03\ncarl,a,2026-02-05\n"
+    )
+    given = ("federation", "simulate", data, "--parties", "3", "--implicit", "--epsilon", "4")
+    code, out, error = discreet(*given, "--follow", "3", "--year", "90d", "--from", "2030-01-01")
+    assert code == 0 and "0 of 3 interactions lie inside the year" in " ".join(out.split()), error

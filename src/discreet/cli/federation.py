@@ -6,6 +6,7 @@ A run fits a model or, with `--follow`, follows a year: then each `federation ru
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TypedDict
 
@@ -160,6 +161,9 @@ def simulate(
             is_ours=is_model,
             inputs=[*files_of(data, reading.layout), *reading.files(), *paying.files()],
         )
+    if settings is not None and reading.duplicates == "refuse":
+        # As in a followed year: of a user's interactions with an item the first one counts.
+        reading = replace(reading, duplicates="first")
     whole = reading.load(data, paying.name)
     noise = SharedNoise(parties=parties, missing=missing)
     if settings is None or begins is None:
@@ -178,13 +182,16 @@ def simulate(
     show_outcome(outcome, out)
     if paid := paying.recorded(whole.name, run.promise):
         show(paid)
+    if run.inside is not None:
+        show(f"For you alone: {run.inside:,} of {whole.n_ratings:,} interactions lie inside the year.")
     show(_measuring(data, learning, reading, run))
 
 
 class _Simulated(NamedTuple):
     """Hold what a simulated run promises, what it is called, and how to run it.
 
-    `epsilon` is that of one holder whose noise is as wide as that of all parties together.
+    `epsilon` is that of one holder whose noise is as wide as that of all parties together. `inside` is how
+    many interactions lie in a followed year; it has no noise.
     """
 
     promise: Guarantee
@@ -192,6 +199,7 @@ class _Simulated(NamedTuple):
     events: Sequence[Any]
     play: Callable[[], RunOutcome | FollowedTogether]
     epsilon: float
+    inside: int | None = None
 
 
 def _measuring(data: str, learning: Learning, reading: Reading, run: _Simulated) -> str:
@@ -203,7 +211,7 @@ def _measuring(data: str, learning: Learning, reading: Reading, run: _Simulated)
     what = "followed lists, which are current popularity," if run.called == "follow" else "such a model"
     return (
         f"A simulation does not measure accuracy. `{command}` shows what to expect of {what} with as much "
-        "noise, beside simple baselines."
+        "noise, beside simple baselines. Add this command's own options that say how to read the file."
     )
 
 
@@ -228,6 +236,8 @@ def _simulated_fit(estimator: Estimator, whole: Interactions, noise: SharedNoise
 def _simulated_year(
     settings: FollowSettings, whole: Interactions, noise: SharedNoise, begins: str
 ) -> _Simulated:
+    import numpy as np
+
     from discreet.follow.agreement import FollowAgreement
     from discreet.follow.federation import simulate_year
     from discreet.models.recency import seconds_of
@@ -240,7 +250,9 @@ def _simulated_year(
     def play() -> FollowedTogether:
         return simulate_year(agreed, whole, begins=moment)
 
-    return _Simulated(agreed.promise(), "follow", settings.events(), play, settings.epsilon)
+    times = np.zeros(0) if whole.times is None else whole.times
+    inside = int(np.count_nonzero((times >= moment) & (times < moment + settings.days * 86_400)))
+    return _Simulated(agreed.promise(), "follow", settings.events(), play, settings.epsilon, inside)
 
 
 def run(

@@ -80,7 +80,8 @@ def plan(
 
     The plan uses only the numbers given here and measurements on public data.
     """
-    metric = _measure(metric, purpose)
+    # What is followed are lists, unless somebody asks for ratings.
+    metric = _measure(metric, "lists" if follow and purpose is None and metric is None else purpose)
     if epsilon is None and wanted is None:
         raise ParameterError("A plan needs --epsilon, the budget, or --wanted, the accuracy to reach.")
     data = _Data(people=people, items=items, ratings=ratings, metric=metric)

@@ -49,5 +49,5 @@ def seconds_of(date: str) -> float:
     try:
         moment = datetime.fromisoformat(str(date))
     except ValueError:
-        raise ParameterError(f"now={date!r} must be a date such as 2026-01-31.") from None
+        raise ParameterError(f"{date!r} must be a date such as 2026-01-31.") from None
     return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
