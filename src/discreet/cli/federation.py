@@ -182,16 +182,15 @@ def simulate(
     show_outcome(outcome, out)
     if paid := paying.recorded(whole.name, run.promise):
         show(paid)
-    if run.inside is not None:
-        show(f"For you alone: {run.inside:,} of {whole.n_ratings:,} interactions lie inside the year.")
+    if settings is not None and begins is not None:
+        show(_inside(whole, settings, begins))
     show(_measuring(data, learning, reading, run))
 
 
 class _Simulated(NamedTuple):
     """Hold what a simulated run promises, what it is called, and how to run it.
 
-    `epsilon` is that of one holder whose noise is as wide as that of all parties together. `inside` is how
-    many interactions lie in a followed year; it has no noise.
+    `epsilon` is that of one holder whose noise is as wide as that of all parties together.
     """
 
     promise: Guarantee
@@ -199,7 +198,6 @@ class _Simulated(NamedTuple):
     events: Sequence[Any]
     play: Callable[[], RunOutcome | FollowedTogether]
     epsilon: float
-    inside: int | None = None
 
 
 def _measuring(data: str, learning: Learning, reading: Reading, run: _Simulated) -> str:
@@ -236,8 +234,6 @@ def _simulated_fit(estimator: Estimator, whole: Interactions, noise: SharedNoise
 def _simulated_year(
     settings: FollowSettings, whole: Interactions, noise: SharedNoise, begins: str
 ) -> _Simulated:
-    import numpy as np
-
     from discreet.follow.agreement import FollowAgreement
     from discreet.follow.federation import simulate_year
     from discreet.models.recency import seconds_of
@@ -250,9 +246,18 @@ def _simulated_year(
     def play() -> FollowedTogether:
         return simulate_year(agreed, whole, begins=moment)
 
-    times = np.zeros(0) if whole.times is None else whole.times
-    inside = int(np.count_nonzero((times >= moment) & (times < moment + settings.days * 86_400)))
-    return _Simulated(agreed.promise(), "follow", settings.events(), play, settings.epsilon, inside)
+    return _Simulated(agreed.promise(), "follow", settings.events(), play, settings.epsilon)
+
+
+def _inside(whole: Interactions, settings: FollowSettings, begins: str) -> str:
+    """Say to the holder alone, without noise, how much lies in the year: a wrong date leaves noise only."""
+    import numpy as np
+
+    from discreet.models.recency import seconds_of
+
+    moment, times = seconds_of(begins), np.zeros(0) if whole.times is None else whole.times
+    inside = np.count_nonzero((times >= moment) & (times < moment + settings.days * 86_400))
+    return f"For you alone: {inside:,} of {whole.n_ratings:,} interactions lie inside the year."
 
 
 def run(
