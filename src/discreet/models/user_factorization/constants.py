@@ -43,7 +43,7 @@ FEATURES = "validation part of MovieLens 1M at epsilon 1, 5 and 20; a fifth and 
 PAIRS = "validation parts of Amazon, MovieLens 100K and 1M, Gowalla at epsilon 1 to 10 and infinity"
 LENGTHS = (
     "validation parts of Gowalla, Amazon instant video and sports, MovieLens 100K and 1M and MovieTweetings "
-    "at epsilon 1, 5, 10 and infinity, one or two seeds"
+    "at epsilon 1, 5, 10 and infinity, one or two seeds; the half-way point was interpolated, not searched"
 )
 CURVES = (
     "validation parts of MovieLens 1M, 100K, latest-small and Jester at epsilon 1 to 20, for ratings alone"
