@@ -15,7 +15,7 @@ def days(*dates):
     return [int(datetime(2025, month, day, tzinfo=UTC).timestamp()) for month, day in dates]
 
 
-@pytest.mark.parametrize("mark", ["/", "-"])
+@pytest.mark.parametrize("mark", ["/", "-", "."])
 @pytest.mark.parametrize(
     ("second", "order", "dates", "said"),
     [
@@ -37,6 +37,15 @@ def test_dates_in_files_and_frames(tmp_path, mark, second, order, dates, said):
         assert data.times.tolist() == days(*dates) and said in data.how_read["time"]
     for table in (frame, frame.lazy(), frame.to_pandas()):
         assert from_frame(table, columns=columns).times.tolist() == days(*dates)
+
+
+def test_a_time_of_day_may_follow():
+    texts = ["25.12.2025 13:45", "24.12.2025 23:59:59", "01.02.2025"]
+    frame = pl.DataFrame({"user": range(3), "item": 1, "rating": 1, "when": texts})
+    christmas, eve, day = days((12, 25), (12, 24), (2, 1))
+    assert from_frame(frame).times.tolist() == [christmas + 49_500, eve + 86_399, day]
+    with pytest.raises(DataError, match="neither numbers nor dates"):
+        from_frame(frame.with_columns(when=pl.col("when") + " noon"))
 
 
 @pytest.mark.parametrize(

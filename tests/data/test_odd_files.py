@@ -64,6 +64,56 @@ def test_an_escaped_quote_is_named_skipped_or_read(tmp_path, caplog):
     assert whole.n_ratings == 82 and 'a "fine, odd" book' in whole.catalog.ids.tolist()
 
 
+UNREADABLE = {
+    "text": "eve,tea,great,5\n",
+    "no rating": "eve,tea,,5\n",
+    "infinite": "eve,tea,inf,5\n",
+    "no item": "eve,,3,5\n",
+    "no user": ",tea,3,5\n",
+    "no time": "eve,tea,3,\n",
+    "no date": "eve,tea,3,yesterday\n",
+}
+
+
+@pytest.mark.parametrize("line", UNREADABLE.values(), ids=UNREADABLE.keys())
+def test_a_line_that_lacks_something_is_refused_or_left_out(tmp_path, caplog, line):
+    good = "user,item,rating,time\n" + "".join(f"p{k},title {k % 7},{k % 5 + 1},{k}\n" for k in range(40))
+    path = written(tmp_path, good + line)
+    with pytest.raises(DataError, match="--skip-bad-lines"):
+        discreet.read(path)
+    with caplog.at_level(logging.WARNING, "discreet"):
+        skipped = discreet.read(path, skip_bad_lines=True)
+    assert "1 of 41 lines" in caplog.text and "eve" not in caplog.text
+    plain = discreet.read(written(tmp_path, good, name="plain.csv"))
+    assert cells(skipped) == cells(plain) and skipped.times.tolist() == plain.times.tolist()
+
+
+def test_a_json_line_without_a_number_is_left_out(tmp_path, caplog):
+    lines = [
+        '{"user": "ann", "item": "tea", "rating": 3}',
+        '{"user": "eve", "item": "tea", "rating": "good"}',
+    ]
+    path = written(tmp_path, "\n".join([*lines, '{"user": "bob", "item": "jam"}']), name="odd.jsonl")
+    with caplog.at_level(logging.WARNING, "discreet"):
+        assert cells(discreet.read(path, skip_bad_lines=True)) == [("ann", "tea", 3.0)]
+    assert "2 of 3 lines" in caplog.text
+
+
+SEPARATED = {
+    "decimal commas": "u1;tea;4,5;2026-01-01\nu2;jam;3,0;2026-01-02\nu3;tea;3;2026-01-03\n",
+    "commas in names": "ann, b;tea, green;4;2026-01-01\nbob, c;jam;3;2026-01-02\n",
+    "bars in names": "ann,black|green|white tea|herbs,4,7\nbob,jam|marmalade|gum|paste,3,8\n",
+    "blanks": "ann 1,black tea in bags,4,2026-01-01 10:00:00\nbob 2,jam in big jars,3,2026-01-02 11:00:00\n",
+    "a bad line": "u1;tea;4,5;7\nu2;jam;3,0;8\n" * 20 + "u3;tea\n",
+}
+
+
+@pytest.mark.parametrize("text", SEPARATED.values(), ids=SEPARATED.keys())
+def test_the_separator_is_the_mark_that_makes_most_fields(tmp_path, text):
+    data = discreet.read(written(tmp_path, text), skip_bad_lines=True, duplicates="last")
+    assert data.times is not None and data.n_ratings == len(set(text.splitlines()) - {"u3;tea"})
+
+
 def test_somebody_elses_bad_line_changes_nothing(tmp_path):
     plain = discreet.read(written(tmp_path, "user,item,rating\n" + BOOKS, name="plain.csv"))
     broken = discreet.read(written(tmp_path, BROKEN), skip_bad_lines=True)

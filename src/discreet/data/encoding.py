@@ -95,7 +95,8 @@ def to_values(values: Column | None, count: int) -> npt.NDArray[np.float32]:
     bad = count_not_finite(numbers)
     if bad:
         raise DataError(
-            f"{bad:,} of {numbers.size:,} ratings are missing, NaN or infinite; remove such rows first."
+            f"{bad:,} of {numbers.size:,} ratings are missing, NaN or infinite; remove such rows first (in "
+            "text files --skip-bad-lines leaves them out)."
         )
     return numbers
 
@@ -155,7 +156,8 @@ def take_times(taken: list[Column | None]) -> npt.NDArray[np.int64] | None:
     missing = series.null_count()
     if missing:
         raise DataError(
-            f"{missing:,} of {len(series):,} times are missing; fill them in or leave the column out."
+            f"{missing:,} of {len(series):,} times are missing; fill them in, leave the column out, or (in text "
+            "files) such rows with --skip-bad-lines."
         )
     try:
         moments = [series.cast(pl.Int64)]

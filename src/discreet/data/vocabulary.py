@@ -339,7 +339,10 @@ def _clean(series: pl.Series, what: str, nulls: bool) -> pl.Series:
     dtype = series.dtype
     missing = series.null_count()
     if missing and not nulls:
-        raise DataError(f"{missing:,} of {len(series):,} {what} are missing; remove such rows first.")
+        raise DataError(
+            f"{missing:,} of {len(series):,} {what} are missing; remove such rows first (in text files "
+            "--skip-bad-lines leaves them out)."
+        )
     if dtype == pl.String:
         return series
     if dtype.is_integer():

@@ -172,7 +172,10 @@ class Reading:
     skip_bad_lines: Annotated[
         bool,
         typer.Option(
-            "--skip-bad-lines", rich_help_panel=UNUSUAL, help="Skip malformed lines and report their number."
+            "--skip-bad-lines",
+            rich_help_panel=UNUSUAL,
+            help="Skip lines with a wrong number of fields, or without an id, a number or a time, and report "
+            "how many.",
         ),
     ] = False
     layout: Annotated[

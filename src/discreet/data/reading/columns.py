@@ -314,16 +314,44 @@ def to_numbers(series: pl.Series, role: str, name: str, dtype: type[pl.DataType]
         raise DataError(
             f"The {role}s must be numbers, not {series.dtype}; choose another column or convert it."
         )
-    text = series.str.strip_chars().str.replace(DECIMAL_COMMA, "${1}.${2}")
-    numbers = text.cast(dtype, strict=False)
+    numbers = _parsed(series, dtype)
     bad = numbers.is_null() & series.is_not_null()
     if bad.any():
         raise NoNumbers(
             f"{bad.sum():,} of {len(series):,} {role}s are text where a number belongs (column {name}); "
-            f"choose another column (--columns {role}=NAME) or remove such rows.",
+            f"choose another column (--columns {role}=NAME) or leave such rows out (--skip-bad-lines).",
             int(bad.arg_max() or 0),
         )
     return numbers
+
+
+def _parsed(text: pl.Series, dtype: type[pl.DataType]) -> pl.Series:
+    """Return numbers that are written as text; what is none is missing."""
+    return text.str.strip_chars().str.replace(DECIMAL_COMMA, "${1}.${2}").cast(dtype, strict=False)
+
+
+def readable_rows(table: pl.DataFrame, file: str, order: str | None) -> pl.DataFrame:
+    """Return the rows that have all that is read of them, with a warning of how many have not.
+
+    Columns are called by their roles. Each row is judged by itself: ids, a finite rating, a time.
+    """
+    fits = table.select(pl.all_horizontal(pl.all().is_not_null())).to_series()
+    for role in {USER, ITEM} & set(table.columns):
+        if table[role].dtype == pl.String:
+            fits &= table[role] != ""
+    for role in {RATING, WEIGHT} & set(table.columns):
+        numbers = table[role]
+        fits &= (_parsed(numbers, pl.Float32) if numbers.dtype == pl.String else numbers).is_finite()
+    fits = fits.fill_null(False)
+    if TIME in table.columns:
+        kept = table[TIME].set(~fits, None)
+        fits &= read_times(kept, order, strict=False).moments.is_not_null()
+    bad = len(table) - int(fits.sum())
+    if bad:
+        logger.warning(
+            "%d of %d lines of %s lack an id, a number or a time and were left out.", bad, len(table), file
+        )
+    return table.filter(fits)
 
 
 def of_frame(frame: Any, choice: Choice | None, *, implicit: bool) -> Columns:

@@ -22,6 +22,7 @@ from discreet.data.reading.columns import (
     choose,
     date_order,
     from_table,
+    readable_rows,
     unread_times,
 )
 from discreet.data.reading.layouts import Dialect, text_head
@@ -57,6 +58,8 @@ def read_json_lines(file: Path, choice: Choice | None, *, implicit: bool, dialec
     ids = [role for role in (USER, ITEM) if role in roles]
     text = [role for role in ids if any(part[role].dtype == pl.String for part in parts)]
     table = pl.concat([part.cast(dict.fromkeys(text, pl.String)) for part in parts])
+    if dialect.skip_bad_lines:
+        table = readable_rows(table, file.name, date_order(choice))
     found = from_table(table, {role: role for role in roles}, pl.Float32, date_order(choice), roles)
     return replace(found, unread_times=unread_times(keys, roles, choice))
 

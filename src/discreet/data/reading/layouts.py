@@ -15,6 +15,7 @@ from typing import Any, NamedTuple, TypedDict, final
 
 from discreet.core.checks import DataError, FileError, ParameterError, one_of, require
 from discreet.data.reading.columns import (
+    DECIMAL_COMMA,
     RATING,
     ROLES,
     WEIGHT,
@@ -37,6 +38,8 @@ _LABEL_OF_MODELS = "label.json"
 _COMMENT = "#"
 _WHOLE = re.compile(r"-?(0|[1-9][0-9]{0,17})")
 _JESTER_COLUMNS = 101
+# A mark that splits nearly as many lines alike as the best one may be the separator: a few lines may be bad.
+_NEARLY = 0.9
 # Lines with more different lengths than this are lists, not rows of a table.
 _FEW_LENGTHS = 2
 
@@ -121,7 +124,7 @@ def sniff(path: Path, choice: Choice | None, *, implicit: bool, dialect: Dialect
     if is_json_lines(path, dialect):
         raise DataError(f"{path.name} is JSON lines, not a table of fields.")
     top = _first_lines(path, dialect)
-    separator = dialect.delimiter or next((mark for mark in _SEPARATORS if mark in top.lines[0]), None)
+    separator = dialect.delimiter or _separator(top.lines, dialect)
     if separator is None:
         raise DataError(f"{path.name} has one column only; a table needs the person and the item at least.")
     fields = _split(top.lines, separator, dialect)
@@ -146,6 +149,21 @@ def sniff(path: Path, choice: Choice | None, *, implicit: bool, dialect: Dialect
     return shape(
         header=header, names=names, roles=roles, whole=whole, skip=top.skip + header, unread_times=unread
     )
+
+
+def _separator(lines: list[str], dialect: Dialect) -> str | None:
+    """Return what stands between fields: of marks that split lines alike, the one that makes most fields.
+
+    In `7;lamp;4,5` a comma splits as well, but into fewer fields. Blanks count only where nothing else does.
+    """
+    found = {}
+    for mark in _SEPARATORS:
+        if mark in lines[0] and not (found and mark == " "):
+            lengths = [len(row) for row in _split(lines, mark, dialect)]
+            found[mark] = (sum(length == lengths[0] for length in lengths) / len(lengths), lengths[0])
+    alike = max((share for share, _ in found.values()), default=0.0)
+    steady = {mark: count for mark, (share, count) in found.items() if share >= _NEARLY * alike}
+    return max(steady, key=lambda mark: steady[mark], default=None)
 
 
 def _refuse_lists(fields: list[list[str]], name: str) -> None:
@@ -270,11 +288,11 @@ def _whole(sample: list[list[str]], names: tuple[str, ...], roles: dict[str, str
 
 
 def is_number(text: str) -> bool:
-    """Tell whether a field is written as a number."""
+    """Tell whether a field is written as a number, with a decimal point or comma."""
     try:
         float(text)
     except ValueError:
-        return False
+        return re.match(DECIMAL_COMMA, text.strip()) is not None
     return True
 
 
@@ -291,7 +309,8 @@ class TextOptions(TypedDict, total=False):
 
     `delimiter` stands between fields, `quote` around those that hold one ("none" if nothing is quoted),
     `escape` before a quote inside quotes (else it is doubled), `comment` begins lines to leave out.
-    `skip_bad_lines` leaves out lines that do not fit, each judged by itself, and says how many.
+    `skip_bad_lines` leaves out lines that do not fit, or whose id, rating or time cannot be read, each judged
+    by itself, and says how many.
     `layout` names a well-known one: movielens, netflix, lightgcn, recbole or sasrec; a file must look
     like it.
     """

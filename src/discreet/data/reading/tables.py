@@ -23,6 +23,7 @@ from discreet.data.reading.columns import (
     from_table,
     how_to_read,
     of_frame,
+    readable_rows,
 )
 from discreet.data.reading.json_lines import read_json_lines
 from discreet.data.reading.layouts import PARQUET, Dialect, Layout, is_json_lines, magic, sniff
@@ -188,6 +189,8 @@ def _read_text(file: Path, layout: Layout) -> Columns:
         # Lines that are blank or too short leave gaps; the latter are named.
         table = _collect_as_text(file, _Below(fitting_lines(file, layout)), layout)
     roles = {role: role for role in layout.roles}
+    if layout.dialect.skip_bad_lines:
+        table = readable_rows(table, file.name, layout.date_order)
     try:
         found = from_table(table, roles, pl.Float32, layout.date_order, layout.roles)
     except NoNumbers as refused:

@@ -40,11 +40,13 @@ _DATES = (
 DAY_FIRST, MONTH_FIRST = "day-first", "month-first"
 #: What dates such as 25/12/2024 are read as, by the order of their parts.
 _ORDERED = {
-    DAY_FIRST: (("%d/%m/%Y", "%d-%m-%Y"), "days, the day before the month, as epoch seconds"),
-    MONTH_FIRST: (("%m/%d/%Y", "%m-%d-%Y"), "days, the month before the day, as epoch seconds"),
+    DAY_FIRST: ("%d/%m/%Y", "dates, the day before the month, as epoch seconds"),
+    MONTH_FIRST: ("%m/%d/%Y", "dates, the month before the day, as epoch seconds"),
 }
+# What may follow such a date, and what may stand between its parts in place of a slash.
+_CLOCKS, _MARKS = ("", " %H:%M:%S", " %H:%M"), "/-."
 ORDERED_FORMS = frozenset(form for _, form in _ORDERED.values())
-_PARTS = r"^(\d{1,2})[/-](\d{1,2})[/-]\d{4}$"
+_PARTS = r"^(\d{1,2})[/.-](\d{1,2})[/.-]\d{4}( \d{1,2}:\d{2}(:\d{2})?)?$"
 # Epoch times of the years 1973 to 5138, by unit; no number is an epoch time in two units.
 _EPOCHS = (
     (_SECONDS, 10**8, 10**11),
@@ -68,10 +70,11 @@ class Times(NamedTuple):
         return len(units - {_NUMBERS}) > 1
 
 
-def read_times(series: pl.Series, order: str | None = None) -> Times:
+def read_times(series: pl.Series, order: str | None = None, *, strict: bool = True) -> Times:
     """Return times as whole numbers: numbers as they are, dates as seconds since 1970.
 
     `order` says whether the day or the month comes first where the year is last; None leaves it to the dates.
+    What is neither a number nor a date is refused, or missing if this is not `strict`.
     """
     if series.dtype.is_temporal() and series.dtype != pl.Time:
         zone = getattr(series.dtype, "time_zone", None)
@@ -91,7 +94,8 @@ def read_times(series: pl.Series, order: str | None = None) -> Times:
         if found.null_count() < left:
             forms.append(name)
     if found.null_count() > series.null_count():
-        fractions = _fractions(text.set(found.is_not_null(), None), series).cast(pl.Int64, strict=False)
+        left = text.set(found.is_not_null(), None)
+        fractions = _fractions(left, series, strict=strict).cast(pl.Int64, strict=False)
         forms += _units(fractions)
         found = found.fill_null(fractions)
     return Times(found, tuple(dict.fromkeys(forms)))
@@ -115,18 +119,19 @@ def _ordered(text: pl.Series, order: str | None) -> list[tuple[str, str]]:
                 f'"NAME:{MONTH_FIRST}"}}).'
             )
         order = DAY_FIRST if shown[DAY_FIRST] else MONTH_FIRST
-    forms, name = _ORDERED[order]
-    return [(form, name) for form in forms]
+    form, name = _ORDERED[order]
+    return [(form.replace("/", mark) + clock, name) for mark in _MARKS for clock in _CLOCKS]
 
 
-def _fractions(text: pl.Series, series: pl.Series) -> pl.Series:
+def _fractions(text: pl.Series, series: pl.Series, *, strict: bool) -> pl.Series:
     """Return numbers with a fraction; other text is counted and refused."""
     numbers = text.cast(pl.Float64, strict=False)
     bad = numbers.null_count() - text.null_count()
-    if bad:
+    if bad and strict:
         raise DataError(
             f"{bad:,} of {len(series):,} times are neither numbers nor dates (as 2005-03-01T12:00:00+00:00); "
-            "choose another column, or leave the times out with columns time=None (--columns time=none)."
+            "choose another column, leave such rows out (--skip-bad-lines), or leave the times out with "
+            "columns time=None (--columns time=none)."
         )
     return numbers
 
