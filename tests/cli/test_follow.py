@@ -73,7 +73,7 @@ def test_a_year_from_start_to_erasure(discreet, tmp_path):
 def test_empty_releases_and_new_items(discreet, tmp_path):
     state, _ = start(discreet, tmp_path)
     model = tmp_path / "current.discreet"
-    assert discreet("follow", "add", state, "--out", model)[0] == 0
+    assert discreet("follow", "release", state, "--out", model)[0] == 0
     week = tmp_path / "week.csv"
     week.write_text(WEEK + "dora,d,5\n")
     one_sentence(*discreet("follow", "add", state, week, "--out", model, "--force"))
@@ -103,7 +103,7 @@ def test_what_cannot_be_used_is_one_sentence(discreet, tmp_path):
     state, _ = start(discreet, tmp_path)
     one_sentence(*discreet("follow", "show", tmp_path / "none.follow"))
     one_sentence(*discreet("follow", "show", items(tmp_path)))
-    one_sentence(*discreet("follow", "add", state, "--out", state))
+    one_sentence(*discreet("follow", "release", state, "--out", state))
     one_sentence(*discreet("follow", "add", state, tmp_path / "no.csv", "--out", tmp_path / "a.discreet"))
     again = ("--items", items(tmp_path), "--epsilon", "2")
     one_sentence(*discreet("follow", "start", state, *again))
@@ -226,11 +226,11 @@ def test_columns_titles_and_the_model_file_are_said_once(discreet, tmp_path):
     assert library.load(model).titles(["a"])["a"] == {"title": "Alien"}
     other = tmp_path / "other.discreet"
     other.write_bytes(model.read_bytes())
-    one_sentence(*discreet("follow", "add", state, "--out", other))
+    one_sentence(*discreet("follow", "release", state, "--out", other))
     model.write_bytes(b"something else")
-    one_sentence(*discreet("follow", "add", state, "--out", model))
+    one_sentence(*discreet("follow", "release", state, "--out", model))
     titles.unlink()
-    code, out, error = discreet("follow", "add", state, "--out", tmp_path / "n.discreet")
+    code, out, error = discreet("follow", "release", state, "--out", tmp_path / "n.discreet")
     one_sentence(code, out, error)
     assert "--titles" in error
     assert len(json.loads(discreet("follow", "show", state, "--json")[1])["releases"]) == 2, "none was used"

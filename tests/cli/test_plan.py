@@ -113,7 +113,11 @@ def test_following_is_compared_and_not_always_advised(discreet):
     assert "For current popularity follow" in " ".join(once[1].split()) and "Do not follow" in steady[1]
     assert "epsilon" in discreet("plan", "--follow")[2]
     often = discreet("plan", "--follow", "--epsilon", "1", "--half-life", "30d", "--releases", "365")[1]
-    assert "weekly ones stand out" in " ".join(often.split())
+    assert "365 releases add noise: with weekly ones" in " ".join(often.split())
+    many = discreet("plan", "--follow", "--epsilon", "2", "--ratings-per-person", "25", "--json")[1]
+    for one, other in zip(found["follow"], json.loads(many)["follow"], strict=True):
+        assert other["people_needed"] == pytest.approx(5 * one["people_needed"])
+        assert one["people_needed"] == pytest.approx(3 / one["signal_to_noise"])
     hourly = discreet("plan", "--follow", "--epsilon", "1", "--half-life", "3d", "--releases", "365")[1]
     assert "weekly ones" not in hourly, "where daily releases are as good nothing is said"
 

@@ -46,7 +46,7 @@ def test_noise_decides_how_long_lists_remember(size, longer):
     elif longer == 1.0:
         assert found.half_life == year.half_life_in_releases
     else:
-        assert found.half_life > year.half_life_in_releases and found.clearness >= 4
+        assert found.half_life > year.half_life_in_releases and found.signal_to_noise >= 4
     # It is the estimate with that half-life, and nothing else.
     same = counted(year, drawn, found.half_life)
     assert np.array_equal(found.sums, same.sums) and found.noise == same.noise
@@ -67,7 +67,7 @@ def test_the_shortest_half_life_that_stands_out_is_taken():
     for multiple in (1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0, 16.0):
         if found.half_life is None or multiple * declared < found.half_life:
             shorter = counted(year, drawn, multiple * declared)
-            assert shorter.clearness < 4
+            assert shorter.signal_to_noise < 4
 
 
 def test_where_nothing_fades_nothing_is_chosen():

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, cast
+from typing import TYPE_CHECKING, Annotated, Any, cast, final
 
 import typer
 
-from discreet.cli.options.declared import AsJson, Columns, Force, KeptTitles, Paying
-from discreet.cli.options.parsing import parse_columns, parse_number, parse_scale, read_items
+from discreet.cli.options.declared import AsJson, Columns, Force, KeptTitles, Paying, TextFile
+from discreet.cli.options.parsing import group, parse_columns, parse_number, parse_scale, read_items
 from discreet.cli.options.sources import On
 from discreet.cli.options.years import (
     ComeOnce,
@@ -26,16 +27,15 @@ from discreet.cli.options.years import (
 )
 from discreet.cli.output import printing
 from discreet.cli.output.printing import emit
+from discreet.cli.output.years import added_json, sentences, what_entered, year_page
 from discreet.core.checks import ParameterError
 from discreet.core.files import refuse_output, write_whole
 
 if TYPE_CHECKING:
-    from discreet.data.interactions import Interactions
     from discreet.data.vocabulary import Vocabulary
-    from discreet.follow import Following, Status
+    from discreet.follow import Following
     from discreet.follow.batches import Source
     from discreet.follow.model import Kind
-    from discreet.follow.stream import Added
 
 
 def start(
@@ -110,101 +110,127 @@ def start(
     printing.show(SAME_LISTS)
 
 
-def add(
-    state: Annotated[Path, typer.Argument(help="The year that `discreet follow start` wrote.")],
-    out: Annotated[Path, typer.Option("--out", help="Where to write the model.")],
-    data: Annotated[
-        Path | None, typer.Argument(help="New ratings (CSV, TSV, JSON lines, Parquet, shards); none: empty.")
-    ] = None,
+@group()
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Drawing:
+    """Which release is drawn, of what it is made, and where its model is written."""
+
+    out: Annotated[Path, typer.Option("--out", help="Where to write the model.")]
     items: Annotated[
         Path | None,
         typer.Option(
             "--items", help="Declare items, new ones among them: one id per line, or a table of items."
         ),
-    ] = None,
-    drop_unknown: Annotated[
-        bool, typer.Option("--drop-unknown", help="Leave out ratings of items that were not declared.")
-    ] = False,
+    ] = None
     release: Annotated[
         int | None,
         typer.Option("--release", help="Which release this is; missed ones before it are made empty."),
-    ] = None,
-    kind: Annotated[str, typer.Option("--kind", help="popularity, biases or both.")] = "both",
+    ] = None
+    kind: Annotated[str, typer.Option("--kind", help="popularity, biases or both.")] = "both"
     with_model: Annotated[
         Path | None, typer.Option("--with", help="Take embeddings from this user-factorization model.")
-    ] = None,
-    titles: KeptTitles = None,
+    ] = None
+    titles: KeptTitles = None
+    force: Force = False
+    as_json: AsJson = False
+
+
+def add(
+    state: Annotated[Path, typer.Argument(help="The year that `discreet follow start` wrote.")],
+    data: Annotated[Path, typer.Argument(help="New ratings (CSV, TSV, JSON lines, Parquet, shards).")],
+    drawing: Drawing,
+    text: TextFile,
+    drop_unknown: Annotated[
+        bool, typer.Option("--drop-unknown", help="Leave out ratings of items that were not declared.")
+    ] = False,
     again: Annotated[
         bool,
         typer.Option("--again", help="Add a file of the same name and time of writing once more."),
     ] = False,
     on: On = None,
     columns: Columns = None,
-    force: Force = False,
-    as_json: AsJson = False,
 ) -> None:
     """Enter new ratings, draw the next release once, and write an ordinary model with its label.
 
-    --columns and --titles are kept for later releases; the model that the last `add` wrote is replaced.
+    How files are read (--columns, --delimiter and so on) and --titles are kept for later releases; the model
+    that the last `add` wrote is replaced.
     """
     from discreet.follow import Following
-    from discreet.models.storage import KIND, is_model, load
 
     year = Following(state)
     kept = year.kept()
+    columns = kept.get("columns") if columns is None else columns
+    written = text.written()
+    if text == TextFile():
+        written |= json.loads(kept.get("text", "{}"))
+    declared = None if drawing.items is None else read_items(drawing.items)
+    force = _refuse(year, drawing, [state, data])
+    with _source(year, data, declared, columns, on, written, drop_unknown=drop_unknown) as batch:
+        _draw(year, drawing, batch, _written(data), force=force, again=again)
+    year.keep(**said_once(columns=columns, titles=None), text=json.dumps(written))
+
+
+def release(
+    state: Annotated[Path, typer.Argument(help="The year that `discreet follow start` wrote.")],
+    drawing: Drawing,
+) -> None:
+    """Draw the next release without new ratings, for a week in which none came; `add` enters some."""
+    from discreet.follow import Following
+
+    year = Following(state)
+    _draw(year, drawing, None, None, force=_refuse(year, drawing, [state]))
+
+
+def _refuse(year: Following, drawing: Drawing, read: list[Path]) -> bool:
+    """Refuse an output that is in the way, and return whether a model may be replaced: the last one may."""
+    from discreet.models.storage import KIND, is_model
+
+    out, kept = drawing.out, year.kept()
+    last = kept.get("out") == str(out.absolute()) and kept.get("written") == digest(out)
+    force = drawing.force or last
+    inputs = [path for path in (*read, drawing.items, drawing.with_model, drawing.titles) if path is not None]
+    refuse_output(out, force=force, kind=KIND, is_ours=is_model, inputs=inputs)
+    return force
+
+
+def _draw(
+    year: Following,
+    drawing: Drawing,
+    source: Source | None,
+    batch: str | None,
+    *,
+    force: bool,
+    again: bool = False,
+) -> None:
+    """Draw a release once, write its model, and say what entered; `batch` names the file it came from."""
+    from discreet.models.storage import load
+
+    kept, titles, out = year.kept(), drawing.titles, drawing.out
     if titles is None and "titles" in kept:
         titles = kept_titles(kept["titles"])
-    columns = kept.get("columns") if columns is None else columns
-    force = force or (kept.get("out") == str(out.absolute()) and kept.get("written") == digest(out))
-    inputs = [path for path in (state, data, items, with_model, titles) if path is not None]
-    refuse_output(out, force=force, kind=KIND, is_ours=is_model, inputs=inputs)
-    declared = None if items is None else read_items(items)
-    embeddings = None if with_model is None else load(with_model)
+    declared = None if drawing.items is None else read_items(drawing.items)
+    embeddings = None if drawing.with_model is None else load(drawing.with_model)
     # A table that cannot be read is refused before anything is drawn.
     named = read_titles(titles, year.catalog(declared)[0])
-    if data is None and release is None and drop_unknown:
-        raise ParameterError("--drop-unknown goes with ratings; an empty release has none.")
-    with _source(year, data, declared, columns, on, drop_unknown=drop_unknown) as batch:
-        added = year.add(
-            batch,
-            items=declared,
-            kind=cast("Kind", kind),
-            model=embeddings,
-            release=release,
-            batch=None if data is None else _written(data),
-            again=again,
-        )
+    added = year.add(
+        source,
+        items=declared,
+        kind=cast("Kind", drawing.kind),
+        model=embeddings,
+        release=drawing.release,
+        batch=batch,
+        again=again,
+    )
     replace(added.model, public=named).save(out, force=force)
-    year.keep(**said_once(columns=columns, titles=titles), out=str(out.absolute()), written=digest(out))
-    if as_json:
-        counts = {"entered": added.entered, "known": added.known_pairs, "of_erased": added.of_erased}
-        emit(
-            {
-                "release": added.release,
-                "repeated": added.repeated,
-                "not_public": counts,
-                "guarantee": added.model.guarantee.to_json(),
-            }
-        )
+    year.keep(**said_once(columns=None, titles=titles), out=str(out.absolute()), written=digest(out))
+    if drawing.as_json:
+        emit(added_json(added))
         return
     printing.show(
-        _what_entered(added, _called(year), given=data is not None),
+        what_entered(added, _called(year), given=batch is not None),
         added.model.guarantee.short(),
         f"The model is in {out}; this cost nothing more.",
-    )
-
-
-def _what_entered(added: Added, what: str, *, given: bool) -> str:
-    """Say what a release did with a batch, and that one was used up where nothing new came."""
-    if added.repeated:
-        return f"Release {added.release} was made already; nothing was drawn again."
-    for_nothing = (
-        f" Nothing new entered, but a release was used all the same: were these {what} added under another "
-        "name?"
-    ) * (given and added.entered == 0)
-    return (
-        f"Release {added.release}. For you alone: {added.entered:,} {what} entered, "
-        f"{added.known_pairs:,} had entered before, {added.of_erased:,} were of erased users.{for_nothing}"
     )
 
 
@@ -223,17 +249,18 @@ def _called(year: Following) -> str:
 @contextmanager
 def _source(
     year: Following,
-    data: Path | None,
+    data: Path,
     declared: Vocabulary | None,
     columns: str | None,
     on: str | None,
+    text: dict[str, Any],
     *,
     drop_unknown: bool,
-) -> Iterator[Source | None]:
+) -> Iterator[Source]:
     """Yield new ratings: a file as a whole, a folder of shards as it is or on a cluster."""
     from discreet.distributed.shards import is_shard_folder, open_shards
 
-    if data is not None and is_shard_folder(data):
+    if is_shard_folder(data):
         if drop_unknown:
             raise ParameterError("--drop-unknown was fixed with the folder. Pass it to `discreet shard`.")
         if on is None:
@@ -247,18 +274,12 @@ def _source(
         return
     if on is not None:
         raise ParameterError("--on needs a folder of shards. Make one with `discreet shard`.")
-    yield None if data is None else _read(year, data, declared, columns, drop_unknown=drop_unknown)
-
-
-def _read(
-    year: Following, data: Path, declared: Vocabulary | None, columns: str | None, *, drop_unknown: bool
-) -> Interactions:
     from discreet.data.reading.readers import read
 
     catalog, facts = year.catalog(declared)
     implicit = facts.low == facts.high
     # Of a pair that one file lists twice, the last counts; of files, the first.
-    return read(
+    yield read(
         data,
         columns=parse_columns(columns),
         implicit=implicit,
@@ -268,6 +289,7 @@ def _read(
         catalog=catalog,
         duplicates="last",
         drop_unknown=drop_unknown,
+        **text,
     )
 
 
@@ -294,7 +316,9 @@ def show(
         from discreet.core.pages import page as whole_page
 
         title = f"A followed year: {status.name}"
-        write_whole(page, whole_page(title, _body(status, title), kind="followed year", narrow=True).encode())
+        write_whole(
+            page, whole_page(title, year_page(status, title), kind="followed year", narrow=True).encode()
+        )
     if as_json:
         emit(status.to_json())
         return
@@ -302,62 +326,8 @@ def show(
 
     written = [f"Written to {path}." for path in (page, out) if path is not None]
     printing.show(
-        label_table(status.guarantee, f"A followed year: {status.name}"), *_sentences(status), *written
+        label_table(status.guarantee, f"A followed year: {status.name}"), *sentences(status), *written
     )
-
-
-_PAID = {
-    True: "All of them are paid for.",
-    False: "The year is recorded in no ledger, but releases about the same people add up.",
-    None: "They cost nothing more; in which ledger the year was paid, if in any, is not written here.",
-}
-
-
-def _sentences(status: Status) -> list[str]:
-    made = len(status.times)
-    lines = [
-        f"Began on {status.began}, ends on {status.ends}: {made:,} of {status.settings.releases:,} releases "
-        f"were made, {status.left:,} are left. {_PAID[status.recorded]}"
-    ]
-    if status.times:
-        lines.append(f"The latest release was made at {status.times[-1]}.")
-    if status.noise is not None:
-        lines.append(
-            f"The noise on an item's current count has a standard deviation of {status.noise:.3g}; "
-            f"{status.stands_out:,} of {status.items:,} items stand out of it by three times that."
-        )
-    declared = status.settings.half_life
-    if status.times and declared is not None and status.noise is not None:
-        lines.append(_counted_with(declared, status.half_life))
-    return lines
-
-
-def _counted_with(declared: float, used: float | None) -> str:
-    """Say with which half-life lists count now, and why if it is not the declared one."""
-    if used is not None and used <= declared * (1 + 1e-9):
-        return f"Lists count with the declared half-life of {declared:g} days."
-    instead = "nothing fades" if used is None else f"a choice counts half after {used:.4g} days"
-    return (
-        f"With the declared half-life of {declared:g} days lists would be hidden in the noise; until they "
-        f"stand out, {instead}."
-    )
-
-
-def _body(status: Status, title: str) -> list[str]:
-    from discreet.core.pages import element, facts_table, meter, table
-
-    made, all_of_them = len(status.times), status.settings.releases
-    rows = [(str(place), time) for place, time in enumerate(status.times, start=1)]
-    releases = table(("release", "when (UTC)"), rows, "Releases") if rows else element("p", "None yet.")
-    return [
-        element("h1", title),
-        meter(made / all_of_them, f"{made:,} of {all_of_them:,} releases were made"),
-        *(element("p", line) for line in _sentences(status)),
-        element("h2", "The promise for the whole year"),
-        facts_table(status.guarantee.rows(), "The promise"),
-        element("h2", "Releases"),
-        releases,
-    ]
 
 
 def erase(

@@ -12,7 +12,7 @@ import typer
 from discreet.cli.options.declared import AsJson
 from discreet.cli.options.parsing import parse_number
 from discreet.cli.output.printing import emit, show, write
-from discreet.core.checks import ParameterError, one_of
+from discreet.core.checks import ParameterError, one_of, positive_finite
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -158,7 +158,9 @@ def _compare(
         delta=delta,
         half_life=days("--half-life", half_life),
     )
-    ways = compared(settings, come_once=come_once)
+    each = 1.0 if data.ratings is None else positive_finite("--ratings-per-person", data.ratings)
+    ways = compared(settings, come_once=come_once, choices=each)
+    choices = "few (--ratings-per-person)" if data.ratings is None else f"{each:g}"
     once = " --users-come-once" * come_once
     commands = _both(settings, f" --half-life {half_life}{once}", data)
     if as_json:
@@ -167,8 +169,10 @@ def _compare(
         return
     show(
         _ways_table(ways),
-        "Noise is in contributions of one person; fresh is the part of what is current that a release holds, "
-        "signal the part of it that a sum keeps; clearness is fresh times signal over noise.",
+        "Noise: standard deviation on an item's count. Freshness: the part of current choices that the "
+        "latest release holds, on average. Signal: the weight of recent choices in it. People needed: how "
+        f"many must choose an item of late, each among {choices}, before it is three standard deviations "
+        "above the noise; lower is better.",
         f"{verdict(ways)} {SAME_LISTS}",
     )
     better, simple = ("lower", "biases") if data.metric == "rmse" else ("clearly higher", "popularity")
@@ -184,11 +188,13 @@ def _compare(
 def _ways_table(ways: list[Way]) -> Table:
     from rich.table import Table
 
-    table = Table("way", "releases", "epsilon each", "noise", "fresh", "signal", "clearness")
+    table = Table("way", "releases", "epsilon each", "noise", "freshness", "signal", "people needed")
     for way in ways:
         each = "paid once" if way.epsilon_each is None else f"{way.epsilon_each:.3g}"
-        numbers = (way.noise, way.freshness, way.signal, way.clearness)
-        table.add_row(way.name, str(way.releases), each, *(f"{number:.3g}" for number in numbers))
+        numbers = (f"{number:.3g}" for number in (way.noise, way.freshness, way.signal))
+        table.add_row(way.name, str(way.releases), each, *numbers, f"{way.people_needed:,.0f}")
+    for column in table.columns[1:]:
+        column.justify = "right"
     return table
 
 

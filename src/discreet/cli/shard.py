@@ -71,12 +71,11 @@ def _reader(reading: Reading, catalog: Vocabulary | None) -> PieceReader:
     from discreet.data.reading.layouts import take_dialect
     from discreet.distributed.pieces import PieceReader, as_texts
 
-    text = ("delimiter", "quote", "escape", "encoding", "comment", "skip_bad_lines", "layout")
     gone = None if reading.without is None else read_ids(reading.without, "user")
     return PieceReader(
         columns=parse_columns(reading.columns),
         implicit=reading.implicit,
-        dialect=take_dialect({name: getattr(reading, name) for name in text}),
+        dialect=take_dialect(reading.written()),
         zeros=reading.zeros,
         without=None if gone is None else as_texts(gone),
         known=catalog if reading.drop_unknown else None,

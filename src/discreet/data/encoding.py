@@ -156,8 +156,8 @@ def take_times(taken: list[Column | None]) -> npt.NDArray[np.int64] | None:
     missing = series.null_count()
     if missing:
         raise DataError(
-            f"{missing:,} of {len(series):,} times are missing; fill them in, leave the column out, or (in text "
-            "files) such rows with --skip-bad-lines."
+            f"{missing:,} of {len(series):,} times are missing; fill them in, leave the column out, or (in "
+            "text files) such rows with --skip-bad-lines."
         )
     try:
         moments = [series.cast(pl.Int64)]

@@ -1,9 +1,9 @@
 """Compare one fit, refits and a followed year before anything is spent; only numbers given here are used.
 
-What a list shows depends on how much of what is current the sums hold, against their noise. Three things
-decide: how old the latest release is on average (freshness), how much weight a user's recent ratings have
-(signal), and the noise. A refit gives recent ratings a user's whole length, but shares the budget; a followed
-year has nearly the noise of one fit, but a user who rates all year spreads one length over it.
+What a list shows depends on its signal-to-noise ratio. Three things decide: how old the latest release is on
+average (freshness), how much weight a user's recent ratings have (signal), and the noise. A refit gives
+recent ratings a user's whole length, but shares the budget; a followed year has nearly the noise of one fit,
+but a user who rates all year spreads one length over it.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from typing import Any, final
 
 import numpy as np
 
+from discreet.core.checks import positive_finite
 from discreet.data.facts import PublicFacts
 from discreet.follow.settings import FollowSettings
 from discreet.privacy.ledger.accounts import Account, allowed_each
@@ -29,6 +30,8 @@ SAME_LISTS = (
 )
 # Below this advantage refits are called as good.
 _AS_GOOD = 1.1
+# An item is seen over the noise from so many standard deviations on.
+_SEEN = 3.0
 # Deviations are averaged over so many releases of a year.
 _PLACES = 24
 
@@ -36,7 +39,12 @@ _PLACES = 24
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Way:
-    """Hold one way to spend a year's budget; `clearness` is freshness times signal over noise."""
+    """Hold one way to spend a year's budget.
+
+    `noise` is the standard deviation on an item's count, in contributions of one person; `freshness` the part
+    of current choices that the latest release holds, on average; `signal` the weight of recent choices in it;
+    `choices` how many recent ones a person shares that weight among.
+    """
 
     name: str
     releases: int
@@ -44,11 +52,17 @@ class Way:
     noise: float
     freshness: float
     signal: float
+    choices: float = 1.0
 
     @property
-    def clearness(self) -> float:
-        """Return how clearly what is current stands out."""
-        return self.freshness * self.signal / self.noise
+    def signal_to_noise(self) -> float:
+        """Return the ratio for an item that one person chose of late."""
+        return self.freshness * self.signal / (math.sqrt(self.choices) * self.noise)
+
+    @property
+    def people_needed(self) -> float:
+        """Return how many such people an item needs to be three standard deviations above the noise."""
+        return _SEEN / self.signal_to_noise
 
     def to_json(self) -> dict[str, Any]:
         """Return a JSON object."""
@@ -59,15 +73,17 @@ class Way:
             "noise": self.noise,
             "freshness": self.freshness,
             "signal": self.signal,
-            "clearness": self.clearness,
+            "signal_to_noise": self.signal_to_noise,
+            "people_needed": self.people_needed,
         }
 
 
-def compared(settings: FollowSettings, *, come_once: bool) -> list[Way]:
+def compared(settings: FollowSettings, *, come_once: bool, choices: float = 1.0) -> list[Way]:
     """Return one fit, monthly and weekly refits, and following, all at the same yearly budget.
 
-    `come_once` says that most users rate at one time of the year only, and not all through it. A year of many
-    releases is also compared with weekly ones: each release adds a little noise.
+    `come_once` says that most users rate at one time of the year only, and not all through it; `choices` how
+    many recent ones each has. A year of many releases is also compared with weekly ones: each release adds a
+    little noise.
     """
     promise = settings.promise(PublicFacts(n_items=1))
     ways = []
@@ -81,7 +97,8 @@ def compared(settings: FollowSettings, *, come_once: bool) -> list[Way]:
     fewer = replace(settings, releases=_WEEKLY)
     if settings.releases > _WEEKLY:
         ways.append(_followed(f"{_FOLLOW} weekly", fewer, come_once=come_once))
-    return [*ways, _followed(_FOLLOW, settings, come_once=come_once)]
+    ways.append(_followed(_FOLLOW, settings, come_once=come_once))
+    return [replace(way, choices=positive_finite("choices", choices)) for way in ways]
 
 
 def _followed(name: str, settings: FollowSettings, *, come_once: bool) -> Way:
@@ -103,18 +120,19 @@ def verdict(ways: list[Way]) -> str:
     """Say which way shows best what is popular now, and when following, or so much of it, gains nothing."""
     followed = [way for way in ways if way.name.startswith(_FOLLOW)]
     follow, best = (
-        max(some, key=lambda way: way.clearness)
+        min(some, key=lambda way: way.people_needed)
         for some in (followed, [way for way in ways if way not in followed])
     )
-    gain, often = follow.clearness / best.clearness, followed[-1]
+    often, needs = followed[-1], f"{follow.people_needed:,.0f}"
+    gain = best.people_needed / follow.people_needed
     fewer = (
-        f" {often.releases:,} releases add more noise than they are fresher: weekly ones stand out "
-        f"{follow.clearness / often.clearness:.2g} times as clearly."
-    ) * (follow.clearness >= _AS_GOOD * often.clearness)
+        f" {often.releases:,} releases add noise: with weekly ones it needs {needs} instead of "
+        f"{often.people_needed:,.0f}."
+    ) * (often.people_needed >= _AS_GOOD * follow.people_needed)
     if gain >= _AS_GOOD:
         return (
-            f"For current popularity follow: it stands out {gain:.2g} times as clearly as with {best.name}."
-            f"{fewer}"
+            f"For current popularity follow: an item then needs {needs} people to be seen over the noise, "
+            f"instead of {best.people_needed:,.0f} with {best.name}.{fewer}"
         )
     if gain >= 1 / _AS_GOOD:
         are = "is" if best.releases == 1 else "are"
@@ -123,7 +141,10 @@ def verdict(ways: list[Way]) -> str:
             f"{fewer}"
         )
     why = " Users who rate all year spread one weight over all of it." * (follow.signal < 1)
-    return f"Do not follow: what is current stands out {1 / gain:.2g} times as clearly with {best.name}.{why}"
+    return (
+        f"Do not follow: an item needs {best.people_needed:,.0f} people to be seen over the noise with "
+        f"{best.name}, and {needs} if you follow.{why}"
+    )
 
 
 def _freshness(settings: FollowSettings, period: float) -> float:

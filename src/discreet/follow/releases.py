@@ -82,7 +82,7 @@ class Estimate:
     half_life: float | None = None
 
     @property
-    def clearness(self) -> float:
+    def signal_to_noise(self) -> float:
         """Return how many standard deviations the last item of a list stands out of the noise."""
         place = max(self.sums.size - _LISTED, 0)
         return float(np.partition(self.sums, place)[place]) / max(self.noise, 1e-150)
@@ -102,9 +102,9 @@ def estimate_recent(
     for multiple in _LONGER if declared is not None else (None,):
         half_life = None if multiple is None or declared is None else multiple * declared
         found = _estimate(plan, released, part, half_life, multiplier)
-        if found.clearness >= _CLEAR:
+        if found.signal_to_noise >= _CLEAR:
             return found
-        best = found if best is None or found.clearness > best.clearness else best
+        best = found if best is None or found.signal_to_noise > best.signal_to_noise else best
     assert best is not None
     return best
 

@@ -6,7 +6,13 @@ from dataclasses import dataclass, replace
 from typing import final
 
 from discreet.core.checks import integer, one_of
-from discreet.planning.commands import SUMMED, collection_commands, federation_commands, fit_command
+from discreet.planning.commands import (
+    COLLECTED,
+    SUMMED,
+    collection_commands,
+    federation_commands,
+    fit_command,
+)
 
 SEES = {
     "us": "we hold the data and publish recommendations or a model",
@@ -75,11 +81,15 @@ _TABLE = {
         "local-sgd": _PUBLISHED,
     },
     ("nobody", "value", "verdicts"): {
+        "local-channel": "knows how ratings become reports, so little is lost",
         "one-bit-input": "binary ratings are flipped on the device, with a known probability",
     },
     ("nobody", "item", "ratings"): {
         "local-nuclear": "also hides on the device which items were rated",
         "local-nuclear-plain": _PUBLISHED,
+    },
+    ("nobody", "item", "verdicts"): {
+        "local-nuclear": "also hides on the device which items were rated",
     },
     ("nobody", "item", "clicks"): {
         "neighbours": "bits are flipped on the device, with a known probability",
@@ -172,7 +182,10 @@ def advise(
     elif people is not None and people < _ENOUGH and sees == "us":
         options = [_with_few(option) for option in options]
         notes.append(_few_people(people, stars=stars))
-    if parties > 1 and sees != "nobody":
+    if sees == "nobody":
+        options, more = _collected(options)
+        notes += more
+    elif parties > 1:
         options, more = _federated(options, wants)
         notes += more
     best, *others = options
@@ -223,6 +236,7 @@ def _fitting(sees: str, hides: str, feedback: str) -> tuple[list[Option], list[s
     # HIDES is ordered from the strongest protection to the weakest.
     enough = [option for option in learned if levels.index(option.hides) <= levels.index(hides)]
     if not enough:
+        learned.sort(key=lambda option: levels.index(option.hides))
         notes.append(f"No model hides more than {HIDES[learned[0].hides]} here: read its label.")
         return learned, notes
     closest = max(levels.index(option.hides) for option in enough)
@@ -240,6 +254,23 @@ def _wanted(options: list[Option], wants: str) -> tuple[list[Option], list[str]]
     if wants == "stars":
         return options, ["It makes lists and predicts no stars: those are learned from ratings."]
     return options, ["It predicts stars, and its lists are ordered by them alone: expect little of those."]
+
+
+def _collected(options: list[Option]) -> tuple[list[Option], list[str]]:
+    """Return the options with a model first that learns from the reports of a collection."""
+    first = options[0]
+    if first.model in COLLECTED:
+        return options, []
+    learner = COLLECTED[first.hides != "value"]
+    option = next(option for option in OPTIONS if option.model == learner)
+    notes = [
+        f"No command collects for {first.model}, so this model takes its place. `discreet fit --model "
+        f"{first.model}` simulates that one on data you may see."
+    ]
+    levels = list(HIDES)
+    if levels.index(option.hides) > levels.index(first.hides):
+        notes.append(f"It hides less, {HIDES[option.hides]}: read its label.")
+    return [replace(option, hides=first.hides, feedback=first.feedback), *options], notes
 
 
 def _federated(options: list[Option], wants: str) -> tuple[list[Option], list[str]]:
@@ -286,4 +317,5 @@ def _commands(
     commands, notes = collection_commands(best.model, hides=best.hides, feedback=best.feedback)
     if parties > 1:
         notes.append(f"Devices report to one collection, so the {parties} parties need no federation.")
-    return commands, fit, notes
+    # People are asked what they like, so a log of clicks shows nothing about it.
+    return commands, None if best.feedback == "clicks" else fit, notes

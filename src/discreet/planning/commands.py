@@ -4,6 +4,8 @@ from __future__ import annotations
 
 #: Models that learn from sums, so that parties can learn them together (docs/federated.md).
 SUMMED = ("user-factorization", "popularity", "biases", "covariance-svd", "frank-wolfe", "implicit-objective")
+#: Models that learn from the reports of a collection: of values, and of hidden items.
+COLLECTED = ("local-channel", "local-nuclear")
 # Delta is one over this many times the number of people.
 _DELTA_PEOPLE = 10
 _STORE = "sqlite:///reports.db"
@@ -42,15 +44,13 @@ def federation_commands(
 
 def collection_commands(model: str, *, hides: str, feedback: str) -> tuple[tuple[str, ...], list[str]]:
     """Return the commands of a collection on devices, and what is to be said about it."""
-    hidden = hides != "value"
-    learner = "local-nuclear" if hidden else "local-channel"
+    hidden = model == COLLECTED[1]
     notes = ["Devices add the noise, and the service stores nothing else; items.txt has one id per line."]
-    if learner != model:
-        notes.append(
-            f"No command collects for {model}: {learner} learns from the reports of this collection."
-        )
     if feedback == "clicks":
-        notes.append("It asks whether items are liked, and hides which ones were answered for.")
+        notes.append(
+            "It asks people which items they like, and hides which ones they answered for; a log of clicks "
+            "cannot be sent to it."
+        )
     if hides == "person":
         notes.append(
             "Its epsilon is for one item. A whole history costs as many times epsilon as there are items; "
@@ -68,7 +68,7 @@ def collection_commands(model: str, *, hides: str, feedback: str) -> tuple[tuple
     return (
         " ".join([*new, "--out mine.campaign"]),
         f"discreet serve mine.campaign --store {_STORE}",
-        f"discreet collect fit {_STORE} --model {learner} --out mine.discreet",
+        f"discreet collect fit {_STORE} --model {model} --out mine.discreet",
         f"discreet campaign close {_STORE}",
     ), notes
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, final
+from typing import TYPE_CHECKING, Annotated, Any, final
 
 import typer
 
@@ -81,10 +81,70 @@ Force = Annotated[
 ]
 
 
+@group(UNUSUAL)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TextFile:
+    """How a text file is written, where its first lines do not show it."""
+
+    delimiter: Annotated[
+        str | None,
+        typer.Option(
+            "--delimiter", rich_help_panel=UNUSUAL, help="The character between fields. Default: detected."
+        ),
+    ] = None
+    quote: Annotated[
+        str | None,
+        typer.Option(
+            "--quote", rich_help_panel=UNUSUAL, help="The quote character, or none. Default: a double quote."
+        ),
+    ] = None
+    escape: Annotated[
+        str | None,
+        typer.Option(
+            "--escape", rich_help_panel=UNUSUAL, help="The escape character inside quotes, such as \\\\."
+        ),
+    ] = None
+    encoding: Annotated[
+        str | None,
+        typer.Option(
+            "--encoding",
+            rich_help_panel=UNUSUAL,
+            help="The text encoding: latin-1, cp1252, ... Default: UTF-8.",
+        ),
+    ] = None
+    comment: Annotated[
+        str | None,
+        typer.Option(
+            "--comment", rich_help_panel=UNUSUAL, help="Skip lines that begin with this, such as #."
+        ),
+    ] = None
+    skip_bad_lines: Annotated[
+        bool,
+        typer.Option(
+            "--skip-bad-lines",
+            rich_help_panel=UNUSUAL,
+            help="Skip lines with a wrong number of fields, or without an id, a number or a time, and report "
+            "how many.",
+        ),
+    ] = False
+    layout: Annotated[
+        str | None,
+        typer.Option(
+            "--layout",
+            rich_help_panel=UNUSUAL,
+            help="A well-known layout: movielens, netflix, lightgcn, recbole or sasrec.",
+        ),
+    ] = None
+
+    def written(self) -> dict[str, Any]:
+        """Return these options, by the names that `read` knows."""
+        return {field.name: getattr(self, field.name) for field in fields(TextFile)}
+
+
 @group("The data")
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reading:
+class Reading(TextFile):
     """How to read DATA, and what is declared about it."""
 
     columns: Columns = None
@@ -137,55 +197,6 @@ class Reading:
         str,
         typer.Option("--zeros", rich_help_panel=UNUSUAL, help="Whether ratings of 0 are ratings or missing."),
     ] = "ratings"
-    delimiter: Annotated[
-        str | None,
-        typer.Option(
-            "--delimiter", rich_help_panel=UNUSUAL, help="The character between fields. Default: detected."
-        ),
-    ] = None
-    quote: Annotated[
-        str | None,
-        typer.Option(
-            "--quote", rich_help_panel=UNUSUAL, help="The quote character, or none. Default: a double quote."
-        ),
-    ] = None
-    escape: Annotated[
-        str | None,
-        typer.Option(
-            "--escape", rich_help_panel=UNUSUAL, help="The escape character inside quotes, such as \\\\."
-        ),
-    ] = None
-    encoding: Annotated[
-        str | None,
-        typer.Option(
-            "--encoding",
-            rich_help_panel=UNUSUAL,
-            help="The text encoding: latin-1, cp1252, ... Default: UTF-8.",
-        ),
-    ] = None
-    comment: Annotated[
-        str | None,
-        typer.Option(
-            "--comment", rich_help_panel=UNUSUAL, help="Skip lines that begin with this, such as #."
-        ),
-    ] = None
-    skip_bad_lines: Annotated[
-        bool,
-        typer.Option(
-            "--skip-bad-lines",
-            rich_help_panel=UNUSUAL,
-            help="Skip lines with a wrong number of fields, or without an id, a number or a time, and report "
-            "how many.",
-        ),
-    ] = False
-    layout: Annotated[
-        str | None,
-        typer.Option(
-            "--layout",
-            rich_help_panel=UNUSUAL,
-            help="A well-known layout: movielens, netflix, lightgcn, recbole or sasrec.",
-        ),
-    ] = None
 
     def files(self) -> list[Path]:
         """Return the files to read besides DATA."""
@@ -235,14 +246,8 @@ class Reading:
             catalog=catalog,
             duplicates=self.duplicates,  # type: ignore[arg-type]
             zeros=self.zeros,  # type: ignore[arg-type]
-            delimiter=self.delimiter,
-            quote=self.quote,
-            escape=self.escape,
-            encoding=self.encoding,
-            comment=self.comment,
-            skip_bad_lines=self.skip_bad_lines,
-            layout=self.layout,
             drop_unknown=self.drop_unknown,
+            **self.written(),
         )
         if self.without is None:
             return data

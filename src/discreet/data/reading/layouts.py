@@ -156,7 +156,7 @@ def _separator(lines: list[str], dialect: Dialect) -> str | None:
 
     In `7;lamp;4,5` a comma splits as well, but into fewer fields. Blanks count only where nothing else does.
     """
-    found = {}
+    found: dict[str, tuple[float, int]] = {}
     for mark in _SEPARATORS:
         if mark in lines[0] and not (found and mark == " "):
             lengths = [len(row) for row in _split(lines, mark, dialect)]

@@ -94,8 +94,8 @@ def read_times(series: pl.Series, order: str | None = None, *, strict: bool = Tr
         if found.null_count() < left:
             forms.append(name)
     if found.null_count() > series.null_count():
-        left = text.set(found.is_not_null(), None)
-        fractions = _fractions(left, series, strict=strict).cast(pl.Int64, strict=False)
+        others = text.set(found.is_not_null(), None)
+        fractions = _fractions(others, series, strict=strict).cast(pl.Int64, strict=False)
         forms += _units(fractions)
         found = found.fill_null(fractions)
     return Times(found, tuple(dict.fromkeys(forms)))

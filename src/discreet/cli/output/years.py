@@ -1,0 +1,90 @@
+"""Say what a followed year did: a release, its status, and the page of it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from discreet.follow import Status
+    from discreet.follow.stream import Added
+
+
+def added_json(added: Added) -> dict[str, Any]:
+    """Return what a release did as JSON."""
+    counts = {"entered": added.entered, "known": added.known_pairs, "of_erased": added.of_erased}
+    return {
+        "release": added.release,
+        "repeated": added.repeated,
+        "not_public": counts,
+        "guarantee": added.model.guarantee.to_json(),
+    }
+
+
+def what_entered(added: Added, what: str, *, given: bool) -> str:
+    """Say what a release did with a batch, and that one was used up where nothing new came."""
+    if added.repeated:
+        return f"Release {added.release} was made already; nothing was drawn again."
+    for_nothing = (
+        f" Nothing new entered, but a release was used all the same: were these {what} added under another "
+        "name?"
+    ) * (given and added.entered == 0)
+    return (
+        f"Release {added.release}. For you alone: {added.entered:,} {what} entered, "
+        f"{added.known_pairs:,} had entered before, {added.of_erased:,} were of erased users.{for_nothing}"
+    )
+
+
+_PAID = {
+    True: "All of them are paid for.",
+    False: "The year is recorded in no ledger, but releases about the same people add up.",
+    None: "They cost nothing more; in which ledger the year was paid, if in any, is not written here.",
+}
+
+
+def sentences(status: Status) -> list[str]:
+    """Return what is public about a year so far, in sentences."""
+    made = len(status.times)
+    lines = [
+        f"Began on {status.began}, ends on {status.ends}: {made:,} of {status.settings.releases:,} releases "
+        f"were made, {status.left:,} are left. {_PAID[status.recorded]}"
+    ]
+    if status.times:
+        lines.append(f"The latest release was made at {status.times[-1]}.")
+    if status.noise is not None:
+        lines.append(
+            f"The noise on an item's current count has a standard deviation of {status.noise:.3g}; "
+            f"{status.stands_out:,} of {status.items:,} items stand out of it by three times that."
+        )
+    declared = status.settings.half_life
+    if status.times and declared is not None and status.noise is not None:
+        lines.append(_counted_with(declared, status.half_life))
+    return lines
+
+
+def _counted_with(declared: float, used: float | None) -> str:
+    """Say with which half-life lists count now, and why if it is not the declared one."""
+    if used is not None and used <= declared * (1 + 1e-9):
+        return f"Lists count with the declared half-life of {declared:g} days."
+    instead = "nothing fades" if used is None else f"a choice counts half after {used:.4g} days"
+    return (
+        f"With the declared half-life of {declared:g} days lists would be hidden in the noise; until they "
+        f"stand out, {instead}."
+    )
+
+
+def year_page(status: Status, title: str) -> list[str]:
+    """Return the parts of a page about a year."""
+    from discreet.core.pages import element, facts_table, meter, table
+
+    made, all_of_them = len(status.times), status.settings.releases
+    rows = [(str(place), time) for place, time in enumerate(status.times, start=1)]
+    releases = table(("release", "when (UTC)"), rows, "Releases") if rows else element("p", "None yet.")
+    return [
+        element("h1", title),
+        meter(made / all_of_them, f"{made:,} of {all_of_them:,} releases were made"),
+        *(element("p", line) for line in sentences(status)),
+        element("h2", "The promise for the whole year"),
+        facts_table(status.guarantee.rows(), "The promise"),
+        element("h2", "Releases"),
+        releases,
+    ]
