@@ -67,7 +67,7 @@ SEVERAL = {
     "keeper": ("serve",),
     "campaign": ("new", "show", "check", "close"),
     "collect": ("fit", "backup", "invite"),
-    "follow": ("start", "add", "release", "show", "erase"),
+    "follow": ("start", "add", "release", "show", "erase", "replay"),
 }
 # Other names for parts of a verb, which help does not list.
 HIDDEN = {"follow": {"init": "start", "status": "show"}}

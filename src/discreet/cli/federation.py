@@ -12,7 +12,9 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TypedDict
 
 import typer
 
+from discreet.cli.federated_scores import show_scores
 from discreet.cli.options.declared import AsJson, Data, Force, Learning, Paying, Reading
+from discreet.cli.options.measuring import Measuring
 from discreet.cli.options.parsing import listed, parse_scale, read_items
 from discreet.cli.options.years import YearTogether
 from discreet.cli.output.printing import emit, remark, remark_on_delta, show
@@ -129,6 +131,7 @@ def simulate(
     year: YearTogether,
     reading: Reading,
     paying: Paying,
+    measuring: Measuring,
     parties: Annotated[int, typer.Option("--parties", help="The number of parties that share the people.")],
     missing: Annotated[
         int,
@@ -138,11 +141,21 @@ def simulate(
         str | None,
         typer.Option("--from", help="When a followed year begins, as in 2026-01-31: a public date."),
     ] = None,
+    scored: Annotated[
+        bool,
+        typer.Option(
+            "--evaluate",
+            help="Release nothing; compare all parties together with one holder of all data and each alone.",
+        ),
+    ] = False,
     out: Annotated[Path | None, typer.Option("--out", help="Where to write the model.")] = None,
     force: Force = False,
     as_json: AsJson = False,
 ) -> None:
-    """Simulate a federation: assign people to parties and run all of them in one process."""
+    """Simulate a federation: assign people to parties and run all of them in one process.
+
+    --evaluate measures on held-out data what is gained by it.
+    """
     from discreet.cli.output.rounds import outcome_json, show_outcome
     from discreet.data.inputs import files_of
     from discreet.federated.noise import SharedNoise
@@ -151,8 +164,10 @@ def simulate(
 
     paying.check()
     settings = year.settings(learning, rated=not reading.implicit)
-    if (settings is None) != (begins is None):
-        raise ParameterError("--follow and --from go together: a year begins on a public date.")
+    if settings is None and begins is not None:
+        raise ParameterError("--from says when a followed year begins. Add --follow.")
+    if settings is not None and begins is None and not scored:
+        raise ParameterError("--follow needs --from: a year begins on a public date.")
     if out is not None:
         refuse_output(
             out,
@@ -164,8 +179,15 @@ def simulate(
     if settings is not None and reading.duplicates == "refuse":
         # As in a followed year: of a user's interactions with an item the first one counts.
         reading = replace(reading, duplicates="first")
-    whole = reading.load(data, paying.name)
     noise = SharedNoise(parties=parties, missing=missing)
+    if not scored and measuring != Measuring():
+        raise ParameterError("--split, --metric, --repeat and --seed say how to measure. Add --evaluate.")
+    if scored and (out is not None or paying.asked):
+        raise ParameterError("--evaluate releases nothing, so there is no model to write and nothing to pay.")
+    whole = reading.load(data, paying.name)
+    if scored:
+        show_scores(whole, learning, reading, measuring, noise, settings, begins, as_json=as_json)
+        return
     if settings is None or begins is None:
         run = _simulated_fit(learning.estimator(implicit=reading.implicit), whole, noise)
     else:
@@ -183,34 +205,20 @@ def simulate(
     if paid := paying.recorded(whole.name, run.promise):
         show(paid)
     if settings is not None and begins is not None:
-        show(_inside(whole, settings, begins))
-    show(_measuring(data, learning, reading, run))
+        show(
+            _inside(whole, settings, begins),
+            "Followed lists are current popularity: everybody gets the same list, less what they had.",
+        )
+    show("A simulation does not measure accuracy. The same command with --evaluate, without --out, does.")
 
 
 class _Simulated(NamedTuple):
-    """Hold what a simulated run promises, what it is called, and how to run it.
-
-    `epsilon` is that of one holder whose noise is as wide as that of all parties together.
-    """
+    """Hold what a simulated run promises, what it is called, and how to run it."""
 
     promise: Guarantee
     called: str
     events: Sequence[Any]
     play: Callable[[], RunOutcome | FollowedTogether]
-    epsilon: float
-
-
-def _measuring(data: str, learning: Learning, reading: Reading, run: _Simulated) -> str:
-    """Name the command that measures how good such a model is; a simulation does not."""
-    model = "popularity" if run.called == "follow" else run.called
-    purpose = "" if learning.purpose is None else f" --for {learning.purpose}"
-    implicit = " --implicit" if reading.implicit or model == "popularity" else ""
-    command = f"discreet evaluate {data} --model {model} --epsilon {run.epsilon:.3g}{purpose}{implicit}"
-    what = "followed lists, which are current popularity," if run.called == "follow" else "such a model"
-    return (
-        f"A simulation does not measure accuracy. `{command}` shows what to expect of {what} with as much "
-        "noise, beside simple baselines. Add this command's own options that say how to read the file."
-    )
 
 
 def _simulated_fit(estimator: Estimator, whole: Interactions, noise: SharedNoise) -> _Simulated:
@@ -226,9 +234,7 @@ def _simulated_fit(estimator: Estimator, whole: Interactions, noise: SharedNoise
         return simulate_parties(protocol, whole, noise.parties)
 
     # What a party pays is one Gaussian, whatever it is asked (proofs/federated.md).
-    return _Simulated(
-        protocol.promise(whole.facts), estimator.name, protocol.events(), play, protocol.planned().epsilon
-    )
+    return _Simulated(protocol.promise(whole.facts), estimator.name, protocol.events(), play)
 
 
 def _simulated_year(
@@ -246,7 +252,7 @@ def _simulated_year(
     def play() -> FollowedTogether:
         return simulate_year(agreed, whole, begins=moment)
 
-    return _Simulated(agreed.promise(), "follow", settings.events(), play, settings.epsilon)
+    return _Simulated(agreed.promise(), "follow", settings.events(), play)
 
 
 def _inside(whole: Interactions, settings: FollowSettings, begins: str) -> str:

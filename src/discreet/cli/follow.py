@@ -28,6 +28,7 @@ from discreet.cli.options.years import (
 from discreet.cli.output import printing
 from discreet.cli.output.printing import emit
 from discreet.cli.output.years import added_json, sentences, what_entered, year_page
+from discreet.cli.replay import replay as replay
 from discreet.core.checks import ParameterError
 from discreet.core.files import refuse_output, write_whole
 

@@ -175,14 +175,9 @@ def _compare(
         "above the noise; lower is better.",
         f"{verdict(ways)} {SAME_LISTS}",
     )
-    better, simple = ("lower", "biases") if data.metric == "rmse" else ("clearly higher", "popularity")
-    write(
-        "\n".join(
-            ["Measure both on your data first, with your own names (not to be published):", *commands[:2]]
-        )
-    )
-    show(f"If {data.metric} of the first is {better}, fit; if {simple} is about as good, follow:")
-    write("\n".join(commands[2:]))
+    write("\n".join(["Measure it on a past year of your own data first (not to be published):", commands[0]]))
+    show("If user-factorization comes out best, fit; if following does, follow:")
+    write("\n".join(commands[1:]))
 
 
 def _ways_table(ways: list[Way]) -> Table:
@@ -199,20 +194,18 @@ def _ways_table(ways: list[Way]) -> Table:
 
 
 def _both(settings: FollowSettings, more: str, data: _Data) -> list[str]:
-    """Return the commands that measure one fit and what a year follows, then those that make them."""
+    """Return the command that replays a year, then those that fit a model or follow."""
     lists = data.metric == "hr@10"
     what = "clicks.csv --implicit --duplicates last" if lists else "ratings.csv"
     level = f"--epsilon {settings.epsilon:g} --delta {settings.delta:g}"
     known = "" if data.people is None else f" --people {data.people}"
-    simple = "popularity" if lists else "biases"
     scale = "" if lists else " --scale 1,5,1"
     paid = "--name shop --ledger year.ledger"
-    follow = f"--items items.csv{scale} --releases {settings.releases}{more} {level} {paid}"
+    year = f"--releases {settings.releases}{more} {level}"
     return [
-        f"  discreet evaluate {what} {level}{known}",
-        f"  discreet evaluate {what} --model {simple} {level}{known}",
+        f"  discreet follow replay {what.removesuffix(' --duplicates last')}{scale} {year}",
         f"  discreet fit {what} {level}{known} {paid} --out shop.discreet",
-        f"  discreet follow start shop.follow {follow}",
+        f"  discreet follow start shop.follow --items items.csv{scale} {year} {paid}",
     ]
 
 

@@ -7,6 +7,7 @@ from discreet.core.exports import Exports
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
+    from discreet.federated.comparison import compare_parties as compare_parties
     from discreet.federated.coordinator import Coordinator as Coordinator
     from discreet.federated.coordinator import RunOutcome as RunOutcome
     from discreet.federated.keeper import Keeper as Keeper
@@ -33,6 +34,7 @@ else:
             "discreet.federated.protocols.estimator_sums": "EstimatorSums protocol_for",
             "discreet.federated.protocols.summed": "SummedStatistics",
             "discreet.federated.simulation": "simulate_parties",
+            "discreet.federated.comparison": "compare_parties",
             "discreet.federated.protocols.averaged_items": "AveragedItems",
             "discreet.federated.protocols.averaged_users": "AveragedUsers",
             "discreet.federated.transport": "InProcess Transport",

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from discreet.follow.columns import RatingColumns as RatingColumns
     from discreet.follow.coordinator import FollowCoordinator as FollowCoordinator
     from discreet.follow.party import FollowParty as FollowParty
+    from discreet.follow.replay import replay_year as replay_year
     from discreet.follow.settings import FollowSettings as FollowSettings
     from discreet.follow.stream import Following as Following
     from discreet.follow.stream import Status as Status
@@ -23,6 +24,7 @@ else:
             "discreet.follow.agreement": "FollowAgreement",
             "discreet.follow.party": "FollowParty",
             "discreet.follow.columns": "RatingColumns",
+            "discreet.follow.replay": "replay_year",
             "discreet.follow.coordinator": "FollowCoordinator",
         },
     )

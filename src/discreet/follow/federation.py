@@ -174,6 +174,16 @@ def simulate_year(
     random: PrivacyRandom | None = None,
     progress: Progress = silent,
 ) -> FollowedTogether:
+    """Return the last release of a year that `releases_together` replays."""
+    for number, made in enumerate(releases_together(agreed, data, begins=begins, random=random), start=1):
+        progress("release", number, agreed.settings.releases)
+        found = made
+    return found
+
+
+def releases_together(
+    agreed: FollowAgreement, data: Interactions, *, begins: float, random: PrivacyRandom | None = None
+) -> Iterator[FollowedTogether]:
     """Replay a year of timed ratings with users assigned to parties in turn, all in one process.
 
     The year begins at `begins`, in seconds since 1970, which is public like its length: a rating's own time
@@ -215,7 +225,5 @@ def simulate_year(
         coordinator = FollowCoordinator(
             agreed, InProcess(endpoints), parties=list(own), catalog=data.catalog, keeper=keeper
         )
-        for number in range(settings.releases):
-            progress("release", number, settings.releases)
-            found = coordinator.release()
-    return found
+        for _ in range(settings.releases):
+            yield coordinator.release()

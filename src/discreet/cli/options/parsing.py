@@ -7,8 +7,7 @@ import dataclasses
 import inspect
 import math
 import re
-import shlex
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar, get_args, get_type_hints
 
@@ -145,23 +144,6 @@ def _parameters(
             default = inspect.Parameter.empty if field.default is dataclasses.MISSING else field.default
             annotation = _in_panel(types[field.name], _GROUPS[kind])
             yield inspect.Parameter(field.name, by_name, default=default, annotation=annotation)
-
-
-def spelled(options: Any, *, leave_out: Collection[str] = ()) -> str:
-    """Return the options of a group that differ from their defaults, as one types them."""
-    hints, words = get_type_hints(type(options), include_extras=True), []
-    for field in dataclasses.fields(options):
-        value = getattr(options, field.name)
-        if field.name in leave_out or value in (field.default, None):
-            continue
-        name = get_args(hints[field.name])[1].param_decls[0]
-        for one in value if isinstance(value, list) else [value]:
-            words += (
-                [name]
-                if one is True
-                else [name, shlex.quote(f"{one:g}" if isinstance(one, float) else str(one))]
-            )
-    return " ".join(words)
 
 
 def _in_panel(annotation: Any, panel: str | None) -> Any:

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from rich.console import RenderableType
+
     from discreet.follow import Status
+    from discreet.follow.replay import Replay
     from discreet.follow.stream import Added
 
 
@@ -88,3 +92,35 @@ def year_page(status: Status, title: str) -> list[str]:
         element("h2", "Releases"),
         releases,
     ]
+
+
+def replay_shown(found: Replay) -> list[RenderableType]:
+    """Return a table of the ways that were replayed, and what it says about the next command."""
+    from rich.table import Table
+
+    table = Table("way", "epsilon of each fit", found.metric, title=f"A year from {found.begins}, replayed")
+    for way in found.ways:
+        each = "paid once" if way.epsilon_each is None else _epsilon(way.epsilon_each)
+        table.add_row(way.name, each, f"{way.score:.4f}")
+    for column in table.columns[1:]:
+        column.justify = "right"
+    lower, (follow, *others) = found.lower_is_better, found.ways
+    private = [way for way in others if way.epsilon_each != math.inf]
+    best = (min if lower else max)(private, key=lambda way: way.score)
+    better, what = ("lower", "ratings") if lower else ("higher", "interactions")
+    ahead = follow.score < best.score if lower else follow.score > best.score
+    said = (
+        "Following was best" if ahead else f"{best.name[0].upper()}{best.name[1:]} was better than following"
+    )
+    return [
+        table,
+        f"{found.metric} ({better} is better) of {found.asked:,} {what} that came between two of "
+        f"{found.releases:,} releases. All but the last way have the same budget for the year. {said} "
+        f"({follow.score:.4f} and {best.score:.4f}); small differences may be luck, and --seed 1 draws other "
+        "noise.",
+        "Nothing was released or paid. Scores have no noise: do not publish them.",
+    ]
+
+
+def _epsilon(each: float) -> str:
+    return "∞ (not private)" if each == math.inf else f"{each:.3g}"

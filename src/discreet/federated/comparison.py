@@ -1,0 +1,123 @@
+"""Measure what parties gain by learning together: beside one holder of all data, and each party alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, final
+
+import numpy as np
+
+from discreet.core.checks import DataError
+from discreet.core.progress import Progress, silent
+from discreet.core.randomness import PrivacyRandom
+from discreet.data.interactions import Interactions
+from discreet.data.splits import Split, SplitPlan, parse_split
+from discreet.evaluation.metrics import Metric, parse_metrics
+from discreet.evaluation.references import baselines
+from discreet.evaluation.results import Score
+from discreet.evaluation.scoring import check_split, measure, refuse_meaningless, usual_metrics
+from discreet.federated.noise import SharedNoise
+from discreet.federated.protocols.estimator_sums import protocol_for
+from discreet.federated.simulation import simulate_parties, split_users
+from discreet.models.estimator import Estimator
+
+TOGETHER, POOLED, ALONE = "all parties together", "one holder of all data", "each party alone (mean)"
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartyScores:
+    """Hold the scores of each way to learn, by its name; those of `simple` baselines have no noise."""
+
+    ways: dict[str, dict[str, Score]]
+    simple: dict[str, dict[str, Score]]
+
+    def to_json(self) -> dict[str, Any]:
+        """Return a JSON object."""
+        return {
+            kind: {
+                name: {metric: score.to_json() for metric, score in found.items()}
+                for name, found in some.items()
+            }
+            for kind, some in (("ways", self.ways), ("simple", self.simple))
+        }
+
+
+def compare_parties(
+    estimator: Estimator,
+    data: Interactions,
+    noise: SharedNoise,
+    *,
+    split: str | SplitPlan = "random:0.1",
+    metrics: str | Iterable[str] | None = None,
+    repeat: int = 1,
+    seed: int = 0,
+    progress: Progress = silent,
+) -> PartyScores:
+    """Hold out a part of all parties' data, and score a federation, one holder, and parties alone.
+
+    Every way has the estimator's epsilon and delta. Noise is simulated and nothing is released, so scores are
+    for the holder of the data alone. A party that fits alone is scored on its own users.
+
+    Example:
+        >>> from discreet.data.datasets.synthetic import popularity_skewed
+        >>> from discreet.models.popularity import Popularity
+        >>> data = popularity_skewed(n_users=300, n_items=60, mean_per_user=15)
+        >>> found = compare_parties(Popularity(epsilon=4.0), data, SharedNoise(parties=3, missing=1))
+        >>> list(found.ways)
+        ['all parties together', 'one holder of all data', 'each party alone (mean)']
+    """
+    chosen = parse_metrics(usual_metrics([estimator]) if metrics is None else metrics)
+    refuse_meaningless(estimator, chosen)
+    plan = parse_split(split) if isinstance(split, str) else split
+    source = PrivacyRandom.simulate(seed)
+    runs: list[dict[str, dict[str, float]]] = []
+    simple: list[dict[str, dict[str, float]]] = []
+    for number in range(repeat):
+        for parts in plan.splits(data, seed + number):
+            check_split(parts.train, parts.test)
+            random = source.spawn(f"run {len(runs)}")
+            runs.append(_scores(estimator, parts, noise, chosen, random, seed, progress))
+            simple.append(baselines(parts.train, parts.test, chosen, above=None, seed=seed, run=len(runs)))
+    return PartyScores(ways=_gathered(runs), simple=_gathered(simple))
+
+
+def _gathered(runs: list[dict[str, dict[str, float]]]) -> dict[str, dict[str, Score]]:
+    return {name: Score.gather(run[name] for run in runs) for name in runs[0]}
+
+
+def _scores(
+    estimator: Estimator,
+    parts: Split,
+    noise: SharedNoise,
+    metrics: tuple[Metric, ...],
+    random: PrivacyRandom,
+    seed: int,
+    progress: Progress,
+) -> dict[str, dict[str, float]]:
+    """Return the scores of each way on one split."""
+    train, test = parts.train, parts.test
+    protocol = protocol_for(estimator, train.facts, noise)
+    together = simulate_parties(protocol, train, noise.parties, random=random.spawn(TOGETHER)).model
+    pooled = estimator.fit(train, random=random.spawn(POOLED))
+    found = {
+        way: measure(model, train, test, metrics, seed=seed)
+        for way, model in ((TOGETHER, together), (POOLED, pooled))
+    }
+    alone: list[tuple[int, dict[str, float]]] = []
+    held_out = split_users(test, noise.parties)
+    for place, (name, own) in enumerate(split_users(train, noise.parties).items()):
+        progress("parties alone", place, noise.parties)
+        asked = int(np.count_nonzero(np.diff(held_out[name].indptr)))
+        if asked and own.n_ratings:
+            model = estimator.fit(own, random=random.spawn(name))
+            alone.append((asked, measure(model, own, held_out[name], metrics, seed=seed)))
+    if not alone:
+        raise DataError("No party has both ratings to learn from and held-out ones. Use fewer parties.")
+    weights = [asked for asked, _ in alone]
+    found[ALONE] = {
+        str(metric): float(np.average([scores[str(metric)] for _, scores in alone], weights=weights))
+        for metric in metrics
+    }
+    return found

@@ -1,0 +1,115 @@
+"""A replayed year asks every way for what came next, and only from what came before."""
+
+import json
+
+import numpy as np
+import pytest
+
+from command_line import one_sentence
+from discreet.core.checks import DataError
+from discreet.data.interactions import Interactions
+from discreet.federated.noise import SharedNoise
+from discreet.follow import FollowSettings
+from discreet.follow.replay import FOLLOWED, replay_year
+
+DAY = 86_400
+YEAR = FollowSettings(releases=6, epsilon=8.0, delta=1e-6, half_life=30.0)
+
+
+def year_of(*, changing, values=False, seed=0):
+    """Return a year in which other items are popular in each part of it, or always the same."""
+    rng = np.random.default_rng(seed)
+    users, items, times = [], [], []
+    for part in range(6):
+        for user in range(300):
+            start = 10 * part if changing else 0
+            chosen = rng.choice(
+                np.r_[start : start + 10, 60:200], 3, replace=False, p=[0.08] * 10 + [0.2 / 140] * 140
+            )
+            users += [user + 300 * part] * 3
+            items += chosen.tolist()
+            times += (DAY * (part * 365 / 6 + rng.uniform(0, 60, 3))).astype(int).tolist()
+    given = rng.integers(1, 6, len(users)) if values else None
+    return Interactions.from_arrays(
+        users, items, given, times, low=1 if values else None, high=5 if values else None
+    )
+
+
+def scores(found):
+    return {way.name: way.score for way in found.ways}
+
+
+def test_following_wins_where_popularity_changes_and_not_where_it_stays():
+    changing = scores(replay_year(year_of(changing=True), YEAR, begins=0.0))
+    same = scores(replay_year(year_of(changing=False), YEAR, begins=0.0))
+    # Users come once, so a fit from the start knows nothing of what comes where popularity changes.
+    assert changing[FOLLOWED] < 0.1 > changing["popularity, fitted once"]
+    # The twin: where nothing changes, one fit is as good.
+    assert same["popularity, fitted once"] > 0.5 and same[FOLLOWED] > 0.5
+    weekly = FollowSettings(releases=52, epsilon=8.0, delta=1e-6, half_life=7.0)
+    often = scores(replay_year(year_of(changing=True), weekly, begins=0.0))
+    assert often[FOLLOWED] > 2 * often["popularity, fitted once"]
+    assert often["popularity without privacy, always fresh"] >= often[FOLLOWED] - 0.05
+
+
+def test_what_comes_later_changes_no_earlier_model():
+    data = year_of(changing=True)
+    two = FollowSettings(releases=2, epsilon=8.0, delta=1e-6)
+    late = data.times > DAY * 364
+    cut = data.where(~late)
+    assert late.any()
+    whole, part = replay_year(data, two, begins=0.0), replay_year(cut, two, begins=0.0)
+    assert whole.asked == part.asked + int(late.sum())
+    early = data.where(data.times < DAY * 182)
+    with pytest.raises(DataError, match="nothing to ask for"):
+        replay_year(early, two, begins=0.0)
+
+
+def test_the_year_is_the_last_one_unless_said():
+    data = year_of(changing=True)
+    found = replay_year(data, YEAR)
+    assert found.begins == "1970-01-01"
+    later = replay_year(data, FollowSettings(releases=3, epsilon=8.0, delta=1e-6, days=90.0))
+    assert later.begins.startswith("1970-10") and later.asked < found.asked
+
+
+def test_ratings_are_scored_by_their_errors():
+    found = replay_year(year_of(changing=False, values=True), YEAR, begins=0.0)
+    assert found.metric == "rmse" and found.lower_is_better
+    # Ratings are drawn at random from 1 to 5: nothing predicts them better than their mean.
+    assert all(1.3 < score < 1.7 for score in scores(found).values())
+
+
+def test_without_times_there_is_nothing_to_replay():
+    with pytest.raises(DataError, match="without times"):
+        replay_year(Interactions.from_arrays([0, 1], [0, 1]), YEAR)
+
+
+def test_parties_replay_together():
+    data, noisy = year_of(changing=False), FollowSettings(releases=6, epsilon=0.5, delta=1e-6)
+    together = scores(replay_year(data, noisy, begins=0.0, noise=SharedNoise(parties=3, missing=1)))
+    alone = scores(replay_year(data, noisy, begins=0.0))
+    assert abs(together[FOLLOWED] - alone[FOLLOWED]) < 0.2 and together != alone
+    del together[FOLLOWED], alone[FOLLOWED]
+    assert together == alone
+
+
+def test_on_the_command_line(discreet, tmp_path):
+    data = year_of(changing=False)
+    path = tmp_path / "clicks.csv"
+    rows = zip(data.rows().tolist(), data.items.tolist(), data.times.tolist(), strict=True)
+    path.write_text("user,item,time\n" + "".join(f"{user},i{item},{time}\n" for user, item, time in rows))
+    how = (path, "--implicit", "--epsilon", "8", "--half-life", "30d")
+    code, out, error = discreet("follow", "replay", *how, "--releases", "6", "--from", "1970-01-01")
+    assert code == 0 and "do not publish" in out and "user-factorization, fitted once" in out, error
+    code, out, _ = discreet("follow", "replay", *how, "--releases", "6", "--json")
+    found = json.loads(out)
+    assert code == 0 and found["metric"] == "hr@10" and found["ways"][0]["epsilon_each"] is None
+    simulate = ("federation", "simulate", *how, "--parties", "3")
+    code, out, error = discreet(*simulate, "--follow", "6", "--evaluate", "--json")
+    assert code == 0 and [way["way"] for way in json.loads(out)["ways"]] == [
+        way["way"] for way in found["ways"]
+    ]
+    one_sentence(*discreet(*simulate, "--follow", "6", "--evaluate", "--metric", "rmse"))
+    one_sentence(*discreet(*simulate, "--follow", "6"))
+    one_sentence(*discreet("follow", "replay", *how, "--from", "1990-01-01"))
