@@ -59,8 +59,10 @@ def test_what_is_said_of_a_model_is_what_it_promises():
             assert (row["trust"] == "local") == (option.sees == "nobody")
             assert row["unit"] == units[option.hides]
         # What learns from choices reads ratings as choices, too.
-        # On devices a verdict is a rating of 0 or 1.
-        known = {kinds[option.feedback], "implicit"} | ({"explicit"} if option.sees == "nobody" else set())
+        # A verdict is a rating of 0 or 1.
+        known = {kinds[option.feedback], "implicit"} | (
+            {"explicit"} if option.feedback == "verdicts" else set()
+        )
         assert any(kind in row["feedback"] for kind in known)
 
 
@@ -130,7 +132,7 @@ def test_parties_end_in_a_federation(sees, discreet, tmp_path, monkeypatch):
         found = advise(sees=sees, hides=hides, feedback=feedback, wants=wants, parties=3)
         assert found.model in SUMMED and found.trial.startswith("discreet federation simulate")
         starts = [" ".join(shlex.split(command)[1:3]) for command in found.commands]
-        assert starts == ["federation init", "keeper serve", "party serve", "federation run"]
+        assert starts == ["federation init", "keeper serve", *["party serve"] * 3, "federation run"]
         if found.command in seen:
             continue
         seen.add(found.command)
@@ -149,15 +151,34 @@ def test_models_for_parties_learn_from_sums():
 
 
 def test_it_asks_how_many_people_there_are_until_it_is_told(discreet, monkeypatch):
-    for typed, said in (("3,000", "--people 3000"), ("", "--implicit --duplicates last --out")):
-        answers = io.StringIO(f"us\n1\nclicks\nmany\n0\n{typed}\n")
+    for typed, said in (("3,000", "--people 3000"), ("", "--implicit --duplicates last --ledger")):
+        answers = io.StringIO(f"us\n1\nclicks\nmany\n0\n{typed}\n\n")
         answers.isatty = lambda: True
         monkeypatch.setattr("sys.stdin", answers)
         code, shown, error = discreet("choose")
         # Lines break where the terminal ends.
         shown = " ".join(shown.split())
-        assert code == 0 and said in shown and "'many' is no number" in shown, error
+        assert code == 0 and said in shown and "'many' is no such number" in shown, error
         assert ("weak guarantee" in shown) == bool(typed)
+
+
+def test_it_asks_for_parties_and_not_for_what_everybody_may_see(discreet, monkeypatch):
+    for typed, said in (
+        ("us\nperson\nclicks\n\n3\n", "federation init"),
+        ("everybody\nclicks\n", "NOT PRIVATE"),
+    ):
+        answers = io.StringIO(typed)
+        answers.isatty = lambda: True
+        monkeypatch.setattr("sys.stdin", answers)
+        code, shown, error = discreet("choose")
+        assert code == 0 and said in shown, error
+
+
+def test_verdicts_can_hide_a_person(discreet):
+    found = advise(sees="us", hides="person", feedback="verdicts")
+    assert found.model == "user-factorization" and not any("read its label" in why for why in found.why)
+    assert advise(sees="us", hides="value", feedback="verdicts").model == "one-bit-objective"
+    assert "--scale 0,1,1" in advise(sees="us", hides="person", feedback="verdicts", parties=2).command
 
 
 def test_few_people_get_the_simple_thing():
@@ -190,7 +211,7 @@ def test_the_options_of_the_command_also_evaluate(discreet, ratings):
         "900",
     )
     said = discreet("choose", *answers)[1]
-    assert "--ledger FILE" in said and "`evaluate`" in said
+    assert "--ledger mine.ledger" in said and "`evaluate`" in said
     command = json.loads(discreet("choose", *answers, "--json")[1])["command"]
     options = shlex.split(command.partition(" --out")[0])[3:]
     assert discreet("evaluate", ratings, *options)[0] == 0

@@ -13,9 +13,9 @@ from discreet.cli.output.printing import emit, show, write
 from discreet.core.checks import ParameterError, one_of, visible
 from discreet.planning.advice import FEEDBACK, HIDES, SEES, WANTS, advise
 
-_MOST_PEOPLE = 10**11
+_MOST_PEOPLE, _MOST_PARTIES = 10**11, 1000
 _QUESTIONS: dict[str, tuple[str, Mapping[str, str]]] = {
-    "--sees": ("Who may see the ratings?", SEES),
+    "--sees": ("Who may see what people rated or chose?", SEES),
     "--hides": ("What must stay hidden?", HIDES),
     "--from": ("What is there to learn from?", FEEDBACK),
     "--wants": ("What do people want: lists or stars?", WANTS),
@@ -30,31 +30,37 @@ def choose(
         str | None, typer.Option("--wants", help="lists or stars; asked where there are ratings.")
     ] = None,
     people: Annotated[int | None, typer.Option("--people", help="About how many people there are.")] = None,
-    parties: Annotated[int, typer.Option("--parties", help="How many parties hold the data.")] = 1,
+    parties: Annotated[
+        int | None, typer.Option("--parties", help="How many parties hold the data. Default: one.")
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Choose a model: answer by options, or be asked. Ends in a command line and the reason."""
     answers = {"--sees": sees, "--hides": hides, "--from": feedback, "--wants": wants}
     asks = None in (sees, hides, feedback)
-    # What everybody may see has nothing to hide.
-    if sees == "everybody" and hides is None:
-        answers["--hides"] = "person"
     for option, (question, words) in _QUESTIONS.items():
         given = answers[option]
+        # What everybody may see has nothing to hide.
+        if option == "--hides" and given is None and answers["--sees"] == "everybody":
+            given = "person"
         # Clicks and verdicts say nothing about stars.
         if option == "--wants" and given is None and answers["--from"] != "ratings":
             given = "lists"
         answers[option] = _ask(option, question, words) if given is None else given
         one_of(option, answers[option], words)
     if people is None and asks and answers["--sees"] == "us":
-        people = _ask_people()
+        people = _ask_number(
+            "About how many people are in the data? Press Enter if you do not know.", _MOST_PEOPLE
+        )
+    if parties is None and asks and answers["--sees"] == "us":
+        parties = _ask_number("How many organizations hold the data? Press Enter for one.", _MOST_PARTIES)
     found = advise(
         sees=str(answers["--sees"]),
         hides=str(answers["--hides"]),
         feedback=str(answers["--from"]),
         wants=str(answers["--wants"]),
         people=people,
-        parties=parties,
+        parties=1 if parties is None else parties,
     )
     if as_json:
         others = [{"model": model, "why": why} for model, why in found.others]
@@ -72,8 +78,10 @@ def choose(
         write(f"    {command}")
     if found.command.startswith("discreet fit") and "--epsilon inf" not in found.command:
         show(
-            "\nAdd --ledger FILE to record what is spent. With `evaluate` instead of `fit`, without --out, "
-            "the same options show how good it is, beside simple baselines."
+            "\nAdd --items FILE (and --scale 1,5,1 for ratings) to declare what is public; else the promise "
+            "holds only if it is. With `evaluate` instead of `fit`, without --out and --ledger, the same "
+            "options show how good it is, beside simple baselines. If interests change within weeks, "
+            "`discreet plan --follow` compares refits with a model that stays fresh at one budget."
         )
     if found.others:
         show("\nAlso possible:", *(f"  {model}: {why}" for model, why in found.others))
@@ -94,13 +102,13 @@ def _ask(option: str, question: str, words: Mapping[str, str]) -> str:
         show(f"{visible(answer)!r} is none of the answers. Type a number from 1 to {len(names)}, or a word.")
 
 
-def _ask_people() -> int | None:
-    """Ask for about how many people there are, again after a mistake; an empty answer is none."""
-    show("About how many people are in the data? Press Enter if you do not know.")
+def _ask_number(question: str, most: int) -> int | None:
+    """Ask for a number on the terminal, again after a mistake; an empty answer is none."""
+    show(question)
     while True:
         answer = input("[a number] ").strip().replace(",", "").replace("_", "")
         if not answer:
             return None
-        if answer.isdecimal() and 0 < int(answer) < _MOST_PEOPLE:
+        if answer.isdecimal() and 0 < int(answer) <= most:
             return int(answer)
-        show(f"{visible(answer)!r} is no number of people. Type one such as 3000, or press Enter.")
+        show(f"{visible(answer)!r} is no such number. Type one such as 3, or press Enter.")

@@ -9,11 +9,11 @@ difference of its answers must cost no more than its own share of the noise prom
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
-from discreet.cli.options.declared import AllowUnbudgeted, Columns
+from discreet.cli.options.declared import AllowUnbudgeted, Columns, Duplicates, TextFile
 from discreet.cli.options.parsing import checked_name, parse_columns
 from discreet.cli.output.printing import remark, show
 from discreet.core.checks import BudgetError, ParameterError, PrivacyError
@@ -37,6 +37,7 @@ def serve(
         ),
     ],
     ledger: Annotated[Path, typer.Option("--ledger", help="The party's ledger, which pays for the run.")],
+    text: TextFile,
     name: Annotated[
         str | None,
         typer.Option(
@@ -44,6 +45,7 @@ def serve(
         ),
     ] = None,
     columns: Columns = None,
+    duplicates: Duplicates = "refuse",
     salt: Annotated[
         Path | None, typer.Option("--salt", help="The shared secret with which item ids were hashed.")
     ] = None,
@@ -70,7 +72,13 @@ def serve(
     book, year = Ledger.open(ledger, allow_unbudgeted=allow_unbudgeted), year_of(agreement)
     choice = parse_columns(columns)
     if year is None:
-        part = _fit(agreement, book, data, checked_name(name), choice, salt)
+        how = {"columns": choice, "duplicates": duplicates, **text.written()}
+        part = _fit(agreement, book, data, checked_name(name), how, salt)
+    elif duplicates != "refuse" or text != TextFile():
+        raise ParameterError(
+            "A followed year reads Parquet files, of which a pair of user and item enters once. Leave out "
+            "--duplicates and the options of text files."
+        )
     elif salt is None:
         part = _follow(folder, agreement, year, book, Path(data), checked_name(name), choice)
     else:
@@ -102,7 +110,7 @@ def _fit(
     book: Ledger,
     data: str,
     name: str | None,
-    columns: dict[str, str | None] | None,
+    how: dict[str, Any],
     salt: Path | None,
 ) -> _Part:
     """Return a part in a run that fits a model to the party's data as they are now."""
@@ -117,7 +125,6 @@ def _fit(
     protocol = protocol_for(estimator, facts, agreement.noise)
     people = open_data(
         data,
-        columns=columns,
         name=name,
         implicit=estimator.feedback == "implicit",
         low=facts.low,
@@ -125,6 +132,7 @@ def _fit(
         step=facts.step,
         max_per_user=facts.max_per_user,
         catalog=None if salt is not None else agreement.catalog,
+        **how,
     )
     # Whether there are times is public; without them ages would be asked for in vain.
     refuse_timeless(getattr(estimator, "half_life", None), people)

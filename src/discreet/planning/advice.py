@@ -25,13 +25,13 @@ HIDES = {
     "value": "how a rating turned out; what was rated may be known",
 }
 FEEDBACK = {
-    "ratings": "ratings on a scale",
+    "ratings": "stars or points on a scale",
     "clicks": "implicit feedback only: clicks, purchases, plays",
-    "verdicts": "liked or not",
+    "verdicts": "liked or not, as 1 and 0",
 }
 WANTS = {
-    "lists": "lists: which items somebody would choose next",
-    "stars": "stars: how somebody would rate an item",
+    "lists": "which items somebody would choose next",
+    "stars": "how somebody would rate an item",
 }
 # With fewer people noise drowns all but the items' averages.
 _FEW = 1000
@@ -69,6 +69,10 @@ _TABLE = {
         "user-factorization": "personal recommendations, not only what is popular",
         "popularity": "simple, and hard to beat where there are few people",
         "implicit-objective": "preference profiles; also with pure epsilon, without a delta",
+    },
+    ("us", "person", "verdicts"): {
+        "user-factorization": "hides whole histories; a verdict is a rating of 0 or 1",
+        "biases": "simple, and as good where there are few people",
     },
     ("us", "value", "verdicts"): {
         "one-bit-objective": "noise enters the objective once, the rest is post-processing",

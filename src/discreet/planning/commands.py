@@ -8,6 +8,8 @@ SUMMED = ("user-factorization", "popularity", "biases", "covariance-svd", "frank
 COLLECTED = ("local-channel", "local-nuclear")
 # Delta is one over this many times the number of people.
 _DELTA_PEOPLE = 10
+# So many parties' commands are written out; the others are alike.
+_MOST_PARTIES = 5
 _STORE = "sqlite:///reports.db"
 
 
@@ -21,6 +23,8 @@ def fit_command(
     parts += _duplicates(feedback)
     if people is not None:
         parts += [f"--people {people}", *_delta(people if joint else None)]
+    if private and joint:
+        parts.append("--ledger mine.ledger")
     return " ".join([*parts, "--out mine.discreet"])
 
 
@@ -30,16 +34,20 @@ def federation_commands(
     """Return the commands of a federation, and one that simulates it on data that one may see."""
     settings = [*_model(model, private, feedback, wants), *_delta(people if private else None)]
     names = [f"party{place}" for place in range(1, parties + 1)]
-    scale = [] if "--implicit" in settings else ["--scale 1,5,1"]
+    scale = [] if "--implicit" in settings else [f"--scale {_scale(feedback)}"]
     init = ["discreet federation init together", f"--parties {','.join(names)}", "--items items.txt"]
-    serve = f"discreet party serve together/{names[0]} --data {_file(feedback)}"
     simulate = [f"discreet federation simulate {_file(feedback)}", f"--parties {parties}"]
     return (
         " ".join([*init, *settings, *scale]),
         "discreet keeper serve together/keeper",
-        f"{serve} --name {names[0]} --ledger {names[0]}.ledger",
+        *(_party(name, feedback) for name in names[:_MOST_PARTIES]),
         "discreet federation run together/coordinator --out mine.discreet",
-    ), " ".join([*simulate, *settings, *_duplicates(feedback), "--out trial.discreet"])
+    ), " ".join([*simulate, *settings, *_duplicates(feedback), "--evaluate"])
+
+
+def _party(name: str, feedback: str) -> str:
+    parts = [f"discreet party serve together/{name} --data {_file(feedback)}", *_duplicates(feedback)]
+    return " ".join([*parts, f"--name {name} --ledger {name}.ledger"])
 
 
 def collection_commands(model: str, *, hides: str, feedback: str) -> tuple[tuple[str, ...], list[str]]:
@@ -56,12 +64,11 @@ def collection_commands(model: str, *, hides: str, feedback: str) -> tuple[tuple
             "Its epsilon is for one item. A whole history costs as many times epsilon as there are items; "
             "`campaign new` prints it. Divide epsilon by their number to hide whole histories."
         )
-    scale = "1,5,1" if feedback == "ratings" else "0,1,1"
     new = [
         "discreet campaign new",
         '--name "Our items"',
         "--items items.txt",
-        f"--scale {scale}",
+        f"--scale {_scale(feedback)}",
         "--epsilon 1",
     ]
     new += ["--hide-items"] if hidden else []
@@ -73,13 +80,17 @@ def collection_commands(model: str, *, hides: str, feedback: str) -> tuple[tuple
     ), notes
 
 
+def _scale(feedback: str) -> str:
+    return "1,5,1" if feedback == "ratings" else "0,1,1"
+
+
 def _file(feedback: str) -> str:
     return "clicks.csv" if feedback == "clicks" else "ratings.csv"
 
 
 def _model(model: str, private: bool, feedback: str, wants: str) -> list[str]:
     parts = [f"--model {model}", f"--epsilon {1 if private else 'inf'}"]
-    if model == "user-factorization" and feedback == "ratings":
+    if model == "user-factorization" and feedback != "clicks":
         parts.append(f"--for {'ratings' if wants == 'stars' else 'lists'}")
     if feedback == "clicks" or model in ("popularity", "ease"):
         parts.append("--implicit")

@@ -72,6 +72,13 @@ Purpose = Annotated[
         metavar="lists|ratings|both",
     ),
 ]
+Duplicates = Annotated[
+    str,
+    typer.Option(
+        "--duplicates",
+        help="If a person and an item come together again: refuse, or use first, last, mean or count.",
+    ),
+]
 AllowUnbudgeted = Annotated[
     bool,
     typer.Option("--allow-unbudgeted", help="Pay even if the ledger has budgets but none for this name."),
@@ -186,13 +193,7 @@ class Reading(TextFile):
     max_per_user: Annotated[
         int | None, typer.Option("--max-per-user", help="Keep at most this many ratings per person.")
     ] = None
-    duplicates: Annotated[
-        str,
-        typer.Option(
-            "--duplicates",
-            help="If a person and an item come together again: refuse, or use first, last, mean or count.",
-        ),
-    ] = "refuse"
+    duplicates: Duplicates = "refuse"
     zeros: Annotated[
         str,
         typer.Option("--zeros", rich_help_panel=UNUSUAL, help="Whether ratings of 0 are ratings or missing."),

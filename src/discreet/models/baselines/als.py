@@ -29,6 +29,8 @@ from discreet.statistics.blocks import rows_of
 # sweep for another one. Unused factors vanish; more would only cost time. On small data later sweeps fit the
 # noise; on the largest data they still find factors.
 _BY_SIZE = ((2_000_000, 48, 3e-5), (500_000, 24, 3e-4), (0, 16, 1e-3))
+# The same where items have so many ratings each that even weak factors are known well.
+_MANY_PER_ITEM, _WELL_KNOWN = 10_000, (64, 1e-4)
 # With more ratings than this, factors are fitted on a sample of users; only the last sweeps use all users.
 _MOST_RATINGS = 2_000_000
 _LAST_SWEEPS = 2
@@ -47,9 +49,9 @@ class Als(Estimator):
     Vectors have posterior covariances, and ridges are estimated from the vectors (see
     `solvers/bayesian_als.py`). Items are shrunk toward what their co-raters predict (`rated_together.py`) if
     that predicts hidden ratings better. The fit starts with `factors` factors (default: 16, 24
-    from half a million ratings on, 48 from two million on); those that explain nothing vanish. Sweeps stop
-    when the estimated noise hardly changes, at the latest after `iterations`. With more than two million, all
-    but the last two sweeps use a sample of users.
+    from half a million ratings on, 48 from two million on, 64 where there are 10,000 for each item); those
+    that explain nothing vanish. Sweeps stop when the estimated noise hardly changes, at the latest after
+    `iterations`. With more than two million ratings, all but the last two sweeps use a sample of users.
 
     Guarantee
         NOT PRIVATE: it runs at `epsilon=inf` only.
@@ -137,6 +139,8 @@ class Als(Estimator):
 
 def _by_size(data: Interactions) -> tuple[int, float]:
     """Return the initial number of factors, and when sweeps stop."""
+    if data.n_ratings >= _MANY_PER_ITEM * data.n_items:
+        return _WELL_KNOWN
     return next((factors, enough) for least, factors, enough in _BY_SIZE if data.n_ratings >= least)
 
 
