@@ -213,7 +213,7 @@ def test_the_options_of_the_command_also_evaluate(discreet, ratings):
     said = discreet("choose", *answers)[1]
     assert "--ledger mine.ledger" in said and "`evaluate`" in said
     command = json.loads(discreet("choose", *answers, "--json")[1])["command"]
-    options = shlex.split(command.partition(" --out")[0])[3:]
+    options = shlex.split(command.partition(" --ledger")[0])[3:]
     assert discreet("evaluate", ratings, *options)[0] == 0
     free = ("--sees", "everybody", *answers[2:])
     assert "--ledger" not in discreet("choose", *free)[1]

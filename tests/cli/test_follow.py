@@ -139,7 +139,43 @@ def test_clicks_are_not_called_ratings(discreet, tmp_path):
     assert code == 0 and "2 interactions entered" in out and "ratings" not in out, error
     code, out, error = discreet("follow", "erase", state, "ann")
     assert code == 0 and "1 interactions were taken out" in out and "rating" not in out, error
-    assert "further releases" in out and "left in counts" in out
+    assert "further releases" in out and "entered last" in out and "entered first" in out
+    code, out, _ = discreet("follow", "add", state, week, "--out", tmp_path / "m.discreet", "--again")
+    assert code == 0 and "Hardly any item stands out of the noise" in " ".join(out.split())
+    code, out, _ = discreet("follow", "release", state, "--out", tmp_path / "m.discreet", "--release", "4")
+    assert code == 0 and "1 missed before it was made without new interactions" in " ".join(out.split())
+
+
+def test_releases_that_come_too_early_are_remarked_on(discreet, tmp_path):
+    state = tmp_path / "shop.follow"
+    asked = ("--items", items(tmp_path), "--epsilon", "2", "--releases", "52")
+    assert discreet("follow", "start", state, *asked)[0] == 0
+    for number in range(4):
+        code, out, _ = discreet("follow", "release", state, "--out", tmp_path / "m.discreet")
+        assert code == 0 and ("releases were made in 0.0 days" in " ".join(out.split())) == (number >= 2)
+
+
+def test_what_enters_last_is_left_longest(discreet, tmp_path):
+    state, week = tmp_path / "shop.follow", tmp_path / "week.csv"
+    asked = ("--items", items(tmp_path), "--epsilon", "2", "--releases", "52", "--half-life", "7d")
+    assert discreet("follow", "start", state, *asked)[0] == 0
+    for number in range(8):
+        week.write_text(f"user,item\nu{number},a\n")
+        assert discreet("follow", "add", state, week, "--out", tmp_path / "m.discreet", "--again")[0] == 0
+    left = json.loads(discreet("follow", "erase", state, "u7", "--json")[1])["influence_left"]
+    assert left["entered_last"]["1"] > left["entered_first"]["1"] >= -0.05
+
+
+def test_how_odd_files_are_read_is_kept(discreet, tmp_path):
+    state, week, model = tmp_path / "shop.follow", tmp_path / "week.csv", tmp_path / "m.discreet"
+    asked = ("--items", items(tmp_path), "--epsilon", "2", "--releases", "4", "--scale", "1,5,1")
+    assert discreet("follow", "start", state, *asked)[0] == 0
+    week.write_text("user^item^rating\nann^a^4\nbob^a^great\n")
+    one_sentence(*discreet("follow", "add", state, week, "--out", model, "--delimiter", "^"))
+    how = ("--delimiter", "^", "--skip-bad-lines")
+    assert "1 ratings entered" in discreet("follow", "add", state, week, "--out", model, *how)[1]
+    (tmp_path / "next.csv").write_text("user^item^rating\neve^a^4\nbob^a^bad\n")
+    assert "1 ratings entered" in discreet("follow", "add", state, tmp_path / "next.csv", "--out", model)[1]
 
 
 def test_a_file_is_added_once_unless_it_is_meant(discreet, tmp_path):

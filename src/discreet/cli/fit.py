@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -12,7 +13,7 @@ import typer
 
 from discreet.cli.options.declared import AsJson, Data, Force, KeptTitles, Learning, Paying, Reading
 from discreet.cli.options.sources import On, opened
-from discreet.cli.output.printing import emit, remark_on_conditions, remark_on_delta, show
+from discreet.cli.output.printing import emit, remark, remark_on_conditions, remark_on_delta, show
 from discreet.cli.output.tables import reading_table, saying_what_was_paid, show_price
 from discreet.core.checks import ParameterError
 from discreet.core.files import refuse_output
@@ -22,6 +23,11 @@ if TYPE_CHECKING:
     from discreet.models.estimator import Estimator
     from discreet.models.fitted import FittedModel
     from discreet.models.private_facts import PrivateFacts
+    from discreet.statistics.data_source import DataSource
+
+
+# After so many half-lives an eighth is left.
+_FADED = 3
 
 
 def fit(
@@ -88,6 +94,7 @@ def fit(
     with terminal_progress(None) as report, opened(data, reading, paying.name, on, report) as opened_data:
         source = estimator.without_unread(opened_data)
         remark_on_delta([estimator], source.facts)
+        _remark_on_age(estimator, source)
         chosen = PrivateFacts()
         if private_catalog:
             estimator, chosen = _sharing(estimator, catalog_share, source.facts)
@@ -115,6 +122,20 @@ def fit(
     else:
         paid = paying.recorded(source.name, fitted.guarantee)
         _show_fit(fitted, how_read, chosen, f"Written to {out}. {paid}".strip())
+
+
+def _remark_on_age(estimator: Estimator, source: DataSource) -> None:
+    """Say to the holder if all ratings are so old that they have faded: ages count from today."""
+    half_life, times = getattr(estimator, "half_life", None), getattr(source, "times", None)
+    if half_life is None or getattr(estimator, "now", None) is not None or times is None or not len(times):
+        return
+    days = (time.time() - float(times.max())) / 86_400
+    if days > _FADED * half_life:
+        remark(
+            f"discreet: for you alone: the newest rating is {days:,.0f} days old, {days / half_life:,.0f} "
+            "half-lives, so next to nothing of it counts. If ages should count from another day, pass "
+            "--set now=DATE, a public date."
+        )
 
 
 def _wanted(estimator: Estimator, *, for_synthesis: bool) -> Estimator:

@@ -27,7 +27,7 @@ from discreet.cli.options.years import (
 )
 from discreet.cli.output import printing
 from discreet.cli.output.printing import emit
-from discreet.cli.output.years import added_json, sentences, what_entered, year_page
+from discreet.cli.output.years import added_json, only_noise, sentences, too_early, what_entered, year_page
 from discreet.cli.replay import replay as replay
 from discreet.core.checks import ParameterError
 from discreet.core.files import refuse_output, write_whole
@@ -214,6 +214,7 @@ def _draw(
     embeddings = None if drawing.with_model is None else load(drawing.with_model)
     # A table that cannot be read is refused before anything is drawn.
     named = read_titles(titles, year.catalog(declared)[0])
+    before = len(year.status().times)
     added = year.add(
         source,
         items=declared,
@@ -224,12 +225,14 @@ def _draw(
         again=again,
     )
     replace(added.model, public=named).save(out, force=force)
+    status = year.status()
     year.keep(**said_once(columns=None, titles=titles), out=str(out.absolute()), written=digest(out))
     if drawing.as_json:
         emit(added_json(added))
         return
     printing.show(
-        what_entered(added, _called(year), given=batch is not None),
+        what_entered(added, _called(year), given=batch is not None, empty=added.release - before - 1),
+        *(line for line in (only_noise(status), too_early(status)) if line),
         added.model.guarantee.short(),
         f"The model is in {out}; this cost nothing more.",
     )
@@ -345,10 +348,17 @@ def erase(
     taken = year.erase(user)
     status, facts = year.status(), year.catalog()[1]
     rated = facts.low != facts.high
-    counts = influence_left(status.settings, len(status.times), rated=rated)
-    values = influence_left(status.settings, len(status.times), rated=True, fading=False) if rated else {}
+    made = len(status.times)
+
+    def left(entered: int, *, fading: bool = True) -> dict[int, float]:
+        return influence_left(status.settings, made, max(entered, 0), rated=rated, fading=fading)
+
+    traces = {"entered last": left(made - 1), "entered first": left(0)}
+    if rated:
+        traces["in ratings, entered last"] = left(made - 1, fading=False)
     if as_json:
-        emit({"taken_out": taken, "influence_left": counts, "influence_left_on_ratings": values})
+        named = {name.replace(", ", " ").replace(" ", "_"): trace for name, trace in traces.items()}
+        emit({"taken_out": taken, "influence_left": named})
         return
     what = _called(year)
     gone = f"{taken:,} {what} were taken out of the year and do not enter again."
@@ -357,10 +367,11 @@ def erase(
         f"{gone if taken else none} A fingerprint of the id stays in the private state, so that the same "
         f"user is known if new {what} come."
     )
-    if not (taken and counts):
+    if not (taken and traces["entered last"]):
         return
     printing.show(
         "What was released stays released, and the promise covers it. Later releases build on it: this is "
-        f"how much of one of these {what}, entered at the first release, is left in them."
+        f"how much of one of these {what} is left in them, if it entered at the last release (the most) or "
+        "at the first.",
+        traces_table(traces),
     )
-    printing.show(traces_table(counts, values))

@@ -6,6 +6,7 @@ import sys
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from itertools import chain
 from pathlib import Path
 from typing import Any, final
@@ -53,6 +54,7 @@ def evaluate(
     """Fit `estimator` on a part of `data` and score it on the rest, `repeat` times.
 
     `data`, `columns` and `duplicates` are as in `fit`; `columns` holds for the files of a given split, too.
+    Where ratings fade (`half_life`) and no `now` is declared, ages count from the latest training rating.
     Each repetition draws a new split (where the split is random), new noise and new sampled items; with
     `kfold` it runs every fold. Without `metrics` models of ratings are scored by rmse, and models that make
     lists by ndcg@10 and hr@10. With a `seed` everything is repeatable and the promise is marked simulated;
@@ -149,7 +151,7 @@ class _Bench:
         train, test = parts.train, parts.test
         check_split(train, test)
         start = time.perf_counter()
-        model = self.estimator.fit(
+        model = _as_of_training(self.estimator, train).fit(
             train, ledger=self.ledger, random=self.noise.spawn(f"evaluation {number}"), progress=self.progress
         )
         fitted = time.perf_counter()
@@ -188,6 +190,22 @@ class _Bench:
             fit_seconds=fitted - start,
             predict_seconds=time.perf_counter() - fitted,
         )
+
+
+def _as_of_training(estimator: Estimator, train: Interactions) -> Estimator:
+    """Return an estimator whose ages count from the latest training rating, not from today.
+
+    So a past file is scored as if it had been served at its own time. A `now` that was declared stays.
+    """
+    fades = getattr(estimator, "half_life", None) is not None and getattr(estimator, "now", None) is None
+    if not fades or train.times is None or not train.n_ratings:
+        return estimator
+    try:
+        latest = datetime.fromtimestamp(float(train.times.max()), UTC)
+    except (ValueError, OverflowError, OSError):
+        # The times are no seconds since 1970.
+        return estimator
+    return estimator.clone(now=latest.isoformat())
 
 
 def _splits(

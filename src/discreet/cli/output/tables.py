@@ -152,14 +152,14 @@ def saying_what_was_paid(book: Ledger | None, where: Path | None) -> Iterator[No
         raise KeyboardInterrupt(f"{what}; no model was written.") from stop
 
 
-def traces_table(counts: dict[int, float], values: dict[int, float]) -> Table:
-    """Return what is left of an erased rating, by how many releases follow."""
+def traces_table(traces: Mapping[str, Mapping[int, float]]) -> Table:
+    """Return what is left of an erased rating, by how many releases follow; each trace is a column."""
     from rich.table import Table
 
-    table = Table(
-        "further releases", "left in counts", *(["left in ratings, which do not fade"] if values else [])
-    )
-    for more, share in counts.items():
-        both = [share, *([values[more]] if more in values else [])]
-        table.add_row(f"{more:,}", *(f"{100 * abs(one):.0f} %" for one in both))
+    table = Table("further releases", *traces)
+    for more in next(iter(traces.values())):
+        shares = (trace.get(more) for trace in traces.values())
+        table.add_row(f"{more:,}", *("-" if one is None else f"{100 * abs(one):.0f} %" for one in shares))
+    for column in table.columns:
+        column.justify = "right"
     return table

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -11,6 +12,12 @@ if TYPE_CHECKING:
     from discreet.follow import Status
     from discreet.follow.replay import Replay
     from discreet.follow.stream import Added
+
+
+# The chance that noise alone exceeds three standard deviations.
+_BEYOND_THREE = 0.00135
+# Fewer releases, or fewer items beyond twice what chance gives, say little.
+_SOME = 3
 
 
 def added_json(added: Added) -> dict[str, Any]:
@@ -24,17 +31,51 @@ def added_json(added: Added) -> dict[str, Any]:
     }
 
 
-def what_entered(added: Added, what: str, *, given: bool) -> str:
-    """Say what a release did with a batch, and that one was used up where nothing new came."""
+def what_entered(added: Added, what: str, *, given: bool, empty: int) -> str:
+    """Say what a release did with a batch, and which were used up without anything new."""
     if added.repeated:
         return f"Release {added.release} was made already; nothing was drawn again."
     for_nothing = (
         f" Nothing new entered, but a release was used all the same: were these {what} added under another "
         "name?"
     ) * (given and added.entered == 0)
+    skipped = f" {empty:,} missed before it {'was' if empty == 1 else 'were'} made without new {what}." * (
+        empty > 0
+    )
     return (
-        f"Release {added.release}. For you alone: {added.entered:,} {what} entered, "
+        f"Release {added.release}.{skipped} For you alone: {added.entered:,} {what} entered, "
         f"{added.known_pairs:,} had entered before, {added.of_erased:,} were of erased users.{for_nothing}"
+    )
+
+
+def only_noise(status: Status) -> str:
+    """Say that a list would be noise, if hardly more items stand out than noise alone would let."""
+    if status.stands_out is None or status.stands_out > _SOME + 2 * _by_chance(status):
+        return ""
+    return (
+        f"Hardly any item stands out of the noise yet ({status.stands_out:,} of {status.items:,}; chance "
+        f"alone gives about {_by_chance(status):.0f}): lists of this release are mostly noise. Do not show "
+        "them."
+    )
+
+
+def _by_chance(status: Status) -> float:
+    """Return how many items exceed three standard deviations if there is nothing but noise."""
+    return _BEYOND_THREE * status.items
+
+
+def too_early(status: Status) -> str:
+    """Say that releases are made much faster than the year allows."""
+    made, settings = len(status.times), status.settings
+    if made < _SOME or made == settings.releases:
+        return ""
+    first, latest = (datetime.fromisoformat(text) for text in (status.times[0], status.times[-1]))
+    days = (latest - first).total_seconds() / 86_400
+    if days * settings.releases >= settings.days * (made - 1) / 2:
+        return ""
+    return (
+        f"{made:,} of {settings.releases:,} releases were made in {days:,.1f} days, although they are to "
+        f"last {settings.days:g}: {status.left:,} are left."
     )
 
 
@@ -57,8 +98,10 @@ def sentences(status: Status) -> list[str]:
     if status.noise is not None:
         lines.append(
             f"The noise on an item's current count has a standard deviation of {status.noise:.3g}; "
-            f"{status.stands_out:,} of {status.items:,} items stand out of it by three times that."
+            f"{status.stands_out:,} of {status.items:,} items stand out of it by three times that (chance "
+            f"alone gives about {_by_chance(status):.0f})."
         )
+    lines += [line for line in (only_noise(status), too_early(status)) if line]
     declared = status.settings.half_life
     if status.times and declared is not None and status.noise is not None:
         lines.append(_counted_with(declared, status.half_life))
