@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from discreet.core import checks
-from discreet.core.checks import DataError, DiscreetError, ParameterError
+from discreet.core.checks import DataError, DiscreetError, ParameterError, suggestion
 
 NOT_NUMBERS = ["1", None, True, [1.0], math.nan, np.float64("nan"), 1j]
 RULES = {
@@ -88,3 +88,8 @@ def test_every_error_is_one_family():
     assert len(kinds) == 6 and all(issubclass(kind, DiscreetError) for kind in kinds)
     assert issubclass(ParameterError, ValueError) and issubclass(checks.FileError, OSError)
     assert issubclass(checks.BudgetError, checks.PrivacyError)
+
+
+def test_a_slip_of_the_fingers_is_understood():
+    assert suggestion("fti", ["federation", "fit", "follow"]) == " Did you mean fit?"
+    assert suggestion("qqq", ["federation", "fit", "follow"]) == ""

@@ -219,3 +219,12 @@ def test_a_file_alone_gives_a_promise_without_conditions(discreet, tmp_path):
     assert "6 items were selected, with ratings from 1 to 5. Items that few people" in shown
     code, label, _ = discreet("label", tmp_path / "m", "--json")
     assert code == 0 and json.loads(label)["facts"]["high"] == 5.0
+
+
+def test_old_ratings_that_fade_are_remarked_on(discreet, tmp_path):
+    path, out = tmp_path / "r.csv", tmp_path / "m.discreet"
+    path.write_text("user,item,time\n" + "".join(f"u{k},i{k % 5},2020-01-0{k % 7 + 1}\n" for k in range(50)))
+    given = ("fit", path, "--implicit", "--model", "popularity", "--epsilon", "4", "--out", out, "--force")
+    assert "half-lives" in discreet(*given, "--set", "half_life=14")[2]
+    assert "half-lives" not in discreet(*given, "--set", "half_life=14", "--set", "now=2020-01-08")[2]
+    assert "half-lives" not in discreet(*given)[2]

@@ -73,3 +73,26 @@ def test_private_scores_of_lists_are_hits_and_refuse_what_they_would_ignore(disc
     code, out, error = discreet("compare", ratings, "--private", "--epsilons", "1,2")
     one_sentence(code, out, error)
     assert "one epsilon" in error
+
+
+def test_a_dry_run_forecasts_the_noise(discreet, ratings):
+    asked = ("evaluate", ratings, "--epsilon", "1", "--private", "--dry-run", "--implicit")
+    assert "With --people" in discreet(*asked)[1]
+
+    def noise(*more):
+        said = " ".join(discreet(*asked, *more)[1].split())
+        return float(said.partition("± ")[2].split()[0])
+
+    few, many = noise("--people", "1000"), noise("--people", "100000")
+    assert 80 < few / many < 120
+    assert noise("--people", "1000", "--share", "0.2") < 0.5 * few
+
+
+def test_the_forecast_is_about_the_noise_that_scores_have(discreet, ratings, tmp_path):
+    asked = ("evaluate", ratings, "--epsilon", "4", "--private", "--implicit", "--people", "60")
+    said = " ".join(discreet(*asked, "--dry-run")[1].split())
+    forecast = float(said.partition("± ")[2].split()[0])
+    scores = json.loads(discreet(*asked, "--json")[1])["scores"]["hr@10"]
+    (score,) = scores.values()
+    people = score["people"] / 60
+    assert 0.3 * forecast < 1.96 * score["noise"] * people < 1.7 * forecast

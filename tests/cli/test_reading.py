@@ -142,3 +142,9 @@ def test_a_folder_of_a_named_layout_is_fitted(discreet, tmp_path):
     code, shown, error = discreet("fit", folder, *made, "--layout", "netflix")
     assert code == 0 and json.loads(shown)["name"] == "prize", error
     assert "ratings lie in 1 to 5 in steps of 1" in json.loads(shown)["guarantee"]["assumes"]
+
+
+def test_explain_says_how_much_there_is(fit):
+    code, shown, error = fit("user,item,rating\n" + ROWS, "--explain")
+    found = explained(shown)["found"]
+    assert code == 0 and "people" in found and "items" in found and "rows" in found, error

@@ -44,3 +44,8 @@ def test_what_changed_after_signing_is_refused(discreet, model, ratings, tmp_pat
     one_sentence(*discreet("label", model))
     model.with_name(model.name + ".sig").write_bytes(b"[" * 3000)
     one_sentence(*discreet("verify", model, "--key", "00" * 32))
+
+
+def test_a_key_that_is_not_there_is_named(discreet, model, tmp_path):
+    code, _, error = discreet("sign", model, "--key", tmp_path / "my.pem")
+    assert code == 1 and "There is no key" in error and "--new-key" in error

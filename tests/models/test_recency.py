@@ -154,3 +154,21 @@ def test_no_half_life_is_refused_after_payment(kind, half_life):
     ledger = Ledger.in_memory()
     kind(epsilon=8.0, half_life=half_life, now=NOW).fit(stream(users=30), ledger=ledger)
     assert len(ledger.entries()) == 1
+
+
+def test_an_evaluation_counts_ages_from_its_training_data():
+    old = Interactions.from_arrays(
+        np.repeat(np.arange(100), 4), np.tile([0, 1, 2, 3], 100), None, np.tile([1, 2, 3, 4], 100) * 86_400
+    )
+    estimator = discreet.Popularity(epsilon=4.0, half_life=1.0)
+    declared = estimator.clone(now="1970-01-04")
+    found, same = (
+        discreet.evaluate(one, old, split="time:1970-01-05", metrics="ndcg@10", seed=0)
+        for one in (estimator, declared)
+    )
+    assert found.metrics["ndcg@10"].mean == same.metrics["ndcg@10"].mean
+    # What was declared stays: from today on nothing is left but noise.
+    today = discreet.evaluate(
+        estimator.clone(now="2026-01-01"), old, split="time:1970-01-05", metrics="ndcg@10", repeat=3, seed=0
+    )
+    assert today.parameters["now"] == "2026-01-01" and found.parameters["now"] is None

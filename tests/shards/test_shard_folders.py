@@ -359,3 +359,12 @@ def counting(collect):
         return table
 
     return only_counts
+
+
+def test_a_mistake_leaves_nothing_behind(tmp_path):
+    path, out = tmp_path / "r.csv", tmp_path / "shards"
+    path.write_text("user,item,rating\n1,a,3\n1,a,4\n2,b,5\n")
+    with pytest.raises(DataError, match="repeat"):
+        make_shards([path], out)
+    assert not out.exists()
+    assert make_shards([path], out, duplicates="last").name == "shards"

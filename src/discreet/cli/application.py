@@ -44,7 +44,8 @@ PANELS = {
     "Check": {
         "label": "Show what a model promises.",
         "budget": "Show what a ledger has spent, or set a budget.",
-        "evaluate": "Score a model on held-out data, beside baselines.",
+        "evaluate": "Fit and score a model on held-out data, beside baselines.",
+        "score": "Score a model file on data it has not seen.",
         "compare": "Score several models and epsilons, with a page.",
         "audit": "Try to refute a model's promise.",
         "sign": "Sign a model file.",

@@ -121,9 +121,15 @@ def audit(
     if as_json:
         emit([finding.to_json() for finding in found])
     else:
-        show(_table(found), *_sentences(found), *([] if page is None else [f"Written to {page}."]))
+        show(_table(found), _MEANING, *_sentences(found), *([] if page is None else [f"Written to {page}."]))
     if any_refuted(found):
         raise typer.Exit(1)
+
+
+_MEANING = (
+    "At least: the smallest epsilon that the outputs still allow. A promise is refuted if that is larger "
+    "than what was promised. The white box computes the cost of the noise itself, so it comes close."
+)
 
 
 def _refuse_file(model: str) -> None:

@@ -16,10 +16,10 @@ from discreet.cli.federated_scores import show_scores
 from discreet.cli.options.declared import AsJson, Data, Force, Learning, Paying, Reading
 from discreet.cli.options.measuring import Measuring
 from discreet.cli.options.parsing import listed, parse_scale, read_items
-from discreet.cli.options.years import YearTogether
+from discreet.cli.options.years import YearTogether, digest
 from discreet.cli.output.printing import emit, remark, remark_on_delta, show
 from discreet.core.checks import ParameterError
-from discreet.core.files import refuse_output
+from discreet.core.files import refuse_output, write_whole
 
 if TYPE_CHECKING:
     from discreet.data.facts import PublicFacts
@@ -259,11 +259,15 @@ def _inside(whole: Interactions, settings: FollowSettings, begins: str) -> str:
     """Say to the holder alone, without noise, how much lies in the year: a wrong date leaves noise only."""
     import numpy as np
 
-    from discreet.models.recency import seconds_of
+    from discreet.models.recency import month_of, seconds_of
 
     moment, times = seconds_of(begins), np.zeros(0) if whole.times is None else whole.times
     inside = np.count_nonzero((times >= moment) & (times < moment + settings.days * 86_400))
-    return f"For you alone: {inside:,} of {whole.n_ratings:,} interactions lie inside the year."
+    said = f"For you alone: {inside:,} of {whole.n_ratings:,} interactions lie inside the year."
+    if inside or not times.size:
+        return said
+    first, last = (month_of(float(moment)) for moment in (times.min(), times.max()))
+    return f"{said} ALL RELEASES ARE NOISE: the data reach from {first} to {last}. Choose another --from."
 
 
 def run(
@@ -304,6 +308,9 @@ def run(
     follows = from_recipe(agreement.recipe) is not None
     if release is not None and not follows:
         raise ParameterError("--release is for parties that follow a year; this run fits one model.")
+    # The model of the release before may be replaced; anything else only with --force.
+    last = folder / _LAST
+    force = force or (follows and last.is_file() and last.read_text() == _signed(out))
     refuse_output(out, force=force, kind=KIND, is_ours=is_model)
     remark(f"Run {agreement.run!r}: {', '.join(agreement.parties)}.")
     how = _How(seconds=seconds, patience=patience, programs=flower, watched=WatchedTransport)
@@ -314,10 +321,21 @@ def run(
         protocol = protocol_for(recipes.from_toml(agreement.recipe), agreement.facts, agreement.noise)
         outcome = over_flower(folder, agreement, protocol, **how)
     outcome.model.save(out, force=force)
+    if follows:
+        write_whole(last, _signed(out).encode())
     if as_json:
         emit(outcome_json(outcome, out))
         return
     show_outcome(outcome, out)
+
+
+# In the coordinator's folder: which model the last release of a followed year wrote.
+_LAST = "last-model"
+
+
+def _signed(out: Path) -> str:
+    """Return a file's place and digest, by which a model that was written last is known."""
+    return f"{out.absolute()} {digest(out)}"
 
 
 class _How(TypedDict):

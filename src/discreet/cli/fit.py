@@ -14,7 +14,7 @@ import typer
 from discreet.cli.options.declared import AsJson, Data, Force, KeptTitles, Learning, Paying, Reading
 from discreet.cli.options.sources import On, opened
 from discreet.cli.output.printing import emit, remark, remark_on_conditions, remark_on_delta, show
-from discreet.cli.output.tables import reading_table, saying_what_was_paid, show_price
+from discreet.cli.output.tables import reading_of, reading_table, saying_what_was_paid, show_price
 from discreet.core.checks import ParameterError
 from discreet.core.files import refuse_output
 
@@ -99,7 +99,7 @@ def fit(
         if private_catalog:
             estimator, chosen = _sharing(estimator, catalog_share, source.facts)
         book = paying.book(source.name)
-        how_read: Mapping[str, str] | None = getattr(source, "how_read", {}) if explain else None
+        how_read = reading_of(source) if explain else None
         if dry_run:
             show_price(estimator, source, book, chosen=chosen, how_read=how_read, as_json=as_json)
             return

@@ -15,6 +15,7 @@ from discreet.core.checks import ParameterError
 if TYPE_CHECKING:
     from discreet.cli.options.declared import Paying, Reading
     from discreet.cli.options.measuring import Measuring, Privately
+    from discreet.data.facts import PublicFacts
     from discreet.evaluation.private.fit_and_score import Together
     from discreet.evaluation.private.release import PrivateScore
     from discreet.models.estimator import Estimator
@@ -52,6 +53,9 @@ def measure_privately(
         book = paying.book(source.name)
         if privately.dry_run:
             show_price(estimators[0], source, book, as_json=as_json)
+            if not as_json:
+                metrics = measuring.metrics or _usual(estimators)
+                show(_forecast(estimators, metrics, privately.share, source.facts))
             return
         with saying_what_was_paid(book, paying.ledger):
             found = fit_and_evaluate(
@@ -69,6 +73,20 @@ def measure_privately(
     _show(found, names, recorded=paying.ledger is not None)
     if paid := paying.paid(source.name):
         show(paid)
+
+
+def _forecast(estimators: Sequence[Estimator], metrics: list[str], share: float, facts: PublicFacts) -> str:
+    """Say before anything is paid how much noise scores would have."""
+    from discreet.evaluation.private.fit_and_score import expected_noise
+
+    found = expected_noise(estimators, metrics, share=share, facts=facts)
+    if found is None:
+        return "With --people this also says how much noise the scores would have."
+    said = ", ".join(f"± {1.96 * noise:.2g} on {name}" for name, noise in found.items())
+    return (
+        f"With {facts.n_users:,} people the noise would be about {said}, with 95 % confidence. A larger "
+        f"--share than {share:g} makes it smaller, and the model a little worse."
+    )
 
 
 def _usual(estimators: Sequence[Estimator]) -> list[str]:

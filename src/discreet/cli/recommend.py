@@ -105,6 +105,10 @@ def recommend(
     integer("-k", k, least=1)
     many = _many_people(all_users, histories, for_all=for_all)
     _refuse_unclear(history, many, out)
+    if user is not None and history is None:
+        raise ParameterError(
+            "--user picks one person out of --history FILE, and a model knows nobody by name. Give the file."
+        )
     fitted = load(file)
     limits: dict[str, Any] = {
         "exclude_seen": not include_seen,

@@ -18,7 +18,9 @@ if TYPE_CHECKING:
 
 
 def shard(
-    files: Annotated[list[Path], typer.Argument(help="One or more rating files: Parquet, CSV or TSV.")],
+    files: Annotated[
+        list[Path], typer.Argument(help="One or more rating files: Parquet, CSV, TSV or JSON lines.")
+    ],
     out: Annotated[Path, typer.Option("--out", help="The folder to create.")],
     reading: Reading,
     shards: Annotated[

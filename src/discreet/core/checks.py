@@ -157,7 +157,9 @@ def suggestion(word: str, known: Iterable[str]) -> str:
     from difflib import get_close_matches
 
     words, asked = list(known), word.lower()[:_LONGEST_WORD]
-    close = get_close_matches(asked, words, n=1, cutoff=0.7)
+    # The same letters in another order are a slip of the fingers.
+    close = [one for one in words if sorted(one) == sorted(asked)]
+    close = close or get_close_matches(asked, words, n=1, cutoff=0.7)
     close = close or sorted((one for one in words if _abbreviates(asked, one)), key=len)
     return f" Did you mean {close[0]}?" if close else ""
 

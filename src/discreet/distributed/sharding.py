@@ -23,7 +23,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from discreet.core.checks import DataError, FileError, integer, require
+from discreet.core.checks import DataError, FileError, ParameterError, integer, require
 from discreet.core.files import write_whole
 from discreet.data.bounding import hash_ids
 from discreet.data.encoding import encode, to_times, to_values
@@ -86,8 +86,15 @@ def make_shards(
         raise FileError(f"{folder} is a finished folder of shards and was not changed. Choose another.")
     pieces = [piece for file in files for piece in reader.pieces(Path(file))]
     plan = {**reader.described(), "shards": n_shards, **_plain(declared)}
+    new = not folder.exists()
     with _writing_to(folder), _alone(_begin(folder, pieces, plan)) as work:
-        return _make(folder, work, pieces, reader, name, n_shards, progress, declared)
+        try:
+            return _make(folder, work, pieces, reader, name, n_shards, progress, declared)
+        except (DataError, ParameterError):
+            # Other options are needed, with which nothing could be resumed.
+            if new:
+                shutil.rmtree(folder, ignore_errors=True)
+            raise
 
 
 def _make(

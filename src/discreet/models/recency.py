@@ -44,6 +44,14 @@ def may_have_times(data: DataSource) -> bool:
     return data.times is not None if isinstance(data, Interactions) else getattr(data, "has_times", True)
 
 
+def month_of(moment: float) -> str:
+    """Return the month of a time in seconds since 1970, or the number roughly if it can be none."""
+    try:
+        return f"{datetime.fromtimestamp(moment, UTC):%Y-%m}"
+    except (ValueError, OverflowError, OSError):
+        return f"{moment:.2g}"
+
+
 def seconds_of(date: str) -> float:
     """Return the seconds since 1970 at a date such as 2026-01-31 or 2026-01-31T12:00, in UTC if not said."""
     try:

@@ -85,6 +85,8 @@ def _public_of_pem(raw: bytes, name: str) -> str:
 
 def sign_file(file: Path, key_path: Path) -> str:
     """Write the signature of a file beside it, and return the public key it was made with."""
+    if not key_path.exists():
+        raise FileError(f"There is no key {key_path}. --new-key creates one there.")
     try:
         key = serialization.load_pem_private_key(key_path.read_bytes(), password=None)
     except (OSError, ValueError, TypeError, UnsupportedAlgorithm) as error:

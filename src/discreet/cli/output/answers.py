@@ -51,7 +51,8 @@ def show_similar(
     if not near:
         show(
             f"Nothing stands out of the noise as similar to {called}. Other items may be; this model does "
-            "not know. More people, a larger epsilon or public item features would help."
+            "not know. More people, a larger epsilon or public item features (`fit --titles FILE "
+            "--use-titles`) would help."
         )
         return
     show(f"Similar to {called}:")

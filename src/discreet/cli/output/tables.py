@@ -93,6 +93,18 @@ def reading_table(how_read: Mapping[str, str]) -> Table:
     return table
 
 
+def reading_of(source: DataSource) -> dict[str, str]:
+    """Return how data were read and how much there is, for their holder."""
+    found = dict(getattr(source, "how_read", {}))
+    found["found"] = f"{source.n_users:,} people, {source.n_items:,} items, {source.n_ratings:,} rows"
+    times = getattr(source, "times", None)
+    if times is not None and len(times):
+        from discreet.models.recency import month_of
+
+        found["found"] += f", from {month_of(float(times.min()))} to {month_of(float(times.max()))}"
+    return found
+
+
 _UNDECIDED = (
     "What a fit decides, it decides from released numbers, so nobody knows it before they are paid for."
 )

@@ -244,7 +244,10 @@ def _what_is_packed(path: Path) -> str:
     except (OSError, ValueError, NotImplementedError, zipfile.BadZipFile):
         is_model = False
     if is_model:
-        return "is a model of discreet, not ratings; `discreet label` shows what it promises"
+        return (
+            "is a model of discreet, not ratings; `discreet label` shows what it promises, and `discreet "
+            "score` measures it"
+        )
     return "is a zip archive; unpack it and name the file inside"
 
 

@@ -9,9 +9,10 @@ from typing import Any, final
 
 from discreet.core.checks import ParameterError, PrivacyError, probability, require
 from discreet.core.randomness import PrivacyRandom
+from discreet.data.facts import PublicFacts
 from discreet.data.interactions import Interactions
 from discreet.evaluation.private.release import PrivateScore, noise_of, promise_of_scores, score_all
-from discreet.evaluation.private.user_scores import OneEach, hide_one_each, private_metric
+from discreet.evaluation.private.user_scores import OneEach, hide_one_each, private_metric, scale_of
 from discreet.evaluation.scoring import refuse_meaningless
 from discreet.models.estimator import Estimator
 from discreet.models.fitted import FittedModel
@@ -65,9 +66,7 @@ def fit_and_evaluate(
         refuse_meaningless(one, asked)
     epsilon, delta = _common(estimators)
     random = random or PrivacyRandom.from_os()
-    whole = gaussian_multiplier(epsilon, delta)
-    each = (1 - share) / len(estimators)
-    *fits, scoring = split_gaussian(whole, [each] * len(estimators) + [share])
+    *fits, scoring = _multipliers(epsilon, delta, len(estimators), share)
     cheaper = [_with_multiplier(one, multiplier) for one, multiplier in zip(estimators, fits, strict=True)]
     noises = [noise_of(scoring * math.sqrt(len(asked)), len(estimators)) for _ in asked]
     events: list[Any] = [event for one in cheaper for event in one.events(data.facts)]
@@ -89,6 +88,37 @@ def fit_and_evaluate(
             for metric, noise in zip(asked, noises, strict=True)
         }
     return Together(models=models, scores=scores, guarantee=promise)
+
+
+def _multipliers(epsilon: float, delta: float, models: int, share: float) -> tuple[float, ...]:
+    """Return the noise of each model, and that of the scores, as multiples of the sensitivity."""
+    each = (1 - share) / models
+    return split_gaussian(gaussian_multiplier(epsilon, delta), [each] * models + [share])
+
+
+# For a forecast: predictions of ratings are off by about a quarter of the scale.
+_USUAL_ERROR = 0.25
+
+
+def expected_noise(
+    estimators: Sequence[Estimator], metrics: Sequence[str], *, share: float, facts: PublicFacts
+) -> dict[str, float] | None:
+    """Return the standard deviation of the noise on each score; None if the number of people is not declared.
+
+    It uses public numbers only: the budget, its share for scores, and the declared number of people.
+    """
+    if facts.n_users is None:
+        return None
+    epsilon, delta = _common(estimators)
+    scoring = _multipliers(epsilon, delta, len(estimators), share)[-1]
+    sigma = noise_of(scoring * math.sqrt(len(metrics)), len(estimators)).sigma
+    # The noisy number of people adds as much again where scores are near 0 or 1.
+    added = math.sqrt(2) * sigma / facts.n_users
+
+    def of(name: str) -> float:
+        return added if private_metric(name).ranks else added * scale_of(facts) / (2 * _USUAL_ERROR)
+
+    return {name: of(name) for name in metrics}
 
 
 def _with_weaknesses(promise: Guarantee, fits: Sequence[Guarantee]) -> Guarantee:

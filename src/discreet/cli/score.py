@@ -1,0 +1,101 @@
+"""`discreet score`: measure a model file on data it has not seen, as it is served."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from discreet.cli.options.declared import AsJson, Data, ModelFile, Reading
+from discreet.cli.options.measuring import Measuring
+from discreet.cli.options.parsing import parse_columns
+from discreet.cli.output.printing import emit, show
+from discreet.core.checks import ParameterError
+
+if TYPE_CHECKING:
+    from discreet.data.interactions import Interactions
+    from discreet.models.fitted import FittedModel
+
+
+def score(
+    model: ModelFile, data: Data, measuring: Measuring, reading: Reading, as_json: AsJson = False
+) -> None:
+    """Score a model file as it is served, without fitting: followed, federated and collected ones, too.
+
+    Of each split the first part is the history, and the rest is asked for. Take data that the model has not
+    seen: --split time:DATE with the date of the fit. Do not publish the scores: they have no noise.
+    """
+    from discreet.models.storage import load
+
+    fitted = load(model)
+    past = _read(fitted, data, reading)
+    found, held_out = _scores(fitted, past, data, measuring, reading)
+    if as_json:
+        emit({"model": fitted.name, "held_out": held_out, "metrics": found})
+        return
+    from rich.table import Table
+
+    table = Table("metric", "model", "best simple baseline", title=f"{model} on {data}; held out: {held_out}")
+    for name, scores in found.items():
+        simple = scores.get("simple")
+        table.add_row(
+            name, f"{scores['mean']:.4f}", "-" if simple is None else f"{simple:.4f} ({scores['by']})"
+        )
+    show(
+        table,
+        "The baseline learned from these histories without noise. If the model was fitted on what is held "
+        "out here, its scores are too good: use --split time:DATE with the date of its fit.",
+        "Scores have no noise: do not publish them.",
+        *measuring.hints(found),
+    )
+
+
+def _read(fitted: FittedModel, data: str, reading: Reading) -> Interactions:
+    """Return the data in the model's catalog; items that it does not know are left out."""
+    from dataclasses import replace
+
+    if reading.items is not None:
+        raise ParameterError("The catalog is the model's own. Leave out --items.")
+    facts = fitted.facts
+    rated = facts.low != facts.high
+    known = replace(reading, drop_unknown=True, implicit=reading.implicit or not rated)
+    scale = (facts.low, facts.high, facts.step) if rated and not reading.implicit else (None, None, None)
+    return known.load(data, catalog=fitted.catalog, scale=scale)
+
+
+def _scores(
+    fitted: FittedModel, past: Interactions, data: str, measuring: Measuring, reading: Reading
+) -> tuple[dict[str, dict[str, Any]], str]:
+    """Return the mean of each metric over the splits, the best simple baseline, and what was held out."""
+    from discreet.data.inputs import folder_of
+    from discreet.data.splits import parse_split
+    from discreet.evaluation.metrics import Metric, parse_metrics
+    from discreet.evaluation.references import PREFIX, baselines
+    from discreet.evaluation.results import Score
+    from discreet.evaluation.scoring import measure
+
+    plan = parse_split(measuring.split)
+    metrics = parse_metrics(measuring.metrics or _usual(past))
+    where: dict[str, Any] = {
+        "folder": folder_of(data, reading.layout),
+        "columns": parse_columns(reading.columns),
+    }
+    parts = [
+        part
+        for number in range(measuring.repeat)
+        for part in plan.splits(past, measuring.seed + number, **where)
+    ]
+    how: dict[str, Any] = {"seed": measuring.seed, "item_features": measuring.item_features}
+    mine = Score.gather(measure(fitted, one.train, one.test, metrics, **how) for one in parts)
+    simple = [baselines(one.train, one.test, metrics, **how) for one in parts]
+    found: dict[str, dict[str, Any]] = {}
+    for name, score_ in mine.items():
+        best = min if Metric.parse(name).lower_is_better else max
+        known = {way: Score.gather(run[way] for run in simple).get(name) for way in simple[0]}
+        means = [(one.mean, way.removeprefix(PREFIX)) for way, one in known.items() if one is not None]
+        value, by = best(means) if means else (None, None)
+        found[name] = {"mean": score_.mean, "runs": list(score_.values), "simple": value, "by": by}
+    return found, plan.held_out(timed=past.times is not None)
+
+
+def _usual(past: Interactions) -> list[str]:
+    """Return what is measured if nobody says: errors where there are ratings, and hits of lists."""
+    return ["hr@10", "ndcg@10"] if past.facts.low == past.facts.high else ["rmse"]

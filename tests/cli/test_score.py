@@ -1,0 +1,64 @@
+"""A model file is scored as it is served: fitted or followed, in its own catalog."""
+
+import json
+
+import pytest
+
+from command_line import one_sentence
+from discreet.data.reading.readers import read
+from discreet.data.splits import parse_split
+from discreet.evaluation.scoring import measure
+from discreet.models.storage import load
+
+DAY = 86_400
+
+
+@pytest.fixture
+def clicks(tmp_path):
+    """Return a log in which even users choose even items, and odd users odd ones."""
+    path = tmp_path / "clicks.csv"
+    rows = (
+        f"u{user},i{(user + 2 * step) % 20 if step < 6 else 30},{DAY * (10 * step + user % 7)}"
+        for user in range(200)
+        for step in range(7)
+    )
+    path.write_text("user,item,time\n" + "\n".join(rows) + "\n")
+    return path
+
+
+def test_scores_are_those_of_the_lists_that_are_served(discreet, clicks, tmp_path):
+    out = tmp_path / "m.discreet"
+    assert discreet("fit", clicks, "--implicit", "--epsilon", "8", "--out", out)[0] == 0
+    code, shown, error = discreet(
+        "score", out, clicks, "--split", "time:1970-02-15", "--metric", "hr@10", "--json"
+    )
+    found = json.loads(shown)["metrics"]["hr@10"]
+    model = load(out)
+    data = read(clicks, implicit=True, catalog=model.catalog)
+    (parts,) = parse_split("time:1970-02-15").splits(data, 0)
+    assert code == 0 and found["mean"] == measure(model, parts.train, parts.test, "hr@10")["hr@10"], error
+    # The twin: a model of noise is worse.
+    noise = tmp_path / "n.discreet"
+    assert discreet("fit", clicks, "--implicit", "--epsilon", "0.01", "--out", noise)[0] == 0
+    shown = discreet("score", noise, clicks, "--split", "time:1970-02-15", "--metric", "hr@10", "--json")[1]
+    assert json.loads(shown)["metrics"]["hr@10"]["mean"] < found["mean"]
+
+
+def test_followed_models_are_scored_too(discreet, clicks, tmp_path):
+    state, out, items = tmp_path / "s.follow", tmp_path / "m.discreet", tmp_path / "items.txt"
+    items.write_text("".join(f"i{k}\n" for k in [*range(20), 30]))
+    assert discreet("follow", "start", state, "--items", items, "--epsilon", "8", "--releases", "4")[0] == 0
+    assert discreet("follow", "add", state, clicks, "--out", out)[0] == 0
+    code, shown, error = discreet("score", out, clicks, "--split", "leave-one-out")
+    assert code == 0 and "hr@10" in shown and "do not publish" in shown, error
+
+
+def test_unknown_items_are_left_out_and_mistakes_are_one_sentence(discreet, clicks, tmp_path):
+    out, more = tmp_path / "m.discreet", tmp_path / "more.csv"
+    assert discreet("fit", clicks, "--implicit", "--epsilon", "8", "--out", out)[0] == 0
+    more.write_text(clicks.read_text() + f"u1,new,{DAY}\n")
+    assert discreet("score", out, more, "--split", "leave-one-out")[0] == 0
+    one_sentence(*discreet("score", out, clicks, "--items", more))
+    one_sentence(*discreet("score", clicks, clicks))
+    one_sentence(*discreet("score", out, tmp_path / "none.csv"))
+    one_sentence(*discreet("evaluate", out, "--epsilon", "1"))
