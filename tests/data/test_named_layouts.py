@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import logging
 import random
 import tracemalloc
 
@@ -220,3 +221,19 @@ def test_lists_of_items_are_answered_with_the_name_of_their_layout(tmp_path):
     # The twin: rows of one length are a table.
     path.write_text("0 3 5\n1 2 4\n2 5 1\n")
     assert read(path).n_ratings == 3
+
+
+def test_files_that_need_a_layout_say_so(tmp_path, caplog):
+    with caplog.at_level(logging.WARNING, "discreet"):
+        read(written(tmp_path, "a.txt", SASREC), implicit=True, duplicates="last")
+    assert "--layout sasrec" in caplog.text
+    caplog.clear()
+    with caplog.at_level(logging.WARNING, "discreet"):
+        read(written(tmp_path, "b.csv", "7,1\n8,2\n"), implicit=True)
+    assert "sasrec" not in caplog.text
+    folder = tmp_path / "prize"
+    folder.mkdir()
+    for name in ("mv_1.txt", "mv_2.txt"):
+        written(folder, name, NETFLIX)
+    with pytest.raises(FileError, match="--layout netflix"):
+        read(folder)

@@ -279,3 +279,11 @@ def test_the_page_over_a_catalog_says_that_items_are_hidden(clean, collecting, s
     service, _ = collecting(shelf)
     page = clean.open(service.url)
     assert "does not see which things you know" in page.inner_text("#seen")
+
+
+def test_a_closed_collection_says_so_at_once(clean, collecting, films):
+    service, store = collecting(films)
+    store.close_collection()
+    page = clean.open(service.url)
+    page.wait_for_selector("#status:text('This collection is closed')")
+    assert clean.posts == []

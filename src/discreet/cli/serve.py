@@ -136,6 +136,8 @@ def _opened(
         kept.dispose()
         raise
     remark(f"Collecting for {kept.campaign.name!r} ({kept.campaign.digest.hex()}) at {url}")
+    if kept.is_closed:
+        remark("This collection is closed: the page says so, and nothing more is taken.")
     for path, digest in integrity_of(web_files()).items():
         remark(f"  {path} {digest}")
     return kept

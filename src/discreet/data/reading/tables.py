@@ -11,6 +11,7 @@ import numpy as np
 
 from discreet.core.checks import DataError, FileError, ParameterError
 from discreet.core.exports import Later
+from discreet.core.progress import logger
 from discreet.data.facts import Declarations
 from discreet.data.reading.columns import (
     RATING,
@@ -110,6 +111,12 @@ def read_source(
         return TableSource(columns=found, name=_name(file), layout="JSON lines")
     layout = sniff(file, columns, implicit=implicit, dialect=dialect)
     refuse_other_table(file, layout)
+    if implicit and not layout.header and len(layout.names) == 2 and layout.separator == " " and not columns:
+        logger.warning(
+            "%s has two columns and no times, so it is read without an order. If each user's lines are "
+            "oldest first, pass layout='sasrec' (--layout sasrec).",
+            file.name,
+        )
     if layout.is_dense:
         return _read_dense(file, layout)
     return TableSource(
@@ -131,6 +138,10 @@ def locate(path: Path) -> Path:
     if found:
         return found[0]
     tables = [file for file in sorted(path.iterdir()) if file.name.removesuffix(".gz").endswith(_TABLES)]
+    if any(file.name.startswith(("mv_", "combined_data_")) for file in tables):
+        raise FileError(
+            f'The folder {path} looks like the Netflix Prize; pass layout="netflix" (--layout netflix).'
+        )
     if len(tables) != 1:
         raise FileError(
             f"The folder {path} holds {len(tables)} tables and none called {', '.join(_KNOWN_FILES)}; "

@@ -18,6 +18,7 @@ let person;
 let keeping;
 let model = null;
 let chosen = null;
+let closed = false;
 
 start().catch((error) => refuse(error.message));
 
@@ -33,6 +34,10 @@ async function start() {
   introduce();
   listen();
   await refresh();
+  if (closed) {
+    say("This collection is closed: nothing more is taken. What you answered stays on this device.");
+    return;
+  }
   if (campaign.invitations !== null) await act(redeem);
   if (await keeping.setting(`queued ${person.key}`, false)) await send();
 }
@@ -257,7 +262,8 @@ function showLedger(costs, limit) {
 }
 
 async function fetchModel() {
-  const { vectors } = await (await fetch("/health")).json();
+  const { vectors, closed: ended } = await (await fetch("/health")).json();
+  closed = ended;
   if (!vectors) return;
   const [answer, label] = await Promise.all([fetch("/model/vectors"), fetch("/label")]);
   if (!answer.ok || !label.ok) return;
