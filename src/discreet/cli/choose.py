@@ -11,7 +11,7 @@ import typer
 from discreet.cli.options.declared import AsJson
 from discreet.cli.output.printing import emit, show, write
 from discreet.core.checks import ParameterError, one_of, visible
-from discreet.planning.advice import FEEDBACK, HIDES, SEES, WANTS, advise
+from discreet.planning.advice import FEEDBACK, HIDES, SEES, WANTS, Advice, advise
 
 _MOST_PEOPLE, _MOST_PARTIES = 10**11, 1000
 _QUESTIONS: dict[str, tuple[str, Mapping[str, str]]] = {
@@ -69,6 +69,11 @@ def choose(
             {"model": found.model, "command": found.command, "why": list(found.why), "others": others} | more
         )
         return
+    _show(found)
+
+
+def _show(found: Advice) -> None:
+    """Print the reasons, the commands in order, and what else is possible."""
     show(*found.why, "")
     if found.trial:
         show("Try it first, on data you may see: this command reads the raw data.")

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TypedDict
 
@@ -156,18 +157,15 @@ def simulate(
 
     --evaluate measures on held-out data what is gained by it.
     """
-    from discreet.cli.output.rounds import outcome_json, show_outcome
     from discreet.data.inputs import files_of
     from discreet.federated.noise import SharedNoise
     from discreet.models.storage import KIND, is_model
-    from discreet.privacy.ledger.book import Ledger
 
     paying.check()
     settings = year.settings(learning, rated=not reading.implicit)
-    if settings is None and begins is not None:
-        raise ParameterError("--from says when a followed year begins. Add --follow.")
-    if settings is not None and begins is None and not scored:
-        raise ParameterError("--follow needs --from: a year begins on a public date.")
+    _refuse_contradictions(
+        settings, begins, measuring, scored=scored, releases=out is not None or paying.asked
+    )
     if out is not None:
         refuse_output(
             out,
@@ -180,10 +178,6 @@ def simulate(
         # As in a followed year: of a user's interactions with an item the first one counts.
         reading = replace(reading, duplicates="first")
     noise = SharedNoise(parties=parties, missing=missing)
-    if not scored and measuring != Measuring():
-        raise ParameterError("--split, --metric, --repeat and --seed say how to measure. Add --evaluate.")
-    if scored and (out is not None or paying.asked):
-        raise ParameterError("--evaluate releases nothing, so there is no model to write and nothing to pay.")
     whole = reading.load(data, paying.name)
     if scored:
         show_scores(whole, learning, reading, measuring, noise, settings, begins, as_json=as_json)
@@ -192,9 +186,33 @@ def simulate(
         run = _simulated_fit(learning.estimator(implicit=reading.implicit), whole, noise)
     else:
         run = _simulated_year(settings, whole, noise, begins)
-    book = paying.book(whole.name) or Ledger.nowhere()
+    _play(run, whole.name, paying, out, force=force, as_json=as_json)
+
+
+def _refuse_contradictions(
+    settings: FollowSettings | None, begins: str | None, measuring: Measuring, *, scored: bool, releases: bool
+) -> None:
+    """Refuse options of a simulation that do not go together, before anything is read."""
+    if settings is None and begins is not None:
+        raise ParameterError("--from says when a followed year begins. Add --follow.")
+    if settings is not None and begins is None and not scored:
+        raise ParameterError("--follow needs --from: a year begins on a public date.")
+    if not scored and measuring != Measuring():
+        raise ParameterError("--split, --metric, --repeat and --seed say how to measure. Add --evaluate.")
+    if scored and releases:
+        raise ParameterError("--evaluate releases nothing, so there is no model to write and nothing to pay.")
+
+
+def _play(
+    run: _Simulated, name: str, paying: Paying, out: Path | None, *, force: bool, as_json: bool
+) -> None:
+    """Pay for a simulated run, run it, and print what came of it."""
+    from discreet.cli.output.rounds import outcome_json, show_outcome
+    from discreet.privacy.ledger.book import Ledger
+
+    book = paying.book(name) or Ledger.nowhere()
     # Each user is at one party, so the whole run costs a user what their party promises.
-    with book.spend(whole.name, run.promise, what=f"simulated federation, {run.called}", events=run.events):
+    with book.spend(name, run.promise, what=f"simulated federation, {run.called}", events=run.events):
         outcome = run.play()
     if out is not None:
         outcome.model.save(out, force=force)
@@ -202,23 +220,20 @@ def simulate(
         emit(outcome_json(outcome, out))
         return
     show_outcome(outcome, out)
-    if paid := paying.recorded(whole.name, run.promise):
-        show(paid)
-    if settings is not None and begins is not None:
-        show(
-            _inside(whole, settings, begins),
-            "Followed lists are current popularity: everybody gets the same list, less what they had.",
-        )
+    # What lies in a year is counted only now, after it is paid for.
+    lines = (paying.recorded(name, run.promise), "" if run.after is None else run.after())
+    show(*(line for line in lines if line))
     show("A simulation does not measure accuracy. The same command with --evaluate, without --out, does.")
 
 
 class _Simulated(NamedTuple):
-    """Hold what a simulated run promises, what it is called, and how to run it."""
+    """Hold what a simulated run promises, what it is called, how to run it, and what to say after it."""
 
     promise: Guarantee
     called: str
     events: Sequence[Any]
     play: Callable[[], RunOutcome | FollowedTogether]
+    after: Callable[[], str] | None = None
 
 
 def _simulated_fit(estimator: Estimator, whole: Interactions, noise: SharedNoise) -> _Simulated:
@@ -252,7 +267,8 @@ def _simulated_year(
     def play() -> FollowedTogether:
         return simulate_year(agreed, whole, begins=moment)
 
-    return _Simulated(agreed.promise(), "follow", settings.events(), play)
+    after = partial(_inside, whole, settings, begins)
+    return _Simulated(agreed.promise(), "follow", settings.events(), play, after)
 
 
 def _inside(whole: Interactions, settings: FollowSettings, begins: str) -> str:
@@ -263,7 +279,10 @@ def _inside(whole: Interactions, settings: FollowSettings, begins: str) -> str:
 
     moment, times = seconds_of(begins), np.zeros(0) if whole.times is None else whole.times
     inside = np.count_nonzero((times >= moment) & (times < moment + settings.days * 86_400))
-    said = f"For you alone: {inside:,} of {whole.n_ratings:,} interactions lie inside the year."
+    said = (
+        "Followed lists are current popularity: everybody gets the same list, less what they had. For you "
+        f"alone: {inside:,} of {whole.n_ratings:,} interactions lie inside the year."
+    )
     if inside or not times.size:
         return said
     first, last = (month_of(float(moment)) for moment in (times.min(), times.max()))
