@@ -30,7 +30,7 @@ from discreet.statistics.blocks import rows_of
 # noise; on the largest data they still find factors.
 _BY_SIZE = ((2_000_000, 48, 3e-5), (500_000, 24, 3e-4), (0, 16, 1e-3))
 # The same where items have so many ratings each that even weak factors are known well.
-_MANY_PER_ITEM, _WELL_KNOWN = 10_000, (64, 1e-4)
+_MANY_PER_ITEM, _WELL_KNOWN = 10_000, (64, 1e-5)
 # With more ratings than this, factors are fitted on a sample of users; only the last sweeps use all users.
 _MOST_RATINGS = 2_000_000
 _LAST_SWEEPS = 2
