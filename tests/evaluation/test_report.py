@@ -163,14 +163,21 @@ def test_a_name_is_what_a_reader_knows(evaluations):
     def named(*settings):
         return shown_names([replace(one, model=model, parameters=dict(rest)) for model, rest in settings])
 
-    implicit, explicit = {"feedback": "implicit"}, {"feedback": "explicit"}
-    assert named(("uf", implicit), ("uf", explicit), ("als", {})) == ["implicit", "explicit", "als"]
-    assert named(("uf", implicit), ("als", {})) == ["uf", "als"]
-    # A word that would name two lines, or another model, stands beside the model; so does a number.
-    twice = named(("uf", implicit), ("uf", explicit), ("vf", implicit), ("vf", explicit))
-    assert twice == ["uf, implicit", "uf, explicit", "vf, implicit", "vf, explicit"]
-    assert named(("uf", implicit), ("uf", explicit), ("implicit", {}))[0] == "uf, implicit"
-    assert named(("uf", {"rank": 2}), ("uf", {"rank": 3})) == ["uf, rank=2", "uf, rank=3"]
+    ours, implicit, explicit = "user-factorization", {"feedback": "implicit"}, {"feedback": "explicit"}
+    assert named((ours, explicit), (ours, implicit), ("als", {})) == [ours, f"{ours} (implicit)", "als"]
+    # A setting that all have tells nothing apart; a number needs its setting's name.
+    assert named((ours, implicit), ("als", {})) == [ours, "als"]
+    numbered = {"half_life": 30.0}
+    assert named((ours, explicit | numbered), (ours, explicit | {"half_life": 7.0})) == [
+        f"{ours} (half_life=30.0)",
+        f"{ours} (half_life=7.0)",
+    ]
+    assert named((ours, explicit | {"half_life": None}), (ours, implicit | numbered)) == [
+        ours,
+        f"{ours} (implicit, half_life=30.0)",
+    ]
+    # Nobody knows the defaults of a model that is not registered.
+    assert named(("uf", implicit), ("uf", explicit)) == ["uf (implicit)", "uf (explicit)"]
     assert variant_names([replace(one, parameters=implicit), replace(one, parameters=explicit)]) == [
         "biases:feedback=implicit",
         "biases:feedback=explicit",
