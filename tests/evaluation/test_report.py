@@ -224,6 +224,16 @@ def test_chance_is_in_the_table_and_flattens_no_chart(evaluations):
     assert "popularity, baseline" in page and "chance, baseline" not in page and ">chance</th>" in page
 
 
+def test_each_baseline_has_its_own_dots_and_a_label(evaluations):
+    beside = {PREFIX + name: {"rmse": Score((1.0,))} for name in ("global mean", "user mean", "item mean")}
+    page = render_report([replace(evaluations[0], references=beside)], title="three")
+    chart = page.partition("<figure>")[2].partition("</figure>")[0]
+    keys = dict(re.findall(r'stroke-dasharray="([^"]+)"/></svg><span>([^<]+), baseline', chart))
+    assert sorted(keys.values()) == ["global mean", "item mean", "user mean"] and len(keys) == 3
+    labels = dict(re.findall(r'class="label c7" y="[^"]+" x="([^"]+)">([^<]+)</text>', chart))
+    assert sorted(labels.values()) == sorted(keys.values()) and len(labels) == 3
+
+
 def test_one_run_is_said_to_be_one(evaluations, page):
     assert "ran once" not in page and "ran once" in render_report(evaluations[3:], title="once")
 
