@@ -82,8 +82,18 @@ ORDER: dict[str, dict[str, str]] = {
         "Claims under audit": "papers/audit.md",
     },
 }
-# What new users searched for and did not find.
-SEARCHED = ("timestamp", "baseline", "embedding", "implicit feedback", "vector store", "duplicates")
+# What new users searched for and did not find, and the page that has it.
+SEARCHED = {
+    "timestamp": "data",
+    "baseline": "evaluation",
+    "embedding": "exporting",
+    "vector store": "exporting",
+    "implicit feedback": "evaluation",
+    "duplicates": "data",
+    "cold start": "models",
+    "incremental training": "fresh",
+    "retrain": "a_year",
+}
 _LINK = re.compile(r"(!?)\[([^\]]*)\]\(([^)\s]+)\)")
 
 
@@ -210,6 +220,16 @@ _TITLES = {
     "evaluation": "Evaluation",
     "errors": "Exceptions",
 }
+# What stands in signatures and is no name of the package itself.
+_KEYWORDS = {
+    "data": (
+        "reading.readers.ReadOptions",
+        "facts.Declarations",
+        "reading.layouts.TextOptions",
+        "reading.columns.Choice",
+        "reading.readers.Zeros",
+    )
+}
 
 
 def api_pages() -> dict[str, str]:
@@ -217,7 +237,12 @@ def api_pages() -> dict[str, str]:
     pages = {"reference/python.md": _models_page()}
     for name, listed in _NAMES.items():
         pages[f"reference/{name}.md"] = "\n".join(
-            [f"# {_TITLES[name]}", "", *_members("discreet", listed.split())]
+            [
+                f"# {_TITLES[name]}",
+                "",
+                *_members("discreet", listed.split()),
+                *_members("discreet.data", _KEYWORDS.get(name, ())),
+            ]
         )
     for package in (collect, federated):
         name = package.__name__
@@ -316,9 +341,12 @@ def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
 
 
 def missing_words(index: dict[str, Any]) -> list[str]:
-    """Return the words that people search for and the index of the search does not have."""
-    text = " ".join(f"{part['title']} {part['text']}" for part in index["docs"]).lower()
-    return [word for word in SEARCHED if word not in text]
+    """Return the words that people search for and that the index does not have of the page they want."""
+    texts: dict[str, str] = {}
+    for part in index["docs"]:
+        page = part["location"].partition(".html")[0]
+        texts[page] = f"{texts.get(page, '')} {part['title']} {part['text']}".lower()
+    return [word for word, page in SEARCHED.items() if word not in texts.get(page, "")]
 
 
 def on_post_build(config: Any) -> None:

@@ -1,6 +1,7 @@
 """Pictures for notebooks: the axes hold what was measured, and without matplotlib a sentence says so."""
 
 import math
+import re
 import sys
 
 import numpy as np
@@ -8,7 +9,7 @@ import polars as pl
 import pytest
 
 import discreet
-from cli.test_pages import six_models
+from cli.test_pages import SIX, six_models
 from discreet.core.checks import ParameterError
 from discreet.evaluation.comparison import Comparison
 from discreet.planning.curves import similar_curves
@@ -35,7 +36,7 @@ def measured(model, epsilon, **more):
 
 def legend(ax):
     """Return the names in a legend, without the values behind them."""
-    return [text.get_text().partition(" (")[0] for text in ax.get_legend().get_texts()]
+    return [re.sub(r": [\d.]+$", "", text.get_text()) for text in ax.get_legend().get_texts()]
 
 
 def test_an_evaluation_is_bars_of_the_model_and_its_baselines():
@@ -67,7 +68,7 @@ def test_each_metric_has_a_panel_of_its_own(compared):
 def test_a_comparison_is_a_line_for_each_model(compared):
     ax = compared.plot("ndcg@10")
     names = legend(ax)
-    assert len(names) == 14 and {"implicit", "explicit, NOT PRIVATE", "biases"} <= set(names)
+    assert len(names) == 14 and {f"{SIX[0]} (implicit)", f"{SIX[0]}, NOT PRIVATE", "biases"} <= set(names)
     assert ax.get_xscale() == "log" and ax.get_ylabel() == "ndcg@10"
     drawn = next(line for line in ax.get_lines() if np.size(line.get_xdata()) == 5)
     assert list(drawn.get_xdata()) == [0.1, 0.5, 1.0, 2.0, 10.0]
@@ -152,7 +153,7 @@ def test_a_curve_is_drawn_for_so_many_people():
     ax = curve.plot(2 * curve.people, epsilon=1.0)
     drawn = next(line for line in ax.get_lines() if np.size(line.get_xdata()) > 2)
     np.testing.assert_allclose(np.asarray(drawn.get_xdata(), dtype=float), [x / 2 for x, _ in curve.points])
-    assert "one release of the plan: 1" in legend(ax)
+    assert "one release of the plan" in legend(ax)
 
 
 def test_without_matplotlib_a_sentence_says_what_to_install(monkeypatch, compared):

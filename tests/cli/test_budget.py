@@ -1,14 +1,18 @@
 """Budgets are set, kept, and raised with a reason only."""
 
 import json
+import re
 import subprocess
 import sys
 from datetime import UTC, datetime
+from itertools import pairwise
 
 import pytest
 
 import discreet as package
 from command_line import one_sentence, other_remarks
+from discreet.privacy.guarantee import Basis, Guarantee, Neighbors, Trust, Unit
+from discreet.privacy.ledger.book import Ledger
 
 
 def test_a_budget_is_set_kept_and_raised_with_a_reason_only(discreet, ratings, tmp_path):
@@ -137,6 +141,27 @@ def test_a_ledger_that_does_not_fit_on_the_disk_is_one_sentence(ratings, tmp_pat
     )
     one_sentence(ended.returncode, ended.stdout, ended.stderr)
     assert list(tmp_path.iterdir()) == [ratings]
+
+
+def test_releases_of_one_minute_stand_beside_each_other(discreet, tmp_path):
+    ledger, page = tmp_path / "year.ledger", tmp_path / "year.html"
+    promise = Guarantee(
+        epsilon=1.0,
+        unit=Unit.USER,
+        neighbors=Neighbors.ADD_OR_REMOVE,
+        trust=Trust.JOINT,
+        basis=Basis.PROVED,
+    )
+    with Ledger.open(ledger) as book:
+        for _ in range(3):
+            book.spend("shop", promise, what="biases").__exit__(None, None, None)
+    assert discreet("budget", ledger, "--html", page)[0] == 0
+    text = page.read_text()
+    bars = [(float(x), float(wide)) for x, wide in re.findall(r'<rect x="([\d.]+)" width="([\d.]+)"', text)]
+    gaps = [right[0] - left[0] for left, right in pairwise(bars)]
+    # As far from each other, wherever in a minute they were, without lying on each other.
+    assert len(bars) == 3 and gaps == pytest.approx([gaps[0]] * 2, abs=0.2) and gaps[0] > bars[0][1]
+    assert '<figure class="alone">' in text and "releases in order, by" in text
 
 
 def test_the_table_says_when_a_budget_starts_anew_and_how_much_is_spent(discreet, ratings, tmp_path):

@@ -58,7 +58,8 @@ def test_settings_a_table_and_going_on_where_it_was_stopped(discreet, ratings, t
     assert "Withawholeuserprotected,thebestmodelreaches" in text
     assert max(map(len, out.splitlines())) <= 80
     first = page.read_text()
-    assert ">implicit</th>" in first and "prefers-color-scheme: dark" in first
+    assert ">user-factorization (implicit)</th>" in first and ">user-factorization</th>" in first
+    assert "prefers-color-scheme: dark" in first
     monkeypatch.setattr(comparison, "evaluate", lambda *_, **__: pytest.fail("everything is known"))
     with kept.open("a") as file:
         file.write('{"format": "discreet-comparison", "version": 1, "key": "cut sh')
@@ -116,4 +117,6 @@ def test_compare_needs_only_data(discreet, ratings, tmp_path):
         page,
         "--force",
     )
-    assert "interactions without noise" in page.read_text()
+    written = page.read_text()
+    assert "interactions without noise" in written
+    assert "Held out: a random 10 %." in written and "--split leave-one-out" in written

@@ -102,6 +102,11 @@ def test_a_baseline_that_is_as_good_and_a_shared_budget_are_said(discreet, ratin
 
 
 def test_lists_of_a_random_part_get_a_hint():
-    assert "leave-one-out" in Measuring().hints(["rmse", "hr@10"])[0]
-    assert Measuring().hints(["rmse"]) == []
-    assert Measuring(split="leave-one-out").hints(["hr@10"]) == Measuring(split="time").hints(["hr@10"]) == []
+    (said,) = Measuring().hints(["rmse", "hr@10"], timed=True)
+    assert "leave-one-out" in said and "--split time" in said
+    # Data without times cannot be split by time.
+    (said,) = Measuring().hints(["hr@10"], timed=False)
+    assert "leave-one-out" in said and "--split time" not in said
+    assert Measuring().hints(["rmse"], timed=True) == []
+    fitting = [Measuring(split=split).hints(["hr@10"], timed=True) for split in ("leave-one-out", "time")]
+    assert fitting == [[], []]

@@ -163,14 +163,21 @@ def test_a_name_is_what_a_reader_knows(evaluations):
     def named(*settings):
         return shown_names([replace(one, model=model, parameters=dict(rest)) for model, rest in settings])
 
-    implicit, explicit = {"feedback": "implicit"}, {"feedback": "explicit"}
-    assert named(("uf", implicit), ("uf", explicit), ("als", {})) == ["implicit", "explicit", "als"]
-    assert named(("uf", implicit), ("als", {})) == ["uf", "als"]
-    # A word that would name two lines, or another model, stands beside the model; so does a number.
-    twice = named(("uf", implicit), ("uf", explicit), ("vf", implicit), ("vf", explicit))
-    assert twice == ["uf, implicit", "uf, explicit", "vf, implicit", "vf, explicit"]
-    assert named(("uf", implicit), ("uf", explicit), ("implicit", {}))[0] == "uf, implicit"
-    assert named(("uf", {"rank": 2}), ("uf", {"rank": 3})) == ["uf, rank=2", "uf, rank=3"]
+    ours, implicit, explicit = "user-factorization", {"feedback": "implicit"}, {"feedback": "explicit"}
+    assert named((ours, explicit), (ours, implicit), ("als", {})) == [ours, f"{ours} (implicit)", "als"]
+    # A setting that all have tells nothing apart; a number needs its setting's name.
+    assert named((ours, implicit), ("als", {})) == [ours, "als"]
+    numbered = {"half_life": 30.0}
+    assert named((ours, explicit | numbered), (ours, explicit | {"half_life": 7.0})) == [
+        f"{ours} (half_life=30.0)",
+        f"{ours} (half_life=7.0)",
+    ]
+    assert named((ours, explicit | {"half_life": None}), (ours, implicit | numbered)) == [
+        ours,
+        f"{ours} (implicit, half_life=30.0)",
+    ]
+    # Nobody knows the defaults of a model that is not registered.
+    assert named(("uf", implicit), ("uf", explicit)) == ["uf (implicit)", "uf (explicit)"]
     assert variant_names([replace(one, parameters=implicit), replace(one, parameters=explicit)]) == [
         "biases:feedback=implicit",
         "biases:feedback=explicit",
@@ -215,6 +222,16 @@ def test_chance_is_in_the_table_and_flattens_no_chart(evaluations):
     }
     page = render_report([replace(evaluations[0], references=chance)], title="chance")
     assert "popularity, baseline" in page and "chance, baseline" not in page and ">chance</th>" in page
+
+
+def test_each_baseline_has_its_own_dots_and_a_label(evaluations):
+    beside = {PREFIX + name: {"rmse": Score((1.0,))} for name in ("global mean", "user mean", "item mean")}
+    page = render_report([replace(evaluations[0], references=beside)], title="three")
+    chart = page.partition("<figure>")[2].partition("</figure>")[0]
+    keys = dict(re.findall(r'stroke-dasharray="([^"]+)"/></svg><span>([^<]+), baseline', chart))
+    assert sorted(keys.values()) == ["global mean", "item mean", "user mean"] and len(keys) == 3
+    labels = dict(re.findall(r'class="label c7" y="[^"]+" x="([^"]+)">([^<]+)</text>', chart))
+    assert sorted(labels.values()) == sorted(keys.values()) and len(labels) == 3
 
 
 def test_one_run_is_said_to_be_one(evaluations, page):

@@ -84,10 +84,14 @@ def compare(
     interactions = reading.load(data)
     remark_on_delta(chosen, interactions.facts)
     found = _measured(chosen, interactions, measuring, reading, folder, resume)
+    timed = interactions.times is not None
+    held_out = parse_split(measuring.split).held_out(timed=timed)
+    hints = _hints(chosen, found, measuring, timed=timed)
     if out is not None:
         from discreet.evaluation.report import write_report
 
-        write_report(found, out, title=f"Models on {data}", force=force)
+        said = [f"Held out: {held_out}.", *hints]
+        write_report(found, out, title=f"Models on {data}", remarks=said, force=force)
     if as_json:
         emit(
             {
@@ -96,8 +100,7 @@ def compare(
             }
         )
     else:
-        held_out = parse_split(measuring.split).held_out(timed=interactions.times is not None)
-        _show(found, data, held_out, out, _hints(chosen, found, measuring))
+        _show(found, data, held_out, out, hints)
 
 
 _USUAL_EPSILONS = "1,5,inf"
@@ -167,12 +170,12 @@ def _measured(
     )
 
 
-def _hints(chosen: Sequence[Estimator], found: Comparison, measuring: Measuring) -> list[str]:
+def _hints(chosen: Sequence[Estimator], found: Comparison, measuring: Measuring, *, timed: bool) -> list[str]:
     """Return what the scores do not show: budgets that are shared, and rows that look alike."""
     from discreet.cli.evaluate import ALSO_LISTS
 
     metrics = dict.fromkeys(name for one in found for name in one.metrics)
-    said = measuring.hints(metrics)
+    said = measuring.hints(metrics, timed=timed)
     shared = [one.name for one in chosen if getattr(one, "purpose", "") == "both"]
     if shared and list(metrics) == ["rmse"]:
         said.append(f"{shared[0]} {ALSO_LISTS}")

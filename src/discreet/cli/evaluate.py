@@ -49,7 +49,7 @@ def evaluate(
         _table(result, f"{estimator.name} on {data}; held out: {held_out}"),
         f"The fits are not kept, and their noise comes from --seed: {result.guarantee.short()}",
         f"The scores are computed from held-out {what} without noise: do not publish them.{runs}",
-        *_advice(estimator, result, measuring),
+        *_advice(estimator, result, measuring, timed=timed),
     )
 
 
@@ -60,9 +60,9 @@ ALSO_LISTS = (
 )
 
 
-def _advice(estimator: Estimator, result: Evaluation, measuring: Measuring) -> list[str]:
+def _advice(estimator: Estimator, result: Evaluation, measuring: Measuring, *, timed: bool) -> list[str]:
     """Return what the scores mean for the next command: a baseline as good, or a budget that is shared."""
-    said = measuring.hints(result.metrics)
+    said = measuring.hints(result.metrics, timed=timed)
     behind = {name: of for name in result.metrics if (of := _not_behind(result, name))}
     if behind and result.guarantee.epsilon < float("inf"):
         simpler = "popularity" if "popularity" in behind.values() else "biases"

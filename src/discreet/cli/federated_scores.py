@@ -71,7 +71,7 @@ def _show_fits(
         f"add more noise than one holder would, so that {noise.missing} may be absent. A party alone learns "
         "from its own users and is scored on them.",
         f"Nothing was released or paid. Scores have no noise: do not publish them.{one}",
-        *measuring.hints(next(iter(found.ways.values()))),
+        *measuring.hints(next(iter(found.ways.values())), timed=whole.times is not None),
     )
 
 

@@ -18,6 +18,7 @@ from discreet.core.pages import Html
 # One size for all charts. On a telephone they shrink by a quarter, and their letters are larger.
 _WIDTH, _HEIGHT = 440.0, 270.0
 _LEFT, _RIGHT, _TOP, _BOTTOM = 70.0, 14.0, 12.0, 44.0
+_WIDEST_BAR = 28.0
 # Ticks closer than this would overlap, also in the larger letters of a telephone.
 _APART = 34.0
 COLORS = 7
@@ -48,7 +49,7 @@ class Point(NamedTuple):
 class ChartLine:
     """Hold one line of a chart; a level has one value over the whole width and no marks.
 
-    A `band` is drawn around the line: the lowest and highest value at each point.
+    A `band` is drawn around the line: the lowest and highest value at each point. A level may have a `label`.
     """
 
     name: str
@@ -58,6 +59,7 @@ class ChartLine:
     dashes: str = ""
     marked: bool = True
     band: tuple[tuple[float, float], ...] = ()
+    label: str = ""
 
     @property
     def end(self) -> float:
@@ -78,7 +80,7 @@ class Axis:
 def line_chart(lines: Sequence[ChartLine], *, title: str, x: Axis, y: Axis, values: bool = True) -> Html:
     """Return a figure with the lines and a legend, which shows the last `values` of the lines."""
     scale = _Scale.around(lines, x)
-    drawn = "".join(_line(line, scale) for line in lines)
+    drawn = "".join(_line(line, scale) for line in lines) + _labels(lines, scale)
     keys = "".join(
         f"<li>{_key(line)}<span>{escape(line.name)}</span>"
         + (f'<span class="last">{line.end:.4g}</span></li>' if values else "</li>")
@@ -88,11 +90,11 @@ def line_chart(lines: Sequence[ChartLine], *, title: str, x: Axis, y: Axis, valu
 
 
 def bar_chart(points: Sequence[Point], *, title: str, x: Axis, y: Axis) -> Html:
-    """Return a figure with a bar at each point."""
-    scale = _Scale.around([ChartLine(name="", points=tuple(points))], x, zero=True)
-    floor = scale.down(scale.low)
+    """Return a figure with a bar at each point; they stand at whole numbers."""
+    scale = _Scale.around([ChartLine(name="", points=tuple(points))], x, bars=True)
+    floor, wide = scale.down(scale.low), min(0.6 * (scale.along(1) - scale.along(0)), _WIDEST_BAR)
     bars = "".join(
-        f'<rect x="{scale.along(one.x) - 4:.1f}" width="8" y="{scale.down(one.y):.1f}" '
+        f'<rect x="{scale.along(one.x) - wide / 2:.1f}" width="{wide:.1f}" y="{scale.down(one.y):.1f}" '
         f'height="{max(floor - scale.down(one.y), 1):.1f}"><title>{escape(one.said)}</title></rect>'
         for one in points
     )
@@ -125,19 +127,19 @@ class _Scale:
     logarithmic: bool
 
     @classmethod
-    def around(cls, lines: Sequence[ChartLine], x: Axis, *, zero: bool = False) -> _Scale:
+    def around(cls, lines: Sequence[ChartLine], x: Axis, *, bars: bool = False) -> _Scale:
         points = [point for line in lines for point in line.points]
         across = [point.x for point in points] + [place for place, _ in x.ticks] or [1.0]
         heights = [value for one in points for value in (one.y - one.spread, one.y + one.spread)]
         heights += [line.level for line in lines if line.level is not None]
         heights += [edge for line in lines for pair in line.band for edge in pair]
-        heights += [0.0] if zero else []
+        heights += [0.0] if bars else []
         low, high = min(heights, default=0.0), max(heights, default=1.0)
         room = 0.06 * (high - low) or 0.05 * abs(high) or 1.0
-        low = low if zero else low - room
+        low = low if bars else low - room
         left, right = (_log(end) if x.logarithmic else end for end in (min(across), max(across)))
         # A mark stands within the frame, not on it.
-        aside = 0.04 * (right - left) or 0.5
+        aside = 0.5 if bars else 0.04 * (right - left) or 0.5
         return cls(left - aside, right + aside, low, high + room, x.logarithmic)
 
     def along(self, x: float) -> float:
@@ -154,8 +156,9 @@ def _log(value: float) -> float:
 
 
 def _figure(title: str, drawn: str, legend: str) -> Html:
+    alone = "" if legend else ' class="alone"'
     return Html(
-        f'<figure><figcaption>{escape(title)}</figcaption><div class="drawing">'
+        f'<figure{alone}><figcaption>{escape(title)}</figcaption><div class="drawing">'
         f'<svg viewBox="0 0 {_WIDTH:g} {_HEIGHT:g}" role="img" aria-label="{escape(title)}">{drawn}</svg>'
         f"{legend}</div></figure>"
     )
@@ -216,6 +219,21 @@ def _line(line: ChartLine, scale: _Scale) -> str:
         _mark(one, place, line, scale) for one, place in zip(line.points, places, strict=True) if line.marked
     )
     return f'<g class="c{line.color}">{_band(line, scale)}<path d="{path}" {stroke}/>{marks}</g>'
+
+
+# Where labels begin, as shares of the width, one level after the other: so they do not lie on each other.
+_LABEL_PLACES = (0.02, 0.35, 0.68)
+
+
+def _labels(lines: Sequence[ChartLine], scale: _Scale) -> str:
+    """Return the labels of levels, on top of all lines."""
+    levels = [(line, line.level) for line in lines if line.label and line.level is not None]
+    return "".join(
+        f'<text class="label c{line.color}" y="{scale.down(level) - 4:.1f}" '
+        f'x="{_LEFT + _LABEL_PLACES[number % len(_LABEL_PLACES)] * (_WIDTH - _LEFT - _RIGHT):.1f}">'
+        f"{escape(line.label)}</text>"
+        for number, (line, level) in enumerate(levels)
+    )
 
 
 def _band(line: ChartLine, scale: _Scale) -> str:

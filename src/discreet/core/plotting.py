@@ -53,7 +53,7 @@ def plot_lines(ax: Axes, lines: Sequence[ChartLine], *, title: str, x: Axis, y: 
     """Draw the lines of a chart with their spreads, and a legend in the order in which they end."""
     before, drawn = ax.get_legend_handles_labels()[0], list[Any]()
     for line in sorted(lines, key=lambda line: -line.end):
-        color, style, label = _COLORS[line.color], _style(line), f"{line.name} ({line.end:.4g})"
+        color, style, label = _COLORS[line.color], _style(line), f"{line.name}: {line.end:.4g}"
         if line.level is not None:
             drawn.append(ax.axhline(line.level, color=color, linestyle=style, linewidth=1.4, label=label))
             continue
@@ -95,5 +95,6 @@ def plot_bars(ax: Axes, bars: Sequence[tuple[str, float, float]], *, title: str,
     return ax
 
 
-def _style(line: ChartLine) -> str:
-    return {"": "-", "7 4": "--"}.get(line.dashes, ":")
+def _style(line: ChartLine) -> str | tuple[int, tuple[float, ...]]:
+    # Dashes of a page are lengths; here they are multiples of the width, which is 2 there.
+    return (0, tuple(float(length) / 2 for length in line.dashes.split())) if line.dashes else "-"

@@ -148,11 +148,20 @@ Duplicates = Literal["refuse", "first", "last", "mean", "count"]
 class Declarations(TypedDict, total=False):
     """Say what is known before the ratings are seen; what is absent (or None) is taken from them.
 
-    `facts` stands for all the single ones. A `catalog` may hold items nobody rated; `n_items` alone stands
-    for the ids 0..n-1 or 1..n. `people` fixes the rows. `duplicates` says what to do when a pair of person
-    and item comes again: keep the `first` or the `last` row, average the ratings (`mean`), or `count`
-    rows (add up weights of events); counts are clipped to a declared scale. `drop_unknown` leaves
-    out ratings of items that a declared catalog does not hold.
+    Attributes:
+        facts: All of the facts below in one object, in place of the single ones.
+        low: The lowest rating of the scale.
+        high: The highest rating of the scale.
+        step: The step between ratings, such as 0.5; any value is allowed without it.
+        max_per_user: Keep at most this many ratings of each user.
+        n_items: The number of items; alone it stands for the ids 0..n-1 or 1..n.
+        n_users: The approximate number of users.
+        catalog: The ids of all items; it may hold items nobody rated.
+        people: The ids of all users, in the order of their rows.
+        duplicates: What to do when a pair of user and item comes again: `"refuse"`, keep the `"first"` or
+            `"last"` row, average the ratings (`"mean"`), or `"count"` rows (add up weights of events),
+            clipped to a declared scale.
+        drop_unknown: Leave out ratings of items that a declared catalog does not hold.
     """
 
     facts: PublicFacts | None

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import MISSING, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, final
 
 from discreet.core.checks import ParameterError
 from discreet.core.display import FrameKind, to_frame
+from discreet.core.registry import ESTIMATORS
 from discreet.data.facts import Duplicates
 from discreet.data.inputs import accept
 from discreet.data.interactions import Interactions
@@ -175,19 +177,24 @@ def variant_names(evaluations: Sequence[Evaluation]) -> list[str]:
 def shown_names(evaluations: Sequence[Evaluation]) -> list[str]:
     """Return a name for each evaluation as a reader knows it, for tables and pages.
 
-    A variant is called by the words of its settings, such as `implicit`; a number needs its setting's name.
+    A model with its default settings has its own name. The name of a variant also has the settings in which
+    it differs: `user-factorization (implicit)`. A number needs its setting's name.
     """
-    models = {one.model for one in evaluations}
-    words = [[_word(one, key) for key in _differing(one, evaluations)] for one in evaluations]
-    names = []
-    for one, said in zip(evaluations, words, strict=True):
-        # A word that is also a model, or that another model's variant has, would be read as that.
-        others = [
-            theirs for other, theirs in zip(evaluations, words, strict=True) if other.model != one.model
-        ]
-        alone = len(said) == 1 and "=" not in said[0] and said[0] not in models and said not in others
-        names.append(said[0] if alone else ", ".join([one.model, *said]))
-    return names
+    usual = {model: _defaults(model) for model in dict.fromkeys(one.model for one in evaluations)}
+    return [_shown(one, _differing(one, evaluations), usual[one.model]) for one in evaluations]
+
+
+def _shown(one: Evaluation, differing: Sequence[str], usual: Mapping[str, Any]) -> str:
+    unusual = [key for key in differing if key not in usual or usual[key] != one.parameters[key]]
+    said = ", ".join(_word(one, key) for key in unusual)
+    return f"{one.model} ({said})" if said else one.model
+
+
+def _defaults(model: str) -> dict[str, Any]:
+    """Return the settings of a registered model that have a default."""
+    if model not in ESTIMATORS:
+        return {}
+    return {one.name: one.default for one in fields(ESTIMATORS[model]) if one.default is not MISSING}
 
 
 def _word(one: Evaluation, key: str) -> str:

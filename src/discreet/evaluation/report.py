@@ -29,25 +29,31 @@ KIND = "report of a comparison"
 
 
 def write_report(
-    evaluations: Iterable[Evaluation], path: str | Path, *, title: str, force: bool = False
+    evaluations: Iterable[Evaluation],
+    path: str | Path,
+    *,
+    title: str,
+    remarks: Sequence[str] = (),
+    force: bool = False,
 ) -> None:
-    """Write the page to `path` in one step.
+    """Write the page to `path` in one step. It opens with `remarks`, such as what was held out.
 
     An existing file is kept unless `force`; a file that is not such a page is kept even then.
     """
     path = Path(path)
     refuse_output(path, force=force, kind=KIND, is_ours=partial(is_page, kind=KIND))
-    write_whole(path, render_report(evaluations, title=title).encode())
+    write_whole(path, render_report(evaluations, title=title, remarks=remarks).encode())
 
 
-def render_report(evaluations: Iterable[Evaluation], *, title: str) -> str:
-    """Return the page as text."""
+def render_report(evaluations: Iterable[Evaluation], *, title: str, remarks: Sequence[str] = ()) -> str:
+    """Return the page as text, with `remarks` at its top."""
     found = tuple(evaluations)
     if not found:
         raise ParameterError("evaluations must hold at least one to report.")
     metrics = tuple(dict.fromkeys(name for one in found for name in one.metrics))
     body = [
         *_opening(found, title),
+        *([element("p", " ".join(remarks), "note")] if remarks else []),
         element("h2", "What privacy costs"),
         _costs(found, metrics),
         element("h2", "Scores by epsilon"),

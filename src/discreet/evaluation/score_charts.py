@@ -92,12 +92,7 @@ def chart_lines(
             one for one, name in zip(found, names, strict=True) if name == model and metric in one.metrics
         ]
         lines += _model_lines(mine, model, metric, number % COLORS, definition)
-    for name in dict.fromkeys(name for one in found for name in one.references):
-        level, said = _baseline(found, name, metric), name.removeprefix(PREFIX)
-        # Chance is so far below that all other lines would lie on each other; the table has it.
-        if level is not None and said != CHANCE:
-            lines.append(ChartLine(name=f"{said}, baseline", level=level, color=GRAY, dashes="2 4"))
-    return tuple(lines)
+    return (*lines, *_baseline_lines(found, metric))
 
 
 # Inches that bars of one metric, and lines, are high.
@@ -148,6 +143,21 @@ def _point(one: Evaluation, model: str, metric: str) -> Point:
     score, epsilon = one.metrics[metric], one.guarantee.epsilon
     said = f"{model}, epsilon {epsilon:g}: {metric} {spread_text(score)}, {len(score.values)} runs"
     return Point(epsilon, score.mean, score.std, said)
+
+
+# Dots one by one, in pairs and in threes tell baselines apart; there are at most three in a chart.
+_DOTS = ("2 4", "2 3 2 9", "2 3 2 3 2 9")
+
+
+def _baseline_lines(found: Sequence[Evaluation], metric: str) -> Iterator[ChartLine]:
+    """Yield a labeled level for each baseline that has this metric."""
+    names = dict.fromkeys(name for one in found for name in one.references)
+    levels = {name.removeprefix(PREFIX): _baseline(found, name, metric) for name in names}
+    # Chance is so far below that all other lines would lie on each other; the table has it.
+    drawn = [(said, level) for said, level in levels.items() if level is not None and said != CHANCE]
+    for number, (said, level) in enumerate(drawn):
+        dots = _DOTS[number % len(_DOTS)]
+        yield ChartLine(name=f"{said}, baseline", level=level, color=GRAY, dashes=dots, label=said)
 
 
 def _baseline(found: Sequence[Evaluation], name: str, metric: str) -> float | None:

@@ -61,8 +61,8 @@ class Measuring:
         given = [field.name for field in fields(self) if getattr(self, field.name) != field.default]
         return [f"--{name.replace('_', '-')}" for name in given if name != "metric"]
 
-    def hints(self, shown: Iterable[str]) -> list[str]:
-        """Return what to know about these metrics under this split: lists of a random part ask little."""
+    def hints(self, shown: Iterable[str], *, timed: bool) -> list[str]:
+        """Return what to know about these metrics under this split, of data with times or without."""
         from discreet.data.splits import parse_split
         from discreet.evaluation.metric_kinds import ListMetric
         from discreet.evaluation.metrics import Metric
@@ -70,10 +70,7 @@ class Measuring:
         lists = any(isinstance(Metric.parse(name).definition, ListMetric) for name in shown)
         if not lists or parse_split(self.split).kind not in ("random", "kfold"):
             return []
-        return [
-            "Lists are scored by a random part of the histories. --split leave-one-out or time asks what "
-            "people choose next, as in use."
-        ]
+        return [f"Lists are scored on a random part of the histories. {_LATEST if timed else _ONE_OF_EACH}"]
 
     def files(self, folder: Path | None) -> list[Path]:
         """Return the possible files of a given split; other splits have none."""
@@ -82,6 +79,17 @@ class Measuring:
         places = [Path()] if folder is None else [Path(), folder]
         names = [name + end for name in parse_split(self.split).files if name for end in ("", ".gz")]
         return [place / name for place in places for name in names]
+
+
+# Which split fits lists, of data with times and without.
+_LATEST = (
+    "These data have times: --split leave-one-out (the latest row of each user) or --split time (the latest "
+    "tenth) asks what people choose next, as in use."
+)
+_ONE_OF_EACH = (
+    "--split leave-one-out hides one row of each user, as is usual for lists. With times (--columns "
+    "time=NAME) it hides the latest, as in use."
+)
 
 
 @group("Private scores")

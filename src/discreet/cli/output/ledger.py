@@ -178,26 +178,38 @@ def _row(entry: Entry) -> tuple[str, ...]:
 
 
 def _drawing(entries: list[Entry]) -> Iterator[Html]:
-    """Draw the epsilon of each entry over time."""
-    finite = [entry for entry in entries if math.isfinite(entry.guarantee.epsilon)]
+    """Draw the epsilon of each entry, in their order: two of the same minute stand beside each other."""
+    finite = sorted(
+        (entry for entry in entries if math.isfinite(entry.guarantee.epsilon)), key=lambda entry: entry.time
+    )
     if not finite:
         yield element("p", "Nothing was spent yet.")
         return
     points = [
         Point(
-            entry.time.timestamp(),
+            place,
             entry.guarantee.epsilon,
-            said=f"{entry.time:%Y-%m-%d}: {entry.what}, epsilon {entry.guarantee.epsilon:g}",
+            said=f"{entry.time:%Y-%m-%d %H:%M}: {entry.what}, epsilon {entry.guarantee.epsilon:g}",
         )
-        for entry in finite
+        for place, entry in enumerate(finite)
     ]
-    # A tick at the first release of each day.
-    days: dict[str, float] = {}
-    for entry in sorted(finite, key=lambda entry: entry.time):
-        days.setdefault(f"{entry.time:%Y-%m-%d}", entry.time.timestamp())
     yield bar_chart(
         points,
         title=f"Epsilon of each of {len(finite):,} releases" if len(finite) > 1 else "Epsilon of the release",
-        x=Axis(label="day (UTC)", ticks=tuple((place, day) for day, place in days.items())),
+        x=_moments(finite),
         y=Axis(label="epsilon"),
     )
+
+
+def _moments(entries: Sequence[Entry]) -> Axis:
+    """Return an axis with a tick at the first release of each day, or at each release of a single day."""
+    days: dict[str, float] = {}
+    for place, entry in enumerate(entries):
+        days.setdefault(f"{entry.time:%Y-%m-%d}", place)
+    if len(days) > 1:
+        return Axis(
+            label="releases in order, by day (UTC)",
+            ticks=tuple((place, day) for day, place in days.items()),
+        )
+    times = tuple((float(place), f"{entry.time:%H:%M}") for place, entry in enumerate(entries))
+    return Axis(label=f"releases in order, by time on {min(days)} (UTC)", ticks=times)

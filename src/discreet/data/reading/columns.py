@@ -21,6 +21,7 @@ else:
 USER, ITEM, RATING, TIME, WEIGHT = "user", "item", "rating", "time", "weight"
 ROLES = (USER, ITEM, RATING, TIME)
 Choice = Mapping[str, str | None]
+"""Columns: `{"user": "who", "item": "sku"}`; also `rating`, `time`, `weight`. None leaves one out."""
 
 # Names in letters and digits only, lower case; earlier ones win.
 _USUAL_NAMES = {

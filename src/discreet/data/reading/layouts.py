@@ -310,12 +310,15 @@ _UTF8 = "utf-8"
 class TextOptions(TypedDict, total=False):
     """Say how a text file is written; what is absent (or None) is told from its first lines.
 
-    `delimiter` stands between fields, `quote` around those that hold one ("none" if nothing is quoted),
-    `escape` before a quote inside quotes (else it is doubled), `comment` begins lines to leave out.
-    `skip_bad_lines` leaves out lines that do not fit, or whose id, rating or time cannot be read, each judged
-    by itself, and says how many.
-    `layout` names a well-known one: movielens, netflix, lightgcn, recbole or sasrec; a file must look
-    like it.
+    Attributes:
+        delimiter: What stands between fields.
+        quote: What stands around fields that hold a delimiter; "none" if nothing is quoted.
+        escape: What stands before a quote inside quotes; else it is doubled.
+        encoding: The encoding of the text; UTF-8 by default.
+        comment: What begins lines to leave out.
+        skip_bad_lines: Leave out lines that do not fit, or whose id, rating or time cannot be read, each
+            judged by itself, and say how many.
+        layout: A well-known layout: movielens, netflix, lightgcn, recbole or sasrec.
     """
 
     delimiter: str | None

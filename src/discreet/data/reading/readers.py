@@ -26,7 +26,7 @@ else:
 
 
 class ReadOptions(Declarations, TextOptions, total=False):
-    """Say what is known before the ratings are seen, and how their text is written."""
+    """Hold the keywords of `read`: those of `Declarations` and of `TextOptions`."""
 
 
 def read(
@@ -44,12 +44,21 @@ def read(
     others, as in `{"user": "who", "item": "what"}`; `{"time": None}` leaves the times out, and with
     `{"user": None}` all rows are one person's history. A file without header lists person, item, rating and
     time; its columns are called column_1, column_2... With `implicit` ratings are not read and count as 1;
-    with `zeros="missing"` a rating of 0 means that there is none. Facts are declared as in
-    `Interactions.from_arrays`; `TextOptions` say how an unusual text file is written.
+    with `zeros="missing"` a rating of 0 means that there is none. Further keywords are those of
+    `Declarations`, which say what is public and what to do with duplicates, and of `TextOptions`, for
+    unusual text files.
 
     Raises:
         FileError: There is no such file, or it cannot be read as a table.
         DataError: The table lacks a column, holds no ratings, or ratings that cannot be used.
+
+    Example:
+        >>> from tempfile import TemporaryDirectory
+        >>> with TemporaryDirectory() as folder:
+        ...     file = Path(folder, "books.csv")
+        ...     pl.DataFrame({"who": [7, 7], "sku": [1, 1], "stars": [4, 5]}).write_csv(file)
+        ...     read(file, columns={"user": "who"}, low=1, high=5, duplicates="last")
+        <Interactions 'books': 1 people, 1 items, 1 ratings>
     """
     if not isinstance(path, str | Path):
         raise ParameterError(
@@ -72,7 +81,15 @@ def from_frame(
     zeros: Zeros = "ratings",
     **declared: Unpack[Declarations],
 ) -> Interactions:
-    """Read a data frame of polars, pandas or pyarrow; columns are found as in `read`."""
+    """Read a data frame of polars, pandas or pyarrow; columns are found as in `read`.
+
+    Further keywords are those of `Declarations`.
+
+    Example:
+        >>> frame = pl.DataFrame({"who": ["ann", "bob"], "item": ["tea", "jam"], "rating": [5, 3]})
+        >>> from_frame(frame, columns={"user": "who"}, low=1, high=5, name="shop")
+        <Interactions 'shop': 2 people, 2 items, 2 ratings>
+    """
     source = TableSource(columns=of_frame(frame, columns, implicit=implicit), name=name, layout="data frame")
     return build([source], name=name, declared=declared, zeros=zeros)
 
@@ -153,6 +170,7 @@ def _join_optional(parts: list[pl.Series | None]) -> pl.Series | None:
 
 
 Zeros = Literal["ratings", "missing"]
+"""Whether a rating of 0 is a rating, or means that there is none."""
 # So many zeros on a scale of more than two values are rarely the worst rating.
 _MANY = 0.25
 
