@@ -44,7 +44,7 @@ def score(
         "The baseline learned from these histories without noise. If the model was fitted on what is held "
         "out here, its scores are too good: use --split time:DATE with the date of its fit.",
         "Scores have no noise: do not publish them.",
-        *measuring.hints(found),
+        *measuring.hints(found, timed=past.times is not None),
     )
 
 
