@@ -151,8 +151,9 @@ class Declarations(TypedDict, total=False):
     `facts` stands for all the single ones. A `catalog` may hold items nobody rated; `n_items` alone stands
     for the ids 0..n-1 or 1..n. `people` fixes the rows. `duplicates` says what to do when a pair of person
     and item comes again: keep the `first` or the `last` row, average the ratings (`mean`), or `count`
-    rows (add up weights of events); counts are clipped to a declared scale. `drop_unknown` leaves
-    out ratings of items that a declared catalog does not hold.
+    rows (add up weights of events); counts are clipped to a declared scale. First and last are by time; among
+    equal times, and without any, as listed. `drop_unknown` leaves out ratings of items that a declared
+    catalog does not hold.
     """
 
     facts: PublicFacts | None

@@ -52,8 +52,9 @@ class UserHistory:
         times: Sequence[int] | None,
         user: ItemId | None = None,
     ) -> UserHistory:
-        """Return the history of these rows; of an item that comes twice the last row counts."""
-        last = sorted({item: index for index, item in enumerate(items)}.values())
+        """Return the history of these rows; of an item that comes twice the latest row counts."""
+        order = range(len(items)) if times is None else sorted(range(len(items)), key=times.__getitem__)
+        last = sorted({items[index]: index for index in order}.values())
         return cls(
             items=[items[index] for index in last],
             ratings=None if ratings is None else [ratings[index] for index in last],

@@ -190,7 +190,8 @@ class Reading(TextFile):
         str,
         typer.Option(
             "--duplicates",
-            help="If a person and an item come together again: refuse, or use first, last, mean or count.",
+            help="If a person and an item come together again: refuse, or use first, last (by time, else as "
+            "listed), mean or count.",
         ),
     ] = "refuse"
     zeros: Annotated[
