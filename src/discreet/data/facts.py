@@ -9,7 +9,6 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet.core.checks import DataError, ParameterError, finite, integer, positive_finite, require
-from discreet.data.vocabulary import Vocabulary
 
 SCALE, N_ITEMS = "scale", "n_items"
 #: Catalog or scale were chosen from the data with noise; items were picked by whoever holds the data.
@@ -148,12 +147,13 @@ Duplicates = Literal["refuse", "first", "last", "mean", "count"]
 class Declarations(TypedDict, total=False):
     """Say what is known before the ratings are seen; what is absent (or None) is taken from them.
 
-    `facts` stands for all the single ones. A `catalog` may hold items nobody rated; `n_items` alone stands
-    for the ids 0..n-1 or 1..n. `people` fixes the rows. `duplicates` says what to do when a pair of person
-    and item comes again: keep the `first` or the `last` row, average the ratings (`mean`), or `count`
-    rows (add up weights of events); counts are clipped to a declared scale. First and last are by time; among
-    equal times, and without any, as listed. `drop_unknown` leaves out ratings of items that a declared
-    catalog does not hold.
+    `facts` stands for all the single ones. A `catalog` may hold items nobody rated: a list, a series or an
+    array of ids, a data frame with an item column, a file as for `--items`, or a `Vocabulary`. `n_items`
+    alone stands for the ids 0..n-1 or 1..n. `people`, given likewise, fixes the rows. `duplicates` says what
+    to do when a pair of person and item comes again: keep the `first` or the `last` row, average the ratings
+    (`mean`), or `count` rows (add up weights of events); counts are clipped to a declared scale. First and
+    last are by time; among equal times, and without any, as listed. `drop_unknown` leaves out ratings of
+    items that a declared catalog does not hold.
     """
 
     facts: PublicFacts | None
@@ -163,8 +163,8 @@ class Declarations(TypedDict, total=False):
     max_per_user: int | None
     n_items: int | None
     n_users: int | None
-    catalog: Vocabulary | None
-    people: Vocabulary | None
+    catalog: Any
+    people: Any
     duplicates: Duplicates
     drop_unknown: bool
 
