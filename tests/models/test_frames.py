@@ -1,5 +1,6 @@
 """Data frames with any column names, at every door of Python; and ratings that nobody reads."""
 
+import copy
 import dataclasses
 import math
 import pickle
@@ -52,6 +53,42 @@ def test_columns_are_named_where_the_frame_is_given(frame, kind):
     compared = discreet.compare(both, given, columns=NAMED)
     assert list(compared[0].metrics) == ["rmse", "ndcg@10", "hr@10"]
     assert list(compared[1].metrics) == ["ndcg@10", "hr@10"]
+
+
+@pytest.mark.parametrize("learn", ["fit", "evaluate", "compare"])
+def test_facts_are_declared_where_the_frame_is_given(frame, learn):
+    estimator = discreet.Biases(epsilon=9.0)
+    calls = {
+        "fit": estimator.fit,
+        "evaluate": lambda data, **how: discreet.evaluate(estimator, data, **how),
+        "compare": lambda data, **how: discreet.compare([estimator], data, **how)[0],
+    }
+    found = calls[learn](frame, columns=NAMED, low=1, high=10, catalog=sorted(set(frame["what"])))
+    assert found.guarantee.conditions == ()
+    assert "ratings lie in 1 to 10" in found.guarantee.assumes
+    assert calls[learn](frame, columns=NAMED, low=1, high=10).guarantee.conditions == ("the catalog",)
+    with pytest.raises(ParameterError, match=r"^There is no argument 'hihg'. Did you mean high\?$"):
+        calls[learn](frame, columns=NAMED, hihg=5)
+    with pytest.raises(ParameterError, match=r"no argument 'colums'. Did you mean columns"):
+        calls[learn](frame, colums=NAMED)
+    with pytest.raises(ParameterError, match=r"low= declares .* discreet.from_frame\("):
+        calls[learn](discreet.from_frame(frame, columns=NAMED), low=1)
+
+
+def test_a_misspelled_fact_is_never_taken_from_the_data(frame):
+    with pytest.raises(ParameterError, match="Did you mean low"):
+        discreet.from_frame(frame, columns=NAMED, lo=1, high=5)
+
+
+def test_unknown_settings_are_refused_with_a_suggestion():
+    with pytest.raises(ParameterError, match=r"^'eps' is no setting of biases. Did you mean epsilon\?$"):
+        discreet.Biases(eps=1)
+    with pytest.raises(ParameterError, match="The settings are epsilon, delta"):
+        discreet.Biases(epsilon=1, q=2)
+    with pytest.raises(ParameterError, match=r"write Biases\(epsilon=...\)"):
+        discreet.Biases(1.0)
+    estimator = discreet.Biases(epsilon=1.0)
+    assert pickle.loads(pickle.dumps(estimator)) == copy.deepcopy(estimator) == estimator
 
 
 def test_several_people_are_never_read_as_one(frame):

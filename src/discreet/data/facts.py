@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from inspect import signature
 from typing import Any, Literal, Self, TypedDict, final
 
 import numpy as np
 import numpy.typing as npt
 
-from discreet.core.checks import DataError, ParameterError, finite, integer, positive_finite, require
+from discreet.core.checks import (
+    DataError,
+    ParameterError,
+    finite,
+    integer,
+    positive_finite,
+    require,
+    suggestion,
+)
 
 SCALE, N_ITEMS = "scale", "n_items"
 #: Catalog or scale were chosen from the data with noise; items were picked by whoever holds the data.
@@ -144,16 +154,13 @@ def count_off_step(values: npt.NDArray[np.float32], low: float, step: float, chu
 Duplicates = Literal["refuse", "first", "last", "mean", "count"]
 
 
-class Declarations(TypedDict, total=False):
+class DeclaredFacts(TypedDict, total=False):
     """Say what is known before the ratings are seen; what is absent (or None) is taken from them.
 
     `facts` stands for all the single ones. A `catalog` may hold items nobody rated: a list, a series or an
     array of ids, a data frame with an item column, a file as for `--items`, or a `Vocabulary`. `n_items`
-    alone stands for the ids 0..n-1 or 1..n. `people`, given likewise, fixes the rows. `duplicates` says what
-    to do when a pair of person and item comes again: keep the `first` or the `last` row, average the ratings
-    (`mean`), or `count` rows (add up weights of events); counts are clipped to a declared scale. First and
-    last are by time; among equal times, and without any, as listed. `drop_unknown` leaves out ratings of
-    items that a declared catalog does not hold.
+    alone stands for the ids 0..n-1 or 1..n. `people`, given likewise, fixes the rows. `drop_unknown` leaves
+    out ratings of items that a declared catalog does not hold.
     """
 
     facts: PublicFacts | None
@@ -165,8 +172,32 @@ class Declarations(TypedDict, total=False):
     n_users: int | None
     catalog: Any
     people: Any
-    duplicates: Duplicates
     drop_unknown: bool
+
+
+class Declarations(DeclaredFacts, total=False):
+    """Say also what becomes of a pair of person and item that comes again.
+
+    `duplicates` keeps the `first` or the `last` row, averages the ratings (`mean`), or counts rows (`count`;
+    weights of events are added up); counts are clipped to a declared scale. First and last are by time; among
+    equal times, and without any, as listed.
+    """
+
+    duplicates: Duplicates
+
+
+def refuse_unknown_names(declared: Mapping[str, Any], of: Callable[..., Any] | None = None) -> None:
+    """Refuse what nobody can declare: a misspelled fact would be taken from the data.
+
+    The other settings `of` a function that takes declarations are suggested as well.
+    """
+    known = list(Declarations.__annotations__)
+    for name in declared:
+        if name not in known:
+            settings = () if of is None else signature(of).parameters.values()
+            known += [one.name for one in settings if one.kind is one.KEYWORD_ONLY and one.name not in known]
+            close = suggestion(name, known) or f" Known are {', '.join(known)}."
+            raise ParameterError(f"There is no argument {name!r}.{close}")
 
 
 def settle_facts(

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, final
+from typing import TYPE_CHECKING, Any, Unpack, final
 
 from discreet.core.checks import ParameterError
 from discreet.core.display import FrameKind, to_frame
-from discreet.data.facts import Duplicates
-from discreet.data.inputs import accept
+from discreet.data.facts import DeclaredFacts, Duplicates, refuse_unknown_names
+from discreet.data.inputs import accept, refuse_declared
 from discreet.data.interactions import Interactions
 from discreet.data.reading.columns import Choice
 from discreet.data.reading.item_words import item_words
@@ -39,6 +39,7 @@ def compare(
     item_features: Any = None,
     columns: Choice | None = None,
     duplicates: Duplicates = "refuse",
+    **declared: Unpack[DeclaredFacts],
 ) -> Comparison:
     """Return one evaluation per estimator, all on the same held-out ratings: a tuple with `to_frame`.
 
@@ -47,7 +48,7 @@ def compare(
     kind of feedback also carries the baselines. `announce` is called with each estimator before it is fitted.
     Results are written to the file `keep` at once, and results found there are not measured again.
     `item_features` is a public table by which metrics such as content-diversity@10 compare items. `data` may
-    be a path or a data frame; `columns` and `duplicates` say how it is read, as in `fit`.
+    be a path or a data frame; `columns`, `duplicates` and declared facts say how it is read, as in `fit`.
     """
     estimators = list(estimators)
     if not estimators:
@@ -55,9 +56,12 @@ def compare(
     chosen = parse_metrics(usual_metrics(estimators) if metrics is None else metrics)
     competitors = [(estimator, _fitting(estimator, chosen)) for estimator in estimators]
     refuse_without_table(chosen, item_features)
-    if not isinstance(data, Interactions):
+    refuse_unknown_names(declared, compare)
+    if isinstance(data, Interactions):
+        refuse_declared(declared, data)
+    else:
         implicit = all(one.feedback == "implicit" for one in estimators)
-        data = accept(data, implicit=implicit, columns=columns, duplicates=duplicates)
+        data = accept(data, implicit=implicit, columns=columns, duplicates=duplicates, **declared)
     kept = None if keep is None else KeptEvaluations(keep)
     files = [] if kept is None else _contents(split, folder, item_features, data)
     measured: set[Metric] = set()

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from discreet.core.checks import DataError, FileError, ParameterError
 from discreet.core.exports import Later
-from discreet.data.facts import Declarations
+from discreet.data.facts import Declarations, refuse_unknown_names
 from discreet.data.reading.columns import ITEM, USER, of_pandas, roles_by_name, simplify
 from discreet.data.reading.layouts import GZIP, PARQUET, is_number, magic
 from discreet.data.reading.limits import bounded, or_sentence, scanned
@@ -32,8 +32,9 @@ _TABLES = (".csv", ".tsv")
 _BESIDE = "id code title titles name label genre genres category categories description price year brand tags"
 
 
-def with_vocabularies(declared: Declarations) -> Declarations:
-    """Return declarations whose catalog and people are vocabularies, whatever they were given as."""
+def checked_declarations(declared: Declarations) -> Declarations:
+    """Return declarations whose catalog and people are vocabularies; refuse names that are none."""
+    refuse_unknown_names(declared)
     found = dict(declared)
     for name, role in (("catalog", ITEM), ("people", USER)):
         given = declared.get(name)

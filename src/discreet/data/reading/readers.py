@@ -14,7 +14,7 @@ from discreet.data.encoding import Column
 from discreet.data.facts import Declarations
 from discreet.data.interactions import Interactions
 from discreet.data.reading.columns import Choice, Columns, how_to_read, of_frame
-from discreet.data.reading.id_lists import with_vocabularies
+from discreet.data.reading.id_lists import checked_declarations
 from discreet.data.reading.layouts import TextOptions, take_dialect
 from discreet.data.reading.synthetic_labels import origin_of
 from discreet.data.reading.tables import TableSource, locate, read_source
@@ -102,7 +102,7 @@ def build(
     parts = [source.columns for source in sources]
     if zeros == "missing":
         parts = [without_zeros(part) for part in parts]
-    declared = with_vocabularies(_over(sources[0].declared, declared))
+    declared = checked_declarations(_over(sources[0].declared, declared))
     if declared.pop("drop_unknown", False):
         parts = [_of_catalog(part, declared.get("catalog")) for part in parts]
     if not sum(len(part.users) for part in parts):
