@@ -109,6 +109,14 @@ def test_a_ledger_is_drawn_over_time(tmp_path):
         ledger.plot("books")
 
 
+def test_a_ledger_with_one_release_is_drawn_around_its_day():
+    ledger = discreet.Ledger.in_memory()
+    with ledger.spend("films", measured("biases", 0.5).guarantee, what="biases"):
+        pass
+    first, last = ledger.plot().get_xlim()
+    assert last - first == pytest.approx(2.0)  # days
+
+
 def test_a_ledger_is_drawn_as_its_account_counts():
     """Half of the budget added up is a smaller part of what a Gaussian account allows, and is drawn so."""
     ledger = discreet.Ledger.in_memory()
