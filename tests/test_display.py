@@ -6,6 +6,7 @@ from types import ModuleType
 
 import pandas as pd
 import polars as pl
+import pyarrow as pa
 import pytest
 
 import discreet
@@ -32,7 +33,7 @@ def compared(data):
 def test_an_evaluation_is_a_frame(compared):
     frame = compared[0].to_frame()
     assert isinstance(frame, pl.DataFrame)
-    assert frame.columns == ["model", "epsilon", "delta", "unit", "metric", "mean", "std", "runs"]
+    assert frame.columns == ["model", "kind", "epsilon", "delta", "unit", "metric", "mean", "std", "runs"]
     own = frame.filter(pl.col("model") == "biases")
     assert own["metric"].to_list() == ["rmse", "mae"] and own["runs"].to_list() == [2, 2]
     assert own["mean"][0] == compared[0].metrics["rmse"].mean and frame.height > own.height
@@ -65,6 +66,40 @@ def test_lists_are_frames_of_the_kind_that_came(data):
     assert isinstance(of_polars, pl.DataFrame) and isinstance(of_pandas, pd.DataFrame)
     assert of_pandas["item"].tolist() == of_polars["item"].to_list()
     assert isinstance(model.recommend_all(data, k=2), pl.DataFrame)
+
+
+def test_one_run_and_several_are_frames_of_one_type(data, compared):
+    once = discreet.evaluate(discreet.Biases(epsilon=math.inf), data, references=True)
+    frame = once.to_frame()
+    assert frame["std"].dtype == pl.Float64 and frame["std"].null_count() == frame.height
+    assert pl.concat([frame, compared.to_frame()]).height == frame.height + compared.to_frame().height
+    assert frame["kind"].to_list() == ["model"] + ["baseline"] * (frame.height - 1)
+    assert "user mean" in frame["model"].to_list() and "NOT PRIVATE" not in "".join(frame["model"])
+    assert "baseline, NOT PRIVATE" in once._repr_html_()
+    assert set(compared.to_frame()["kind"]) == {"model", "baseline"}
+
+
+def test_what_came_as_pandas_goes_as_pandas(data):
+    columns = {
+        "user": data.users.id_at(data.rows()).tolist(),
+        "item": data.catalog.id_at(data.items).tolist(),
+        "rating": data.values.tolist(),
+    }
+    given, estimator = pd.DataFrame(columns), discreet.Biases(epsilon=math.inf)
+    own = given[given.user == columns["user"][0]]
+    for found in (
+        discreet.evaluate(estimator, given),
+        discreet.compare([estimator], given),
+        estimator.fit(given).recommend(own, 3),
+    ):
+        assert isinstance(found.to_frame(), pd.DataFrame)
+        assert isinstance(found.to_frame("polars"), pl.DataFrame)
+        assert isinstance(found.to_frame("pyarrow"), pa.Table)
+    for found in (discreet.evaluate(estimator, data), estimator.fit(data).recommend({}, 3)):
+        assert isinstance(found.to_frame(), pl.DataFrame)
+        assert isinstance(found.to_frame("pandas"), pd.DataFrame)
+    lists = estimator.fit(data).recommend_all(pa.table(columns), 2)
+    assert isinstance(lists, pa.Table) and lists.num_rows == 2 * data.n_users
 
 
 def test_descriptions_are_short_and_views_are_tables(data, compared, tmp_path):

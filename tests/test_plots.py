@@ -2,6 +2,7 @@
 
 import math
 import sys
+from dataclasses import replace
 
 import numpy as np
 import polars as pl
@@ -11,6 +12,8 @@ import discreet
 from cli.test_pages import six_models
 from discreet.core.checks import ParameterError
 from discreet.evaluation.comparison import Comparison
+from discreet.evaluation.references import PREFIX
+from discreet.evaluation.results import Score
 from discreet.planning.curves import similar_curves
 from discreet.planning.plan import schedule
 from discreet.privacy.ledger.accounts import Account
@@ -89,6 +92,14 @@ def test_promises_of_several_definitions_are_drawn_apart():
     assert legend(mixed.plot(definition=named)) == ["biases"]
     with pytest.raises(ParameterError, match="must be one of"):
         mixed.plot(definition="everything")
+
+
+def test_baselines_are_told_apart_by_their_dashes():
+    names = ("global mean", "user mean", "item mean", "popularity")
+    references = {f"{PREFIX}{name}": {"rmse": Score((place + 1.0,))} for place, name in enumerate(names)}
+    ax = Comparison([replace(measured("biases", 1.0), references=references)]).plot()
+    lines = [line for line in ax.get_lines() if "baseline" in str(line.get_label())]
+    assert len({str(line._unscaled_dash_pattern) for line in lines}) == len(names)
 
 
 def test_a_ledger_is_drawn_over_time(tmp_path):

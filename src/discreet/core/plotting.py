@@ -95,5 +95,7 @@ def plot_bars(ax: Axes, bars: Sequence[tuple[str, float, float]], *, title: str,
     return ax
 
 
-def _style(line: ChartLine) -> str:
-    return {"": "-", "7 4": "--"}.get(line.dashes, ":")
+def _style(line: ChartLine) -> str | tuple[float, tuple[float, ...]]:
+    """Return how a line is dashed: by lengths in points, as on pages."""
+    named = {"": "-", "7 4": "--", "2 4": ":"}
+    return named.get(line.dashes) or (0.0, tuple(float(length) / 2 for length in line.dashes.split()))

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack, final
 
 from discreet.core.checks import ParameterError
-from discreet.core.display import FrameKind, to_frame
+from discreet.core.display import FrameKind, kind_of, to_frame
 from discreet.data.facts import DeclaredFacts, Duplicates, refuse_unknown_names
 from discreet.data.inputs import accept, refuse_declared
 from discreet.data.interactions import Interactions
@@ -16,7 +17,7 @@ from discreet.data.reading.item_words import item_words
 from discreet.data.splits import Split, SplitPlan, parse_split
 from discreet.evaluation.metrics import Metric, parse_metrics, refuse_without_table
 from discreet.evaluation.protocol import evaluate
-from discreet.evaluation.results import Evaluation, KeptEvaluations, digest, key_of, scores_table
+from discreet.evaluation.results import NUMBERS, Evaluation, KeptEvaluations, digest, key_of, scores_table
 from discreet.evaluation.scoring import refuse_meaningless, usual_metrics
 from discreet.models.estimator import Estimator
 
@@ -57,6 +58,7 @@ def compare(
     competitors = [(estimator, _fitting(estimator, chosen)) for estimator in estimators]
     refuse_without_table(chosen, item_features)
     refuse_unknown_names(declared, compare)
+    kind = kind_of(data)
     if isinstance(data, Interactions):
         refuse_declared(declared, data)
     else:
@@ -87,7 +89,7 @@ def compare(
             known = evaluate(estimator, data, metrics=fitting, **how)
             if kept is not None:
                 kept.add(key, known)
-        found.append(known)
+        found.append(replace(known, frame_kind=kind))
     return Comparison(found)
 
 
@@ -112,9 +114,13 @@ class Comparison(tuple[Evaluation, ...]):
 
         return {name: ordered(name) for name in parts[0]}
 
-    def to_frame(self, kind: FrameKind = "polars") -> Any:
-        """Return a data frame with a row for each model and metric, and for each baseline."""
-        return to_frame(self.columns(), kind)
+    def to_frame(self, kind: FrameKind | None = None) -> Any:
+        """Return a data frame with a row for each model and metric, and for each baseline.
+
+        It is of the kind that was given to `compare`, else of polars; `kind` says another.
+        """
+        given = self[0].frame_kind if self else "polars"
+        return to_frame(self.columns(), kind or given, numbers=NUMBERS)
 
     def plot(
         self, metric: str | None = None, *, definition: str | None = None, ax: Axes | None = None

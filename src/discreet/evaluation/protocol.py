@@ -13,6 +13,7 @@ from typing import Any, Unpack, final
 import numpy as np
 
 from discreet.core.checks import ParameterError, integer
+from discreet.core.display import kind_of
 from discreet.core.progress import Progress
 from discreet.core.randomness import PrivacyRandom, experiment_generator
 from discreet.data.facts import DeclaredFacts, Duplicates, refuse_unknown_names
@@ -73,6 +74,7 @@ def evaluate(
     refuse_without_table(chosen, item_features)
     integer("repeat", repeat, least=1)
     refuse_unknown_names(declared, evaluate)
+    kind = kind_of(data)
     if isinstance(data, Interactions):
         refuse_declared(declared, data)
     else:
@@ -99,7 +101,7 @@ def evaluate(
         refuse_for_sources(chosen, data.facts)
         rules = chain(*(hidings(plan, seed) for seed in _seeds(repeat, bench.seed)))
         runs = [bench.run_source(number, data, rule) for number, rule in enumerate(rules)]
-    return _gathered(estimator, data, runs)
+    return replace(_gathered(estimator, data, runs), frame_kind=kind)
 
 
 def _gathered(estimator: Estimator, data: Interactions | DataSource, runs: Sequence[_Run]) -> Evaluation:

@@ -26,7 +26,7 @@ def direction(metric: str) -> str:
 
 
 def chart(found: Sequence[Evaluation], metric: str, definition: Definition | None = None) -> Html:
-    """Return the chart of one metric: a line per model, dashes without privacy, dots for baselines.
+    """Return the chart of one metric: a line per model, dashes without privacy, gray for baselines.
 
     With a `definition` only promises of that privacy definition are drawn: the same epsilon under another
     definition is another protection.
@@ -92,14 +92,17 @@ def chart_lines(
             one for one, name in zip(found, names, strict=True) if name == model and metric in one.metrics
         ]
         lines += _model_lines(mine, model, metric, number % COLORS, definition)
-    for name in dict.fromkeys(name for one in found for name in one.references):
+    for number, name in enumerate(dict.fromkeys(name for one in found for name in one.references)):
         level, said = _baseline(found, name, metric), name.removeprefix(PREFIX)
         # Chance is so far below that all other lines would lie on each other; the table has it.
         if level is not None and said != CHANCE:
-            lines.append(ChartLine(name=f"{said}, baseline", level=level, color=GRAY, dashes="2 4"))
+            dashes = _DASHES[number % len(_DASHES)]
+            lines.append(ChartLine(name=f"{said}, baseline", level=level, color=GRAY, dashes=dashes))
     return tuple(lines)
 
 
+# Baselines are all gray, so each is dashed in its own way; levels without privacy have even dashes.
+_DASHES = ("2 4", "10 3 2 3", "10 3 2 3 2 3", "5 8")
 # Inches that bars of one metric, and lines, are high.
 _BARS_HEIGHT, _LINES_HEIGHT = 2.4, 3.8
 

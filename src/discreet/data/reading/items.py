@@ -223,9 +223,21 @@ class PublicTable:
                 bounded(path, table)
             else:
                 table = pl.read_csv(path, separator=_between(path), infer_schema=False, glob=False)
+        return cls._of(table, f"{path} was read as one column")
+
+    @classmethod
+    def of_frame(cls, frame: Any) -> Self:
+        """Read a data frame of pandas, polars or pyarrow; lists of words are joined by commas."""
+        table = as_table(frame)
+        lists = [name for name, kind in table.schema.items() if isinstance(kind, pl.List)]
+        texts = [pl.col(name).cast(pl.List(pl.String)).list.join(", ") for name in lists]
+        return cls._of(table.with_columns(texts), "The data frame of titles has one column")
+
+    @classmethod
+    def _of(cls, table: pl.DataFrame, one_column: str) -> Self:
         if table.width < 2:
             raise DataError(
-                f"{path} was read as one column. A table of titles needs item ids in its first column and "
+                f"{one_column}. A table of titles needs item ids in its first column and "
                 "what to show in the others, with a comma, semicolon or tab between them."
             )
         ids = table.to_series(0).cast(pl.String).str.strip_chars().to_list()
