@@ -13,7 +13,7 @@ import discreet
 from discreet.core import progress
 from discreet.core.checks import ParameterError
 from discreet.core.display import html_table, to_frame
-from discreet.planning.plan import schedule
+from discreet.planning.schedules import schedule
 from toy import toy_interactions
 
 HOSTILE = "<script>alert(1)</script>"

@@ -15,7 +15,7 @@ from discreet.evaluation.comparison import Comparison
 from discreet.evaluation.references import PREFIX
 from discreet.evaluation.results import Score
 from discreet.planning.curves import similar_curves
-from discreet.planning.plan import schedule
+from discreet.planning.schedules import schedule
 from discreet.privacy.ledger.accounts import Account
 from evaluation.test_report import evaluation
 
