@@ -155,18 +155,59 @@ def test_settings_are_changed_in_a_copy():
         recipe.set_params(nonsense=1)
 
 
-@pytest.mark.parametrize(
-    ("kernel", "widgets", "shown"), [(True, True, True), (True, False, False), (False, True, False)]
-)
-def test_a_notebook_has_a_bar_if_it_can_redraw_one(monkeypatch, kernel, widgets, shown):
-    monkeypatch.setattr(progress, "find_spec", lambda name: object() if widgets else None)
-    if kernel:
-        monkeypatch.setitem(sys.modules, "ipykernel", ModuleType("ipykernel"))
-    else:
-        monkeypatch.delitem(sys.modules, "ipykernel", raising=False)
+class Place:
+    """What a notebook shows at one place below a cell, and all that it showed there."""
+
+    def __init__(self):
+        self.shown = []
+
+    def display(self, content, *, raw, display_id):
+        assert raw and display_id
+        self.update(content, raw=raw)
+        return self
+
+    def update(self, content, *, raw):
+        self.shown.append(content)
+
+
+@pytest.fixture
+def below_cell(monkeypatch):
+    """Return the place below the cell of a notebook, and a clock that a test sets."""
+    place, clock, module = Place(), [0.0], ModuleType("IPython.display")
+    module.display = place.display
+    monkeypatch.setitem(sys.modules, "ipykernel", ModuleType("ipykernel"))
+    monkeypatch.setitem(sys.modules, "IPython", ModuleType("IPython"))
+    monkeypatch.setitem(sys.modules, "IPython.display", module)
+    monkeypatch.setattr(progress, "monotonic", lambda: clock[0])
+    return place, clock
+
+
+def test_a_quick_fit_leaves_nothing_in_a_notebook(below_cell):
+    place, clock = below_cell
     with progress.terminal_progress(None) as report:
-        assert (report is not progress.silent) is shown
-        report("fitting", 1, 2)
+        for step in range(9):
+            clock[0] += 0.1
+            report("fitting", step, 9)
+    assert place.shown == []
+
+
+def test_a_bar_of_a_notebook_is_drawn_after_a_second_and_goes_at_the_end(below_cell):
+    place, clock = below_cell
+    with pytest.raises(KeyError), progress.terminal_progress(None) as report:
+        for now in (0.5, 1.5, 1.55, 3.0):
+            clock[0] = now
+            report(HOSTILE, int(10 * now), 30)
+        raise KeyError
+    # One of the four came too early, another too soon after the one before.
+    assert len(place.shown) == 3 and place.shown[-1] == {"text/plain": ""}
+    assert '<progress value="15" max="30">' in place.shown[0]["text/html"]
+    assert "<script>" not in place.shown[0]["text/html"] and "30 of 30" in place.shown[1]["text/plain"]
+
+
+def test_without_a_notebook_or_a_terminal_nothing_is_shown(monkeypatch):
+    monkeypatch.delitem(sys.modules, "ipykernel", raising=False)
+    with progress.terminal_progress(None) as report:
+        assert report is progress.silent
 
 
 def test_a_ledger_is_a_frame_of_its_spendings(data):
