@@ -38,7 +38,7 @@ from keep import how
 import discreet
 from discreet.core.randomness import PrivacyRandom
 from discreet.follow import Following, FollowSettings
-from discreet.planning.plan import schedule
+from discreet.planning.schedules import schedule
 
 DELTA = 1e-6
 CADENCES = (1, 2, 4, 12)

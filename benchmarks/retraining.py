@@ -23,7 +23,7 @@ from discreet.core.randomness import PrivacyRandom
 from discreet.data.interactions import Interactions
 from discreet.data.splits import random_split
 from discreet.evaluation.scoring import measure
-from discreet.planning.plan import schedule
+from discreet.planning.schedules import schedule
 
 EPSILON, DELTA = 5.0, 1e-6
 

@@ -209,14 +209,14 @@ def _command(called: str, command: Any) -> list[str]:
 _NAMES = {
     "data": "read from_frame catalog Interactions PublicFacts Vocabulary PrivateCatalog PrivateScale "
     "synthesize",
-    "privacy": "Guarantee Unit Neighbors Trust Basis Ledger PrivacyRandom",
+    "privacy": "Guarantee Unit Neighbors Trust Basis Ledger plan PrivacyRandom",
     "evaluation": "evaluate compare Evaluation write_report "
     "evaluate_privately choose_privately fit_and_evaluate",
     "errors": "DiscreetError ParameterError DataError FileError PrivacyError BudgetError",
 }
 _TITLES = {
     "data": "Data",
-    "privacy": "Guarantees, ledgers and noise",
+    "privacy": "Guarantees, ledgers, plans and noise",
     "evaluation": "Evaluation",
     "errors": "Exceptions",
 }

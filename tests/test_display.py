@@ -6,13 +6,14 @@ from types import ModuleType
 
 import pandas as pd
 import polars as pl
+import pyarrow as pa
 import pytest
 
 import discreet
 from discreet.core import progress
 from discreet.core.checks import ParameterError
 from discreet.core.display import html_table, to_frame
-from discreet.planning.plan import schedule
+from discreet.planning.schedules import schedule
 from toy import toy_interactions
 
 HOSTILE = "<script>alert(1)</script>"
@@ -32,7 +33,7 @@ def compared(data):
 def test_an_evaluation_is_a_frame(compared):
     frame = compared[0].to_frame()
     assert isinstance(frame, pl.DataFrame)
-    assert frame.columns == ["model", "epsilon", "delta", "unit", "metric", "mean", "std", "runs"]
+    assert frame.columns == ["model", "kind", "epsilon", "delta", "unit", "metric", "mean", "std", "runs"]
     own = frame.filter(pl.col("model") == "biases")
     assert own["metric"].to_list() == ["rmse", "mae"] and own["runs"].to_list() == [2, 2]
     assert own["mean"][0] == compared[0].metrics["rmse"].mean and frame.height > own.height
@@ -65,6 +66,40 @@ def test_lists_are_frames_of_the_kind_that_came(data):
     assert isinstance(of_polars, pl.DataFrame) and isinstance(of_pandas, pd.DataFrame)
     assert of_pandas["item"].tolist() == of_polars["item"].to_list()
     assert isinstance(model.recommend_all(data, k=2), pl.DataFrame)
+
+
+def test_one_run_and_several_are_frames_of_one_type(data, compared):
+    once = discreet.evaluate(discreet.Biases(epsilon=math.inf), data, references=True)
+    frame = once.to_frame()
+    assert frame["std"].dtype == pl.Float64 and frame["std"].null_count() == frame.height
+    assert pl.concat([frame, compared.to_frame()]).height == frame.height + compared.to_frame().height
+    assert frame["kind"].to_list() == ["model"] + ["baseline"] * (frame.height - 1)
+    assert "user mean" in frame["model"].to_list() and "NOT PRIVATE" not in "".join(frame["model"])
+    assert "baseline, NOT PRIVATE" in once._repr_html_()
+    assert set(compared.to_frame()["kind"]) == {"model", "baseline"}
+
+
+def test_what_came_as_pandas_goes_as_pandas(data):
+    columns = {
+        "user": data.users.id_at(data.rows()).tolist(),
+        "item": data.catalog.id_at(data.items).tolist(),
+        "rating": data.values.tolist(),
+    }
+    given, estimator = pd.DataFrame(columns), discreet.Biases(epsilon=math.inf)
+    own = given[given.user == columns["user"][0]]
+    for found in (
+        discreet.evaluate(estimator, given),
+        discreet.compare([estimator], given),
+        estimator.fit(given).recommend(own, 3),
+    ):
+        assert isinstance(found.to_frame(), pd.DataFrame)
+        assert isinstance(found.to_frame("polars"), pl.DataFrame)
+        assert isinstance(found.to_frame("pyarrow"), pa.Table)
+    for found in (discreet.evaluate(estimator, data), estimator.fit(data).recommend({}, 3)):
+        assert isinstance(found.to_frame(), pl.DataFrame)
+        assert isinstance(found.to_frame("pandas"), pd.DataFrame)
+    lists = estimator.fit(data).recommend_all(pa.table(columns), 2)
+    assert isinstance(lists, pa.Table) and lists.num_rows == 2 * data.n_users
 
 
 def test_descriptions_are_short_and_views_are_tables(data, compared, tmp_path):
@@ -120,18 +155,59 @@ def test_settings_are_changed_in_a_copy():
         recipe.set_params(nonsense=1)
 
 
-@pytest.mark.parametrize(
-    ("kernel", "widgets", "shown"), [(True, True, True), (True, False, False), (False, True, False)]
-)
-def test_a_notebook_has_a_bar_if_it_can_redraw_one(monkeypatch, kernel, widgets, shown):
-    monkeypatch.setattr(progress, "find_spec", lambda name: object() if widgets else None)
-    if kernel:
-        monkeypatch.setitem(sys.modules, "ipykernel", ModuleType("ipykernel"))
-    else:
-        monkeypatch.delitem(sys.modules, "ipykernel", raising=False)
+class Place:
+    """What a notebook shows at one place below a cell, and all that it showed there."""
+
+    def __init__(self):
+        self.shown = []
+
+    def display(self, content, *, raw, display_id):
+        assert raw and display_id
+        self.update(content, raw=raw)
+        return self
+
+    def update(self, content, *, raw):
+        self.shown.append(content)
+
+
+@pytest.fixture
+def below_cell(monkeypatch):
+    """Return the place below the cell of a notebook, and a clock that a test sets."""
+    place, clock, module = Place(), [0.0], ModuleType("IPython.display")
+    module.display = place.display
+    monkeypatch.setitem(sys.modules, "ipykernel", ModuleType("ipykernel"))
+    monkeypatch.setitem(sys.modules, "IPython", ModuleType("IPython"))
+    monkeypatch.setitem(sys.modules, "IPython.display", module)
+    monkeypatch.setattr(progress, "monotonic", lambda: clock[0])
+    return place, clock
+
+
+def test_a_quick_fit_leaves_nothing_in_a_notebook(below_cell):
+    place, clock = below_cell
     with progress.terminal_progress(None) as report:
-        assert (report is not progress.silent) is shown
-        report("fitting", 1, 2)
+        for step in range(9):
+            clock[0] += 0.1
+            report("fitting", step, 9)
+    assert place.shown == []
+
+
+def test_a_bar_of_a_notebook_is_drawn_after_a_second_and_goes_at_the_end(below_cell):
+    place, clock = below_cell
+    with pytest.raises(KeyError), progress.terminal_progress(None) as report:
+        for now in (0.5, 1.5, 1.55, 3.0):
+            clock[0] = now
+            report(HOSTILE, int(10 * now), 30)
+        raise KeyError
+    # One of the four came too early, another too soon after the one before.
+    assert len(place.shown) == 3 and place.shown[-1] == {"text/plain": ""}
+    assert '<progress value="15" max="30">' in place.shown[0]["text/html"]
+    assert "<script>" not in place.shown[0]["text/html"] and "30 of 30" in place.shown[1]["text/plain"]
+
+
+def test_without_a_notebook_or_a_terminal_nothing_is_shown(monkeypatch):
+    monkeypatch.delitem(sys.modules, "ipykernel", raising=False)
+    with progress.terminal_progress(None) as report:
+        assert report is progress.silent
 
 
 def test_a_ledger_is_a_frame_of_its_spendings(data):

@@ -67,17 +67,21 @@ def test_kernels_of_the_package_are_seen_with_what_they_import():
 
 COMPILE = """
 import sys
+from types import ModuleType
 sys.stderr.isatty = lambda: {terminal}
+if {notebook}:
+    sys.modules["ipykernel"] = ModuleType("ipykernel")
 import numpy as np
 from numba import njit
 from discreet.core import kernels
 for loop in (njit(lambda x: x + 1), njit(lambda x: x + 2)):
     assert loop(np.ones(2)).size == 2
 """
+SAID = ["Compiling numerical kernels, only the first time ..."]
 
 
-@pytest.mark.parametrize("terminal", [True, False])
-def test_compiling_is_announced_once_and_only_on_a_terminal(terminal):
-    code = COMPILE.format(terminal=terminal)
+@pytest.mark.parametrize(("terminal", "notebook"), [(True, False), (False, False), (False, True)])
+def test_compiling_is_announced_once_on_a_terminal_or_in_a_notebook(terminal, notebook):
+    code = COMPILE.format(terminal=terminal, notebook=notebook)
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert run.stderr.splitlines() == ["Compiling numerical kernels, once ..."] * terminal and not run.stdout
+    assert run.stderr.splitlines() == SAID * terminal and run.stdout.splitlines() == SAID * notebook

@@ -3,6 +3,7 @@
 import math
 import re
 import sys
+from dataclasses import replace
 
 import numpy as np
 import polars as pl
@@ -12,8 +13,10 @@ import discreet
 from cli.test_pages import SIX, six_models
 from discreet.core.checks import ParameterError
 from discreet.evaluation.comparison import Comparison
+from discreet.evaluation.references import PREFIX
+from discreet.evaluation.results import Score
 from discreet.planning.curves import similar_curves
-from discreet.planning.plan import schedule
+from discreet.planning.schedules import schedule
 from discreet.privacy.ledger.accounts import Account
 from evaluation.test_report import evaluation
 
@@ -92,6 +95,14 @@ def test_promises_of_several_definitions_are_drawn_apart():
         mixed.plot(definition="everything")
 
 
+def test_baselines_are_told_apart_by_their_dashes():
+    names = ("global mean", "user mean", "item mean", "popularity")
+    references = {f"{PREFIX}{name}": {"rmse": Score((place + 1.0,))} for place, name in enumerate(names)}
+    ax = Comparison([replace(measured("biases", 1.0), references=references)]).plot()
+    lines = [line for line in ax.get_lines() if "baseline" in str(line.get_label())]
+    assert len({str(line._unscaled_dash_pattern) for line in lines}) == len(names)
+
+
 def test_a_ledger_is_drawn_over_time(tmp_path):
     ledger = discreet.Ledger.open(tmp_path / "a.ledger")
     promise = measured("biases", 0.5).guarantee
@@ -108,6 +119,14 @@ def test_a_ledger_is_drawn_over_time(tmp_path):
     assert list(steps.get_ydata()) == [0.5, 1.0, 1.5]
     with pytest.raises(ParameterError, match=r"'books' is not in this ledger\. It holds 'films'"):
         ledger.plot("books")
+
+
+def test_a_ledger_with_one_release_is_drawn_around_its_day():
+    ledger = discreet.Ledger.in_memory()
+    with ledger.spend("films", measured("biases", 0.5).guarantee, what="biases"):
+        pass
+    first, last = ledger.plot().get_xlim()
+    assert last - first == pytest.approx(2.0)  # days
 
 
 def test_a_ledger_is_drawn_as_its_account_counts():

@@ -63,6 +63,7 @@ if TYPE_CHECKING:
     from discreet.models.private_facts import PrivateScale as PrivateScale
     from discreet.models.storage import load as load
     from discreet.models.user_factorization.estimator import UserFactorization as UserFactorization
+    from discreet.planning.schedules import plan as plan
     from discreet.privacy.guarantee import Basis as Basis
     from discreet.privacy.guarantee import Guarantee as Guarantee
     from discreet.privacy.guarantee import Neighbors as Neighbors
@@ -121,6 +122,8 @@ else:
             "discreet.evaluation.private": "evaluate_privately choose_privately fit_and_evaluate",
             "discreet.evaluation.results": "Evaluation",
             "discreet.evaluation.report": "write_report",
+            # Planning
+            "discreet.planning.schedules": "plan",
             # Synthetic data
             "discreet.synthesis.making": "synthesize",
             "discreet.core.checks": (

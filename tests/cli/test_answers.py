@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from discreet.cli.output.answers import show_explanation, show_similar, title_of
-from discreet.models.answers import Explanation, SimilarItem
+from discreet.models.answers import Explanation
+from discreet.models.listings import SimilarItem
 
 
 class _Scorer:

@@ -5,6 +5,7 @@ import json
 import pytest
 
 from command_line import one_sentence
+from discreet.planning.schedules import plan, schedule
 
 
 def test_a_year_in_json(discreet):
@@ -140,3 +141,16 @@ def test_a_plan_to_follow_is_balanced_and_ends_in_both_commands(
         assert code == 0, error
     told = json.loads(discreet(*asked, "--json")[1])
     assert told["commands"][2].split()[1] == "follow" and "current popularity" in told["caution"]
+
+
+def test_a_plan_in_python_is_that_of_the_command_line(discreet):
+    arguments = "--epsilon 5 --releases 12 --people 6000 --items 3700 --ratings-per-person 40 --for lists"
+    code, shown, _ = discreet("plan", *arguments.split(), "--json")
+    sizes = {"people": 6000, "items": 3700, "ratings_per_person": 40}
+    found = plan(5.0, releases=12, **sizes, metric="hr@10")
+    assert code == 0 and found.to_json() == json.loads(shown)
+    code, shown, _ = discreet("plan", "--wanted", "0.92", "--people", 6000, "--json")
+    assert code == 0 and plan(wanted=0.92, people=6000).to_json() == json.loads(shown)
+    assert found.per_release == schedule(5.0, 1e-6, 12).per_release
+    assert "of what is gained without privacy over popular items" in found._repr_html_()
+    assert len(repr(found)) < 200 and plan(1.0).expected is None

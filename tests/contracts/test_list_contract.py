@@ -6,7 +6,7 @@ import pickle
 
 import pytest
 
-from discreet.models.answers import ListedItem, SimilarItem
+from discreet.models.listings import ListedItem, SimilarItem
 from discreet.recipes import MODELS
 from discreet.testing import ScorerContract
 from discreet.testing.small_data import fitted_once

@@ -1,11 +1,14 @@
 """Files of ids: lists, tables, and what cannot be told apart."""
 
+import numpy as np
+import pandas as pd
 import polars as pl
+import pyarrow as pa
 import pytest
 
-from discreet.core.checks import DataError, FileError
+from discreet.core.checks import DataError, DiscreetError, FileError
 from discreet.data.reading.id_lists import read_id_list
-from discreet.data.reading.readers import from_frame
+from discreet.data.reading.readers import from_frame, read
 from discreet.data.vocabulary import Vocabulary
 
 
@@ -89,3 +92,58 @@ def test_a_declared_id_is_shown_where_no_item_is_declared():
     with pytest.raises(DataError) as caught:
         from_frame(frame, people=Vocabulary.of(["eve"]))
     assert "eve" not in str(caught.value)
+
+
+IDS = ["a", "b", "c", "d"]
+RATED = pl.DataFrame({"user": [1, 1, 2], "item": ["a", "c", "b"], "rating": [5, 1, 3]})
+CATALOGS = {
+    "list": IDS,
+    "tuple": tuple(IDS),
+    "series": pl.Series(IDS),
+    "series of pandas": pd.Series(IDS),
+    "categories": pd.Series(IDS, dtype="category"),
+    "index of pandas": pd.Index(IDS),
+    "array": np.array(IDS),
+    "array of objects": np.array(IDS, dtype=object),
+    "array of arrow": pa.array(IDS),
+    "one column": pl.DataFrame({"what": IDS}),
+    "an item column": pd.DataFrame({"title": IDS[::-1], "sku": IDS}),
+    "lazy": pl.LazyFrame({"title": IDS[::-1], "item": IDS}),
+    "table of arrow": pa.table({"item_id": IDS, "title": IDS[::-1]}),
+    "vocabulary": Vocabulary.of(IDS),
+}
+
+
+@pytest.mark.parametrize("catalog", CATALOGS.values(), ids=CATALOGS)
+def test_a_catalog_is_declared_in_any_usual_form(catalog, tmp_path):
+    RATED.write_csv(tmp_path / "rated.csv")
+    for data in (
+        from_frame(RATED, catalog=catalog, low=1, high=5),
+        read(tmp_path / "rated.csv", catalog=catalog, low=1, high=5),
+        from_frame(RATED, catalog=catalog, low=1, high=5, drop_unknown=True),
+    ):
+        assert data.catalog == Vocabulary.of(IDS) and data.facts.from_file == ()
+
+
+def test_a_catalog_may_be_a_file_and_people_may_be_a_list(tmp_path):
+    (tmp_path / "items.txt").write_text("\n".join(IDS))
+    data = from_frame(RATED, catalog=tmp_path / "items.txt", people=[2, 1, 3])
+    assert data.catalog == Vocabulary.of(IDS) and data.users.ids.tolist() == [2, 1, 3]
+
+
+@pytest.mark.parametrize(
+    ("catalog", "sentence"),
+    [
+        ({"a", "b"}, "catalog must be ids .* not set"),
+        ({"a": 1}, "not dict"),
+        (5, "not int"),
+        (np.eye(2), "not ndarray"),
+        (pl.DataFrame({"x": IDS, "y": IDS}), "none with a usual name of item ids"),
+        (RATED, "a column of people"),
+        (["a", "a"], "may come only once"),
+        ("no such file", "There is no file"),
+    ],
+)
+def test_what_is_no_catalog_is_one_sentence(catalog, sentence):
+    with pytest.raises(DiscreetError, match=sentence):
+        from_frame(RATED, catalog=catalog)

@@ -167,9 +167,11 @@ def test_repeated_pairs_can_be_merged():
     columns = ([7, 8, 7, 7, 8], [1, 1, 1, 2, 1], [5, 2, 1, 4, 4], [10, 20, 5, 30, 40])
     last = Interactions.from_arrays(*columns, duplicates="last")
     mean = Interactions.from_arrays(*columns, duplicates="mean")
-    assert cells(last) == {(7, 1): 1, (7, 2): 4, (8, 1): 4}
+    assert cells(last) == {(7, 1): 5, (7, 2): 4, (8, 1): 4}
     assert cells(mean) == {(7, 1): 3, (7, 2): 4, (8, 1): 3}
-    assert last.times.tolist() == [5, 30, 40] and last.indptr.tolist() == [0, 2, 3]
+    assert last.times.tolist() == mean.times.tolist() == [10, 30, 40] and last.indptr.tolist() == [0, 2, 3]
+    untimed = Interactions.from_arrays(*columns[:3], duplicates="last")
+    assert cells(untimed) == {(7, 1): 1, (7, 2): 4, (8, 1): 4}
     with pytest.raises(ParameterError, match="duplicates"):
         Interactions.from_arrays(*columns, duplicates="any")
 

@@ -9,6 +9,7 @@ import pytest
 
 from discreet import Biases, Popularity
 from discreet.core.checks import DataError, ParameterError
+from discreet.data.inputs import accept_history
 from discreet.data.reading.readers import from_frame, read
 from discreet.data.reading.times import read_times
 
@@ -121,6 +122,54 @@ def test_repeated_events(tmp_path, how, values, times):
         read(path, implicit=True, duplicates=how),
     ):
         assert data.values.tolist() == values and data.times.tolist() == times
+
+
+# The latest of each pair is listed first; (2, b) comes twice at one time, so its listing decides.
+UNSORTED = pl.DataFrame(
+    {
+        "user": [1, 1, 2, 2],
+        "item": ["a", "a", "b", "b"],
+        "rating": [5, 1, 3, 2],
+        "time": [200, 100, 100, 100],
+    }
+)
+
+
+@pytest.mark.parametrize(("how", "timed", "untimed"), [("last", [5, 2], [1, 2]), ("first", [1, 3], [5, 3])])
+def test_first_and_last_are_by_time_and_by_listing_without_times(tmp_path, how, timed, untimed):
+    UNSORTED.write_csv(tmp_path / "rated.csv")
+    UNSORTED.write_ndjson(tmp_path / "rated.jsonl")
+    for data in (
+        from_frame(UNSORTED, duplicates=how),
+        read(tmp_path / "rated.csv", duplicates=how),
+        read(tmp_path / "rated.jsonl", duplicates=how),
+    ):
+        assert data.values.tolist() == timed
+    assert from_frame(UNSORTED.drop("time"), duplicates=how).values.tolist() == untimed
+
+
+@pytest.mark.parametrize("how", ["first", "last"])
+def test_first_and_last_agree_with_a_stable_sort(how):
+    """More ratings than are compared with each other, times below zero and at both ends of 64 bits."""
+    random = np.random.default_rng(5)
+    ends = [np.iinfo(np.int64).min, -1, 0, 1, np.iinfo(np.int64).max]
+    table = pl.DataFrame(
+        {
+            "user": random.integers(0, 40, 9000),
+            "item": random.integers(0, 60, 9000),
+            "rating": np.arange(9000) % 97 + 1.0,
+            "time": random.choice(ends, 9000),
+        }
+    )
+    expected = table.sort("time", maintain_order=True).unique(["user", "item"], keep=how, maintain_order=True)
+    data = from_frame(table, duplicates=how, low=1, high=97)
+    assert data.values.tolist() == expected.sort("user", "item")["rating"].to_list()
+
+
+def test_the_latest_row_of_a_history_counts():
+    rows = [{"item": "a", "rating": 5, "time": 200}, {"item": "a", "rating": 1, "time": 100}]
+    assert accept_history(rows).ratings == accept_history(rows[::-1]).ratings == [5]
+    assert accept_history([("a", 5), ("a", 1)]).ratings == [1]
 
 
 def test_events_may_have_weights_and_counts_are_clipped():

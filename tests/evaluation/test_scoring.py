@@ -270,7 +270,16 @@ def test_chance_is_the_depth_over_the_candidates():
     assert found[PREFIX + "chance"]["hr@5:9"] == pytest.approx(5 / 10)
 
 
-@pytest.mark.parametrize(("asked", "meant"), [("ndcg", "ndcg@10"), ("ndgc@10", "ndcg"), ("RMS", "rmse")])
+@pytest.mark.parametrize(
+    ("asked", "meant"),
+    [
+        ("ndcg", "ndcg@10"),
+        ("ndgc@10", "ndcg@10"),
+        ("mapp@10", "map@10"),
+        ("map", "map@10"),
+        ("RMS", "rmse"),
+    ],
+)
 def test_a_metric_that_is_nearly_right_gets_a_suggestion(asked, meant):
     with pytest.raises(ParameterError, match=rf"Did you mean {meant}\?"):
         measure(Fixed(np.zeros((1, 1))), *ratings()[1:], asked)

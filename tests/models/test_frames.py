@@ -1,5 +1,6 @@
 """Data frames with any column names, at every door of Python; and ratings that nobody reads."""
 
+import copy
 import dataclasses
 import math
 import pickle
@@ -13,7 +14,7 @@ import discreet
 from discreet.core.checks import DataError, ParameterError, suggestion
 from discreet.data.facts import SCALE
 from discreet.evaluation.private import evaluate_privately, fit_and_evaluate
-from discreet.models.answers import SimilarItem
+from discreet.models.listings import SimilarItem
 from discreet.models.private_facts import PrivateScale
 from toy import toy_interactions
 
@@ -43,7 +44,7 @@ def test_columns_are_named_where_the_frame_is_given(frame, kind):
         == listed
     )
     every = model.recommend_all(given, 3, columns=NAMED)
-    assert list(every["user"])[:3] == [0, 0, 0] and type(every) is type(given)
+    assert list(every["who"])[:3] == [0, 0, 0] and type(every) is type(given)
     assert model.explain(own, "i000", columns=NAMED).item == "i000"
     found = discreet.evaluate(discreet.Biases(epsilon=math.inf), given, columns=NAMED)
     same = discreet.evaluate(discreet.Biases(epsilon=math.inf), discreet.from_frame(given, columns=NAMED))
@@ -52,6 +53,42 @@ def test_columns_are_named_where_the_frame_is_given(frame, kind):
     compared = discreet.compare(both, given, columns=NAMED)
     assert list(compared[0].metrics) == ["rmse", "ndcg@10", "hr@10"]
     assert list(compared[1].metrics) == ["ndcg@10", "hr@10"]
+
+
+@pytest.mark.parametrize("learn", ["fit", "evaluate", "compare"])
+def test_facts_are_declared_where_the_frame_is_given(frame, learn):
+    estimator = discreet.Biases(epsilon=9.0)
+    calls = {
+        "fit": estimator.fit,
+        "evaluate": lambda data, **how: discreet.evaluate(estimator, data, **how),
+        "compare": lambda data, **how: discreet.compare([estimator], data, **how)[0],
+    }
+    found = calls[learn](frame, columns=NAMED, low=1, high=10, catalog=sorted(set(frame["what"])))
+    assert found.guarantee.conditions == ()
+    assert "ratings lie in 1 to 10" in found.guarantee.assumes
+    assert calls[learn](frame, columns=NAMED, low=1, high=10).guarantee.conditions == ("the catalog",)
+    with pytest.raises(ParameterError, match=r"^There is no argument 'hihg'. Did you mean high\?$"):
+        calls[learn](frame, columns=NAMED, hihg=5)
+    with pytest.raises(ParameterError, match=r"no argument 'colums'. Did you mean columns"):
+        calls[learn](frame, colums=NAMED)
+    with pytest.raises(ParameterError, match=r"low= declares .* discreet.from_frame\("):
+        calls[learn](discreet.from_frame(frame, columns=NAMED), low=1)
+
+
+def test_a_misspelled_fact_is_never_taken_from_the_data(frame):
+    with pytest.raises(ParameterError, match="Did you mean low"):
+        discreet.from_frame(frame, columns=NAMED, lo=1, high=5)
+
+
+def test_unknown_settings_are_refused_with_a_suggestion():
+    with pytest.raises(ParameterError, match=r"^'eps' is no setting of biases. Did you mean epsilon\?$"):
+        discreet.Biases(eps=1)
+    with pytest.raises(ParameterError, match="The settings are epsilon, delta"):
+        discreet.Biases(epsilon=1, q=2)
+    with pytest.raises(ParameterError, match=r"write Biases\(epsilon=...\)"):
+        discreet.Biases(1.0)
+    estimator = discreet.Biases(epsilon=1.0)
+    assert pickle.loads(pickle.dumps(estimator)) == copy.deepcopy(estimator) == estimator
 
 
 def test_several_people_are_never_read_as_one(frame):
@@ -146,3 +183,66 @@ def test_entries_of_lists_have_names_and_titles(frame):
     assert "&lt;Film&gt;" in listed._repr_html_()
     near = SimilarItem("i001", 0.5, None, "Heat")
     assert (near.item, near.similarity) == tuple(near) and repr(near) == "('i001', 0.5, title='Heat')"
+
+
+ORDERED = {"ann": ["i003", "i001", "i004"], "cat": [], "dan": ["i007"]}
+UNORDERED = {3: {"i002": 1.0, "i005": 1.0}, 1: {}, 2: {"i009"}}
+
+
+@pytest.mark.parametrize("histories", [ORDERED, UNORDERED], ids=["ordered", "unordered"])
+@pytest.mark.parametrize("estimator", [discreet.MarkovChain(), discreet.Popularity(epsilon=math.inf)])
+def test_histories_of_many_may_be_written_down(frame, estimator, histories):
+    """Each list is the one that `recommend` makes."""
+    model = estimator.fit(frame.with_row_index("time"), columns=CLICKS)
+    found = model.recommend_all(histories, 5)
+    assert found["user"].unique(maintain_order=True).to_list() == list(histories)
+    for user, history in histories.items():
+        alone = model.recommend(history, 5)
+        assert found.filter(user=user)["item"].to_list() == [one.item for one in alone]
+        assert found.filter(user=user)["score"].to_list() == pytest.approx([one.score for one in alone])
+    numbered = model.recommend_all(list(histories.values()), 5)
+    assert numbered["user"].unique().sort().to_list() == [0, 1, 2]
+    assert numbered["item"].to_list() == found["item"].to_list()
+
+
+def test_written_histories_keep_their_ratings_and_are_checked(frame):
+    model = discreet.Biases(epsilon=math.inf).fit(frame, columns=NAMED)
+    rated = {1: {"i000": 5.0, "i001": 1.0}, 2: {"i002": 2.0}}
+    found = model.recommend_all(rated, 4)
+    for user, history in rated.items():
+        stars = [one.expected_stars for one in model.recommend(history, 4)]
+        assert found.filter(user=user)["expected_stars"].to_list() == pytest.approx(stars)
+    assert model.recommend_all({1: {"i000": 5.0, "odd": 1.0}}, 4, ignore_unknown=True).height == 4
+    for histories, sentence in (
+        ({1: {"odd": 5.0}}, "1 of the histories' 1 items"),
+        ({1: ["i000"]}, "fitted on ratings"),
+        ({1: {"i000": 50.0}}, "not on the scale"),
+        ({"i000": 5.0}, "A history is a list"),
+        (["i000"], "A history is a list"),
+        ({}, "no histories"),
+        ({1: {"i000": 5.0}, 2: [("i001", 4.0)]}, "Some histories have an order"),
+    ):
+        with pytest.raises(DataError, match=sentence):
+            model.recommend_all(histories)
+    with pytest.raises(ParameterError, match="columns="):
+        model.recommend_all(rated, columns=NAMED)
+
+
+def test_titles_come_from_files_and_frames_and_stand_in_every_list(frame, tmp_path):
+    model = discreet.Popularity(epsilon=math.inf).fit(frame, columns=CLICKS)
+    items = model.catalog.ids.tolist()[1:]
+    titles = pl.DataFrame({"id": items, "title": [f"Film {item}" for item in items], "year": 1999})
+    titles.write_csv(tmp_path / "titles.csv")
+    from_file = model.with_titles(tmp_path / "titles.csv")
+    tagged = titles.to_pandas().assign(tags=[["a", "b"]] * len(items))
+    for table in (titles, titles.to_arrow(), titles.lazy(), tagged[["id", "title", "year"]]):
+        assert model.with_titles(table).public == from_file.public
+    assert model.with_titles(tagged).titles(items[:1])[items[0]]["tags"] == "a, b"
+    lists = from_file.recommend_all(frame, columns=CLICKS, k=len(model.catalog), exclude_seen=False)
+    expected = [None if item not in items else f"Film {item}" for item in lists["item"]]
+    assert lists["title"].to_list() == expected and None in expected
+    assert "title" not in model.recommend_all(frame, columns=CLICKS).columns
+    with pytest.raises(DataError, match="has one column"):
+        model.with_titles(titles.select("id"))
+    with pytest.raises(DataError, match="names no item"):
+        model.with_titles(pl.DataFrame({"id": ["odd"], "title": ["x"]}))

@@ -2,15 +2,19 @@
 
 import dataclasses
 import math
+import pickle
 
 import numpy as np
 import pytest
 
 from discreet.core.checks import DataError
 from discreet.core.randomness import PrivacyRandom
+from discreet.models.answers import nothing_similar
 from discreet.models.baselines.item_item import Ease, ItemKnn
+from discreet.models.listings import Listing, SimilarItem, SimilarItems
 from discreet.models.local.neighbors import ItemNeighbors
 from discreet.models.scorers.similarity import Directions, KnownVectors, NearestItems, false_discoveries
+from discreet.models.user_factorization.estimator import UserFactorization
 from toy import toy_interactions
 
 N, D = 600, 8
@@ -140,3 +144,28 @@ def test_nothing_is_named_in_one_or_two_directions(kept):
     assert any(named(all_.neighbors(item, 10), item).size for item in range(50))
     # Without noise nothing is hidden.
     assert KnownVectors.of(vectors[:, :kept], popularity, noised=False).neighbors(0, 10).confidence is None
+
+
+def test_lists_of_neighbors_say_why_they_are_empty_and_are_one_table():
+    model = Ease().fit(toy_interactions(seed=3))
+    first, second, third = model.catalog.ids.tolist()[:3]
+    found = model.similar_items([first, second], 3)
+    frame = found.to_frame()
+    assert frame.columns == ["similar_to", "rank", "item", "similarity"]
+    assert frame["item"].to_list() == [one.item for near in found.values() for one in near]
+    assert frame["rank"].to_list() == [1, 2, 3, 1, 2, 3]
+    assert found._repr_html_().count("<tr>") == 7 and str(first) in found._repr_html_()
+    empty = Listing[SimilarItem](why_empty=nothing_similar(third))
+    assert "Nothing stands out of the noise" in repr(empty) and "larger epsilon" in empty._repr_html_()
+    assert empty.to_frame().columns == ["rank", "item", "similarity"] and empty == []
+    with_empty = SimilarItems({**found, third: empty})
+    assert f"similar to {third}" in with_empty._repr_html_() and with_empty.to_frame().equals(frame)
+    assert repr(Listing()) == "[]" and pickle.loads(pickle.dumps(empty)).why_empty == empty.why_empty
+
+
+def test_a_noisy_model_says_why_it_names_nothing():
+    model = UserFactorization(epsilon=0.05).fit(toy_interactions(seed=3), random=PrivacyRandom.simulate(1))
+    item = model.catalog.ids.tolist()[0]
+    found = model.similar_items(item)
+    assert found == [] and found.why_empty == nothing_similar(item)
+    assert model.similar_items([item])[item].why_empty == found.why_empty

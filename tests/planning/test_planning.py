@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
+import discreet
 from discreet.core.checks import ParameterError
 from discreet.planning.curves import MARGIN, Curve, curves, expected, similar_curves, smallest_epsilon
-from discreet.planning.plan import best_chance, best_chance_gaussian, schedule
+from discreet.planning.schedules import best_chance, best_chance_gaussian, schedule
 from discreet.privacy.accounting.gaussian import gaussian_epsilon, gaussian_multiplier
 
 
@@ -108,3 +109,11 @@ def test_an_accuracy_that_nothing_reached_is_one_sentence():
     assert curve.at(epsilon, 6040) == pytest.approx(0.9)
     with pytest.raises(ParameterError, match="not reached on any public data"):
         smallest_epsilon("hr@10", 0.99, 6040)
+
+
+def test_a_plan_finds_the_least_epsilon_for_an_accuracy():
+    found = discreet.plan(wanted=0.92, people=6000)
+    assert found.wanted["value"] == 0.92 and found.limit.epsilon == found.wanted["epsilon"]
+    for asked, sentence in (({}, "needs epsilon="), ({"wanted": 0.9}, "needs people=")):
+        with pytest.raises(ParameterError, match=sentence):
+            discreet.plan(**asked)

@@ -639,3 +639,38 @@ def test_threads_never_overspend(ledger):
     for thread in threads:
         thread.join()
     assert len(ledger.entries()) == 10 and len(refused) == 10
+
+
+def test_a_budget_may_be_a_number_as_on_the_command_line(ledger):
+    ledger.set_budget("shop", 3.0)
+    assert ledger.budget("shop").guarantee == replace(LIMIT, epsilon=3.0, delta=1e-5, proof="")
+    ledger.set_budget("shop", epsilon=2.0, delta=1e-6)
+    assert ledger.budget("shop").guarantee == replace(LIMIT, epsilon=2.0, proof="")
+    local = replace(PROMISE, trust=Trust.LOCAL)
+    ledger.set_budget("devices", local)
+    ledger.set_budget("devices", 0.1, delta=0.0)
+    assert ledger.budget("devices").guarantee.definition == local.definition
+    for given in ({}, {"guarantee": 1.0, "epsilon": 1.0}):
+        with pytest.raises(ParameterError, match="needs one epsilon"):
+            ledger.set_budget("shop", **given)
+    with pytest.raises(ParameterError, match="its own epsilon"):
+        ledger.set_budget("shop", LIMIT, delta=1e-6)
+    with pytest.raises(PrivacyError, match="finite epsilon"):
+        ledger.set_budget("shop", math.inf)
+
+
+def test_a_ledger_says_in_one_line_what_was_spent(told, tmp_path):
+    assert repr(told).endswith(": nothing spent>")
+    told.set_budget("shop", 3.0)
+    for name, promise in (("shop", PROMISE), ("shop", PROMISE), ("films", NOT_PRIVATE), ("songs", PURE)):
+        with told.spend(name, promise, what="biases"):
+            pass
+    assert "'films' NOT PRIVATE, 'shop' epsilon 0.5 of 3, 'songs' epsilon 0.25>" in repr(told)
+    with told.spend("songs", replace(PROMISE, trust=Trust.LOCAL), what="x"), told.spend("z", PURE, what="x"):
+        pass
+    assert repr(told).endswith("'songs' epsilon 0.25 and epsilon 0.25, and 1 more>")
+    shown = told._repr_html_()
+    assert "Guarantee(" not in shown and "PRIVATE: ε = 0.25, δ = 1e-07 for a whole user." in shown
+    gone = Ledger.open(tmp_path / "gone.db")
+    (tmp_path / "gone.db").write_text("no ledger")
+    assert repr(gone).endswith(": cannot be read>")

@@ -257,6 +257,15 @@ def test_a_rating_twice_is_refused_or_merged_over_files(user_data, tmp_path):
     assert merged.ratings == user_data.n_ratings
 
 
+def test_over_files_the_latest_rating_counts_not_the_last_file(tmp_path):
+    for name, rating, time in (("new", 5, 200), ("old", 1, 100)):
+        (tmp_path / f"{name}.csv").write_text(f"user,item,rating,time\nann,a,{rating},{time}\nbob,b,2,7\n")
+    for how, kept in (("last", [5, 2]), ("first", [1, 2])):
+        files = [tmp_path / "new.csv", tmp_path / "old.csv"]
+        make_shards(files, tmp_path / how, n_shards=1, duplicates=how, low=1, high=5)
+        assert open_shards(tmp_path / how).shard(0).values.tolist() == kept
+
+
 def places(record, at=()):
     yield at
     inside = record.items() if isinstance(record, dict) else enumerate(record)

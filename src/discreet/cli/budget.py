@@ -13,7 +13,7 @@ from discreet.cli.output.printing import emit, remark, show
 from discreet.core.checks import FileError, ParameterError, one_of, require
 
 if TYPE_CHECKING:
-    from discreet.privacy.ledger.book import Frame
+    from discreet.privacy.guarantee import Guarantee
 
 
 def budget(
@@ -71,7 +71,7 @@ def budget(
         if name is None:
             raise ParameterError("--epsilon sets the budget of one dataset. Name it with --name.")
         rules = _rules(account, renews, renewed)
-        _set_budget(file, name, epsilon, 1e-5 if delta is None else delta, model, reason or "", rules)
+        _set_budget(file, name, epsilon, delta, model, reason or "", rules)
     elif any(value is not None for value in (delta, model, reason, account, renews, renewed)):
         raise ParameterError(
             "--delta, --for, --reason, --account, --renews and --start-anew set a budget. Add its --epsilon."
@@ -115,25 +115,18 @@ def _set_budget(
     file: Path,
     name: str,
     epsilon: float,
-    delta: float,
+    delta: float | None,
     model: str | None,
     reason: str,
     rules: dict[str, Any],
 ) -> None:
-    """Set a budget with the privacy definition of a model, else its present one, else for whole users."""
-    from discreet.privacy.guarantee import Basis, Guarantee, Neighbors, Trust, Unit
+    """Set a budget with the privacy definition of a model, else as `Ledger.set_budget` chooses it."""
     from discreet.privacy.ledger.book import Ledger
 
-    definition = None if model is None else _definition_of(model)
+    promise = None if model is None else _promise_of(model, epsilon, delta)
+    size: dict[str, Any] = {"epsilon": epsilon, "delta": delta} if promise is None else {}
     with Ledger.open(file) as book:
-        current = book.budget(name)
-        if definition is None and current is not None:
-            definition = current.guarantee.definition
-        unit, neighbors, trust = definition or (Unit.USER, Neighbors.ADD_OR_REMOVE, Trust.JOINT)
-        allowed = Guarantee(
-            epsilon=epsilon, delta=delta, unit=unit, neighbors=neighbors, trust=trust, basis=Basis.PROVED
-        )
-        book.set_budget(name, allowed, reason=reason, **rules)
+        book.set_budget(name, promise, reason=reason, **size, **rules)
         spent = book.balance(name)
         if spent is not None and spent.share > 1:
             remark(
@@ -141,9 +134,19 @@ def _set_budget(
             )
 
 
-def _definition_of(model: str) -> Frame:
+def _promise_of(model: str, epsilon: float, delta: float | None) -> Guarantee:
+    from discreet.privacy.guarantee import Basis, Guarantee
+    from discreet.privacy.ledger.records import USUAL_DELTA
     from discreet.recipes import example_promise, is_never_private
 
     if is_never_private(model):
         raise ParameterError(f"{model} is not private, so it has no privacy budget. Name a private model.")
-    return example_promise(model).definition
+    unit, neighbors, trust = example_promise(model).definition
+    return Guarantee(
+        epsilon=epsilon,
+        delta=USUAL_DELTA if delta is None else delta,
+        unit=unit,
+        neighbors=neighbors,
+        trust=trust,
+        basis=Basis.PROVED,
+    )

@@ -282,7 +282,7 @@ def _source(
 
     catalog, facts = year.catalog(declared)
     implicit = facts.low == facts.high
-    # Of a pair that one file lists twice, the last counts; of files, the first.
+    # Of a pair that one file lists twice, the latest counts; of files, the first.
     yield read(
         data,
         columns=parse_columns(columns),

@@ -88,13 +88,9 @@ def plan(
     if follow:
         _compare(epsilon, delta, releases, half_life, data, come_once=come_once, as_json=as_json)
         return
-    found: dict[str, Any] = {}
-    if wanted is not None:
-        found["wanted"] = _smallest(data, wanted)
-        if epsilon is None:
-            epsilon = found["wanted"]["epsilon"]
-    if epsilon is not None:
-        found |= _schedule(epsilon, delta, releases, data)
+    if wanted is not None and people is None:
+        raise ParameterError("--wanted needs --people, because noise matters less with more people.")
+    found = _planned(epsilon, delta, releases, wanted, data)
     if picture is not None:
         _draw(picture, data, found["per_release"]["epsilon"])
     if as_json:
@@ -209,23 +205,21 @@ def _both(settings: FollowSettings, more: str, data: _Data) -> list[str]:
     ]
 
 
-def _schedule(epsilon: float, delta: float, releases: int, data: _Data) -> dict[str, Any]:
-    from discreet.planning.plan import schedule
+def _planned(
+    epsilon: float | None, delta: float, releases: int, wanted: float | None, data: _Data
+) -> dict[str, Any]:
+    from discreet.planning.schedules import plan
 
-    found = schedule(epsilon, delta, releases).to_json()
-    expected = data.expected(found["per_release"]["epsilon"])
-    return found if expected is None else found | {"expected": expected.to_json()}
-
-
-def _smallest(data: _Data, wanted: float) -> dict[str, Any]:
-    from discreet.planning.curves import smallest_epsilon
-
-    if data.people is None:
-        raise ParameterError("--wanted needs --people, because noise matters less with more people.")
-    epsilon, curve = smallest_epsilon(
-        data.metric, wanted, data.people, items=data.items, ratings_per_person=data.ratings
-    )
-    return {"metric": data.metric, "value": wanted, "epsilon": epsilon, "from": curve.dataset}
+    return plan(
+        epsilon,
+        delta=delta,
+        releases=releases,
+        people=data.people,
+        items=data.items,
+        ratings_per_person=data.ratings,
+        metric=data.metric,
+        wanted=wanted,
+    ).to_json()
 
 
 def _draw(path: Path, data: _Data, each: float) -> None:
@@ -238,7 +232,7 @@ def _draw(path: Path, data: _Data, each: float) -> None:
 
 
 def _show(found: dict[str, Any], data: _Data) -> None:
-    from discreet.planning.plan import in_words
+    from discreet.planning.schedules import in_words
 
     if "wanted" in found:
         asked = found["wanted"]
@@ -310,7 +304,7 @@ _LITTLE = 15
 
 
 def _show_fewer(found: dict[str, Any], data: _Data) -> None:
-    from discreet.planning.plan import schedule
+    from discreet.planning.schedules import schedule
 
     limit, fewer = found["limit"], found["releases"] // 3
     each = schedule(limit["epsilon"], limit["delta"], fewer).per_release.epsilon

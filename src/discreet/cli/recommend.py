@@ -32,8 +32,8 @@ from discreet.cli.output.printing import emit, show
 from discreet.core.checks import ParameterError, integer
 
 if TYPE_CHECKING:
-    from discreet.models.answers import ListedItem, SimilarItem
     from discreet.models.fitted import FittedModel
+    from discreet.models.listings import ListedItem, SimilarItem
 
 _ORDERS = {"choice": "what is chosen, without stars", "stars": "expected stars alone"}
 STARS = "expected_stars"
@@ -135,7 +135,8 @@ def recommend(
         elif on is not None:
             raise ParameterError("--on needs a folder of shards. Make one with `discreet shard`.")
         else:
-            lists = fitted.recommend_all(_many(fitted, many, named), k, **limits)
+            # All public columns are written, not the title alone.
+            lists = fitted.recommend_all(_many(fitted, many, named), k, **limits).drop("title", strict=False)
             beside = public_columns(titles, fitted, lists["item"].unique().to_list())
             people = write_lists(lists, out, beside, force, [file, Path(many)])
         if as_json:

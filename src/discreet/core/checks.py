@@ -150,7 +150,13 @@ def one_of(name: str, value: object, allowed: Collection[Any], do: str = "") -> 
 
 
 def suggestion(word: str, known: Iterable[str]) -> str:
-    """Return "Did you mean ...?" with the most similar known word; empty if none is similar.
+    """Return "Did you mean ...?" with the most similar known word; empty if none is similar."""
+    close = most_similar(word, known)
+    return "" if close is None else f" Did you mean {close}?"
+
+
+def most_similar(word: str, known: Iterable[str]) -> str | None:
+    """Return the most similar known word, or None if none is similar.
 
     An abbreviation, such as usr-fact, is similar to the shortest word that has its letters in this order.
     """
@@ -161,7 +167,7 @@ def suggestion(word: str, known: Iterable[str]) -> str:
     close = [one for one in words if sorted(one) == sorted(asked)]
     close = close or get_close_matches(asked, words, n=1, cutoff=0.7)
     close = close or sorted((one for one in words if _abbreviates(asked, one)), key=len)
-    return f" Did you mean {close[0]}?" if close else ""
+    return close[0] if close else None
 
 
 # Nothing longer has a name that is similar; an abbreviation of two letters could be of anything.

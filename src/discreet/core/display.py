@@ -1,4 +1,4 @@
-"""Show results in notebooks, and hand them over as data frames of polars or pandas.
+"""Show results in notebooks, and hand them over as data frames of polars, pandas or pyarrow.
 
 Every text is escaped: ids and names come from files.
 """
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 else:
     pl = Later("polars")
 
-FrameKind = Literal["polars", "pandas"]
+FrameKind = Literal["polars", "pandas", "pyarrow"]
 # A notebook shows so many rows of a long table.
 _MOST_ROWS = 50
 
@@ -47,17 +47,33 @@ def _text(cell: object) -> str:
     return f"{cell:.4g}" if isinstance(cell, float) else str(cell)
 
 
-def to_frame(columns: Mapping[str, Sequence[Any]], kind: FrameKind = "polars") -> Any:
-    """Return columns as a data frame of polars or pandas."""
+def to_frame(
+    columns: Mapping[str, Sequence[Any]], kind: FrameKind = "polars", *, numbers: Iterable[str] = ()
+) -> Any:
+    """Return columns as a data frame; `numbers` are floats also where no value is known."""
     one_of("kind", kind, get_args(FrameKind))
-    frame = pl.DataFrame(dict(columns), strict=False)
-    return frame if kind == "polars" else as_pandas(frame)
+    types = {name: pl.Float64 for name in numbers if name in columns}
+    return of_kind(pl.DataFrame(dict(columns), schema_overrides=types, strict=False), kind)
 
 
-def like(frame: pl.DataFrame, given: object) -> Any:
-    """Return the frame as one of pandas if that is what was given, else as it is."""
-    is_pandas = type(given).__module__.partition(".")[0] == "pandas"
-    return as_pandas(frame) if is_pandas else frame
+def kind_of(given: object) -> FrameKind:
+    """Return which kind of frame was given; polars for everything else."""
+    library = type(given).__module__.partition(".")[0]
+    return next((kind for kind in get_args(FrameKind) if kind == library), "polars")
+
+
+def of_kind(frame: pl.DataFrame, kind: FrameKind) -> Any:
+    """Return a frame of polars as one of this kind."""
+    if kind == "polars":
+        return frame
+    return as_pandas(frame) if kind == "pandas" else _as_pyarrow(frame)
+
+
+def _as_pyarrow(frame: pl.DataFrame) -> Any:
+    try:
+        return frame.to_arrow()
+    except ImportError as error:
+        raise ParameterError("kind='pyarrow' needs pyarrow. Install it, or take kind='polars'.") from error
 
 
 def as_pandas(frame: pl.DataFrame) -> Any:

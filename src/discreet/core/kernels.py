@@ -18,17 +18,24 @@ from numba.extending import intrinsic
 from numba.np.arrayobj import make_array
 
 from discreet.core.arrays import Array
+from discreet.core.display import in_notebook
+
+_COMPILING = "Compiling numerical kernels, only the first time ..."
 
 
 class _Announced(Listener):
-    """Say once, on a terminal only, why the first use takes longer; loops from the cache are not compiled."""
+    """Say once, on a terminal or in a notebook, why the first use takes longer.
+
+    Loops from the cache are not compiled.
+    """
 
     said = False
 
     def on_start(self, event: Event) -> None:
         """Print one line when the first loop is compiled; which loops are needed is public."""
-        if not self.said and sys.stderr.isatty():
-            print("Compiling numerical kernels, once ...", file=sys.stderr)
+        # What a notebook gets on standard error looks like a failure there.
+        if not self.said and (in_notebook() or sys.stderr.isatty()):
+            print(_COMPILING, file=sys.stdout if in_notebook() else sys.stderr)
         self.said = True
 
     def on_end(self, event: Event) -> None:

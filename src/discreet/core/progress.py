@@ -8,10 +8,14 @@ hold counts as its errors do, and never a record. Like other libraries `discreet
 from __future__ import annotations
 
 import logging
+import math
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from importlib.util import find_spec
+from html import escape
+from importlib import import_module
+from time import monotonic
+from typing import Any
 
 from discreet.core.display import in_notebook
 from discreet.core.interrupts import raise_lost
@@ -30,21 +34,27 @@ def terminal_progress(given: Progress | None) -> Iterator[Progress]:
     """Yield the caller's progress if given, else a bar on a terminal or in a notebook, else `silent`."""
     if given is not None:
         yield given
-        return
-    notebook = _shows_widgets()
-    if not notebook and not sys.stderr.isatty():
+    elif in_notebook():
+        with _below_cell() as report:
+            yield report
+    elif sys.stderr.isatty():
+        with _on_terminal() as report:
+            yield report
+    else:
         yield silent
-        return
+
+
+@contextmanager
+def _on_terminal() -> Iterator[Progress]:
     from rich.console import Console
     from rich.progress import Progress as Bar
 
-    # In a notebook only standard output is a widget that can be redrawn.
-    bar = Bar(console=Console(stderr=not notebook), transient=True)
+    bar = Bar(console=Console(stderr=True), transient=True)
     tasks: dict[str, int] = {}
 
     def show(what: str, done: int, total: int) -> None:
         raise_lost()
-        # Started late: a short task would leave an empty place in a notebook.
+        # Started late: a task without steps shows no bar.
         bar.start()
         if what not in tasks:
             tasks[what] = int(bar.add_task(what, total=total))
@@ -57,9 +67,39 @@ def terminal_progress(given: Progress | None) -> Iterator[Progress]:
             bar.stop()
 
 
-def _shows_widgets() -> bool:
-    """Return whether rich can redraw a bar in this notebook; without ipywidgets it would warn instead."""
-    return in_notebook() and find_spec("ipywidgets") is not None
+# Seconds before a notebook shows a bar, and between two drawings of it.
+_PATIENCE, _REDRAWN = 1.0, 0.1
+
+
+@contextmanager
+def _below_cell() -> Iterator[Progress]:
+    """Draw a bar below the cell of a notebook once a task takes long, and leave nothing behind.
+
+    Widgets would leave an empty place in the saved notebook, and need another package.
+    """
+    display: Any = import_module("IPython.display").display
+    begun, drawn = monotonic(), -math.inf
+    place: Any = None
+
+    def show(what: str, done: int, total: int) -> None:
+        nonlocal drawn, place
+        raise_lost()
+        now = monotonic()
+        if now - begun < _PATIENCE or now - drawn < _REDRAWN:
+            return
+        drawn, said = now, f"{what}: {done:,} of {total:,}"
+        bar = f'<progress value="{done}" max="{total}"></progress> {escape(said)}'
+        shown = {"text/html": bar, "text/plain": said}
+        if place is None:
+            place = display(shown, raw=True, display_id=True)
+        else:
+            place.update(shown, raw=True)
+
+    try:
+        yield show
+    finally:
+        if place is not None:
+            place.update({"text/plain": ""}, raw=True)
 
 
 logger = logging.getLogger("discreet")

@@ -194,20 +194,16 @@ def sort_ratings(
     if duplicates == "refuse":
         raise DataError(
             f"{extra:,} of {items.size:,} ratings repeat a pair of person and item; "
-            'pass duplicates="last" (--duplicates last) to keep the last listed, "first" to keep the first, '
-            '"mean" to average them, or "count" to count them.'
+            'pass duplicates="last" (--duplicates last) to keep the latest (the last listed without times), '
+            '"first" to keep the first, "mean" to average them, or "count" to count them.'
         )
     return _merge(result, ~again, duplicates)
 
 
 def _merge(data: Sorted, first: npt.NDArray[np.bool_], how: Duplicates) -> Sorted:
-    """Keep one rating of each run of equal pairs; `first` marks where a run starts."""
+    """Keep one rating of each run of equal pairs, the first or last; `first` marks where a run starts."""
     starts = np.flatnonzero(first)
-    listed = np.arange(first.size, dtype=np.int64) if data.listed is None else data.listed.astype(np.int64)
-    run = np.cumsum(first) - 1
-    outermost = np.minimum if how == "first" else np.maximum
-    kept_listing = outermost.reduceat(listed, starts)
-    chosen = np.flatnonzero(listed == kept_listing[run])
+    chosen = _outermost_of_runs(data, first, starts, earliest=how == "first")
     values = data.values[chosen]
     if how in ("mean", "count"):
         sizes = np.diff(starts, append=first.size) if how == "mean" else 1
@@ -223,6 +219,20 @@ def _merge(data: Sorted, first: npt.NDArray[np.bool_], how: Duplicates) -> Sorte
         times=None if data.times is None else data.times[chosen],
         listed=None if data.listed is None else data.listed[chosen],
     )
+
+
+def _outermost_of_runs(
+    data: Sorted, first: npt.NDArray[np.bool_], starts: npt.NDArray[np.int64], *, earliest: bool
+) -> npt.NDArray[np.int64]:
+    """Return the earliest or latest rating of each run; among equal times, or without, listing decides."""
+    outermost = np.minimum if earliest else np.maximum
+    run = np.cumsum(first) - 1
+    # A copy, because what its time rules out is overwritten.
+    listed = np.arange(first.size, dtype=np.int64) if data.listed is None else data.listed.astype(np.int64)
+    if data.times is not None:
+        beyond = np.iinfo(np.int64).max if earliest else -1
+        listed[data.times != outermost.reduceat(data.times, starts)[run]] = beyond
+    return np.flatnonzero(listed == outermost.reduceat(listed, starts)[run])
 
 
 # So few ratings are compared with each other: loading scipy would take longer.

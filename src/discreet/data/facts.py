@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from inspect import signature
 from typing import Any, Literal, Self, TypedDict, final
 
 import numpy as np
 import numpy.typing as npt
 
-from discreet.core.checks import DataError, ParameterError, finite, integer, positive_finite, require
-from discreet.data.vocabulary import Vocabulary
+from discreet.core.checks import (
+    DataError,
+    ParameterError,
+    finite,
+    integer,
+    positive_finite,
+    require,
+    suggestion,
+)
 
 SCALE, N_ITEMS = "scale", "n_items"
 #: Catalog or scale were chosen from the data with noise; items were picked by whoever holds the data.
@@ -145,7 +154,7 @@ def count_off_step(values: npt.NDArray[np.float32], low: float, step: float, chu
 Duplicates = Literal["refuse", "first", "last", "mean", "count"]
 
 
-class Declarations(TypedDict, total=False):
+class DeclaredFacts(TypedDict, total=False):
     """Say what is known before the ratings are seen; what is absent (or None) is taken from them.
 
     Attributes:
@@ -156,11 +165,9 @@ class Declarations(TypedDict, total=False):
         max_per_user: Keep at most this many ratings of each user.
         n_items: The number of items; alone it stands for the ids 0..n-1 or 1..n.
         n_users: The approximate number of users.
-        catalog: The ids of all items; it may hold items nobody rated.
-        people: The ids of all users, in the order of their rows.
-        duplicates: What to do when a pair of user and item comes again: `"refuse"`, keep the `"first"` or
-            `"last"` row, average the ratings (`"mean"`), or `"count"` rows (add up weights of events),
-            clipped to a declared scale.
+        catalog: The ids of all items; it may hold items nobody rated. A list, a series or an array of ids, a
+            data frame with an item column, a file as for `--items`, or a `Vocabulary`.
+        people: The ids of all users, given likewise, in the order of their rows.
         drop_unknown: Leave out ratings of items that a declared catalog does not hold.
     """
 
@@ -171,10 +178,35 @@ class Declarations(TypedDict, total=False):
     max_per_user: int | None
     n_items: int | None
     n_users: int | None
-    catalog: Vocabulary | None
-    people: Vocabulary | None
-    duplicates: Duplicates
+    catalog: Any
+    people: Any
     drop_unknown: bool
+
+
+class Declarations(DeclaredFacts, total=False):
+    """Say also what becomes of a pair of user and item that comes again.
+
+    Attributes:
+        duplicates: `"refuse"` the data, keep the `"first"` or `"last"` row (by time; among equal times, and
+            without any, as listed), average the ratings (`"mean"`), or `"count"` rows (add up weights of
+            events), clipped to a declared scale.
+    """
+
+    duplicates: Duplicates
+
+
+def refuse_unknown_names(declared: Mapping[str, Any], of: Callable[..., Any] | None = None) -> None:
+    """Refuse what nobody can declare: a misspelled fact would be taken from the data.
+
+    The other settings `of` a function that takes declarations are suggested as well.
+    """
+    known = list(Declarations.__annotations__)
+    for name in declared:
+        if name not in known:
+            settings = () if of is None else signature(of).parameters.values()
+            known += [one.name for one in settings if one.kind is one.KEYWORD_ONLY and one.name not in known]
+            close = suggestion(name, known) or f" Known are {', '.join(known)}."
+            raise ParameterError(f"There is no argument {name!r}.{close}")
 
 
 def settle_facts(

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet.core.checks import DataError, FileError, ParameterError, suggestion
-from discreet.data.facts import Duplicates
+from discreet.data.facts import Declarations
 from discreet.data.interactions import Interactions
 from discreet.data.reading.columns import USER, Choice, NoColumn, as_history
 from discreet.data.reading.named import files_of_layout, has_own_form
@@ -52,8 +52,9 @@ class UserHistory:
         times: Sequence[int] | None,
         user: ItemId | None = None,
     ) -> UserHistory:
-        """Return the history of these rows; of an item that comes twice the last row counts."""
-        last = sorted({item: index for index, item in enumerate(items)}.values())
+        """Return the history of these rows; of an item that comes twice the latest row counts."""
+        order = range(len(items)) if times is None else sorted(range(len(items)), key=times.__getitem__)
+        last = sorted({items[index]: index for index in order}.values())
         return cls(
             items=[items[index] for index in last],
             ratings=None if ratings is None else [ratings[index] for index in last],
@@ -71,27 +72,28 @@ History: TypeAlias = (
 
 
 def accept(
-    data: Any, *, implicit: bool, columns: Choice | None = None, duplicates: Duplicates = "refuse"
+    data: Any, *, implicit: bool, columns: Choice | None = None, **declared: Unpack[Declarations]
 ) -> Interactions:
-    """Return `data` as interactions; facts that only `read` and `from_frame` accept are taken from it.
+    """Return `data` as interactions; facts that are not declared are taken from them.
 
     With `implicit` ratings are not read; `columns` names the columns of a file or a frame. The message of a
     refusal names the type and nothing of the content.
     """
     if isinstance(data, str | Path):
-        return open_data(str(data), implicit=implicit, columns=columns, duplicates=duplicates)
+        return open_data(str(data), implicit=implicit, columns=columns, **declared)
     arrow, lazy = hasattr(data, "__arrow_c_stream__"), hasattr(data, "collect_schema")
     if arrow or lazy or (hasattr(data, "columns") and hasattr(data, "__getitem__")):
         from discreet.data.reading.readers import from_frame
 
-        return from_frame(data, implicit=implicit, columns=columns, duplicates=duplicates)
+        return from_frame(data, implicit=implicit, columns=columns, **declared)
     refuse_columns(columns, data)
     if isinstance(data, Interactions):
+        refuse_declared(declared, data)
         return data
     if hasattr(data, "tocoo"):
         from discreet.data.reading.readers import from_scipy
 
-        return from_scipy(data, duplicates=duplicates)
+        return from_scipy(data, **declared)
     raise ParameterError(
         f"data must be interactions, a path, a data frame or a scipy matrix, not {type(data).__name__}."
     )
@@ -103,6 +105,16 @@ def refuse_columns(columns: Choice | None, data: object) -> None:
         raise ParameterError(
             f"columns= names the columns of a file or a data frame; a {type(data).__name__} has none. "
             "Leave it out."
+        )
+
+
+def refuse_declared(declared: Mapping[str, Any], data: object) -> None:
+    """Refuse facts about data that carry their own; what becomes of repeated pairs was settled as well."""
+    said = [name for name, value in declared.items() if value is not None and name != "duplicates"]
+    if said:
+        raise ParameterError(
+            f"{said[0]}= declares a fact about a file or a data frame; {type(data).__name__} have their own. "
+            "Declare it where the data are read, with discreet.read(...) or discreet.from_frame(...)."
         )
 
 

@@ -30,6 +30,7 @@ from discreet.data.encoding import (
     to_values,
 )
 from discreet.data.facts import PICKED, Declarations, PublicFacts, check_scale, settle_facts
+from discreet.data.reading.id_lists import checked_declarations
 from discreet.data.vocabulary import Codes, Vocabulary
 
 if TYPE_CHECKING:
@@ -144,6 +145,7 @@ class Interactions:
         Columns that nobody else holds are freed one by one, so the largest files need little more memory than
         their ratings.
         """
+        declared = checked_declarations(declared)
         facts = declared.get("facts")
         n_items = declared.get("n_items") if facts is None else facts.n_items
         implicit = given[2] is None

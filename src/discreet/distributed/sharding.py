@@ -29,6 +29,7 @@ from discreet.data.bounding import hash_ids
 from discreet.data.encoding import encode, to_times, to_values
 from discreet.data.facts import Declarations, PublicFacts
 from discreet.data.interactions import Interactions
+from discreet.data.reading.id_lists import checked_declarations
 from discreet.data.vocabulary import Vocabulary, as_series
 from discreet.distributed.manifest import (
     CATALOG,
@@ -81,6 +82,7 @@ def make_shards(
     # The scale is settled before shards are sorted, and counts are known only then.
     do = "Count the events first, or keep the last."
     require(declared.get("duplicates") != "count", "duplicates", "count", "cannot be used for shards", do)
+    declared = dict(checked_declarations(cast(Declarations, declared)))
     folder, reader = Path(out), reader or PieceReader()
     if (folder / MANIFEST).exists():
         raise FileError(f"{folder} is a finished folder of shards and was not changed. Choose another.")

@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import MISSING, fields
+from dataclasses import MISSING, fields, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, final
+from typing import TYPE_CHECKING, Any, Unpack, final
 
 from discreet.core.checks import ParameterError
-from discreet.core.display import FrameKind, to_frame
+from discreet.core.display import FrameKind, kind_of, to_frame
 from discreet.core.registry import ESTIMATORS
-from discreet.data.facts import Duplicates
-from discreet.data.inputs import accept
+from discreet.data.facts import DeclaredFacts, Duplicates, refuse_unknown_names
+from discreet.data.inputs import accept, refuse_declared
 from discreet.data.interactions import Interactions
 from discreet.data.reading.columns import Choice
 from discreet.data.reading.item_words import item_words
 from discreet.data.splits import Split, SplitPlan, parse_split
 from discreet.evaluation.metrics import Metric, parse_metrics, refuse_without_table
 from discreet.evaluation.protocol import evaluate
-from discreet.evaluation.results import Evaluation, KeptEvaluations, digest, key_of, scores_table
+from discreet.evaluation.results import NUMBERS, Evaluation, KeptEvaluations, digest, key_of, scores_table
 from discreet.evaluation.scoring import refuse_meaningless, usual_metrics
 from discreet.models.estimator import Estimator
 
@@ -41,6 +41,7 @@ def compare(
     item_features: Any = None,
     columns: Choice | None = None,
     duplicates: Duplicates = "refuse",
+    **declared: Unpack[DeclaredFacts],
 ) -> Comparison:
     """Return one evaluation per estimator, all on the same held-out ratings: a tuple with `to_frame`.
 
@@ -49,7 +50,7 @@ def compare(
     kind of feedback also carries the baselines. `announce` is called with each estimator before it is fitted.
     Results are written to the file `keep` at once, and results found there are not measured again.
     `item_features` is a public table by which metrics such as content-diversity@10 compare items. `data` may
-    be a path or a data frame; `columns` and `duplicates` say how it is read, as in `fit`.
+    be a path or a data frame; `columns`, `duplicates` and declared facts say how it is read, as in `fit`.
     """
     estimators = list(estimators)
     if not estimators:
@@ -57,9 +58,13 @@ def compare(
     chosen = parse_metrics(usual_metrics(estimators) if metrics is None else metrics)
     competitors = [(estimator, _fitting(estimator, chosen)) for estimator in estimators]
     refuse_without_table(chosen, item_features)
-    if not isinstance(data, Interactions):
+    refuse_unknown_names(declared, compare)
+    kind = kind_of(data)
+    if isinstance(data, Interactions):
+        refuse_declared(declared, data)
+    else:
         implicit = all(one.feedback == "implicit" for one in estimators)
-        data = accept(data, implicit=implicit, columns=columns, duplicates=duplicates)
+        data = accept(data, implicit=implicit, columns=columns, duplicates=duplicates, **declared)
     kept = None if keep is None else KeptEvaluations(keep)
     files = [] if kept is None else _contents(split, folder, item_features, data)
     measured: set[Metric] = set()
@@ -85,7 +90,7 @@ def compare(
             known = evaluate(estimator, data, metrics=fitting, **how)
             if kept is not None:
                 kept.add(key, known)
-        found.append(known)
+        found.append(replace(known, frame_kind=kind))
     return Comparison(found)
 
 
@@ -110,9 +115,13 @@ class Comparison(tuple[Evaluation, ...]):
 
         return {name: ordered(name) for name in parts[0]}
 
-    def to_frame(self, kind: FrameKind = "polars") -> Any:
-        """Return a data frame with a row for each model and metric, and for each baseline."""
-        return to_frame(self.columns(), kind)
+    def to_frame(self, kind: FrameKind | None = None) -> Any:
+        """Return a data frame with a row for each model and metric, and for each baseline.
+
+        It is of the kind that was given to `compare`, else of polars; `kind` says another.
+        """
+        given = self[0].frame_kind if self else "polars"
+        return to_frame(self.columns(), kind or given, numbers=NUMBERS)
 
     def plot(
         self, metric: str | None = None, *, definition: str | None = None, ax: Axes | None = None

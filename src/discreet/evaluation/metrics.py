@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet.core.arrays import Floats, Indices, Singles
-from discreet.core.checks import DataError, DiscreetError, ParameterError, suggestion
+from discreet.core.checks import DataError, DiscreetError, ParameterError, most_similar
 from discreet.core.registry import METRICS
 from discreet.data.interactions import Interactions
 from discreet.evaluation.metric_kinds import (
@@ -46,9 +46,12 @@ def _known() -> str:
 
 def _unknown(text: str) -> str:
     name = text.partition("@")[0].strip().lower()
-    meant = [one for one in metric_examples() if one.partition("@")[0] == name]
-    close = f" Did you mean {meant[0]}?" if meant and meant != [text] else suggestion(name, METRICS)
-    return f"metric={text!r} is not known.{close} {_known()}"
+    # Suggested as it is written, with its @: what is suggested must be known.
+    written = {one.partition("@")[0]: one for one in metric_examples()}
+    close = name if name in written else most_similar(name, METRICS) or ""
+    meant = written.get(close, close)
+    said = f" Did you mean {meant}?" if meant and meant != text else ""
+    return f"metric={text!r} is not known.{said} {_known()}"
 
 
 @final

@@ -9,14 +9,16 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from itertools import chain
 from pathlib import Path
-from typing import Any, final
+from typing import Any, Unpack, final
 
 import numpy as np
 
 from discreet.core.checks import ParameterError, integer
+from discreet.core.display import kind_of
 from discreet.core.progress import Progress
 from discreet.core.randomness import PrivacyRandom, experiment_generator
-from discreet.data.facts import Duplicates
+from discreet.data.facts import DeclaredFacts, Duplicates, refuse_unknown_names
+from discreet.data.inputs import refuse_declared
 from discreet.data.interactions import Interactions
 from discreet.data.reading.columns import Choice
 from discreet.data.splits import Split, SplitPlan, parse_split
@@ -50,11 +52,13 @@ def evaluate(
     item_features: Any = None,
     columns: Choice | None = None,
     duplicates: Duplicates = "refuse",
+    **declared: Unpack[DeclaredFacts],
 ) -> Evaluation:
     """Fit `estimator` on a part of `data` and score it on the rest, `repeat` times.
 
-    `data`, `columns` and `duplicates` are as in `fit`; `columns` holds for the files of a given split, too.
-    Where ratings fade (`half_life`) and no `now` is declared, ages count from the latest training rating.
+    `data`, `columns`, `duplicates` and declared facts (`low=`, `catalog=`...) are as in `fit`; `columns`
+    holds for the files of a given split, too. Where ratings fade (`half_life`) and no `now` is declared, ages
+    count from the latest training rating.
     Each repetition draws a new split (where the split is random), new noise and new sampled items; with
     `kfold` it runs every fold. Without `metrics` models of ratings are scored by rmse, and models that make
     lists by ndcg@10 and hr@10. With a `seed` everything is repeatable and the promise is marked simulated;
@@ -71,11 +75,12 @@ def evaluate(
     refuse_meaningless(estimator, chosen)
     refuse_without_table(chosen, item_features)
     integer("repeat", repeat, least=1)
-    data = (
-        data
-        if isinstance(data, Interactions)
-        else estimator.accepted(data, columns=columns, duplicates=duplicates)
-    )
+    refuse_unknown_names(declared, evaluate)
+    kind = kind_of(data)
+    if isinstance(data, Interactions):
+        refuse_declared(declared, data)
+    else:
+        data = estimator.accepted(data, columns=columns, duplicates=duplicates, **declared)
     plan = parse_split(split) if isinstance(split, str) else split
     bench = _Bench(
         estimator=estimator,
@@ -98,7 +103,7 @@ def evaluate(
         refuse_for_sources(chosen, data.facts)
         rules = chain(*(hidings(plan, seed) for seed in _seeds(repeat, bench.seed)))
         runs = [bench.run_source(number, data, rule) for number, rule in enumerate(rules)]
-    return _gathered(estimator, data, runs)
+    return replace(_gathered(estimator, data, runs), frame_kind=kind)
 
 
 def _gathered(estimator: Estimator, data: Interactions | DataSource, runs: Sequence[_Run]) -> Evaluation:

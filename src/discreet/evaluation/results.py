@@ -16,6 +16,7 @@ import numpy as np
 from discreet.core.checks import DiscreetError, FileError
 from discreet.core.display import FrameKind, html_table, to_frame
 from discreet.data.interactions import Interactions
+from discreet.evaluation.references import PREFIX
 from discreet.privacy.guarantee import Guarantee
 
 if TYPE_CHECKING:
@@ -57,7 +58,10 @@ class Score:
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Evaluation:
-    """Hold the results of an evaluation; `references` are simple baselines, NOT PRIVATE."""
+    """Hold the results of an evaluation; `references` are simple baselines, NOT PRIVATE.
+
+    `frame_kind` is the kind of frame that was given, which `to_frame` returns.
+    """
 
     model: str
     parameters: dict[str, Any]
@@ -67,30 +71,36 @@ class Evaluation:
     seconds: dict[str, float]
     peak_mb: float | None
     references: dict[str, dict[str, Score]] = field(default_factory=dict)
+    frame_kind: FrameKind = field(default="polars", compare=False)
 
     def columns(self, name: str | None = None) -> dict[str, list[Any]]:
         """Return a row for each metric, of the model and then of its baselines, under the model's name."""
         promise = self.guarantee
-        measured: list[tuple[Any, ...]]
-        measured = [(name or self.model, promise.epsilon, promise.delta, promise.unit.value, self.metrics)]
-        measured += [(other, math.inf, 0.0, None, scores) for other, scores in self.references.items()]
+        cost = (promise.epsilon, promise.delta, promise.unit.value)
+        measured: list[tuple[Any, ...]] = [(name or self.model, "model", *cost, self.metrics)]
+        measured += [
+            (other.removeprefix(PREFIX), "baseline", math.inf, 0.0, None, scores)
+            for other, scores in self.references.items()
+        ]
         rows = [
             (
-                model,
-                *cost,
+                *about,
                 metric,
                 score.mean,
                 score.std if len(score.values) > 1 else None,
                 len(score.values),
             )
-            for model, *cost, scores in measured
+            for *about, scores in measured
             for metric, score in scores.items()
         ]
         return {name: [row[place] for row in rows] for place, name in enumerate(_COLUMNS)}
 
-    def to_frame(self, kind: FrameKind = "polars") -> Any:
-        """Return a data frame with a row for each metric, of the model and of its baselines."""
-        return to_frame(self.columns(), kind)
+    def to_frame(self, kind: FrameKind | None = None) -> Any:
+        """Return a data frame with a row for each metric, of the model and of its baselines.
+
+        It is of the kind that was evaluated on, else of polars; `kind` says another.
+        """
+        return to_frame(self.columns(), kind or self.frame_kind, numbers=NUMBERS)
 
     def plot(self, metric: str | None = None, *, ax: Axes | None = None) -> Axes:
         """Draw each metric as bars, of the model and of its baselines, in a panel of its own (matplotlib).
@@ -128,7 +138,9 @@ class Evaluation:
         return found
 
 
-_COLUMNS = ("model", "epsilon", "delta", "unit", "metric", "mean", "std", "runs")
+_COLUMNS = ("model", "kind", "epsilon", "delta", "unit", "metric", "mean", "std", "runs")
+#: Columns of numbers, also where no spread is known.
+NUMBERS = ("epsilon", "delta", "mean", "std")
 
 
 def _spread(score: Score) -> str:
@@ -143,8 +155,10 @@ def spread_text(score: Score | None) -> str:
 
 
 def scores_table(columns: Mapping[str, list[Any]], caption: str) -> str:
-    """Return scores as an HTML table for notebooks."""
-    return html_table(zip(*columns.values(), strict=True), header=list(columns), caption=caption)
+    """Return scores as an HTML table for notebooks; baselines carry no promise."""
+    kinds = ["baseline, NOT PRIVATE" if kind == "baseline" else kind for kind in columns.get("kind", [])]
+    shown = {**columns, "kind": kinds} if columns else {}
+    return html_table(zip(*shown.values(), strict=True), header=list(shown), caption=caption)
 
 
 def _plain(value: Any) -> Any:

@@ -26,7 +26,7 @@ def direction(metric: str) -> str:
 
 
 def chart(found: Sequence[Evaluation], metric: str, definition: Definition | None = None) -> Html:
-    """Return the chart of one metric: a line per model, dashes without privacy, dots for baselines.
+    """Return the chart of one metric: a line per model, dashes without privacy, gray for baselines.
 
     With a `definition` only promises of that privacy definition are drawn: the same epsilon under another
     definition is another protection.

@@ -1,4 +1,4 @@
-"""Answer from a model: entries of a list, similar items, and why an item is ranked where it is.
+"""Answer from a model: which items are similar, and why an item is ranked where it is.
 
 Ranking scores mean something only beside each other, so all is told against a reference: the average item of
 the lower half of the person's own ranking. An item of the upper half is above it in all, so that at least one
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Self, TypeVar, final
+from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
@@ -18,138 +18,13 @@ from discreet.core.display import FrameKind, html_table, to_frame
 from discreet.data.inputs import History
 from discreet.data.interactions import Interactions
 from discreet.models.histories import person_row, variants
+from discreet.models.listings import ItemId, Listing, SimilarItem
 from discreet.models.lists import listable
 from discreet.models.scorers.scorer import without_history
 from discreet.models.scorers.similarity import NearestItems
 
 if TYPE_CHECKING:
     from discreet.models.fitted import FittedModel
-
-ItemId = str | int
-
-
-@final
-class ListedItem(tuple[ItemId, float]):
-    """An item and the ranking score that its list is sorted by: `item, score = listed`, or `listed.item`.
-
-    `expected_stars` is the rating that the person is expected to give, where the model knows one, and `title`
-    the first public text that the model holds of the item.
-    """
-
-    expected_stars: float | None
-    title: str | None
-
-    def __new__(
-        cls, item: ItemId, score: float, expected_stars: float | None = None, title: str | None = None
-    ) -> Self:
-        """Hold the pair, and stars and title beside it."""
-        made = super().__new__(cls, (item, score))
-        made.expected_stars, made.title = expected_stars, title
-        return made
-
-    @property
-    def item(self) -> ItemId:
-        """Return the item's id."""
-        return self[0]
-
-    @property
-    def score(self) -> float:
-        """Return the ranking score."""
-        return self[1]
-
-    @property
-    def stars(self) -> float | None:
-        """Return `expected_stars`, by its earlier name."""
-        return self.expected_stars
-
-    def __getnewargs__(self) -> tuple[Any, ...]:
-        """Return what a copy is made from."""
-        return (*self, self.expected_stars, self.title)
-
-    def __repr__(self) -> str:
-        """Show all that is known."""
-        return _shown(self, expected_stars=self.expected_stars, title=self.title)
-
-
-# The largest confidence in a neighbor.
-_SUREST = 0.999
-
-
-@final
-class SimilarItem(tuple[ItemId, float]):
-    """A neighbor and its similarity: `item, similarity = neighbor`, or `neighbor.item`; perhaps a `title`.
-
-    `confidence` is the chance that it is a neighbor in what was found, and no work of the noise; at most
-    0.999: the noise is estimated, so nothing is certain. It is None where no noise was added.
-    """
-
-    confidence: float | None
-    title: str | None
-
-    def __new__(
-        cls, item: ItemId, similarity: float, confidence: float | None = None, title: str | None = None
-    ) -> Self:
-        """Hold the pair, and confidence and title beside it."""
-        made = super().__new__(cls, (item, similarity))
-        made.confidence, made.title = None if confidence is None else min(confidence, _SUREST), title
-        return made
-
-    @property
-    def item(self) -> ItemId:
-        """Return the neighbor's id."""
-        return self[0]
-
-    @property
-    def similarity(self) -> float:
-        """Return the similarity."""
-        return self[1]
-
-    def __getnewargs__(self) -> tuple[Any, ...]:
-        """Return what a copy is made from."""
-        return (*self, self.confidence, self.title)
-
-    def __repr__(self) -> str:
-        """Show all that is known."""
-        return _shown(self, confidence=self.confidence, title=self.title)
-
-
-def _shown(pair: tuple[ItemId, float], **beside: object) -> str:
-    known = "".join(f", {name}={value!r}" for name, value in beside.items() if value is not None)
-    return f"({pair[0]!r}, {pair[1]!r}{known})"
-
-
-Entry = TypeVar("Entry", ListedItem, SimilarItem)
-
-
-def any_known(column: Sequence[object]) -> bool:
-    """Tell whether a column has a value anywhere."""
-    return any(value is not None for value in column)
-
-
-@final
-class Listing(list[Entry]):
-    """A list of items, best first, that also is a table: `to_frame` and a view for notebooks."""
-
-    def to_frame(self, kind: FrameKind = "polars") -> Any:
-        """Return rank, item, score (or similarity), and where known title, expected_stars (or confidence)."""
-        return to_frame(self._columns(), kind)
-
-    def _columns(self) -> dict[str, list[Any]]:
-        similar = bool(self) and isinstance(self[0], SimilarItem)
-        score, extra = ("similarity", "confidence") if similar else ("score", "expected_stars")
-        columns: dict[str, list[Any]] = {
-            "rank": list(range(1, len(self) + 1)),
-            "item": [one[0] for one in self],
-            "title": [one.title for one in self],
-            score: [one[1] for one in self],
-            extra: [getattr(one, extra) for one in self],
-        }
-        optional = ("title", extra)
-        return {name: column for name, column in columns.items() if name not in optional or any_known(column)}
-
-    def _repr_html_(self) -> str:
-        columns = self._columns()
-        return html_table(zip(*columns.values(), strict=True), header=list(columns))
 
 
 @final
@@ -281,13 +156,23 @@ def _usual(model: FittedModel, worth: Floats, person: Interactions) -> float:
     return len(own & usual) / max(len(own), 1)
 
 
-def similar_to(model: FittedModel, places: Sequence[int], k: int) -> list[list[SimilarItem]]:
-    """Return up to `k` neighbors of each of these items, nearest first.
+def similar_to(model: FittedModel, places: Sequence[int], k: int) -> list[Listing[SimilarItem]]:
+    """Return up to `k` neighbors of each of these items, nearest first, or why there are none.
 
     What noise may have made is left out: a simulated fit has noise as well, one with epsilon infinite none.
     """
     neighbors = model.scorer.similarities(noised=model.guarantee.epsilon < np.inf)
-    return [_named(model, place, neighbors(place, k), k) for place in places]
+    ids = model.catalog.id_at(np.asarray(places, dtype=np.int64)).tolist()
+    found = (_named(model, place, neighbors(place, k), k) for place in places)
+    return [Listing(near, why_empty=nothing_similar(item)) for item, near in zip(ids, found, strict=True)]
+
+
+def nothing_similar(called: ItemId) -> str:
+    """Say that an item has no neighbors, and what would help."""
+    return (
+        f"Nothing stands out of the noise as similar to {called}. Other items may be; this model does "
+        "not know. More people, a larger epsilon or public item features would help."
+    )
 
 
 def _named(model: FittedModel, place: int, found: NearestItems, k: int) -> list[SimilarItem]:

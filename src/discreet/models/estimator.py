@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import fields, replace
+from dataclasses import fields, is_dataclass, replace
 from functools import wraps
 from pathlib import Path
-from typing import Any, ClassVar, Self, cast, final
+from typing import Any, ClassVar, Self, Unpack, cast, final
 
 import numpy as np
 
@@ -24,8 +24,8 @@ from discreet.core.checks import (
 )
 from discreet.core.progress import Progress, logger, silent, terminal_progress
 from discreet.core.randomness import PrivacyRandom
-from discreet.data.facts import Duplicates, PublicFacts
-from discreet.data.inputs import accept, refuse_columns
+from discreet.data.facts import Declarations, DeclaredFacts, Duplicates, PublicFacts, refuse_unknown_names
+from discreet.data.inputs import accept, refuse_columns, refuse_declared
 from discreet.data.interactions import Interactions, refuse_unsound
 from discreet.data.reading.columns import Choice
 from discreet.models.fitted import FittedModel
@@ -76,6 +76,17 @@ class Estimator(ABC):
         check = cls.__dict__.get("__post_init__")
         if check is not None:
             cls.__post_init__ = _with_plain_numbers(check)  # type: ignore[attr-defined]
+
+    def __new__(cls, *values: Any, **settings: Any) -> Self:
+        """Refuse settings that there are not, with a suggestion; `__init__` would name no other."""
+        known = [entry.name for entry in fields(cls)] if is_dataclass(cls) else list(settings)
+        unknown = next((name for name in settings if name not in known), None)
+        if unknown is not None:
+            close = suggestion(unknown, known) or f" The settings are {', '.join(known)}."
+            raise ParameterError(f"{unknown!r} is no setting of {cls.name}.{close}")
+        if values:
+            raise ParameterError(f"Settings have names: write {cls.__name__}(epsilon=...).")
+        return super().__new__(cls)
 
     @abstractmethod
     def promise(self, facts: PublicFacts) -> Guarantee:
@@ -156,12 +167,7 @@ class Estimator(ABC):
 
     def clone(self, **changes: Any) -> Self:
         """Return an estimator with the same settings except for these changes."""
-        known = self.settings
-        for key in changes:
-            if key not in known:
-                close = suggestion(key, known) or f" The settings are {', '.join(known)}."
-                raise ParameterError(f"{key!r} is no setting of {self.name}.{close}")
-        return type(self)(**{**known, **changes})
+        return type(self)(**{**self.settings, **changes})
 
     @final
     def fit(
@@ -176,14 +182,16 @@ class Estimator(ABC):
         name: str | None = None,
         random: PrivacyRandom | None = None,
         progress: Progress | None = None,
+        **declared: Unpack[DeclaredFacts],
     ) -> FittedModel:
         """Learn from `data` and return a model that carries its promise.
 
         `data` are interactions or can be read as interactions: the path of a file, a dataset's name, a data
-        frame (pandas, polars, pyarrow), a scipy matrix. Public facts are then taken from the data, and the
-        label says so; `columns` names the columns of a file or frame, and `duplicates` says what becomes of a
-        pair of user and item that comes again, both as in `read`. Estimators that need only sums over users
-        also take a folder of shards, by its path or opened, or a cluster that reads one (docs/scale.md).
+        frame (pandas, polars, pyarrow), a scipy matrix. Facts are declared as in `from_frame` (`low=`,
+        `high=`, `step=`, `catalog=`, `max_per_user=`...); others are taken from the data, and the label says
+        so. `columns` names the columns of a file or frame, and `duplicates` says what becomes of a pair of
+        user and item that comes again. Estimators that need only sums over users also take a folder of
+        shards, by its path or opened, or a cluster that reads one (docs/scale.md).
         `select_items` and `select_scale` choose the catalog and the scale from the data with noise. This
         costs budget on top of the model's. The promise is paid for in `ledger` before anything is learned; a
         crash after that is still paid. `name` is what the ledger calls the data; a frame is called "data"
@@ -199,7 +207,9 @@ class Estimator(ABC):
             instance("ledger", ledger, Ledger, "Open one with Ledger.open(path).")
         if random is not None:
             instance("random", random, PrivacyRandom, "Leave it out, or PrivacyRandom.simulate(seed).")
-        source = self.without_unread(self.accepted(data, columns=columns, duplicates=duplicates))
+        refuse_unknown_names(declared, self.fit)
+        accepted = self.accepted(data, columns=columns, duplicates=duplicates, **declared)
+        source = self.without_unread(accepted)
         source = source if name is None else renamed(source, name)
         random = random or PrivacyRandom.from_os()
         chosen = PrivateFacts(catalog=select_items, scale=self._needed_scale(select_scale))
@@ -239,17 +249,18 @@ class Estimator(ABC):
 
     @final
     def accepted(
-        self, data: object, *, columns: Choice | None = None, duplicates: Duplicates = "refuse"
+        self, data: object, *, columns: Choice | None = None, **declared: Unpack[Declarations]
     ) -> DataSource:
         """Return the data as a data source; refuse shards and clusters if rows are needed in memory."""
         if isinstance(data, str | Path):
             data = open_source(data) or data
         if isinstance(data, Interactions) or not isinstance(data, DataSource):
             implicit = self.feedback == "implicit"
-            accepted = accept(data, implicit=implicit, columns=columns, duplicates=duplicates)
+            accepted = accept(data, implicit=implicit, columns=columns, **declared)
             refuse_unsound(accepted)
             return accepted
         refuse_columns(columns, data)
+        refuse_declared(declared, data)
         reason = self.rows_needed()
         if reason is not None:
             raise ParameterError(
@@ -295,9 +306,8 @@ def _remark_on_conditions(promise: Guarantee) -> None:
     """Say that facts were taken from data that nobody declared any for; the label says it as well."""
     if promise.is_private and promise.conditions:
         logger.warning(
-            "%s of the data, taken without noise: the promise holds only if that is public. Declare it with "
-            "discreet.read or discreet.from_frame (catalog=, low=, high=), or choose it with noise "
-            "(select_items=, select_scale=).",
+            "%s of the data, taken without noise: the promise holds only if that is public. Declare it "
+            "(catalog=, low=, high=), or choose it with noise (select_items=, select_scale=).",
             " and ".join(promise.conditions).capitalize(),
         )
 

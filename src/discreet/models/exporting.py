@@ -21,8 +21,9 @@ import numpy as np
 from discreet.core.arrays import Floats, Singles
 from discreet.core.checks import FileError, ParameterError, integer, one_of
 from discreet.core.exports import Later
-from discreet.models.answers import ListedItem, Listing, titles_in_order
+from discreet.models.answers import titles_in_order
 from discreet.models.feast_files import write_feast
+from discreet.models.listings import ListedItem, Listing
 from discreet.models.lists import item_places
 from discreet.models.vector_stores import (
     CANDIDATES,

@@ -12,15 +12,16 @@ import numpy.typing as npt
 
 from discreet.core.arrays import Floats, Singles
 from discreet.core.checks import DataError, ParameterError, integer
-from discreet.core.display import html_table, like
+from discreet.core.display import html_table, kind_of, of_kind
 from discreet.core.exports import Later
 from discreet.data.facts import PublicFacts
 from discreet.data.interactions import Interactions
 from discreet.data.reading.columns import Choice
 from discreet.data.vocabulary import Vocabulary
-from discreet.models.answers import Explanation, ListedItem, Listing, SimilarItem, titles_in_order
+from discreet.models.answers import Explanation, titles_in_order
 from discreet.models.histories import History, ItemId, people_rows, person_row
 from discreet.models.items import PublicColumns, beside, read_columns, read_table, unknown_item
+from discreet.models.listings import ListedItem, Listing, SimilarItem, SimilarItems
 from discreet.models.lists import best_items, closed_items, recommend_rows
 from discreet.models.scorers.scorer import Scorer
 from discreet.privacy.guarantee import Guarantee
@@ -121,7 +122,7 @@ class FittedModel:
         ids, scores = self.catalog.id_at(best.items).tolist(), best.scores.tolist()
         stars = [None] * len(ids) if best.stars is None else best.stars.tolist()
         entries = zip(ids, scores, stars, titles_in_order(self, ids), strict=True)
-        return Listing(ListedItem(*one) for one in entries)
+        return Listing((ListedItem(*one) for one in entries), frame_kind=kind_of(history))
 
     def recommend_all(
         self,
@@ -138,11 +139,12 @@ class FittedModel:
     ) -> Any:
         """Return the `k` best items for many people: a frame of user, rank, item and score.
 
-        The frame is one of pandas if `histories` are, and one of polars otherwise.
-
-        Lists are sorted by the score; `expected_stars` stand beside it where the model knows them.
-        `histories` are interactions, a path or a data frame, in order where they have times, whose columns
-        `columns` names, as in `{"user": "who"}`; the other arguments are those of `recommend`.
+        Lists are sorted by the score; `expected_stars` stand beside it where the model knows them, and
+        `title` where it holds public columns. `histories` are interactions, a path or a data frame, in order
+        where they have times; a mapping from users to histories as `recommend` takes them; or a list of
+        histories, whose users are 0, 1, 2... The frame is of the kind that was given (pandas, pyarrow), else
+        of polars. `columns` names the columns of a frame, as in `{"user": "who"}`; the column of users keeps
+        that name. The other arguments are those of `recommend`.
         """
         people = people_rows(self, histories, ignore_unknown=ignore_unknown, columns=columns)
         closed = closed_items(self, among, exclude)
@@ -154,8 +156,11 @@ class FittedModel:
             closed=closed,
             rank_by=rank_by,
             diversify=diversify,
+            titles=True,
         )
-        return like(found, histories)
+        who = (columns or {}).get("user") or "user"
+        found = found if who in found.columns else found.rename({"user": who})
+        return of_kind(found, kind_of(histories))
 
     def predict_items(
         self, history: History, items: Iterable[ItemId], *, columns: Choice | None = None
@@ -223,24 +228,24 @@ class FittedModel:
     def similar_items(self, item: ItemId, k: int = 10) -> Listing[SimilarItem]: ...  # type: ignore[overload-overlap]
 
     @overload
-    def similar_items(self, item: Iterable[ItemId], k: int = 10) -> dict[ItemId, Listing[SimilarItem]]: ...
+    def similar_items(self, item: Iterable[ItemId], k: int = 10) -> SimilarItems: ...
 
     def similar_items(
         self, item: ItemId | Iterable[ItemId], k: int = 10
-    ) -> Listing[SimilarItem] | dict[ItemId, Listing[SimilarItem]]:
+    ) -> Listing[SimilarItem] | SimilarItems:
         """Return up to `k` neighbors of an item, nearest first: (item, similarity) pairs with a `confidence`.
 
         Only items that stand out of the noise are named, so there may be fewer, or none. The noise is
-        estimated from the released numbers themselves, which costs nothing. With a list of items, neighbors
-        come by item.
+        estimated from the released numbers themselves, which costs nothing. An empty list says why. With a
+        list of items, neighbors come by item, and `to_frame` returns all of them as one table.
         """
         from discreet.models.answers import similar_to
 
         integer("k", k, least=1)
         several = not isinstance(item, str | bytes | int | np.integer)
         asked: list[Any] = list(item) if several else [item]  # type: ignore[arg-type]
-        found = [Listing(near) for near in similar_to(self, [self._place(one) for one in asked], k)]
-        return dict(zip(asked, found, strict=True)) if several else found[0]
+        found = similar_to(self, [self._place(one) for one in asked], k)
+        return SimilarItems(zip(asked, found, strict=True)) if several else found[0]
 
     def add_items(self, table: Any) -> FittedModel:
         """Return a model that also serves items nobody rated yet, from public features of items.
@@ -253,12 +258,13 @@ class FittedModel:
 
         return with_new_items(self, table)
 
-    def with_titles(self, table: str | Path) -> FittedModel:
+    def with_titles(self, table: Any) -> FittedModel:
         """Return the model with titles or other columns of a public table; its first column holds item ids.
 
-        They are kept in the model's file as public metadata, so the table must not come from the ratings.
+        `table` is a file or a data frame. Its columns are kept in the model's file as public metadata, so it
+        must not come from the ratings.
         """
-        return replace(self, public=read_columns(read_table(Path(table)), self.catalog))
+        return replace(self, public=read_columns(read_table(table), self.catalog))
 
     def titles(self, items: Iterable[ItemId]) -> dict[ItemId, dict[str, str]]:
         """Return the public columns of these items; empty where no table was given."""

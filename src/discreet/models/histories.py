@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 
 from discreet.core.arrays import Singles
 from discreet.core.checks import DataError
 from discreet.data.facts import check_scale
-from discreet.data.inputs import History, ItemId, UserHistory, accept, accept_history
+from discreet.data.inputs import History, ItemId, UserHistory, accept, accept_history, refuse_columns
 from discreet.data.interactions import Interactions
 from discreet.data.reading.columns import Choice
 from discreet.data.vocabulary import Vocabulary
@@ -94,10 +96,14 @@ def people_rows(
 ) -> Interactions:
     """Return the rows of many users in the model's catalog.
 
-    `histories` are interactions or can be read as interactions: a path, a data frame. Times are kept; without
-    them the rows have no order. If a user rated an item twice, the last rating counts.
+    `histories` are interactions or can be read as interactions: a path, a data frame; or a mapping from users
+    to histories, or a list of histories, whose users are numbered from 0. Times are kept; without them the
+    rows have no order. If a user rated an item twice, the latest rating counts.
     """
     implicit = not model.scorer.needs_ratings
+    if isinstance(histories, Mapping | list | tuple):
+        refuse_columns(columns, histories)
+        return _written_rows(model, histories, ignore_unknown=ignore_unknown)
     data = accept(histories, implicit=implicit, columns=columns, duplicates="last")
     if data.catalog is model.catalog or data.catalog == model.catalog:
         if not implicit:
@@ -105,11 +111,7 @@ def people_rows(
         return data
     place = model.catalog.index_of(data.catalog.ids)
     known = place[data.items] >= 0
-    unknown = int(np.count_nonzero(place < 0))
-    if unknown and not ignore_unknown:
-        raise DataError(
-            f"{unknown:,} of the histories' {place.size:,} items are not in the model's catalog; {_DO}."
-        )
+    _refuse_unknown(int(np.count_nonzero(place < 0)), place.size, ignore_unknown=ignore_unknown)
     values = np.full(data.n_ratings, model.facts.high, np.float32) if implicit else data.values
     if not implicit:
         _check_scale(model, values[known])
@@ -124,6 +126,61 @@ def people_rows(
         facts=model.facts,
         name="histories",
     )
+
+
+def _written_rows(
+    model: FittedModel, histories: Mapping[ItemId, History] | Sequence[History], *, ignore_unknown: bool
+) -> Interactions:
+    """Return the rows of histories that are lists or mappings: all with an order, or all without."""
+    named = histories.items() if isinstance(histories, Mapping) else enumerate(histories)
+    implicit = not model.scorer.needs_ratings
+    own = {user: accept_history(one, implicit=implicit) for user, one in named}
+    if not own:
+        raise DataError("There are no histories; give at least one, which may be empty.")
+    times = _joint_times(own.values())
+    items = [item for one in own.values() for item in one.items]
+    places = model.catalog.index_of(items)
+    known = places >= 0
+    _refuse_unknown(
+        len({items[place] for place in np.flatnonzero(~known)}),
+        len(set(items)),
+        ignore_unknown=ignore_unknown,
+    )
+    ratings = np.concatenate([_ratings(model, one) for one in own.values()])[known]
+    if not implicit:
+        _check_scale(model, ratings)
+    people = Vocabulary.of(list(own))
+    rows = np.repeat(np.arange(len(own)), [len(one.items) for one in own.values()])[known]
+    return Interactions.from_arrays(
+        people.id_at(rows),
+        model.catalog.id_at(places[known]),
+        ratings,
+        times if times is None else times[known],
+        catalog=model.catalog,
+        people=people,
+        facts=model.facts,
+        name="histories",
+        duplicates="last",
+    )
+
+
+def _joint_times(histories: Iterable[UserHistory]) -> npt.NDArray[np.int64] | None:
+    """Return the times of all, or None if none has an order; empty histories have either."""
+    times = [one.times for one in histories if one.items]
+    moments = [one for one in times if one is not None]
+    if moments and len(moments) < len(times):
+        raise DataError(
+            "Some histories have an order and others none. Give all of them as lists, oldest first, or all "
+            "as mappings from item to rating."
+        )
+    return np.concatenate(moments) if moments else None
+
+
+def _refuse_unknown(unknown: int, items: int, *, ignore_unknown: bool) -> None:
+    if unknown and not ignore_unknown:
+        raise DataError(
+            f"{unknown:,} of the histories' {items:,} items are not in the model's catalog; {_DO}."
+        )
 
 
 def _ratings(model: FittedModel, own: UserHistory) -> Singles:

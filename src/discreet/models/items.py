@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import islice, takewhile
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from discreet.core.checks import DataError
 from discreet.data.vocabulary import Vocabulary
@@ -22,11 +22,12 @@ SOURCE = "public metadata: a table given beside the ratings, which do not enter 
 _MOST_COLUMNS = 32
 
 
-def read_table(path: Path) -> PublicTable:
-    """Read the table whose columns a model keeps; no catalog is needed."""
+def read_table(source: Any) -> PublicTable:
+    """Read the table whose columns a model keeps, a file or a data frame; no catalog is needed."""
     from discreet.data.reading.items import PublicTable
 
-    table = PublicTable.read(path)
+    is_file = isinstance(source, str | Path)
+    table = PublicTable.read(Path(source)) if is_file else PublicTable.of_frame(source)
     if len(table.names) > _MOST_COLUMNS:
         raise DataError(
             f"The table of titles has {len(table.names)} columns beside the ids; a model keeps at most "

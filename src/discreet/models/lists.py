@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -52,10 +52,12 @@ def recommend_rows(
     closed: Indices,
     rank_by: str | None = None,
     diversify: float = 0.0,
+    titles: bool = False,
 ) -> pl.DataFrame:
     """Return the `k` best items of every person: columns user, rank, item and score, which sorts them.
 
-    A model that knows them has expected stars beside it. `closed` items are never listed. Somebody who has
+    With `titles` the first of the model's public columns stands beside the items, if there is one. A model
+    that knows them has expected stars. `closed` items are never listed. Somebody who has
     seen everything has no row.
     """
     best = best_items(
@@ -63,12 +65,15 @@ def recommend_rows(
     )
     import polars as pl
 
-    columns = {
+    columns: dict[str, Any] = {
         "user": histories.users.id_at(best.people).tolist(),
         "rank": best.ranks,
         "item": model.catalog.id_at(best.items).tolist(),
-        "score": best.scores,
     }
+    if titles and model.public:
+        texts = pl.Series(next(iter(model.public.values())), dtype=pl.String)
+        columns["title"] = texts.gather(pl.Series(best.items.astype(np.int64))).replace("", None)
+    columns["score"] = best.scores
     return pl.DataFrame(columns if best.stars is None else {**columns, STARS: best.stars})
 
 

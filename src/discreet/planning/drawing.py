@@ -9,7 +9,7 @@ from discreet.core.charts import GRAY, Axis, ChartLine, Point
 from discreet.core.checks import FileError, ParameterError
 from discreet.core.plotting import axes_for, plot_lines, require_matplotlib
 from discreet.planning.curves import Curve
-from discreet.planning.plan import Schedule
+from discreet.planning.schedules import Schedule
 from discreet.privacy.accounting.gaussian import gaussian_multiplier
 from discreet.privacy.ledger.accounts import Account, epsilon_of
 

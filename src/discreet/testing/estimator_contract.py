@@ -38,7 +38,7 @@ class EstimatorContract:
         return self._at(math.inf if self.never_private else epsilon)
 
     def _at(self, epsilon: Any, **settings: Any) -> Estimator:
-        return self.estimator(epsilon=epsilon, **settings)  # type: ignore[call-arg]
+        return self.estimator(epsilon=epsilon, **settings)
 
     @property
     def never_private(self) -> bool:

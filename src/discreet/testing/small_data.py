@@ -69,7 +69,7 @@ def never_private(kind: type[Estimator]) -> bool:
 def fitted_once(kind: type[Estimator]) -> FittedModel:
     """Return a model with little noise, fitted once; it has answered for all users."""
     data = timed_data()
-    estimator = kind(epsilon=math.inf if never_private(kind) else 30.0)  # type: ignore[call-arg]
+    estimator = kind(epsilon=math.inf if never_private(kind) else 30.0)
     model = estimator.fit(data, random=PrivacyRandom.simulate(3))
     # A release of single cells holds only those that were asked for.
     model.worth(data, np.arange(data.n_users))

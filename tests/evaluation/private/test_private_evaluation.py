@@ -1,8 +1,10 @@
 """Private scores: one bounded number a person, noise stated, paid before, the same whoever else is there."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
+import polars as pl
 import pytest
 
 import discreet
@@ -107,6 +109,32 @@ def test_two_models_are_compared_and_the_better_one_chosen():
         {"flat": flat, "rated": rated}, DATA, epsilon=8.0, metric="rmse", random=random, **public
     )
     assert best == "rated" and set(scores) == {"flat", "rated"}
+
+
+def test_models_are_chosen_and_scored_on_frames_and_files(tmp_path):
+    rows = {"user": DATA.users.id_at(DATA.rows()), "item": DATA.catalog.id_at(DATA.items)}
+    table = pl.DataFrame({**rows, "rating": DATA.values, "time": np.arange(DATA.n_ratings)})
+    same = replace(DATA, times=np.arange(DATA.n_ratings))
+    table.write_csv(tmp_path / "held_out.csv")
+    models = {"one": MODEL, "two": discreet.Biases(epsilon=4.0).fit(DATA, random=PrivacyRandom.simulate(2))}
+
+    def chosen(data, **how):
+        return choose_privately(models, data, epsilon=8.0, random=PrivacyRandom.simulate(3), **how)
+
+    best, scores = chosen(same)
+    named = table.to_pandas().rename(columns={"user": "who"})
+    for found in (chosen(table), chosen(tmp_path / "held_out.csv"), chosen(named, columns={"user": "who"})):
+        assert found[0] == best
+        assert all(found[1][name].value == scores[name].value for name in models)
+        assert found[1]["one"].guarantee.conditions == MODEL.guarantee.conditions
+    score = evaluate_privately(MODEL, table, epsilon=1.0, random=PrivacyRandom.simulate(3))
+    assert score.value == evaluate_privately(MODEL, same, epsilon=1.0, random=PrivacyRandom.simulate(3)).value
+    together = fit_and_evaluate([discreet.Biases(epsilon=2.0)], table, low=1, high=9, catalog=DATA.catalog)
+    assert together.models[0].facts.high == 9 and together.guarantee.conditions == ()
+    with pytest.raises(DataError, match="not among the"):
+        chosen(table.with_columns(item=pl.lit("another")))
+    with pytest.raises(ParameterError, match="Did you mean high"):
+        fit_and_evaluate([discreet.Biases(epsilon=2.0)], table, hihg=5)
 
 
 def test_fit_and_score_cost_one_promise():

@@ -22,11 +22,11 @@ def variants(kind: type[Estimator], epsilon: float) -> Iterator[tuple[str, Estim
 
     An option that the estimator refuses with the other defaults is left out.
     """
-    yield kind.name, kind(epsilon=epsilon)  # type: ignore[call-arg]
+    yield kind.name, kind(epsilon=epsilon)
     for name, options in _options(kind).items():
         for option in options:
             try:
-                variant = kind(epsilon=epsilon, **{name: option})  # type: ignore[call-arg]
+                variant = kind(epsilon=epsilon, **{name: option})
             except ParameterError:
                 continue
             yield f"{kind.name} {name}={str(option).lower()}", variant

@@ -76,7 +76,8 @@ Duplicates = Annotated[
     str,
     typer.Option(
         "--duplicates",
-        help="If a person and an item come together again: refuse, or use first, last, mean or count.",
+        help="If a person and an item come together again: refuse, or use first, last (by time, else as "
+        "listed), mean or count.",
     ),
 ]
 AllowUnbudgeted = Annotated[

@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING
 from discreet.cli.output.lists import Beside, items_table
 from discreet.cli.output.printing import show
 from discreet.core.checks import DiscreetError
-from discreet.models.answers import FIRST
+from discreet.models.answers import FIRST, nothing_similar
 
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from discreet.models.answers import Explanation, SimilarItem
+    from discreet.models.answers import Explanation
     from discreet.models.fitted import FittedModel
+    from discreet.models.listings import SimilarItem
 
 REFERENCE = "the average item of the lower half of this person's ranking"
 # With so few factors whole kinds of items point the same way.
@@ -49,11 +50,7 @@ def show_similar(
     """Print the neighbors of an item, what is compared, and what is not known."""
     called = title_of(item, titles)
     if not near:
-        show(
-            f"Nothing stands out of the noise as similar to {called}. Other items may be; this model does "
-            "not know. More people, a larger epsilon or public item features (`fit --titles FILE "
-            "--use-titles`) would help."
-        )
+        show(nothing_similar(called))
         return
     show(f"Similar to {called}:")
     noised = near[0].confidence is not None

@@ -374,7 +374,7 @@ def of_frame(frame: Any, choice: Choice | None, *, implicit: bool) -> Columns:
         )
     labels = {str(label): label for label in frame.columns}
     roles = choose(list(labels), choice, implicit=implicit)
-    table = {name: _of_pandas(frame[labels[name]]) for name in roles.values()}
+    table = {name: of_pandas(frame[labels[name]]) for name in roles.values()}
     return from_table(table, roles, pl.Float64, date_order(choice))
 
 
@@ -386,10 +386,10 @@ def _unread_of_schema(schema: pl.Schema, roles: Mapping[str, str], choice: Choic
     return next((name for name in dates if name not in roles.values()), None)
 
 
-def _of_pandas(column: Any) -> pl.Series:
+def of_pandas(column: Any) -> pl.Series:
+    """Return a series or an index of pandas as a series of polars; what is missing becomes null."""
     array = column.to_numpy()
     if array.dtype != object:
         return pl.Series(array)
-    missing = column.isna().to_numpy()
-    items = [None if gone else item for item, gone in zip(array.tolist(), missing, strict=True)]
+    items = [None if gone else item for item, gone in zip(array.tolist(), column.isna(), strict=True)]
     return of_objects(items)

@@ -1,4 +1,4 @@
-"""Read ids from a file: one id per line, or the id column of a table.
+"""Read ids from a file, one id per line or the id column of a table, or from what Python holds them in.
 
 A line such as `Godfather, The` may be one id or two fields. A header decides, and so do quotes and lines with
 different numbers of commas; where nothing does, the file is refused before anything is paid.
@@ -11,13 +11,15 @@ import io
 import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, cast
 
-from discreet.core.checks import DataError, FileError
+from discreet.core.checks import DataError, FileError, ParameterError
 from discreet.core.exports import Later
-from discreet.data.reading.columns import ITEM, USER, roles_by_name, simplify
+from discreet.data.facts import Declarations, refuse_unknown_names
+from discreet.data.reading.columns import ITEM, USER, of_pandas, roles_by_name, simplify
 from discreet.data.reading.layouts import GZIP, PARQUET, is_number, magic
 from discreet.data.reading.limits import bounded, or_sentence, scanned
+from discreet.data.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
     import polars as pl
@@ -28,6 +30,49 @@ _SEPARATORS = ("\t", ",", ";", "|")
 _TABLES = (".csv", ".tsv")
 # Beside usual names of ids, these say that a first line is a header.
 _BESIDE = "id code title titles name label genre genres category categories description price year brand tags"
+
+
+def checked_declarations(declared: Declarations) -> Declarations:
+    """Return declarations whose catalog and people are vocabularies; refuse names that are none."""
+    refuse_unknown_names(declared)
+    found = dict(declared)
+    for name, role in (("catalog", ITEM), ("people", USER)):
+        given = declared.get(name)
+        if given is not None and not isinstance(given, Vocabulary):
+            found[name] = _declared_ids(given, name, role)
+    return cast(Declarations, found)
+
+
+def _declared_ids(given: Any, name: str, role: str) -> Vocabulary:
+    """Return ids that are a list, a series, an array, a column of a frame or a file."""
+    if isinstance(given, str | Path):
+        return Vocabulary.of(read_id_list(Path(given), role))
+    if hasattr(given, "collect_schema") or hasattr(given, "columns"):
+        return Vocabulary.of(_of_frame(given, name, role))
+    if hasattr(given, "isna"):
+        return Vocabulary.of(of_pandas(given))
+    # An array of arrow's would yield scalars of its own.
+    given = given.to_pylist() if hasattr(given, "to_pylist") else given
+    flat = not hasattr(given, "ndim") or given.ndim == 1
+    if flat and (isinstance(given, Sequence) or hasattr(given, "dtype")) and not isinstance(given, bytes):
+        return Vocabulary.of(given)
+    raise ParameterError(
+        f"{name} must be ids (a list, a series, an array of one dimension), a data frame with {_an(role)} "
+        f"column, the path of a file or a Vocabulary, not {type(given).__name__}."
+    )
+
+
+def _of_frame(frame: Any, name: str, role: str) -> pl.Series:
+    from discreet.data.reading.items import as_table
+
+    table = as_table(frame)
+    found = roles_by_name(table.columns)
+    if table.width > 1 and role not in found and simplify(table.columns[0]) != "id":
+        raise DataError(
+            f"The data frame in {name}= has {table.width} columns and none with a usual name of {role} ids. "
+            f"Give that column alone, as {name}=frame[NAME]."
+        )
+    return table[_id_column(table.columns, role, f"The data frame in {name}=")]
 
 
 def read_id_list(path: Path, role: str = ITEM) -> list[int] | list[str]:
@@ -169,7 +214,7 @@ def _undecided(path: Path, role: str) -> str:
     )
 
 
-def _id_column(names: Sequence[str], role: str, path: Path) -> str:
+def _id_column(names: Sequence[str], role: str, path: Path | str) -> str:
     """Return which column holds the ids: the first if it is called so, else one that is, else the first."""
     found = roles_by_name(names)
     if role == ITEM and USER in found:

@@ -70,7 +70,7 @@ def read_item_table(source: Any, catalog: Vocabulary) -> Floats:
 
 def item_frame(source: Any) -> pl.DataFrame:
     """Return a table of items as it is: an id that no other row has, and at least one column more."""
-    table = _read_file(Path(source)) if isinstance(source, str | Path) else _of_frame(source)
+    table = _read_file(Path(source)) if isinstance(source, str | Path) else as_table(source)
     if table.width < 2 or table.height == 0:
         raise DataError("A table of items needs rows, an id column first and at least one column more.")
     ids = table.to_series(0)
@@ -103,13 +103,16 @@ def _read_file(file: Path) -> pl.DataFrame:
         return table
 
 
-def _of_frame(frame: Any) -> pl.DataFrame:
+def as_table(frame: Any) -> pl.DataFrame:
+    """Return a data frame of pandas, polars or pyarrow as one of polars."""
+    if hasattr(frame, "__arrow_c_stream__") and hasattr(frame, "column_names"):
+        return pl.DataFrame(frame)
     if isinstance(frame, pl.LazyFrame):
         return frame.collect()
     if isinstance(frame, pl.DataFrame):
         return frame
     if not (hasattr(frame, "columns") and hasattr(frame, "__getitem__")):
-        raise DataError("A table of items is a file or a data frame of pandas or polars.")
+        raise DataError("A table of items is a file or a data frame of pandas, polars or pyarrow.")
     columns = {str(name): frame[name].tolist() for name in frame.columns}
     return pl.DataFrame({name: _series(values) for name, values in columns.items()})
 
@@ -220,9 +223,21 @@ class PublicTable:
                 bounded(path, table)
             else:
                 table = pl.read_csv(path, separator=_between(path), infer_schema=False, glob=False)
+        return cls._of(table, f"{path} was read as one column")
+
+    @classmethod
+    def of_frame(cls, frame: Any) -> Self:
+        """Read a data frame of pandas, polars or pyarrow; lists of words are joined by commas."""
+        table = as_table(frame)
+        lists = [name for name, kind in table.schema.items() if isinstance(kind, pl.List)]
+        texts = [pl.col(name).cast(pl.List(pl.String)).list.join(", ") for name in lists]
+        return cls._of(table.with_columns(texts), "The data frame of titles has one column")
+
+    @classmethod
+    def _of(cls, table: pl.DataFrame, one_column: str) -> Self:
         if table.width < 2:
             raise DataError(
-                f"{path} was read as one column. A table of titles needs item ids in its first column and "
+                f"{one_column}. A table of titles needs item ids in its first column and "
                 "what to show in the others, with a comma, semicolon or tab between them."
             )
         ids = table.to_series(0).cast(pl.String).str.strip_chars().to_list()

@@ -14,6 +14,7 @@ from discreet.data.encoding import Column
 from discreet.data.facts import Declarations
 from discreet.data.interactions import Interactions
 from discreet.data.reading.columns import Choice, Columns, how_to_read, of_frame
+from discreet.data.reading.id_lists import checked_declarations
 from discreet.data.reading.layouts import TextOptions, take_dialect
 from discreet.data.reading.synthetic_labels import origin_of
 from discreet.data.reading.tables import TableSource, locate, read_source
@@ -118,7 +119,7 @@ def build(
     parts = [source.columns for source in sources]
     if zeros == "missing":
         parts = [without_zeros(part) for part in parts]
-    declared = _over(sources[0].declared, declared)
+    declared = checked_declarations(_over(sources[0].declared, declared))
     if declared.pop("drop_unknown", False):
         parts = [_of_catalog(part, declared.get("catalog")) for part in parts]
     if not sum(len(part.users) for part in parts):
@@ -144,7 +145,7 @@ def build(
     return replace(data, how_read={**how_read, **again}, unread_times=unread)
 
 
-def _of_catalog(columns: Columns, catalog: Vocabulary | None) -> Columns:
+def _of_catalog(columns: Columns, catalog: Any) -> Columns:
     """Return the ratings of items that the declared catalog holds, each judged by itself."""
     if catalog is None:
         raise ParameterError("drop_unknown needs a declared catalog: without one every item is known.")

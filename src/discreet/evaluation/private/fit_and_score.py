@@ -5,12 +5,15 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, final
+from pathlib import Path
+from typing import Any, Unpack, final
 
 from discreet.core.checks import ParameterError, PrivacyError, probability, require
 from discreet.core.randomness import PrivacyRandom
-from discreet.data.facts import PublicFacts
+from discreet.data.facts import Declarations, PublicFacts, refuse_unknown_names
+from discreet.data.inputs import accept, refuse_columns, refuse_declared
 from discreet.data.interactions import Interactions
+from discreet.data.reading.columns import Choice
 from discreet.evaluation.private.release import PrivateScore, noise_of, promise_of_scores, score_all
 from discreet.evaluation.private.user_scores import OneEach, hide_one_each, private_metric, scale_of
 from discreet.evaluation.scoring import refuse_meaningless
@@ -19,7 +22,7 @@ from discreet.models.fitted import FittedModel
 from discreet.privacy.accounting.gaussian import gaussian_epsilon, gaussian_multiplier, split_gaussian
 from discreet.privacy.guarantee import Guarantee, Trust, Unit, weaker_basis
 from discreet.privacy.ledger import Ledger
-from discreet.statistics.data_source import DataSource, KnownPart
+from discreet.statistics.data_source import DataSource, KnownPart, open_source
 
 # Exceeds the rounding error from a multiplier to its epsilon and back.
 _HAIR_MORE = 1 + 1e-9
@@ -37,17 +40,20 @@ class Together:
 
 def fit_and_evaluate(
     estimators: Sequence[Estimator],
-    data: DataSource,
+    data: DataSource | object,
     *,
     metrics: Sequence[str] = ("hr@10",),
     share: float = 0.02,
     ledger: Ledger | None = None,
     random: PrivacyRandom | None = None,
+    columns: Choice | None = None,
+    **declared: Unpack[Declarations],
 ) -> Together:
     """Hold out one item of each person, fit on the rest, and release the scores, under one promise.
 
     All estimators must have the same epsilon and delta, which is the cost of everything together. `share` of
-    it (of the precision of the noise) pays for the scores; the fits split the rest equally.
+    it (of the precision of the noise) pays for the scores; the fits split the rest equally. `data`, `columns`
+    and what is declared are as in `fit`.
 
     Guarantee
         (epsilon, delta) of the estimators for a person's whole history (proofs/private_evaluation.md).
@@ -57,11 +63,10 @@ def fit_and_evaluate(
     """
     asked = [private_metric(text) for text in metrics]
     require(len(estimators) >= 1 and len(asked) >= 1, "estimators", len(estimators), "must not be empty")
+    source = _accepted(estimators, data, columns, declared)
     probability("share", share)
     require(0 < share < 1, "share", share, "must lie strictly between 0 and 1")
-    if isinstance(data, Interactions) and not any(one.reads_ratings for one in estimators):
-        data = data.without_ratings()
-    _refuse_other_promises(estimators, data)
+    _refuse_other_promises(estimators, source)
     for one in estimators:
         refuse_meaningless(one, asked)
     epsilon, delta = _common(estimators)
@@ -69,22 +74,22 @@ def fit_and_evaluate(
     *fits, scoring = _multipliers(epsilon, delta, len(estimators), share)
     cheaper = [_with_multiplier(one, multiplier) for one, multiplier in zip(estimators, fits, strict=True)]
     noises = [noise_of(scoring * math.sqrt(len(asked)), len(estimators)) for _ in asked]
-    events: list[Any] = [event for one in cheaper for event in one.events(data.facts)]
+    events: list[Any] = [event for one in cheaper for event in one.events(source.facts)]
     events += [noise.event() for noise in noises]
     book = ledger or Ledger.nowhere()
     promise = _with_weaknesses(
-        promise_of_scores(data, epsilon, delta, book, simulated=random.simulated),
-        [one.promise(data.facts) for one in estimators],
+        promise_of_scores(source, epsilon, delta, book, simulated=random.simulated),
+        [one.promise(source.facts) for one in estimators],
     )
     named = "+".join(one.name for one in estimators)
     what = f"{named} with scores"
-    with book.spend(data.name, promise, what=what, events=events):
-        known = _known_part(data.bounded())
+    with book.spend(source.name, promise, what=what, events=events):
+        known = _known_part(source.bounded())
         fitted = (one.fit(known, random=random) for one in cheaper)
         # The fits are paid here, so the assumptions of this ledger are added to their labels here.
-        models = tuple(_assuming(model, book.assumptions(data.name)) for model in fitted)
+        models = tuple(_assuming(model, book.assumptions(source.name)) for model in fitted)
         scores = {
-            str(metric): tuple(score_all(models, data, metric, noise, promise, random))
+            str(metric): tuple(score_all(models, source, metric, noise, promise, random))
             for metric, noise in zip(asked, noises, strict=True)
         }
     return Together(models=models, scores=scores, guarantee=promise)
@@ -119,6 +124,22 @@ def expected_noise(
         return added if private_metric(name).ranks else added * scale_of(facts) / (2 * _USUAL_ERROR)
 
     return {name: of(name) for name in metrics}
+
+
+def _accepted(
+    estimators: Sequence[Estimator], data: object, columns: Choice | None, declared: Declarations
+) -> DataSource:
+    """Return the data as `fit` accepts them; ratings that no estimator reads are left out."""
+    refuse_unknown_names(declared, fit_and_evaluate)
+    if isinstance(data, str | Path):
+        data = open_source(data) or data
+    if isinstance(data, DataSource) and not isinstance(data, Interactions):
+        refuse_columns(columns, data)
+        refuse_declared(declared, data)
+        return data
+    implicit = all(one.feedback == "implicit" for one in estimators)
+    accepted = accept(data, implicit=implicit, columns=columns, **declared)
+    return accepted if any(one.reads_ratings for one in estimators) else accepted.without_ratings()
 
 
 def _with_weaknesses(promise: Guarantee, fits: Sequence[Guarantee]) -> Guarantee:

@@ -16,10 +16,10 @@ import numpy as np
 from discreet.core.arrays import Floats
 from discreet.core.checks import DataError, PrivacyError, require
 from discreet.core.randomness import PrivacyRandom
-from discreet.data.facts import PublicFacts
-from discreet.data.interactions import Interactions
+from discreet.data.facts import Duplicates, PublicFacts
+from discreet.data.reading.columns import Choice
 from discreet.evaluation.metrics import Metric
-from discreet.evaluation.private.user_scores import PersonalScores, private_metric, scale_of
+from discreet.evaluation.private.user_scores import PersonalScores, private_metric, scale_of, scored_data
 from discreet.models.estimator import check_budget
 from discreet.models.fitted import FittedModel
 from discreet.privacy.accounting.gaussian import gaussian_multiplier
@@ -66,7 +66,7 @@ class PrivateScore:
 
 def evaluate_privately(
     model: FittedModel,
-    data: DataSource,
+    data: DataSource | object,
     *,
     epsilon: float,
     delta: float = 1e-6,
@@ -75,14 +75,16 @@ def evaluate_privately(
     models_are_public: bool = False,
     ledger: Ledger | None = None,
     random: PrivacyRandom | None = None,
+    columns: Choice | None = None,
+    duplicates: Duplicates = "refuse",
 ) -> PrivateScore:
     """Release a model's score on held-out items, or its difference to the score of another model.
 
     Each person's latest item (without times, one by a public hash) is held out; the model sees the rest of
-    that person's row. `data` are interactions, a folder of shards or a cluster. Scores on a model's own
-    training data are too high; use people or months it has not seen, or `fit_and_evaluate`. A model without
-    privacy is refused, unless `models_are_public` says that it was learned from public data: its score could
-    reveal what it learned about these people.
+    that person's row. `data` are as in `fit`; a file or data frame is read with the model's catalog and
+    scale. Scores on a model's own training data are too high; use people or months it has not seen, or
+    `fit_and_evaluate`. A model without privacy is refused, unless `models_are_public` says that it was
+    learned from public data: its score could reveal what it learned about these people.
 
     Guarantee
         (`epsilon`, `delta`) for a person's whole history, between datasets with and without that person
@@ -103,11 +105,9 @@ def evaluate_privately(
     check_budget(epsilon, delta, gaussian=True)
     require(math.isfinite(epsilon), "epsilon", epsilon, "must be finite to release a score")
     models = (model,) if against is None else (model, against)
+    data = scored_data(data, models, asked, columns, duplicates)
     refuse_other_catalogs(models, data)
     _require_ratings(models, asked)
-    if asked.ranks and isinstance(data, Interactions) and not any(one.scorer.needs_ratings for one in models):
-        # Nothing here reads ratings, so their scale need not be public.
-        data = data.without_ratings()
     random = random or PrivacyRandom.from_os()
     book, what = ledger or Ledger.nowhere(), f"score {asked}"
     promise = promise_of_scores(data, epsilon, delta, book, simulated=random.simulated)
@@ -127,7 +127,7 @@ def _require_ratings(models: Sequence[FittedModel], metric: Metric) -> None:
 
 def choose_privately(
     models: Mapping[str, FittedModel],
-    data: DataSource,
+    data: DataSource | object,
     *,
     epsilon: float,
     delta: float = 1e-6,
@@ -135,19 +135,41 @@ def choose_privately(
     models_are_public: bool = False,
     ledger: Ledger | None = None,
     random: PrivacyRandom | None = None,
+    columns: Choice | None = None,
+    duplicates: Duplicates = "refuse",
 ) -> tuple[str, dict[str, PrivateScore]]:
-    """Release the scores of a few models together and return the name of the best one.
+    """Release the scores of a few fitted models together and return the name of the best one.
 
-    `models_are_public` admits models without privacy that were learned from public data.
+    Nothing is fitted here. One item of each person in `data` is held out (the latest; without times, one by
+    a public hash), and each model lists or predicts it from the rest of that person's row. A model that was
+    fitted on the held-out ratings scores too high, and one that learns them better wins wrongly: pass people
+    or months that no model has seen, or let `fit_and_evaluate` hold them out before it fits. `data` are as in
+    `fit`; a file or data frame is read with the models' catalog and scale. `models_are_public` admits models
+    without privacy that were learned from public data.
 
     Guarantee
         (`epsilon`, `delta`) for a person's whole history; the choice reads released numbers only
         (proofs/private_evaluation.md).
+
+    Example:
+        >>> import discreet
+        >>> from discreet.core.randomness import PrivacyRandom
+        >>> from discreet.data.datasets.synthetic import popularity_skewed
+        >>> people = popularity_skewed(n_users=600, n_items=40, mean_per_user=15)
+        >>> seen, unseen = people.select_users(range(300)), people.select_users(range(300, 600))
+        >>> noise = PrivacyRandom.simulate(0)
+        >>> popular = discreet.Popularity(epsilon=1.0).fit(seen, random=noise)
+        >>> biases = discreet.Biases(epsilon=1.0).fit(seen, random=noise)
+        >>> models = {"popularity": popular, "biases": biases}
+        >>> best, scores = choose_privately(models, unseen, epsilon=2.0, metric="hr@10", random=noise)
+        >>> best in models and sorted(scores) == ["biases", "popularity"]
+        True
     """
     asked = private_metric(metric)
     check_budget(epsilon, delta, gaussian=True)
     require(math.isfinite(epsilon), "epsilon", epsilon, "must be finite to release a score")
     require(len(models) >= 2, "models", list(models), "must name at least two")
+    data = scored_data(data, tuple(models.values()), asked, columns, duplicates)
     refuse_other_catalogs(tuple(models.values()), data)
     _require_ratings(tuple(models.values()), asked)
     random = random or PrivacyRandom.from_os()

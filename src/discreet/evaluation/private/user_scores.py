@@ -7,7 +7,9 @@ draw from one stream for all users, so one more user would change what is held o
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Annotated, final
 
 import numpy as np
@@ -17,16 +19,20 @@ from discreet.core.arrays import Floats
 from discreet.core.checks import ParameterError
 from discreet.core.registry import PRIVATE_METRIC_EXAMPLES
 from discreet.data.bounding import keep_per_user
-from discreet.data.facts import PublicFacts
+from discreet.data.facts import Duplicates, PublicFacts
+from discreet.data.inputs import accept, refuse_columns
 from discreet.data.interactions import Interactions
+from discreet.data.reading.columns import Choice
 from discreet.data.splits import Split
 from discreet.evaluation import ranking_metrics as ranking
 from discreet.evaluation.list_scores import person_scores
 from discreet.evaluation.metric_kinds import ListMetric
 from discreet.evaluation.metrics import Metric, Predictor
 from discreet.evaluation.ranking_metrics import Ranks
+from discreet.models.fitted import FittedModel
 from discreet.models.lists import listable
 from discreet.statistics.blocks import Block
+from discreet.statistics.data_source import DataSource, open_source
 from discreet.statistics.domain import Held
 from discreet.statistics.fixed_point import VECTOR_BITS, Steps, as_fixed_point, to_fixed_point
 from discreet.statistics.statistic import Part, Statistic
@@ -44,6 +50,36 @@ def private_metric(text: str) -> Metric:
             f"metric={text!r} cannot be released privately. Ask for {' or '.join(PRIVATE_METRIC_EXAMPLES)}."
         )
     return metric
+
+
+def scored_data(
+    data: object,
+    models: Sequence[FittedModel],
+    metric: Metric,
+    columns: Choice | None,
+    duplicates: Duplicates,
+) -> DataSource:
+    """Return the data to score models on; a file or frame is read with the models' catalog and facts.
+
+    Where nothing reads ratings, these are left out: then their scale need not be public.
+    """
+    unread = metric.ranks and not any(model.scorer.needs_ratings for model in models)
+    if isinstance(data, str | Path):
+        data = open_source(data) or data
+    if not isinstance(data, DataSource):
+        rated = (model.facts for model in models if model.facts.low < model.facts.high)
+        facts = next(rated, models[0].facts)
+        data = accept(
+            data,
+            implicit=unread,
+            columns=columns,
+            duplicates=duplicates,
+            catalog=models[0].catalog,
+            facts=facts.without_scale() if unread else facts,
+        )
+    else:
+        refuse_columns(columns, data)
+    return data.without_ratings() if unread and isinstance(data, Interactions) else data
 
 
 @final

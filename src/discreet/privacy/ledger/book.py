@@ -18,7 +18,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, final
 
 from discreet.core.checks import BudgetError, DiscreetError, PrivacyError, require
-from discreet.core.display import FrameKind, html_table, to_frame
+from discreet.core.display import FrameKind, to_frame
 from discreet.privacy.accounting.events import event_from_json, event_to_json
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.ledger.accounts import Account
@@ -33,6 +33,7 @@ from discreet.privacy.ledger.records import (
     EntryState,
     Frame,
     Period,
+    allowed_promise,
     budgeted_names,
     check_new_budget,
     counted_entries,
@@ -40,11 +41,13 @@ from discreet.privacy.ledger.records import (
     insert,
     last_number,
     latest_budget,
+    next_budget,
     read_budget,
     read_entry,
+    require_weighable,
     spent_by_definition,
 )
-from discreet.privacy.ledger.report import entry_columns, report_json
+from discreet.privacy.ledger.report import entries_table, entry_columns, in_one_line, report_json
 from discreet.privacy.ledger.sealing import sealed
 from discreet.privacy.ledger.store import LedgerStore
 
@@ -108,17 +111,14 @@ class Ledger:
         """Do nothing: between two operations no file is open."""
 
     def __repr__(self) -> str:
-        return f"<Ledger {self._store.path or 'in memory'}>"
+        return f"<Ledger {self._where}: {in_one_line(self)}>"
 
     def _repr_html_(self) -> str:
-        rows = [
-            (one.time.date(), one.dataset, one.what, repr(one.guarantee), one.state.value)
-            for one in reversed(self.entries())
-        ]
-        header = ("day", "data", "release", "promise", "state")
-        return html_table(
-            rows, header=header, caption=f"Ledger {self._store.path or 'in memory'}, latest first"
-        )
+        return entries_table(self, f"Ledger {self._where}, latest first")
+
+    @property
+    def _where(self) -> str:
+        return str(self._store.path or "in memory")
 
     def to_frame(self, kind: FrameKind = "polars", *, dataset: str | None = None) -> Any:
         """Return a data frame with a row for each spending, oldest first; times are UTC."""
@@ -173,8 +173,10 @@ class Ledger:
     def set_budget(
         self,
         dataset: str,
-        guarantee: Guarantee,
+        guarantee: Guarantee | float | None = None,
         *,
+        epsilon: float | None = None,
+        delta: float | None = None,
         reason: str = "",
         account: Account | None = None,
         renews: Period | None = None,
@@ -182,6 +184,8 @@ class Ledger:
     ) -> None:
         """Allow spending on a dataset up to a promise, with that promise's privacy definition only.
 
+        `set_budget("shop", 3.0)`, or `epsilon=3.0, delta=1e-6`, means what `discreet budget` does: the
+        present budget's definition, else a user's whole history with a trusted data holder; delta is 1e-5.
         Budgets are appended like everything else and the latest counts. Lowering one is always allowed, even
         below what is spent. Raising one needs a `reason`, which is kept. The privacy definition and the
         account cannot change.
@@ -197,32 +201,24 @@ class Ledger:
                 release without privacy was made already, or a larger budget came without a reason.
         """
         _check_text("dataset", dataset)
-        if math.isinf(guarantee.epsilon):
+        allowed = allowed_promise(guarantee, epsilon, delta, self.budget(dataset))
+        if math.isinf(allowed.epsilon):
             raise PrivacyError("A budget needs a finite epsilon. Without a budget spending is not limited.")
         with self._store.writing() as connection:
             current, now = latest_budget(connection, dataset), datetime.now(UTC)
-            wanted = Budget(
+            wanted = next_budget(
+                current,
                 time=now,
                 dataset=dataset,
-                guarantee=guarantee,
+                guarantee=allowed,
                 reason=reason,
-                account=account or (Account.ADDING if current is None else current.account),
-                renews=renews or (None if current is None else current.renews),
-                renewed=renewed.strip() or ("" if current is None else current.renewed),
-                after=last_number(connection, dataset)
-                if renewed.strip()
-                else current.after
-                if current
-                else 0,
+                account=account,
+                renews=renews,
+                renewed=renewed.strip(),
+                last=last_number(connection, dataset),
             )
             check_new_budget(current, wanted)
-            for definition, amount in spent_by_definition(connection, dataset).items():
-                if definition != guarantee.definition or math.isinf(amount.epsilon):
-                    raise PrivacyError(
-                        f"{dataset!r} has spending that a budget cannot weigh ({'/'.join(definition)}, "
-                        f"epsilon={amount.epsilon:g}). Set a budget under a new name, or with that privacy "
-                        "definition."
-                    )
+            require_weighable(connection, wanted)
             # An account that cannot count earlier spending is refused here, not at the next release.
             balance(wanted, counted_entries(connection, wanted, now))
             values = {

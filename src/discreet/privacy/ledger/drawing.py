@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from discreet.privacy.ledger.records import Budget
 
 
+# How much is drawn on both sides of a single release.
+_AROUND = np.timedelta64(1, "D")
 # The colors of sums, one for each privacy definition.
 _COLORS = ("#d55e00", "#00855f", "#b0488a", "#8a6500")
 
@@ -49,6 +51,10 @@ def plot_ledger(ledger: Ledger, dataset: str | None, ax: Axes | None) -> Axes:
         drawn.axhline(budget.guarantee.epsilon, color="#69757a", linestyle="--", label="budget")
     drawn.set(xlabel="time (UTC)", ylabel="epsilon", title=_title(ledger, name, len(entries) - len(paid)))
     drawn.tick_params(axis="x", rotation=30)
+    moments = _times(paid)
+    if ax is None and paid and moments.min() == moments.max():
+        # Around one moment matplotlib would draw four years.
+        drawn.set_xlim(moments[0] - _AROUND, moments[0] + _AROUND)
     if paid or budget is not None:
         drawn.legend(fontsize="small")
     return drawn

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import contextlib
 import json
+import math
 import sqlite3
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
-from typing import Any, NamedTuple, final
+from typing import Any, NamedTuple, cast, final
 
-from discreet.core.checks import PrivacyError
+from discreet.core.checks import ParameterError, PrivacyError
 from discreet.privacy.accounting.rounding import sum_up
-from discreet.privacy.guarantee import Guarantee, Neighbors, Trust, Unit
+from discreet.privacy.guarantee import Basis, Guarantee, Neighbors, Trust, Unit
 from discreet.privacy.ledger.accounts import Account
 from discreet.privacy.ledger.sealing import require_sealed
 
@@ -103,6 +104,35 @@ class Budget:
         if self.renewed:
             texts.append(f"the budget was started anew: {self.renewed}")
         return tuple(texts)
+
+
+#: The delta of a budget that names none.
+USUAL_DELTA = 1e-5
+
+
+def allowed_promise(
+    given: Guarantee | float | None, epsilon: float | None, delta: float | None, current: Budget | None
+) -> Guarantee:
+    """Return what a budget allows: a promise as it is, or an epsilon under the present privacy definition.
+
+    Without a present budget that is a user's whole history with a trusted data holder.
+    """
+    if isinstance(given, Guarantee):
+        if epsilon is not None or delta is not None:
+            raise ParameterError("A guarantee has its own epsilon and delta. Leave epsilon= and delta= out.")
+        return given
+    if (given is None) == (epsilon is None):
+        raise ParameterError('A budget needs one epsilon: set_budget("shop", 3.0), or a Guarantee.')
+    definition = (Unit.USER, Neighbors.ADD_OR_REMOVE, Trust.JOINT)
+    unit, neighbors, trust = definition if current is None else current.guarantee.definition
+    return Guarantee(
+        epsilon=cast(float, epsilon if given is None else given),
+        delta=USUAL_DELTA if delta is None else delta,
+        unit=unit,
+        neighbors=neighbors,
+        trust=trust,
+        basis=Basis.PROVED,
+    )
 
 
 #: Said where a budget starts anew while a followed year goes on.
@@ -251,6 +281,42 @@ def _read_promise(record: dict[str, Any]) -> Guarantee:
         return Guarantee.from_json(record)
     except (KeyError, TypeError, AttributeError, OverflowError) as error:
         raise ValueError("a row's promise cannot be read") from error
+
+
+def next_budget(
+    current: Budget | None,
+    *,
+    account: Account | None,
+    renews: Period | None,
+    renewed: str,
+    last: int,
+    **said: Any,
+) -> Budget:
+    """Return the budget that follows the current one, whose rules hold on where nothing else is said.
+
+    A `renewed` budget begins after the spending with the number `last`.
+    """
+    kept: tuple[Account, Period | None, str, int] = (Account.ADDING, None, "", 0)
+    if current is not None:
+        kept = (current.account, current.renews, current.renewed, current.after)
+    return Budget(
+        account=account or kept[0],
+        renews=renews or kept[1],
+        renewed=renewed or kept[2],
+        after=last if renewed else kept[3],
+        **said,
+    )
+
+
+def require_weighable(connection: sqlite3.Connection, budget: Budget) -> None:
+    """Refuse a budget for data with earlier spending that it cannot weigh."""
+    for definition, amount in spent_by_definition(connection, budget.dataset).items():
+        if definition != budget.guarantee.definition or math.isinf(amount.epsilon):
+            raise PrivacyError(
+                f"{budget.dataset!r} has spending that a budget cannot weigh ({'/'.join(definition)}, "
+                f"epsilon={amount.epsilon:g}). Set a budget under a new name, or with that privacy "
+                "definition."
+            )
 
 
 def check_new_budget(current: Budget | None, wanted: Budget) -> None:

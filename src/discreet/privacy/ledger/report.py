@@ -1,9 +1,13 @@
-"""Report the contents of a ledger as one JSON object, or as a table with a row for each spending."""
+"""Report the contents of a ledger: as one JSON object, a table with a row for each spending, or one line."""
 
 from __future__ import annotations
 
 import math
 from typing import TYPE_CHECKING, Any
+
+from discreet.core.checks import DiscreetError
+from discreet.core.display import html_table
+from discreet.privacy.accounting.rounding import number_above
 
 if TYPE_CHECKING:
     from discreet.privacy.ledger.book import Amount, Entry, Ledger
@@ -74,3 +78,38 @@ def entry_columns(ledger: Ledger, dataset: str | None = None) -> dict[str, list[
     ]
     names = ("time", "data", "release", "epsilon", "delta", "unit", "trust", "state")
     return {name: [row[place] for row in rows] for place, name in enumerate(names)}
+
+
+# So many names are told in one line.
+_FEW = 3
+
+
+def in_one_line(ledger: Ledger) -> str:
+    """Return what was spent on each name, and of which budget; a file that cannot be read is said so."""
+    try:
+        names = ledger.datasets()
+        parts = [_spent_on(ledger, name) for name in names[:_FEW]]
+    except DiscreetError:
+        return "cannot be read"
+    parts += [f"and {len(names) - _FEW} more"] if len(names) > _FEW else []
+    return ", ".join(parts) or "nothing spent"
+
+
+def _spent_on(ledger: Ledger, name: str) -> str:
+    found, budget = ledger.balance(name), ledger.budget(name)
+    amounts = ledger.spent_by_definition(name).values() if found is None else [found.spent]
+    spent = " and ".join(_level(one.epsilon) for one in amounts)
+    return f"{name!r} {spent}" + (f" of {number_above(budget.guarantee.epsilon)}" if budget else "")
+
+
+def _level(epsilon: float) -> str:
+    return "NOT PRIVATE" if math.isinf(epsilon) else f"epsilon {number_above(epsilon)}"
+
+
+def entries_table(ledger: Ledger, caption: str) -> str:
+    """Return the spendings as a table of HTML, latest first, with each promise in one line."""
+    rows = [
+        (one.time.date(), one.dataset, one.what, one.guarantee.short(), one.state.value)
+        for one in reversed(ledger.entries())
+    ]
+    return html_table(rows, header=("day", "data", "release", "promise", "state"), caption=caption)

@@ -6,12 +6,14 @@ The attacker knows everything but one person's presence, and considers both case
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, final
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, cast, final
 
 from scipy.special import ndtr
 
 from discreet.core.checks import (
+    ParameterError,
     failure_probability,
     integer,
     positive,
@@ -19,6 +21,7 @@ from discreet.core.checks import (
     require,
 )
 from discreet.core.display import html_table
+from discreet.planning.curves import SIMPLEST, ExpectedAccuracy, expected, smallest_epsilon
 from discreet.privacy.accounting.gaussian import gaussian_multiplier
 from discreet.privacy.guarantee import Basis, Guarantee, Neighbors, Trust, Unit
 from discreet.privacy.ledger.accounts import Account, allowed_each
@@ -42,6 +45,10 @@ class Schedule:
     from_all: float
     #: The best chance that the budget's (epsilon, delta) alone allows, whatever the noise.
     at_most: float
+    #: What one release kept on public data, where the number of people is known.
+    expected: ExpectedAccuracy | None = None
+    #: The accuracy that was asked for, and on which data the budget reached it.
+    wanted: Mapping[str, Any] | None = None
 
     def __repr__(self) -> str:
         """Say what each release may cost and how likely an attacker is right."""
@@ -61,6 +68,10 @@ class Schedule:
             ("Attacker is right after all", f"{self.from_all:.1%}"),
             ("Whatever the noise, at most", f"{self.at_most:.1%}"),
         ]
+        if self.expected is not None:
+            low, high = self.expected.shares
+            kept = f"{low:.0%} to {high:.0%} of what is gained without privacy over"
+            rows.append((f"Expected {self.expected.metric}", f"{kept} {SIMPLEST[self.expected.metric]}"))
         return html_table(rows, caption="Plan")
 
     def plot(self, *, ax: Axes | None = None) -> Axes:
@@ -71,13 +82,58 @@ class Schedule:
 
     def to_json(self) -> dict[str, Any]:
         """Return the JSON that `discreet plan --json` prints."""
+        wanted = {} if self.wanted is None else {"wanted": dict(self.wanted)}
+        expected = {} if self.expected is None else {"expected": self.expected.to_json()}
         return {
+            **wanted,
             "releases": self.releases,
             "limit": self.limit._asdict(),
             "per_release": self.per_release._asdict(),
             "adding": self.adding._asdict(),
             "attacker": {"prior": 0.5, "one": self.from_one, "all": self.from_all, "at_most": self.at_most},
+            **expected,
         }
+
+
+def plan(
+    epsilon: float | None = None,
+    *,
+    delta: float = 1e-6,
+    releases: int = 1,
+    people: int | None = None,
+    items: int | None = None,
+    ratings_per_person: float | None = None,
+    metric: str = "rmse",
+    wanted: float | None = None,
+) -> Schedule:
+    """Plan releases as `discreet plan` does: what each may cost, what an attacker gains, what to expect.
+
+    Only these numbers and measurements on public data are used. `epsilon` and `delta` are the budget of all
+    releases together; without an epsilon it is the smallest that reached `wanted`. With about how many
+    `people` there are, `expected` says what accuracy (`metric` is rmse or hr@10) such noise left on public
+    data; about how many `items` there are, and ratings per person, choose better among these.
+
+    Example:
+        >>> year = plan(5.0, releases=12, people=6000, items=3700)
+        >>> round(year.per_release.epsilon, 3), round(year.from_all, 3)
+        (1.266, 0.695)
+        >>> low, high = year.expected.shares  # of what is gained without privacy
+        >>> 0 <= low < high <= 1
+        True
+    """
+    if epsilon is None and wanted is None:
+        raise ParameterError("A plan needs epsilon=, the budget, or wanted=, the accuracy to reach.")
+    asked: dict[str, Any] = {"items": items, "ratings_per_person": ratings_per_person}
+    reached = None
+    if wanted is not None:
+        if people is None:
+            raise ParameterError("wanted= needs people=, because noise matters less with more people.")
+        least, curve = smallest_epsilon(metric, wanted, people, **asked)
+        reached = {"metric": metric, "value": wanted, "epsilon": least, "from": curve.dataset}
+        epsilon = least if epsilon is None else epsilon
+    found = schedule(cast(float, epsilon), delta, releases)
+    kept = None if people is None else expected(metric, found.per_release.epsilon, people, **asked)
+    return replace(found, expected=kept, wanted=reached)
 
 
 def schedule(epsilon: float, delta: float, releases: int) -> Schedule:
