@@ -145,8 +145,8 @@ def _point(one: Evaluation, model: str, metric: str) -> Point:
     return Point(epsilon, score.mean, score.std, said)
 
 
-# Dots one by one, in pairs and in threes tell baselines apart; there are at most three in a chart.
-_DOTS = ("2 4", "2 3 2 9", "2 3 2 3 2 9")
+# Dots one by one, in pairs, in threes and far apart tell baselines from each other.
+_DOTS = ("2 4", "2 3 2 9", "2 3 2 3 2 9", "2 9")
 
 
 def _baseline_lines(found: Sequence[Evaluation], metric: str) -> Iterator[ChartLine]:
