@@ -6,7 +6,9 @@ nothing is claimed that the label does not say.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from discreet.cli.output.label import label_markdown, yaml_text
@@ -16,6 +18,9 @@ from discreet.privacy.guarantee import RAW, Guarantee
 if TYPE_CHECKING:
     from discreet.audit.last_audits import LastAudit
 
+#: The name of such a file in messages.
+CARD = "model card of discreet"
+_FIRST = re.compile(rb'---\r?\nlibrary_name: "?discreet"?\s')
 _TAGS = ["recommender-systems", "collaborative-filtering"]
 _USE = """## Use
 
@@ -55,6 +60,15 @@ def model_card(label: Mapping[str, Any], signed: str, last: LastAudit | None, au
         _LIMITS,
     ]
     return "\n".join(parts)
+
+
+def is_card(path: Path) -> bool:
+    """Return whether a file begins as our cards do; words that people added below do not matter."""
+    try:
+        with path.open("rb") as file:
+            return _FIRST.match(file.read(64)) is not None
+    except OSError:
+        return False
 
 
 def _privacy(promise: Guarantee) -> dict[str, Any]:
