@@ -15,7 +15,7 @@ from discreet.core.checks import DataError, FileError, ParameterError
 from discreet.data.vocabulary import Vocabulary
 from discreet.models.exporting import export_items, item_matrix, load_items
 from discreet.models.vector_stores import QDRANT, SQL, VectorTable, write_pgvector
-from service.servers import Postgresql, postgresql_programs
+from service.servers import Postgresql, pgvector_programs, postgresql_programs
 from toy import toy_interactions
 
 K, PEOPLE = 10, 40
@@ -42,24 +42,20 @@ def weighted(data):
 @pytest.fixture(scope="module")
 def server():
     pytest.importorskip("psycopg", reason="the extra `pgvector` is not installed")
-    if postgresql_programs() is None:
+    programs = pgvector_programs() or postgresql_programs()
+    if programs is None:
         pytest.skip("PostgreSQL is not installed; `make browser` brings it")
     with tempfile.TemporaryDirectory() as folder:
         Path(folder).chmod(0o755)
-        server = Postgresql(folder).start()
+        server = Postgresql(folder, programs).start()
         yield server
         server.stop()
 
 
 @pytest.fixture(scope="module")
 def database(server):
-    psycopg = pytest.importorskip("psycopg")
-    with psycopg.connect(server.fresh()) as connection:
-        there = connection.execute(
-            "SELECT count(*) FROM pg_available_extensions WHERE name = 'vector'"
-        ).fetchone()
-    if there == (0,):
-        pytest.skip("pgvector is not installed; `make browser` brings it where Debian has it")
+    if pgvector_programs() is None:
+        pytest.skip("pgvector is not installed; `make test-systems` brings it")
     return server
 
 
@@ -181,7 +177,8 @@ def test_the_recipe_of_the_documentation_gives_our_list_from_a_collection(tmp_pa
 
 def run_script(url, script):
     """Run a script as the documentation says, with psql as it comes; return its status."""
-    command = [postgresql_programs() / "psql", "--quiet", "--no-psqlrc", url, "--file", script]
+    programs = pgvector_programs() or postgresql_programs()
+    command = [programs / "psql", "--quiet", "--no-psqlrc", url, "--file", script]
     return subprocess.run(list(map(str, command)), check=False, capture_output=True).returncode
 
 
