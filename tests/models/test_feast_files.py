@@ -54,6 +54,19 @@ def test_the_repository_has_keys_times_and_features(model, tmp_path):
     assert 'project: "items"' in (tmp_path / "shop" / STORE).read_text()
 
 
+def test_a_newer_export_keeps_the_stores_of_the_repository(model, tmp_path):
+    folder = tmp_path / "shop"
+    export_items(model, folder, "feast")
+    (folder / STORE).write_text("project: mine\n")
+    (folder / "online.db").write_bytes(b"rows")
+    before = pl.read_parquet(folder / ITEMS)["event_timestamp"][0]
+    export_items(model, folder, "feast", force=True)
+    assert (folder / STORE).read_text() == "project: mine\n" and (
+        folder / "online.db"
+    ).read_bytes() == b"rows"
+    assert pl.read_parquet(folder / ITEMS)["event_timestamp"][0] > before
+
+
 def test_texts_of_a_model_are_data_and_no_code(tmp_path):
     evil = "x'''\"\"\"\\\nimport os  # "
     table = VectorTable(
