@@ -147,7 +147,8 @@ def _write_elsewhere(
     if card is not None:
         refuse_output(card, force=force, kind=CARD, is_ours=is_card, inputs=[file, *texts])
         last = last_audit(content["name"])
-        texts[card] = model_card(content, signed, last, "".join(_audited(content, last)))
+        said = "".join(_audited(content, last))
+        texts[card] = model_card(content, signed, last, said, file=file.name)
     for path, text in texts.items():
         write_whole(path, text.encode("utf-8"))
     return [f"Written to {path}." for path in texts]
