@@ -3,6 +3,7 @@
 import ast
 import json
 import math
+import re
 import subprocess
 import sys
 from datetime import UTC, datetime
@@ -52,6 +53,13 @@ def test_the_repository_has_keys_times_and_features(model, tmp_path):
     assert tags["epsilon"] == "3.0" and tags["unit"] == "user" and tags["model"] == "user-factorization"
     assert json.loads((tmp_path / "shop" / "label.json").read_text())["guarantee"]["epsilon"] == 3.0
     assert 'project: "items"' in (tmp_path / "shop" / STORE).read_text()
+
+
+def test_vectors_have_an_end_so_that_feast_looks_back_to_it(model, tmp_path):
+    """Feast begins a year ago where there is none, and an older export would not be read."""
+    export_items(model, tmp_path / "shop", "feast")
+    (days,) = re.findall(r"ttl=timedelta\(days=(\d+)\)", (tmp_path / "shop" / DEFINITIONS).read_text())
+    assert int(days) >= 3650
 
 
 def test_a_newer_export_keeps_the_stores_of_the_repository(model, tmp_path):

@@ -57,7 +57,8 @@ source = FileSource(
 view = FeatureView(
     name={name!r},
     entities=[item],
-    ttl=timedelta(0),  # vectors are valid until others replace them
+    # Vectors count until others replace them. Without an end Feast would look back for a year only.
+    ttl=timedelta(days=3650),
     schema=[Field(name="vector", dtype=Array(Float32))],
     source=source,
     tags={tags!r},
