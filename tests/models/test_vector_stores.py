@@ -284,6 +284,11 @@ def test_force_leaves_tables_of_others(model, database):
         load_items(model, url, "pgvector", force=True)
     load_items(model, url, "pgvector", name="films")
     with psycopg.connect(url) as connection:
+        connection.execute("CREATE TABLE films_next (item text)")
+    with pytest.raises(FileError, match="a table 'films_next' already"):
+        load_items(model, url, "pgvector", name="films", force=True)
+    with psycopg.connect(url) as connection:
+        connection.execute("DROP TABLE films_next")
         assert connection.execute("SELECT item FROM items").fetchall() == [("mine",)]
         connection.execute("CREATE VIEW shown AS SELECT item FROM films")
     with pytest.raises(FileError, match="depend on 'films'"):

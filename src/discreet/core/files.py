@@ -85,12 +85,13 @@ def filled_folder(path: Path, *, replaces: Callable[[Path], bool] | None = None)
         new.mkdir()
         yield new
         new.chmod(0o755)
-        if path.exists():
-            path.rename(old)
         try:
+            if path.exists():
+                path.rename(old)
             new.rename(path)
-        except OSError:
-            if old.exists():
+        except BaseException:
+            # Also if somebody interrupts: what lies aside is removed below.
+            if old.exists() and not path.exists():
                 old.rename(path)
             raise
     except OSError as error:

@@ -148,7 +148,8 @@ def load_pgvector(table: VectorTable, url: str, *, force: bool = False) -> None:
             _fill_table(cursor, table)
             return
         aside = replace(table, name=f"{table.name[:43]}_next")
-        _fill_table(cursor, aside)
+        with _said(aside, psycopg):
+            _fill_table(cursor, aside)
         grants = cursor.execute(_GRANTS, {"new": aside.name, "old": _quoted(table.name)}).fetchall()
         ends = ("_pkey", "_item_key", "_vector_idx")
         for statement in (
