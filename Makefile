@@ -23,7 +23,7 @@ test-scripts: $(VENV)/.ready-test
 
 # What starts other systems: a browser, PostgreSQL, nginx (all from `make browser`) and Flower (`make flower`). What is not
 # installed is skipped. CI installs all of them and runs this, too.
-test-systems: $(VENV)/.ready-test
+test-systems: $(VENV)/.ready-systems
 	$(BIN)/pytest -n 2 --dist worksteal -m 'systems and not slow and not scripts'
 
 # The default run repeats its noise and its examples. Here both are fresh: Hypothesis tries many examples, and what it
@@ -50,7 +50,7 @@ lint: $(VENV)/.ready-test
 	$(BIN)/lint-imports
 
 # Programs the tests of the service use where they are found: a browser, PostgreSQL, nginx and node. For root on Debian.
-# pgvector is packaged from Debian 13 on.
+# pgvector is packaged from Debian 13 on; before that `make test-systems` brings one.
 browser:
 	apt-get update --quiet=2
 	DEBIAN_FRONTEND=noninteractive apt-get install --quiet=2 --yes --no-install-recommends \
@@ -104,6 +104,11 @@ $(VENV)/.ready: pyproject.toml
 
 $(VENV)/.ready-test: $(VENV)/.ready
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[test,lint,report]'
+	touch $@
+
+# PostgreSQL with pgvector in a package, for machines whose PostgreSQL has no pgvector; not every Python has it.
+$(VENV)/.ready-systems: $(VENV)/.ready-test
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check 'pgserver>=0.1.4' || echo "Tests of pgvector need its package."
 	touch $@
 
 clean:

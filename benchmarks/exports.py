@@ -73,17 +73,19 @@ def by_hnswlib(model, folder: Path) -> Iterator[Search]:
 def by_pgvector(model, folder: Path) -> Iterator[Search]:
     import psycopg
 
-    from service.servers import Postgresql, postgresql_programs
+    from service.servers import Postgresql, pgvector_programs
 
-    if postgresql_programs() is None:
-        raise ImportError("PostgreSQL is not installed")
+    programs = pgvector_programs()
+    if programs is None:
+        raise ImportError("PostgreSQL with pgvector is not installed; `pip install pgserver` brings both")
     folder.chmod(0o755)
-    server = Postgresql(folder).start()
+    server = Postgresql(folder, programs).start()
     try:
         url = server.fresh()
         load_items(model, url, "pgvector")
         with psycopg.connect(url) as connection:
             connection.execute("SET enable_seqscan = off")
+            # Versions before 0.8 do not have it; histories beyond their 1000 candidates get what is found.
             connection.execute("SET hnsw.iterative_scan = strict_order")
 
             def search(wanted: np.ndarray, count: int) -> list:

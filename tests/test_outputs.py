@@ -1,11 +1,12 @@
 """Files are written whole, and only over what is ours."""
 
 import os
+from pathlib import Path
 
 import pytest
 
 from discreet.core.checks import FileError
-from discreet.core.files import refuse_output, write_whole
+from discreet.core.files import refuse_output, write_folder, write_whole
 from discreet.models.biases import Biases
 from toy import toy_interactions
 
@@ -43,3 +44,18 @@ def test_what_cannot_be_finished_leaves_the_old_file_and_nothing_else(tmp_path, 
     with pytest.raises(FileError, match="No space left"):
         write_whole(path, b"new")
     assert path.read_bytes() == b"old" and list(tmp_path.iterdir()) == [path]
+
+
+def test_a_folder_that_cannot_be_put_in_its_place_leaves_the_old_one(tmp_path, monkeypatch):
+    path, whole = tmp_path / "out", Path.rename
+    write_folder(path, {"a": b"old"})
+
+    def interrupted(self, target):
+        if self.name == "new":
+            raise KeyboardInterrupt
+        return whole(self, target)
+
+    monkeypatch.setattr(Path, "rename", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        write_folder(path, {"a": b"new"}, replaces=lambda _: True)
+    assert (path / "a").read_bytes() == b"old" and list(tmp_path.iterdir()) == [path]

@@ -17,6 +17,9 @@ def test_vectors_and_label_are_written(discreet, ratings, tmp_path):
     assert json.loads((out / "label.json").read_text())["guarantee"]["epsilon"] == 5.0
     code, shown, error = discreet("export", model, "--out", tmp_path / "again")
     assert code == 0 and "Written to" in shown, error
+    one_sentence(*discreet("export", model, "--out", out))
+    code, shown, error = discreet("export", model, "--out", out, "--force")
+    assert code == 0 and "Written to" in shown, error
 
 
 def test_what_cannot_be_exported_is_one_sentence(discreet, model, tmp_path):

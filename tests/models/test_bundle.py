@@ -248,6 +248,18 @@ def test_what_cannot_be_bundled_is_refused_with_what_can(data, tmp_path, model_o
     assert [path.name for path in tmp_path.iterdir()] == ["there"]
 
 
+def test_force_replaces_a_bundle_and_nothing_else(tmp_path, model_of):
+    model, out = model_of("popularity"), tmp_path / "out"
+    write_bundle(model, out)
+    write_bundle(model, out, force=True, precisions=["float32"], title="Second")
+    assert json.loads((out / "bundle.json").read_text())["title"] == "Second"
+    assert not (out / "model.int8.bin").exists()
+    (out / "shared" / "mine.js").write_text("// mine")
+    with pytest.raises(FileError, match="other files in it"):
+        write_bundle(model, out, force=True)
+    assert (out / "shared" / "mine.js").read_text() == "// mine"
+
+
 def test_a_scorer_that_holds_something_new_is_refused(model_of, monkeypatch):
     """The twin of a scorer that learns one more part: its lists would not be its own."""
     model = model_of("interactions")

@@ -104,3 +104,66 @@ def test_what_cannot_be_exported_is_refused(tmp_path, data):
     with pytest.raises(FileError, match="does not exist"):
         export_items(model, tmp_path / "no" / "shop", "parquet")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["there"]
+
+
+def titled(model):
+    """Return the model with titles and words, as a public table brings them; one item has none."""
+    count = len(model.catalog)
+    public = {"title": tuple(f"Film {n}" for n in range(count)), "item": ("",) + ("drama",) * (count - 1)}
+    return dataclasses.replace(model, public=public)
+
+
+@pytest.mark.parametrize("to", ["parquet", "faiss", "hnswlib", "feast", "onnx"])
+def test_an_export_replaces_an_export_by_force(tmp_path, data, to):
+    needs = {"faiss": "faiss", "hnswlib": "hnswlib", "onnx": "onnx"}
+    if to in needs:
+        pytest.importorskip(needs[to])
+    model, out = KINDS["private"]().fit(data), tmp_path / "shop"
+    export_items(model, out, to)
+    before = (out / LABEL).read_bytes()
+    with pytest.raises(FileError, match="--force"):
+        export_items(model, out, to)
+    other = KINDS["user-factorization"]().fit(data)
+    export_items(other, out, to, force=True)
+    assert json.loads((out / LABEL).read_text())["guarantee"] == other.guarantee.to_json()
+    assert before != (out / LABEL).read_bytes()
+    (out / "diary.txt").write_text("dear diary")
+    with pytest.raises(FileError, match="other files in it"):
+        export_items(model, out, to, force=True)
+    assert (out / "diary.txt").read_text() == "dear diary"
+    assert [path.name for path in tmp_path.iterdir()] == ["shop"]
+
+
+def test_force_never_replaces_what_is_no_export(tmp_path, data):
+    model = KINDS["private"]().fit(data)
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "file").write_text("dear diary")
+    (tmp_path / "link").symlink_to(tmp_path / "empty")
+    for name in ("empty", "file", "link"):
+        with pytest.raises(FileError, match="left as it is"):
+            export_items(model, tmp_path / name, "parquet", force=True)
+    assert (tmp_path / "file").read_text() == "dear diary" and (tmp_path / "empty").is_dir()
+
+
+def test_an_export_that_fails_leaves_the_old_one(tmp_path, data, monkeypatch):
+    model, out = KINDS["private"]().fit(data), tmp_path / "shop"
+    export_items(model, out, "parquet")
+    before = {path.name: path.read_bytes() for path in out.iterdir()}
+
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("discreet.models.exporting._write", full)
+    with pytest.raises(FileError, match="No space left"):
+        export_items(model, out, "parquet", force=True)
+    assert {path.name: path.read_bytes() for path in out.iterdir()} == before
+    assert [path.name for path in tmp_path.iterdir()] == ["shop"]
+
+
+def test_titles_go_along(tmp_path, data):
+    model = titled(KINDS["private"]().fit(data))
+    export_items(model, tmp_path / "shop", "parquet")
+    table = pl.read_parquet(tmp_path / "shop" / ITEMS)
+    assert table.columns == ["item", "vector", "title", "item_"]
+    assert table["title"].to_list() == list(model.public["title"])
+    assert table["item_"].to_list() == [None] + ["drama"] * (table.height - 1)

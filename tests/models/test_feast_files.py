@@ -3,6 +3,7 @@
 import ast
 import json
 import math
+import re
 import subprocess
 import sys
 from datetime import UTC, datetime
@@ -54,6 +55,26 @@ def test_the_repository_has_keys_times_and_features(model, tmp_path):
     assert 'project: "items"' in (tmp_path / "shop" / STORE).read_text()
 
 
+def test_vectors_have_an_end_so_that_feast_looks_back_to_it(model, tmp_path):
+    """Feast begins a year ago where there is none, and an older export would not be read."""
+    export_items(model, tmp_path / "shop", "feast")
+    (days,) = re.findall(r"ttl=timedelta\(days=(\d+)\)", (tmp_path / "shop" / DEFINITIONS).read_text())
+    assert int(days) >= 3650
+
+
+def test_a_newer_export_keeps_the_stores_of_the_repository(model, tmp_path):
+    folder = tmp_path / "shop"
+    export_items(model, folder, "feast")
+    (folder / STORE).write_text("project: mine\n")
+    (folder / "online.db").write_bytes(b"rows")
+    before = pl.read_parquet(folder / ITEMS)["event_timestamp"][0]
+    export_items(model, folder, "feast", force=True)
+    assert (folder / STORE).read_text() == "project: mine\n" and (
+        folder / "online.db"
+    ).read_bytes() == b"rows"
+    assert pl.read_parquet(folder / ITEMS)["event_timestamp"][0] > before
+
+
 def test_texts_of_a_model_are_data_and_no_code(tmp_path):
     evil = "x'''\"\"\"\\\nimport os  # "
     table = VectorTable(
@@ -67,6 +88,15 @@ def test_texts_of_a_model_are_data_and_no_code(tmp_path):
         VectorTable(catalog=table.catalog, vectors=table.vectors, label={}, name=evil)
 
 
+def materialize(folder):
+    """Run the commands of the documentation, at a time after the export's."""
+    now = f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%S.%f}"
+    for step in (("apply",), ("materialize-incremental", now)):
+        command = [Path(sys.executable).parent / "feast", *step]
+        done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+
+
 @pytest.mark.slow
 @pytest.mark.filterwarnings("default")
 @pytest.mark.parametrize("texts", [False, True])
@@ -76,13 +106,19 @@ def test_feast_serves_the_vectors(tmp_path, model, texts):
         data = discreet.from_frame(
             pl.DataFrame({"user": [1, 1, 2, 2, 3, 3], "item": list("abbcac")}), implicit=True
         )
-        model = discreet.ImplicitAls(factors=2, alpha=10.0, regularization=1.0).fit(data)
+        model, other = (
+            discreet.ImplicitAls(factors=2, alpha=10.0, regularization=one).fit(data) for one in (1.0, 2.0)
+        )
+    else:
+        data = toy_interactions(n_users=200, n_items=40)
+        other = discreet.UserFactorization(epsilon=3.0, feedback="implicit").fit(data)
+    assert not np.array_equal(item_matrix(model), item_matrix(other))
     folder = tmp_path / "shop"
     export_items(model, folder, "feast", name="shop_items")
-    command = Path(sys.executable).parent / "feast"
-    for step in (("apply",), ("materialize-incremental", "2100-01-01T00:00:00")):
-        done = subprocess.run([command, *step], cwd=folder, capture_output=True, text=True, check=False)
-        assert done.returncode == 0, done.stderr
+    materialize(folder)
+    # A refit replaces the files in the repository, and Feast takes up what is new.
+    export_items(other, folder, "feast", name="shop_items", force=True)
+    materialize(folder)
     store = feast.FeatureStore(str(folder))
     view = store.get_feature_view("shop_items")
     promised = model.guarantee.epsilon
@@ -90,5 +126,5 @@ def test_feast_serves_the_vectors(tmp_path, model, texts):
     ids = model.catalog.ids.tolist()
     rows = [{"item": one} for one in reversed(ids)]
     found = store.get_online_features(["shop_items:vector"], rows).to_dict()
-    np.testing.assert_array_equal(np.array(found["vector"][::-1], np.float32), item_matrix(model))
+    np.testing.assert_array_equal(np.array(found["vector"][::-1], np.float32), item_matrix(other))
     assert found["item"] == ids[::-1]

@@ -73,6 +73,17 @@ def test_lists_are_those_of_the_library(name, data, runtime):
     assert every.dtype == np.float32 and np.allclose(every[:-1], worth, atol=2e-6)
 
 
+@pytest.mark.parametrize("name", MODELS)
+def test_a_newcomer_alone_gets_the_list_of_the_library(name, data, runtime):
+    """Nobody has a history, so rows of items have no length."""
+    model = MODELS[name](data)
+    session, rated = runtime(graph_of(model)), model.scorer.needs_ratings
+    given = asked(data.select_users([1]), rated=rated)
+    empty = {key: value[-1:, :0] if key in ("items", "ratings") else value for key, value in given.items()}
+    places, *_ = session.run(None, empty)
+    assert model.catalog.id_at(places[0]).tolist() == [item for item, _ in model.recommend([], K)]
+
+
 @pytest.mark.parametrize("precision", ["float64", "int8"])
 def test_weights_between_items_are_blended(precision, data, runtime, monkeypatch):
     model = MODELS["interactions"](data)

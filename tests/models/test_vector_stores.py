@@ -5,6 +5,7 @@ import math
 import re
 import subprocess
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +16,7 @@ from discreet.core.checks import DataError, FileError, ParameterError
 from discreet.data.vocabulary import Vocabulary
 from discreet.models.exporting import export_items, item_matrix, load_items
 from discreet.models.vector_stores import QDRANT, SQL, VectorTable, write_pgvector
-from service.servers import Postgresql, postgresql_programs
+from service.servers import Postgresql, pgvector_programs, postgresql_programs
 from toy import toy_interactions
 
 K, PEOPLE = 10, 40
@@ -42,24 +43,20 @@ def weighted(data):
 @pytest.fixture(scope="module")
 def server():
     pytest.importorskip("psycopg", reason="the extra `pgvector` is not installed")
-    if postgresql_programs() is None:
+    programs = pgvector_programs() or postgresql_programs()
+    if programs is None:
         pytest.skip("PostgreSQL is not installed; `make browser` brings it")
     with tempfile.TemporaryDirectory() as folder:
         Path(folder).chmod(0o755)
-        server = Postgresql(folder).start()
+        server = Postgresql(folder, programs).start()
         yield server
         server.stop()
 
 
 @pytest.fixture(scope="module")
 def database(server):
-    psycopg = pytest.importorskip("psycopg")
-    with psycopg.connect(server.fresh()) as connection:
-        there = connection.execute(
-            "SELECT count(*) FROM pg_available_extensions WHERE name = 'vector'"
-        ).fetchone()
-    if there == (0,):
-        pytest.skip("pgvector is not installed; `make browser` brings it where Debian has it")
+    if pgvector_programs() is None:
+        pytest.skip("pgvector is not installed; `make test-systems` brings it")
     return server
 
 
@@ -181,7 +178,8 @@ def test_the_recipe_of_the_documentation_gives_our_list_from_a_collection(tmp_pa
 
 def run_script(url, script):
     """Run a script as the documentation says, with psql as it comes; return its status."""
-    command = [postgresql_programs() / "psql", "--quiet", "--no-psqlrc", url, "--file", script]
+    programs = pgvector_programs() or postgresql_programs()
+    command = [programs / "psql", "--quiet", "--no-psqlrc", url, "--file", script]
     return subprocess.run(list(map(str, command)), check=False, capture_output=True).returncode
 
 
@@ -258,6 +256,64 @@ def test_a_database_that_cannot_be_filled_says_so(model, database):
         assert "secret" not in str(refused.value)
 
 
+def test_force_replaces_a_table_of_ours_and_keeps_its_readers(model, weighted, database):
+    psycopg = pytest.importorskip("psycopg")
+    url = database.fresh()
+    load_items(model, url, "pgvector", force=True)
+    with psycopg.connect(url) as connection:
+        connection.execute("CREATE ROLE reader LOGIN")
+        connection.execute("GRANT SELECT ON items TO reader")
+    load_items(weighted, url, "pgvector", force=True)
+    with psycopg.connect(url.replace("discreet@", "reader@")) as connection:
+        (said,) = connection.execute("SELECT obj_description('items'::regclass)").fetchone()
+        assert json.loads(said)["guarantee"] == weighted.guarantee.to_json()
+        assert connection.execute("SELECT count(*) FROM items").fetchone() == (len(model.catalog),)
+        names = connection.execute("SELECT indexname FROM pg_indexes WHERE tablename = 'items'").fetchall()
+        assert {name for (name,) in names} == {"items_pkey", "items_item_key", "items_vector_idx"}
+        (left,) = connection.execute("SELECT to_regclass('items_next')").fetchone()
+        assert left is None
+
+
+def test_force_leaves_tables_of_others(model, database):
+    psycopg = pytest.importorskip("psycopg")
+    url = database.fresh()
+    with psycopg.connect(url) as connection:
+        connection.execute("CREATE TABLE items (item text)")
+        connection.execute("INSERT INTO items VALUES ('mine')")
+    with pytest.raises(FileError, match="not one of discreet"):
+        load_items(model, url, "pgvector", force=True)
+    load_items(model, url, "pgvector", name="films")
+    with psycopg.connect(url) as connection:
+        connection.execute("CREATE TABLE films_next (item text)")
+    with pytest.raises(FileError, match="a table 'films_next' already"):
+        load_items(model, url, "pgvector", name="films", force=True)
+    with psycopg.connect(url) as connection:
+        connection.execute("DROP TABLE films_next")
+        assert connection.execute("SELECT item FROM items").fetchall() == [("mine",)]
+        connection.execute("CREATE VIEW shown AS SELECT item FROM films")
+    with pytest.raises(FileError, match="depend on 'films'"):
+        load_items(model, url, "pgvector", name="films", force=True)
+    with psycopg.connect(url) as connection:
+        assert connection.execute("SELECT count(*) FROM shown").fetchone() == (len(model.catalog),)
+
+
+def test_titles_are_columns_of_the_table(database, tmp_path):
+    psycopg = pytest.importorskip("psycopg")
+    odd = ("tab\there", "", "\\N", "it's; --")
+    table = VectorTable(
+        catalog=Vocabulary.of([1, 2, 3, 4]),
+        vectors=np.ones((4, 2), dtype=np.float32),
+        label={},
+        public={"title": odd, 'a "b"; --': odd, "vector": odd},
+    )
+    write_pgvector(table, tmp_path)
+    url = database.fresh()
+    assert run_script(url, tmp_path / SQL) == 0
+    with psycopg.connect(url) as connection:
+        rows = connection.execute('SELECT title, vector_, "a ""b""; --" FROM items ORDER BY place')
+        assert rows.fetchall() == [(text or None,) * 3 for text in odd]
+
+
 def test_what_no_store_takes_is_refused(model, tmp_path):
     with pytest.raises(ParameterError, match="cannot name a table"):
         load_items(model, "postgresql://", "pgvector", name='x"; DROP TABLE y; --')
@@ -279,6 +335,49 @@ def test_lists_of_a_collection_are_ours(tmp_path, model, data):
 
     assert agreement(model, data, search) >= 0.99
     assert agreement(model, data, lambda vector, count: search(-vector, count)) < 0.9
+    client.close()
+
+
+@pytest.fixture
+def qdrant_server(tmp_path, monkeypatch):
+    """Let an address mean a folder: Qdrant's local mode answers for a server."""
+    qdrant = pytest.importorskip("qdrant_client", reason="the extra `qdrant` is not installed")
+    local = qdrant.QdrantClient
+
+    def connect(url=None, **options):
+        return local(path=str(tmp_path / "server"))
+
+    monkeypatch.setattr(qdrant, "QdrantClient", connect)
+    return connect
+
+
+def test_force_makes_a_collection_of_ours_anew(model, weighted, qdrant_server):
+    titles = tuple(f"Film {place}" for place in range(len(model.catalog)))
+    load_items(replace(model, public={"title": titles}), "http://here", "qdrant", force=True)
+    with pytest.raises(FileError, match="--force"):
+        load_items(weighted, "http://here", "qdrant")
+    client = qdrant_server()
+    (point,) = client.retrieve("items", [3])
+    assert point.payload == {"item": model.catalog.ids[3], "title": "Film 3"}
+    client.close()
+    load_items(weighted, "http://here", "qdrant", force=True)
+    client = qdrant_server()
+    assert client.count("items").count == len(weighted.catalog)
+    label = json.loads(client.get_collection("items").config.metadata["label"])
+    assert label["guarantee"] == weighted.guarantee.to_json()
+    client.close()
+
+
+def test_force_leaves_collections_of_others(model, qdrant_server):
+    from qdrant_client.models import Distance, VectorParams
+
+    client = qdrant_server()
+    client.create_collection("items", vectors_config=VectorParams(size=2, distance=Distance.DOT))
+    client.close()
+    with pytest.raises(FileError, match="not one of discreet"):
+        load_items(model, "http://here", "qdrant", force=True)
+    client = qdrant_server()
+    assert client.collection_exists("items")
     client.close()
 
 

@@ -3,6 +3,7 @@
 import contextlib
 import json
 import os
+import pwd
 import resource
 import shutil
 import signal
@@ -10,6 +11,7 @@ import subprocess
 import sys
 import threading
 import time
+from importlib.util import find_spec
 from pathlib import Path
 from urllib.error import HTTPError, URLError
 from urllib.request import Request, urlopen
@@ -126,16 +128,18 @@ def ask_json(url, body=None, kind="application/json", **options):
 class Postgresql:
     """Run a PostgreSQL server of its own in a folder, on loopback; root starts it as its own user."""
 
-    def __init__(self, folder):
+    def __init__(self, folder, programs=None):
         self._folder = Path(folder)
         self._port = free_port()
-        self._bin = postgresql_programs()
-        self._as_user = ["runuser", "-u", "postgres", "--"] if os.geteuid() == 0 else []
+        self._bin = programs or postgresql_programs()
+        # Without Debian's package there is no user of that name.
+        self._user = next(name for name in ("postgres", "nobody") if _has_user(name))
+        self._as_user = ["runuser", "-u", self._user, "--"] if os.geteuid() == 0 else []
         self._count = 0
 
     def start(self):
         if self._as_user:
-            shutil.chown(self._folder, "postgres")
+            shutil.chown(self._folder, self._user)
         self._run("initdb", "-D", self._folder / "data", "-A", "trust", "-U", "discreet", "--no-sync")
         return self.again()
 
@@ -163,8 +167,37 @@ class Postgresql:
         subprocess.run(command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, cwd="/")
 
 
+def _has_user(name):
+    try:
+        pwd.getpwnam(name)
+    except KeyError:
+        return False
+    return True
+
+
 def postgresql_programs():
     """Return the folder of the newest PostgreSQL server, or None."""
     found = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"), key=lambda path: int(path.parts[-3]))
     on_path = shutil.which("initdb")
     return found[-1].parent if found else Path(on_path).parent if on_path else None
+
+
+def pgvector_programs():
+    """Return the folder of a PostgreSQL server with pgvector: the system's, that of `pgserver`, or None."""
+    found = postgresql_programs()
+    if found is not None and _has_pgvector(found):
+        return found
+    wheel = find_spec("pgserver")
+    if wheel is None:
+        return None
+    inside = Path(wheel.origin).parent / "pginstall" / "bin"
+    return inside if _has_pgvector(inside) else None
+
+
+def _has_pgvector(programs):
+    folders = (
+        Path("/usr/share/postgresql") / programs.parent.name,
+        programs.parent / "share" / "postgresql",
+        programs.parent / "share",
+    )
+    return any((folder / "extension" / "vector.control").is_file() for folder in folders)

@@ -2,6 +2,8 @@
 
 import html
 import json
+import re
+import shlex
 import warnings
 from concurrent.futures import ThreadPoolExecutor
 from urllib.parse import quote
@@ -193,8 +195,56 @@ def test_the_page_of_docs_shows_parameters_and_examples_of_the_own_catalog(answe
     page, item = raw.decode(), html.escape(str(model.catalog.ids.tolist()[0]))
     assert status == 200 and "<h2><code>POST /recommend</code></h2>" in page
     assert f"&quot;{item}&quot;" in page and "Example: many people" in page
-    assert "<code>ignore_unknown</code>" in page and "integer from 1 to" in page
+    assert "<code>ignore_unknown</code>" in page and "whole number from 1 to" in page
+    # Every kind of object that a field names has a table of its own, and no markup is shown as it is.
+    assert "Fields of Row" in page and "Fields of Listed" in page and "`" not in page and "(Row)" not in page
     # The policy of the service allows neither scripts nor styles inside a page.
     assert "<script" not in page and "<style" not in page and "style=" not in page
     status, headers, _ = ask(f"{service.url}/docs.css")
     assert status == 200 and headers["content-type"].startswith("text/css")
+
+
+def commands_of(page):
+    """Return the lines for curl of a page, as a shell reads them, by method and path."""
+    return [shlex.split(html.unescape(text)) for text in re.findall(r"<pre>(curl .*?)</pre>", page)]
+
+
+def test_every_route_has_a_command_that_is_answered_and_the_form_of_an_answer(answering):
+    service = answering[0]
+    page = ask(f"{service.url}/docs")[2].decode()
+    described = ask_json(f"{service.url}/openapi.json")[1]["paths"]
+    commands = commands_of(page)
+    routes = sum(len(methods) for methods in described.values())
+    assert page.count("Answer, in this form") == routes and len(commands) >= routes
+    host = service.url.partition("://")[2]
+    for _, _, address, *rest in commands:
+        assert address.startswith(host)
+        if address.endswith("/metrics"):
+            assert rest == ["-H", "Authorization: Bearer TOKEN"]
+            continue
+        body = rest[rest.index("-d") + 1].encode() if rest else None
+        status, _, raw = ask(f"http://{address}", body)
+        assert status == 200, (address, raw)
+
+
+def test_a_host_that_is_none_is_not_shown(answering):
+    page = ask(f"{answering[0].url}/docs", headers={"host": "x'; rm -rf; <b>"})[2].decode()
+    assert "rm -rf" not in page and "curl -s localhost:8080/recommend" in page
+
+
+def test_many_items_are_answered_in_one_request(answering):
+    service, model = answering
+    ids = model.catalog.ids[:2].tolist()
+    status, found = ask_json(f"{service.url}/similar", {"items": [ids[0], "no such item", ids[1]], "k": 3})
+    alone = [ask_json(f"{service.url}/similar?item={quote(item)}&k=3")[1] for item in ids]
+    assert status == 200 and [found["answers"][0], found["answers"][2]] == alone
+    assert found["answers"][1].keys() == {"error", "status"} and found["answers"][1]["status"] == 422
+
+
+@pytest.mark.parametrize(
+    "body",
+    [{}, {"items": []}, {"items": ["a"] * 101}, {"items": ["a"], "k": 0}, {"items": ["a"], "x": 1}, [], "a"],
+)
+def test_questions_about_many_items_are_checked(answering, body):
+    status, answer = ask_json(f"{answering[0].url}/similar", body)
+    assert status == 422 and "1 to 100 ids" in answer["error"] and answer["example"]["k"] == 3

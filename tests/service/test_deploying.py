@@ -4,6 +4,7 @@ import json
 import re
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -17,6 +18,8 @@ from toy import toy_interactions
 ROOT = Path(__file__).parents[2]
 COMPOSE = yaml.safe_load((ROOT / "compose.yaml").read_text(encoding="utf8"))
 CLUSTER = list(yaml.safe_load_all((ROOT / "deploy" / "kubernetes.yaml").read_text(encoding="utf8")))
+ALONE = yaml.safe_load((ROOT / "deploy" / "compose.model.yaml").read_text(encoding="utf8"))
+COPY = yaml.safe_load((ROOT / "deploy" / "copy-model.yaml").read_text(encoding="utf8"))
 IMAGE = (ROOT / "Containerfile").read_text(encoding="utf8")
 
 
@@ -75,6 +78,7 @@ def test_compose_collects_into_postgresql(films, postgresql, tmp_path):
     "command",
     [
         pytest.param(COMPOSE["services"]["recommend"]["command"], id="compose", marks=pytest.mark.slow),
+        pytest.param(ALONE["services"]["recommend"]["command"], id="compose alone", marks=pytest.mark.slow),
         pytest.param(deployment()["args"], id="cluster"),
     ],
 )
@@ -89,16 +93,44 @@ def test_a_model_is_served_and_probed(command, model, tmp_path):
 
 
 def test_services_have_no_rights_and_no_password():
-    for name in ("collect", "recommend"):
-        service = COMPOSE["services"][name]
+    services = [COMPOSE["services"][name] for name in ("collect", "recommend")]
+    for service in (*services, ALONE["services"]["recommend"]):
         assert service["cap_drop"] == ["ALL"] and service["read_only"]
         assert all(port.startswith("127.0.0.1:") for port in service["ports"])
     assert "${DATABASE_PASSWORD:?" in COMPOSE["services"]["database"]["environment"]["POSTGRES_PASSWORD"]
-    rights = deployment()["securityContext"]
-    assert rights["readOnlyRootFilesystem"] and not rights["allowPrivilegeEscalation"]
+    for container in (deployment(), COPY["spec"]["containers"][0]):
+        rights = container["securityContext"]
+        assert rights["readOnlyRootFilesystem"] and not rights["allowPrivilegeEscalation"]
     (user,) = re.findall(r"useradd --system --uid (\d+)", IMAGE)
     pod = next(one for one in CLUSTER if one["kind"] == "Deployment")["spec"]["template"]["spec"]
+    assert pod["securityContext"] == COPY["spec"]["securityContext"]
     assert pod["securityContext"]["runAsUser"] == int(user)
+
+
+def test_every_file_names_the_image_that_is_built():
+    name = f"discreet:{tomllib.loads((ROOT / 'pyproject.toml').read_text())['project']['version']}"
+    named = [COMPOSE["x-service"]["image"], ALONE["services"]["recommend"]["image"], deployment()["image"]]
+    assert {*named, COPY["spec"]["containers"][0]["image"]} == {name}
+    for text in (IMAGE, (ROOT / "docs" / "serving.md").read_text(encoding="utf8")):
+        assert set(re.findall(r"podman build -t (\S+)", text)) == {name}
+
+
+def test_the_pod_that_copies_fills_the_volume_that_is_served():
+    (claim,) = [one["metadata"]["name"] for one in CLUSTER if one["kind"] == "PersistentVolumeClaim"]
+    (volume,) = COPY["spec"]["volumes"]
+    assert volume["persistentVolumeClaim"] == {"claimName": claim}
+    (mount,) = COPY["spec"]["containers"][0]["volumeMounts"]
+    assert mount == {"name": volume["name"], "mountPath": str(Path(deployment()["args"][0]).parent)}
+    # It belongs to no service: nothing is asked of it.
+    assert not COPY["metadata"].get("labels")
+
+
+def test_a_model_alone_needs_no_variable_and_finds_the_folder_of_the_checkout():
+    text = (ROOT / "deploy" / "compose.model.yaml").read_text(encoding="utf8")
+    assert ":?" not in text
+    service = ALONE["services"]["recommend"]
+    assert (ROOT / "deploy" / service["build"]["context"]).resolve() == ROOT
+    assert (ROOT / "deploy" / service["volumes"][0].split(":")[0]).resolve() == ROOT / "data"
 
 
 def test_the_cluster_example_fits_the_schemas_of_kubernetes():
@@ -106,7 +138,7 @@ def test_the_cluster_example_fits_the_schemas_of_kubernetes():
         "kubernetes_validate", reason="the schemas of Kubernetes (kubernetes-validate) are not installed"
     )
     version = schemas.latest_version()
-    for one in CLUSTER:
+    for one in (*CLUSTER, COPY):
         schemas.validate(one, version, strict=True)
     # The twin: a field that Kubernetes does not know is refused.
     (wrong,) = [one for one in CLUSTER if one["kind"] == "Service"]
@@ -118,7 +150,11 @@ def test_parts_of_the_cluster_example_fit_together():
     kinds = {one["kind"]: one for one in CLUSTER}
     pod = kinds["Deployment"]["spec"]["template"]
     assert kinds["Service"]["spec"]["selector"].items() <= pod["metadata"]["labels"].items()
-    assert kinds["Deployment"]["spec"]["selector"]["matchLabels"].items() <= pod["metadata"]["labels"].items()
+    selected = [kinds[kind]["spec"]["selector"] for kind in ("Deployment", "PodDisruptionBudget")]
+    selected += [one["labelSelector"] for one in pod["spec"]["topologySpreadConstraints"]]
+    for one in selected:
+        assert one["matchLabels"].items() <= pod["metadata"]["labels"].items()
+    assert kinds["PodDisruptionBudget"]["spec"]["minAvailable"] < kinds["Deployment"]["spec"]["replicas"]
     claims = {one.get("persistentVolumeClaim", {}).get("claimName") for one in pod["spec"]["volumes"]}
     assert kinds["PersistentVolumeClaim"]["metadata"]["name"] in claims
     volumes = {one["name"] for one in pod["spec"]["volumes"]}

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from discreet.cli.options.declared import AsJson
+from discreet.cli.options.declared import AsJson, Force
 from discreet.cli.options.parsing import checked_name, parse_number
 from discreet.cli.output.printing import emit, remark, show
 from discreet.core.checks import FileError, ParameterError, one_of, require
@@ -60,13 +60,17 @@ def budget(
     page: Annotated[
         Path | None, typer.Option("--html", help="Also write the ledger to this HTML page.")
     ] = None,
+    force: Force = False,
     as_json: AsJson = False,
 ) -> None:
     """Show what a ledger has spent, on what, and what is left. With --epsilon, set a budget first."""
-    from discreet.cli.output.ledger import ledger_tables
+    from discreet.cli.output.ledger import PAGE, ledger_tables
+    from discreet.core.pages import refuse_page
     from discreet.privacy.ledger.book import Ledger, report_json
 
     name = checked_name(name)
+    if page is not None:
+        refuse_page(page, kind=PAGE, force=force, inputs=[file])
     if epsilon is not None:
         if name is None:
             raise ParameterError("--epsilon sets the budget of one dataset. Name it with --name.")
@@ -87,7 +91,7 @@ def budget(
         if page is not None:
             from discreet.cli.output.ledger import write_ledger_page
 
-            write_ledger_page(book, name, page)
+            write_ledger_page(book, name, page, force=force)
         if as_json:
             emit(report_json(book, name))
         else:

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from discreet.cli.options.declared import AsJson, ModelFile
+from discreet.cli.options.declared import AsJson, ForceFolder, ModelFile
 from discreet.cli.output.printing import emit, show
 
 
@@ -29,6 +29,7 @@ def bundle(
     package: Annotated[
         str, typer.Option("--package", help="The name of the npm package.")
     ] = "discreet-recommendations",
+    force: ForceFolder = False,
     as_json: AsJson = False,
 ) -> None:
     """Write a folder that recommends on the device: a page, an npm package, the label. Costs no budget.
@@ -41,7 +42,13 @@ def bundle(
 
     fitted = load(file)
     made = write_bundle(
-        fitted, out, precisions=precision or ["int8", "float16"], title=title, package=package, onnx=onnx
+        fitted,
+        out,
+        force=force,
+        precisions=precision or ["int8", "float16"],
+        title=title,
+        package=package,
+        onnx=onnx,
     )
     if as_json:
         emit({"folder": str(out), **made, "promise": fitted.guarantee.short()})

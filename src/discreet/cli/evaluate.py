@@ -104,6 +104,17 @@ def _best_simple(result: Evaluation, name: str) -> tuple[float, str]:
     return (min if metric.lower_is_better else max)(simple, default=(0.0, ""))
 
 
+def _baseline(result: Evaluation, name: str) -> str:
+    """Return the best baseline; all of them where none is best, so a score can be read against both ends."""
+    value, of = _best_simple(result, name)
+    if of:
+        return f"{value:.4f} ({of})"
+    from discreet.evaluation.references import PREFIX
+
+    known = {of.removeprefix(PREFIX): scores for of, scores in result.references.items()}
+    return "\n".join(f"{scores[name].mean:.4f} ({of})" for of, scores in known.items() if name in scores)
+
+
 def _measured(
     estimator: Estimator, data: str, measuring: Measuring, reading: Reading, on: str | None
 ) -> tuple[Evaluation, bool]:
@@ -134,20 +145,19 @@ def _measured(
 
 
 def _table(result: Evaluation, title: str) -> Table:
-    """Return a row for each metric: the model's score, which way is better, and the best baseline."""
+    """Return a row for each metric: the model's score, which way is better, and baselines."""
     from rich.table import Table
 
     from discreet.evaluation.metrics import Metric
 
-    table = Table("metric", "mean", "std", "runs", "better", "best simple baseline", title=title)
+    table = Table("metric", "mean", "std", "runs", "better", "simple baseline", title=title)
     for name, score in result.metrics.items():
-        value, of = _best_simple(result, name)
         table.add_row(
             name,
             f"{score.mean:.4f}",
             f"{score.std:.4f}" if len(score.values) > 1 else "-",
             str(len(score.values)),
             "lower" if Metric.parse(name).lower_is_better else "higher",
-            f"{value:.4f} ({of})" if of else "-",
+            _baseline(result, name) or "-",
         )
     return table

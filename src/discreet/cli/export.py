@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from discreet.cli.options.declared import AsJson, ModelFile
+from discreet.cli.options.declared import AsJson, ForceFolder, ModelFile
 from discreet.cli.output.printing import emit, show
 from discreet.core.checks import ParameterError
 
@@ -38,6 +38,7 @@ def export(
             help="The table of pgvector, the collection of qdrant, or the project and view of feast.",
         ),
     ] = "items",
+    force: ForceFolder = False,
     as_json: AsJson = False,
 ) -> None:
     """Write item vectors, the label and an index for a vector store. This costs no privacy budget.
@@ -55,9 +56,9 @@ def export(
         )
     fitted = load(file)
     if out is not None:
-        export_items(fitted, out, to, name=name)
+        export_items(fitted, out, to, name=name, force=force)
     elif url is not None:
-        load_items(fitted, url, to, name=name)
+        load_items(fitted, url, to, name=name, force=force)
     place = str(out) if out is not None else f"the {to} server, as {name}"
     if as_json:
         where = {"folder": str(out)} if out is not None else {"table": name}

@@ -30,13 +30,17 @@ from discreet.cli.output.printing import emit
 from discreet.cli.output.years import added_json, only_noise, sentences, too_early, what_entered, year_page
 from discreet.cli.replay import replay as replay
 from discreet.core.checks import ParameterError
-from discreet.core.files import refuse_output, write_whole
+from discreet.core.files import refuse_output
 
 if TYPE_CHECKING:
     from discreet.data.vocabulary import Vocabulary
     from discreet.follow import Following
     from discreet.follow.batches import Source
     from discreet.follow.model import Kind
+
+
+# The kind of the page about a year, by which we know our own.
+_PAGE = "followed year"
 
 
 def start(
@@ -308,8 +312,12 @@ def show(
     as_json: AsJson = False,
 ) -> None:
     """Show the releases so far, what is left, and noise against signal; all of it is public."""
+    from discreet.core.pages import page as whole_page
+    from discreet.core.pages import refuse_page, write_page
     from discreet.follow import Following
 
+    if page is not None:
+        refuse_page(page, kind=_PAGE, force=force, inputs=[state])
     year = Following(state)
     status = year.status()
     if out is not None:
@@ -317,12 +325,9 @@ def show(
         titles = kept_titles(kept) if titles is None and kept else titles
         (model if titles is None else model.with_titles(titles)).save(out, force=force)
     if page is not None:
-        from discreet.core.pages import page as whole_page
-
         title = f"A followed year: {status.name}"
-        write_whole(
-            page, whole_page(title, year_page(status, title), kind="followed year", narrow=True).encode()
-        )
+        content = whole_page(title, year_page(status, title), kind=_PAGE, narrow=True)
+        write_page(page, content, kind=_PAGE, force=force)
     if as_json:
         emit(status.to_json())
         return

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from discreet.cli.options.declared import AsJson
+from discreet.cli.options.declared import AsJson, Force
 from discreet.cli.output.printing import emit, show, write
 from discreet.core.checks import visible
 
@@ -25,6 +25,7 @@ def label(
     card: Annotated[
         Path | None, typer.Option("--card", help="Write a model card (Hugging Face layout) to this file.")
     ] = None,
+    force: Force = False,
     markdown: Annotated[bool, typer.Option("--markdown", help="Print the label as Markdown.")] = False,
     as_json: AsJson = False,
 ) -> None:
@@ -36,9 +37,7 @@ def label(
     signed = signed_sentence(key)
     # We verified the signer ourselves; an entry of that name in the file is overwritten.
     content = {**_read(file, signed=key is not None), "signed_by": key}
-    _write_elsewhere(content, signed, file, registry, page)
-    if card is not None:
-        _write_card(content, signed, file, card)
+    written = _write_elsewhere(content, signed, file, registry, page, card, force=force)
     if markdown:
         from discreet.cli.output.label import label_markdown
 
@@ -48,7 +47,6 @@ def label(
     if as_json:
         emit({**content, "last_audit": None if last is None else last.to_json()})
         return
-    written = [f"Written to {path}." for path in (registry, page, card) if path is not None]
     if written:
         from discreet.privacy.guarantee import Guarantee
 
@@ -122,35 +120,35 @@ def _audited(content: dict[str, Any], last: LastAudit | None) -> tuple[str, ...]
     return (f"Last audit of this kind of model: {last.sentence()}{settings}",)
 
 
-def _write_card(content: dict[str, Any], signed: str, file: Path, card: Path) -> None:
-    """Write the model card; an existing one is replaced, but never the model."""
-    from discreet.audit.last_audits import last_audit
-    from discreet.cli.output.card import model_card
-    from discreet.core.checks import FileError
-    from discreet.core.files import write_whole
-
-    if card.exists() and card.samefile(file):
-        raise FileError(f"{card} is the model itself, and was left as it is. Name another file.")
-    last = last_audit(content["name"])
-    text = model_card(content, signed, last, "".join(_audited(content, last)))
-    write_whole(card, text.encode("utf-8"))
-
-
 def _write_elsewhere(
-    content: dict[str, Any], signed: str, file: Path, registry: Path | None, page: Path | None
-) -> None:
-    """Write the label in the requested formats; existing files are replaced, but never the model."""
-    from discreet.core.checks import FileError
-    from discreet.core.files import write_whole
+    content: dict[str, Any],
+    signed: str,
+    file: Path,
+    registry: Path | None,
+    page: Path | None,
+    card: Path | None,
+    *,
+    force: bool,
+) -> list[str]:
+    """Write the label in the requested formats, all or none; return sentences about what was written."""
+    from discreet.audit.last_audits import last_audit
+    from discreet.cli.output.card import CARD, is_card, model_card
+    from discreet.cli.output.label import DRAFT, PAGE, is_draft, label_html, registry_draft
+    from discreet.core.files import refuse_output, write_whole
+    from discreet.core.pages import refuse_page
 
-    for path in (registry, page):
-        if path is not None and path.exists() and path.samefile(file):
-            raise FileError(f"{path} is the model itself and was not changed. Name another output.")
+    texts: dict[Path, str] = {}
     if registry is not None:
-        from discreet.cli.output.label import registry_draft
-
-        write_whole(registry, registry_draft(content).encode())
+        refuse_output(registry, force=force, kind=DRAFT, is_ours=is_draft, inputs=[file, *texts])
+        texts[registry] = registry_draft(content)
     if page is not None:
-        from discreet.cli.output.label import label_html
-
-        write_whole(page, label_html(content, signed).encode())
+        refuse_page(page, kind=PAGE, force=force, inputs=[file, *texts])
+        texts[page] = label_html(content, signed)
+    if card is not None:
+        refuse_output(card, force=force, kind=CARD, is_ours=is_card, inputs=[file, *texts])
+        last = last_audit(content["name"])
+        said = "".join(_audited(content, last))
+        texts[card] = model_card(content, signed, last, said, file=file.name)
+    for path, text in texts.items():
+        write_whole(path, text.encode("utf-8"))
+    return [f"Written to {path}." for path in texts]

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from discreet.cli.options.declared import AsJson
+from discreet.cli.options.declared import AsJson, Force
 from discreet.cli.options.parsing import parse_number
 from discreet.cli.output.printing import emit, show, write
 from discreet.core.checks import ParameterError, one_of, positive_finite
@@ -74,6 +74,7 @@ def plan(
         bool,
         typer.Option("--users-come-once", help="With --follow: most users rate only once a year."),
     ] = False,
+    force: Force = False,
     as_json: AsJson = False,
 ) -> None:
     """Plan releases: what each may cost, what an attacker gains, and what accuracy to expect.
@@ -92,7 +93,7 @@ def plan(
         raise ParameterError("--wanted needs --people, because noise matters less with more people.")
     found = _planned(epsilon, delta, releases, wanted, data)
     if picture is not None:
-        _draw(picture, data, found["per_release"]["epsilon"])
+        _draw(picture, data, found["per_release"]["epsilon"], force=force)
     if as_json:
         emit(found)
     else:
@@ -222,13 +223,14 @@ def _planned(
     ).to_json()
 
 
-def _draw(path: Path, data: _Data, each: float) -> None:
+def _draw(path: Path, data: _Data, each: float, *, force: bool) -> None:
     from discreet.planning.curves import similar_curves
     from discreet.planning.drawing import draw_plan
 
     if data.people is None:
         raise ParameterError("--out draws accuracy, which needs --people.")
-    draw_plan(path, similar_curves(data.metric, data.people, data.ratings, data.items)[0], data.people, each)
+    curve = similar_curves(data.metric, data.people, data.ratings, data.items)[0]
+    draw_plan(path, curve, data.people, each, force=force)
 
 
 def _show(found: dict[str, Any], data: _Data) -> None:

@@ -6,7 +6,8 @@ import os
 import shutil
 import stat
 import tempfile
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
 
 from discreet.core.checks import FileError
@@ -57,27 +58,65 @@ def write_whole(path: Path, content: bytes, *, private: bool = False) -> None:
         aside.unlink(missing_ok=True)
 
 
-def write_folder(path: Path, files: Mapping[str, bytes]) -> None:
-    """Write a new folder with these files, by their paths inside it; a reader sees all of it or nothing."""
+def write_folder(
+    path: Path, files: Mapping[str, bytes], *, replaces: Callable[[Path], bool] | None = None
+) -> None:
+    """Write a folder with these files, by their paths inside it, as `filled_folder` does."""
     inside = [PurePosixPath(name) for name in files]
     assert not any(one.is_absolute() or ".." in one.parts for one in inside), "a file lies outside the folder"
-    if os.path.lexists(path):
-        raise FileError(f"{path} exists already and was left as it is. Name a folder that does not.")
-    if not path.absolute().parent.is_dir():
-        raise FileError(f"{path} cannot be written: its folder does not exist.")
-    aside: Path | None = None
-    try:
-        aside = Path(tempfile.mkdtemp(dir=path.absolute().parent, prefix=_ASIDE))
+    with filled_folder(path, replaces=replaces) as aside:
         for name, content in files.items():
             (aside / name).parent.mkdir(parents=True, exist_ok=True)
             (aside / name).write_bytes(content)
-        aside.chmod(0o755)
-        aside.rename(path)
+
+
+@contextmanager
+def filled_folder(path: Path, *, replaces: Callable[[Path], bool] | None = None) -> Iterator[Path]:
+    """Yield a folder to fill, which is put to `path` at the end; a reader sees all of it or nothing.
+
+    A folder that is there is left as it is, unless `replaces` knows it as one of ours; then the new one takes
+    its place whole.
+    """
+    refuse_folder(path, replaces=replaces)
+    aside: Path | None = None
+    try:
+        aside = Path(tempfile.mkdtemp(dir=path.absolute().parent, prefix=_ASIDE))
+        new, old = aside / "new", aside / "old"
+        new.mkdir()
+        yield new
+        new.chmod(0o755)
+        try:
+            if path.exists():
+                path.rename(old)
+            new.rename(path)
+        except BaseException:
+            # Also if somebody interrupts: what lies aside is removed below.
+            if old.exists() and not path.exists():
+                old.rename(path)
+            raise
     except OSError as error:
         raise FileError(f"{path} cannot be written: {error.strerror}.") from error
     finally:
         if aside is not None:
             shutil.rmtree(aside, ignore_errors=True)
+
+
+def refuse_folder(path: Path, *, replaces: Callable[[Path], bool] | None = None) -> None:
+    """Refuse a folder that `filled_folder` could not write or would destroy."""
+    if not path.absolute().parent.is_dir():
+        raise FileError(f"{path} cannot be written: its folder does not exist.")
+    if not os.path.lexists(path):
+        return
+    if replaces is None:
+        raise FileError(
+            f"{path} exists already and was left as it is. Pass --force (force=True in Python) to "
+            "replace it if this command wrote it, or name another folder."
+        )
+    if path.is_symlink() or not path.is_dir() or not replaces(path):
+        raise FileError(
+            f"{path} is not a folder that this command wrote, or has other files in it, and was left as it "
+            "is. Choose another output, or remove it."
+        )
 
 
 def _look(path: Path) -> os.stat_result | None:

@@ -7,10 +7,12 @@ Every text is escaped here: names and ids come from files.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
-from functools import cache
+from functools import cache, partial
 from html import escape
 from importlib import resources
 from pathlib import Path
+
+from discreet.core.files import refuse_output, write_whole
 
 # Among the first bytes of every page; by it we know our own.
 _MARK, _HEAD = '<meta name="generator" content="discreet, {}">', 512
@@ -42,6 +44,18 @@ def is_page(path: Path, *, kind: str) -> bool:
             return _MARK.format(kind).encode() in file.read(_HEAD)
     except OSError:
         return False
+
+
+def refuse_page(path: Path, *, kind: str, force: bool, inputs: Iterable[Path] = ()) -> None:
+    """Refuse, before anything is done for it, a page that cannot be written or would replace another file."""
+    ours = partial(is_page, kind=kind)
+    refuse_output(path, force=force, kind=f"{kind} page", is_ours=ours, inputs=inputs)
+
+
+def write_page(path: Path, content: str, *, kind: str, force: bool) -> None:
+    """Write a page of this kind; one that exists is replaced with `force` only, and other files never."""
+    refuse_page(path, kind=kind, force=force)
+    write_whole(path, content.encode())
 
 
 @cache

@@ -10,8 +10,6 @@ the model, which adds them to what a search found (`reranked`).
 from __future__ import annotations
 
 import json
-import shutil
-import tempfile
 from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -19,15 +17,18 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from discreet.core.arrays import Floats, Singles
-from discreet.core.checks import FileError, ParameterError, integer, one_of
+from discreet.core.checks import ParameterError, integer, one_of
 from discreet.core.exports import Later
+from discreet.core.files import filled_folder
 from discreet.models.answers import titles_in_order
-from discreet.models.feast_files import write_feast
+from discreet.models.feast_files import FEAST_FILES, keep_stores, write_feast
 from discreet.models.listings import ListedItem, Listing
 from discreet.models.lists import item_places
 from discreet.models.vector_stores import (
     CANDIDATES,
     LINKS,
+    QDRANT,
+    SQL,
     VectorTable,
     library,
     load_pgvector,
@@ -47,6 +48,8 @@ else:
 
 TARGETS = ("parquet", "faiss", "hnswlib", "pgvector", "qdrant", "feast", "onnx")
 ITEMS, LABEL, INDEX = "items.parquet", "label.json", "items.index"
+# All that an export writes, and what Feast adds to it.
+_WRITTEN = {ITEMS, LABEL, INDEX, SQL, QDRANT, "model.onnx", "items.json", *FEAST_FILES}
 #: Targets that a running server may be filled with.
 LIVE = {"pgvector": load_pgvector, "qdrant": load_qdrant}
 
@@ -104,38 +107,39 @@ def reranked(
     return Listing(ListedItem(*one) for one in zip(*columns, strict=True))
 
 
-def export_items(model: FittedModel, out: Path, to: str, *, name: str = "items") -> None:
+def export_items(model: FittedModel, out: Path, to: str, *, name: str = "items", force: bool = False) -> None:
     """Write a folder: the items with their vectors, the label, and an index of `to` if that is one.
 
     Positions in an index are rows of `items.parquet`. To `onnx` goes no vector store but the whole way from
-    histories to lists, also of models whose lists are no inner products.
+    histories to lists, also of models whose lists are no inner products. `force` replaces an earlier export.
     """
     one_of("to", to, TARGETS)
+    replaces = is_export if force else None
     if to == "onnx":
         from discreet.models.bundle.folder import write_graph
 
-        write_graph(model, out)
+        write_graph(model, out, replaces=replaces)
         return
     table = item_table(model, name)
-    if out.exists():
-        raise FileError(f"{out} exists already and was left as it is. Name a folder that does not.")
-    if not out.absolute().parent.is_dir():
-        raise FileError(f"{out} cannot be written: its folder does not exist.")
-    aside = Path(tempfile.mkdtemp(dir=out.absolute().parent, prefix=".discreet-"))
+    with filled_folder(out, replaces=replaces) as folder:
+        _write(table, folder, to)
+        if to == "feast" and out.is_dir():
+            keep_stores(out, folder)
+
+
+def is_export(folder: Path) -> bool:
+    """Return whether a folder is an export of ours and has nothing else in it."""
     try:
-        _write(table, aside, to)
-        aside.chmod(0o755)
-        aside.rename(out)
-    except OSError as error:
-        raise FileError(f"{out} cannot be written: {error.strerror}.") from error
-    finally:
-        shutil.rmtree(aside, ignore_errors=True)
+        label = json.loads((folder / LABEL).read_bytes())
+        return "guarantee" in label and {path.name for path in folder.iterdir()} <= _WRITTEN
+    except (OSError, ValueError, TypeError, RecursionError):
+        return False
 
 
-def load_items(model: FittedModel, url: str, to: str, *, name: str = "items") -> None:
-    """Fill a running server: a table `name` for pgvector, a collection for Qdrant."""
+def load_items(model: FittedModel, url: str, to: str, *, name: str = "items", force: bool = False) -> None:
+    """Fill a running server: a table `name` for pgvector, a collection for Qdrant; `force` replaces ours."""
     one_of("to", to, tuple(LIVE))
-    LIVE[to](item_table(model, name), url)
+    LIVE[to](item_table(model, name), url, force=force)
 
 
 def item_table(model: FittedModel, name: str = "items") -> VectorTable:
@@ -143,7 +147,9 @@ def item_table(model: FittedModel, name: str = "items") -> VectorTable:
     label = {"model": model.name, "guarantee": model.guarantee.to_json()}
     if left_out := model.scorer.search_leaves_out:
         label["leaves_out"] = left_out
-    return VectorTable(catalog=model.catalog, vectors=item_matrix(model), label=label, name=name)
+    return VectorTable(
+        catalog=model.catalog, vectors=item_matrix(model), label=label, name=name, public=model.public
+    )
 
 
 def _write(table: VectorTable, folder: Path, to: str) -> None:
@@ -153,7 +159,9 @@ def _write(table: VectorTable, folder: Path, to: str) -> None:
         return
     vectors, ids = table.vectors, table.catalog.ids.tolist()
     kind = pl.Array(pl.Float32, vectors.shape[1])
-    pl.DataFrame({"item": ids, "vector": pl.Series(vectors, dtype=kind)}).write_parquet(folder / ITEMS)
+    texts = {name: pl.Series(column, dtype=pl.String) for name, column in table.columns().items()}
+    whole = {"item": ids, "vector": pl.Series(vectors, dtype=kind), **texts}
+    pl.DataFrame(whole).write_parquet(folder / ITEMS)
     if to == "faiss":
         faiss = library("faiss", "discreet[vectors]")
         index = faiss.IndexFlatIP(vectors.shape[1])

@@ -6,6 +6,7 @@ that the person brings, and is never a feature here.
 
 from __future__ import annotations
 
+import shutil
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -20,6 +21,10 @@ else:
     pl = Later("polars")
 
 ITEMS, STORE, DEFINITIONS = "items.parquet", "feature_store.yaml", "features.py"
+# What `feast apply` and `materialize` keep beside our files.
+_KEPT = ("registry.db", "online.db", "online.db-wal", "online.db-shm")
+#: All files of a repository that Feast used.
+FEAST_FILES = frozenset({ITEMS, STORE, DEFINITIONS, *_KEPT, "__pycache__"})
 
 _STORE = """\
 project: "{name}"
@@ -52,7 +57,8 @@ source = FileSource(
 view = FeatureView(
     name={name!r},
     entities=[item],
-    ttl=timedelta(0),  # vectors are valid until others replace them
+    # Vectors count until others replace them. Without an end Feast would look back for a year only.
+    ttl=timedelta(days=3650),
     schema=[Field(name="vector", dtype=Array(Float32))],
     source=source,
     tags={tags!r},
@@ -86,6 +92,13 @@ def write_feast(table: VectorTable, folder: Path) -> None:
         ),
         encoding="utf-8",
     )
+
+
+def keep_stores(old: Path, new: Path) -> None:
+    """Take over what a repository has of its own: settings of its stores, registry and online store."""
+    for name in (STORE, *_KEPT):
+        if (old / name).is_file():
+            shutil.copy2(old / name, new / name)
 
 
 def _tags(table: VectorTable) -> dict[str, str]:

@@ -1,99 +1,162 @@
 """Log a model to MLflow, load it back, and serve it with `mlflow models serve` (extra `mlflow`).
 
-MLflow stores the model file itself, so its label travels with it, and the promise as metadata. A request has
-a row for each person: `history`, the JSON text that `POST /recommend` of our own service takes, and perhaps
-`k`. Histories pass through MLflow's server, which may log them; ours does not.
+MLflow stores the model file itself, so its label travels with it, and the promise as metadata and tags. A
+request has a row for each person: `history`, the JSON text that `POST /recommend` of our own service takes,
+and perhaps `k`. As there, a row that cannot be answered says why and loses no other. Histories pass through
+MLflow's server, which may log them; ours does not.
 """
 
 from __future__ import annotations
 
 import json
+import math
 import tempfile
-import warnings
+from collections.abc import Iterable, Mapping
 from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from discreet.core.checks import DataError
+from discreet.core.checks import DataError, DiscreetError, ParameterError
 from discreet.models.storage import load
 from discreet.models.vector_stores import library
 
 if TYPE_CHECKING:
     from discreet.models.fitted import FittedModel
 
-_FILE, _K = "model.discreet", 10
+_EXTRA = "discreet[mlflow]"
+_FILE, _K, _MOST = "model.discreet", 10, 1000
+# MLflow keeps this file and runs it where the model is served, so nothing is pickled.
+_CODE = '''\
+"""Answer for a model of discreet, with a list for each row."""
+
+from pathlib import Path
+
+import pandas as pd
+from mlflow.models import set_model
+from mlflow.pyfunc import PythonModel
+
+from discreet.models.mlflow_flavor import answer_row
+from discreet.models.storage import load
+
+
+class Recommender(PythonModel):
+    def load_context(self, context):
+        self.model = load(Path(context.artifacts["model"]))
+
+    def predict(self, context, model_input: pd.DataFrame, params=None):
+        return [answer_row(self.model, row) for row in model_input.to_dict("records")]
+
+
+set_model(Recommender())
+'''
 
 
 def log_mlflow(model: FittedModel, name: str = "model", **options: Any) -> Any:
-    """Log a model to the active run of MLflow; `options` are those of `mlflow.pyfunc.log_model`."""
-    return _stored(model, lambda pyfunc, parts: pyfunc.log_model(name=name, **parts, **options))
+    """Log a model to the active run of MLflow; `options` are those of `mlflow.pyfunc.log_model`.
+
+    The run gets tags: `discreet.model`, `.private`, `.epsilon`, `.delta` and `.unit`.
+    """
+    mlflow = library("mlflow", _EXTRA)
+    tags = promise_tags(model)
+    with tempfile.TemporaryDirectory() as folder:
+        parts = _parts(model, Path(folder), mlflow)
+        kept = {**options, "tags": {**tags, **options.get("tags", {})}}
+        found = mlflow.pyfunc.log_model(name=name, **parts, **kept)
+    if mlflow.active_run() is not None:
+        mlflow.set_tags(tags)
+    return found
 
 
 def save_mlflow(model: FittedModel, path: str | Path) -> None:
-    """Write the folder that `mlflow models serve -m FOLDER` reads."""
-    _stored(model, lambda pyfunc, parts: pyfunc.save_model(path=str(path), **parts))
+    """Write the folder that `mlflow models serve -m FOLDER --env-manager local` reads."""
+    mlflow = library("mlflow", _EXTRA)
+    with tempfile.TemporaryDirectory() as folder:
+        mlflow.pyfunc.save_model(path=str(path), **_parts(model, Path(folder), mlflow))
 
 
 def load_mlflow(address: str | Path) -> FittedModel:
     """Return the model itself from a folder or an address of MLflow, such as `runs:/ID/model`."""
-    artifacts = library("mlflow.artifacts", "discreet[mlflow]")
+    artifacts = library("mlflow.artifacts", _EXTRA)
     found = Path(artifacts.download_artifacts(artifact_uri=str(address)))
     return load(found / "artifacts" / _FILE)
 
 
-def _stored(model: FittedModel, store: Any) -> Any:
-    with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
-        # MLflow warns of type hints of its own, and of ours, where the signature says what a request holds.
-        warnings.filterwarnings("ignore", message="(?i).*(type hint|input example)", category=UserWarning)
-        pyfunc = library("mlflow.pyfunc", "discreet[mlflow]")
-        file = Path(folder) / _FILE
-        model.save(file)
-        return store(pyfunc, _parts(model, file, library("mlflow", "discreet[mlflow]")))
+def promise_tags(model: FittedModel) -> dict[str, str]:
+    """Return the promise as tags to filter runs by; without a promise there is no epsilon."""
+    promise = model.guarantee
+    bounded = promise.is_private
+    amount = {"epsilon": f"{promise.epsilon:g}", "delta": f"{promise.delta:g}"} if bounded else {}
+    private = str(bounded and not promise.simulated).lower()
+    said = {"model": model.name, "private": private, **amount, "unit": promise.unit.value}
+    return {f"discreet.{name}": value for name, value in said.items()}
 
 
-def _parts(model: FittedModel, file: Path, mlflow: Any) -> dict[str, Any]:
-    schema = library("mlflow.types", "discreet[mlflow]")
-    columns = [
-        schema.ColSpec(schema.DataType.string, "history"),
-        schema.ColSpec(schema.DataType.long, "k", required=False),
-    ]
+def _parts(model: FittedModel, folder: Path, mlflow: Any) -> dict[str, Any]:
+    """Return what MLflow stores: the file, the code that answers for it, the signature, the promise."""
+    file, code = folder / _FILE, folder / "recommender.py"
+    model.save(file)
+    code.write_text(_CODE, encoding="utf-8")
     promise = model.guarantee
     return {
-        "python_model": _served()(),
+        "python_model": str(code),
         "artifacts": {"model": str(file)},
-        "signature": mlflow.models.ModelSignature(inputs=schema.Schema(columns)),
+        "signature": _signature(model, mlflow),
+        "input_example": library("pandas", _EXTRA).DataFrame([_example(model)]),
         "pip_requirements": [f"discreet=={metadata.version('discreet')}"],
         "metadata": {"promise": promise.sentence(), "guarantee": json.dumps(promise.to_json())},
     }
 
 
-def _served() -> Any:
-    """Return the class that MLflow stores; it needs MLflow's own, which is loaded only when used."""
-    pyfunc = library("mlflow.pyfunc", "discreet[mlflow]")
-
-    class Recommender(pyfunc.PythonModel):  # type: ignore[misc, name-defined]
-        """Answer for a model file with a list for each row."""
-
-        def load_context(self, context: Any) -> None:
-            """Read the model file."""
-            self.model = load(Path(context.artifacts["model"]))
-
-        def predict(self, context: Any, model_input: Any, params: Any = None) -> list[dict[str, Any]]:
-            """Return items and scores for each row, best first."""
-            rows = model_input.to_dict("records")
-            return [answer_row(self.model, row) for row in rows]
-
-    return Recommender
+def _signature(model: FittedModel, mlflow: Any) -> Any:
+    schema = library("mlflow.types.schema", _EXTRA)
+    column, kinds, several = schema.ColSpec, schema.DataType, schema.Array
+    items = several(kinds.string if model.catalog.is_text else kinds.long)
+    # Rows without `k` between rows with one make a column of floats.
+    asked = [column(kinds.string, "history"), column(kinds.double, "k", required=False)]
+    answered = [
+        column(items, "items"),
+        column(several(kinds.double), "scores"),
+        *([column(several(kinds.string), "titles")] if model.public else []),
+        column(kinds.string, "error", required=False),
+    ]
+    return mlflow.models.ModelSignature(inputs=schema.Schema(asked), outputs=schema.Schema(answered))
 
 
-def answer_row(model: FittedModel, row: dict[str, Any]) -> dict[str, Any]:
-    """Return the list of one person; a history is JSON text."""
+def _example(model: FittedModel) -> dict[str, Any]:
+    """Return a row that this model answers, made from its own catalog."""
+    ids = model.catalog.ids[:2].tolist()
+    rated = [[item, float(model.facts.high)] for item in ids]
+    return {"history": json.dumps(rated if model.scorer.needs_ratings else ids), "k": float(_K)}
+
+
+def answer_row(model: FittedModel, row: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the list of one person, or an empty one with the reason in `error`."""
+    try:
+        found: Iterable[Any] = model.recommend(_history(row), _length(row), ignore_unknown=True)
+        error = {}
+    except DiscreetError as refused:
+        found, error = (), {"error": str(refused)}
+    listed = list(found)
+    titles = {"titles": [one.title or "" for one in listed]} if model.public else {}
+    scores = [float(one.score) for one in listed]
+    return {"items": [one.item for one in listed], "scores": scores, **titles, **error}
+
+
+def _history(row: Mapping[str, Any]) -> Any:
+    """Return a history from JSON text; items that the model does not know are left out later."""
     try:
         history = json.loads(row["history"])
-    except (ValueError, TypeError, RecursionError):
+    except (ValueError, TypeError, KeyError, RecursionError):
         raise DataError('A history is JSON text, such as "[7, 3]" or "[[7, 4.0], [3, 5.0]]".') from None
     if isinstance(history, list):
-        history = [tuple(one) if isinstance(one, list) else one for one in history]
+        return [tuple(one) if isinstance(one, list) else one for one in history]
+    return history
+
+
+def _length(row: Mapping[str, Any]) -> int:
     asked = row.get("k")
-    found = model.recommend(history, _K if asked is None or asked != asked else int(asked))
-    return {"items": [one[0] for one in found], "scores": [float(one[1]) for one in found]}
+    if asked is None or (isinstance(asked, float) and math.isnan(asked)):
+        return _K
+    if not isinstance(asked, int | float) or asked != asked // 1 or not 1 <= asked <= _MOST:
+        raise ParameterError(f"k must be a whole number from 1 to {_MOST:,}.")
+    return int(asked)

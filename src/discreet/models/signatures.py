@@ -17,7 +17,7 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 
 from discreet.core.checks import FileError
-from discreet.core.files import write_whole
+from discreet.core.files import refuse_output, write_whole
 
 SUFFIX = ".sig"
 _FORMAT = "discreet-signature"
@@ -94,7 +94,9 @@ def sign_file(file: Path, key_path: Path) -> str:
     if not isinstance(key, Ed25519PrivateKey):
         raise FileError(f"{key_path} is not an Ed25519 key; make one with --new-key.")
     record = {"format": _FORMAT, "key": _text(key.public_key()), "signature": key.sign(_digest(file)).hex()}
-    write_whole(signature_path(file), json.dumps(record).encode())
+    beside = signature_path(file)
+    refuse_output(beside, force=True, kind="signature", is_ours=_is_signature, inputs=[file, key_path])
+    write_whole(beside, json.dumps(record).encode())
     return _text(key.public_key())
 
 
@@ -115,6 +117,15 @@ def signer(file: Path) -> str | None:
     except (InvalidSignature, OSError, *_NO_RECORD) as error:
         raise FileError(f"The signature {path} does not match the content of {file}.") from error
     return _text(key)
+
+
+def _is_signature(path: Path) -> bool:
+    """Return whether a file is a signature of ours, of whatever content."""
+    try:
+        with path.open("rb") as raw:
+            return bool(json.loads(raw.read(_MOST_BYTES))["format"] == _FORMAT)
+    except (OSError, *_NO_RECORD):
+        return False
 
 
 def signed_sentence(key: str | None) -> str:

@@ -10,7 +10,7 @@ import json
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, final
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     import polars as pl
 
     from discreet.data.vocabulary import Vocabulary
+    from discreet.models.items import PublicColumns
 else:
     pl = Later("polars")
 
@@ -34,17 +35,23 @@ QDRANT, SQL = "qdrant", "items.sql"
 _LONGEST_INDEXED = 2000
 _ROWS = 1 << 12
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,47}")
+# Columns that are ours, and those that PostgreSQL keeps for itself.
+_TAKEN = {"place", "item", "vector", "tableoid", "xmin", "cmin", "xmax", "cmax", "ctid"}
 
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VectorTable:
-    """What a store gets: items with equally long vectors, the label, and the name to store them under."""
+    """What a store gets: items with equally long vectors, the label, and the name to store them under.
+
+    `public` has titles and other texts of items; a column whose name is taken gets another one.
+    """
 
     catalog: Vocabulary
     vectors: Singles
     label: dict[str, Any]
     name: str = "items"
+    public: PublicColumns = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if not _NAME.fullmatch(self.name):
@@ -52,27 +59,41 @@ class VectorTable:
                 f"name={self.name[:60]!r} cannot name a table. Use up to 48 letters, digits and underscores."
             )
 
+    def columns(self) -> dict[str, list[str | None]]:
+        """Return the public columns under names of their own; None where nothing is known."""
+        found: dict[str, list[str | None]] = {}
+        for name, texts in self.public.items():
+            while name.lower() in _TAKEN or name in found:
+                name += "_"
+            found[name] = [text or None for text in texts]
+        return found
+
     def copy_lines(self) -> Iterator[str]:
-        """Give the rows as PostgreSQL's COPY reads them: place, item, vector."""
+        """Give the rows as PostgreSQL's COPY reads them: place, item, vector, public columns."""
+        columns = list(self.columns().values())
         for start in range(0, len(self.vectors), _ROWS):
             part = self.vectors[start : start + _ROWS]
             written = pl.Series(part, dtype=pl.Array(pl.Float32, part.shape[1]))
             texts = written.arr.to_list().cast(pl.List(pl.String)).list.join(",")
             ids = self.catalog.ids[start : start + _ROWS].tolist()
             for place, (item, text) in enumerate(zip(ids, texts, strict=True), start):
-                yield f"{place}\t{_escaped(item)}\t[{text}]\n"
+                beside = "".join(f"\t{_escaped(column[place])}" for column in columns)
+                yield f"{place}\t{_escaped(item)}\t[{text}]{beside}\n"
 
     def create_sql(self) -> tuple[str, str]:
         """Return the statements that make the table, with its label as a comment, and the one for COPY."""
         kind = "text" if self.catalog.is_text else "bigint"
         label = json.dumps(self.label).replace("'", "''")
+        names = [_quoted(name) for name in self.columns()]
+        texts = "".join(f", {name} text" for name in names)
         create = (
             "CREATE EXTENSION IF NOT EXISTS vector;\n"
             f'CREATE TABLE "{self.name}" (place integer PRIMARY KEY, item {kind} UNIQUE NOT NULL, '
-            f"vector vector({self.vectors.shape[1]}) NOT NULL);\n"
+            f"vector vector({self.vectors.shape[1]}) NOT NULL{texts});\n"
             f"COMMENT ON TABLE \"{self.name}\" IS '{label}';\n"
         )
-        return create, f'COPY "{self.name}" (place, item, vector) FROM STDIN'
+        listed = ", ".join(["place", "item", "vector", *names])
+        return create, f'COPY "{self.name}" ({listed}) FROM STDIN'
 
     def index_sql(self) -> str:
         """Return the statement for the index, or nothing where pgvector makes none for such long vectors."""
@@ -84,11 +105,20 @@ class VectorTable:
         )
 
 
-def _escaped(item: str | int) -> str:
+def _quoted(name: str) -> str:
+    """Return the name of a column as SQL, whatever is in it."""
+    return '"' + name.replace('"', '""') + '"'
+
+
+def _escaped(item: str | int | None) -> str:
+    if item is None:
+        return "\\N"
     if isinstance(item, int):
         return str(item)
     if "\0" in item:
-        raise DataError("An item id has a NUL character, which PostgreSQL does not store. Rename that item.")
+        raise DataError(
+            "An item's id or title has a NUL character, which PostgreSQL does not store. Rename that item."
+        )
     found = item.replace("\\", "\\\\").replace("\t", "\\t")
     return found.replace("\n", "\\n").replace("\r", "\\r")
 
@@ -106,17 +136,72 @@ def write_pgvector(table: VectorTable, folder: Path) -> None:
         script.write(f"\\.\n{table.index_sql()}COMMIT;\n")
 
 
-def load_pgvector(table: VectorTable, url: str) -> None:
-    """Make a table of items in a database, in one transaction; one of this name is left as it is."""
+def load_pgvector(table: VectorTable, url: str, *, force: bool = False) -> None:
+    """Make a table of items in a database, in one transaction.
+
+    One of this name is left as it is; with `force` one of ours is replaced. It is read until the new one is
+    filled, and who may read it may read the new one.
+    """
     psycopg = library("psycopg", "discreet[pgvector]")
-    create, copy = table.create_sql()
     with _said(table, psycopg), psycopg.connect(url) as connection, connection.cursor() as cursor:
-        cursor.execute(create)
-        with cursor.copy(copy) as rows:
-            for line in table.copy_lines():
-                rows.write(line)
-        if index := table.index_sql():
-            cursor.execute(index)
+        if not (force and _is_there(cursor, table)):
+            _fill_table(cursor, table)
+            return
+        aside = replace(table, name=f"{table.name[:43]}_next")
+        with _said(aside, psycopg):
+            _fill_table(cursor, aside)
+        grants = cursor.execute(_GRANTS, {"new": aside.name, "old": _quoted(table.name)}).fetchall()
+        ends = ("_pkey", "_item_key", "_vector_idx")
+        for statement in (
+            *(grant for (grant,) in grants),
+            f'DROP TABLE "{table.name}"',
+            f'ALTER TABLE "{aside.name}" RENAME TO "{table.name}"',
+            *(f'ALTER INDEX IF EXISTS "{aside.name}{end}" RENAME TO "{table.name}{end}"' for end in ends),
+        ):
+            cursor.execute(statement)
+
+
+# Statements that grant on a new table what is granted on an old one.
+_GRANTS = """
+SELECT format('GRANT %%s ON %%I TO %%s', given.privilege_type, %(new)s::text,
+              CASE given.grantee WHEN 0 THEN 'PUBLIC' ELSE quote_ident(pg_get_userbyid(given.grantee)) END)
+FROM pg_class, aclexplode(relacl) AS given WHERE pg_class.oid = to_regclass(%(old)s)
+"""
+
+
+def _is_there(cursor: Any, table: VectorTable) -> bool:
+    """Return whether the database has a table of ours of this name; another one is refused."""
+    found = cursor.execute(
+        "SELECT obj_description(oid, 'pg_class') FROM pg_class WHERE oid = to_regclass(%s)",
+        (_quoted(table.name),),
+    ).fetchone()
+    if found is None:
+        return False
+    if not _is_label(found[0]):
+        raise FileError(
+            f"The table {table.name!r} of the database is not one of discreet and was left as it is. Choose "
+            "another --name."
+        )
+    return True
+
+
+def _is_label(text: str | None) -> bool:
+    """Return whether this is the label that we write beside vectors."""
+    try:
+        label = json.loads(text or "")
+    except ValueError:
+        return False
+    return isinstance(label, dict) and {"model", "guarantee"} <= label.keys()
+
+
+def _fill_table(cursor: Any, table: VectorTable) -> None:
+    create, copy = table.create_sql()
+    cursor.execute(create)
+    with cursor.copy(copy) as rows:
+        for line in table.copy_lines():
+            rows.write(line)
+    if index := table.index_sql():
+        cursor.execute(index)
 
 
 @contextmanager
@@ -127,13 +212,18 @@ def _said(table: VectorTable, psycopg: Any) -> Iterator[None]:
         yield
     except errors.DuplicateTable as error:
         raise FileError(
-            f"The database has a table {table.name!r} already, which was left as it is. Choose another "
-            "--name."
+            f"The database has a table {table.name!r} already, which was left as it is. Pass --force to "
+            "replace it if it is of discreet, or choose another --name."
         ) from error
     except (errors.FeatureNotSupported, errors.UndefinedFile) as error:
         raise FileError(
             "The database has no extension `vector`. Install pgvector on its server (on Debian: "
             "postgresql-17-pgvector)."
+        ) from error
+    except errors.DependentObjectsStillExist as error:
+        raise FileError(
+            f"Views or other tables of the database depend on {table.name!r}, which was left as it is. Drop "
+            "them first, or choose another --name."
         ) from error
     except errors.InsufficientPrivilege as error:
         raise FileError(
@@ -156,8 +246,8 @@ def write_qdrant(table: VectorTable, folder: Path) -> None:
         client.close()
 
 
-def load_qdrant(table: VectorTable, url: str) -> None:
-    """Make a collection on a server; one of this name is left as it is."""
+def load_qdrant(table: VectorTable, url: str, *, force: bool = False) -> None:
+    """Make a collection on a server; one of this name is left as it is, or made anew by `force` if ours."""
     qdrant = library("qdrant_client", "discreet[qdrant]")
     refused = import_module("qdrant_client.http.exceptions")
     try:
@@ -166,15 +256,26 @@ def load_qdrant(table: VectorTable, url: str) -> None:
         raise FileError("The address of Qdrant is not understood. Write http://host:6333.") from error
     try:
         if client.collection_exists(table.name):
-            raise FileError(
-                f"Qdrant has a collection {table.name!r} already, which was left as it is. Choose another "
-                "--name."
-            )
+            _make_room(client, table.name, force=force)
         _fill(client, table)
     except refused.ApiException as error:
         raise FileError("Qdrant cannot be used: check the address and the server's log.") from error
     finally:
         client.close()
+
+
+def _make_room(client: Any, name: str, *, force: bool) -> None:
+    """Delete a collection of ours, by `force` only."""
+    if not force:
+        raise FileError(
+            f"Qdrant has a collection {name!r} already, which was left as it is. Pass --force to replace it "
+            "if it is of discreet, or choose another --name."
+        )
+    if not _is_label((client.get_collection(name).config.metadata or {}).get("label")):
+        raise FileError(
+            f"The collection {name!r} is not one of discreet and was left as it is. Choose another --name."
+        )
+    client.delete_collection(name)
 
 
 def _fill(client: Any, table: VectorTable) -> None:
@@ -188,13 +289,20 @@ def _fill(client: Any, table: VectorTable) -> None:
         client.upload_collection(
             table.name,
             vectors=table.vectors,
-            payload=({"item": item} for item in table.catalog.ids.tolist()),
+            payload=_payloads(table),
             ids=range(len(table.vectors)),
             wait=True,
         )
     except BaseException:
         client.delete_collection(table.name)
         raise
+
+
+def _payloads(table: VectorTable) -> Iterator[dict[str, Any]]:
+    columns = table.columns()
+    for place, item in enumerate(table.catalog.ids.tolist()):
+        texts = {name: texts[place] for name, texts in columns.items()}
+        yield {"item": item, **{name: text for name, text in texts.items() if text is not None}}
 
 
 def library(name: str, package: str) -> Any:

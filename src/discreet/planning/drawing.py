@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import io
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from discreet.core.charts import GRAY, Axis, ChartLine, Point
-from discreet.core.checks import FileError, ParameterError
+from discreet.core.checks import ParameterError
+from discreet.core.files import refuse_output, write_whole
 from discreet.core.plotting import axes_for, plot_lines, require_matplotlib
 from discreet.planning.curves import Curve
 from discreet.planning.schedules import Schedule
@@ -15,6 +17,9 @@ from discreet.privacy.ledger.accounts import Account, epsilon_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+
+# Among the first bytes of every picture of ours.
+_MAKER, _HEAD = "discreet, plan", 2048
 
 
 def plot_curve(curve: Curve, people: int, epsilon: float | None, ax: Axes | None) -> Axes:
@@ -60,17 +65,26 @@ def _some(counts: range) -> list[int]:
     return sorted({*counts[:: max(1, len(counts) // 60)], counts[-1]})
 
 
-def draw_plan(path: Path, curve: Curve, people: int, epsilon: float | None) -> None:
+def is_picture(path: Path) -> bool:
+    """Return whether we drew this file, by what it says of its maker."""
+    try:
+        with path.open("rb") as file:
+            return _MAKER.encode() in file.read(_HEAD)
+    except OSError:
+        return False
+
+
+def draw_plan(path: Path, curve: Curve, people: int, epsilon: float | None, *, force: bool = False) -> None:
     """Write a plot of the expected accuracy by epsilon for `people` people, and mark the plan's epsilon."""
     if path.suffix not in (".svg", ".png"):
         raise ParameterError(f"{path.name} must end in .svg or .png.")
+    refuse_output(path, force=force, kind="picture of a plan", is_ours=is_picture)
     require_matplotlib()
     from matplotlib.figure import Figure
 
     # Not through pyplot, which would keep the figure.
     figure = Figure(figsize=(6.4, 3.6), layout="constrained")
     plot_curve(curve, people, epsilon, figure.add_subplot())
-    try:
-        figure.savefig(path)
-    except OSError as error:
-        raise FileError(f"{path} cannot be written: {error.strerror}.") from error
+    content, form = io.BytesIO(), path.suffix[1:]
+    figure.savefig(content, format=form, metadata={"Creator" if form == "svg" else "Software": _MAKER})
+    write_whole(path, content.getvalue())

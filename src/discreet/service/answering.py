@@ -5,52 +5,37 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
-from fastapi import FastAPI, Query, Request
-from pydantic import BaseModel
+from fastapi import FastAPI, Request
 from pydantic.json_schema import models_json_schema
 
 from discreet.core.checks import DiscreetError
+from discreet.models.fitted import FittedModel
 from discreet.service.bundles import add_bundle
 from discreet.service.counting import AnswerCounters, Counting
 from discreet.service.limits import Peers, RateLimit, RefusedError, body_of
 from discreet.service.publishing import ModelShelf, Published
 from discreet.service.questions import (
     MOST_BYTES,
-    MOST_ITEMS,
     Answer,
-    ItemId,
     ManyAnswers,
     NoAnswer,
     Question,
     Questions,
     answer,
+    answer_example,
     example,
     examples,
     parsed,
     question,
 )
 from discreet.service.running import log
-from discreet.service.web_app import add_metrics, new_app, over_http
+from discreet.service.similar import add_similar
+from discreet.service.web_app import add_metrics, answer_such_as, new_app, over_http
 from discreet.service.workers import Workers
 
 _SCHEMAS = "#/components/schemas/"
-
-
-class Neighbor(BaseModel):
-    """An item, how similar it is, and how likely that is no work of the noise (null: no noise was added)."""
-
-    item: ItemId
-    score: float
-    confidence: float | None
-    title: str | None = None
-
-
-class NeighborsAnswer(BaseModel):
-    """Neighbors that stand out of the noise, nearest first; there may be fewer than were asked for."""
-
-    items: list[Neighbor]
 
 
 def answering_app(
@@ -91,9 +76,10 @@ def answering_app(
     def limit(request: Request, count: int = 1) -> None:
         rate.check(peers.of(request), count)
 
-    _add_recommend(app, newest, limit, workers, examples(_model(shelf)))
+    first = _model(shelf)
+    _add_recommend(app, newest, limit, workers, first)
     _describe_questions(app)
-    _add_similar(app, newest, limit, workers)
+    add_similar(app, newest, limit, workers, first)
     _add_state(app, newest, shelf)
     add_metrics(app, lambda: counters.text(shelf.newest() is not None), metrics_token)
     if bundle:
@@ -101,7 +87,7 @@ def answering_app(
     return app
 
 
-def _model(shelf: ModelShelf) -> Any:
+def _model(shelf: ModelShelf) -> FittedModel | None:
     published = shelf.newest()
     return None if published is None else published.model
 
@@ -111,14 +97,17 @@ def _add_recommend(
     newest: Callable[[], Published],
     limit: Callable[..., None],
     workers: Workers,
-    shown: dict[str, dict[str, Any]],
+    model: FittedModel | None,
 ) -> None:
     either = {"anyOf": [{"$ref": f"{_SCHEMAS}{kind.__name__}"} for kind in (Question, Questions)]}
-    named = {name: {"summary": name, "value": body} for name, body in shown.items()}
+    named = {name: {"summary": name, "value": body} for name, body in examples(model).items()}
     body = {"required": True, "content": {"application/json": {"schema": either, "examples": named}}}
 
     @app.post(
-        "/recommend", summary="Recommend from a history, or from many", openapi_extra={"requestBody": body}
+        "/recommend",
+        summary="Recommend from a history, or from many",
+        openapi_extra={"requestBody": body},
+        responses=answer_such_as(answer_example(model)),
     )
     async def recommend(request: Request) -> Answer | ManyAnswers:
         """Nothing of a history is stored or logged. With `people`, one that is refused loses no other."""
@@ -180,40 +169,21 @@ def _describe_questions(app: FastAPI) -> None:
     app.openapi = described  # type: ignore[method-assign]
 
 
-def _add_similar(
-    app: FastAPI, newest: Callable[[], Published], limit: Callable[..., None], workers: Workers
-) -> None:
-    @app.get("/similar", summary="Items like one item")
-    async def similar(
-        request: Request,
-        item: Annotated[str, Query(max_length=1000)],
-        k: Annotated[int, Query(ge=1, le=MOST_ITEMS)] = 10,
-    ) -> NeighborsAnswer:
-        limit(request)
-        if not request.query_params.keys() <= {"item", "k"}:
-            raise RefusedError(422, "A parameter is not known. The parameters are item and k.")
-
-        def work() -> list[Neighbor]:
-            model = newest().model
-            found = model.similar_items(item, k)
-            return [
-                Neighbor(item=one.item, score=one.similarity, confidence=one.confidence, title=one.title)
-                for one in found
-            ]
-
-        return NeighborsAnswer(items=await workers.run(work))
-
-
 def _add_state(app: FastAPI, newest: Callable[[], Published], shelf: ModelShelf) -> None:
-    @app.get("/label", summary="What the model promises")
+    promised = {"epsilon": 1.0, "delta": 1e-6, "unit": "user", "sentence": "...", "...": "..."}
+    told = {"name": "user-factorization", "guarantee": promised, "...": "..."}
+
+    @app.get("/label", summary="What the model promises", responses=answer_such_as(told))
     def label() -> dict[str, Any]:
         return newest().label
 
-    @app.get("/health", summary="Whether the service is up")
+    @app.get("/health", summary="Whether the service is up", responses=answer_such_as({"status": "ok"}))
     def health() -> dict[str, str]:
         return {"status": "ok" if shelf.newest() else "no model yet"}
 
-    @app.get("/ready", summary="Whether the service can answer; 503 until it has a model")
+    is_ready = answer_such_as({"status": "ready", "model": "user-factorization"})
+
+    @app.get("/ready", summary="Whether the service can answer; 503 until it has a model", responses=is_ready)
     def ready() -> dict[str, str]:
         published = shelf.newest()
         if published is None:

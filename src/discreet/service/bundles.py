@@ -11,7 +11,7 @@ from fastapi import Path as InPath
 from fastapi.responses import RedirectResponse
 
 from discreet.core.checks import DiscreetError
-from discreet.models.bundle.folder import INDEX, bundle_files, bundle_names
+from discreet.models.bundle.folder import INDEX, MANIFEST, bundle_files, bundle_names
 from discreet.models.fitted import FittedModel
 from discreet.service.limits import RefusedError
 from discreet.service.pages import POLICY, TYPES
@@ -72,6 +72,7 @@ def add_bundle(
         "/bundle/{path:path}",
         summary="A file of the bundle that recommends on the device",
         response_class=Response,
+        openapi_extra={"x-examples": {"path": MANIFEST}},
     )
     async def bundled(request: Request, path: Annotated[str, InPath(max_length=_LONGEST_PATH)]) -> Response:
         """The page is at /bundle/; it sends nothing."""

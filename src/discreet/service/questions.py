@@ -11,6 +11,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from discreet.models.answers import titles_in_order
 from discreet.models.fitted import FittedModel
 from discreet.service.limits import RefusedError
 
@@ -189,6 +190,24 @@ def examples(model: FittedModel | None) -> dict[str, dict[str, Any]]:
         "one person, with times": {"history": timed, "k": 10},
         "many people": {"people": [plain, {**plain, "k": 3}]},
     }
+
+
+def answer_example(model: FittedModel | None) -> dict[str, Any]:
+    """Return the form of an answer, with items of a model's own; its numbers are made up."""
+    ids = ["a", "b"] if model is None else model.catalog.ids[:2].tolist()
+    stars = model is None or model.scorer.needs_ratings
+    listed = [
+        {"item": item, "score": score, "expected_stars": star if stars else None, "title": title}
+        for item, score, star, title in zip(
+            ids, (0.93, 0.87), (4.2, 4.1), titles_of(model, ids), strict=False
+        )
+    ]
+    return {"items": listed, "ranked_by": "..." if model is None else model.scorer.ranked_by}
+
+
+def titles_of(model: FittedModel | None, ids: list[ItemId]) -> list[str | None]:
+    """Return the titles that a model holds of these items, or none."""
+    return [None] * len(ids) if model is None else titles_in_order(model, ids)
 
 
 def example(model: FittedModel | None) -> dict[str, Any]:

@@ -28,8 +28,8 @@ def new_app(title: str, description: str) -> FastAPI:
     app.add_middleware(_WithHeaders)
 
     @app.get("/docs", include_in_schema=False)
-    async def docs() -> HTMLResponse:
-        return HTMLResponse(docs_page(app.openapi()))
+    async def docs(request: Request) -> HTMLResponse:
+        return HTMLResponse(docs_page(app.openapi(), request.headers.get("host", "")))
 
     @app.get("/docs.css", include_in_schema=False)
     async def style() -> PlainTextResponse:
@@ -37,6 +37,11 @@ def new_app(title: str, description: str) -> FastAPI:
 
     _answer_in_sentences(app)
     return app
+
+
+def answer_such_as(shown: Any, kind: str = "application/json") -> dict[int | str, dict[str, Any]]:
+    """Return what FastAPI takes to describe an answer by an example."""
+    return {200: {"content": {kind: {"example": shown}}}}
 
 
 class _WithHeaders:
@@ -117,7 +122,13 @@ def add_metrics(app: FastAPI, text: Callable[[], str], token: str | None) -> Non
     """Show counts to whoever has the token: strangers could see from them when people come."""
     expected = f"Bearer {token}".encode()
 
-    @app.get("/metrics", summary="Counts for the operator, as Prometheus reads them; needs the token")
+    @app.get(
+        "/metrics",
+        summary="Counts for the operator, as Prometheus reads them; needs the token",
+        openapi_extra={"x-headers": {"Authorization": "Bearer TOKEN"}},
+        responses=answer_such_as("discreet_...", "text/plain"),
+        response_class=PlainTextResponse,
+    )
     async def metrics(request: Request) -> PlainTextResponse:
         shown = request.headers.get("authorization", "").encode()
         if not token or not hmac.compare_digest(shown, expected):

@@ -84,6 +84,10 @@ AllowUnbudgeted = Annotated[
     bool,
     typer.Option("--allow-unbudgeted", help="Pay even if the ledger has budgets but none for this name."),
 ]
+ForceFolder = Annotated[
+    bool,
+    typer.Option("--force", help="Replace what an earlier run wrote: its folder, table or collection."),
+]
 Force = Annotated[
     bool, typer.Option("--force", help="Replace an existing file, if it is of the kind this command writes.")
 ]

@@ -6,7 +6,11 @@ nothing is claimed that the label does not say.
 
 from __future__ import annotations
 
+import json
+import math
+import re
 from collections.abc import Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from discreet.cli.output.label import label_markdown, yaml_text
@@ -16,15 +20,26 @@ from discreet.privacy.guarantee import RAW, Guarantee
 if TYPE_CHECKING:
     from discreet.audit.last_audits import LastAudit
 
+#: The name of such a file in messages.
+CARD = "model card of discreet"
+_FIRST = re.compile(rb'---\r?\nlibrary_name: "?discreet"?\s')
+_NAME, _LONGEST = re.compile(r"[a-z][a-z0-9_]{0,40}"), 100
 _TAGS = ["recommender-systems", "collaborative-filtering"]
 _USE = """## Use
 
 ```python
 import discreet
 
-model = discreet.load("model.discreet")
-model.recommend(history, k=10)  # the history is used here and forgotten
+model = discreet.load({file})  # hf_hub_download(REPOSITORY, {file}) brings it from Hugging Face
+history = {history}  # {order}; used here and forgotten
+for one in model.recommend(history, k=10):
+    print(one.item, one.score, one.title)
 ```
+"""
+_OPEN = """## What the file does not say
+
+License, training data and measured accuracy are for the publisher to add here. `discreet evaluate --private`
+measures accuracy in a way that may be published; a plain `discreet evaluate` may not.
 """
 _LIMITS = """## Limits
 
@@ -34,27 +49,84 @@ is as private as the place where it is computed.
 """
 
 
-def model_card(label: Mapping[str, Any], signed: str, last: LastAudit | None, audited: str) -> str:
-    """Return the card of a model from its label, who signed it, and the last audit with its sentence."""
+def model_card(
+    label: Mapping[str, Any], signed: str, last: LastAudit | None, audited: str, *, file: str
+) -> str:
+    """Return the card of a model from its label, who signed it, the last audit, and the name of its file."""
     promise = Guarantee.from_json(label["guarantee"])
     private = promise.is_private and not promise.simulated
     front = {
         "library_name": "discreet",
         "tags": [*_TAGS, *(["differential-privacy"] if private else [])],
         "model_name": str(label["name"]),
+        "data": _data(label),
+        "settings": _settings(label),
         "privacy": _privacy(promise),
         "audit": None if last is None else _audit(last),
     }
     sentence = audited or "This kind of model has not been audited in full. An audit is no proof."
+    if last is not None and last.present and promise.is_private and promise.epsilon != last.promised:
+        sentence += (
+            f" Both numbers belong to models that promise epsilon {last.promised:g}. This one promises "
+            f"epsilon {promise.epsilon:g}; nobody attacked it itself."
+        )
     parts = [
         f"---\n{yaml_text(front)}---\n",
         f"# {visible(str(label['name']))}\n",
         label_markdown(label, signed),
         f"## Audit\n\n{sentence}\n",
-        _USE,
+        _use(label, file),
+        _OPEN,
         _LIMITS,
     ]
     return "\n".join(parts)
+
+
+def _use(label: Mapping[str, Any], file: str) -> str:
+    """Return code that loads the file and makes a list; ratings are asked for where the model reads them."""
+    rated = _data(label)["feedback"] == "ratings"
+    return _USE.format(
+        # As a literal, since a file may have any name, and without an end of the block of code.
+        file=json.dumps(visible(file)).replace("`", "\\x60"),
+        history='[("ITEM", 5.0), ("ANOTHER", 3.0)]' if rated else '["ITEM", "ANOTHER"]',
+        order="items with ratings, oldest first" if rated else "items, oldest first",
+    )
+
+
+def _data(label: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what the label states of the data: only facts that the promise takes for public."""
+    facts = label.get("facts", {})
+    low, high = facts.get("low"), facts.get("high")
+    rated = low != high
+    scale = {"lowest_rating": low, "highest_rating": high} if rated else {}
+    found = {"feedback": "ratings" if rated else "interactions", "items": facts.get("n_items"), **scale}
+    return {name: value for name, value in found.items() if _is_plain(value)}
+
+
+def _settings(label: Mapping[str, Any]) -> dict[str, Any] | None:
+    """Return the settings of the fit that are one value; epsilon and delta stand under `privacy`."""
+    found = {
+        name: value
+        for name, value in label.get("parameters", {}).items()
+        if name not in ("epsilon", "delta") and _NAME.fullmatch(name) and _is_plain(value)
+    }
+    return found or None
+
+
+def _is_plain(value: object) -> bool:
+    """Return whether a value is one word or number that YAML has; files of strangers hold anything."""
+    if isinstance(value, float):
+        return math.isfinite(value)
+    return isinstance(value, bool | int) or (isinstance(value, str) and len(value) <= _LONGEST)
+
+
+def is_card(path: Path) -> bool:
+    """Return whether a file begins as our cards do; words that people added below do not matter."""
+    try:
+        with path.open("rb") as file:
+            return _FIRST.match(file.read(64)) is not None
+    except OSError:
+        return False
 
 
 def _privacy(promise: Guarantee) -> dict[str, Any]:
@@ -82,6 +154,7 @@ def _audit(last: LastAudit) -> dict[str, Any]:
         "verdict": last.verdict,
         "of_the_present_form": last.present,
         "epsilons": list(last.tried),
+        "at_epsilon": last.promised,
         "worst_case_epsilon": last.exact,
         "attacks_prove_at_least": max(last.refuted, last.curve),
     }

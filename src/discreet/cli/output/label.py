@@ -11,6 +11,7 @@ import math
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from html import escape
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rich.table import Table
@@ -83,7 +84,7 @@ def label_html(label: Mapping[str, Any], signed: str) -> str:
         element("h2", "What the file contains"),
         table(("arrays", "where they come from"), origins, "Origin of each array"),
     ]
-    return visible(page(title, body, kind="label", narrow=True))
+    return visible(page(title, body, kind=PAGE, narrow=True))
 
 
 def _amount(promise: Guarantee) -> Html:
@@ -102,6 +103,9 @@ def _cell(text: object) -> str:
     return escape("".join(f"\\{letter}" if letter in _MARKUP else letter for letter in plain), quote=False)
 
 
+#: The names of what is written, in messages.
+DRAFT, PAGE = "draft of a registry entry", "label"
+_FIRST = b"url_slug: "
 _OPEN = "To be filled in"
 _UNITS = {Unit.USER: "User-level", Unit.RATING: "Person-item-level", Unit.VALUE: "Rating-level"}
 _MODELS = {Trust.LOCAL: "Local", Trust.CENTRAL: "Central", Trust.JOINT: "Central"}
@@ -115,6 +119,15 @@ _NEIGHBORS = {
     Neighbors.ADD_OR_REMOVE: "Neighboring datasets differ in the presence of one unit (added or removed).",
     Neighbors.REPLACE: "Neighboring datasets differ in the content of one unit (replaced).",
 }
+
+
+def is_draft(path: Path) -> bool:
+    """Return whether a file begins as our drafts do."""
+    try:
+        with path.open("rb") as file:
+            return file.read(len(_FIRST)) == _FIRST
+    except OSError:
+        return False
 
 
 def registry_draft(label: Mapping[str, Any]) -> str:

@@ -13,8 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from discreet.core.charts import Axis, Point, bar_chart
-from discreet.core.files import write_whole
-from discreet.core.pages import Html, element, meter, page, table
+from discreet.core.pages import Html, element, meter, page, table, write_page
 from discreet.privacy.ledger.book import Account, Entry, Ledger
 from discreet.privacy.ledger.records import PAID_AT_ONCE
 
@@ -22,6 +21,9 @@ if TYPE_CHECKING:
     from discreet.privacy.ledger.balance import Balance
     from discreet.privacy.ledger.book import Frame
     from discreet.privacy.ledger.records import Amount, Budget, Period
+
+#: The kind of its page, by which we know our own.
+PAGE = "ledger"
 _ONE_MORE = (
     "Left is the largest cost of one more release. Except by the adding account, spent and left do not add "
     "up to the budget: two releases together cost less than their sum, and the percentage counts that."
@@ -131,13 +133,13 @@ def _words(epsilon: float, delta: float) -> str:
     return f"ε={epsilon:.6g}" + (f", δ={delta:.4g}" if delta else "")
 
 
-def write_ledger_page(ledger: Ledger, dataset: str | None, path: Path) -> None:
+def write_ledger_page(ledger: Ledger, dataset: str | None, path: Path, *, force: bool) -> None:
     """Write an HTML page about one dataset or all."""
     names = ledger.datasets() if dataset is None else [dataset]
     body = [element("h1", "What was spent")]
     for name in names:
         body += _section(ledger, name)
-    write_whole(path, page("What was spent", body, kind="ledger").encode())
+    write_page(path, page("What was spent", body, kind=PAGE), kind=PAGE, force=force)
 
 
 def _section(ledger: Ledger, name: str) -> Iterator[Html]:

@@ -9,14 +9,14 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from importlib.metadata import version
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 from discreet.core.checks import ParameterError, one_of, require
-from discreet.core.files import write_folder
+from discreet.core.files import refuse_folder, write_folder
 from discreet.models.bundle.encoding import MOST_BYTES, PRECISIONS, encode
 from discreet.models.bundle.parts import ScorePart, parts_of
 from discreet.models.bundle.scoring import agreement, drawn_histories, own_lists
@@ -34,20 +34,32 @@ _SAFE = 2**53 - 1
 _NOT_KEPT = (".d.ts", ".json.map", ".onnx", ".md", "package.json")
 
 
-def write_bundle(model: FittedModel, out: Path, **options: Any) -> dict[str, Any]:
-    """Write a new folder with all files of a bundle; return what its manifest says."""
+def write_bundle(model: FittedModel, out: Path, *, force: bool = False, **options: Any) -> dict[str, Any]:
+    """Write a folder with all files of a bundle; return what its manifest says. `force` replaces a bundle."""
+    replaces = is_bundle if force else None
+    refuse_folder(out, replaces=replaces)
     made = bundle_files(model, **options)
-    write_folder(out, made)
+    write_folder(out, made, replaces=replaces)
     manifest: dict[str, Any] = json.loads(made[MANIFEST])
     return {**manifest, "bytes": sum(map(len, made.values()))}
 
 
-def write_graph(model: FittedModel, out: Path) -> None:
-    """Write a new folder: a graph for ONNX in full precision, the items that its places name, the label."""
+def is_bundle(folder: Path) -> bool:
+    """Return whether a folder is a bundle and has nothing else in it."""
+    try:
+        ours = json.loads((folder / MANIFEST).read_bytes())["format"] == FORMAT
+        found = {path.relative_to(folder).as_posix() for path in folder.rglob("*") if not path.is_dir()}
+        return bool(ours) and found <= bundle_names(tuple(PRECISIONS)) | {GRAPH}
+    except (OSError, ValueError, TypeError, KeyError, RecursionError):
+        return False
+
+
+def write_graph(model: FittedModel, out: Path, *, replaces: Callable[[Path], bool] | None = None) -> None:
+    """Write a folder: a graph for ONNX in full precision, the items that its places name, the label."""
     from discreet.models.bundle.onnx_graph import graph_of
 
     made = {GRAPH: graph_of(model), "items.json": _json(_items(model)), "label.json": _json(_label(model))}
-    write_folder(out, made)
+    write_folder(out, made, replaces=replaces)
 
 
 def bundle_files(

@@ -152,12 +152,18 @@ class OnnxPeople:
     def __init__(self, graph: OnnxGraph, *, rated: bool) -> None:
         self.graph, self.rated = graph, rated
         zero = graph.whole(0)
-        self.present = graph.add("GreaterOrEqual", "items", zero)
+        # One more entry that is not there: where nobody has a history, rows would have no length.
+        more = graph.whole(0, 0, 0, 1)
+        self.items = graph.add("Pad", "items", more, graph.constant(-1, dtype=np.int64))
+        self.present = graph.add("GreaterOrEqual", self.items, zero)
         self.mask = graph.cast(self.present, DOUBLE)
-        self.safe = graph.add("Max", "items", zero)
+        self.safe = graph.add("Max", self.items, zero)
         self.length = graph.sum(self.mask, 1)
         self.least_one = graph.add("Max", self.length, graph.constant([1.0]))
-        self.ratings = graph.add("Mul", graph.cast("ratings", DOUBLE), self.mask) if rated else ""
+        self.ratings = ""
+        if rated:
+            given = graph.add("Pad", graph.cast("ratings", DOUBLE), more, graph.constant(0.0))
+            self.ratings = graph.add("Mul", given, self.mask)
 
     def recency(self, numbers: Mapping[str, Any]) -> Name:
         """Return weights by rank from the latest item; even ones without an order, or where nothing fades."""

@@ -48,7 +48,7 @@ def _listed(graph: OnnxGraph, people: OnnxPeople, scores: Name, items: int) -> N
     graph.add("Identity", scores, out="scores")
     # Entries that are not there mark a column of their own, which is cut off again.
     more = graph.add("Pad", scores, graph.whole(0, 0, 0, 1), graph.constant(0.0, dtype=np.float32))
-    seen = graph.add("Where", people.present, "items", graph.whole(items))
+    seen = graph.add("Where", people.present, people.items, graph.whole(items))
     gone = graph.add("Expand", graph.constant([-np.inf], dtype=np.float32), graph.add("Shape", seen))
     left = graph.add("ScatterElements", more, seen, gone, axis=1)
     left = graph.add("Slice", left, graph.whole(0), graph.whole(items), graph.whole(1))

@@ -203,7 +203,7 @@ def _row_sums(graph: OnnxGraph, people: OnnxPeople, part: ScorePart, rows: Indic
     first = graph.constant(np.where(has, starts[:-1][rows], 0), dtype=np.int64)
     place = graph.add("Add", graph.add("Gather", graph.add("Gather", first, flat), owner), step)
     values = graph.add("Mul", graph.weights(part, place), graph.add("Gather", weights, owner))
-    length = graph.add("Shape", "items", start=1, end=2)
+    length = graph.add("Shape", people.items, start=1, end=2)
     person = graph.add("Mul", graph.add("Div", owner, length), graph.whole(width))
     kind = np.uint16 if width < 1 << 16 else np.int32
     columns = graph.constant(part.arrays["columns"], dtype=kind)

@@ -1,0 +1,133 @@
+"""Answer which items are like an item, or like each of many, over HTTP."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from functools import partial
+from typing import Annotated, Any
+
+from fastapi import FastAPI, Query, Request
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from discreet.core.checks import DiscreetError
+from discreet.models.fitted import FittedModel
+from discreet.service.limits import RefusedError, body_of
+from discreet.service.publishing import Published
+from discreet.service.questions import MOST_BYTES, MOST_ITEMS, MOST_PEOPLE, ItemId, NoAnswer, titles_of
+from discreet.service.web_app import answer_such_as, over_http
+from discreet.service.workers import Workers
+
+
+class Neighbor(BaseModel):
+    """An item, how similar it is, and how likely that is no work of the noise (null: no noise was added)."""
+
+    item: ItemId
+    score: float
+    confidence: float | None
+    title: str | None = None
+
+
+class NeighborsAnswer(BaseModel):
+    """Neighbors that stand out of the noise, nearest first; there may be fewer than were asked for."""
+
+    items: list[Neighbor]
+
+
+class SimilarQuestions(BaseModel):
+    """Items whose neighbors are wanted, and how many of each; answers come back in this order."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    items: list[ItemId] = Field(min_length=1, max_length=MOST_PEOPLE)
+    k: int = Field(default=10, ge=1, le=MOST_ITEMS, strict=True)
+
+
+class ManyNeighbors(BaseModel):
+    """An answer for each of many items, in the order of the question."""
+
+    answers: list[NeighborsAnswer | NoAnswer]
+
+
+def add_similar(
+    app: FastAPI,
+    newest: Callable[[], Published],
+    limit: Callable[..., None],
+    workers: Workers,
+    model: FittedModel | None,
+) -> None:
+    """Add GET /similar for one item and POST /similar for many; examples come from the model's catalog."""
+    ids = ["a", "b", "c"] if model is None else model.catalog.ids[:3].tolist()
+    near = [
+        {"item": item, "score": score, "confidence": 0.99, "title": title}
+        for item, score, title in zip(ids[1:], (0.81, 0.64), titles_of(model, ids[1:]), strict=False)
+    ]
+    one = {"items": near}
+
+    @app.get(
+        "/similar",
+        summary="Items like one item",
+        openapi_extra={"x-examples": {"item": str(ids[0])}},
+        responses=answer_such_as(one),
+    )
+    async def similar(
+        request: Request,
+        item: Annotated[str, Query(max_length=1000)],
+        k: Annotated[int, Query(ge=1, le=MOST_ITEMS)] = 10,
+    ) -> NeighborsAnswer:
+        limit(request)
+        if not request.query_params.keys() <= {"item", "k"}:
+            raise RefusedError(422, "A parameter is not known. The parameters are item and k.")
+        return await workers.run(lambda: _neighbors(newest().model, item, k))
+
+    form = {"items": ids[:2], "k": 3}
+    body = {"schema": SimilarQuestions.model_json_schema(), "examples": {"": {"summary": "", "value": form}}}
+
+    @app.post(
+        "/similar",
+        summary="Items like each of many items",
+        openapi_extra={"requestBody": {"required": True, "content": {"application/json": body}}},
+        responses=answer_such_as({"answers": [one, {"error": "...", "status": 422}]}),
+    )
+    async def similar_to_many(request: Request) -> ManyNeighbors:
+        """An item that is refused loses no other. It counts as one request for each item."""
+        limit(request)
+        asked = _read(await body_of(request, MOST_BYTES), form)
+        limit(request, len(asked.items) - 1)
+        published = newest()
+        # One after the other: between them, others are answered.
+        found = [
+            await workers.run(partial(_or_refusal, published.model, item, asked.k)) for item in asked.items
+        ]
+        return ManyNeighbors(answers=found)
+
+
+def _neighbors(model: FittedModel, item: ItemId, k: int) -> NeighborsAnswer:
+    found = model.similar_items(item, k)
+    return NeighborsAnswer(
+        items=[
+            Neighbor(item=one.item, score=one.similarity, confidence=one.confidence, title=one.title)
+            for one in found
+        ]
+    )
+
+
+def _or_refusal(model: FittedModel, item: ItemId, k: int) -> NeighborsAnswer | NoAnswer:
+    try:
+        return _neighbors(model, item, k)
+    except DiscreetError as error:
+        return NoAnswer(error=over_http(str(error)), status=422)
+
+
+def _read(raw: bytes, form: dict[str, Any]) -> SimilarQuestions:
+    try:
+        asked = json.loads(raw)
+        json.dumps(asked, ensure_ascii=False).encode()
+        return SimilarQuestions.model_validate(asked)
+    except (ValidationError, ValueError, RecursionError):
+        raise RefusedError(
+            422,
+            f"The body must be an object with `items`, 1 to {MOST_PEOPLE} ids, and perhaps `k`, from 1 to "
+            f"{MOST_ITEMS:,}.",
+            form,
+        ) from None
