@@ -17,7 +17,8 @@ from service.servers import Server
 from toy import toy_interactions
 
 PAGE = (Path(__file__).parents[2] / "docs" / "serving.md").read_text(encoding="utf8")
-COMMANDS = re.findall(r"^\$ (curl .*)$", PAGE, re.MULTILINE)
+# A line that a backslash ends goes on in the next.
+COMMANDS = re.findall(r"^\$ (curl .*)$", re.sub(r"\s*\\\n\s*", " ", PAGE), re.MULTILINE)
 TOKEN = "for-tests"
 
 
