@@ -26,9 +26,11 @@ def days(*dates):
     ],
 )
 def test_dates_in_files_and_frames(tmp_path, mark, second, order, dates, said):
-    texts = [text.replace("/", mark) for text in ("01/02/2025", second)]
+    # Of two users, because one alone does not show an order.
+    texts = [text.replace("/", mark) for text in ("01/02/2025", second, second)]
+    dates = (*dates, dates[1])
     columns = {"time": f"when{order}"} if order else None
-    frame = pl.DataFrame({"user": ["a", "b"], "item": ["x", "x"], "rating": [1, 2], "when": texts})
+    frame = pl.DataFrame({"user": ["a", "b", "c"], "item": "x", "rating": [1, 2, 3], "when": texts})
     frame.write_csv(tmp_path / "s.csv")
     frame.write_parquet(tmp_path / "s.parquet")
     frame.write_ndjson(tmp_path / "s.jsonl")
@@ -75,10 +77,40 @@ def test_histories(tmp_path):
 
 
 def test_one_more_user_changes_nobodys_dates_or_is_refused():
-    frame = pl.DataFrame({"user": ["a", "b"], "item": 1, "rating": 1, "when": ["25/12/2025", "01/02/2025"]})
+    when = ["25/12/2025", "01/02/2025", "24/12/2025"]
+    frame = pl.DataFrame({"user": ["a", "b", "c"], "item": 1, "rating": 1, "when": when})
     before = from_frame(frame).times.tolist()
-    more = pl.DataFrame({"user": ["c"], "item": 1, "rating": 1, "when": ["02/03/2025"]})
-    assert from_frame(pl.concat([frame, more])).times.tolist()[:2] == before
+    more = pl.DataFrame({"user": ["d"], "item": 1, "rating": 1, "when": ["02/03/2025"]})
+    assert from_frame(pl.concat([frame, more])).times.tolist()[:3] == before
     other = more.with_columns(when=pl.lit("12/25/2025"))
     with pytest.raises(DataError, match="both orders"):
         from_frame(pl.concat([frame, other]))
+
+
+def test_one_users_dates_decide_nothing_for_others():
+    """With other dates of the same user, everybody's would be read in the other order."""
+    others = {"user": ["b", "c"], "item": 1, "rating": 1, "when": ["01/02/2025", "03/04/2025"]}
+    for date in ("25/12/2025", "12/25/2025"):
+        mine = {"user": "a", "item": [1, 2], "rating": 1, "when": [date, date]}
+        frames = [pl.DataFrame(some).cast({"item": pl.Int64}) for some in (others, mine)]
+        with pytest.raises(DataError, match="only one user's dates"):
+            from_frame(pl.concat(frames))
+    alone = from_frame(
+        pl.DataFrame({"user": "a", "item": [1, 2], "rating": 1, "when": ["25/12/2025", "01/02/2025"]})
+    )
+    assert sorted(alone.times.tolist()) == sorted(days((12, 25), (2, 1)))
+
+
+@pytest.mark.parametrize("tail", ["25", "2025 9:5", "2025  12:30", "25 10:00"])
+def test_a_date_that_shows_no_order_is_not_read_by_one(tmp_path, tail):
+    """What the order of others would make readable stays as it is, with and without them."""
+    own = [f"{user},{item},3,{item}/{item + 1}/{tail}\n" for user in range(9) for item in (1, 2)]
+    stranger = ["90,1,3,25/12/2025\n", "91,1,3,24/12/2025\n"]
+    path = tmp_path / "d.csv"
+    for lines, order in ((own, ""), (own + stranger, ""), (own + stranger, ":day-first")):
+        path.write_text("user,item,rating,time\n" + "".join(lines))
+        columns = {"time": f"time{order}"} if order else None
+        with pytest.raises(DataError, match="neither numbers nor dates"):
+            read(path, columns=columns)
+        if lines is not own:
+            assert read(path, columns=columns, skip_bad_lines=True).n_ratings == 2

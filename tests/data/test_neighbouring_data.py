@@ -11,6 +11,7 @@ import pandas as pd
 import pytest
 import scipy.sparse as sp
 
+from discreet.core.checks import ParameterError
 from discreet.data.interactions import Interactions
 from discreet.data.reading.readers import from_frame, from_scipy, read
 
@@ -100,7 +101,7 @@ def test_numbers_too_large_for_a_float_stay_apart_beside_one(strangers):
 
 def test_a_strangers_date_does_not_change_how_others_are_read(tmp_path):
     """What 01/02/2003 means is declared or shown by a date; one more person's lines leave it so."""
-    own = ["1,1,3,01/02/2003\n", "1,2,4,02/01/2003\n", "2,1,3,04/25/2004\n"]
+    own = ["1,1,3,01/02/2003\n", "1,2,4,02/01/2003\n", "2,1,3,04/25/2004\n", "3,1,3,04/26/2004\n"]
     kept = []
     for name, content in (
         ("with", ["zoe,1,3,2003-12-31\n", "zoe,2,3,03/04/2003\n", *own]),
@@ -140,3 +141,28 @@ def test_lines_of_a_dense_table_are_no_names(tmp_path):
         np.savetxt(path, part, fmt="%g", delimiter=",")
         found.append(rows_of(read(path), 5))
     assert sum((found[0] - found[1]).values()) == 1 and not found[1] - found[0]
+
+
+@pytest.mark.parametrize("key", ["timestamp", "rating", "user_id"])
+def test_a_strangers_key_leaves_nobody_out(tmp_path, key):
+    """Keys of JSON lines are people's, so lines are left out only by keys that are declared."""
+    own = [f'{{"user": "u{k}", "item": "i", "stars": 3}}\n' for k in range(20)]
+    odd = f'{{"user": "x", "item": "i", "stars": 3, "{key}": 5}}\n'
+    columns = {"user": "user", "item": "item", "rating": "stars", "time": None}
+    path, kept = tmp_path / "a.jsonl", []
+    for lines in (own, [odd, *own]):
+        path.write_text("".join(lines))
+        with pytest.raises(ParameterError, match="--skip-bad-lines needs them declared"):
+            read(path, skip_bad_lines=True, columns={"rating": "stars"})
+        kept.append(rows_of(read(path, columns=columns, skip_bad_lines=True, **FACTS)))
+    assert not kept[0] - kept[1] and kept[0].total() == 20
+
+
+def test_a_strangers_separators_do_not_change_the_layout(tmp_path):
+    own = [f"{k};item{k % 3};3,5\n" for k in range(50)]
+    odd = [f"x,{'a;b' * 9},{k}\n" for k in range(40)]
+    path = tmp_path / "a.csv"
+    path.write_text("".join(own))
+    plain = rows_of(read(path, **FACTS))
+    path.write_text("".join(own + odd))
+    assert rows_of(read(path, skip_bad_lines=True, **FACTS)) == plain

@@ -95,7 +95,8 @@ def test_a_json_line_without_a_number_is_left_out(tmp_path, caplog):
     ]
     path = written(tmp_path, "\n".join([*lines, '{"user": "bob", "item": "jam"}']), name="odd.jsonl")
     with caplog.at_level(logging.WARNING, "discreet"):
-        assert cells(discreet.read(path, skip_bad_lines=True)) == [("ann", "tea", 3.0)]
+        columns = {"user": "user", "item": "item", "rating": "rating", "time": None}
+        assert cells(discreet.read(path, columns=columns, skip_bad_lines=True)) == [("ann", "tea", 3.0)]
     assert "2 of 3 lines" in caplog.text
 
 

@@ -215,6 +215,13 @@ def settle_facts(
     """Return the facts: those declared, and those taken from the ratings, which are named in `from_file`."""
     facts = declared.get("facts")
     if facts is not None:
+        single = [
+            name
+            for name in ("low", "high", "step", "max_per_user", "n_users")
+            if declared.get(name) is not None
+        ]
+        if single:
+            raise ParameterError(f"facts= holds {', '.join(single)} already. Declare one or the other.")
         # Facts say how many items there are; which ones they are came from the ratings all the same.
         listed = declared.get("catalog") is not None
         return facts if listed else replace(facts, from_file=(*facts.from_file, N_ITEMS))

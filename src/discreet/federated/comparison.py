@@ -14,6 +14,7 @@ from discreet.core.randomness import PrivacyRandom
 from discreet.data.interactions import Interactions
 from discreet.data.splits import Split, SplitPlan, parse_split
 from discreet.evaluation.metrics import Metric, parse_metrics
+from discreet.evaluation.protocol import NOT_COVERED
 from discreet.evaluation.references import baselines
 from discreet.evaluation.results import Score
 from discreet.evaluation.scoring import check_split, measure, refuse_meaningless, usual_metrics
@@ -35,13 +36,14 @@ class PartyScores:
 
     def to_json(self) -> dict[str, Any]:
         """Return a JSON object."""
-        return {
+        scores = {
             kind: {
                 name: {metric: score.to_json() for metric, score in found.items()}
                 for name, found in some.items()
             }
             for kind, some in (("ways", self.ways), ("simple", self.simple))
         }
+        return {**scores, "note": NOT_COVERED}
 
 
 def compare_parties(

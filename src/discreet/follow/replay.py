@@ -21,6 +21,7 @@ from discreet.core.checks import DataError
 from discreet.core.progress import Progress, silent
 from discreet.core.randomness import PrivacyRandom
 from discreet.data.interactions import Interactions
+from discreet.evaluation.protocol import NOT_COVERED
 from discreet.evaluation.scoring import measure
 from discreet.federated.noise import SharedNoise
 from discreet.follow.agreement import FollowAgreement
@@ -86,6 +87,7 @@ class Replay:
             "releases": self.releases,
             "asked": self.asked,
             "ways": ways,
+            "note": NOT_COVERED,
         }
 
 

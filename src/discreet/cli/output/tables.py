@@ -89,19 +89,21 @@ def reading_table(how_read: Mapping[str, str]) -> Table:
 
     table = Table("part", "read as", title="How the data were read (for their holder, not released)")
     for part, found in how_read.items():
-        table.add_row(part, found)
+        table.add_row(part.replace("for_holder_only", "found"), found)
     return table
 
 
 def reading_of(source: DataSource) -> dict[str, str]:
     """Return how data were read and how much there is, for their holder."""
     found = dict(getattr(source, "how_read", {}))
-    found["found"] = f"{source.n_users:,} people, {source.n_items:,} items, {source.n_ratings:,} rows"
+    found["for_holder_only"] = (
+        f"{source.n_users:,} people, {source.n_items:,} items, {source.n_ratings:,} rows"
+    )
     times = getattr(source, "times", None)
     if times is not None and len(times):
         from discreet.models.recency import month_of
 
-        found["found"] += f", from {month_of(float(times.min()))} to {month_of(float(times.max()))}"
+        found["for_holder_only"] += f", from {month_of(float(times.min()))} to {month_of(float(times.max()))}"
     return found
 
 

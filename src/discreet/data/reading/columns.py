@@ -279,14 +279,15 @@ def from_table(
     number = WEIGHT if WEIGHT in roles else RATING
     values, times = (table[roles[role]] if role in roles else None for role in (number, TIME))
     items = table[roles[ITEM]]
-    read = None if times is None else read_times(times, order)
+    owners = table[roles[USER]] if USER in roles else None
+    read = None if times is None else read_times(times, order, owners)
     if read is not None and read.are_mixed:
         logger.warning(
             "Times are written in several units (%s) and compared as they stand; convert them to one.",
             "; ".join(read.forms),
         )
     return Columns(
-        users=table[roles[USER]] if USER in roles else pl.zeros(len(items), pl.Int64, eager=True),
+        users=pl.zeros(len(items), pl.Int64, eager=True) if owners is None else owners,
         items=items,
         values=None if values is None else to_numbers(values, number, called[number], rating),
         times=None if read is None else read.moments,
@@ -346,7 +347,8 @@ def readable_rows(table: pl.DataFrame, file: str, order: str | None) -> pl.DataF
     fits = fits.fill_null(False)
     if TIME in table.columns:
         kept = table[TIME].set(~fits, None)
-        fits &= read_times(kept, order, strict=False).moments.is_not_null()
+        owners = table[USER] if USER in table.columns else None
+        fits &= read_times(kept, order, owners, strict=False).moments.is_not_null()
     bad = len(table) - int(fits.sum())
     if bad:
         logger.warning(

@@ -7,15 +7,17 @@ text or a whole number, and a number is the same id as its text.
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from discreet.core.checks import DataError
+from discreet.core.checks import DataError, ParameterError
 from discreet.core.exports import Later
 from discreet.data.reading.blocks_of_lines import Fitting, LineBlock, blocks_of_lines
 from discreet.data.reading.columns import (
     ITEM,
+    TIME,
     USER,
     Choice,
     Columns,
@@ -46,6 +48,8 @@ def read_json_lines(file: Path, choice: Choice | None, *, implicit: bool, dialec
     """Return the needed columns of a file of JSON lines."""
     keys = _keys(file, dialect)
     roles = choose(list(keys), choice, implicit=implicit)
+    if dialect.skip_bad_lines:
+        _require_declared(roles, choice)
     fields = [
         pl.col("line").str.json_path_match(_path(name, file)).alias(role) for role, name in roles.items()
     ]
@@ -62,6 +66,21 @@ def read_json_lines(file: Path, choice: Choice | None, *, implicit: bool, dialec
         table = readable_rows(table, file.name, date_order(choice))
     found = from_table(table, {role: role for role in roles}, pl.Float32, date_order(choice), roles)
     return replace(found, unread_times=unread_times(keys, roles, choice))
+
+
+def _require_declared(roles: Mapping[str, str], choice: Choice | None) -> None:
+    """Refuse keys that were found in people's lines where lines without them are left out.
+
+    One user's line with one key more would otherwise leave out everybody else's.
+    """
+    said = choice or {}
+    missing = [role for role in dict.fromkeys((*roles, TIME)) if role not in said]
+    if missing:
+        names = ",".join(f"{role}={roles.get(role, 'none')}" for role in missing)
+        raise ParameterError(
+            f"JSON lines may each have other keys, so --skip-bad-lines needs them declared: --columns "
+            f"{names} (time=none if there is none)."
+        )
 
 
 def _part(block: LineBlock, fields: list[pl.Expr], fitting: Fitting) -> pl.DataFrame:

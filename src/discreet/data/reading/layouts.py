@@ -38,8 +38,6 @@ _LABEL_OF_MODELS = "label.json"
 _COMMENT = "#"
 _WHOLE = re.compile(r"-?(0|[1-9][0-9]{0,17})")
 _JESTER_COLUMNS = 101
-# A mark that splits nearly as many lines alike as the best one may be the separator: a few lines may be bad.
-_NEARLY = 0.9
 # Lines with more different lengths than this are lists, not rows of a table.
 _FEW_LENGTHS = 2
 
@@ -124,7 +122,7 @@ def sniff(path: Path, choice: Choice | None, *, implicit: bool, dialect: Dialect
     if is_json_lines(path, dialect):
         raise DataError(f"{path.name} is JSON lines, not a table of fields.")
     top = _first_lines(path, dialect)
-    separator = dialect.delimiter or _separator(top.lines, dialect)
+    separator = dialect.delimiter or _separator(top.lines[0], dialect)
     if separator is None:
         raise DataError(f"{path.name} has one column only; a table needs the person and the item at least.")
     fields = _split(top.lines, separator, dialect)
@@ -151,19 +149,15 @@ def sniff(path: Path, choice: Choice | None, *, implicit: bool, dialect: Dialect
     )
 
 
-def _separator(lines: list[str], dialect: Dialect) -> str | None:
-    """Return what stands between fields: of marks that split lines alike, the one that makes most fields.
+def _separator(line: str, dialect: Dialect) -> str | None:
+    """Return what stands between the fields of the first line: the mark that splits it into most.
 
-    In `7;lamp;4,5` a comma splits as well, but into fewer fields. Blanks count only where nothing else does.
+    In `7;lamp;4,5` a comma splits as well, but into fewer. Blanks count only where nothing else does. Other
+    lines have no say: they are people's.
     """
-    found: dict[str, tuple[float, int]] = {}
-    for mark in _SEPARATORS:
-        if mark in lines[0] and not (found and mark == " "):
-            lengths = [len(row) for row in _split(lines, mark, dialect)]
-            found[mark] = (sum(length == lengths[0] for length in lengths) / len(lengths), lengths[0])
-    alike = max((share for share, _ in found.values()), default=0.0)
-    steady = {mark: count for mark, (share, count) in found.items() if share >= _NEARLY * alike}
-    return max(steady, key=lambda mark: steady[mark], default=None)
+    marks = [mark for mark in _SEPARATORS if mark in line]
+    marks = [mark for mark in marks if mark != " "] or marks
+    return max(marks, key=lambda mark: len(_split([line], mark, dialect)[0]), default=None)
 
 
 def _refuse_lists(fields: list[list[str]], name: str) -> None:

@@ -1,7 +1,8 @@
 """Read times: numbers, dates, dates with a time zone; tell epoch seconds from finer units.
 
 Every time is read by itself: none is both a number and a date. The one thing that dates share is whether the
-day or the month comes first in 01/02/2025: that is declared, or some date must show it and none the other.
+day or the month comes first in 01/02/2025: that is declared, or dates of two users must show it and none the
+other. So nobody's dates are read otherwise because of one other user's (proofs/reading.md).
 Only the order of times matters to models, so numbers stay as they are, in whatever unit they come.
 """
 
@@ -46,6 +47,7 @@ _ORDERED = {
 # What may follow such a date, and what may stand between its parts in place of a slash.
 _CLOCKS, _MARKS = ("", " %H:%M:%S", " %H:%M"), "/-."
 ORDERED_FORMS = frozenset(form for _, form in _ORDERED.values())
+_YEAR_FIRST = r"^\d{4}[/-]"
 _PARTS = r"^(\d{1,2})[/.-](\d{1,2})[/.-]\d{4}( \d{1,2}:\d{2}(:\d{2})?)?$"
 # Epoch times of the years 1973 to 5138, by unit; no number is an epoch time in two units.
 _EPOCHS = (
@@ -70,10 +72,13 @@ class Times(NamedTuple):
         return len(units - {_NUMBERS}) > 1
 
 
-def read_times(series: pl.Series, order: str | None = None, *, strict: bool = True) -> Times:
+def read_times(
+    series: pl.Series, order: str | None = None, owners: pl.Series | None = None, *, strict: bool = True
+) -> Times:
     """Return times as whole numbers: numbers as they are, dates as seconds since 1970.
 
-    `order` says whether the day or the month comes first where the year is last; None leaves it to the dates.
+    `order` says whether the day or the month comes first where the year is last; None leaves it to the dates,
+    of which each belongs to one of the `owners`, or all to one person.
     What is neither a number nor a date is refused, or missing if this is not `strict`.
     """
     if series.dtype.is_temporal() and series.dtype != pl.Time:
@@ -85,11 +90,17 @@ def read_times(series: pl.Series, order: str | None = None, *, strict: bool = Tr
     text = series.str.strip_chars()
     found = text.cast(pl.Int64, strict=False)
     forms = list(_units(found))
-    for form, name in (*_DATES, *_ordered(text, order)):
+    # Only dates that take part in showing the order are read by it; elsewhere a year has four digits and is
+    # first, so that 1/2/25 is no day of the year 1.
+    parted, dated = (
+        text.set(~text.str.contains(form).fill_null(False), None) for form in (_PARTS, _YEAR_FIRST)
+    )
+    for form, name in (*_DATES, *_ordered(parted, order, owners)):
         left = found.null_count()
         if left == series.null_count():
             break
-        dates = text.str.to_datetime(form, strict=False, time_unit="us").dt.epoch("s")
+        written = parted if name in ORDERED_FORMS else dated
+        dates = written.str.to_datetime(form, strict=False, time_unit="us").dt.epoch("s")
         found = found.fill_null(dates)
         if found.null_count() < left:
             forms.append(name)
@@ -101,8 +112,11 @@ def read_times(series: pl.Series, order: str | None = None, *, strict: bool = Tr
     return Times(found, tuple(dict.fromkeys(forms)))
 
 
-def _ordered(text: pl.Series, order: str | None) -> list[tuple[str, str]]:
-    """Return the forms of dates whose year is last; refuse them if nothing says what comes first."""
+def _ordered(text: pl.Series, order: str | None, owners: pl.Series | None) -> list[tuple[str, str]]:
+    """Return the forms of dates whose year is last; refuse them if nothing says what comes first.
+
+    One user's dates alone do not: with others in their place everybody's would be read otherwise.
+    """
     parts = pl.DataFrame({"text": text}).select(
         first=pl.col("text").str.extract(_PARTS, 1).cast(pl.Int64),
         second=pl.col("text").str.extract(_PARTS, 2).cast(pl.Int64),
@@ -110,17 +124,25 @@ def _ordered(text: pl.Series, order: str | None) -> list[tuple[str, str]]:
     if parts["first"].null_count() == len(text):
         return []
     if order is None:
-        shown = {DAY_FIRST: (parts["first"] > 12).any(), MONTH_FIRST: (parts["second"] > 12).any()}
-        if sum(map(bool, shown.values())) != 1:
-            why = "both orders occur" if any(shown.values()) else "no part of any is above 12"
+        shows = {DAY_FIRST: parts["first"] > 12, MONTH_FIRST: parts["second"] > 12}
+        shown = [way for way, dates in shows.items() if dates.any()]
+        why = "both orders occur" if shown else "no part of any is above 12"
+        if len(shown) == 1:
+            order, why = shown[0], "only one user's dates show it"
+        if len(shown) != 1 or (owners is not None and not _of_two(owners, shows[shown[0]])):
             raise DataError(
                 f"Dates such as DD/MM/YYYY or MM/DD/YYYY do not show which comes first ({why}); say it with "
                 f'--columns time=NAME:{DAY_FIRST} or time=NAME:{MONTH_FIRST} (columns={{"time": '
                 f'"NAME:{MONTH_FIRST}"}}).'
             )
-        order = DAY_FIRST if shown[DAY_FIRST] else MONTH_FIRST
+        assert order is not None
     form, name = _ORDERED[order]
     return [(form.replace("/", mark) + clock, name) for mark in _MARKS for clock in _CLOCKS]
+
+
+def _of_two(owners: pl.Series, dates: pl.Series) -> bool:
+    """Tell whether marked dates are of two users, or of all that there are."""
+    return owners.filter(dates.fill_null(False)).n_unique() >= min(owners.n_unique(), 2)
 
 
 def _fractions(text: pl.Series, series: pl.Series, *, strict: bool) -> pl.Series:

@@ -185,7 +185,7 @@ class Ledger:
         """Allow spending on a dataset up to a promise, with that promise's privacy definition only.
 
         `set_budget("shop", 3.0)`, or `epsilon=3.0, delta=1e-6`, means what `discreet budget` does: the
-        present budget's definition, else a user's whole history with a trusted data holder; delta is 1e-5.
+        present budget's definition and delta, else a user's whole history with a trusted data holder, 1e-5.
         Budgets are appended like everything else and the latest counts. Lowering one is always allowed, even
         below what is spent. Raising one needs a `reason`, which is kept. The privacy definition and the
         account cannot change.

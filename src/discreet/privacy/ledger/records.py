@@ -125,9 +125,12 @@ def allowed_promise(
         raise ParameterError('A budget needs one epsilon: set_budget("shop", 3.0), or a Guarantee.')
     definition = (Unit.USER, Neighbors.ADD_OR_REMOVE, Trust.JOINT)
     unit, neighbors, trust = definition if current is None else current.guarantee.definition
+    if delta is None:
+        # A change of epsilon leaves delta as it is.
+        delta = USUAL_DELTA if current is None else current.guarantee.delta
     return Guarantee(
         epsilon=cast(float, epsilon if given is None else given),
-        delta=USUAL_DELTA if delta is None else delta,
+        delta=delta,
         unit=unit,
         neighbors=neighbors,
         trust=trust,
