@@ -8,6 +8,7 @@ Only the order of times matters to models, so numbers stay as they are, in whate
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from discreet.core.checks import DataError
@@ -88,28 +89,36 @@ def read_times(
     if series.dtype != pl.String:
         return Times(series, _units(series))
     text = series.str.strip_chars()
-    found = text.cast(pl.Int64, strict=False)
+    found, missing = text.cast(pl.Int64, strict=False), series.null_count()
     forms = list(_units(found))
-    # Only dates that take part in showing the order are read by it; elsewhere a year has four digits and is
-    # first, so that 1/2/25 is no day of the year 1.
-    parted, dated = (
-        text.set(~text.str.contains(form).fill_null(False), None) for form in (_PARTS, _YEAR_FIRST)
-    )
-    for form, name in (*_DATES, *_ordered(parted, order, owners)):
-        left = found.null_count()
-        if left == series.null_count():
-            break
-        written = parted if name in ORDERED_FORMS else dated
-        dates = written.str.to_datetime(form, strict=False, time_unit="us").dt.epoch("s")
-        found = found.fill_null(dates)
-        if found.null_count() < left:
-            forms.append(name)
-    if found.null_count() > series.null_count():
+    # A year has four digits and is first, so that 1/2/25 is no day of the year 1; only dates that take part in
+    # showing the order of day and month are read by it.
+    for shape in (_YEAR_FIRST, _PARTS):
+        if found.null_count() == missing:
+            return Times(found, tuple(forms))
+        written = text.set(~text.str.contains(shape).fill_null(False), None)
+        known = _DATES if shape == _YEAR_FIRST else _ordered(written, order, owners)
+        found = _filled(found, written, known, forms)
+    if found.null_count() > missing:
         others = text.set(found.is_not_null(), None)
         fractions = _fractions(others, series, strict=strict).cast(pl.Int64, strict=False)
         forms += _units(fractions)
         found = found.fill_null(fractions)
     return Times(found, tuple(dict.fromkeys(forms)))
+
+
+def _filled(
+    found: pl.Series, text: pl.Series, known: Sequence[tuple[str, str]], forms: list[str]
+) -> pl.Series:
+    """Return the times with those filled in that are written in a known form, whose name is added."""
+    for form, name in known:
+        left = found.null_count()
+        found = found.fill_null(text.str.to_datetime(form, strict=False, time_unit="us").dt.epoch("s"))
+        if found.null_count() < left:
+            forms.append(name)
+        if not found.null_count():
+            break
+    return found
 
 
 def _ordered(text: pl.Series, order: str | None, owners: pl.Series | None) -> list[tuple[str, str]]:
