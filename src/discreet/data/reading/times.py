@@ -91,8 +91,8 @@ def read_times(
     text = series.str.strip_chars()
     found, missing = text.cast(pl.Int64, strict=False), series.null_count()
     forms = list(_units(found))
-    # A year has four digits and is first, so that 1/2/25 is no day of the year 1; only dates that take part in
-    # showing the order of day and month are read by it.
+    # A year has four digits and is first, so that 1/2/25 is no day of the year 1; only dates that take part
+    # in showing the order of day and month are read by it.
     for shape in (_YEAR_FIRST, _PARTS):
         if found.null_count() == missing:
             return Times(found, tuple(forms))
