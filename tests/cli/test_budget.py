@@ -99,7 +99,7 @@ def test_no_verb_that_spends_goes_around_a_budget(discreet, ratings, tmp_path, d
         ),
     ]
     if not dry:
-        verbs.append(("federation", "simulate", ratings, *learn, "--parties", "3"))
+        verbs.append(("federation", "simulate", ratings, *learn, "--parties", "3", "--out", tmp_path / "f"))
     for verb in verbs:
         for name in ((), ("--name", "songs")):
             one_sentence(*discreet(*verb, "--ledger", ledger, *name))
@@ -112,6 +112,7 @@ def test_every_verb_that_spends_says_where_it_paid(discreet, ratings, tmp_path, 
     ledger = tmp_path / "year.ledger"
     if verb == ("federation",):
         verb = ("federation", "simulate", ratings, "--model", "biases", "--epsilon", "1", "--parties", "3")
+        verb += ("--out", tmp_path / "m.discreet")
     else:
         verb = (verb[0], ratings, *verb[1:], "--metric", "rmse", "--private")
     code, shown, _ = discreet(*verb, "--ledger", ledger, "--name", "songs")

@@ -179,7 +179,15 @@ def test_what_is_no_year_is_refused(discreet, items, tmp_path, options, sentence
 
 def test_a_half_life_without_times_is_refused_before_anything_is_paid(discreet, ratings, tmp_path):
     given = ("federation", "simulate", ratings, "--model", "popularity", "--epsilon", "8", "--parties", "4")
-    given += ("--implicit", "--set", "half_life=7", "--ledger", tmp_path / "l.ledger")
+    given += (
+        "--implicit",
+        "--set",
+        "half_life=7",
+        "--ledger",
+        tmp_path / "l.ledger",
+        "--out",
+        tmp_path / "m",
+    )
     code, out, error = discreet(*given)
     one_sentence(code, out, error)
     assert "no times" in error and not (tmp_path / "l.ledger").exists()
@@ -191,6 +199,8 @@ def test_a_gaussian_account_counts_a_simulated_federation(discreet, ratings, tmp
     assert discreet(*year)[0] == 0
     given = ("federation", "simulate", ratings, "--model", "popularity", "--parties", "4", "--implicit")
     given += ("--ledger", ledger, "--name", "shop", "--delta", "1e-6")
+    one_sentence(*discreet(*given, "--epsilon", "3"))
+    given += ("--out", tmp_path / "m.discreet", "--force")
     code, out, error = discreet(*given, "--epsilon", "3")
     assert code == 0 and "Paid as 'shop'" in out and "Nothing was recorded" not in out, error
     spent = Ledger.open(ledger).balance("shop").spent
@@ -213,7 +223,8 @@ def test_a_simulated_year_says_which_release_it_shows(discreet, tmp_path):
     given = ("federation", "simulate", data, "--parties", "3", "--implicit", "--epsilon", "4")
     code, out, error = discreet(*given, "--follow", "3", "--year", "90d", "--from", "2026-01-01")
     assert code == 0 and "│ 3 of 3" in out and "current popularity" in " ".join(out.split()), error
-    assert "3 of 3 interactions lie inside the year" in " ".join(out.split())
+    assert "0 interactions came before the year" in " ".join(out.split())
+    assert "3 lie inside the year" in " ".join(out.split())
 
 
 def test_a_simulated_year_takes_the_first_of_repeated_events_and_says_what_lies_outside(discreet, tmp_path):
@@ -222,5 +233,14 @@ def test_a_simulated_year_takes_the_first_of_repeated_events_and_says_what_lies_
         "user,item,time\nann,a,2026-01-02\nann,a,2026-01-05\nbob,b,2026-02-03\ncarl,a,2026-02-05\n"
     )
     given = ("federation", "simulate", data, "--parties", "3", "--implicit", "--epsilon", "4")
-    code, out, error = discreet(*given, "--follow", "3", "--year", "90d", "--from", "2030-01-01")
-    assert code == 0 and "0 of 3 interactions lie inside the year" in " ".join(out.split()), error
+    year = (*given, "--follow", "3", "--year", "90d")
+    code, out, error = discreet(*year, "--from", "2026-02-01")
+    assert code == 0, error
+    assert "1 interactions came before the year and entered at its first release, 2 lie" in " ".join(
+        out.split()
+    )
+    for wrong in ("2030-01-01", "2020-01-01"):
+        paid = ("--ledger", tmp_path / "l.ledger", "--out", tmp_path / "m")
+        code, out, error = discreet(*year, "--from", wrong, *paid)
+        one_sentence(code, out, error)
+        assert "from 2026-01 to 2026-02" in error and not (tmp_path / "l.ledger").exists()

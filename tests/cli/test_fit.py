@@ -228,3 +228,11 @@ def test_old_ratings_that_fade_are_remarked_on(discreet, tmp_path):
     assert "half-lives" in discreet(*given, "--set", "half_life=14")[2]
     assert "half-lives" not in discreet(*given, "--set", "half_life=14", "--set", "now=2020-01-08")[2]
     assert "half-lives" not in discreet(*given)[2]
+
+
+def test_a_dry_run_needs_no_output_and_reads_the_titles(discreet, ratings, tmp_path):
+    given = ("fit", ratings, "--model", "biases", "--epsilon", "1")
+    assert discreet(*given, "--dry-run")[0] == 0
+    code, _, error = discreet(*given)
+    assert code == 2 and "--out is missing" in error
+    one_sentence(*discreet(*given, "--dry-run", "--titles", tmp_path / "none.csv"))

@@ -290,3 +290,24 @@ def test_a_year_paid_from_a_budget_that_renews_says_where_it_counts(discreet, tm
     code, out, _ = discreet("budget", ledger, "--html", page)
     assert code == 0 and "followed year are" in " ".join(out.split())
     assert "period in which it was paid, also those" in " ".join(page.read_text().split())
+
+
+def test_many_missed_releases_are_rather_a_mistake(discreet, tmp_path):
+    state, model = tmp_path / "shop.follow", tmp_path / "m.discreet"
+    asked = ("--items", items(tmp_path), "--epsilon", "2", "--releases", "52")
+    assert discreet("follow", "start", state, *asked)[0] == 0
+    draw = ("follow", "release", state, "--out", model, "--release")
+    one_sentence(*discreet(*draw, "30"))
+    assert json.loads(discreet("follow", "show", state, "--json")[1])["left"] == 52
+    assert discreet(*draw, "5")[0] == 0
+    assert discreet(*draw, "30", "--yes")[0] == 0
+
+
+def test_every_model_that_the_year_wrote_may_be_replaced(discreet, tmp_path):
+    state, one, other = (tmp_path / name for name in ("shop.follow", "a.discreet", "b.discreet"))
+    asked = ("--items", items(tmp_path), "--epsilon", "2", "--releases", "9")
+    assert discreet("follow", "start", state, *asked)[0] == 0
+    for out in (one, other, one, other):
+        assert discreet("follow", "release", state, "--out", out)[0] == 0
+    other.write_bytes(one.read_bytes())
+    one_sentence(*discreet("follow", "release", state, "--out", other))

@@ -10,7 +10,7 @@ import typer
 
 from discreet.cli.options.declared import AsJson
 from discreet.cli.output.printing import emit, show, write
-from discreet.core.checks import ParameterError, one_of, visible
+from discreet.core.checks import ParameterError, one_of, suggestion, visible
 from discreet.planning.advice import FEEDBACK, HIDES, SEES, WANTS, Advice, advise
 
 _MOST_PEOPLE, _MOST_PARTIES = 10**11, 1000
@@ -43,8 +43,8 @@ def choose(
         # What everybody may see has nothing to hide.
         if option == "--hides" and given is None and answers["--sees"] == "everybody":
             given = "person"
-        # Clicks and verdicts say nothing about stars.
-        if option == "--wants" and given is None and answers["--from"] != "ratings":
+        # Clicks say nothing about stars.
+        if option == "--wants" and given is None and answers["--from"] == "clicks":
             given = "lists"
         answers[option] = _ask(option, question, words) if given is None else given
         one_of(option, answers[option], words)
@@ -69,10 +69,10 @@ def choose(
             {"model": found.model, "command": found.command, "why": list(found.why), "others": others} | more
         )
         return
-    _show(found)
+    _show(found, "0,1,1" if answers["--from"] == "verdicts" else "1,5,1")
 
 
-def _show(found: Advice) -> None:
+def _show(found: Advice, scale: str) -> None:
     """Print the reasons, the commands in order, and what else is possible."""
     show(*found.why, "")
     if found.trial:
@@ -83,9 +83,9 @@ def _show(found: Advice) -> None:
         write(f"    {command}")
     if found.command.startswith("discreet fit") and "--epsilon inf" not in found.command:
         show(
-            "\nAdd --items FILE (and --scale 1,5,1 for ratings) to declare what is public; else the promise "
-            "holds only if it is. With `evaluate` instead of `fit`, without --out and --ledger, the same "
-            "options show how good it is, beside simple baselines. If interests change within weeks, "
+            f"\nAdd --items FILE (and --scale {scale} for ratings) to declare what is public; else the "
+            "promise holds only if it is. With `evaluate` instead of `fit`, without --out and --ledger, the "
+            "same options show how good it is, beside simple baselines. If interests change within weeks, "
             "`discreet plan --follow` compares refits with a model that stays fresh at one budget."
         )
     if found.others:
@@ -102,9 +102,13 @@ def _ask(option: str, question: str, words: Mapping[str, str]) -> str:
         answer = input(f"[1-{len(names)}] ").strip()
         if answer.isdecimal() and 1 <= int(answer) <= len(names):
             return names[int(answer) - 1]
-        if answer in words:
-            return answer
-        show(f"{visible(answer)!r} is none of the answers. Type a number from 1 to {len(names)}, or a word.")
+        if answer.lower() in words:
+            return answer.lower()
+        close = suggestion(answer, names)
+        show(
+            f"{visible(answer)!r} is none of the answers.{close} Type a number from 1 to {len(names)}, or a "
+            "word."
+        )
 
 
 def _ask_number(question: str, most: int) -> int | None:

@@ -5,11 +5,10 @@ A run fits a model or, with `--follow`, follows a year: then each `federation ru
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TypedDict
+from typing import TYPE_CHECKING, Annotated, TypedDict
 
 import typer
 
@@ -18,19 +17,18 @@ from discreet.cli.options.declared import AsJson, Data, Force, Learning, Paying,
 from discreet.cli.options.measuring import Measuring
 from discreet.cli.options.parsing import listed, parse_scale, read_items
 from discreet.cli.options.years import YearTogether, digest
-from discreet.cli.output.printing import emit, remark, remark_on_delta, show
+from discreet.cli.output.printing import emit, remark, show
+from discreet.cli.simulation import play_simulated, refuse_empty_year, simulated_fit, simulated_year
 from discreet.core.checks import ParameterError
 from discreet.core.files import refuse_output, write_whole
 
 if TYPE_CHECKING:
     from discreet.data.facts import PublicFacts
-    from discreet.data.interactions import Interactions
     from discreet.federated.coordinator import RunOutcome
     from discreet.federated.noise import SharedNoise
     from discreet.federated.transport import Transport
     from discreet.follow import FollowSettings
     from discreet.follow.coordinator import FollowedTogether
-    from discreet.models.estimator import Estimator
     from discreet.privacy.guarantee import Guarantee
 
 
@@ -146,7 +144,8 @@ def simulate(
         bool,
         typer.Option(
             "--evaluate",
-            help="Release nothing; compare all parties together with one holder of all data and each alone.",
+            help="Release nothing; compare all parties together with one holder of all data and each alone; "
+            "with --follow, with fits and refits, too.",
         ),
     ] = False,
     out: Annotated[Path | None, typer.Option("--out", help="Where to write the model.")] = None,
@@ -166,6 +165,8 @@ def simulate(
     _refuse_contradictions(
         settings, begins, measuring, scored=scored, releases=out is not None or paying.asked
     )
+    if paying.ledger is not None and out is None:
+        raise ParameterError("--ledger would pay for a model that is not kept. Name it with --out.")
     if out is not None:
         refuse_output(
             out,
@@ -183,10 +184,11 @@ def simulate(
         show_scores(whole, learning, reading, measuring, noise, settings, begins, as_json=as_json)
         return
     if settings is None or begins is None:
-        run = _simulated_fit(learning.estimator(implicit=reading.implicit), whole, noise)
+        run = simulated_fit(learning.estimator(implicit=reading.implicit), whole, noise)
     else:
-        run = _simulated_year(settings, whole, noise, begins)
-    _play(run, whole.name, paying, out, force=force, as_json=as_json)
+        refuse_empty_year(whole, settings, begins)
+        run = simulated_year(settings, whole, noise, begins)
+    play_simulated(run, whole.name, paying, out, force=force, as_json=as_json)
 
 
 def _refuse_contradictions(
@@ -201,92 +203,6 @@ def _refuse_contradictions(
         raise ParameterError("--split, --metric, --repeat and --seed say how to measure. Add --evaluate.")
     if scored and releases:
         raise ParameterError("--evaluate releases nothing, so there is no model to write and nothing to pay.")
-
-
-def _play(
-    run: _Simulated, name: str, paying: Paying, out: Path | None, *, force: bool, as_json: bool
-) -> None:
-    """Pay for a simulated run, run it, and print what came of it."""
-    from discreet.cli.output.rounds import outcome_json, show_outcome
-    from discreet.privacy.ledger.book import Ledger
-
-    book = paying.book(name) or Ledger.nowhere()
-    # Each user is at one party, so the whole run costs a user what their party promises.
-    with book.spend(name, run.promise, what=f"simulated federation, {run.called}", events=run.events):
-        outcome = run.play()
-    if out is not None:
-        outcome.model.save(out, force=force)
-    if as_json:
-        emit(outcome_json(outcome, out))
-        return
-    show_outcome(outcome, out)
-    # What lies in a year is counted only now, after it is paid for.
-    lines = (paying.recorded(name, run.promise), "" if run.after is None else run.after())
-    show(*(line for line in lines if line))
-    show("A simulation does not measure accuracy. The same command with --evaluate, without --out, does.")
-
-
-class _Simulated(NamedTuple):
-    """Hold what a simulated run promises, what it is called, how to run it, and what to say after it."""
-
-    promise: Guarantee
-    called: str
-    events: Sequence[Any]
-    play: Callable[[], RunOutcome | FollowedTogether]
-    after: Callable[[], str] | None = None
-
-
-def _simulated_fit(estimator: Estimator, whole: Interactions, noise: SharedNoise) -> _Simulated:
-    from discreet.federated.protocols.estimator_sums import protocol_for
-    from discreet.federated.simulation import simulate_parties
-    from discreet.models.recency import refuse_timeless
-
-    refuse_timeless(getattr(estimator, "half_life", None), whole)
-    remark_on_delta([estimator], whole.facts)
-    protocol = protocol_for(estimator, whole.facts, noise)
-
-    def play() -> RunOutcome:
-        return simulate_parties(protocol, whole, noise.parties)
-
-    # What a party pays is one Gaussian, whatever it is asked (proofs/federated.md).
-    return _Simulated(protocol.promise(whole.facts), estimator.name, protocol.events(), play)
-
-
-def _simulated_year(
-    settings: FollowSettings, whole: Interactions, noise: SharedNoise, begins: str
-) -> _Simulated:
-    from discreet.follow.agreement import FollowAgreement
-    from discreet.follow.federation import simulate_year
-    from discreet.models.recency import seconds_of
-
-    if whole.facts.max_per_user is not None:
-        raise ParameterError("--max-per-user is for a model; a followed year weighs ratings instead.")
-    moment = seconds_of(begins)
-    agreed = FollowAgreement(run="simulation", settings=settings, facts=whole.facts, noise=noise)
-
-    def play() -> FollowedTogether:
-        return simulate_year(agreed, whole, begins=moment)
-
-    after = partial(_inside, whole, settings, begins)
-    return _Simulated(agreed.promise(), "follow", settings.events(), play, after)
-
-
-def _inside(whole: Interactions, settings: FollowSettings, begins: str) -> str:
-    """Say to the holder alone, without noise, how much lies in the year: a wrong date leaves noise only."""
-    import numpy as np
-
-    from discreet.models.recency import month_of, seconds_of
-
-    moment, times = seconds_of(begins), np.zeros(0) if whole.times is None else whole.times
-    inside = np.count_nonzero((times >= moment) & (times < moment + settings.days * 86_400))
-    said = (
-        "Followed lists are current popularity: everybody gets the same list, less what they had. For you "
-        f"alone: {inside:,} of {whole.n_ratings:,} interactions lie inside the year."
-    )
-    if inside or not times.size:
-        return said
-    first, last = (month_of(float(moment)) for moment in (times.min(), times.max()))
-    return f"{said} ALL RELEASES ARE NOISE: the data reach from {first} to {last}. Choose another --from."
 
 
 def run(

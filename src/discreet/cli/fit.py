@@ -32,10 +32,12 @@ _FADED = 3
 
 def fit(
     data: Data,
-    out: Annotated[Path, typer.Option("--out", help="Where to write the model.")],
     learning: Learning,
     reading: Reading,
     paying: Paying,
+    out: Annotated[
+        Path | None, typer.Option("--out", help="Where to write the model; needed unless --dry-run.")
+    ] = None,
     private_catalog: Annotated[
         bool,
         typer.Option(
@@ -90,7 +92,8 @@ def fit(
     if use_titles:
         estimator = _with_titles(estimator, titles)
     paying.check()
-    _refuse_options(data, out, reading, paying, titles, force=force, private_catalog=private_catalog)
+    written = None if dry_run else _required(out)
+    _refuse_options(data, written, reading, paying, titles, force=force, private_catalog=private_catalog)
     with terminal_progress(None) as report, opened(data, reading, paying.name, on, report) as opened_data:
         source = estimator.without_unread(opened_data)
         remark_on_delta([estimator], source.facts)
@@ -100,12 +103,12 @@ def fit(
             estimator, chosen = _sharing(estimator, catalog_share, source.facts)
         book = paying.book(source.name)
         how_read = reading_of(source) if explain else None
-        if dry_run:
-            show_price(estimator, source, book, chosen=chosen, how_read=how_read, as_json=as_json)
-            return
         # An unreadable table is refused before payment; a privately selected catalog is not known then.
         table = None if titles is None else read_table(titles)
         public = {} if table is None or private_catalog else read_columns(table, source.catalog)
+        if written is None:
+            show_price(estimator, source, book, chosen=chosen, how_read=how_read, as_json=as_json)
+            return
         with saying_what_was_paid(book, paying.ledger):
             fitted = estimator.fit(
                 source, select_items=chosen.catalog, select_scale=chosen.scale, ledger=book, progress=report
@@ -116,12 +119,12 @@ def fit(
     else:
         public = moved(public, source.catalog, fitted.catalog)
     fitted = replace(fitted, public=public)
-    fitted.save(out, force=force)
+    fitted.save(written, force=force)
     if as_json:
-        _emit_fit(fitted, out, source.name, how_read)
+        _emit_fit(fitted, written, source.name, how_read)
     else:
         paid = paying.recorded(source.name, fitted.guarantee)
-        _show_fit(fitted, how_read, chosen, f"Written to {out}. {paid}".strip())
+        _show_fit(fitted, how_read, chosen, f"Written to {written}. {paid}".strip())
 
 
 def _remark_on_age(estimator: Estimator, source: DataSource) -> None:
@@ -149,9 +152,15 @@ def _wanted(estimator: Estimator, *, for_synthesis: bool) -> Estimator:
     return estimator
 
 
+def _required(out: Path | None) -> Path:
+    if out is None:
+        raise typer.BadParameter("--out is missing: where to write the model.")
+    return out
+
+
 def _refuse_options(
     data: str,
-    out: Path,
+    out: Path | None,
     reading: Reading,
     paying: Paying,
     titles: Path | None,
@@ -166,7 +175,8 @@ def _refuse_options(
 
     files = [] if is_shard_folder(data) else files_of(data, reading.layout)
     read = [*files, *reading.files(), *paying.files(), *([] if titles is None else [titles])]
-    refuse_output(out, force=force, kind=KIND, is_ours=is_model, inputs=read)
+    if out is not None:
+        refuse_output(out, force=force, kind=KIND, is_ours=is_model, inputs=read)
     if private_catalog and reading.items is not None:
         raise ParameterError(
             "--items declares the catalog and --private-catalog selects it. Leave one of them out."

@@ -21,6 +21,7 @@ from discreet.cli.options.years import (
     Year,
     digest,
     kept_titles,
+    models_of,
     read_titles,
     said_once,
     year_settings,
@@ -137,8 +138,15 @@ class Drawing:
         Path | None, typer.Option("--with", help="Take embeddings from this user-factorization model.")
     ] = None
     titles: KeptTitles = None
+    yes: Annotated[bool, typer.Option("--yes", help="Agree to many missed releases that are made empty.")] = (
+        False
+    )
     force: Force = False
     as_json: AsJson = False
+
+
+# More missed releases than this are rather a typing mistake.
+_MOST_MISSED = 4
 
 
 def add(
@@ -192,8 +200,7 @@ def _refuse(year: Following, drawing: Drawing, read: list[Path]) -> bool:
     from discreet.models.storage import KIND, is_model
 
     out, kept = drawing.out, year.kept()
-    last = kept.get("out") == str(out.absolute()) and kept.get("written") == digest(out)
-    force = drawing.force or last
+    force = drawing.force or models_of(kept).get(str(out.absolute())) == digest(out)
     inputs = [path for path in (*read, drawing.items, drawing.with_model, drawing.titles) if path is not None]
     refuse_output(out, force=force, kind=KIND, is_ours=is_model, inputs=inputs)
     return force
@@ -219,6 +226,12 @@ def _draw(
     # A table that cannot be read is refused before anything is drawn.
     named = read_titles(titles, year.catalog(declared)[0])
     before = len(year.status().times)
+    missed = 0 if drawing.release is None else drawing.release - before - 1
+    if missed > _MOST_MISSED and not drawing.yes:
+        raise ParameterError(
+            f"--release {drawing.release} would use up {missed:,} releases without new ratings. If so many "
+            "were missed, add --yes."
+        )
     added = year.add(
         source,
         items=declared,
@@ -230,7 +243,8 @@ def _draw(
     )
     replace(added.model, public=named).save(out, force=force)
     status = year.status()
-    year.keep(**said_once(columns=None, titles=titles), out=str(out.absolute()), written=digest(out))
+    models = models_of(kept) | {str(out.absolute()): digest(out)}
+    year.keep(**said_once(columns=None, titles=titles), models=json.dumps(models))
     if drawing.as_json:
         emit(added_json(added))
         return
@@ -376,7 +390,6 @@ def erase(
         return
     printing.show(
         "What was released stays released, and the promise covers it. Later releases build on it: this is "
-        f"how much of one of these {what} is left in them, if it entered at the last release (the most) or "
-        "at the first.",
+        f"how much of one of these {what} is left in them if it entered at the last or the first release.",
         traces_table(traces),
     )

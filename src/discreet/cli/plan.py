@@ -159,7 +159,7 @@ def _compare(
     ways = compared(settings, come_once=come_once, choices=each)
     choices = "few (--ratings-per-person)" if data.ratings is None else f"{each:g}"
     once = " --users-come-once" * come_once
-    commands = _both(settings, f" --half-life {half_life}{once}", data)
+    commands = _both(settings, f" --half-life {half_life}{once}", data, ways)
     if as_json:
         said = {"verdict": verdict(ways), "caution": SAME_LISTS, "commands": commands}
         emit({"follow": [way.to_json() for way in ways], **said})
@@ -172,9 +172,31 @@ def _compare(
         "above the noise; lower is better.",
         f"{verdict(ways)} {SAME_LISTS}",
     )
-    write("\n".join(["Measure it on a past year of your own data first (not to be published):", commands[0]]))
-    show("If user-factorization comes out best, fit; if following does, follow:")
-    write("\n".join(commands[1:]))
+    write(
+        "\n".join(
+            [
+                "Try all of them on a past year of your own data; that decides (not to be published):",
+                commands[0],
+            ]
+        )
+    )
+    for heading, lines in _in_order(ways, commands):
+        show(heading)
+        write("\n".join(lines))
+
+
+def _in_order(ways: list[Way], commands: list[str]) -> list[tuple[str, list[str]]]:
+    """Return the commands of each way under a heading; of following and refits the better way first."""
+    follow, refit = _best(ways, followed=True), _best(ways, followed=False)
+    both = [("To follow:", commands[1:3]), (f"For {refit.name}:", commands[3:5])]
+    both = both if follow.people_needed <= refit.people_needed else both[::-1]
+    return [*both, ("For tastes, one fit:", commands[5:])]
+
+
+def _best(ways: list[Way], *, followed: bool) -> Way:
+    return min(
+        (way for way in ways if (way.epsilon_each is None) == followed), key=lambda way: way.people_needed
+    )
 
 
 def _ways_table(ways: list[Way]) -> Table:
@@ -190,20 +212,32 @@ def _ways_table(ways: list[Way]) -> Table:
     return table
 
 
-def _both(settings: FollowSettings, more: str, data: _Data) -> list[str]:
-    """Return the command that replays a year, then those that fit a model or follow."""
+def _both(settings: FollowSettings, more: str, data: _Data, ways: list[Way]) -> list[str]:
+    """Return the command that replays a year, then those that follow, that refit, and that fit tastes."""
     lists = data.metric == "hr@10"
-    what = "clicks.csv --implicit --duplicates last" if lists else "ratings.csv"
-    level = f"--epsilon {settings.epsilon:g} --delta {settings.delta:g}"
+    what = "clicks.csv --implicit" if lists else "ratings.csv"
     known = "" if data.people is None else f" --people {data.people}"
-    scale = "" if lists else " --scale 1,5,1"
-    paid = "--name shop --ledger year.ledger"
-    year = f"--releases {settings.releases}{more} {level}"
+    scale, delta = "" if lists else " --scale 1,5,1", f"--delta {settings.delta:g}"
+    level, paid = f"--epsilon {settings.epsilon:g} {delta}", "--name shop --ledger year.ledger"
+    follow, refit = _best(ways, followed=True), _best(ways, followed=False)
+    year = f"--releases {follow.releases}{more} {level}"
+    simple = f"--model popularity --set half_life={settings.half_life:g}" if lists else "--model biases"
+    fit = f"  discreet fit {what}{' --duplicates last' * lists}"
+    rest = f"{delta}{known} {paid} --out shop.discreet"
     return [
-        f"  discreet follow replay {what.removesuffix(' --duplicates last')}{scale} {year}",
-        f"  discreet fit {what} {level}{known} {paid} --out shop.discreet",
+        f"  discreet follow replay {what}{scale} {year}",
         f"  discreet follow start shop.follow --items items.csv{scale} {year} {paid}",
+        "  discreet follow add shop.follow new.csv --out shop.discreet   # each time, with what is new",
+        f"  discreet budget year.ledger --name shop {level} --account gaussian",
+        f"{fit} {simple} --epsilon {_rounded_down(refit.epsilon_each or settings.epsilon)} {rest} --force",
+        f"{fit} --epsilon {settings.epsilon:g} {rest}",
     ]
+
+
+def _rounded_down(epsilon: float) -> str:
+    """Return an epsilon with four digits, such that all releases fit into the budget."""
+    with localcontext(prec=4, rounding=ROUND_FLOOR):
+        return f"{float(+Decimal(epsilon)):g}"
 
 
 def _planned(
@@ -319,9 +353,7 @@ def _show_fewer(found: dict[str, Any], data: _Data) -> None:
 def _commands(found: dict[str, Any], data: _Data) -> list[str]:
     """Return the commands that follow the plan, with its numbers."""
     limit, each = found["limit"], found["per_release"]
-    # Rounded down, so that all releases fit into the budget.
-    with localcontext(prec=4, rounding=ROUND_FLOOR):
-        epsilon = f"{float(+Decimal(each['epsilon'])):g}"
+    epsilon = _rounded_down(each["epsilon"])
     known = "" if data.people is None else f" --people {data.people}"
     lists = data.metric == "hr@10"
     what = "clicks.csv --implicit --duplicates last" if lists else "ratings.csv"

@@ -62,4 +62,8 @@ def replay(
     if as_json:
         emit(found.to_json())
         return
-    show(*replay_shown(found))
+    fades = (
+        "" if half_life or not reading.implicit else " Here nothing fades: also try --half-life 30d, or 7d."
+    )
+    *shown, last = replay_shown(found)
+    show(*shown, f"{last}{fades}")

@@ -142,8 +142,8 @@ def verdict(ways: list[Way]) -> str:
         )
     why = " Users who rate all year spread one weight over all of it." * (follow.signal < 1)
     return (
-        f"Do not follow: an item needs {best.people_needed:,.0f} people to be seen over the noise with "
-        f"{best.name}, and {needs} if you follow.{why}"
+        f"By this count do not follow: an item needs {best.people_needed:,.0f} people to be seen over the "
+        f"noise with {best.name}, and {needs} if you follow.{why}"
     )
 
 

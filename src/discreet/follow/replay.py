@@ -17,7 +17,7 @@ from typing import Any, final
 
 import numpy as np
 
-from discreet.core.checks import DataError
+from discreet.core.checks import DataError, ParameterError
 from discreet.core.progress import Progress, silent
 from discreet.core.randomness import PrivacyRandom
 from discreet.data.interactions import Interactions
@@ -38,7 +38,7 @@ from discreet.privacy.ledger.accounts import Account, allowed_each
 
 _DAY = 86_400.0
 # How often refits are tried, at a shared budget; once is tried in any case.
-_REFITS = (4, 12)
+_REFITS = (4, 12, 52)
 FOLLOWED = "follow"
 # A model needs so many users to learn from.
 _LEAST_USERS = 2
@@ -119,6 +119,8 @@ def replay_year(
         raise DataError("Ratings without times cannot be replayed; name their column with --columns time=...")
     if begins is None:
         begins = max(float(data.times.max()) + 1.0 - settings.days * _DAY, float(data.times.min()))
+    if settings.releases < 2:
+        raise ParameterError("A replay asks for what comes between two releases. Use at least 2 of them.")
     year = _Year(data=data, settings=settings, begins=begins, seed=seed)
     asked = sum(year.coming(number).n_ratings for number in year.asked)
     if not asked:
@@ -151,10 +153,11 @@ def _tries(year: _Year, noise: SharedNoise | None) -> list[tuple[str, float | No
     followed: Models = year.followed if noise is None else partial(year.followed_together, noise)
     ways: list[tuple[str, float | None, Models]] = [
         (FOLLOWED, None, followed),
+        *([] if noise is None else [(f"{FOLLOWED}, one holder of all data", None, year.followed)]),
         (f"{simple}, fitted once", whole, partial(year.refits, 1, partial(year.simple, whole))),
     ]
     for count in _REFITS:
-        if count < settings.releases:
+        if count <= settings.releases:
             each = allowed_each(Account.GAUSSIAN, promise, count, settings.delta)
             fit = partial(year.simple, each)
             ways.append((f"{simple}, fitted {count} times", each, partial(year.refits, count, fit)))

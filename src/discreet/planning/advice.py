@@ -105,6 +105,10 @@ _TABLE = {
         "als": "the baseline without privacy",
         "ease": "a baseline without privacy that is hard to beat",
     },
+    ("everybody", "person", "verdicts"): {
+        "als": "the baseline without privacy",
+        "ease": "a baseline without privacy that is hard to beat",
+    },
     ("everybody", "person", "clicks"): {
         "ease": "a baseline without privacy that is hard to beat",
         "implicit-als": "a baseline without privacy",
@@ -121,6 +125,8 @@ _ONLY = {
         ("popularity", "ease", "implicit-als", "item-knn", "markov-chain", "implicit-objective"), ("lists",)
     ),
 }
+# Models that read no ratings.
+_CHOICES_ONLY = tuple(model for model, wants in _ONLY.items() if wants == ("lists",))
 OPTIONS = tuple(
     Option(
         model=model,
@@ -176,6 +182,10 @@ def advise(
     if people is not None:
         integer("people", people, least=1)
     options, notes = _fitting(sees, hides, feedback)
+    if sees == "nobody":
+        # Before it is said what lists are good for: the model that is collected makes them.
+        options, more = _collected(options)
+        notes += more
     options, more = _wanted(options, wants)
     notes += more
     stars = wants == "stars" and options[0].feedback == "ratings"
@@ -186,15 +196,14 @@ def advise(
     elif people is not None and people < _ENOUGH and sees == "us":
         options = [_with_few(option) for option in options]
         notes.append(_few_people(people, stars=stars))
-    if sees == "nobody":
-        options, more = _collected(options)
-        notes += more
-    elif parties > 1:
+    if sees != "nobody" and parties > 1:
         options, more = _federated(options, wants)
         notes += more
     best, *others = options
     commands, trial, said = _commands(best, people, wants, parties)
     notes += said
+    if best.model in _CHOICES_ONLY and feedback == "verdicts":
+        notes.append("It learns from what was chosen, so a dislike counts like a like: leave dislikes out.")
     unique = {option.model: option.why for option in others if option.model != best.model}
     return Advice(
         model=best.model,

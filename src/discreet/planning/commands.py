@@ -90,8 +90,11 @@ def _file(feedback: str) -> str:
 
 def _model(model: str, private: bool, feedback: str, wants: str) -> list[str]:
     parts = [f"--model {model}", f"--epsilon {1 if private else 'inf'}"]
-    if model == "user-factorization" and feedback != "clicks":
+    if model == "user-factorization" and feedback == "ratings":
         parts.append(f"--for {'ratings' if wants == 'stars' else 'lists'}")
+    # Lists of interactions alone would count a dislike as a choice.
+    if model == "user-factorization" and feedback == "verdicts":
+        parts.append(f"--for {'ratings' if wants == 'stars' else 'both'}")
     if feedback == "clicks" or model in ("popularity", "ease"):
         parts.append("--implicit")
     return parts

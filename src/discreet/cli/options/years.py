@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
@@ -89,6 +91,13 @@ def kept_titles(text: str) -> Path:
     if not path.exists():
         raise FileError(f"Titles came from {path} so far, which is gone. Name a table with --titles.")
     return path
+
+
+def models_of(kept: Mapping[str, str]) -> dict[str, str]:
+    """Return the models that earlier releases wrote, by place, with their digests."""
+    found: dict[str, str] = json.loads(kept.get("models", "{}"))
+    # Years that began earlier kept the last one only.
+    return found | ({kept["out"]: kept.get("written", "")} if "out" in kept else {})
 
 
 def digest(path: Path) -> str:

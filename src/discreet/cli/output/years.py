@@ -148,19 +148,20 @@ def replay_shown(found: Replay) -> list[RenderableType]:
     for column in table.columns[1:]:
         column.justify = "right"
     lower, (follow, *others) = found.lower_is_better, found.ways
-    private = [way for way in others if way.epsilon_each != math.inf]
+    private = [way for way in others if way.epsilon_each not in (None, math.inf)]
     best = (min if lower else max)(private, key=lambda way: way.score)
     better, what = ("lower", "ratings") if lower else ("higher", "interactions")
     ahead = follow.score < best.score if lower else follow.score > best.score
     said = (
-        "Following was best" if ahead else f"{best.name[0].upper()}{best.name[1:]} was better than following"
+        f"Following was best ({follow.score:.4f}), then {best.name} ({best.score:.4f})."
+        if ahead
+        else f"Best was {best.name} ({best.score:.4f}); following had {follow.score:.4f}."
     )
     return [
         table,
         f"{found.metric} ({better} is better) of {found.asked:,} {what} that came between two of "
-        f"{found.releases:,} releases. All but the last way have the same budget for the year. {said} "
-        f"({follow.score:.4f} and {best.score:.4f}); small differences may be luck, and --seed 1 draws other "
-        "noise.",
+        f"{found.releases:,} releases. All but the last way have the same budget for the year. {said} Small "
+        "differences may be luck: another --seed draws other noise.",
         "Nothing was released or paid. Scores have no noise: do not publish them.",
     ]
 
