@@ -14,6 +14,7 @@ from discreet.cli.options.sources import On
 from discreet.cli.output.answers import (
     MOSTLY,
     REFERENCE,
+    alike_by_design,
     mostly_popular,
     show_explanation,
     show_similar,
@@ -37,7 +38,6 @@ if TYPE_CHECKING:
 
 _ORDERS = {"choice": "what is chosen, without stars", "stars": "expected stars alone"}
 STARS = "expected_stars"
-_SAME_FOR_ALL = "popularity"
 
 
 def recommend(
@@ -203,9 +203,7 @@ def _one(
     person = read_history(history, user=user, columns=columns, implicit=implicit)
     best = fitted.recommend(person, k, **limits)
     # Of a model of popularity nothing else is expected.
-    if fitted.name == _SAME_FOR_ALL or any(
-        limits[name] for name in ("among", "exclude", "rank_by", "diversify")
-    ):
+    if alike_by_design(fitted) or any(limits[name] for name in ("among", "exclude", "rank_by", "diversify")):
         return best, 0.0
     return best, usual_share(fitted, person, ignore_unknown=limits["ignore_unknown"])
 
@@ -297,5 +295,11 @@ def explain(
         return
     noised = fitted.guarantee.epsilon < float("inf")
     show_explanation(
-        found, title_of(found.item, beside), beside, noised=noised, vague=not tells_similar(fitted)
+        found,
+        title_of(found.item, beside),
+        beside,
+        items=len(fitted.catalog),
+        noised=noised,
+        vague=not tells_similar(fitted),
+        alike=alike_by_design(fitted),
     )
