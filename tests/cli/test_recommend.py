@@ -127,3 +127,19 @@ def test_without_a_history_the_list_is_that_of_a_newcomer(discreet, model):
 
 def test_a_user_without_a_file_of_histories_is_refused(discreet, model):
     one_sentence(*discreet("recommend", model, "--user", "7"))
+
+
+def test_a_header_that_is_taken_for_an_item_is_named(discreet, ratings, tmp_path):
+    model, history = tmp_path / "p.discreet", tmp_path / "me.csv"
+    fit = ("fit", ratings, "--implicit", "--model", "popularity", "--epsilon", "1", "--out", model)
+    assert discreet(*fit)[0] == 0
+    history.write_text("title_id\n3\n7\n5\n")
+    code, shown, error = discreet("recommend", model, "--history", history)
+    one_sentence(code, shown, error)
+    assert "If it is a header, name it: --columns item=title_id." in " ".join(error.split())
+    asked = ("recommend", model, "--history", history, "-k", "2")
+    assert discreet(*asked, "--columns", "item=title_id")[0] == 0
+    assert discreet(*asked, "--ignore-unknown")[0] == 0
+    # With other unknown items it is no header alone.
+    history.write_text("title_id\n3\nno such\n")
+    assert "2 of the history's 3 items" in " ".join(discreet(*asked)[2].split())

@@ -62,3 +62,13 @@ def test_unknown_items_are_left_out_and_mistakes_are_one_sentence(discreet, clic
     one_sentence(*discreet("score", clicks, clicks))
     one_sentence(*discreet("score", out, tmp_path / "none.csv"))
     one_sentence(*discreet("evaluate", out, "--epsilon", "1"))
+
+
+def test_data_of_another_catalog_are_not_called_empty(discreet, clicks, tmp_path):
+    out, other = tmp_path / "m.discreet", tmp_path / "other.csv"
+    assert discreet("fit", clicks, "--implicit", "--epsilon", "8", "--out", out)[0] == 0
+    other.write_text("user,item\nu1,x1\nu1,x2\nu2,x1\n")
+    code, shown, error = discreet("score", out, other)
+    one_sentence(code, shown, error)
+    assert "None of the items of other are in the catalog" in " ".join(error.split()), error
+    assert "x1" not in error

@@ -1,5 +1,8 @@
 """Files of ids: lists, tables, and what cannot be told apart."""
 
+import os
+import threading
+
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -7,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from discreet.core.checks import DataError, DiscreetError, FileError
-from discreet.data.reading.id_lists import read_id_list
+from discreet.data.reading.id_lists import read_declared, read_id_list
 from discreet.data.reading.readers import from_frame, read
 from discreet.data.vocabulary import Vocabulary
 
@@ -86,7 +89,9 @@ def test_a_declared_id_is_shown_where_no_item_is_declared():
     ) as caught:
         from_frame(frame, catalog=Vocabulary.of(["S-1,Dune"]))
     assert "S-2" not in str(caught.value)
-    with pytest.raises(DataError, match=r"1 of 2 item ids are not among the 1 declared ones[.] Declare"):
+    with pytest.raises(
+        DataError, match=r"1 of 2 item ids are not among the 1 declared ones[.] Declare .*--items FILE"
+    ):
         from_frame(frame, catalog=Vocabulary.of(["S-1"]))
     # Ids of people are never shown.
     with pytest.raises(DataError) as caught:
@@ -147,3 +152,30 @@ def test_a_catalog_may_be_a_file_and_people_may_be_a_list(tmp_path):
 def test_what_is_no_catalog_is_one_sentence(catalog, sentence):
     with pytest.raises(DiscreetError, match=sentence):
         from_frame(RATED, catalog=catalog)
+
+
+def test_a_column_that_was_guessed_is_named_if_its_ids_come_again(tmp_path):
+    rows = [("v1", "t1"), ("v1", "t2"), ("v2", "t1")]
+    lines = "".join(f'{{"viewer": "{viewer}", "title_id": "{title}"}}\n' for viewer, title in rows)
+    (tmp_path / "plays.jsonl").write_text(lines)
+    (tmp_path / "plays.csv").write_text("viewer,label\n" + "".join(f"{a},{b}\n" for a, b in rows))
+    frame = pl.DataFrame(rows, schema=["viewer", "title_id"], orient="row")
+    frame.write_parquet(tmp_path / "plays.parquet")
+    for name in ("plays.jsonl", "plays.csv", "plays.parquet"):
+        with pytest.raises(DataError, match="the first, 'viewer', was read: 1 of 3 ids .* call it item"):
+            from_frame(RATED, catalog=tmp_path / name)
+    # Where the column has a usual name, or is the only one, there is nothing to guess.
+    for text in ("item,title\na,x\na,y\n", "a\na\n"):
+        (tmp_path / "items.csv").write_text(text)
+        with pytest.raises(DataError, match=r"^1 of 2 ids came before; an id may come only once[.]$"):
+            from_frame(RATED, catalog=tmp_path / "items.csv")
+
+
+def test_a_pipe_with_an_id_that_comes_again_is_not_read_twice(tmp_path):
+    pipe = tmp_path / "items"
+    os.mkfifo(pipe)
+    writer = threading.Thread(target=pipe.write_text, args=("a\na\n",))
+    writer.start()
+    with pytest.raises(DataError, match="may come only once"):
+        read_declared(pipe)
+    writer.join()

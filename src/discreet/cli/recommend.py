@@ -14,6 +14,7 @@ from discreet.cli.options.sources import On
 from discreet.cli.output.answers import (
     MOSTLY,
     REFERENCE,
+    alike_by_design,
     mostly_popular,
     show_explanation,
     show_similar,
@@ -29,7 +30,7 @@ from discreet.cli.output.lists import (
     write_shard_lists,
 )
 from discreet.cli.output.printing import emit, show
-from discreet.core.checks import ParameterError, integer
+from discreet.core.checks import DataError, ParameterError, integer
 
 if TYPE_CHECKING:
     from discreet.models.fitted import FittedModel
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
 
 _ORDERS = {"choice": "what is chosen, without stars", "stars": "expected stars alone"}
 STARS = "expected_stars"
-_SAME_FOR_ALL = "popularity"
+_LONGEST_ID = 200
 
 
 def recommend(
@@ -201,13 +202,27 @@ def _one(
         return fitted.recommend([], k, user=user, **limits), 0.0
     implicit = not fitted.scorer.needs_ratings
     person = read_history(history, user=user, columns=columns, implicit=implicit)
+    if not limits["ignore_unknown"]:
+        _refuse_header(fitted, person.items, history)
     best = fitted.recommend(person, k, **limits)
     # Of a model of popularity nothing else is expected.
-    if fitted.name == _SAME_FOR_ALL or any(
-        limits[name] for name in ("among", "exclude", "rank_by", "diversify")
-    ):
+    if alike_by_design(fitted) or any(limits[name] for name in ("among", "exclude", "rank_by", "diversify")):
         return best, 0.0
     return best, usual_share(fitted, person, ignore_unknown=limits["ignore_unknown"])
+
+
+def _refuse_header(fitted: FittedModel, items: Sequence[str | int], history: Path) -> None:
+    """Refuse a list of items of which the first line alone is unknown, and say how a header is named."""
+    known = (fitted.catalog.index_of(items) >= 0).tolist()
+    if len(known) < 2 or known[0] or not all(known[1:]):
+        return
+    with history.open("rb") as lines:
+        first = lines.readline(_LONGEST_ID).decode("utf-8-sig", "replace").strip()
+    if first == items[0]:
+        raise DataError(
+            f"The first line of {history.name} is no item of the model's catalog, and all others are. If it "
+            f"is a header, name it: --columns item={first}. Otherwise leave it out with --ignore-unknown."
+        )
 
 
 def _sorted_by(fitted: FittedModel, rank_by: str | None, diversify: float) -> str:
@@ -297,5 +312,11 @@ def explain(
         return
     noised = fitted.guarantee.epsilon < float("inf")
     show_explanation(
-        found, title_of(found.item, beside), beside, noised=noised, vague=not tells_similar(fitted)
+        found,
+        title_of(found.item, beside),
+        beside,
+        items=len(fitted.catalog),
+        noised=noised,
+        vague=not tells_similar(fitted),
+        alike=alike_by_design(fitted),
     )

@@ -56,9 +56,10 @@ def encode(ids: Column, declared: Vocabulary | None, what: str) -> tuple[Vocabul
         # Where no id fits, the two are written in different ways; a declared catalog is public.
         foreign = what == ITEM_IDS and unknown == codes.size and len(declared) > 0
         such = f" (such as {declared.ids[:1].tolist()[0]!r})" if foreign else ""
+        how = " (catalog=, --items FILE)" if what == ITEM_IDS else ""
         raise DataError(
             f"{unknown:,} of {codes.size:,} {what} are not among the {len(declared):,} declared ones{such}. "
-            "Declare those too, or leave them out (drop_unknown=True, --drop-unknown)."
+            f"Declare those too{how}, or leave them out (drop_unknown=True, --drop-unknown)."
         )
     return declared, codes
 

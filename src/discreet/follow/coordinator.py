@@ -25,7 +25,7 @@ from discreet.federated.transport import RoundAnswers, Transport, collect, promi
 from discreet.federated.wire import FederationError, Message
 from discreet.follow.agreement import ASSUMED, FARTHEST, FollowAgreement
 from discreet.follow.factorization import FACTOR_BITS, Factorization
-from discreet.follow.model import Kind, current, labeled, refuse_kind, scorer_of
+from discreet.follow.model import FOLLOWED_TOGETHER, Kind, current, labeled, refuse_kind, scorer_of
 from discreet.follow.state import ItemSums, Whole
 from discreet.models.fitted import FittedModel
 from discreet.privacy.accounting.gaussian import gaussian_multiplier
@@ -157,7 +157,7 @@ class FollowCoordinator:
             guarantee=labeled(promise, settings, made - 1, simulated=simulated, until=None),
             facts=facts,
             catalog=self.catalog,
-            name="federated-follow",
+            name=FOLLOWED_TOGETHER,
             parameters={"release": made, "settings": self._agreement.terms(), "parties": len(self._parties)},
             scorer=scorer_of(now, facts, kind),
         )

@@ -55,6 +55,8 @@ _STILL = 0.8
 _OLDER = 2.0
 # So much of an item's squared length is subtracted: users without a history choose less of what few like.
 _LENGTH = 0.5
+#: Models of a year are called so, by whether one holder or several parties follow it.
+FOLLOWED, FOLLOWED_TOGETHER = "follow", "federated-follow"
 # Known are items with a count of so many standard deviations, and so many at least.
 _STANDS_OUT, _FEWEST = 3.0, 10
 
@@ -244,6 +246,16 @@ def _repaired(
         "blend": none.blend,
         **histories,
     }
+
+
+def followed_alone(model: FittedModel) -> bool:
+    """Tell whether a model orders lists by a followed year alone, without what another model knows."""
+    if model.name not in (FOLLOWED, FOLLOWED_TOGETHER):
+        return False
+    scorer = model.scorer
+    if isinstance(scorer, InteractionsAndRatings):
+        return not (scorer.crowds.shape[1] or scorer.item_factors.shape[1] or scorer.paired.size)
+    return isinstance(scorer, PopularityScorer)
 
 
 def _moved(columns: Floats, place: Any, known: Any) -> Floats:

@@ -12,7 +12,7 @@ from discreet.data.facts import PublicFacts
 from discreet.data.vocabulary import Vocabulary
 from discreet.follow.batches import Source, batches, canonical_ids, check_source
 from discreet.follow.entries import user_fingerprint
-from discreet.follow.model import Current, Kind, combined, current, labeled, refuse_kind, scorer_of
+from discreet.follow.model import FOLLOWED, Current, Kind, combined, current, labeled, refuse_kind, scorer_of
 from discreet.follow.settings import FollowSettings
 from discreet.follow.state import State, opened
 from discreet.follow.year import EntryCounts, OpenYear, begin, declare, make_release, read_year, vocabulary_of
@@ -270,7 +270,7 @@ def _model(found: OpenYear, kind: Kind, model: FittedModel | None) -> FittedMode
         guarantee=promise,
         facts=found.facts,
         catalog=found.catalog,
-        name="follow",
+        name=FOLLOWED,
         parameters=parameters,
         scorer=scorer,
     )

@@ -33,9 +33,9 @@ def parse_number(text: str) -> float:
 
 def read_items(path: Path) -> Vocabulary:
     """Read a catalog: one item id per line, or the item column of a table."""
-    from discreet.data.vocabulary import Vocabulary
+    from discreet.data.reading.id_lists import read_declared
 
-    return Vocabulary.of(read_ids(path))
+    return read_declared(path)
 
 
 def read_ids(path: Path, whose: str = "item") -> list[int] | list[str]:

@@ -29,6 +29,8 @@ MOSTLY = 0.7
 # A part below this share of the largest is left out of the table.
 _NOTHING = 1e-4
 _BAR = 24
+# So much of the catalog is near the top of a list.
+_NEAR_TOP = 0.1
 _WORDS = {
     "popularity": "many people choose it",
     "history": "it suits what this person chose or liked",
@@ -86,11 +88,19 @@ def _compared(model: FittedModel) -> str:
 
 
 def show_explanation(
-    found: Explanation, called: str, titles: Beside, *, noised: bool = False, vague: bool = False
+    found: Explanation,
+    called: str,
+    titles: Beside,
+    *,
+    items: int,
+    noised: bool = False,
+    vague: bool = False,
+    alike: str = "",
 ) -> None:
     """Print why an item stands where it does: in a sentence, in parts, and by the person's own history.
 
-    `noised` says that noise was added, `vague` that the model cannot tell which items are similar.
+    The catalog has so many `items`. `noised` says that noise was added, `vague` that the model cannot tell
+    which items are similar, `alike` why lists are the same for everybody, if they are meant to be.
     """
     lead = found.score - found.reference
     owned = "already in the history, and lists leave it out"
@@ -101,8 +111,10 @@ def show_explanation(
         f"The lead is over {REFERENCE}: {found.score:.2f} against {found.reference:.2f}. Lists are sorted by "
         f"{found.ranked_by}."
     )
-    _show_reasons(found, lead, titles, noised and vague)
-    if found.usual >= MOSTLY:
+    _show_reasons(found, lead, titles, items, noised and vague)
+    if alike:
+        show(alike)
+    elif found.usual >= MOSTLY:
         hidden = " Noise hides the rest: more people or a larger epsilon would show it." if noised else ""
         show(f"{mostly_popular(found.usual)}{hidden}")
 
@@ -115,11 +127,31 @@ def mostly_popular(usual: float) -> str:
     )
 
 
-def _show_reasons(found: Explanation, lead: float, titles: Beside, vague: bool) -> None:
+def alike_by_design(model: FittedModel) -> str:
+    """Say that lists do not follow a person's history, and why; empty for a model that is to tell apart."""
+    plain, followed = model.scorer.same_for_all, _is_followed(model)
+    if not plain and not followed:
+        return ""
+    subject = "A followed list is current" if followed else "A list of this model is"
+    if plain:
+        return f"{subject} popularity, the same for everybody, less what they had."
+    return f"{subject} popularity and ratings of items, nearly the same for everybody, less what they had."
+
+
+def _is_followed(model: FittedModel) -> bool:
+    # Loaded only for what may be a release of a year: most models are answered with without it.
+    if "release" not in model.parameters:
+        return False
+    from discreet.follow.model import followed_alone
+
+    return followed_alone(model)
+
+
+def _show_reasons(found: Explanation, lead: float, titles: Beside, items: int, vague: bool) -> None:
     if not found.reasons:
         return
     if not _history_matters(found, lead):
-        show("The own history hardly matters for this item: almost everybody would be shown it.")
+        show(f"The own history hardly matters for this item: {_for_others(found.rank, items)}.")
         return
     show(items_table(found.reasons[:_MOST_REASONS], titles, "lifts it by", digits=2))
     show("Without that item of the history the lead would be smaller by so much; below 0, larger.")
@@ -128,6 +160,14 @@ def _show_reasons(found: Explanation, lead: float, titles: Beside, vague: bool) 
             "Do not read much into single items: this model cannot tell which items are similar, so a lift "
             "may be the work of the noise."
         )
+
+
+def _for_others(rank: int | None, items: int) -> str:
+    if rank is None:
+        return "its score is about the same for almost everybody"
+    if rank <= max(FIRST, _NEAR_TOP * items):
+        return "almost everybody would be shown it"
+    return "almost everybody would find it at about this place"
 
 
 def tells_similar(model: FittedModel) -> bool:
@@ -142,12 +182,12 @@ def tells_similar(model: FittedModel) -> bool:
 def _because(found: Explanation, lead: float, vague: bool) -> str:
     """Return the strongest parts that speak for the item, in words; of one that is behind, against it."""
     if lead < 0:
-        against = [name for name, value in sorted(found.parts.items(), key=lambda part: part[1]) if value < 0]
+        against = [name for name, value in reversed(_shown_parts(found, lead)) if value < 0]
         return f"; what speaks against it most: {' and '.join(against[:2])}" if against else ""
     known = _WORDS if _history_matters(found, lead) else {**_WORDS, **_FOR_EVERYBODY}
     if vague:
         known = {**known, "history": "the history lifts it, perhaps by noise"}
-    strong = sorted(found.parts.items(), key=lambda part: -part[1])
+    strong = _shown_parts(found, lead)
     words = [known.get(name, name) for name, value in strong if value > max(_SLIGHT * abs(lead), 1e-9)]
     because = "; its score is high because" if found.rank is None else ", because"
     return f"{because} {' and '.join(words[:2])}" if words else ""
@@ -163,14 +203,24 @@ def _parts_table(found: Explanation, lead: float) -> Table:
 
     table = Table("what speaks for it", "adds", "")
     table.columns[1].justify = "right"
-    largest = max([abs(value) for value in found.parts.values()] + [abs(lead), 1e-12])
-    for name, value in sorted(found.parts.items(), key=lambda part: -part[1]):
-        # The order of the history, for example, where the model or the history has none.
-        if abs(value) > _NOTHING * largest:
-            table.add_row(name, f"{value:+.2f}", _bar(value, largest))
+    largest = _largest(found, lead)
+    for name, value in _shown_parts(found, lead):
+        table.add_row(name, f"{value:+.2f}", _bar(value, largest))
     table.add_section()
     table.add_row("its lead", f"{lead:+.2f}", _bar(lead, largest))
     return table
+
+
+def _shown_parts(found: Explanation, lead: float) -> list[tuple[str, float]]:
+    """Return the parts that are worth a row, largest first; no sentence names another."""
+    # The order of the history, for example, is none where the model or the history has none.
+    least = _NOTHING * _largest(found, lead)
+    parts = sorted(found.parts.items(), key=lambda part: -part[1])
+    return [(name, value) for name, value in parts if abs(value) > least]
+
+
+def _largest(found: Explanation, lead: float) -> float:
+    return max([abs(value) for value in found.parts.values()] + [abs(lead), 1e-12])
 
 
 def _bar(value: float, largest: float) -> str:

@@ -46,7 +46,7 @@ def checked_declarations(declared: Declarations) -> Declarations:
 def _declared_ids(given: Any, name: str, role: str) -> Vocabulary:
     """Return ids that are a list, a series, an array, a column of a frame or a file."""
     if isinstance(given, str | Path):
-        return Vocabulary.of(read_id_list(Path(given), role))
+        return read_declared(Path(given), role)
     if hasattr(given, "collect_schema") or hasattr(given, "columns"):
         return Vocabulary.of(_of_frame(given, name, role))
     if hasattr(given, "isna"):
@@ -73,6 +73,31 @@ def _of_frame(frame: Any, name: str, role: str) -> pl.Series:
             f"Give that column alone, as {name}=frame[NAME]."
         )
     return table[_id_column(table.columns, role, f"The data frame in {name}=")]
+
+
+def read_declared(path: Path, role: str = ITEM) -> Vocabulary:
+    """Return the ids in a file, each once; where some come again, say from which column they were read."""
+    ids = read_id_list(path, role)
+    try:
+        return Vocabulary.of(ids)
+    except DataError as error:
+        # A pipe can be read once only.
+        names = _columns(path) if path.is_file() else []
+        if len(names) < 2 or role in roles_by_name(names):
+            raise
+        raise DataError(
+            f"{path} has no column with a usual name of {role}s, so the first, {names[0]!r}, was read: {error} "
+            f"If another holds the {role}s, call it {role}, or write its ids once each, one per line."
+        ) from None
+
+
+def _columns(path: Path) -> list[str]:
+    """Return the names of a table's columns; of a file without a header, the fields of its first line."""
+    if magic(path) == PARQUET:
+        return scanned(path).collect_schema().names()
+    first = next(line for line in path.read_text(encoding="utf-8-sig").splitlines() if line.strip())
+    separator = next((mark for mark in _SEPARATORS if mark in first), ",")
+    return _keys(first) or next(csv.reader([first], delimiter=separator))
 
 
 def read_id_list(path: Path, role: str = ITEM) -> list[int] | list[str]:

@@ -120,10 +120,14 @@ def build(
     if zeros == "missing":
         parts = [without_zeros(part) for part in parts]
     declared = checked_declarations(_over(sources[0].declared, declared))
+    _refuse_empty(parts, f"{sources[0].name} holds no ratings.")
     if declared.pop("drop_unknown", False):
         parts = [_of_catalog(part, declared.get("catalog")) for part in parts]
-    if not sum(len(part.users) for part in parts):
-        raise DataError(f"{sources[0].name} holds no ratings.")
+        _refuse_empty(
+            parts,
+            f"None of the items of {sources[0].name} are in the catalog. Write ids as the catalog does, or "
+            "give the column that holds them (--columns item=NAME).",
+        )
     if zeros == "ratings" and declared.get("low") is None:
         remark_on_zeros(parts, sources[0].name)
     counted = declared.get("duplicates") == "count"
@@ -143,6 +147,11 @@ def build(
     data = Interactions.from_columns(given, name=name, **declared)
     again = {"duplicates": declared.get("duplicates", "refuse")}
     return replace(data, how_read={**how_read, **again}, unread_times=unread)
+
+
+def _refuse_empty(parts: list[Columns], sentence: str) -> None:
+    if not sum(len(part.users) for part in parts):
+        raise DataError(sentence)
 
 
 def _of_catalog(columns: Columns, catalog: Any) -> Columns:

@@ -256,6 +256,7 @@ class PopularityScorer(Scorer):
 
     kind: ClassVar[str] = "popularity"
     needs_ratings: ClassVar[bool] = False
+    same_for_all: ClassVar[bool] = True
     stored: ClassVar[Mapping[str, Stored]] = {
         "popularity": StoredNumbers(source="noisy release: weighted counts of people an item", shape=(ITEMS,))
     }

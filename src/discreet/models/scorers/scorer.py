@@ -41,6 +41,8 @@ class Scorer(ABC):
     needs_ratings: ClassVar[bool] = True
     #: Whether the model expects a rating on the scale for an item, to be shown beside what orders lists.
     predicts_stars: ClassVar[bool] = False
+    #: Whether no history changes the order, so that lists differ only by what people had.
+    same_for_all: ClassVar[bool] = False
     #: What a newcomer without a history is ranked by, and what a history adds to it, in a word each.
     base_part: ClassVar[str] = "popularity"
     history_part: ClassVar[str] = "history"
