@@ -14,7 +14,7 @@ from discreet.core.checks import ParameterError
 from discreet.core.randomness import PrivacyRandom
 from discreet.models.answers import nothing_similar
 from discreet.models.fitted import FittedModel
-from discreet.models.listings import Listing
+from discreet.models.listings import Listing, SimilarItem
 from discreet.models.popularity import Popularity
 from discreet.models.user_factorization.estimator import UserFactorization
 from discreet.service import bundles
@@ -263,13 +263,10 @@ def test_a_wrong_question_about_many_people_is_shown_how_to_ask_about_many(answe
 
 def test_an_empty_list_of_neighbors_says_why(answering, monkeypatch):
     service, model = answering
-    items = model.catalog.ids.tolist()
-    item = items[0]
-    found = ask_json(f"{service.url}/similar", {"items": items})[1]["answers"]
-    assert any(one["items"] for one in found)
-    assert all((one["why"] is None) == bool(one["items"]) for one in found)
-    none = Listing([], why_empty=nothing_similar(item))
-    monkeypatch.setattr(FittedModel, "similar_items", lambda *_: none)
-    alone = ask_json(f"{service.url}/similar?item={quote(item)}")[1]
-    assert alone["items"] == [] and alone["why"] == nothing_similar(item)
-    assert ask_json(f"{service.url}/similar", {"items": [item]})[1]["answers"] == [alone]
+    item, other = model.catalog.ids.tolist()[:2]
+    for near, why in (([], nothing_similar(item)), ([SimilarItem(other, 0.5, 0.9)], None)):
+        listed = Listing(near, why_empty=nothing_similar(item))
+        monkeypatch.setattr(FittedModel, "similar_items", lambda *_, listed=listed: listed)
+        alone = ask_json(f"{service.url}/similar?item={quote(item)}")[1]
+        assert len(alone["items"]) == len(near) and alone["why"] == why
+        assert ask_json(f"{service.url}/similar", {"items": [item]})[1]["answers"] == [alone]
