@@ -290,3 +290,13 @@ def test_a_year_paid_from_a_budget_that_renews_says_where_it_counts(discreet, tm
     code, out, _ = discreet("budget", ledger, "--html", page)
     assert code == 0 and "followed year are" in " ".join(out.split())
     assert "period in which it was paid, also those" in " ".join(page.read_text().split())
+
+
+def test_one_release_is_told_in_the_singular(discreet, tmp_path):
+    state, week = tmp_path / "two.follow", tmp_path / "week.csv"
+    week.write_text(WEEK)
+    asked = ("--items", items(tmp_path), "--scale", "1,5,1", "--epsilon", "2", "--releases", "2")
+    assert discreet("follow", "start", state, *asked)[0] == 0
+    assert discreet("follow", "add", state, week, "--out", tmp_path / "m.discreet")[0] == 0
+    shown = " ".join(discreet("follow", "show", state)[1].split())
+    assert "1 of 2 releases was made, 1 is left." in shown

@@ -234,6 +234,7 @@ def _draw(path: Path, data: _Data, each: float, *, force: bool) -> None:
 
 
 def _show(found: dict[str, Any], data: _Data) -> None:
+    from discreet.cli.output.years import releases_of
     from discreet.planning.schedules import in_words
 
     if "wanted" in found:
@@ -241,14 +242,15 @@ def _show(found: dict[str, Any], data: _Data) -> None:
         price = f"epsilon = {asked['epsilon']:.3g} per release (as on {asked['from']})"
         show(f"{data.metric} = {asked['value']:g} needs {price}.")
     each, adding = found["per_release"], found["adding"]
+    one = found["releases"] == 1
+    after_all = "" if one else f", and {in_words(found['attacker']['all'])}, after all of them"
     show(
-        f"{found['releases']} releases under epsilon = {found['limit']['epsilon']:g}, delta = "
-        f"{found['limit']['delta']:g}: each may have epsilon = {each['epsilon']:.4g} at delta = "
+        f"{releases_of(found['releases'])} under epsilon = {found['limit']['epsilon']:g}, delta = "
+        f"{found['limit']['delta']:g}: {'it' if one else 'each'} may have epsilon = {each['epsilon']:.4g} at delta = "
         f"{each['delta']:g} in a Gaussian account (by adding: {adding['epsilon']:.3g} at "
         f"{adding['delta']:.2g}).",
         "An attacker who knows all other data and asks whether one person is in the data is "
-        f"{in_words(found['attacker']['one'])}, after one release, and "
-        f"{in_words(found['attacker']['all'])}, after all of them.",
+        f"{in_words(found['attacker']['one'])}, after one release{after_all}.",
     )
     if data.people is None:
         show("What accuracy to expect depends on the number of people: --people.")
