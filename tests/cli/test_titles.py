@@ -118,5 +118,5 @@ def test_a_table_that_is_not_there_is_said_to_be_missing(discreet, titled, histo
     code, shown, error = discreet("recommend", titled, "--history", history, "--titles", tmp_path / "nix.csv")
     one_sentence(code, shown, error)
     assert "There is no file" in error
-    with pytest.raises(FileError, match="There is no file .*nix.csv; give a table of items"):
+    with pytest.raises(FileError, match=r"There is no file .*nix[.]csv; give a table of items"):
         item_frame(tmp_path / "nix.csv")

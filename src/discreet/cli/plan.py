@@ -242,11 +242,12 @@ def _show(found: dict[str, Any], data: _Data) -> None:
         price = f"epsilon = {asked['epsilon']:.3g} per release (as on {asked['from']})"
         show(f"{data.metric} = {asked['value']:g} needs {price}.")
     each, adding = found["per_release"], found["adding"]
-    one = found["releases"] == 1
-    after_all = "" if one else f", and {in_words(found['attacker']['all'])}, after all of them"
+    who, after_all = "it", ""
+    if found["releases"] > 1:
+        who, after_all = "each", f", and {in_words(found['attacker']['all'])}, after all of them"
     show(
         f"{releases_of(found['releases'])} under epsilon = {found['limit']['epsilon']:g}, delta = "
-        f"{found['limit']['delta']:g}: {'it' if one else 'each'} may have epsilon = {each['epsilon']:.4g} at delta = "
+        f"{found['limit']['delta']:g}: {who} may have epsilon = {each['epsilon']:.4g} at delta = "
         f"{each['delta']:g} in a Gaussian account (by adding: {adding['epsilon']:.3g} at "
         f"{adding['delta']:.2g}).",
         "An attacker who knows all other data and asks whether one person is in the data is "

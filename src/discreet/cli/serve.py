@@ -133,8 +133,8 @@ def _opened(
         campaign = open_campaign(target)
     except NotACampaignError:
         raise FileError(
-            f"{target} is neither a campaign (`discreet campaign new`) nor a model (`discreet fit`). Give one "
-            "of them."
+            f"{target} is neither a campaign (`discreet campaign new`) nor a model (`discreet fit`). Give "
+            "one of them."
         ) from None
     kept = open_store(store, campaign)
     kept.most_senders = most_senders
