@@ -123,3 +123,11 @@ def test_serving_needs_something_to_serve(discreet, asked, items):
     one_sentence(*discreet("serve", items))
     one_sentence(*discreet("serve", asked, "--port", "0"))
     one_sentence(*discreet("serve", asked, "--refit", "5"))
+
+
+def test_what_is_neither_a_campaign_nor_a_model_is_not_served(discreet, tmp_path):
+    items = tmp_path / "items.csv"
+    items.write_text("item\na\nb\n")
+    code, shown, error = discreet("serve", items)
+    one_sentence(code, shown, error)
+    assert "is neither a campaign" in error and "nor a model" in " ".join(error.split())

@@ -311,3 +311,13 @@ def test_every_model_that_the_year_wrote_may_be_replaced(discreet, tmp_path):
         assert discreet("follow", "release", state, "--out", out)[0] == 0
     other.write_bytes(one.read_bytes())
     one_sentence(*discreet("follow", "release", state, "--out", other))
+
+
+def test_one_release_is_told_in_the_singular(discreet, tmp_path):
+    state, week = tmp_path / "two.follow", tmp_path / "week.csv"
+    week.write_text(WEEK)
+    asked = ("--items", items(tmp_path), "--scale", "1,5,1", "--epsilon", "2", "--releases", "2")
+    assert discreet("follow", "start", state, *asked)[0] == 0
+    assert discreet("follow", "add", state, week, "--out", tmp_path / "m.discreet")[0] == 0
+    shown = " ".join(discreet("follow", "show", state)[1].split())
+    assert "1 of 2 releases was made, 1 is left." in shown

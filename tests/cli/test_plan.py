@@ -160,3 +160,10 @@ def test_a_plan_in_python_is_that_of_the_command_line(discreet):
     assert found.per_release == schedule(5.0, 1e-6, 12).per_release
     assert "of what is gained without privacy over popular items" in found._repr_html_()
     assert len(repr(found)) < 200 and plan(1.0).expected is None
+
+
+def test_one_release_is_told_in_the_singular(discreet):
+    code, shown, _ = discreet("plan", "--epsilon", "2", "--releases", "1")
+    said = " ".join(shown.split())
+    assert code == 0 and "1 release under epsilon = 2" in said and ": it may have epsilon" in said
+    assert "after one release." in said and "after all of them" not in said

@@ -7,7 +7,7 @@ import pytest
 
 import discreet as library
 from command_line import one_sentence
-from discreet.core.checks import DataError
+from discreet.core.checks import DataError, FileError
 from discreet.data.reading.items import PublicTable, item_frame
 
 
@@ -112,3 +112,11 @@ def test_a_table_of_one_column_says_what_belongs_between(tmp_path):
     path.write_text("id title\n3 Dune\n")
     with pytest.raises(DataError, match="a comma, semicolon or tab"):
         PublicTable.read(path)
+
+
+def test_a_table_that_is_not_there_is_said_to_be_missing(discreet, titled, history, tmp_path):
+    code, shown, error = discreet("recommend", titled, "--history", history, "--titles", tmp_path / "nix.csv")
+    one_sentence(code, shown, error)
+    assert "There is no file" in error
+    with pytest.raises(FileError, match=r"There is no file .*nix[.]csv; give a table of items"):
+        item_frame(tmp_path / "nix.csv")

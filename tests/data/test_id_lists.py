@@ -162,7 +162,7 @@ def test_a_column_that_was_guessed_is_named_if_its_ids_come_again(tmp_path):
     frame = pl.DataFrame(rows, schema=["viewer", "title_id"], orient="row")
     frame.write_parquet(tmp_path / "plays.parquet")
     for name in ("plays.jsonl", "plays.csv", "plays.parquet"):
-        with pytest.raises(DataError, match="the first, 'viewer', was read: 1 of 3 ids .* call it item"):
+        with pytest.raises(DataError, match=r"the first, 'viewer', was read: 1 of 3 ids .* call it item"):
             from_frame(RATED, catalog=tmp_path / name)
     # Where the column has a usual name, or is the only one, there is nothing to guess.
     for text in ("item,title\na,x\na,y\n", "a\na\n"):

@@ -195,7 +195,7 @@ def test_public_features_stand_in_for_what_noise_hides(split, tmp_path):
 @pytest.mark.parametrize(
     ("text", "error"),
     [
-        (None, "cannot be read"),
+        (None, "There is no file"),
         ("item,a\nitem 01,1\nitem 01,2\n", "twice"),
         ("item,a\nitem 01,x\nitem 02,y\n", "tells items apart"),
         ("item\nitem 01\n", "at least one column more"),

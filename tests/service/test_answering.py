@@ -12,6 +12,9 @@ import pytest
 
 from discreet.core.checks import ParameterError
 from discreet.core.randomness import PrivacyRandom
+from discreet.models.answers import nothing_similar
+from discreet.models.fitted import FittedModel
+from discreet.models.listings import Listing, SimilarItem
 from discreet.models.popularity import Popularity
 from discreet.models.user_factorization.estimator import UserFactorization
 from discreet.service import bundles
@@ -248,3 +251,22 @@ def test_many_items_are_answered_in_one_request(answering):
 def test_questions_about_many_items_are_checked(answering, body):
     status, answer = ask_json(f"{answering[0].url}/similar", body)
     assert status == 422 and "1 to 100 ids" in answer["error"] and answer["example"]["k"] == 3
+
+
+def test_a_wrong_question_about_many_people_is_shown_how_to_ask_about_many(answering):
+    address = f"{answering[0].url}/recommend"
+    for body in ({"people": [{"history": []}], "k": 1}, {"people": []}, {"people": "ann"}):
+        status, answer = ask_json(address, body)
+        assert status == 422 and answer["example"].keys() == {"people"}
+    assert ask_json(address, answer["example"])[0] == 200
+
+
+def test_an_empty_list_of_neighbors_says_why(answering, monkeypatch):
+    service, model = answering
+    item, other = model.catalog.ids.tolist()[:2]
+    for near, why in (([], nothing_similar(item)), ([SimilarItem(other, 0.5, 0.9)], None)):
+        listed = Listing(near, why_empty=nothing_similar(item))
+        monkeypatch.setattr(FittedModel, "similar_items", lambda *_, listed=listed: listed)
+        alone = ask_json(f"{service.url}/similar?item={quote(item)}")[1]
+        assert len(alone["items"]) == len(near) and alone["why"] == why
+        assert ask_json(f"{service.url}/similar", {"items": [item]})[1]["answers"] == [alone]

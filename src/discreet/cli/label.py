@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -87,6 +88,8 @@ def _read(file: Path, *, signed: bool) -> dict[str, Any]:
     return found
 
 
+# So many letters of a setting are shown.
+_LONGEST = 36
 # What the budget of a model with this setting was spent on.
 _PURPOSES = {
     "lists": "lists: ratings were ignored, and it predicts none",
@@ -112,12 +115,18 @@ def _audited(content: dict[str, Any], last: LastAudit | None) -> tuple[str, ...]
 
     default = audited_settings(content["name"])
     changed = [
-        key
+        f"{key}={_short(value)}"
         for key, value in content.get("parameters", {}).items()
         if key not in ("epsilon", "delta") and key in default and value != default[key]
     ]
-    settings = f" The audit left {', '.join(changed)} at the default; this model does not." if changed else ""
-    return (f"Last audit of this kind of model: {last.sentence()}{settings}",)
+    has = f" The audit was of the default settings; this model has {', '.join(changed)}." if changed else ""
+    return (f"Last audit of this kind of model: {last.sentence()}{has}",)
+
+
+def _short(value: Any) -> str:
+    """Return a setting of a file, which may come from anybody, as a few letters that can be seen."""
+    text = value if isinstance(value, str) else json.dumps(value)
+    return visible(text if len(text) <= _LONGEST else f"{text[:_LONGEST]}...")
 
 
 def _write_elsewhere(

@@ -268,6 +268,7 @@ def _draw(path: Path, data: _Data, each: float, *, force: bool) -> None:
 
 
 def _show(found: dict[str, Any], data: _Data) -> None:
+    from discreet.cli.output.years import releases_of
     from discreet.planning.schedules import in_words
 
     if "wanted" in found:
@@ -275,14 +276,16 @@ def _show(found: dict[str, Any], data: _Data) -> None:
         price = f"epsilon = {asked['epsilon']:.3g} per release (as on {asked['from']})"
         show(f"{data.metric} = {asked['value']:g} needs {price}.")
     each, adding = found["per_release"], found["adding"]
+    who, after_all = "it", ""
+    if found["releases"] > 1:
+        who, after_all = "each", f", and {in_words(found['attacker']['all'])}, after all of them"
     show(
-        f"{found['releases']} releases under epsilon = {found['limit']['epsilon']:g}, delta = "
-        f"{found['limit']['delta']:g}: each may have epsilon = {each['epsilon']:.4g} at delta = "
+        f"{releases_of(found['releases'])} under epsilon = {found['limit']['epsilon']:g}, delta = "
+        f"{found['limit']['delta']:g}: {who} may have epsilon = {each['epsilon']:.4g} at delta = "
         f"{each['delta']:g} in a Gaussian account (by adding: {adding['epsilon']:.3g} at "
         f"{adding['delta']:.2g}).",
         "An attacker who knows all other data and asks whether one person is in the data is "
-        f"{in_words(found['attacker']['one'])}, after one release, and "
-        f"{in_words(found['attacker']['all'])}, after all of them.",
+        f"{in_words(found['attacker']['one'])}, after one release{after_all}.",
     )
     if data.people is None:
         show("What accuracy to expect depends on the number of people: --people.")

@@ -123,12 +123,20 @@ def _answer(model: Path, host: str, port: int, settings: dict[str, Any]) -> None
 def _opened(
     target: Path, store: str, most_senders: int, signer: BlindSigningKey | None, url: str
 ) -> ReportStore:
+    from discreet.collect.campaign import NotACampaignError
     from discreet.collect.opening import open_campaign
     from discreet.service.inviting import check_signer
     from discreet.service.pages import integrity_of, web_files
     from discreet.service.stores.opening import open_store
 
-    kept = open_store(store, open_campaign(target))
+    try:
+        campaign = open_campaign(target)
+    except NotACampaignError:
+        raise FileError(
+            f"{target} is neither a campaign (`discreet campaign new`) nor a model (`discreet fit`). Give "
+            "one of them."
+        ) from None
+    kept = open_store(store, campaign)
     kept.most_senders = most_senders
     try:
         check_signer(kept, signer)

@@ -65,7 +65,8 @@ def shard(
     if as_json:
         emit({"folder": str(out), "name": made.name, "shards": count, "facts": made.facts.to_json()})
         return
-    show(f"Written to {out}: {count:,} shards. They hold all people's data: protect them like the files.")
+    written, them = ("1 shard. It holds", "it") if count == 1 else (f"{count:,} shards. They hold", "them")
+    show(f"Written to {out}: {written} all people's data: protect {them} like the files.")
 
 
 def _reader(reading: Reading, catalog: Vocabulary | None) -> PieceReader:

@@ -50,6 +50,10 @@ def to_text(record: dict[str, Any]) -> bytes:
     return json.dumps(record, sort_keys=True, separators=(",", ":")).encode()
 
 
+class NotACampaignError(ParameterError):
+    """A file or record is something else than a campaign."""
+
+
 def digest_of(record_or_text: dict[str, Any] | bytes, version: int) -> bytes:
     """Return the digest of a campaign."""
     text = record_or_text if isinstance(record_or_text, bytes) else to_text(record_or_text)
@@ -59,7 +63,7 @@ def digest_of(record_or_text: dict[str, Any] | bytes, version: int) -> bytes:
 def version_of(record: Any, kind: Kind) -> int:
     """Return the version of a campaign of this kind; anything else is refused."""
     if not isinstance(record, dict) or record.get("format") != FORMAT:
-        raise ParameterError("This is not a campaign of discreet.")
+        raise NotACampaignError("This is not a campaign of discreet.")
     version = record.get("version")
     if type(version) is not int or version not in VERSIONS:
         raise ParameterError("This campaign was written by another version of discreet.")
@@ -92,7 +96,7 @@ def pack(text: bytes) -> bytes:
 def unpack(raw: bytes) -> Any:
     """Return the record in compressed bytes, and never unpack more than a campaign can hold."""
     if raw[: len(_MAGIC)] != _MAGIC:
-        raise ParameterError("This is not a campaign of discreet.")
+        raise NotACampaignError("This is not a campaign of discreet.")
     unpacker = zlib.decompressobj()
     try:
         most = min(_MOST_BYTES, max(_MOST_GROWTH * len(raw), _ALWAYS_ALLOWED))

@@ -105,7 +105,7 @@ def parsed(raw: bytes, example: dict[str, Any]) -> list[Any] | dict[str, Any]:
         raise RefusedError(422, "The body must be an object with `history`, or with `people`.", example)
     if "people" not in asked:
         return asked
-    people = asked["people"]
+    people, example = asked["people"], {"people": [example, {**example, "k": 3}]}
     if not isinstance(people, list) or not 1 <= len(people) <= MOST_PEOPLE or len(asked) > 1:
         raise RefusedError(
             422, f"`people` must be a list of 1 to {MOST_PEOPLE} questions, with nothing beside it.", example

@@ -29,9 +29,13 @@ class Neighbor(BaseModel):
 
 
 class NeighborsAnswer(BaseModel):
-    """Neighbors that stand out of the noise, nearest first; there may be fewer than were asked for."""
+    """Neighbors that stand out of the noise, nearest first; there may be fewer than were asked for.
+
+    `why` says why there are none; it is null where there are some.
+    """
 
     items: list[Neighbor]
+    why: str | None = None
 
 
 class SimilarQuestions(BaseModel):
@@ -62,7 +66,7 @@ def add_similar(
         {"item": item, "score": score, "confidence": 0.99, "title": title}
         for item, score, title in zip(ids[1:], (0.81, 0.64), titles_of(model, ids[1:]), strict=False)
     ]
-    one = {"items": near}
+    one = {"items": near, "why": None}
 
     @app.get(
         "/similar",
@@ -108,7 +112,8 @@ def _neighbors(model: FittedModel, item: ItemId, k: int) -> NeighborsAnswer:
         items=[
             Neighbor(item=one.item, score=one.similarity, confidence=one.confidence, title=one.title)
             for one in found
-        ]
+        ],
+        why=over_http(found.why_empty) or None,
     )
 
 

@@ -75,7 +75,7 @@ def too_early(status: Status) -> str:
         return ""
     return (
         f"{made:,} of {settings.releases:,} releases were made in {days:,.1f} days, although they are to "
-        f"last {settings.days:g}: {status.left:,} are left."
+        f"last {settings.days:g}: {_left(status)}."
     )
 
 
@@ -88,10 +88,9 @@ _PAID = {
 
 def sentences(status: Status) -> list[str]:
     """Return what is public about a year so far, in sentences."""
-    made = len(status.times)
     lines = [
-        f"Began on {status.began}, ends on {status.ends}: {made:,} of {status.settings.releases:,} releases "
-        f"were made, {status.left:,} are left. {_PAID[status.recorded]}"
+        f"Began on {status.began}, ends on {status.ends}: {_made(status)}, {_left(status)}. "
+        f"{_PAID[status.recorded]}"
     ]
     if status.times:
         lines.append(f"The latest release was made at {status.times[-1]}.")
@@ -106,6 +105,20 @@ def sentences(status: Status) -> list[str]:
     if status.times and declared is not None and status.noise is not None:
         lines.append(_counted_with(declared, status.half_life))
     return lines
+
+
+def _made(status: Status) -> str:
+    made, planned = len(status.times), status.settings.releases
+    return f"{made:,} of {releases_of(planned)} {'was' if made == 1 else 'were'} made"
+
+
+def _left(status: Status) -> str:
+    return f"{status.left:,} {'is' if status.left == 1 else 'are'} left"
+
+
+def releases_of(count: int) -> str:
+    """Return a number of releases in words."""
+    return "1 release" if count == 1 else f"{count:,} releases"
 
 
 def _counted_with(declared: float, used: float | None) -> str:
@@ -128,7 +141,7 @@ def year_page(status: Status, title: str) -> list[str]:
     releases = table(("release", "when (UTC)"), rows, "Releases") if rows else element("p", "None yet.")
     return [
         element("h1", title),
-        meter(made / all_of_them, f"{made:,} of {all_of_them:,} releases were made"),
+        meter(made / all_of_them, _made(status)),
         *(element("p", line) for line in sentences(status)),
         element("h2", "The promise for the whole year"),
         facts_table(status.guarantee.rows(), "The promise"),

@@ -86,8 +86,8 @@ def read_declared(path: Path, role: str = ITEM) -> Vocabulary:
         if len(names) < 2 or role in roles_by_name(names):
             raise
         raise DataError(
-            f"{path} has no column with a usual name of {role}s, so the first, {names[0]!r}, was read: {error} "
-            f"If another holds the {role}s, call it {role}, or write its ids once each, one per line."
+            f"{path} has no column with a usual name of {role}s, so the first, {names[0]!r}, was read: "
+            f"{error} If another holds the {role}s, call it {role}, or write its ids once each, one per line."
         ) from None
 
 

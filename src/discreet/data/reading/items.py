@@ -18,7 +18,7 @@ import numpy as np
 import polars as pl
 
 from discreet.core.arrays import Floats
-from discreet.core.checks import DataError
+from discreet.core.checks import DataError, FileError
 from discreet.data.reading.limits import bounded, or_sentence, scanned
 from discreet.data.vocabulary import Vocabulary, of_objects
 
@@ -94,7 +94,13 @@ def read_items(source: Any) -> ItemTable:
     return ItemTable(table.to_series(0), numbers)
 
 
+def _refuse_absent(file: Path, what: str) -> None:
+    if not file.exists():
+        raise FileError(f"There is no file {file}; give a table of {what}: .csv, .tsv or .parquet.")
+
+
 def _read_file(file: Path) -> pl.DataFrame:
+    _refuse_absent(file, "items")
     with or_sentence(f"{file} cannot be read as a table of items; give a .csv, .tsv or .parquet file."):
         if file.suffix != ".parquet":
             return pl.read_csv(file, separator=_between(file), glob=False)
@@ -215,6 +221,7 @@ class PublicTable:
     @classmethod
     def read(cls, path: Path) -> Self:
         """Read a `.csv`, `.tsv` or `.parquet` file with a header."""
+        _refuse_absent(path, "titles")
         with or_sentence(
             f"{path} cannot be read as a table of titles; give a .csv, .tsv or .parquet file in UTF-8."
         ):
