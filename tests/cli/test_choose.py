@@ -151,7 +151,7 @@ def test_models_for_parties_learn_from_sums():
 
 
 def test_it_asks_how_many_people_there_are_until_it_is_told(discreet, monkeypatch):
-    for typed, said in (("3,000", "--people 3000"), ("", "--implicit --duplicates last --ledger")):
+    for typed, said in (("3,000", "--people 3000"), ("", "--implicit --duplicates last --name")):
         answers = io.StringIO(f"us\n1\nclicks\nmany\n0\n{typed}\n\n")
         answers.isatty = lambda: True
         monkeypatch.setattr("sys.stdin", answers)
@@ -213,7 +213,7 @@ def test_the_options_of_the_command_also_evaluate(discreet, ratings):
     said = discreet("choose", *answers)[1]
     assert "--ledger mine.ledger" in said and "`evaluate`" in said
     command = json.loads(discreet("choose", *answers, "--json")[1])["command"]
-    options = shlex.split(command.partition(" --ledger")[0])[3:]
+    options = shlex.split(command.partition(" --name")[0])[3:]
     assert discreet("evaluate", ratings, *options)[0] == 0
     free = ("--sees", "everybody", *answers[2:])
     assert "--ledger" not in discreet("choose", *free)[1]

@@ -208,11 +208,14 @@ def test_a_gaussian_account_counts_a_simulated_federation(discreet, ratings, tmp
     one_sentence(*discreet(*given, "--epsilon", "4.9"))
 
 
-def test_a_simulation_says_what_it_does_not_do(discreet, ratings):
+def test_a_simulation_says_what_it_does_not_do(discreet, ratings, tmp_path):
     given = ("federation", "simulate", ratings, "--model", "popularity", "--parties", "4", "--implicit")
     code, out, error = discreet(*given, "--epsilon", "3")
     said = " ".join(out.split())
-    assert code == 0 and "Nothing was recorded, but releases about the same people add up" in said, error
+    assert code == 0 and "No model was written" in said and "Nothing was recorded" not in said, error
+    out = tmp_path / "m.discreet"
+    kept = " ".join(discreet(*given, "--epsilon", "3", "--out", out)[1].split())
+    assert "Nothing was recorded, but releases about the same people add up" in kept
     assert "does not measure accuracy. The same command with --evaluate" in said
     assert discreet(*given, "--epsilon", "3", "--evaluate")[0] == 0
 

@@ -321,3 +321,20 @@ def test_one_release_is_told_in_the_singular(discreet, tmp_path):
     assert discreet("follow", "add", state, week, "--out", tmp_path / "m.discreet")[0] == 0
     shown = " ".join(discreet("follow", "show", state)[1].split())
     assert "1 of 2 releases was made, 1 is left." in shown
+
+
+def test_a_file_for_a_release_that_was_made_of_another_is_refused(discreet, tmp_path):
+    state, model = tmp_path / "shop.follow", tmp_path / "m.discreet"
+    asked = ("--items", items(tmp_path), "--epsilon", "2", "--releases", "9")
+    assert discreet("follow", "start", state, *asked)[0] == 0
+    for name in ("one", "two"):
+        (tmp_path / f"{name}.csv").write_text(f"user,item\n{name},a\n")
+    first = ("follow", "add", state, tmp_path / "one.csv", "--out", model, "--release", "1")
+    assert discreet(*first)[0] == 0
+    code, out, _ = discreet(*first)
+    assert code == 0 and "was made already" in out, "after a crash the command is repeated"
+    code, out, error = discreet(
+        "follow", "add", state, tmp_path / "two.csv", "--out", model, "--release", "1"
+    )
+    one_sentence(code, out, error)
+    assert "nothing of it entered" in error

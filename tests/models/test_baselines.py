@@ -11,6 +11,7 @@ from discreet.core.checks import DataError, ParameterError
 from discreet.core.randomness import PrivacyRandom
 from discreet.data.interactions import Interactions
 from discreet.data.splits import leave_one_out, random_split
+from discreet.data.vocabulary import Vocabulary
 from discreet.evaluation import baselines, measure
 from discreet.evaluation.references import PREFIX
 from discreet.models.baselines import als as als_module
@@ -20,6 +21,7 @@ from discreet.models.baselines.implicit_als import ImplicitAls
 from discreet.models.baselines.item_item import Ease, ItemKnn, co_occurrence_counts, most_popular
 from discreet.models.baselines.markov_chain import MarkovChain, transition_counts, transition_probabilities
 from discreet.models.baselines.tuning import SearchDirection, hide_interactions, sample_users, walk
+from discreet.models.biases import Biases
 from toy import toy_interactions
 
 
@@ -267,3 +269,15 @@ def test_transitions_in_a_large_catalog_are_those_of_a_small_one(every_catalog_i
     rare = np.setdiff1d(np.arange(30), most_popular(data, 20))
     part = MarkovChain(smoothing=4.0, fading=0.0, most_items=20).fit(data).scorer.table().toarray()
     assert part.any() and not part[rare].any() and not part[:, rare].any()
+
+
+def test_without_noise_an_unrated_item_is_like_others():
+    """Its effect was taken from a line far beyond the counts of all rated items."""
+    rng = np.random.default_rng(0)
+    users, items = rng.integers(0, 500, 5000), rng.integers(0, 50, 5000)
+    stars = np.clip(np.rint(3.5 + rng.normal(size=5000)), 1, 5)
+    how = {"catalog": Vocabulary.range(80), "low": 1, "high": 5, "duplicates": "last"}
+    effects = (
+        Biases(epsilon=math.inf).fit(Interactions.from_arrays(users, items, stars, **how)).scorer.item_bias
+    )
+    assert np.abs(effects[50:]).max() <= 2 * np.abs(effects[:50]).max()

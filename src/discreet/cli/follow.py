@@ -5,18 +5,19 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, cast, final
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
 from discreet.cli.options.declared import AsJson, Columns, Force, KeptTitles, Paying, TextFile
-from discreet.cli.options.parsing import group, parse_columns, parse_number, parse_scale, read_items
+from discreet.cli.options.parsing import parse_columns, parse_number, parse_scale, read_items
 from discreet.cli.options.sources import On
 from discreet.cli.options.years import (
     ComeOnce,
+    Drawing,
     HalfLife,
     Year,
     digest,
@@ -28,7 +29,15 @@ from discreet.cli.options.years import (
 )
 from discreet.cli.output import printing
 from discreet.cli.output.printing import emit
-from discreet.cli.output.years import added_json, only_noise, sentences, too_early, what_entered, year_page
+from discreet.cli.output.years import (
+    added_json,
+    only_noise,
+    sentences,
+    too_early,
+    what_entered,
+    what_it_cost,
+    year_page,
+)
 from discreet.cli.replay import replay as replay
 from discreet.core.checks import ParameterError
 from discreet.core.files import refuse_output
@@ -114,35 +123,6 @@ def start(
     )
     printing.show(f"The year is in {state}: keep it private, and never go back to an older copy of it.")
     printing.show(SAME_LISTS)
-
-
-@group()
-@final
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Drawing:
-    """Which release is drawn, of what it is made, and where its model is written."""
-
-    out: Annotated[Path, typer.Option("--out", help="Where to write the model.")]
-    items: Annotated[
-        Path | None,
-        typer.Option(
-            "--items", help="Declare items, new ones among them: one id per line, or a table of items."
-        ),
-    ] = None
-    release: Annotated[
-        int | None,
-        typer.Option("--release", help="Which release this is; missed ones before it are made empty."),
-    ] = None
-    kind: Annotated[str, typer.Option("--kind", help="popularity, biases or both.")] = "both"
-    with_model: Annotated[
-        Path | None, typer.Option("--with", help="Take embeddings from this user-factorization model.")
-    ] = None
-    titles: KeptTitles = None
-    yes: Annotated[bool, typer.Option("--yes", help="Agree to many missed releases that are made empty.")] = (
-        False
-    )
-    force: Force = False
-    as_json: AsJson = False
 
 
 # More missed releases than this are rather a typing mistake.
@@ -244,7 +224,8 @@ def _draw(
     replace(added.model, public=named).save(out, force=force)
     status = year.status()
     models = models_of(kept) | {str(out.absolute()): digest(out)}
-    year.keep(**said_once(columns=None, titles=titles), models=json.dumps(models))
+    joined = "" if drawing.with_model is None else str(drawing.with_model)
+    year.keep(**said_once(columns=None, titles=titles), models=json.dumps(models), **{"with": joined})
     if drawing.as_json:
         emit(added_json(added))
         return
@@ -252,7 +233,7 @@ def _draw(
         what_entered(added, _called(year), given=batch is not None, empty=added.release - before - 1),
         *(line for line in (only_noise(status), too_early(status)) if line),
         added.model.guarantee.short(),
-        f"The model is in {out}; this cost nothing more.",
+        what_it_cost(out, drawing.with_model, kept.get("with")),
     )
 
 

@@ -67,9 +67,11 @@ def plan(
         bool, typer.Option("--follow", help="Compare one fit, refits and `discreet follow` over a year.")
     ] = False,
     half_life: Annotated[
-        str,
-        typer.Option("--half-life", help="With --follow: when a choice counts half: 7d, 2w, 1m (30 days)."),
-    ] = "30d",
+        str | None,
+        typer.Option(
+            "--half-life", help="With --follow: when a choice counts half: 7d, 2w, 1m. Default: 30d."
+        ),
+    ] = None,
     come_once: Annotated[
         bool,
         typer.Option("--users-come-once", help="With --follow: most users rate only once a year."),
@@ -85,9 +87,13 @@ def plan(
     metric = _measure(metric, "lists" if follow and purpose is None and metric is None else purpose)
     if epsilon is None and wanted is None:
         raise ParameterError("A plan needs --epsilon, the budget, or --wanted, the accuracy to reach.")
+    if follow and (wanted is not None or picture is not None):
+        raise ParameterError("--follow compares ways at one budget. Leave out --wanted and --out.")
+    if not follow and (half_life is not None or come_once):
+        raise ParameterError("--half-life and --users-come-once are those of a followed year. Add --follow.")
     data = _Data(people=people, items=items, ratings=ratings, metric=metric)
     if follow:
-        _compare(epsilon, delta, releases, half_life, data, come_once=come_once, as_json=as_json)
+        _compare(epsilon, delta, releases, half_life or "30d", data, come_once=come_once, as_json=as_json)
         return
     if wanted is not None and people is None:
         raise ParameterError("--wanted needs --people, because noise matters less with more people.")
@@ -144,7 +150,7 @@ def _compare(
     """Print the ways to spend a year's budget on what is popular now, and how to compare them with tastes."""
     from discreet.cli.options.years import days
     from discreet.follow import FollowSettings
-    from discreet.follow.comparison import SAME_LISTS, compared, verdict
+    from discreet.follow.comparison import SAME_LISTS, SAME_RATINGS, compared, verdict
 
     if epsilon is None:
         raise ParameterError("--follow compares ways to spend a budget. Give it with --epsilon.")
@@ -160,8 +166,10 @@ def _compare(
     choices = "few (--ratings-per-person)" if data.ratings is None else f"{each:g}"
     once = " --users-come-once" * come_once
     commands = _both(settings, f" --half-life {half_life}{once}", data, ways)
+    rated = data.metric == "rmse"
+    caution = SAME_RATINGS if rated else SAME_LISTS
     if as_json:
-        said = {"verdict": verdict(ways), "caution": SAME_LISTS, "commands": commands}
+        said = {"verdict": verdict(ways, rated=rated), "caution": caution, "commands": commands}
         emit({"follow": [way.to_json() for way in ways], **said})
         return
     show(
@@ -170,7 +178,7 @@ def _compare(
         "latest release holds, on average. Signal: the weight of recent choices in it. People needed: how "
         f"many must choose an item of late, each among {choices}, before it is three standard deviations "
         "above the noise; lower is better.",
-        f"{verdict(ways)} {SAME_LISTS}",
+        f"{verdict(ways, rated=rated)} {_few(ways, data)}{caution}",
     )
     write(
         "\n".join(
@@ -183,6 +191,17 @@ def _compare(
     for heading, lines in _in_order(ways, commands):
         show(heading)
         write("\n".join(lines))
+
+
+def _few(ways: list[Way], data: _Data) -> str:
+    """Say if more people are needed for one item than there are."""
+    needed = min(way.people_needed for way in ways)
+    if data.people is None or needed <= data.people / 10:
+        return ""
+    there = f"There are about {data.people:,} in all, so "
+    return there + (
+        "no item can be seen. " if needed > data.people else "only the most popular items can be seen. "
+    )
 
 
 def _in_order(ways: list[Way], commands: list[str]) -> list[tuple[str, list[str]]]:
@@ -222,15 +241,16 @@ def _both(settings: FollowSettings, more: str, data: _Data, ways: list[Way]) -> 
     follow, refit = _best(ways, followed=True), _best(ways, followed=False)
     year = f"--releases {follow.releases}{more} {level}"
     simple = f"--model popularity --set half_life={settings.half_life:g}" if lists else "--model biases"
-    fit = f"  discreet fit {what}{' --duplicates last' * lists}"
+    fit = f"  discreet fit {what}{' --duplicates last' * lists or scale}"
     rest = f"{delta}{known} {paid} --out shop.discreet"
+    once = _rounded_down(ways[0].epsilon_each or settings.epsilon)
     return [
         f"  discreet follow replay {what}{scale} {year}",
         f"  discreet follow start shop.follow --items items.csv{scale} {year} {paid}",
         "  discreet follow add shop.follow new.csv --out shop.discreet   # each time, with what is new",
         f"  discreet budget year.ledger --name shop {level} --account gaussian",
         f"{fit} {simple} --epsilon {_rounded_down(refit.epsilon_each or settings.epsilon)} {rest} --force",
-        f"{fit} --epsilon {settings.epsilon:g} {rest}",
+        f"{fit}{'' if lists else ' --for ratings'} --epsilon {once} {rest}",
     ]
 
 

@@ -74,7 +74,7 @@ def _scores(
     from discreet.evaluation.scoring import measure
 
     plan = parse_split(measuring.split)
-    metrics = parse_metrics(measuring.metrics or _usual(past))
+    metrics = parse_metrics(measuring.metrics or _usual(fitted, past))
     where: dict[str, Any] = {
         "folder": folder_of(data, reading.layout),
         "columns": parse_columns(reading.columns),
@@ -97,6 +97,8 @@ def _scores(
     return found, plan.held_out(timed=past.times is not None)
 
 
-def _usual(past: Interactions) -> list[str]:
+def _usual(fitted: FittedModel, past: Interactions) -> list[str]:
     """Return what is measured if nobody says: errors where there are ratings, and hits of lists."""
+    if fitted.above is not None:
+        return ["accuracy"]
     return ["hr@10", "ndcg@10"] if past.facts.low == past.facts.high else ["rmse"]

@@ -121,6 +121,9 @@ def play_simulated(
         return
     show_outcome(outcome, out)
     # What lies in a year is counted only now, after it is paid for.
-    lines = (paying.recorded(name, run.promise), "" if run.after is None else run.after())
+    kept = (
+        paying.recorded(name, run.promise) if out is not None else "No model was written (--out writes it)."
+    )
+    lines = (kept, "" if run.after is None else run.after())
     show(*(line for line in lines if line))
     show("A simulation does not measure accuracy. The same command with --evaluate, without --out, does.")

@@ -28,6 +28,11 @@ SAME_LISTS = (
     "tastes differ more than they change, one fit of user-factorization makes better lists; `follow add "
     "--with MODEL` joins its embeddings to a followed year, and their cost adds to that of the year."
 )
+#: The same of ratings.
+SAME_RATINGS = (
+    "Followed ratings are items' effects, beside each person's own mean. They do not fade, so refits are "
+    "often as good: a refit scales all of a user's ratings to the whole length again, and following cannot."
+)
 # Below this advantage refits are called as good.
 _AS_GOOD = 1.1
 # An item is seen over the noise from so many standard deviations on.
@@ -116,13 +121,14 @@ def _followed(name: str, settings: FollowSettings, *, come_once: bool) -> Way:
     )
 
 
-def verdict(ways: list[Way]) -> str:
+def verdict(ways: list[Way], *, rated: bool = False) -> str:
     """Say which way shows best what is popular now, and when following, or so much of it, gains nothing."""
     followed = [way for way in ways if way.name.startswith(_FOLLOW)]
     follow, best = (
         min(some, key=lambda way: way.people_needed)
         for some in (followed, [way for way in ways if way not in followed])
     )
+    what = "ratings of late" if rated else "current popularity"
     often, needs = followed[-1], f"{follow.people_needed:,.0f}"
     gain = best.people_needed / follow.people_needed
     fewer = (
@@ -131,15 +137,12 @@ def verdict(ways: list[Way]) -> str:
     ) * (often.people_needed >= _AS_GOOD * follow.people_needed)
     if gain >= _AS_GOOD:
         return (
-            f"For current popularity follow: an item then needs {needs} people to be seen over the noise, "
+            f"For {what} follow: an item then needs {needs} people to be seen over the noise, "
             f"instead of {best.people_needed:,.0f} with {best.name}.{fewer}"
         )
     if gain >= 1 / _AS_GOOD:
         are = "is" if best.releases == 1 else "are"
-        return (
-            f"For current popularity {best.name} {are} about as good as following; take what is simpler."
-            f"{fewer}"
-        )
+        return f"For {what} {best.name} {are} about as good as following; take what is simpler.{fewer}"
     why = " Users who rate all year spread one weight over all of it." * (follow.signal < 1)
     return (
         f"By this count do not follow: an item needs {best.people_needed:,.0f} people to be seen over the "

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import tempfile
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -23,7 +23,9 @@ from discreet.core.randomness import PrivacyRandom
 from discreet.data.interactions import Interactions
 from discreet.evaluation.protocol import NOT_COVERED
 from discreet.evaluation.scoring import measure
+from discreet.federated.comparison import ALONE, POOLED
 from discreet.federated.noise import SharedNoise
+from discreet.federated.simulation import split_users
 from discreet.follow.agreement import FollowAgreement
 from discreet.follow.federation import releases_together
 from discreet.follow.model import Kind
@@ -33,6 +35,7 @@ from discreet.models.biases import Biases
 from discreet.models.estimator import Estimator
 from discreet.models.fitted import FittedModel
 from discreet.models.popularity import Popularity
+from discreet.models.recency import month_of
 from discreet.models.user_factorization.estimator import UserFactorization
 from discreet.privacy.ledger.accounts import Account, allowed_each
 
@@ -57,12 +60,16 @@ class ReplayedWay:
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Replay:
-    """Hold how each way did, by which metric, and on how many ratings that came after a release."""
+    """Hold how each way did, by which metric, and on how many ratings that came after a release.
+
+    After `empty` of the releases nothing came.
+    """
 
     metric: str
     begins: str
     releases: int
     asked: int
+    empty: int
     ways: tuple[ReplayedWay, ...]
 
     @property
@@ -86,6 +93,7 @@ class Replay:
             "from": self.begins,
             "releases": self.releases,
             "asked": self.asked,
+            "empty": self.empty,
             "ways": ways,
             "note": NOT_COVERED,
         }
@@ -124,22 +132,38 @@ def replay_year(
     year = _Year(data=data, settings=settings, begins=begins, seed=seed)
     asked = sum(year.coming(number).n_ratings for number in year.asked)
     if not asked:
+        first, last = (month_of(float(moment)) for moment in (data.times.min(), data.times.max()))
         raise DataError(
-            "Nothing lies between two releases of this year, so there is nothing to ask for. Name another "
-            "beginning with --from, or check how times are read."
+            f"Nothing lies between two releases of this year, so there is nothing to ask for: the data reach "
+            f"from {first} to {last}. Name another beginning with --from, or check how times are read."
         )
-    found = []
+    found: list[ReplayedWay] = []
     tries = _tries(year, noise)
     for place, (name, each, models) in enumerate(tries):
         progress("ways", place, len(tries))
         found.append(ReplayedWay(name=name, epsilon_each=each, score=year.score(models())))
+    if noise is not None:
+        found[1:1] = _apart(year, noise)
     return Replay(
         metric=year.metric,
         begins=f"{datetime.fromtimestamp(begins, UTC):%Y-%m-%d}",
         releases=settings.releases,
         asked=asked,
+        empty=sum(year.coming(number).n_ratings == 0 for number in range(settings.releases - 1)),
         ways=tuple(found),
     )
+
+
+def _apart(year: _Year, noise: SharedNoise) -> list[ReplayedWay]:
+    """Return how one holder of all data follows, and how each party would alone, on its own users."""
+    alone = [replace(year, data=own) for own in split_users(year.data, noise.parties).values()]
+    weights = [sum(one.coming(number).n_ratings for number in one.asked) for one in alone]
+    scores = [one.score(one.followed()) for one, weight in zip(alone, weights, strict=True) if weight]
+    mean = float(np.average(scores, weights=[weight for weight in weights if weight]))
+    return [
+        ReplayedWay(name=f"{FOLLOWED}, {POOLED}", epsilon_each=None, score=year.score(year.followed())),
+        ReplayedWay(name=f"{FOLLOWED}, {ALONE}", epsilon_each=None, score=mean),
+    ]
 
 
 Models = Callable[[], Iterator[FittedModel]]
@@ -153,7 +177,6 @@ def _tries(year: _Year, noise: SharedNoise | None) -> list[tuple[str, float | No
     followed: Models = year.followed if noise is None else partial(year.followed_together, noise)
     ways: list[tuple[str, float | None, Models]] = [
         (FOLLOWED, None, followed),
-        *([] if noise is None else [(f"{FOLLOWED}, one holder of all data", None, year.followed)]),
         (f"{simple}, fitted once", whole, partial(year.refits, 1, partial(year.simple, whole))),
     ]
     for count in _REFITS:

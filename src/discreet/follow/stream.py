@@ -160,6 +160,11 @@ class Following:
             counts = EntryCounts()
             if missing and batch is not None:
                 _refuse_again(state, batch, again=again)
+            if not missing and batch is not None and not state.batch_known(batch):
+                raise PrivacyError(
+                    f"Release {release} was made already, and not of {batch}: nothing of it entered. Leave "
+                    "the release out for the next one, or name its number."
+                )
             if missing:
                 source = random or PrivacyRandom.from_os()
                 found = found if items is None else declare(state, found, items)

@@ -24,7 +24,7 @@ def fit_command(
     if people is not None:
         parts += [f"--people {people}", *_delta(people if joint else None)]
     if private and joint:
-        parts.append("--ledger mine.ledger")
+        parts.append("--name mine --ledger mine.ledger")
     return " ".join([*parts, "--out mine.discreet"])
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, final
 
 import typer
 
-from discreet.cli.options.declared import Learning
+from discreet.cli.options.declared import AsJson, Force, KeptTitles, Learning
 from discreet.cli.options.parsing import group
 from discreet.core.checks import FileError, ParameterError
 
@@ -141,3 +141,32 @@ class YearTogether:
             come_once=self.come_once,
             rated=rated,
         )
+
+
+@group()
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Drawing:
+    """Which release is drawn, of what it is made, and where its model is written."""
+
+    out: Annotated[Path, typer.Option("--out", help="Where to write the model.")]
+    items: Annotated[
+        Path | None,
+        typer.Option(
+            "--items", help="Declare items, new ones among them: one id per line, or a table of items."
+        ),
+    ] = None
+    release: Annotated[
+        int | None,
+        typer.Option("--release", help="Which release this is; missed ones before it are made empty."),
+    ] = None
+    kind: Annotated[str, typer.Option("--kind", help="popularity, biases or both.")] = "both"
+    with_model: Annotated[
+        Path | None, typer.Option("--with", help="Take embeddings from this user-factorization model.")
+    ] = None
+    titles: KeptTitles = None
+    yes: Annotated[bool, typer.Option("--yes", help="Agree to many missed releases that are made empty.")] = (
+        False
+    )
+    force: Force = False
+    as_json: AsJson = False

@@ -105,7 +105,7 @@ def show_explanation(
     lead = found.score - found.reference
     owned = "already in the history, and lists leave it out"
     place = owned if found.rank is None else f"number {found.rank:,} of the list"
-    show(f"{called} is {place}{_because(found, lead, noised and vague)}.")
+    show(f"{called} is {place}{_because(found, lead, items, noised and vague)}.")
     show(_parts_table(found, lead))
     show(
         f"The lead is over {REFERENCE}: {found.score:.2f} against {found.reference:.2f}. Lists are sorted by "
@@ -153,7 +153,10 @@ def _show_reasons(found: Explanation, lead: float, titles: Beside, items: int, v
     if not _history_matters(found, lead):
         show(f"The own history hardly matters for this item: {_for_others(found.rank, items)}.")
         return
-    show(items_table(found.reasons[:_MOST_REASONS], titles, "lifts it by", digits=2))
+    # The strongest of both kinds, what lifts it first.
+    strong = sorted(found.reasons, key=lambda reason: -abs(reason[1]))[:_MOST_REASONS]
+    shown = sorted(strong, key=lambda reason: -reason[1])
+    show(items_table(shown, titles, "lifts it by", digits=2))
     show("Without that item of the history the lead would be smaller by so much; below 0, larger.")
     if vague:
         show(
@@ -179,7 +182,7 @@ def tells_similar(model: FittedModel) -> bool:
     return True
 
 
-def _because(found: Explanation, lead: float, vague: bool) -> str:
+def _because(found: Explanation, lead: float, items: int, vague: bool) -> str:
     """Return the strongest parts that speak for the item, in words; of one that is behind, against it."""
     if lead < 0:
         against = [name for name, value in reversed(_shown_parts(found, lead)) if value < 0]
@@ -189,6 +192,9 @@ def _because(found: Explanation, lead: float, vague: bool) -> str:
         known = {**known, "history": "the history lifts it, perhaps by noise"}
     strong = _shown_parts(found, lead)
     words = [known.get(name, name) for name, value in strong if value > max(_SLIGHT * abs(lead), 1e-9)]
+    if found.rank is not None and found.rank > max(FIRST, _NEAR_TOP * items):
+        # Far from the top an item is merely ahead of others.
+        return f"; ahead of the lower half by {' and '.join(name for name, _ in strong[:2])}" if words else ""
     because = "; its score is high because" if found.rank is None else ", because"
     return f"{because} {' and '.join(words[:2])}" if words else ""
 
@@ -201,7 +207,7 @@ def _history_matters(found: Explanation, lead: float) -> bool:
 def _parts_table(found: Explanation, lead: float) -> Table:
     from rich.table import Table
 
-    table = Table("what speaks for it", "adds", "")
+    table = Table("part", "adds to its lead", "")
     table.columns[1].justify = "right"
     largest = _largest(found, lead)
     for name, value in _shown_parts(found, lead):

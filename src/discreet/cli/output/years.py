@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from datetime import datetime
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -46,6 +47,14 @@ def what_entered(added: Added, what: str, *, given: bool, empty: int) -> str:
         f"Release {added.release}.{skipped} For you alone: {added.entered:,} {what} entered, "
         f"{added.known_pairs:,} had entered before, {added.of_erased:,} were of erased users.{for_nothing}"
     )
+
+
+def what_it_cost(out: Path, joined: Path | None, before: str | None) -> str:
+    """Say where the model is and what it cost; and if it lost the embeddings of the release before."""
+    if joined is not None:
+        return f"The model is in {out}. The year cost nothing more; its label adds what {joined} promises."
+    lost = f" The release before had embeddings (--with {before}); this one has none." if before else ""
+    return f"The model is in {out}; this cost nothing more.{lost}"
 
 
 def only_noise(status: Status) -> str:
@@ -163,6 +172,9 @@ def replay_shown(found: Replay) -> list[RenderableType]:
     lower, (follow, *others) = found.lower_is_better, found.ways
     private = [way for way in others if way.epsilon_each not in (None, math.inf)]
     best = (min if lower else max)(private, key=lambda way: way.score)
+    empty = f" After {found.empty:,} releases nothing came: check --from." * (
+        3 * found.empty > found.releases
+    )
     better, what = ("lower", "ratings") if lower else ("higher", "interactions")
     ahead = follow.score < best.score if lower else follow.score > best.score
     said = (
@@ -174,7 +186,7 @@ def replay_shown(found: Replay) -> list[RenderableType]:
         table,
         f"{found.metric} ({better} is better) of {found.asked:,} {what} that came between two of "
         f"{found.releases:,} releases. All but the last way have the same budget for the year. {said} Small "
-        "differences may be luck: another --seed draws other noise.",
+        f"differences may be luck: another --seed draws other noise.{empty}",
         "Nothing was released or paid. Scores have no noise: do not publish them.",
     ]
 
