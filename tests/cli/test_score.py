@@ -72,3 +72,17 @@ def test_data_of_another_catalog_are_not_called_empty(discreet, clicks, tmp_path
     one_sentence(code, shown, error)
     assert "None of the items of other are in the catalog" in " ".join(error.split()), error
     assert "x1" not in error
+
+
+def test_a_model_of_lists_has_no_errors_and_repeats_are_not_asked_for(discreet, clicks, tmp_path):
+    out = tmp_path / "m.discreet"
+    assert discreet("fit", clicks, "--implicit", "--epsilon", "8", "--out", out)[0] == 0
+    one_sentence(*discreet("score", out, clicks, "--metric", "rmse"))
+    again = tmp_path / "again.csv"
+    again.write_text(
+        clicks.read_text() + "".join(f"u{user},i{user % 20},{90 * DAY}\n" for user in range(200))
+    )
+    asked = ("--split", "time:1970-02-15", "--metric", "hr@10", "--json")
+    plain = json.loads(discreet("score", out, clicks, *asked)[1])["metrics"]
+    for more in ((), ("--duplicates", "last")):
+        assert json.loads(discreet("score", out, again, *asked, *more)[1])["metrics"] == plain

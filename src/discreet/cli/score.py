@@ -44,7 +44,7 @@ def score(
         table,
         "The baseline learned from these histories without noise. If the model was fitted on what is held "
         "out here, its scores are too good: use --split time:DATE with the date of its fit.",
-        "Scores have no noise: do not publish them.",
+        "Of repeated interactions the first counts. Scores have no noise: do not publish them.",
         *measuring.hints(found, timed=past.times is not None),
     )
 
@@ -57,7 +57,10 @@ def _read(fitted: FittedModel, data: str, reading: Reading) -> Interactions:
         raise ParameterError("The catalog is the model's own. Leave out --items.")
     facts = fitted.facts
     rated = facts.low != facts.high
-    known = replace(reading, drop_unknown=True, implicit=reading.implicit or not rated)
+    # Of repeated interactions the first counts: the last one would move what somebody had long ago behind a
+    # date, and then ask for it.
+    duplicates = "first" if reading.duplicates in ("refuse", "last") else reading.duplicates
+    known = replace(reading, drop_unknown=True, implicit=reading.implicit or not rated, duplicates=duplicates)
     scale = (facts.low, facts.high, facts.step) if rated and not reading.implicit else (None, None, None)
     return known.load(data, catalog=fitted.catalog, scale=scale)
 
@@ -75,6 +78,8 @@ def _scores(
 
     plan = parse_split(measuring.split)
     metrics = parse_metrics(measuring.metrics or _usual(fitted, past))
+    if past.facts.low == past.facts.high and any(not metric.ranks for metric in metrics):
+        raise ParameterError("This model makes lists and predicts no ratings. Ask for hr@10 or ndcg@10.")
     where: dict[str, Any] = {
         "folder": folder_of(data, reading.layout),
         "columns": parse_columns(reading.columns),

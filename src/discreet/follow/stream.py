@@ -162,7 +162,7 @@ class Following:
                 _refuse_again(state, batch, again=again)
             if not missing and batch is not None and not state.batch_known(batch):
                 raise PrivacyError(
-                    f"Release {release} was made already, and not of {batch}: nothing of it entered. Leave "
+                    f"Release {release} was made already, and {batch} is not in it: nothing entered. Leave "
                     "the release out for the next one, or name its number."
                 )
             if missing:

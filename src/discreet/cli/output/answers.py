@@ -38,12 +38,6 @@ _WORDS = {
     "expected stars": "this person would rate it highly",
     "odds of liking": "this person would like it",
 }
-# The same parts where the person's own history changes next to nothing.
-_FOR_EVERYBODY = {
-    "history": "it suits most people",
-    "expected stars": "most people would rate it highly",
-    "odds of liking": "most people would like it",
-}
 
 
 def show_similar(
@@ -111,7 +105,7 @@ def show_explanation(
         f"The lead is over {REFERENCE}: {found.score:.2f} against {found.reference:.2f}. Lists are sorted by "
         f"{found.ranked_by}."
     )
-    _show_reasons(found, lead, titles, items, noised and vague)
+    _show_reasons(found, lead, titles, noised and vague)
     if alike:
         show(alike)
     elif found.usual >= MOSTLY:
@@ -147,11 +141,11 @@ def _is_followed(model: FittedModel) -> bool:
     return followed_alone(model)
 
 
-def _show_reasons(found: Explanation, lead: float, titles: Beside, items: int, vague: bool) -> None:
+def _show_reasons(found: Explanation, lead: float, titles: Beside, vague: bool) -> None:
     if not found.reasons:
         return
     if not _history_matters(found, lead):
-        show(f"The own history hardly matters for this item: {_for_others(found.rank, items)}.")
+        show("No single item of the own history changes its score much.")
         return
     # The strongest of both kinds, what lifts it first.
     strong = sorted(found.reasons, key=lambda reason: -abs(reason[1]))[:_MOST_REASONS]
@@ -163,14 +157,6 @@ def _show_reasons(found: Explanation, lead: float, titles: Beside, items: int, v
             "Do not read much into single items: this model cannot tell which items are similar, so a lift "
             "may be the work of the noise."
         )
-
-
-def _for_others(rank: int | None, items: int) -> str:
-    if rank is None:
-        return "its score is about the same for almost everybody"
-    if rank <= max(FIRST, _NEAR_TOP * items):
-        return "almost everybody would be shown it"
-    return "almost everybody would find it at about this place"
 
 
 def tells_similar(model: FittedModel) -> bool:
@@ -185,16 +171,18 @@ def tells_similar(model: FittedModel) -> bool:
 def _because(found: Explanation, lead: float, items: int, vague: bool) -> str:
     """Return the strongest parts that speak for the item, in words; of one that is behind, against it."""
     if lead < 0:
-        against = [name for name, value in reversed(_shown_parts(found, lead)) if value < 0]
+        parts = reversed(_shown_parts(found, lead))
+        against = [name for name, value in parts if value < -max(_SLIGHT * abs(lead), 1e-9)]
         return f"; what speaks against it most: {' and '.join(against[:2])}" if against else ""
-    known = _WORDS if _history_matters(found, lead) else {**_WORDS, **_FOR_EVERYBODY}
-    if vague:
-        known = {**known, "history": "the history lifts it, perhaps by noise"}
-    strong = _shown_parts(found, lead)
-    words = [known.get(name, name) for name, value in strong if value > max(_SLIGHT * abs(lead), 1e-9)]
+    known = (
+        _WORDS if _history_matters(found, lead) else {**_WORDS, "history": "it suits the history as a whole"}
+    )
+    known = {**known, "history": "the history lifts it, perhaps by noise"} if vague else known
+    strong = [name for name, value in _shown_parts(found, lead) if value > max(_SLIGHT * abs(lead), 1e-9)]
     if found.rank is not None and found.rank > max(FIRST, _NEAR_TOP * items):
         # Far from the top an item is merely ahead of others.
-        return f"; ahead of the lower half by {' and '.join(name for name, _ in strong[:2])}" if words else ""
+        return f"; ahead of the lower half by {' and '.join(strong[:2])}" if strong else ""
+    words = [known.get(name, name) for name in strong]
     because = "; its score is high because" if found.rank is None else ", because"
     return f"{because} {' and '.join(words[:2])}" if words else ""
 
