@@ -72,7 +72,7 @@ def test_an_item_low_in_the_list_is_not_said_to_be_shown_to_everybody(said):
     # The table has no row for the history, so no sentence names it.
     assert "what speaks against it most: popularity." in text
     show_explanation(replace(found, rank=None), "7", {}, items=300)
-    assert "its score is about the same for almost everybody" in said()
+    assert "already in the history" in said()
 
 
 def test_a_list_that_is_meant_to_be_the_same_for_everybody_is_not_blamed_on_noise(said):
