@@ -84,5 +84,6 @@ def test_a_model_of_lists_has_no_errors_and_repeats_are_not_asked_for(discreet, 
     )
     asked = ("--split", "time:1970-02-15", "--metric", "hr@10", "--json")
     plain = json.loads(discreet("score", out, clicks, *asked)[1])["metrics"]
+    one_sentence(*discreet("score", out, again, *asked, "--duplicates", "count"))
     for more in ((), ("--duplicates", "last")):
         assert json.loads(discreet("score", out, again, *asked, *more)[1])["metrics"] == plain

@@ -28,9 +28,9 @@ def score(
 
     fitted = load(model)
     past = _read(fitted, data, reading)
-    found, held_out = _scores(fitted, past, data, measuring, reading)
+    found, held_out, asked = _scores(fitted, past, data, measuring, reading)
     if as_json:
-        emit({"model": fitted.name, "held_out": held_out, "metrics": found, "note": NOT_COVERED})
+        emit({"model": fitted.name, "held_out": held_out, "on": asked, "metrics": found, "note": NOT_COVERED})
         return
     from rich.table import Table
 
@@ -40,13 +40,35 @@ def score(
         table.add_row(
             name, f"{scores['mean']:.4f}", "-" if simple is None else f"{simple:.4f} ({scores['by']})"
         )
+    seen = (
+        " If the model was fitted on what is held out here, its scores are too good: use --split time:DATE "
+        "with the date of its fit."
+    ) * (not measuring.split.startswith("time:"))
+    repeats = " Of repeated interactions the first counts." if past.facts.low == past.facts.high else ""
     show(
         table,
-        "The baseline learned from these histories without noise. If the model was fitted on what is held "
-        "out here, its scores are too good: use --split time:DATE with the date of its fit.",
-        "Of repeated interactions the first counts. Scores have no noise: do not publish them.",
+        f"Scored on {asked}. Items that the model does not know are left out.{repeats} The baseline learned "
+        f"from these histories without noise.{seen}",
+        *(
+            f"{name}: no better than {scores['by']} without noise."
+            for name, scores in found.items()
+            if _behind(name, scores)
+        ),
+        "Scores have no noise: do not publish them.",
         *measuring.hints(found, timed=past.times is not None),
     )
+
+
+def _behind(name: str, scores: dict[str, Any]) -> bool:
+    """Return whether a simple baseline is as good; metrics of variety have no better and worse."""
+    from discreet.evaluation.metric_kinds import ListMetric, RatingMetric
+    from discreet.evaluation.metrics import Metric
+
+    metric = Metric.parse(name)
+    if scores["simple"] is None or not isinstance(metric.definition, ListMetric | RatingMetric):
+        return False
+    sign = 1 if metric.lower_is_better else -1
+    return bool(sign * scores["mean"] >= sign * scores["simple"])
 
 
 def _read(fitted: FittedModel, data: str, reading: Reading) -> Interactions:
@@ -57,18 +79,23 @@ def _read(fitted: FittedModel, data: str, reading: Reading) -> Interactions:
         raise ParameterError("The catalog is the model's own. Leave out --items.")
     facts = fitted.facts
     rated = facts.low != facts.high
-    # Of repeated interactions the first counts: the last one would move what somebody had long ago behind a
-    # date, and then ask for it.
-    duplicates = "first" if reading.duplicates in ("refuse", "last") else reading.duplicates
-    known = replace(reading, drop_unknown=True, implicit=reading.implicit or not rated, duplicates=duplicates)
-    scale = (facts.low, facts.high, facts.step) if rated and not reading.implicit else (None, None, None)
+    implicit, duplicates = reading.implicit or not rated, reading.duplicates
+    if implicit:
+        if duplicates in ("mean", "count"):
+            raise ParameterError(
+                "Lists are asked for what is new, so of repeats the first counts. Leave out --duplicates."
+            )
+        # The last one would move what somebody had long ago behind a date, and then ask for it.
+        duplicates = "first"
+    known = replace(reading, drop_unknown=True, implicit=implicit, duplicates=duplicates)
+    scale = (facts.low, facts.high, facts.step) if not implicit else (None, None, None)
     return known.load(data, catalog=fitted.catalog, scale=scale)
 
 
 def _scores(
     fitted: FittedModel, past: Interactions, data: str, measuring: Measuring, reading: Reading
-) -> tuple[dict[str, dict[str, Any]], str]:
-    """Return the mean of each metric over the splits, the best simple baseline, and what was held out."""
+) -> tuple[dict[str, dict[str, Any]], str, str]:
+    """Return each metric's mean over the splits and best baseline, what was held out, and how much."""
     from discreet.data.inputs import folder_of
     from discreet.data.splits import parse_split
     from discreet.evaluation.metrics import Metric, parse_metrics
@@ -99,7 +126,12 @@ def _scores(
         means = [(one.mean, way.removeprefix(PREFIX)) for way, one in known.items() if one is not None]
         value, by = best(means) if means else (None, None)
         found[name] = {"mean": score_.mean, "runs": list(score_.values), "simple": value, "by": by}
-    return found, plan.held_out(timed=past.times is not None)
+    people, rows = (sum(many) for many in zip(*(_asked(one.test) for one in parts), strict=True))
+    return found, plan.held_out(timed=past.times is not None), f"{rows:,} rows of {people:,} people"
+
+
+def _asked(test: Interactions) -> tuple[int, int]:
+    return sum(length > 0 for length in (test.indptr[1:] - test.indptr[:-1]).tolist()), test.n_ratings
 
 
 def _usual(fitted: FittedModel, past: Interactions) -> list[str]:
