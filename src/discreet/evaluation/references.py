@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from discreet.core.arrays import Floats, Singles
 from discreet.data.interactions import Interactions
+from discreet.evaluation.metric_kinds import ListMetric
 from discreet.evaluation.metrics import Metric, parse_metrics
 from discreet.evaluation.scoring import measure
 
@@ -80,9 +81,14 @@ def baselines(
     found: dict[str, dict[str, float]] = {}
     for ranks, references in ((False, rating_references(train)), (True, ranking_references(train))):
         fitting = [metric for metric in chosen if metric.ranks is ranks]
-        for name, reference in references.items() if fitting else ():
-            how = {"seed": seed, "run": run, "above": above, "item_features": item_features}
-            found[PREFIX + name] = measure(reference, train, test, fitting, **how)
+        for name, reference in references.items():
+            # Without any order all lists of chance are the same, which says nothing about variety.
+            asked = [
+                metric for metric in fitting if name != CHANCE or isinstance(metric.definition, ListMetric)
+            ]
+            if asked:
+                how = {"seed": seed, "run": run, "above": above, "item_features": item_features}
+                found[PREFIX + name] = measure(reference, train, test, asked, **how)
     return found
 
 

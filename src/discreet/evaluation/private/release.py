@@ -168,7 +168,8 @@ def choose_privately(
     asked = private_metric(metric)
     check_budget(epsilon, delta, gaussian=True)
     require(math.isfinite(epsilon), "epsilon", epsilon, "must be finite to release a score")
-    require(len(models) >= 2, "models", list(models), "must name at least two")
+    enough = isinstance(models, Mapping) and len(models) >= 2
+    require(enough, "models", list(models), "must name at least two, as in {'small': a, 'large': b}")
     data = scored_data(data, tuple(models.values()), asked, columns, duplicates)
     refuse_other_catalogs(tuple(models.values()), data)
     _require_ratings(tuple(models.values()), asked)
