@@ -155,6 +155,8 @@ def test_mlflow_answers_a_batch_of_all_kinds(model, tmp_path):
     found = served.predict(pandas.DataFrame(rows))
     assert found[0]["items"] == found[2]["items"] == expected and len(found[1]["items"]) == 10
     assert found[3]["items"] == [] and "JSON text" in found[3]["error"]
+    (whole,) = served.predict(pandas.DataFrame([{"history": text, "k": 5}]))
+    assert whole["items"] == expected, "a column of whole numbers"
     (plain,) = served.predict(pandas.DataFrame([{"history": text}]))
     assert plain["items"] == found[1]["items"]
     assert "epsilon" in served.metadata.metadata["guarantee"]

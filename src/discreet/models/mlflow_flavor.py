@@ -111,8 +111,8 @@ def _signature(model: FittedModel, mlflow: Any) -> Any:
     schema = library("mlflow.types.schema", _EXTRA)
     column, kinds, several = schema.ColSpec, schema.DataType, schema.Array
     items = several(kinds.string if model.catalog.is_text else kinds.long)
-    # Rows without `k` between rows with one make a column of floats.
-    asked = [column(kinds.string, "history"), column(kinds.double, "k", required=False)]
+    # A column of `k` is of whole numbers, or of floats where some rows have none.
+    asked = [column(kinds.string, "history"), column(schema.AnyType(), "k", required=False)]
     answered = [
         column(items, "items"),
         column(several(kinds.double), "scores"),
