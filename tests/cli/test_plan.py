@@ -141,6 +141,7 @@ def test_a_plan_to_follow_is_balanced_and_ends_in_both_commands(
     assert [command[0] for command in commands] == ["follow", "follow", "follow", "budget", "fit", "fit"]
     assert commands[0][1] == "replay"
     (tmp_path / "items.csv").write_text("1\n2\n")
+    # These ratings have no times, so nothing of them can fade.
     for command in (commands[1], commands[3], [word for word in commands[4] if "half_life" not in word]):
         if command[0] == "fit" and "--set" in command:
             command.remove("--set")

@@ -120,7 +120,8 @@ def play_simulated(
         emit(outcome_json(outcome, out))
         return
     show_outcome(outcome, out)
-    # What lies in a year is counted only now, after it is paid for.
+    # How much lies in a year is counted only now, after it is paid for; that something does was checked
+    # before (proofs/reading.md).
     kept = (
         paying.recorded(name, run.promise) if out is not None else "No model was written (--out writes it)."
     )

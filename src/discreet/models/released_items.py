@@ -91,7 +91,8 @@ class ItemView:
         # Without noise an item that nobody rated is taken as the least rated one: an effect is not known for
         # counts below all others. With noise no count is below it.
         rated = self.tally.votes > 0
-        noiseless = all(one.multiplier == 0 for one in self.releases) and bool(rated.any())
+        multipliers = [one.multiplier for one in self.releases]
+        noiseless = bool(multipliers) and not any(multipliers) and bool(rated.any())
         logarithm = np.log(np.maximum(raised, raised[rated].min()) if noiseless else raised)
         fame = logarithm - np.average(logarithm, weights=raised)
         return np.column_stack([np.ones(fame.size), fame, self.columns])
