@@ -31,8 +31,8 @@ from discreet.federated.protocols.averaged_users import AveragedUsers
 from discreet.federated.protocols.estimator_sums import protocol_for
 from discreet.federated.protocols.summed import SummedStatistics
 from discreet.federated.transport import InProcess
-from discreet.models.implicit.objective import ImplicitObjective
 from discreet.models.user_factorization.estimator import UserFactorization
+from discreet.papers.dpimf.objective import ImplicitObjective
 
 METRIC = "hr@10:99"
 RUN = "benchmark"

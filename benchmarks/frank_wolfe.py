@@ -31,8 +31,8 @@ WIDE_ITEMS, TOY_WIDE_ITEMS = 1_000_000, 7_000
 
 def one_round(data, view, factors, random) -> None:
     """Do what a fit does between two directions."""
-    from discreet.models.low_rank.directions import item_factor
-    from discreet.models.low_rank.frank_wolfe import oja_direction
+    from discreet.papers.frank_wolfe.directions import item_factor
+    from discreet.papers.frank_wolfe.frank_wolfe import oja_direction
     from discreet.solvers.low_rank.oja import random_signs
 
     start = view.look.counts * random_signs(data.n_items, "benchmark")
@@ -59,7 +59,7 @@ def fastest(work, *arguments) -> float:
 def time_size(n_ratings: int) -> dict[str, float]:
     from discreet.core.progress import silent
     from discreet.core.randomness import PrivacyRandom
-    from discreet.models.low_rank.directions import centered
+    from discreet.papers.frank_wolfe.directions import centered
     from discreet.testing.large_data import LargeShape, large
 
     data, random = large(LargeShape.of(n_ratings)), PrivacyRandom.simulate(0)
@@ -83,7 +83,7 @@ def fit_wide(wide_items: int, people: int) -> dict[str, float]:
     from discreet.core.randomness import PrivacyRandom, experiment_generator
     from discreet.data.datasets.synthetic import numbered
     from discreet.data.facts import PublicFacts
-    from discreet.models.low_rank.frank_wolfe import FrankWolfe
+    from discreet.papers.frank_wolfe.frank_wolfe import FrankWolfe
 
     draw = experiment_generator(0, "wide")
     per_user = 20

@@ -53,8 +53,8 @@ def generated(choices: int):
 def sweeper(data, factors: int = FACTORS):
     """Return a function that runs one private sweep."""
     from discreet.core.randomness import PrivacyRandom
-    from discreet.models.implicit import questions
-    from discreet.models.implicit.objective import ImplicitObjective, deviation
+    from discreet.papers.dpimf import questions
+    from discreet.papers.dpimf.objective import ImplicitObjective, deviation
     from discreet.statistics import profile_sums as party
 
     plan = ImplicitObjective(epsilon=5.0, delta=1e-5).plan()

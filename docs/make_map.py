@@ -19,6 +19,7 @@ _NOTES = {
     "evaluation": "parties, years, plans, metrics",
     "distributed": "shards and Dask",
     "testing": "shipped for tests",
+    "papers": "systems of five papers",
     "models": "estimators",
     "statistics": "contributions of a user",
     "data": "three that never meet",

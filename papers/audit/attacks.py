@@ -13,7 +13,7 @@ from discreet.audit.neighboring import SyntheticSpec, neighboring
 from discreet.audit.white_box.costs import price
 from discreet.audit.white_box.recording import Player, RecordedAdditive, Recorder
 from discreet.core.randomness import PrivacyRandom, experiment_generator
-from discreet.models.one_bit.estimators import OneBitOutput
+from discreet.papers.one_bit.estimators import OneBitOutput
 from discreet.privacy.accounting.gaussian import gaussian_multiplier
 from discreet.privacy.sampling import draws
 

@@ -9,7 +9,7 @@ import numpy as np
 from discreet.collect.device import collect_cells
 from discreet.core.randomness import PrivacyRandom
 from discreet.data.interactions import Interactions
-from discreet.models.local.nuclear import LocalNuclear, LocalNuclearPlain
+from discreet.papers.collection.nuclear import LocalNuclear, LocalNuclearPlain
 
 Cells = tuple[np.ndarray, np.ndarray, np.ndarray]
 

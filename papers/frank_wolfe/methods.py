@@ -13,10 +13,10 @@ from discreet.data.splits import Split
 from discreet.evaluation.scoring import measure
 from discreet.models.biases import Biases
 from discreet.models.estimator import Estimator
-from discreet.models.low_rank.covariance_svd import CovarianceSvd
-from discreet.models.low_rank.frank_wolfe import FrankWolfe
-from discreet.models.low_rank.printed_frank_wolfe import PrintedFrankWolfe
-from discreet.models.low_rank.projected_gradient import ProjectedGradient
+from discreet.papers.frank_wolfe.covariance_svd import CovarianceSvd
+from discreet.papers.frank_wolfe.frank_wolfe import FrankWolfe
+from discreet.papers.frank_wolfe.printed_frank_wolfe import PrintedFrankWolfe
+from discreet.papers.frank_wolfe.projected_gradient import ProjectedGradient
 from discreet.privacy.accounting.gaussian import gaussian_delta, gaussian_epsilon
 
 from .one_frame import gradient_without_biases, mcsherry_mironov, svd_without_biases

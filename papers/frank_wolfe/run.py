@@ -18,7 +18,7 @@ import numpy as np
 from discreet.core.randomness import PrivacyRandom
 from discreet.data.datasets.synthetic import rank_one
 from discreet.data.splits import Split
-from discreet.models.low_rank.printed_frank_wolfe import PrintedFrankWolfe
+from discreet.papers.frank_wolfe.printed_frank_wolfe import PrintedFrankWolfe
 from discreet.reproduce import Run
 
 from . import data as datasets

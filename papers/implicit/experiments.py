@@ -11,9 +11,9 @@ import numpy as np
 from discreet.core.randomness import PrivacyRandom
 from discreet.evaluation.scoring import measure as score
 from discreet.models.baselines.implicit_als import ImplicitAls
-from discreet.models.implicit.objective import ImplicitObjective
-from discreet.models.local.neighbors import ItemNeighbors
 from discreet.models.popularity import Popularity
+from discreet.papers.dpimf.neighbors import ItemNeighbors
+from discreet.papers.dpimf.objective import ImplicitObjective
 from discreet.privacy.mechanisms.subsampling import ImportanceSampling
 
 from .accounting import row_loss

@@ -15,11 +15,11 @@ from discreet.data.interactions import Interactions
 from discreet.data.splits import Split, random_split
 from discreet.evaluation.scoring import measure
 from discreet.models.estimator import Estimator
-from discreet.models.local.channel import LocalChannel
-from discreet.models.local.mixture import LocalMixture
-from discreet.models.local.private_gradients import PrivateGradients
-from discreet.models.local.sgd import LocalSgd
 from discreet.models.scorers.local import LocalScorer
+from discreet.papers.mixture.channel import LocalChannel
+from discreet.papers.mixture.mixture import LocalMixture
+from discreet.papers.mixture.private_gradients import PrivateGradients
+from discreet.papers.mixture.sgd import LocalSgd
 
 from .weighted_pca import pca_error
 

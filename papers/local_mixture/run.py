@@ -15,7 +15,7 @@ from discreet.collect.campaign import Campaign
 from discreet.collect.device import Device
 from discreet.data.datasets import catalog
 from discreet.data.interactions import Interactions
-from discreet.models.local.private_gradients import PrivateGradients
+from discreet.papers.mixture.private_gradients import PrivateGradients
 from discreet.privacy.mechanisms.bounded import BoundedLaplace
 from discreet.reproduce import Run
 

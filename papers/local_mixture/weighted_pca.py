@@ -16,7 +16,7 @@ from discreet.core.arrays import Floats
 from discreet.core.randomness import PrivacyRandom
 from discreet.core.rows import Rows
 from discreet.data.splits import Split
-from discreet.models.local.mixture import LocalMixture
+from discreet.papers.mixture.mixture import LocalMixture
 from discreet.solvers.als import solve_rows
 from discreet.solvers.mixture import FactorStep, fit_mixture
 

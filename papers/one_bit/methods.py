@@ -11,8 +11,8 @@ import numpy.typing as npt
 from discreet.core.randomness import PrivacyRandom
 from discreet.data.interactions import Interactions
 from discreet.models.fitted import FittedModel
-from discreet.models.one_bit.estimators import OneBitGradient, OneBitInput, OneBitObjective
-from discreet.models.one_bit.task import OneBit
+from discreet.papers.one_bit.estimators import OneBitGradient, OneBitInput, OneBitObjective
+from discreet.papers.one_bit.task import OneBit
 from discreet.privacy.mechanisms.additive import Laplace
 
 Floats = npt.NDArray[np.float64]

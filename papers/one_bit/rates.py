@@ -13,7 +13,7 @@ from discreet.core.randomness import PrivacyRandom, experiment_generator
 from discreet.data.datasets.synthetic import numbered
 from discreet.data.facts import PublicFacts
 from discreet.data.interactions import Interactions
-from discreet.models.one_bit.estimators import OneBitInput, OneBitObjective
+from discreet.papers.one_bit.estimators import OneBitInput, OneBitObjective
 from discreet.privacy.mechanisms.additive import Laplace
 
 Floats = npt.NDArray[np.float64]

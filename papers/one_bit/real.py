@@ -17,8 +17,8 @@ from discreet.core.checks import FileError
 from discreet.core.randomness import PrivacyRandom
 from discreet.data.datasets import catalog
 from discreet.data.splits import Split, given, random_split
-from discreet.models.one_bit.estimators import OneBitGradient, OneBitInput
-from discreet.models.one_bit.task import OneBit
+from discreet.papers.one_bit.estimators import OneBitGradient, OneBitInput
+from discreet.papers.one_bit.task import OneBit
 
 from .methods import CLEAR, KINDS, OUTPUT, fit, with_printed_noise
 

@@ -42,27 +42,27 @@ if TYPE_CHECKING:
     from discreet.models.biases import Biases as Biases
     from discreet.models.estimator import Estimator as Estimator
     from discreet.models.fitted import FittedModel as FittedModel
-    from discreet.models.implicit.objective import ImplicitObjective as ImplicitObjective
-    from discreet.models.local.channel import LocalChannel as LocalChannel
-    from discreet.models.local.mixture import LocalMixture as LocalMixture
-    from discreet.models.local.neighbors import ItemNeighbors as ItemNeighbors
-    from discreet.models.local.nuclear import LocalNuclear as LocalNuclear
-    from discreet.models.local.nuclear import LocalNuclearPlain as LocalNuclearPlain
-    from discreet.models.local.private_gradients import PrivateGradients as PrivateGradients
-    from discreet.models.local.sgd import LocalSgd as LocalSgd
-    from discreet.models.low_rank.covariance_svd import CovarianceSvd as CovarianceSvd
-    from discreet.models.low_rank.frank_wolfe import FrankWolfe as FrankWolfe
-    from discreet.models.low_rank.printed_frank_wolfe import PrintedFrankWolfe as PrintedFrankWolfe
-    from discreet.models.low_rank.projected_gradient import ProjectedGradient as ProjectedGradient
-    from discreet.models.one_bit.estimators import OneBitGradient as OneBitGradient
-    from discreet.models.one_bit.estimators import OneBitInput as OneBitInput
-    from discreet.models.one_bit.estimators import OneBitObjective as OneBitObjective
-    from discreet.models.one_bit.estimators import OneBitOutput as OneBitOutput
     from discreet.models.popularity import Popularity as Popularity
     from discreet.models.private_facts import PrivateCatalog as PrivateCatalog
     from discreet.models.private_facts import PrivateScale as PrivateScale
     from discreet.models.storage import load as load
     from discreet.models.user_factorization.estimator import UserFactorization as UserFactorization
+    from discreet.papers.collection.nuclear import LocalNuclear as LocalNuclear
+    from discreet.papers.collection.nuclear import LocalNuclearPlain as LocalNuclearPlain
+    from discreet.papers.dpimf.neighbors import ItemNeighbors as ItemNeighbors
+    from discreet.papers.dpimf.objective import ImplicitObjective as ImplicitObjective
+    from discreet.papers.frank_wolfe.covariance_svd import CovarianceSvd as CovarianceSvd
+    from discreet.papers.frank_wolfe.frank_wolfe import FrankWolfe as FrankWolfe
+    from discreet.papers.frank_wolfe.printed_frank_wolfe import PrintedFrankWolfe as PrintedFrankWolfe
+    from discreet.papers.frank_wolfe.projected_gradient import ProjectedGradient as ProjectedGradient
+    from discreet.papers.mixture.channel import LocalChannel as LocalChannel
+    from discreet.papers.mixture.mixture import LocalMixture as LocalMixture
+    from discreet.papers.mixture.private_gradients import PrivateGradients as PrivateGradients
+    from discreet.papers.mixture.sgd import LocalSgd as LocalSgd
+    from discreet.papers.one_bit.estimators import OneBitGradient as OneBitGradient
+    from discreet.papers.one_bit.estimators import OneBitInput as OneBitInput
+    from discreet.papers.one_bit.estimators import OneBitObjective as OneBitObjective
+    from discreet.papers.one_bit.estimators import OneBitOutput as OneBitOutput
     from discreet.planning.schedules import plan as plan
     from discreet.privacy.guarantee import Basis as Basis
     from discreet.privacy.guarantee import Guarantee as Guarantee
@@ -87,22 +87,22 @@ else:
             "discreet.models.user_factorization.estimator": "UserFactorization",
             "discreet.models.biases": "Biases",
             "discreet.models.popularity": "Popularity",
-            "discreet.models.implicit.objective": "ImplicitObjective",
-            "discreet.models.low_rank.frank_wolfe": "FrankWolfe",
-            "discreet.models.low_rank.printed_frank_wolfe": "PrintedFrankWolfe",
-            "discreet.models.low_rank.covariance_svd": "CovarianceSvd",
-            "discreet.models.low_rank.projected_gradient": "ProjectedGradient",
+            "discreet.papers.dpimf.objective": "ImplicitObjective",
+            "discreet.papers.frank_wolfe.frank_wolfe": "FrankWolfe",
+            "discreet.papers.frank_wolfe.printed_frank_wolfe": "PrintedFrankWolfe",
+            "discreet.papers.frank_wolfe.covariance_svd": "CovarianceSvd",
+            "discreet.papers.frank_wolfe.projected_gradient": "ProjectedGradient",
             # Facts selected privately
             "discreet.models.private_facts": "PrivateCatalog PrivateScale",
             # Binary ratings
-            "discreet.models.one_bit.estimators": "OneBitInput OneBitObjective OneBitGradient OneBitOutput",
+            "discreet.papers.one_bit.estimators": "OneBitInput OneBitObjective OneBitGradient OneBitOutput",
             # Local model: noise before ratings leave the device
-            "discreet.models.local.channel": "LocalChannel",
-            "discreet.models.local.mixture": "LocalMixture",
-            "discreet.models.local.nuclear": "LocalNuclear LocalNuclearPlain",
-            "discreet.models.local.sgd": "LocalSgd",
-            "discreet.models.local.private_gradients": "PrivateGradients",
-            "discreet.models.local.neighbors": "ItemNeighbors",
+            "discreet.papers.mixture.channel": "LocalChannel",
+            "discreet.papers.mixture.mixture": "LocalMixture",
+            "discreet.papers.collection.nuclear": "LocalNuclear LocalNuclearPlain",
+            "discreet.papers.mixture.sgd": "LocalSgd",
+            "discreet.papers.mixture.private_gradients": "PrivateGradients",
+            "discreet.papers.dpimf.neighbors": "ItemNeighbors",
             # Baselines without privacy
             "discreet.models.baselines.als": "Als",
             "discreet.models.baselines.implicit_als": "ImplicitAls",

@@ -10,9 +10,9 @@ from discreet.audit.questions import SearchFindings, try_question
 from discreet.federated.protocols import asked
 from discreet.federated.protocols.asked import ANSWERED
 from discreet.federated.protocols.estimator_sums import EstimatorSums
-from discreet.models.local.nuclear import LocalNuclear
 from discreet.models.popularity import Popularity
 from discreet.models.user_factorization.estimator import UserFactorization
+from discreet.papers.collection.nuclear import LocalNuclear
 from discreet.privacy.accounting.gaussian import gaussian_epsilon, gaussian_multiplier
 from discreet.solvers.als import solve_rows
 from discreet.statistics import domain as domains

@@ -15,7 +15,7 @@ from discreet.core.checks import BudgetError, DataError, ParameterError
 from discreet.core.randomness import PrivacyRandom
 from discreet.data.facts import PublicFacts
 from discreet.data.vocabulary import Vocabulary
-from discreet.models.local.nuclear import LocalNuclear
+from discreet.papers.collection.nuclear import LocalNuclear
 from discreet.privacy.guarantee import Neighbors, Trust, Unit
 from discreet.privacy.mechanisms.bounded import ModifiedLaplace
 from discreet.privacy.mechanisms.cells import HiddenNumbers, HiddenStars

@@ -24,14 +24,14 @@ from discreet.federated.wire import FederationError, Message, decode, encode
 from discreet.models.baselines.als import Als
 from discreet.models.biases import Biases
 from discreet.models.estimator import Estimator, joint_promise
-from discreet.models.implicit.objective import ImplicitObjective
 from discreet.models.local.estimator import LocalEstimator
-from discreet.models.low_rank.covariance_svd import CovarianceSvd
-from discreet.models.low_rank.frank_wolfe import FrankWolfe
-from discreet.models.low_rank.printed_frank_wolfe import PrintedFrankWolfe
 from discreet.models.popularity import Popularity
 from discreet.models.scorers.interactions import InteractionScorer
 from discreet.models.user_factorization.estimator import UserFactorization
+from discreet.papers.dpimf.objective import ImplicitObjective
+from discreet.papers.frank_wolfe.covariance_svd import CovarianceSvd
+from discreet.papers.frank_wolfe.frank_wolfe import FrankWolfe
+from discreet.papers.frank_wolfe.printed_frank_wolfe import PrintedFrankWolfe
 from discreet.privacy.accounting.gaussian import gaussian_multiplier
 from discreet.privacy.ledger.book import Ledger
 from discreet.privacy.mechanisms.additive import Gaussian

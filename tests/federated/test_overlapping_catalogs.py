@@ -17,7 +17,7 @@ from discreet.federated.protocols.protocol import MessagePart, names_digest
 from discreet.federated.protocols.summed import SummedStatistics
 from discreet.federated.transport import InProcess
 from discreet.federated.wire import Message, decode, encode
-from discreet.models.implicit.objective import ImplicitObjective
+from discreet.papers.dpimf.objective import ImplicitObjective
 from federation import RUN, keeper_of, toy_parts
 
 DATA, PARTS = toy_parts(parties=3)

@@ -17,7 +17,7 @@ from discreet.federated.protocols.averaged_users import AveragedUsers
 from discreet.federated.protocols.summed import SummedStatistics
 from discreet.federated.transport import InProcess
 from discreet.federated.wire import FederationError, Message, decode, encode
-from discreet.models.implicit.objective import ImplicitObjective
+from discreet.papers.dpimf.objective import ImplicitObjective
 from discreet.privacy.ledger.book import Ledger
 from federation import RUN, coordinator, keeper_of, members, shared_sums, toy_parts, train
 

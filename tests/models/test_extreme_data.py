@@ -8,9 +8,9 @@ from discreet.core.randomness import PrivacyRandom
 from discreet.data.interactions import Interactions
 from discreet.data.vocabulary import Vocabulary
 from discreet.models.biases import Biases
-from discreet.models.local.nuclear import LocalNuclear, LocalNuclearPlain
-from discreet.models.low_rank.projected_gradient import ProjectedGradient
 from discreet.models.user_factorization.estimator import UserFactorization
+from discreet.papers.collection.nuclear import LocalNuclear, LocalNuclearPlain
+from discreet.papers.frank_wolfe.projected_gradient import ProjectedGradient
 from discreet.privacy.ledger.book import Ledger
 from discreet.solvers.low_rank.matrix import threshold
 

@@ -17,11 +17,11 @@ from discreet.data.facts import PublicFacts
 from discreet.data.splits import random_split
 from discreet.evaluation.scoring import measure
 from discreet.models.biases import Biases
-from discreet.models.low_rank import directions
-from discreet.models.low_rank.covariance_svd import CovarianceSvd
-from discreet.models.low_rank.frank_wolfe import FrankWolfe, affordable_rounds
-from discreet.models.low_rank.printed_frank_wolfe import PrintedFrankWolfe
-from discreet.models.low_rank.projected_gradient import ProjectedGradient
+from discreet.papers.frank_wolfe import directions
+from discreet.papers.frank_wolfe.covariance_svd import CovarianceSvd
+from discreet.papers.frank_wolfe.frank_wolfe import FrankWolfe, affordable_rounds
+from discreet.papers.frank_wolfe.printed_frank_wolfe import PrintedFrankWolfe
+from discreet.papers.frank_wolfe.projected_gradient import ProjectedGradient
 from discreet.privacy.accounting.accountant import epsilon_at
 from discreet.privacy.accounting.events import event_from_json
 from discreet.privacy.ledger.book import Ledger

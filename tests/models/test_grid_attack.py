@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 from discreet.core.randomness import PrivacyRandom
-from discreet.models.one_bit.estimators import OneBitObjective
 from discreet.models.scorers.one_bit import binary_ratings
 from discreet.models.storage import load
+from discreet.papers.one_bit.estimators import OneBitObjective
 from discreet.privacy.guarantee import Unit
 from discreet.recipes import MODELS, estimator, example_promise, is_never_private
 from discreet.solvers.low_rank.losses import OneBitLoss

@@ -10,9 +10,9 @@ from discreet.core.checks import ParameterError
 from discreet.core.randomness import PrivacyRandom
 from discreet.data.facts import PublicFacts
 from discreet.data.interactions import Interactions
-from discreet.models.implicit import item_solves as items_of
-from discreet.models.implicit import questions
-from discreet.models.implicit.objective import ImplicitObjective, SharePlan, deviation, sampled_linear_terms
+from discreet.papers.dpimf import item_solves as items_of
+from discreet.papers.dpimf import questions
+from discreet.papers.dpimf.objective import ImplicitObjective, SharePlan, deviation, sampled_linear_terms
 from discreet.privacy.accounting.accountant import epsilon_at
 from discreet.privacy.accounting.gaussian import compose_gaussians, gaussian_multiplier
 from discreet.privacy.mechanisms.additive import Laplace

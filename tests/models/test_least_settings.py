@@ -4,7 +4,7 @@ import pytest
 
 from discreet.core.checks import ParameterError
 from discreet.core.randomness import PrivacyRandom
-from discreet.models.local.channel import LocalChannel
+from discreet.papers.mixture.channel import LocalChannel
 from toy import toy_interactions
 
 LEAST = {"factors": 0, "iterations": 1, "directions": 0}

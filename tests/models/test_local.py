@@ -18,15 +18,15 @@ from discreet.data.splits import random_split
 from discreet.data.vocabulary import Vocabulary
 from discreet.evaluation.scoring import measure
 from discreet.models.local import estimator as local
-from discreet.models.local.channel import LocalChannel
-from discreet.models.local.mixture import LocalMixture
-from discreet.models.local.neighbors import ItemNeighbors
-from discreet.models.local.nuclear import LocalNuclear
-from discreet.models.local.private_gradients import PrivateGradients
-from discreet.models.local.sgd import LocalSgd
-from discreet.models.one_bit.estimators import OneBitInput
 from discreet.models.scorers.factors import RatingScorer
 from discreet.models.scorers.local import LocalScorer
+from discreet.papers.collection.nuclear import LocalNuclear
+from discreet.papers.dpimf.neighbors import ItemNeighbors
+from discreet.papers.mixture.channel import LocalChannel
+from discreet.papers.mixture.mixture import LocalMixture
+from discreet.papers.mixture.private_gradients import PrivateGradients
+from discreet.papers.mixture.sgd import LocalSgd
+from discreet.papers.one_bit.estimators import OneBitInput
 from discreet.privacy.guarantee import Guarantee, Neighbors, Trust, Unit
 from discreet.privacy.mechanisms.bounded import BoundedLaplace, ClampedLaplace
 from toy import toy_interactions

@@ -13,14 +13,14 @@ from discreet.core.checks import ParameterError
 from discreet.core.randomness import PrivacyRandom
 from discreet.data.facts import PublicFacts
 from discreet.data.interactions import Interactions
-from discreet.models.local.channel import LocalChannel
-from discreet.models.local.nuclear import (
+from discreet.papers.collection.nuclear import (
     LocalNuclear,
     LocalNuclearPlain,
     held_out_loss,
     printed_unit,
     stands_out,
 )
+from discreet.papers.mixture.channel import LocalChannel
 from discreet.privacy.guarantee import Neighbors, Trust, Unit
 from discreet.privacy.mechanisms.bounded import BoundedLaplace
 from discreet.privacy.mechanisms.cells import HiddenNumbers, HiddenStars

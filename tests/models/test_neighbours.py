@@ -9,7 +9,7 @@ from discreet.core.checks import ParameterError
 from discreet.core.randomness import PrivacyRandom
 from discreet.data.facts import PublicFacts
 from discreet.data.interactions import Interactions
-from discreet.models.local.neighbors import ItemNeighbors, similarities
+from discreet.papers.dpimf.neighbors import ItemNeighbors, similarities
 from discreet.privacy.guarantee import Trust, Unit
 from discreet.privacy.mechanisms.randomized_response import SignFlip
 

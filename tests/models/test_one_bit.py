@@ -16,9 +16,9 @@ from discreet.data.facts import PublicFacts
 from discreet.data.interactions import Interactions
 from discreet.data.splits import given
 from discreet.evaluation.scoring import measure
-from discreet.models.one_bit.estimators import OneBitGradient, OneBitInput, OneBitObjective, OneBitOutput
-from discreet.models.one_bit.task import OneBit
 from discreet.models.scorers.one_bit import Answers, Vault, binary_ratings, public_threshold, released_mean
+from discreet.papers.one_bit.estimators import OneBitGradient, OneBitInput, OneBitObjective, OneBitOutput
+from discreet.papers.one_bit.task import OneBit
 from discreet.privacy.accounting.accountant import epsilon_at
 from discreet.privacy.guarantee import Basis, Neighbors, Trust, Unit
 from discreet.privacy.mechanisms.additive import Laplace

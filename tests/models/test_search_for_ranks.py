@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from discreet.core.randomness import PrivacyRandom
-from discreet.models.local import nuclear
-from discreet.models.local.nuclear import LocalNuclear
+from discreet.papers.collection import nuclear
+from discreet.papers.collection.nuclear import LocalNuclear
 from toy import toy_interactions
 
 

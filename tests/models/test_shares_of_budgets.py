@@ -4,8 +4,8 @@ from fractions import Fraction
 
 import pytest
 
-from discreet.models.local.private_gradients import PrivateGradients
 from discreet.models.private_facts import PrivateFacts
+from discreet.papers.mixture.private_gradients import PrivateGradients
 
 
 @pytest.mark.parametrize(("epsilon", "rounds"), [(1.0, 4), (0.75, 3), (8.0, 1), (1.0, 64)])

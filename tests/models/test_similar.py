@@ -12,9 +12,9 @@ from discreet.core.randomness import PrivacyRandom
 from discreet.models.answers import nothing_similar
 from discreet.models.baselines.item_item import Ease, ItemKnn
 from discreet.models.listings import Listing, SimilarItem, SimilarItems
-from discreet.models.local.neighbors import ItemNeighbors
 from discreet.models.scorers.similarity import Directions, KnownVectors, NearestItems, false_discoveries
 from discreet.models.user_factorization.estimator import UserFactorization
+from discreet.papers.dpimf.neighbors import ItemNeighbors
 from toy import toy_interactions
 
 N, D = 600, 8

@@ -9,7 +9,7 @@ from discreet.collect.campaign import Campaign
 from discreet.collect.device import Device
 from discreet.core.randomness import PrivacyRandom, experiment_generator
 from discreet.data.datasets.catalog import load
-from discreet.models.local.channel import LocalChannel
+from discreet.papers.mixture.channel import LocalChannel
 from discreet.service.client import CollectionClient
 from discreet.service.refitting import fit_store
 

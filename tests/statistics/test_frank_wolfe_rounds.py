@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from discreet.core.randomness import PrivacyRandom
-from discreet.models.low_rank.printed_frank_wolfe import PrintedFrankWolfe
+from discreet.papers.frank_wolfe.printed_frank_wolfe import PrintedFrankWolfe
 from discreet.statistics.blocks import Block
 from discreet.statistics.frank_wolfe_rounds import RoundsSoFar
 from toy import toy_interactions

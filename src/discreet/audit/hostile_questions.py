@@ -29,12 +29,12 @@ from discreet.federated.transport import InProcess
 from discreet.federated.wire import Message, decode
 from discreet.models.biases import Biases
 from discreet.models.estimator import Estimator
-from discreet.models.implicit.objective import ImplicitObjective
-from discreet.models.low_rank.covariance_svd import CovarianceSvd
-from discreet.models.low_rank.frank_wolfe import FrankWolfe
-from discreet.models.low_rank.printed_frank_wolfe import PrintedFrankWolfe
 from discreet.models.popularity import Popularity
 from discreet.models.user_factorization.estimator import UserFactorization
+from discreet.papers.dpimf.objective import ImplicitObjective
+from discreet.papers.frank_wolfe.covariance_svd import CovarianceSvd
+from discreet.papers.frank_wolfe.frank_wolfe import FrankWolfe
+from discreet.papers.frank_wolfe.printed_frank_wolfe import PrintedFrankWolfe
 from discreet.privacy.accounting.gaussian import gaussian_multiplier
 from discreet.privacy.ledger.book import Ledger
 

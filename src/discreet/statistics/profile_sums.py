@@ -1,6 +1,6 @@
 """Sum users' contributions to items through their profiles: four statistics, each of norm at most 1.
 
-They read users' rows, public numbers and earlier releases. Nothing here adds noise; `models/implicit` uses
+They read users' rows, public numbers and earlier releases. Nothing here adds noise; `papers/dpimf` uses
 the noisy sums. The proof is in proofs/implicit_objective.md.
 """
 

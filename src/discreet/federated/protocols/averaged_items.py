@@ -37,10 +37,10 @@ from discreet.federated.protocols.protocol import (
     only_fields,
 )
 from discreet.federated.wire import Arrays, Message, Refusal, Refused
-from discreet.models.implicit import item_solves as items_of
-from discreet.models.implicit import questions
 from discreet.models.scorers.profiles import ProfileScorer
 from discreet.models.scorers.scorer import Scorer
+from discreet.papers.dpimf import item_solves as items_of
+from discreet.papers.dpimf import questions
 from discreet.privacy.mechanisms.additive import Gaussian
 from discreet.solvers.spectrum import with_fixed_signs
 from discreet.statistics import profile_sums as statistics

@@ -32,11 +32,11 @@ from discreet.federated.protocols.protocol import (
     only_fields,
 )
 from discreet.federated.wire import Message, Refusal, Refused
-from discreet.models.implicit import item_solves as items_of
-from discreet.models.implicit import questions
-from discreet.models.implicit.objective import ImplicitObjective, SharePlan
 from discreet.models.scorers.profiles import ProfileScorer
 from discreet.models.scorers.scorer import Scorer
+from discreet.papers.dpimf import item_solves as items_of
+from discreet.papers.dpimf import questions
+from discreet.papers.dpimf.objective import ImplicitObjective, SharePlan
 from discreet.privacy.mechanisms.additive import Gaussian, Laplace
 from discreet.statistics import profile_sums as statistics
 

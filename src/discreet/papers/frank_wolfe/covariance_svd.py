@@ -13,10 +13,10 @@ from discreet.core.progress import Progress
 from discreet.core.randomness import PrivacyRandom
 from discreet.data.facts import PublicFacts
 from discreet.models.estimator import check_budget
-from discreet.models.low_rank.directions import centered, item_factor, leading, release_moment
-from discreet.models.low_rank.frank_wolfe import releases_of_rounds, shared_multipliers
 from discreet.models.scorers.scorer import Scorer
 from discreet.models.sums_estimator import SumsEstimator
+from discreet.papers.frank_wolfe.directions import centered, item_factor, leading, release_moment
+from discreet.papers.frank_wolfe.frank_wolfe import releases_of_rounds, shared_multipliers
 from discreet.privacy.mechanisms.additive import Gaussian
 from discreet.statistics.data_source import DataSource
 

@@ -16,7 +16,9 @@ from discreet.core.randomness import PrivacyRandom
 from discreet.data.facts import PublicFacts
 from discreet.models.biases import SHARES
 from discreet.models.estimator import check_budget
-from discreet.models.low_rank.directions import (
+from discreet.models.scorers.scorer import Scorer
+from discreet.models.sums_estimator import SumsEstimator, gaussian
+from discreet.papers.frank_wolfe.directions import (
     Centered,
     FoundDirection,
     centered,
@@ -24,8 +26,6 @@ from discreet.models.low_rank.directions import (
     leading,
     release_moment,
 )
-from discreet.models.scorers.scorer import Scorer
-from discreet.models.sums_estimator import SumsEstimator, gaussian
 from discreet.privacy.accounting.gaussian import split_gaussian
 from discreet.privacy.mechanisms.additive import Gaussian
 from discreet.solvers.low_rank.oja import oja, random_signs

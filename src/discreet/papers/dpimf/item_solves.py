@@ -13,7 +13,7 @@ from typing import final
 import numpy as np
 
 from discreet.core.arrays import Floats
-from discreet.models.implicit.questions import Favor, clip_length, read_votes
+from discreet.papers.dpimf.questions import Favor, clip_length, read_votes
 from discreet.solvers.norm_ball import minimize_in_ball
 from discreet.statistics.profile_sums import ProfileQuestion, Profiles, gram_bound
 

@@ -16,16 +16,16 @@ from discreet.core.rows import Rows
 from discreet.data.facts import PublicFacts
 from discreet.data.interactions import Interactions
 from discreet.models.estimator import check_budget
-from discreet.models.low_rank.directions import centered
-from discreet.models.low_rank.frank_wolfe import (
+from discreet.models.scorers.low_rank import ProjectedGradientScorer, own_residuals
+from discreet.models.scorers.scorer import Scorer
+from discreet.models.sums_estimator import SumsEstimator
+from discreet.papers.frank_wolfe.directions import centered
+from discreet.papers.frank_wolfe.frank_wolfe import (
     MOST_ROUNDS,
     affordable_rounds,
     releases_of_rounds,
     shared_multipliers,
 )
-from discreet.models.scorers.low_rank import ProjectedGradientScorer, own_residuals
-from discreet.models.scorers.scorer import Scorer
-from discreet.models.sums_estimator import SumsEstimator
 from discreet.privacy.mechanisms.additive import Gaussian
 from discreet.solvers.low_rank.matrix import project_moment
 from discreet.statistics.projected_rows import advance, begin, bounded_moment

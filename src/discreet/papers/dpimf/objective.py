@@ -23,11 +23,11 @@ from discreet.core.randomness import PrivacyRandom
 from discreet.data.facts import PublicFacts
 from discreet.data.interactions import Interactions
 from discreet.models.estimator import check_budget
-from discreet.models.implicit import item_solves as items_of
-from discreet.models.implicit import questions
 from discreet.models.scorers.profiles import ProfileScorer
 from discreet.models.scorers.scorer import Scorer
 from discreet.models.sums_estimator import SumsEstimator, split_noise
+from discreet.papers.dpimf import item_solves as items_of
+from discreet.papers.dpimf import questions
 from discreet.privacy.accounting.events import pure_event
 from discreet.privacy.mechanisms.additive import Gaussian, Laplace
 from discreet.privacy.mechanisms.subsampling import ImportanceSampling

@@ -27,9 +27,9 @@ from discreet.core.checks import (
 from discreet.core.randomness import PrivacyRandom
 from discreet.data.facts import PublicFacts
 from discreet.data.interactions import Interactions
-from discreet.models.one_bit.task import OneBit, Task
 from discreet.models.scorers.one_bit import ReleasedCells, Vault, mean_noise, released_mean
 from discreet.models.scorers.scorer import Scorer
+from discreet.papers.one_bit.task import OneBit, Task
 from discreet.privacy.accounting.gaussian import gaussian_multiplier, least, split_gaussian
 from discreet.privacy.accounting.rounding import number_above
 from discreet.privacy.guarantee import Guarantee, Trust

@@ -1,0 +1,1 @@
+"""Two mechanisms that hide ratings and which items were rated, and recovery by least nuclear norm."""
