@@ -62,8 +62,8 @@ class Alphabet(Estimator):
     def promise(self, facts):
         return joint_promise(self, facts, "proofs/popularity.md")
 
-    def _train(self, data, random, progress):
-        return OurScorer(popularity=-np.arange(data.n_items, dtype=np.float64))
+    def _train(self, session, progress):
+        return OurScorer(popularity=-np.arange(session.n_items, dtype=np.float64))
 
 
 def first(ranks, k):

@@ -10,13 +10,15 @@ import numpy as np
 import pytest
 
 import discreet
+from budgets import budget
 from discreet.audit.white_box.costs import price
 from discreet.audit.white_box.recording import Player, Recorder
 from discreet.core.randomness import PrivacyRandom
 from discreet.data.interactions import Interactions
 from discreet.models import private_facts
-from discreet.models.private_facts import USUAL_SCALES, PrivateCatalog, PrivateScale
+from discreet.models.private_facts import USUAL_SCALES, PrivateCatalog, PrivateFacts, PrivateScale
 from discreet.privacy.accounting.accountant import delta_at, epsilon_at
+from discreet.privacy.session import Session
 from discreet.statistics.domain import Held
 from discreet.statistics.statistic import Part, Statistic
 
@@ -35,7 +37,8 @@ def discovered():
     return {
         name: kind
         for name, kind in inspect.getmembers(private_facts, inspect.isclass)
-        if kind.__module__ == private_facts.__name__ and hasattr(kind, "events") and hasattr(kind, "choose")
+        if kind.__module__ == private_facts.__name__
+        and (hasattr(kind, "choose") or hasattr(kind, "narrowed"))
     }
 
 
@@ -69,6 +72,18 @@ def paid(subject, extra):
     return price(recorder.calls, player.calls), here, there
 
 
+def choosing(one):
+    """Return a function of data and noise that makes a choice with exactly its own budget."""
+
+    def subject(data, random):
+        session = Session.open(data, budget(one.epsilon, one.delta), random)
+        if isinstance(one, PrivateFacts):
+            return one.narrowed(session, data)
+        return one.choose(session)
+
+    return subject
+
+
 def test_every_choice_has_an_example():
     assert sorted(EXAMPLES) == NAMES
 
@@ -96,7 +111,7 @@ def test_its_events_cost_what_it_says(name):
 def test_one_person_moves_it_by_no_more_than_it_promises(name, extra):
     """Told the same, both worlds choose the same; what their draws differ by is the price."""
     one = made(name)
-    cost, here, there = paid(one.choose, extra)
+    cost, here, there = paid(choosing(one), extra)
     assert cost.epsilon(one.delta) <= one.epsilon
     if isinstance(here, Interactions):
         here, there = here.facts, there.facts
@@ -136,7 +151,7 @@ class Loud(Statistic):
 
 def test_a_choice_in_which_every_rating_votes_is_rejected(monkeypatch):
     monkeypatch.setattr(private_facts, "ScaleVotes", Loud)
-    cost, _, _ = paid(made("PrivateScale").choose, (5.0,) * 8)
+    cost, _, _ = paid(choosing(made("PrivateScale")), (5.0,) * 8)
     assert cost.pure > 0.5 * 7
 
 

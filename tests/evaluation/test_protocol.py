@@ -62,7 +62,8 @@ class NoisyItemMeans(Estimator):
             basis=Basis.NONE if math.isinf(self.epsilon) else Basis.PROVED,
         )
 
-    def _train(self, data, random, progress):
+    def _train(self, session, progress):
+        data, random = session._source, session._random
         progress("means", 1, 1)
         sums = np.bincount(data.items, weights=data.values, minlength=data.n_items)
         counts = np.bincount(data.items, minlength=data.n_items)
@@ -75,8 +76,8 @@ class Verdicts(NoisyItemMeans):
     name: ClassVar[str] = "test-verdicts"
     feedback: ClassVar[str] = "binary"
 
-    def _train(self, data, random, progress):
-        return NoisyItemMeansScorer(means=np.ones(data.n_items), above=4.0)
+    def _train(self, session, progress):
+        return NoisyItemMeansScorer(means=np.ones(session.n_items), above=4.0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

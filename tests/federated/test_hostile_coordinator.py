@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from typing import Annotated, ClassVar
 
 import numpy as np
@@ -34,7 +35,6 @@ from discreet.papers.frank_wolfe.frank_wolfe import FrankWolfe
 from discreet.papers.frank_wolfe.printed_frank_wolfe import PrintedFrankWolfe
 from discreet.privacy.accounting.gaussian import gaussian_multiplier
 from discreet.privacy.ledger.book import Ledger
-from discreet.privacy.mechanisms.additive import Gaussian
 from discreet.recipes import MODELS
 from discreet.statistics.domain import Length, Number, Numbers
 from discreet.statistics.statistic import Part, Statistic
@@ -290,15 +290,13 @@ class Foreign(Estimator):
     def rows_needed(self):
         return None
 
-    def _train(self, data, random, progress):
-        sigma = 0.0 if math.isinf(self.epsilon) else gaussian_multiplier(self.epsilon, self.delta)
-        noise = Gaussian(sigma=math.sqrt(2) * sigma, l2_sensitivity=1.0)
-        item_weights = np.ones(data.n_items)
-        for _ in range(2):
-            votes = WeighedVotes(n_items=data.n_items, item_weights=item_weights, part=0.9)
-            results = noise.release(data.total(votes).steps(), random)
+    def _train(self, session, progress):
+        item_weights = np.ones(session.n_items)
+        for part in session.gaussian().rounds(2):
+            votes = WeighedVotes(n_items=session.n_items, item_weights=item_weights, part=0.9)
+            results = part.release(votes, Fraction(1)).values
             item_weights = np.clip(1 / np.maximum(results, 1.0), 1e-3, 1e3)
-        return InteractionScorer.of(np.maximum(results, 1e-9), np.zeros((data.n_items, 0)), {})
+        return InteractionScorer.of(np.maximum(results, 1e-9), np.zeros((session.n_items, 0)), {})
 
 
 FEDERATED = {

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import discreet
+from budgets import budget
 from discreet.core.checks import DataError, ParameterError
 from discreet.core.randomness import PrivacyRandom
 from discreet.data.facts import PublicFacts
@@ -14,6 +15,7 @@ from discreet.models.private_facts import USUAL_SCALES, PrivateCatalog, PrivateF
 from discreet.models.storage import read_label
 from discreet.privacy.ledger.book import Ledger
 from discreet.privacy.mechanisms.additive import Laplace
+from discreet.privacy.session import Session
 
 SIMULATED = PrivacyRandom.simulate
 
@@ -35,14 +37,16 @@ def rated(low, high, step, people=3000, extra=()):
 )
 def test_usual_scales_are_found(scale, step):
     for seed in range(5):
-        assert PrivateScale(epsilon=0.2).choose(rated(*scale, step), SIMULATED(seed)) == scale
+        session = Session.open(rated(*scale, step), budget(0.2), SIMULATED(seed))
+        assert PrivateScale(epsilon=0.2).choose(session) == scale
 
 
 def test_nobody_stretches_it_and_few_are_clipped():
     alone = rated(1, 5, 1, extra=(100.0, -1e30))
     assert alone.facts.high == 100.0, "the twin: read off the data, one person is enough"
     for seed in range(20):
-        assert PrivateScale(epsilon=1.0).choose(alone, SIMULATED(seed)) == (1.0, 5.0)
+        session = Session.open(alone, budget(1.0), SIMULATED(seed))
+        assert PrivateScale(epsilon=1.0).choose(session) == (1.0, 5.0)
     model = discreet.Biases(epsilon=1.0).fit(
         alone, select_items=PrivateCatalog(epsilon=1.0, delta=1e-6), select_scale=PrivateScale(epsilon=0.5)
     )

@@ -15,7 +15,7 @@ import numpy as np
 from discreet.core.progress import Progress
 from discreet.core.randomness import PrivacyRandom
 from discreet.data.facts import PublicFacts
-from discreet.models.estimator import Estimator, check_budget
+from discreet.models.estimator import Estimator, check_budget, unmetered
 from discreet.models.recency import check_recency, recency_of, refuse_timeless
 from discreet.models.released_items import ItemView, pilot_release, refuse_one_value
 from discreet.models.scorers.factors import RatingScorer
@@ -23,6 +23,7 @@ from discreet.models.scorers.scorer import Scorer
 from discreet.models.sums_estimator import TIMES_ARE_PUBLIC, SumsEstimator, gaussian
 from discreet.privacy.accounting.gaussian import split_gaussian
 from discreet.privacy.mechanisms.additive import Gaussian
+from discreet.privacy.session import Session
 from discreet.solvers.empirical_bayes import EmpiricalBayes
 from discreet.statistics.data_source import DataSource
 from discreet.statistics.recency import Recency
@@ -108,7 +109,8 @@ class Biases(SumsEstimator):
         """Return the three Gaussian releases."""
         return [gaussian(multiplier) for multiplier in self.split(SHARES)]
 
-    def _train(self, data: DataSource, random: PrivacyRandom, progress: Progress) -> Scorer:
+    def _train(self, session: Session, progress: Progress) -> Scorer:
+        data, random = unmetered(session)
         recency = recency_of(self.half_life, self.now)
         seen, effects = release_biases(data, self.multiplier(), random, progress, recency)
         return RatingScorer(

@@ -1,4 +1,4 @@
-"""Fit in one order only: promise, pay, bound the data, train, attach."""
+"""Fit in one order only: guarantee, cost, bounded data behind a session, training, check of the log."""
 
 from __future__ import annotations
 
@@ -39,6 +39,7 @@ from discreet.models.private_facts import (
 from discreet.models.scorers.scorer import Scorer
 from discreet.privacy.guarantee import Basis, Guarantee, Neighbors, Trust, Unit
 from discreet.privacy.ledger.book import Ledger
+from discreet.privacy.session import Session
 from discreet.statistics.data_source import DataSource, open_source
 
 # Beyond this the error of a draw, times e^epsilon, would no longer be negligible (proofs/laplace.md).
@@ -49,12 +50,13 @@ WITHOUT_PRIVACY = "For a run without privacy pass math.inf (--epsilon inf)."
 
 
 class Estimator(ABC):
-    """Define a learning method: public settings, the promise they allow, and the training.
+    """A learning method: public settings, the guarantee they allow, and the training.
 
     A concrete estimator is a final, frozen, keyword-only dataclass. It implements `promise`, which sees
-    public facts only, and `_train`, which receives bounded data and a source of noise. `fit` is final:
-    nothing is learned from data before it is paid for. Data that nothing can be learned from are refused
-    before that; the message goes to whoever holds the data.
+    public facts only, and `_train`, which receives a release session: the only way to data and noise. `fit`
+    is final: the cost is recorded before anything is learned, and a model whose releases cost more than its
+    guarantee does not leave. Data that nothing can be learned from are rejected before that, with a message
+    for the data owner.
     """
 
     __slots__ = ()
@@ -97,8 +99,8 @@ class Estimator(ABC):
         return ()
 
     @abstractmethod
-    def _train(self, data: Interactions, random: PrivacyRandom, progress: Progress) -> Scorer:
-        """Learn from bounded data; every number that leaves here is noised or public."""
+    def _train(self, session: Session, progress: Progress) -> Scorer:
+        """Return a scorer learned from what the session releases; nothing else reaches data or noise."""
 
     def _bound(self, data: Interactions) -> Interactions:
         """Clip ratings to the scale and cap each user's contribution; each row is bounded on its own."""
@@ -233,19 +235,27 @@ class Estimator(ABC):
             ledger.spend(source.name, promise, what=self.name, events=events),
             terminal_progress(progress) as report,
         ):
+            session = Session.open(source, promise, random)
             if not chosen.is_empty:
-                source = chosen.choose(cast(Interactions, source), random)
-            # A source without rows was accepted only if this estimator needs sums alone.
-            scorer = self._train(self._bound(cast(Interactions, source)), random, report)
-        logger.info("Fitted %s; what it released is paid for.", self.name)
+                session = session.select(chosen)
+            facts, catalog = session.facts, session.catalog
+            scorer = self._trained(session, report)
+            session.check(promise)
+        logger.info("Fitted %s.", self.name)
         return FittedModel(
             guarantee=promise,
-            facts=source.facts,
-            catalog=source.catalog,
+            facts=facts,
+            catalog=catalog,
             name=self.name,
             parameters={name: _named(value) for name, value in self.settings.items()},
             scorer=scorer,
         )
+
+    def _trained(self, session: Session, progress: Progress) -> Scorer:
+        """Return what training on bounded rows gives; what selections left of the budget is the model's."""
+        own = self.promise(session.facts)
+        session = session.mapped(self._bound)
+        return self._train(session.part(epsilon=own.epsilon, delta=own.delta), progress)
 
     @final
     def accepted(
@@ -291,7 +301,16 @@ class Estimator(ABC):
         refuse_unsound(data)
         self._refuse(data)
         data = cast(Interactions, self.without_unread(data))
-        return self._train(self._bound(data), random, silent)
+        promise = self.promise(data.facts)
+        session = Session.open(data, promise, random)
+        scorer = self._trained(session, silent)
+        session.check(promise)
+        return scorer
+
+
+def unmetered(session: Session) -> tuple[Any, PrivacyRandom]:
+    """Return data and noise of an estimator whose releases are not metered yet."""
+    return session._source, session._random
 
 
 def renamed(data: DataSource, name: str) -> DataSource:

@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from typing import ClassVar, final
 
 from discreet.core.progress import Progress
-from discreet.core.randomness import PrivacyRandom
 from discreet.data.facts import PublicFacts
-from discreet.models.estimator import Estimator, check_budget
+from discreet.models.estimator import Estimator, check_budget, unmetered
 from discreet.models.recency import check_recency, recency_of, refuse_timeless
 from discreet.models.scorers.item_item import PopularityScorer
 from discreet.models.scorers.scorer import Scorer
 from discreet.models.sums_estimator import TIMES_ARE_PUBLIC, SumsEstimator, gaussian
 from discreet.privacy.mechanisms.additive import Gaussian, Laplace
+from discreet.privacy.session import Session
 from discreet.statistics.counts import ItemVotes
 from discreet.statistics.data_source import DataSource
 from discreet.statistics.recency import RecentVotes
@@ -83,7 +83,8 @@ class Popularity(SumsEstimator):
             return Laplace.calibrated(epsilon=self.epsilon, l1_sensitivity=1.0)
         return gaussian(self.multiplier())
 
-    def _train(self, data: DataSource, random: PrivacyRandom, progress: Progress) -> Scorer:
+    def _train(self, session: Session, progress: Progress) -> Scorer:
+        data, random = unmetered(session)
         norm: Norm = "l1" if self.delta == 0 else "l2"
         asked: Statistic = ItemVotes(n_items=data.n_items, norm=norm)
         recency = recency_of(self.half_life, self.now)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from typing import Any, ClassVar, Protocol, Self, final
 
 import numpy as np
@@ -12,13 +13,11 @@ import numpy.typing as npt
 
 from discreet.core.arrays import Floats
 from discreet.core.checks import DataError, ParameterError, PrivacyError, positive_finite, require
-from discreet.core.randomness import PrivacyRandom
 from discreet.data.facts import CHOSEN, CHOSEN_SCALE, N_ITEMS, SCALE, PublicFacts
 from discreet.data.interactions import Interactions
 from discreet.privacy.accounting.rounding import sum_up
 from discreet.privacy.guarantee import Guarantee, Neighbors, Unit
-from discreet.privacy.mechanisms.additive import Laplace
-from discreet.privacy.mechanisms.selection import NoisyThreshold
+from discreet.privacy.session import Session, laplace_event, threshold_events
 from discreet.statistics.counts import ItemVotes, ScaleVotes
 from discreet.statistics.data_source import DataSource
 
@@ -52,7 +51,7 @@ class PrivateCatalog:
     max_per_user: int = 1000
 
     def __post_init__(self) -> None:
-        self._mechanism(self.max_per_user)
+        threshold_events(epsilon=self.epsilon, delta=self.delta, most=self.max_per_user)
 
     def note(self) -> str:
         """Return the label's line about the price."""
@@ -60,23 +59,20 @@ class PrivateCatalog:
 
     def events(self) -> Sequence[Any]:
         """Return the noise on votes, and the probability that an item of one person alone passes."""
-        return self._mechanism(self.max_per_user).events()
+        return threshold_events(epsilon=self.epsilon, delta=self.delta, most=self.max_per_user)
 
-    def choose(self, data: Interactions, random: PrivacyRandom) -> npt.NDArray[np.bool_]:
+    def choose(self, session: Session) -> npt.NDArray[np.bool_]:
         """Return which items are selected."""
-        bounded = data.bounded(self.max_per_user)
-        most = min(self.max_per_user, bounded.facts.max_per_user or self.max_per_user)
-        votes = bounded.total(ItemVotes(n_items=data.n_items, norm="l2"))
-        chosen = self._mechanism(most).passing(votes.steps(), random)
+        session = session.mapped(lambda data: data.bounded(self.max_per_user))
+        most = min(self.max_per_user, session.facts.max_per_user or self.max_per_user)
+        votes = ItemVotes(n_items=session.n_items, norm="l2")
+        chosen = session.names(votes, epsilon=self.epsilon, delta=self.delta, most=most)
         if np.count_nonzero(chosen) < 2:
             raise DataError(
                 "Fewer than two items were selected with noise: this budget needs more people who rated the "
                 "same ones. Give the selection a larger part (--catalog-share), or declare the catalog."
             )
         return chosen
-
-    def _mechanism(self, most: int) -> NoisyThreshold:
-        return NoisyThreshold(epsilon=self.epsilon, delta=self.delta, most=most)
 
 
 SCALE_PROOF = "proofs/private_scale.md"
@@ -117,7 +113,10 @@ class PrivateScale:
     Example:
         >>> from discreet.data.datasets.synthetic import popularity_skewed
         >>> films = popularity_skewed(n_users=500, n_items=60, mean_per_user=20)
-        >>> PrivateScale(epsilon=1.0).choose(films, PrivacyRandom.from_os())
+        >>> from discreet import Biases
+        >>> films = films.with_facts(replace(films.facts, from_file=("scale",)))
+        >>> model = Biases(epsilon=0.5).fit(films, select_scale=PrivateScale(epsilon=0.5))
+        >>> model.facts.low, model.facts.high
         (1.0, 5.0)
     """
 
@@ -125,7 +124,7 @@ class PrivateScale:
 
     def __post_init__(self) -> None:
         positive_finite("epsilon", self.epsilon)
-        self._noise()
+        self.events()
 
     @property
     def delta(self) -> float:
@@ -138,16 +137,12 @@ class PrivateScale:
 
     def events(self) -> Sequence[Any]:
         """Return the one release."""
-        return (self._noise().event(),)
+        return (laplace_event(self.epsilon),)
 
-    def choose(self, data: DataSource, random: PrivacyRandom) -> tuple[float, float]:
+    def choose(self, session: Session) -> tuple[float, float]:
         """Return the lowest and the highest rating of the selected scale."""
-        noise = self._noise()
-        noisy = noise.release(data.total(ScaleVotes(scales=USUAL_SCALES)).steps(), random)
-        return narrowest(noisy, math.sqrt(noise.variance))
-
-    def _noise(self) -> Laplace:
-        return Laplace.calibrated(epsilon=self.epsilon, l1_sensitivity=1.0)
+        votes = ScaleVotes(scales=USUAL_SCALES)
+        return narrowest(*session.laplace(epsilon=self.epsilon).release(votes, Fraction(1)))
 
 
 def narrowest(votes: Floats, deviation: float) -> tuple[float, float]:
@@ -255,15 +250,15 @@ class PrivateFacts:
             facts = replace(facts, n_items=FEWEST_ITEMS, from_file=(*kept, CHOSEN))
         return facts if self.scale is None else _on_scale(facts, *USUAL_SCALES[-1])
 
-    def choose(self, data: Interactions, random: PrivacyRandom) -> Interactions:
+    def narrowed(self, session: Session, data: Interactions) -> Interactions:
         """Return the ratings of the selected items on the selected scale; no other facts remain."""
         facts = self.before(data.facts)
         if self.scale is not None:
-            facts = _on_scale(facts, *self.scale.choose(data, random))
+            facts = _on_scale(facts, *self.scale.choose(session))
         if self.catalog is None:
             return data.with_facts(facts)
         ordered = _in_canonical_order(data)
-        left = ordered.select_items(self.catalog.choose(ordered, random))
+        left = ordered.select_items(self.catalog.choose(session.mapped(lambda _: ordered)))
         # The type of the selected ids, too, depends on these ids alone.
         return replace(left, catalog=left.catalog.canonical(), facts=replace(facts, n_items=left.n_items))
 

@@ -34,6 +34,7 @@ from discreet.models.sums_estimator import statistics_of
 from discreet.privacy.accounting.gaussian import gaussian_epsilon, gaussian_multiplier
 from discreet.privacy.mechanisms.additive import Gaussian
 from discreet.privacy.mechanisms.fixed_point import RemoteSum
+from discreet.privacy.session import Session
 from discreet.statistics.statistic import Part as Added
 from discreet.statistics.statistic import Statistic
 
@@ -126,7 +127,9 @@ class EstimatorSums(ItemProtocol):
         recording = [np.asarray(entry.arrays[_SUM]) for entry in results]
         source = cast(Interactions, _Nobody(self.facts, recording))
         try:
-            return self.planned()._train(source, cast(PrivacyRandom, _NoNoise()), silent)
+            planned = self.planned()
+            random = cast(PrivacyRandom, _NoNoise())
+            return planned._train(Session.open(source, planned.promise(self.facts), random), silent)
         except _Asking as asking:
             return asking.asked
 

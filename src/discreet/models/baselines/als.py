@@ -11,7 +11,6 @@ import numpy as np
 from discreet.core.arrays import Floats
 from discreet.core.checks import integer
 from discreet.core.progress import Progress
-from discreet.core.randomness import PrivacyRandom
 from discreet.core.rows import Rows
 from discreet.data.facts import PublicFacts
 from discreet.data.interactions import Interactions
@@ -22,6 +21,7 @@ from discreet.models.scorers.counts import counted
 from discreet.models.scorers.factors import UnsureRatingScorer
 from discreet.models.scorers.scorer import Scorer
 from discreet.privacy.guarantee import Guarantee
+from discreet.privacy.session import Session
 from discreet.solvers.bayesian_als import Beliefs, settle, spreads_of, start, sweep
 from discreet.statistics.blocks import rows_of
 
@@ -87,7 +87,8 @@ class Als(Estimator):
         """Return the promise: none."""
         return no_promise(facts)
 
-    def _train(self, data: Interactions, random: PrivacyRandom, progress: Progress) -> Scorer:
+    def _train(self, session: Session, progress: Progress) -> Scorer:
+        data: Interactions = session.rows()
         features, half = choose_features(data, self._few_sweeps, self.seed)
         known, sweeps = self._sweeps(data, features, progress)
         return UnsureRatingScorer(

@@ -10,7 +10,6 @@ import numpy as np
 
 from discreet.core.checks import integer, positive_finite
 from discreet.core.progress import Progress
-from discreet.core.randomness import PrivacyRandom
 from discreet.data.facts import PublicFacts
 from discreet.data.interactions import Interactions
 from discreet.models.baselines.als import both_ways
@@ -27,6 +26,7 @@ from discreet.models.estimator import Estimator
 from discreet.models.scorers.factors import ImplicitFactorScorer
 from discreet.models.scorers.scorer import Scorer
 from discreet.privacy.guarantee import Guarantee
+from discreet.privacy.session import Session
 from discreet.solvers.implicit_als import Confidence, implicit_als
 
 _START = {"alpha": 4.0, "regularization": 8.0, "factors": 32.0}
@@ -86,7 +86,8 @@ class ImplicitAls(Estimator):
         """Return the promise: none."""
         return no_promise(facts)
 
-    def _train(self, data: Interactions, random: PrivacyRandom, progress: Progress) -> Scorer:
+    def _train(self, session: Session, progress: Progress) -> Scorer:
+        data: Interactions = session.rows()
         clicks = data.with_values(np.ones(data.n_ratings, dtype=np.float32))
         point = self._settings(clicks)
         sides, fitted = both_ways(clicks), None

@@ -14,7 +14,6 @@ from scipy.sparse import csr_matrix, vstack
 from discreet.core.arrays import Floats, Indices
 from discreet.core.checks import integer, non_negative, positive_finite, require
 from discreet.core.progress import Progress
-from discreet.core.randomness import PrivacyRandom
 from discreet.data.facts import PublicFacts
 from discreet.data.interactions import Interactions
 from discreet.models.baselines.tuning import (
@@ -29,6 +28,7 @@ from discreet.models.estimator import Estimator
 from discreet.models.scorers.item_item import MOST_FADING, ItemWeightsScorer, SparseWeightsScorer
 from discreet.models.scorers.scorer import Scorer
 from discreet.privacy.guarantee import Guarantee
+from discreet.privacy.session import Session
 
 _EASE_START = {"regularization": 200.0}
 _EASE_DIRECTIONS = {"regularization": SearchDirection(3.0, 2.0, 2e5)}
@@ -80,7 +80,8 @@ class Ease(Estimator):
         """Return the promise: none."""
         return no_promise(facts)
 
-    def _train(self, data: Interactions, random: PrivacyRandom, progress: Progress) -> Scorer:
+    def _train(self, session: Session, progress: Progress) -> Scorer:
+        data: Interactions = session.rows()
         given = {"regularization": self.regularization, "fading": self.fading}
         settings = search_settings(data, given, _EASE_START, _EASE_DIRECTIONS, _regression, self.seed)
         progress("ease", 1, 2)
@@ -151,7 +152,8 @@ class ItemKnn(Estimator):
         """Return the promise: none."""
         return no_promise(facts)
 
-    def _train(self, data: Interactions, random: PrivacyRandom, progress: Progress) -> Scorer:
+    def _train(self, session: Session, progress: Progress) -> Scorer:
+        data: Interactions = session.rows()
         weigh = partial(_nearest, neighbors=self.neighbors)
         given = {"shrinkage": self.shrinkage, "fading": self.fading}
         settings = search_settings(data, given, _KNN_START, _KNN_DIRECTIONS, weigh, self.seed)

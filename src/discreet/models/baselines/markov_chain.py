@@ -13,7 +13,6 @@ from scipy.sparse import csr_matrix, vstack
 from discreet.core.arrays import Floats, Indices
 from discreet.core.checks import positive_finite
 from discreet.core.progress import Progress
-from discreet.core.randomness import PrivacyRandom
 from discreet.data.facts import PublicFacts
 from discreet.data.interactions import Interactions
 from discreet.models.baselines.item_item import (
@@ -32,6 +31,7 @@ from discreet.models.baselines.tuning import SearchDirection, no_promise, only_w
 from discreet.models.estimator import Estimator
 from discreet.models.scorers.scorer import Scorer
 from discreet.privacy.guarantee import Guarantee
+from discreet.privacy.session import Session
 
 _START = {"smoothing": 10.0}
 _DIRECTIONS = {"smoothing": SearchDirection(3.0, 0.1, 1e4)}
@@ -90,7 +90,8 @@ class MarkovChain(Estimator):
         """Return the promise: none."""
         return no_promise(facts)
 
-    def _train(self, data: Interactions, random: PrivacyRandom, progress: Progress) -> Scorer:
+    def _train(self, session: Session, progress: Progress) -> Scorer:
+        data: Interactions = session.rows()
         given = {"smoothing": self.smoothing, "fading": self.fading}
         settings = search_settings(
             data, given, _START, _DIRECTIONS, transition_probabilities, self.seed, transition_counts

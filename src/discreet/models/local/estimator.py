@@ -18,16 +18,16 @@ from discreet.collect.mechanisms import Exact, RatingMechanism
 from discreet.core.arrays import Floats
 from discreet.core.checks import DataError, ParameterError, integer, positive, require
 from discreet.core.progress import Progress, terminal_progress
-from discreet.core.randomness import PrivacyRandom
 from discreet.data.facts import PublicFacts
 from discreet.data.interactions import Interactions
-from discreet.models.estimator import WITHOUT_PRIVACY, Estimator, without_cap
+from discreet.models.estimator import WITHOUT_PRIVACY, Estimator, unmetered, without_cap
 from discreet.models.fitted import FittedModel
 from discreet.models.scorers.scorer import Scorer
 from discreet.privacy.accounting.rounding import number_above, times_up
 from discreet.privacy.guarantee import Guarantee, Unit
 from discreet.privacy.mechanisms.cells import CellMechanism
 from discreet.privacy.mechanisms.channel import local_epsilon
+from discreet.privacy.session import Session
 from discreet.statistics.data_source import DataSource
 
 #: The number of values a report can have: it fits one byte, and usual rating scales fall on these values.
@@ -72,7 +72,8 @@ class LocalEstimator(Estimator):
         if data.facts.low >= data.facts.high:
             raise DataError("The rating scale has one value only; there is nothing to perturb.")
 
-    def _train(self, data: Interactions, random: PrivacyRandom, progress: Progress) -> Scorer:
+    def _train(self, session: Session, progress: Progress) -> Scorer:
+        data, random = unmetered(session)
         return self._learn(collect_from(data, self.mechanism(data.facts), random), progress)
 
     @final
@@ -187,7 +188,8 @@ class CellEstimator(LocalEstimator):
         """Return the one report for each user and item."""
         return () if math.isinf(self.epsilon) else (self.mechanism(facts).event(),)
 
-    def _train(self, data: Interactions, random: PrivacyRandom, progress: Progress) -> Scorer:
+    def _train(self, session: Session, progress: Progress) -> Scorer:
+        data, random = unmetered(session)
         return self._learn(collect_cells(data, self.mechanism(data.facts), random), progress)
 
 

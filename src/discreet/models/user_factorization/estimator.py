@@ -16,7 +16,7 @@ from discreet.data.facts import PublicFacts
 from discreet.data.reading.item_words import item_words
 from discreet.data.reading.items import read_item_table, read_items
 from discreet.data.vocabulary import Vocabulary
-from discreet.models.estimator import Estimator, check_budget, joint_promise
+from discreet.models.estimator import Estimator, check_budget, joint_promise, unmetered
 from discreet.models.recency import check_recency, recency_of, refuse_timeless
 from discreet.models.released_items import refuse_one_value
 from discreet.models.scorers.interactions import InteractionScorer
@@ -31,6 +31,7 @@ from discreet.models.user_factorization.public_features import content_vectors
 from discreet.models.user_factorization.ratings import learn_ratings
 from discreet.models.user_factorization.recent import RecentBudget
 from discreet.privacy.guarantee import Guarantee
+from discreet.privacy.session import Session
 from discreet.statistics.data_source import DataSource
 
 
@@ -147,7 +148,8 @@ class UserFactorization(SumsEstimator):
         if self.prior is not None:
             earlier_columns(self.prior)
 
-    def _train(self, data: DataSource, random: PrivacyRandom, progress: Progress) -> Scorer:
+    def _train(self, session: Session, progress: Progress) -> Scorer:
+        data, random = unmetered(session)
         table = self._public_table(data.catalog)
         if not self.for_synthesis:
             return self._learn(data, table, self.multiplier(), random, progress)

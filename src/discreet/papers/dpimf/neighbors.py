@@ -19,11 +19,12 @@ from discreet.core.progress import Progress
 from discreet.core.randomness import PrivacyRandom
 from discreet.data.facts import PublicFacts
 from discreet.data.interactions import Interactions
-from discreet.models.estimator import Estimator, check_budget, without_cap
+from discreet.models.estimator import Estimator, check_budget, unmetered, without_cap
 from discreet.models.scorers.item_item import NeighborScorer
 from discreet.models.scorers.scorer import Scorer
 from discreet.privacy.guarantee import Basis, Guarantee, Neighbors, Trust, Unit
 from discreet.privacy.mechanisms.randomized_response import SignFlip
+from discreet.privacy.session import Session
 from discreet.statistics.blocks import blocks
 
 Similarity = Literal["jaccard", "cosine"]
@@ -97,7 +98,8 @@ class ItemNeighbors(Estimator):
     def _bound(self, data: Interactions) -> Interactions:
         return data.with_facts(without_cap(data.facts)).bounded()
 
-    def _train(self, data: Interactions, random: PrivacyRandom, progress: Progress) -> Scorer:
+    def _train(self, session: Session, progress: Progress) -> Scorer:
+        data, random = unmetered(session)
         together, alone = np.zeros((data.n_items, data.n_items)), np.zeros(data.n_items)
         seen = 0
         for bits in self._reports(data, random):

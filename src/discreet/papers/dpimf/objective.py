@@ -22,7 +22,7 @@ from discreet.core.progress import Progress
 from discreet.core.randomness import PrivacyRandom
 from discreet.data.facts import PublicFacts
 from discreet.data.interactions import Interactions
-from discreet.models.estimator import check_budget
+from discreet.models.estimator import check_budget, unmetered
 from discreet.models.scorers.profiles import ProfileScorer
 from discreet.models.scorers.scorer import Scorer
 from discreet.models.sums_estimator import SumsEstimator, split_noise
@@ -32,6 +32,7 @@ from discreet.privacy.accounting.events import pure_event
 from discreet.privacy.mechanisms.additive import Gaussian, Laplace
 from discreet.privacy.mechanisms.subsampling import ImportanceSampling
 from discreet.privacy.sampling.draws import add_discrete_laplace
+from discreet.privacy.session import Session
 from discreet.statistics import profile_sums as party
 from discreet.statistics.data_source import DataSource
 from discreet.statistics.fixed_point import ROUNDING, VECTOR_BITS, VECTOR_STEPS
@@ -190,7 +191,8 @@ class ImplicitObjective(SumsEstimator):
         """Return why rows must be in memory: only importance sampling needs them."""
         return "importance sampling draws users one by one" if self.importance_sampling else None
 
-    def _train(self, data: DataSource, random: PrivacyRandom, progress: Progress) -> Scorer:
+    def _train(self, session: Session, progress: Progress) -> Scorer:
+        data, random = unmetered(session)
         plan = self.plan()
         steps = 2 + len(plan.rounds)
         votes = data.total(party.ProfileVotes(n_items=data.n_items, norm=plan.norm))

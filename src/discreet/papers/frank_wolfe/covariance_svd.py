@@ -10,15 +10,14 @@ import numpy as np
 
 from discreet.core.checks import integer
 from discreet.core.progress import Progress
-from discreet.core.randomness import PrivacyRandom
 from discreet.data.facts import PublicFacts
-from discreet.models.estimator import check_budget
+from discreet.models.estimator import check_budget, unmetered
 from discreet.models.scorers.scorer import Scorer
 from discreet.models.sums_estimator import SumsEstimator
 from discreet.papers.frank_wolfe.directions import centered, item_factor, leading, release_moment
 from discreet.papers.frank_wolfe.frank_wolfe import releases_of_rounds, shared_multipliers
 from discreet.privacy.mechanisms.additive import Gaussian
-from discreet.statistics.data_source import DataSource
+from discreet.privacy.session import Session
 
 # Residuals are clamped to this, in units of half the scale.
 _CLAMP = 0.5
@@ -73,7 +72,8 @@ class CovarianceSvd(SumsEstimator):
         """Return the four Gaussian releases."""
         return releases_of_rounds(self, 1)
 
-    def _train(self, data: DataSource, random: PrivacyRandom, progress: Progress) -> Scorer:
+    def _train(self, session: Session, progress: Progress) -> Scorer:
+        data, random = unmetered(session)
         biases, (multiplier,) = shared_multipliers(self, 1)
         view = centered(data, biases, random, progress)
         scaling = view.scaling(np.zeros((data.n_items, 0)), clamp=_CLAMP)

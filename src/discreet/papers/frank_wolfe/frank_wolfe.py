@@ -15,7 +15,7 @@ from discreet.core.progress import Progress
 from discreet.core.randomness import PrivacyRandom
 from discreet.data.facts import PublicFacts
 from discreet.models.biases import SHARES
-from discreet.models.estimator import check_budget
+from discreet.models.estimator import check_budget, unmetered
 from discreet.models.scorers.scorer import Scorer
 from discreet.models.sums_estimator import SumsEstimator, gaussian
 from discreet.papers.frank_wolfe.directions import (
@@ -28,6 +28,7 @@ from discreet.papers.frank_wolfe.directions import (
 )
 from discreet.privacy.accounting.gaussian import split_gaussian
 from discreet.privacy.mechanisms.additive import Gaussian
+from discreet.privacy.session import Session
 from discreet.solvers.low_rank.oja import oja, random_signs
 from discreet.statistics.data_source import DataSource
 from discreet.statistics.scaled_rows import ScaledProduct, Scaling
@@ -142,7 +143,8 @@ class FrankWolfe(SumsEstimator):
         biases, *each = split_gaussian(total, [BIAS_SHARE, *(weight * scale for weight in weights)])
         return RoundPlan(biases, tuple(split_gaussian(one, [1.0] * releases) for one in each))
 
-    def _train(self, data: DataSource, random: PrivacyRandom, progress: Progress) -> Scorer:
+    def _train(self, session: Session, progress: Progress) -> Scorer:
+        data, random = unmetered(session)
         plan = self._plan(data.facts)
         view = centered(data, plan.biases, random, progress)
         factors = np.zeros((data.n_items, 0))

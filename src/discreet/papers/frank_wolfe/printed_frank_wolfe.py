@@ -14,11 +14,12 @@ from discreet.core.checks import integer, one_of, positive_finite
 from discreet.core.progress import Progress
 from discreet.core.randomness import PrivacyRandom
 from discreet.data.facts import PublicFacts
-from discreet.models.estimator import check_budget
+from discreet.models.estimator import check_budget, unmetered
 from discreet.models.scorers.low_rank import SteppedScorer
 from discreet.models.scorers.scorer import Scorer
 from discreet.models.sums_estimator import SumsEstimator, gaussian
 from discreet.privacy.mechanisms.additive import Gaussian
+from discreet.privacy.session import Session
 from discreet.solvers.low_rank.oja import random_signs, unit
 from discreet.solvers.spectrum import with_fixed_signs
 from discreet.statistics.data_source import DataSource
@@ -109,7 +110,8 @@ class PrintedFrankWolfe(SumsEstimator):
         """Return the noise multiplier of every release; all are the same."""
         return self.split([1.0] * (self.rounds * self._per_round(facts)))
 
-    def _train(self, data: DataSource, random: PrivacyRandom, progress: Progress) -> Scorer:
+    def _train(self, session: Session, progress: Progress) -> Scorer:
+        data, random = unmetered(session)
         facts = data.facts
         # On a scale of one value every row is zero, in whatever unit.
         middle, half = (facts.low + facts.high) / 2, (facts.high - facts.low) / 2 or 1.0

@@ -11,11 +11,9 @@ import numpy as np
 
 from discreet.core.checks import integer, positive_finite
 from discreet.core.progress import Progress
-from discreet.core.randomness import PrivacyRandom
 from discreet.core.rows import Rows
 from discreet.data.facts import PublicFacts
-from discreet.data.interactions import Interactions
-from discreet.models.estimator import check_budget
+from discreet.models.estimator import check_budget, unmetered
 from discreet.models.scorers.low_rank import ProjectedGradientScorer, own_residuals
 from discreet.models.scorers.scorer import Scorer
 from discreet.models.sums_estimator import SumsEstimator
@@ -27,6 +25,7 @@ from discreet.papers.frank_wolfe.frank_wolfe import (
     shared_multipliers,
 )
 from discreet.privacy.mechanisms.additive import Gaussian
+from discreet.privacy.session import Session
 from discreet.solvers.low_rank.matrix import project_moment
 from discreet.statistics.projected_rows import advance, begin, bounded_moment
 from discreet.statistics.typical import TYPICAL_RESIDUAL
@@ -104,7 +103,8 @@ class ProjectedGradient(SumsEstimator):
         """Return why rows must be in memory: every user has a state that changes from round to round."""
         return "every user has a state of their own that changes from round to round"
 
-    def _train(self, data: Interactions, random: PrivacyRandom, progress: Progress) -> Scorer:
+    def _train(self, session: Session, progress: Progress) -> Scorer:
+        data, random = unmetered(session)
         biases, multipliers = shared_multipliers(self, self._rounds(data.facts))
         view = centered(data, biases, random, progress)
         half, d = view.look.half, data.n_items

@@ -16,8 +16,7 @@ from discreet.core.progress import Progress
 from discreet.core.randomness import PrivacyRandom, experiment_generator
 from discreet.core.rows import Rows, residuals
 from discreet.data.facts import PublicFacts
-from discreet.data.interactions import Interactions
-from discreet.models.estimator import WITHOUT_PRIVACY, Estimator
+from discreet.models.estimator import WITHOUT_PRIVACY, Estimator, unmetered
 from discreet.models.scorers.factors import RatingScorer
 from discreet.models.scorers.scorer import Scorer
 from discreet.privacy.accounting.rounding import times_up
@@ -25,6 +24,7 @@ from discreet.privacy.guarantee import Basis, Guarantee, Neighbors, Trust, Unit
 from discreet.privacy.mechanisms.channel import local_epsilon
 from discreet.privacy.mechanisms.randomized_response import SignFlip
 from discreet.privacy.sampling.draws import uniform_below
+from discreet.privacy.session import Session
 from discreet.solvers.als import solve_rows
 from discreet.statistics.data_source import DataSource
 
@@ -133,7 +133,8 @@ class PrivateGradients(Estimator):
     def _flip(self) -> SignFlip:
         return SignFlip(epsilon=self.share())
 
-    def _train(self, data: Interactions, random: PrivacyRandom, progress: Progress) -> Scorer:
+    def _train(self, session: Session, progress: Progress) -> Scorer:
+        data, random = unmetered(session)
         low, width = data.facts.low, data.facts.high - data.facts.low
         unit = Rows(data.indptr, data.items, ((data.values - low) / width).astype(np.float32))
         generator = experiment_generator(self.seed, "private gradients")

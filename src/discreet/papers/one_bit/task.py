@@ -29,7 +29,7 @@ from discreet.core.rows import one_algebra_thread
 from discreet.data.facts import PublicFacts
 from discreet.data.interactions import Interactions
 from discreet.data.vocabulary import Vocabulary
-from discreet.models.estimator import WITHOUT_PRIVACY, Estimator
+from discreet.models.estimator import WITHOUT_PRIVACY, Estimator, unmetered
 from discreet.models.scorers.counts import counted
 from discreet.models.scorers.one_bit import (
     OneBitScorer,
@@ -41,6 +41,7 @@ from discreet.models.scorers.one_bit import (
 from discreet.models.scorers.scorer import Scorer
 from discreet.privacy.accounting.events import pure_event
 from discreet.privacy.guarantee import Basis, Guarantee, Neighbors, Trust, Unit
+from discreet.privacy.session import Session
 from discreet.solvers.low_rank.losses import LINKS, Link, OneBitLoss, Oracle, curvature_at_0
 from discreet.solvers.low_rank.matrix import LowRank, ObservedEntries
 from discreet.solvers.low_rank.spg import BoundedNuclearBall, Domain, NuclearBall, minimize, walk
@@ -164,7 +165,8 @@ class OneBit(Estimator):
     def _mean(self, data: Interactions, random: PrivacyRandom) -> float:
         return released_mean(data, self.mean_epsilon, random, local=False)
 
-    def _train(self, data: Interactions, random: PrivacyRandom, progress: Progress) -> Scorer:
+    def _train(self, session: Session, progress: Progress) -> Scorer:
+        data, random = unmetered(session)
         if data.n_ratings == 0:
             raise DataError("There is no rating to learn from.")
         above = public_threshold(data.facts, self.above)

@@ -23,6 +23,7 @@ from discreet.core.randomness import PrivacyRandom
 from discreet.privacy.accounting.events import pure_event
 from discreet.privacy.mechanisms.additive import MOST_SHIFT_LAPLACE
 from discreet.privacy.mechanisms.channel import WORDS, CountTable, local_epsilon
+from discreet.privacy.mechanisms.fixed_point import FixedPoint
 from discreet.privacy.sampling.draws import add_discrete_laplace
 
 if TYPE_CHECKING:
@@ -119,6 +120,12 @@ class ImportanceSampling:
         table = CountTable(starts=_draw_starts(weights.ravel()))
         drawn: Indices = table.draw(np.arange(weights.size), random)
         return drawn.reshape(weights.shape) == 1, weights
+
+    def noisy(self, sums: FixedPoint, random: PrivacyRandom) -> Floats:
+        """Return the sum of drawn and weighted vectors, which is in fixed point, with the noise."""
+        steps = np.array(sums.counts, dtype=np.int64)
+        add_discrete_laplace(steps, math.ldexp(self.scale, sums.bits), random)
+        return np.ldexp(steps.astype(np.float64), -sums.bits)
 
     def weights(self, norms: npt.ArrayLike) -> Floats:
         """Return for every l1 norm the largest weight that keeps its loss at most epsilon."""

@@ -1,1 +1,0 @@
-"""Documents about a release for registries, regulators, and privacy officers."""
