@@ -14,8 +14,8 @@ from rich.console import Console
 from discreet import demo
 from discreet.audit.questions import has_questions
 from discreet.cli.demo import show_tour
-from discreet.cli.models import FIRST
 from discreet.cli.output.label import label_table
+from discreet.core.registry import FIRST
 from discreet.data.facts import PublicFacts
 from discreet.recipes import describe_models, estimator
 

@@ -11,9 +11,10 @@ from dataclasses import MISSING, Field, fields, is_dataclass
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from discreet.core.checks import ParameterError, suggestion
-from discreet.core.registry import ESTIMATORS
+from discreet.core.registry import ESTIMATORS, FIRST
 from discreet.data.facts import PublicFacts
 from discreet.models.estimator import Estimator
+from discreet.papers import paper_at
 from discreet.privacy.guarantee import Guarantee
 
 
@@ -138,9 +139,13 @@ def example_promise(name: str) -> Guarantee:
     return estimator(name, {"epsilon": math.inf if is_never_private(name) else 1.0}).promise(facts)
 
 
-def describe_models() -> list[dict[str, str]]:
-    """Return a row for every model: privacy unit, trust, basis, feedback, summary and source."""
-    rows = []
+def describe_models() -> list[dict[str, str | None]]:
+    """Return a row for every model: privacy unit, trust, basis, feedback, summary, source, group and paper.
+
+    The group is `first` (to use first), `papers`, `baselines`, or `others` (of other packages). `paper` is
+    the paper whose system a model belongs to, or None.
+    """
+    rows: list[dict[str, str | None]] = []
     for name, kind in sorted(MODELS.items()):
         promise = example_promise(name)
         private = math.isfinite(promise.epsilon)
@@ -153,9 +158,23 @@ def describe_models() -> list[dict[str, str]]:
                 "feedback": _feedback(kind),
                 "summary": (kind.__doc__ or " ").splitlines()[0] + _from_package(name),
                 "source": kind.source,
+                "group": _group(name),
+                "paper": _paper(name),
             }
         )
     return rows
+
+
+def _paper(name: str) -> str | None:
+    return paper_at(ESTIMATORS.built_in.get(name, ""))
+
+
+def _group(name: str) -> str:
+    if name in FIRST:
+        return "first"
+    if ESTIMATORS.package(name) != "discreet":
+        return "others"
+    return "papers" if _paper(name) else "baselines"
 
 
 def _from_package(name: str) -> str:

@@ -2,7 +2,9 @@
 
 import json
 
-from discreet.cli.models import FIRST
+from discreet.core.registry import FIRST
+from discreet.papers import PAPERS, paper_at
+from discreet.recipes import MODELS
 
 
 def test_lists_models_and_datasets(discreet):
@@ -15,5 +17,29 @@ def test_lists_models_and_datasets(discreet):
 
 def test_the_models_to_use_first_stand_first(discreet):
     shown = discreet("models")[1]
-    places = [shown.index(name) for name in (*FIRST, "Research methods", "frank-wolfe", "Baselines", "ease")]
+    places = [
+        shown.index(name) for name in (*FIRST, "one-bit: ", "one-bit-input", "dpimf: ", "Baselines", "ease")
+    ]
     assert places == sorted(places)
+
+
+def test_every_model_has_a_group_and_those_of_papers_their_paper(discreet):
+    rows = {row["name"]: row for row in json.loads(discreet("models", "--json")[1])["models"]}
+    assert set(rows) == set(MODELS)
+    assert {row["group"] for row in rows.values()} <= {"first", "papers", "baselines", "others"}
+    assert {row["paper"] for row in rows.values()} == {*PAPERS, None}
+    assert rows["one-bit-input"]["paper"] == "one-bit" and rows["one-bit-input"]["group"] == "papers"
+    assert rows["ease"]["paper"] is None and rows["ease"]["group"] == "baselines"
+    for row in rows.values():
+        assert (row["group"] == "papers") <= (row["paper"] is not None)
+
+
+def test_a_place_outside_of_the_rooms_has_no_paper():
+    assert paper_at("discreet.papers.one_bit.estimators:OneBitInput") == "one-bit"
+    for place in (
+        "",
+        "discreet.models.biases:Biases",
+        "discreet.papers.bounds:Bound",
+        "other.papers.one_bit:X",
+    ):
+        assert paper_at(place) is None

@@ -50,7 +50,8 @@ PANELS = {
         "audit": "Try to refute a model's promise.",
         "sign": "Sign a model file.",
         "verify": "Check a model's signature.",
-        "reproduce": "Run the experiments of papers (in a checkout).",
+        "theory": "Print the bounds of a paper for your sizes.",
+        "reproduce": "Run the experiments of papers.",
     },
     "Collect and federate": {
         "campaign": "Set up a collection from devices that add noise.",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from importlib import resources
 from typing import Annotated, Any
 
@@ -14,38 +15,48 @@ from discreet.cli.options.declared import AsJson
 from discreet.cli.options.parsing import complete_dataset
 from discreet.cli.output.printing import emit, show
 
-#: The models to use first, the one to start with on top.
-FIRST = ("user-factorization", "popularity", "biases", "local-channel")
+Row = dict[str, str | None]
 
 
 def models(as_json: AsJson = False) -> None:
-    """List all models, those to use first on top: what they protect, against whom, what they learn from."""
+    """List all models, those to use first on top, then by paper: what they protect and learn from."""
     rows = described()
     if as_json:
-        emit({"models": [{**row, "last_audit": _last_audit(row["name"])} for row in rows]})
+        emit({"models": [{**row, "last_audit": _last_audit(str(row["name"]))} for row in rows]})
         return
-    by_name = {row["name"]: row for row in rows}
-    others = [row for row in rows if row["name"] not in FIRST]
-    for title, some in (
-        ("To use first", [by_name[name] for name in FIRST]),
-        ("Research methods, private", [row for row in others if row["unit"] != "nothing"]),
-        ("Baselines, not private", [row for row in others if row["unit"] == "nothing"]),
-    ):
+    for title, some in _groups(rows):
         table = Table("model", "protects", "against", "learns from", show_lines=True, title=title)
         table.columns[0].width, table.columns[3].no_wrap = 41, True
         for row in some:
-            what = Text.assemble((row["name"], "bold"), "\n", row["summary"])
-            table.add_row(what, row["unit"], row["trust"], row["feedback"].replace(" or ", "\nor "))
+            what = Text.assemble((str(row["name"]), "bold"), "\n", str(row["summary"]))
+            learns = str(row["feedback"]).replace(" or ", "\nor ")
+            table.add_row(what, row["unit"], row["trust"], learns)
         show(table)
 
 
-def described() -> list[dict[str, str]]:
+def _groups(rows: list[Row]) -> Iterator[tuple[str, list[Row]]]:
+    """Yield titles and models: those to use first, then by paper, then the others."""
+    from discreet.core.registry import FIRST
+    from discreet.papers import PAPERS
+
+    by_name = {row["name"]: row for row in rows}
+    yield "To use first", [by_name[name] for name in FIRST]
+    for paper, title in PAPERS.items():
+        own = [row for row in rows if (row["group"], row["paper"]) == ("papers", paper)]
+        yield f"{paper}: {title}", own
+    for group, title in (("baselines", "Baselines, not private"), ("others", "Models of other packages")):
+        some = [row for row in rows if row["group"] == group]
+        if some:
+            yield title, some
+
+
+def described() -> list[Row]:
     """Return `describe_models()`, from a table that needs no model to be loaded if all are our own."""
     from discreet.core.registry import ESTIMATORS
 
     if all(ESTIMATORS.package(name) == "discreet" for name in ESTIMATORS):
         text = resources.files("discreet.cli").joinpath("models.json").read_text(encoding="utf8")
-        kept: list[dict[str, str]] = json.loads(text)
+        kept: list[Row] = json.loads(text)
         return kept
     from discreet.recipes import describe_models
 

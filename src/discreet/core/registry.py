@@ -126,6 +126,9 @@ ESTIMATORS = Registry(
     },
 )
 
+#: The models to use first, the one to start with on top.
+FIRST = ("user-factorization", "popularity", "biases", "local-channel")
+
 _SCORERS = "discreet.models.scorers"
 #: Subclasses of `discreet.models.scorers.scorer.Scorer` by the name written in files, whose meaning stays.
 SCORERS = Registry(

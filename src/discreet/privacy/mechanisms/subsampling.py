@@ -62,8 +62,8 @@ class ImportanceSampling:
         max_weight: The largest weight; it bounds the variance that rare vectors bring.
 
     References:
-        Fenner and Pyrgelis, Privacy Amplification via Importance Sampling (2024); Algorithm 3 of the paper on
-        private implicit factorization, whose printed g(w) lacks the "- 1" after the exponential.
+        Fay, Mair and Sjölund, Privacy Amplification via Importance Sampling (2023); Algorithm 3 of the paper
+        on private implicit factorization, whose printed g(w) lacks the "- 1" after the exponential.
 
     Example:
         >>> sampling = ImportanceSampling(epsilon=1.0, scale=4.0)

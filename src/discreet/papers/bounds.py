@@ -1,0 +1,147 @@
+"""Values that a paper bounds, for sizes that are public: what `discreet theory` prints.
+
+Nothing here reads data. A bound is vacuous if an answer without any learning reaches its value.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+import math
+from collections.abc import Callable, Mapping, Sequence
+from enum import StrEnum
+from typing import Any, Self, final, get_type_hints
+
+from discreet.core.checks import ParameterError, integer, positive_finite, require, suggestion
+
+
+class Standing(StrEnum):
+    """Status of a bound: proved in this package, printed only, or refuted."""
+
+    PROVED = "proved"
+    PRINTED = "as printed"
+    REFUTED = "refuted"
+
+
+@final
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class PublicSizes:
+    """Public numbers that a bound depends on: users, items, ratings and epsilon.
+
+    Raises:
+        ParameterError: If a number is out of range, or if there are more ratings than cells.
+    """
+
+    users: int
+    items: int
+    ratings: int
+    epsilon: float
+
+    def __post_init__(self) -> None:
+        for name in ("users", "items", "ratings"):
+            object.__setattr__(self, name, integer(name, getattr(self, name), least=1))
+        object.__setattr__(self, "epsilon", positive_finite("epsilon", self.epsilon))
+        most = self.users * self.items
+        require(self.ratings <= most, "ratings", self.ratings, f"must be at most users * items = {most}")
+
+    @property
+    def cells(self) -> int:
+        """Return the number of user-item pairs."""
+        return self.users * self.items
+
+
+@final
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Bound:
+    """One value of a theorem: where it is printed, its status, and the value that needs no learning.
+
+    `without` is None if the value is a noise level or a cost, which can't be vacuous.
+    """
+
+    name: str
+    value: float
+    where: str
+    standing: Standing
+    without: float | None = None
+    note: str = ""
+
+    @property
+    def vacuous(self) -> bool:
+        """Return whether an answer without learning is as good as the bound."""
+        return self.without is not None and self.value >= self.without
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the fields as plain values; infinity is null."""
+        fields = dataclasses.asdict(self) | {"vacuous": self.vacuous}
+        return {key: _plain(value) for key, value in fields.items()}
+
+
+def _plain(value: Any) -> Any:
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+class TheorySettings:
+    """Base of the settings of one paper's theory; a subclass is a frozen dataclass with defaults."""
+
+    __slots__ = ()
+
+    @classmethod
+    def parse(cls, pairs: Sequence[str]) -> Self:
+        """Return the settings that `name=value` texts describe.
+
+        Raises:
+            ParameterError: If a name is unknown or a value doesn't have the declared type.
+        """
+        hints = get_type_hints(cls)
+        known = list(inspect.signature(cls).parameters)
+        found: dict[str, Any] = {}
+        for pair in pairs:
+            name, separator, text = pair.partition("=")
+            name = name.strip().replace("-", "_")
+            if not separator:
+                raise ParameterError(
+                    f"--set {pair!r} must have the form key=value. Settings: {', '.join(known)}."
+                )
+            if name not in known:
+                hint = suggestion(name, known)
+                raise ParameterError(
+                    f"This theory has no setting {name!r}.{hint} Settings: {', '.join(known)}."
+                )
+            found[name] = _parsed(name, text.strip(), hints[name])
+        return cls(**found)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the settings by name; None stands for a value that the sizes decide."""
+        return {name: getattr(self, name) for name in inspect.signature(type(self)).parameters}
+
+
+def _parsed(name: str, text: str, kind: Any) -> Any:
+    try:
+        if kind is int:
+            return int(text)
+        if kind is float or kind == float | None:
+            return float(text)
+    except ValueError as error:
+        raise ParameterError(f"{name}={text!r} must be a number.") from error
+    return text
+
+
+#: A paper's theory: settings, and a function from sizes and settings to bounds.
+Theory = tuple[type[TheorySettings], Callable[[PublicSizes, Any], list[Bound]]]
+
+
+def theories() -> Mapping[str, Theory]:
+    """Return the theory of every paper by the paper's name."""
+    from discreet.papers.collection import theory as collection
+    from discreet.papers.dpimf import theory as dpimf
+    from discreet.papers.frank_wolfe import theory as frank_wolfe
+    from discreet.papers.mixture import theory as mixture
+    from discreet.papers.one_bit import theory as one_bit
+
+    return {
+        "one-bit": (one_bit.OneBitSettings, one_bit.bounds),
+        "frank-wolfe": (frank_wolfe.FrankWolfeSettings, frank_wolfe.bounds),
+        "mixture": (mixture.MixtureSettings, mixture.bounds),
+        "collection": (collection.CollectionSettings, collection.bounds),
+        "dpimf": (dpimf.DpimfSettings, dpimf.bounds),
+    }
