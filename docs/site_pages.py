@@ -76,9 +76,9 @@ ORDER: dict[str, dict[str, str]] = {
         "Papers": "papers.md",
         "One-bit": "papers/one-bit.md",
         "Frank-Wolfe": "papers/frank-wolfe.md",
-        "Local mixture": "papers/local-mixture.md",
+        "Local mixture": "papers/mixture.md",
         "Collection": "papers/collection.md",
-        "Implicit": "papers/implicit.md",
+        "Implicit": "papers/dpimf.md",
         "Claims under audit": "papers/audit.md",
     },
 }

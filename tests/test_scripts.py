@@ -97,8 +97,8 @@ def test_a_script_without_a_toy_mode_would_be_noticed():
 
 
 def test_every_paper_runs_in_the_test_of_papers():
-    run = {path.parent.name.replace("_", "-") for path in ROOT.glob("papers/*/run.py")}
-    assert run == set(reproduce.names()), "A paper needs a claims.toml beside its run.py."
+    run = {path.parent.name.replace("_", "-") for path in ROOT.glob("src/discreet/reproduce/*/run.py")}
+    assert run == set(reproduce.names()), "A paper needs a claims.toml in papers/."
 
 
 @pytest.mark.scripts

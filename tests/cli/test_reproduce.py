@@ -2,6 +2,7 @@
 
 import json
 import sys
+import types
 
 import pytest
 
@@ -77,12 +78,13 @@ def sums(tmp_path, monkeypatch):
     folder = tmp_path / "papers" / "sums"
     folder.mkdir(parents=True)
     (folder / "claims.toml").write_text(CLAIMS)
-    (folder / "run.py").write_text(RUN)
+    module = types.ModuleType("sums")
+    exec(RUN, module.__dict__)
     (tmp_path / "pyproject.toml").write_text("")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(papers, "__file__", str(tmp_path / "src" / "a" / "b" / "c.py"))
-    monkeypatch.delitem(papers.sys.modules, "discreet_paper_sums", raising=False)
-    monkeypatch.delitem(papers.sys.modules, "discreet_paper_sums.run", raising=False)
+    monkeypatch.setattr(papers, "PAPERS", {"sums": "Sums of small numbers"})
+    monkeypatch.setitem(sys.modules, "discreet.reproduce.sums.run", module)
     return tmp_path
 
 

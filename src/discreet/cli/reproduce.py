@@ -46,7 +46,7 @@ def reproduce(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Run the experiments of papers and compare with the printed numbers. Needs a source checkout."""
+    """Run the experiments of papers and compare with the printed numbers."""
     from discreet.core.files import write_whole
     from discreet.reproduce import names, papers_pages
     from discreet.reproduce import reproduce as run
@@ -118,11 +118,11 @@ def table(name: str, verdicts: Sequence[Verdict]) -> Table:
     """Return the claims with their measurements, by verdict."""
     from rich.table import Table
 
-    from discreet.reproduce import papers_folder, read_claims
+    from discreet.reproduce import claims_of
     from discreet.reproduce.details import measured
     from discreet.reproduce.page import count
 
-    paper = read_claims(papers_folder() / name.replace("-", "_") / "claims.toml")
+    paper = claims_of(name)
     title = f"{name}: {count(paper, verdicts)}"
     shown = Table("where", "measure", "asked", "measured", "draws", "verdict", title=title)
     for verdict in sorted(verdicts, key=lambda each: each.outcome):

@@ -7,10 +7,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from discreet.reproduce.changes import changes
-from discreet.reproduce.claims import Outcome, Paper, PaperRow, read_claims
+from discreet.reproduce.claims import Outcome, Paper, PaperRow
 from discreet.reproduce.details import anchor, details_page, draws_of, line, table
 from discreet.reproduce.judging import Verdict, statements, tally
-from discreet.reproduce.papers import committed, draws_made, names, papers_folder, processor_hours
+from discreet.reproduce.papers import claims_of, committed, draws_made, names, processor_hours
 
 _INTRODUCTION = """# Papers, run again
 
@@ -49,7 +49,7 @@ def papers_pages(out: Path, beside: Path) -> dict[str, str]:
     judged: dict[str, Sequence[Verdict]] = {}
     overview, parts = table("paper", "whose", *Outcome, "draws", "reached", "processor hours"), []
     for name in names():
-        paper = read_claims(papers_folder() / name.replace("-", "_") / "claims.toml")
+        paper = claims_of(name)
         verdicts = judged[name] = committed(name, out)
         pages[f"papers/{name}.md"] = details_page(name, paper, verdicts, out, beside / "papers")
         overview += _counted(name, paper, verdicts, out)

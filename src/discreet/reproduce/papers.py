@@ -1,22 +1,28 @@
-"""Find the papers of a checkout and run their experiments."""
+"""Run the experiments of papers and keep their results.
+
+Experiments are packages next to this module. Claims are in the checkout's `papers/`, and in the wheel next to
+the experiments. Results are in the checkout only.
+"""
 
 from __future__ import annotations
 
 import importlib
 import json
 import math
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from discreet.core.checks import FileError, ParameterError
-from discreet.reproduce.claims import read_claims
+from discreet.core.checks import FileError, ParameterError, suggestion
+from discreet.papers import PAPERS
+from discreet.reproduce.claims import Paper, read_claims
 from discreet.reproduce.judging import Verdict, judge
 from discreet.reproduce.running import DrawnValues, Run, Size, Tick, read_steps
 
 FOUND = "claims.json"
+# Names under which papers were run before.
+_EARLIER_NAMES = {"implicit": "dpimf", "local-mixture": "mixture"}
 _ABSENT = {
     "full": "not measured: its data is not at hand, or no draw was reached",
     "quick": "not measured in the quick run",
@@ -25,18 +31,42 @@ _ABSENT = {
 
 
 def papers_folder() -> Path:
-    """Return the checkout's `papers/`; an installed package does not carry it."""
-    for root in (Path(__file__).parents[3], Path.cwd()):
-        if (root / "papers").is_dir() and (root / "pyproject.toml").is_file():
-            return root / "papers"
-    raise FileError(
-        "The papers are not part of the installed package. Run `discreet reproduce` from a checkout."
-    )
+    """Return the folder of claims and committed results: the checkout's `papers/`.
+
+    In a wheel it is the folder of the experiments, which has the claims and no results.
+    """
+    root = Path(__file__).parents[3]
+    inside = (root / "papers").is_dir() and (root / "pyproject.toml").is_file()
+    return root / "papers" if inside else Path(__file__).parent
 
 
 def names() -> list[str]:
-    """Return the papers that can be run."""
-    return sorted(path.parent.name.replace("_", "-") for path in papers_folder().glob("*/claims.toml"))
+    """Return the papers that can be run: the five papers, then our audit of them."""
+    papers = (*PAPERS, "audit")
+    return [paper for paper in papers if (papers_folder() / folder_of(paper) / "claims.toml").exists()]
+
+
+def paper_called(name: str) -> str:
+    """Return the paper of this name, or of the name that it had before.
+
+    Raises:
+        ParameterError: If there is no such paper.
+    """
+    found = _EARLIER_NAMES.get(name, name)
+    if found not in names():
+        listed = f"{suggestion(name, names())} Papers: {', '.join(names())}."
+        raise ParameterError(f"There is no paper {name!r}.{listed}")
+    return found
+
+
+def claims_of(paper: str) -> Paper:
+    """Return what a paper claims."""
+    return read_claims(papers_folder() / folder_of(paper) / "claims.toml")
+
+
+def folder_of(paper: str) -> str:
+    """Return the name of a paper's folder."""
+    return paper.replace("-", "_")
 
 
 def reproduce(
@@ -56,12 +86,10 @@ def reproduce(
     begins, and what was reached is judged; `draws` limits the draws of every experiment. `data` names own
     copies of data sets that may not be passed on (`{"netflix": folder}`).
     """
-    if paper not in names():
-        raise ParameterError(f"paper={paper!r} is not known. The papers are {', '.join(names())}.")
-    source = papers_folder() / paper.replace("-", "_")
-    claims = read_claims(source / "claims.toml").claims
+    paper = paper_called(paper)
+    claims = claims_of(paper).claims
     folder = _prepared(results_of(out, paper), size) if out else None
-    earlier = read_steps(source / "results" / "steps.jsonl")
+    earlier = read_steps(results_of(papers_folder(), paper) / "steps.jsonl")
     run = Run(
         size,
         folder,
@@ -72,7 +100,7 @@ def reproduce(
         most=draws,
         data=data,
     )
-    found = load_paper(source).measure(run)
+    found = load_paper(paper).measure(run)
     if run.missing:
         say(f"{len(run.missing)} parts were not reached, such as {run.missing[0]}.")
     records = {claim.id: _record(found.get(claim.id, ())) for claim in claims}
@@ -82,12 +110,12 @@ def reproduce(
 
 def results_of(out: Path, paper: str) -> Path:
     """Return the folder of a paper's results under `out`; the committed ones are under `papers/`."""
-    return out / paper.replace("-", "_") / "results"
+    return out / folder_of(paper) / "results"
 
 
 def committed(paper: str, out: Path) -> list[Verdict]:
     """Judge a paper's claims by the results stored under a folder."""
-    claims = read_claims(papers_folder() / paper.replace("-", "_") / "claims.toml").claims
+    claims = claims_of(paper).claims
     content = _found(results_of(out, paper) / FOUND)
     kept = content.get("claims", {})
     absent = _ABSENT[content.get("size", "full")]
@@ -109,17 +137,9 @@ def processor_hours(paper: str, out: Path) -> float:
     return float(sum(step.get("cpu", step["seconds"]) for step in steps)) / 3600
 
 
-def load_paper(folder: Path) -> ModuleType:
-    """Import a paper's `run.py` inside its own package, so that papers may use the same module names."""
-    name = f"discreet_paper_{folder.name}"
-    if name not in sys.modules:
-        package = ModuleType(name)
-        package.__path__ = [str(folder)]
-        sys.modules[name] = package
-    try:
-        return importlib.import_module(f"{name}.run")
-    except ModuleNotFoundError as error:
-        raise FileError(f"{folder / 'run.py'} cannot be imported: {error}.") from error
+def load_paper(paper: str) -> ModuleType:
+    """Return the module with a paper's function `measure`."""
+    return importlib.import_module(f"discreet.reproduce.{folder_of(paper)}.run")
 
 
 def _prepared(folder: Path, size: Size) -> Path:

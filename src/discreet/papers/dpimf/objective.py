@@ -117,7 +117,7 @@ class ImplicitObjective(SumsEstimator):
 
     References:
         Ran, Ye, Huang, Hu. Differentially private implicit matrix factorization. Its printed procedure
-        is not private for a person's row and lives in papers/implicit.
+        is not private for a person's row and lives in papers/dpimf.
 
     Example:
         >>> from discreet import ImplicitObjective, PrivacyRandom

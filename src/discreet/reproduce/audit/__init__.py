@@ -1,0 +1,1 @@
+"""Published claims under audit: the experiments. Claims and results are in `papers/audit`."""

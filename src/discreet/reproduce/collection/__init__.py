@@ -1,0 +1,1 @@
+"""Two collection mechanisms: the experiments. Claims and results are in `papers/collection`."""

@@ -1,0 +1,1 @@
+"""Implicit factorization: the experiments. Claims and results are in `papers/dpimf`."""

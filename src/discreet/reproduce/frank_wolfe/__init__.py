@@ -1,0 +1,1 @@
+"""Joint-DP Frank-Wolfe: the experiments. Claims and results are in `papers/frank_wolfe`."""

@@ -1,0 +1,84 @@
+"""The printed federation, its samples and its true cost are what their names say."""
+
+import importlib
+
+import numpy as np
+import pytest
+from scipy.sparse import csr_matrix
+
+from discreet.papers.dpimf.theory import composed
+
+
+def part(module):
+    return importlib.import_module(f"discreet.reproduce.dpimf.{module}")
+
+
+def clicks(people=60, items=40, seed=0):
+    rng = np.random.default_rng(seed)
+    liked = rng.standard_normal((people, 2)) @ rng.standard_normal((2, items)) > 0
+    return csr_matrix(liked.astype(np.float64))
+
+
+def setting(**options):
+    return part("printed").Setting(factors=3, regularization=0.1, epochs=6, alpha0=0.9, **options)
+
+
+def test_one_party_without_noise_is_plain_training():
+    federation, printed = part("federation"), part("printed")
+    data = clicks()
+
+    def scores(epsilon, rounds=1, local=60):
+        plan = federation.PrintedPlan(
+            method="opt",
+            epsilon=epsilon,
+            setting=setting(),
+            side="items",
+            rounds=rounds,
+            local=local,
+            parties=1,
+        )
+        users, items = federation.federate(data, plan, 0)
+        return users @ items.T
+
+    long = printed.Setting(factors=3, regularization=0.1, epochs=60)
+    model = printed.train(data, long, 1.0, 0)
+    np.testing.assert_allclose(scores(1e12), (model.users @ model.items.T), atol=1e-3)
+    assert np.abs(scores(1.0) - (model.users @ model.items.T)).max() > 0.1
+
+
+def test_parties_hold_parts_of_the_catalog_that_together_are_all_of_it():
+    federation = part("federation")
+    data = clicks(people=60, items=40, seed=1)
+    data = data.multiply(np.random.default_rng(2).random(data.shape) < 0.2).tocsr()
+    data.eliminate_zeros()
+    parties = federation.split(data, "items", 10, 0)
+    assert sorted(np.concatenate([party.own for party in parties])) == list(range(60))
+    union = set(np.concatenate([party.shared for party in parties]).tolist())
+    assert union == set(np.flatnonzero(np.asarray(data.sum(axis=0)).ravel()).tolist())
+    mine, all_hold = federation.overlap(parties)
+    assert all_hold < mine < 1
+
+
+def test_weights_of_least_variance_have_no_better_neighbor():
+    sampling = part("sampling")
+    rng = np.random.default_rng(0)
+    users = rng.standard_normal((200, 4)) * rng.uniform(0.1, 3, (200, 1))
+    squares = np.sum(users**2, axis=1)
+    for name, weights in sampling.sampling_weights(users, 20).items():
+        assert np.sum(1 / weights) == pytest.approx(20, rel=1e-3)
+        chances = 1 / weights
+        better = 0
+        for _ in range(50):
+            moved = np.clip(chances + 1e-3 * rng.standard_normal(200) * chances, 1e-9, 1)
+            moved *= 20 / moved.sum()
+            better += squares @ (1 / moved) < squares @ weights * (1 - 1e-6)
+        assert (better == 0) == (name == "least variance")
+
+
+def test_a_row_loses_what_its_items_lose_together():
+    """In each chosen item the person with the largest norm loses all of epsilon: n times that in n items."""
+    data = csr_matrix(np.array([[1.0, 1.0, 1.0, 0.0], [1.0, 0.0, 0.0, 0.0]]))
+    lost = part("bounds").row_loss(data, np.array([[2.0, -2.0], [1.0, 0.0]]), 0.5)
+    assert lost.tolist() == [1.5, 0.125]
+    whole = composed(1.0, 1682, 100, 20)
+    assert 1e6 < whole <= 2000 * 1682
