@@ -66,7 +66,7 @@ def dead_names(text, known):
 
 def test_every_file_that_a_page_names_exists():
     known = set()
-    for folder in ("src", "tests", "proofs", "docs", "papers", "benchmarks", "examples"):
+    for folder in ("src", "tests", "tools", "proofs", "docs", "papers", "benchmarks", "examples"):
         for path in (ROOT / folder).rglob("*"):
             parts = path.relative_to(ROOT).parts
             known |= {"/" + "/".join(parts[start:]) for start in range(len(parts))}

@@ -82,9 +82,11 @@ def test_the_container_builds_the_whole_wheel(container, tmp_path):
         commands = wheel.read(next(name for name in built if name.endswith("/entry_points.txt"))).decode()
     expected = {f"discreet/{name}" for name in files(ROOT / "src" / "discreet")}
     expected |= {f"discreet/proofs/{name}" for name in files(ROOT / "proofs")}
+    expected |= {"discreet_verify.py"}
     assert {name for name in built if ".dist-info/" not in name} == expected
     assert {".html", ".css", ".js", ".json", ".md"} <= {Path(name).suffix for name in built}
     assert "# discreet" in metadata and "discreet = discreet.cli:main" in commands
+    assert "discreet-verify = discreet_verify:main" in commands
     assert any(name.endswith("/LICENSE") for name in built)
 
 

@@ -74,6 +74,10 @@ class SignFlip:
         rows = _positive(verdicts)
         return (2 * _flip_table(self).draw(rows.astype(np.int64), random) - 1).astype(np.int8)
 
+    def table(self) -> CountTable:
+        """Return the table that reports are drawn from, a row for -1 and one for +1."""
+        return _flip_table(self)
+
     def flip_rates(self) -> tuple[float, float]:
         """Return the probabilities with which a +1 and a -1 are flipped, as drawn."""
         transition = self.transition()
