@@ -7,6 +7,7 @@ between compressed rows and columns is a stable counting sort, compiled and publ
 
 from __future__ import annotations
 
+import numbers
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias, get_args
@@ -16,6 +17,7 @@ import numpy.typing as npt
 
 from discreet.core.checks import DataError, one_of
 from discreet.core.exports import Later
+from discreet.data.exact_sums import exact_sums
 from discreet.data.facts import Duplicates
 from discreet.data.vocabulary import UNKNOWN, Codes, Vocabulary, as_series
 
@@ -92,14 +94,14 @@ def to_values(values: Column | None, count: int) -> npt.NDArray[np.float32]:
     """Return the ratings as float32, 1 where none are given; refuse missing and infinite ones."""
     if values is None:
         return np.ones(count, dtype=np.float32)
-    numbers = _to_floats(values)
-    bad = count_not_finite(numbers)
+    ratings = _to_floats(values)
+    bad = count_not_finite(ratings)
     if bad:
         raise DataError(
-            f"{bad:,} of {numbers.size:,} ratings are missing, NaN or infinite; remove such rows first (in "
+            f"{bad:,} of {ratings.size:,} ratings are missing, NaN or infinite; remove such rows first (in "
             "text files --skip-bad-lines leaves them out)."
         )
-    return numbers
+    return ratings
 
 
 def _to_floats(values: Column) -> npt.NDArray[np.float32]:
@@ -112,8 +114,9 @@ def _to_floats(values: Column) -> npt.NDArray[np.float32]:
     try:
         with np.errstate(over="ignore"):
             return np.asarray(values if isinstance(values, np.ndarray) else list(values), dtype=np.float32)
-    except (TypeError, ValueError) as error:
-        raise DataError("ratings must be numbers; text was among them.") from error
+    except (TypeError, ValueError, OverflowError):
+        # The error quotes a value, which is a user's record.
+        raise DataError("ratings must be numbers; text was among them.") from None
 
 
 def joined(taken: list[pl.Series], kind: type[np.generic]) -> npt.NDArray[Any]:
@@ -151,15 +154,15 @@ def take_times(taken: list[Column | None]) -> npt.NDArray[np.int64] | None:
         return None
     if isinstance(times, np.ndarray) and times.dtype == np.int64:
         return times
-    series = times if isinstance(times, pl.Series) else pl.Series("time", times)
+    if isinstance(times, np.ndarray) and times.dtype != object:
+        series = _series_of(times)
+    elif isinstance(times, pl.Series):
+        series = times
+    else:
+        return _each_time(list(times))
     if not series.dtype.is_numeric():
         raise DataError(f"times must be whole numbers, not {series.dtype}; convert them first.")
-    missing = series.null_count()
-    if missing:
-        raise DataError(
-            f"{missing:,} of {len(series):,} times are missing; fill them in, leave the column out, or (in "
-            "text files) such rows with --skip-bad-lines."
-        )
+    _refuse_missing(series.null_count(), len(series))
     try:
         moments = [series.cast(pl.Int64)]
         del times, series
@@ -167,6 +170,43 @@ def take_times(taken: list[Column | None]) -> npt.NDArray[np.int64] | None:
     except pl.exceptions.PolarsError:
         # The error of polars quotes a value, which is somebody's record.
         raise DataError("times must be finite and fit in 64 bits with a sign; convert them first.") from None
+
+
+def _series_of(times: npt.NDArray[Any]) -> pl.Series:
+    try:
+        return pl.Series("time", times)
+    except (TypeError, ValueError, pl.exceptions.PolarsError):
+        raise DataError(f"times must be whole numbers, not {times.dtype}; convert them first.") from None
+
+
+def _each_time(times: list[Any]) -> npt.NDArray[np.int64]:
+    """Return numbers in a Python container as whole numbers, each converted by itself.
+
+    A container's common type would follow from all of them: one fraction would round everybody's times.
+    """
+    _refuse_missing(sum(time is None for time in times), len(times))
+    try:
+        return np.fromiter(map(whole_number, times), dtype=np.int64, count=len(times))
+    except (TypeError, ValueError, OverflowError):
+        raise DataError(
+            "times must be whole numbers: finite, and within 64 bits with a sign; convert them first."
+        ) from None
+
+
+def _refuse_missing(missing: int, count: int) -> None:
+    if missing:
+        raise DataError(
+            f"{missing:,} of {count:,} times are missing; fill them in, leave the column out, or (in "
+            "text files) such rows with --skip-bad-lines."
+        )
+
+
+def whole_number(number: Any) -> int:
+    """Return a number without its fraction; raise a TypeError for anything else."""
+    if isinstance(number, bool) or not isinstance(number, numbers.Real):
+        raise TypeError("not a number")
+    plain: Any = number
+    return int(plain)
 
 
 def sort_ratings(
@@ -208,7 +248,7 @@ def _merge(data: Sorted, first: npt.NDArray[np.bool_], how: Duplicates) -> Sorte
     values = data.values[chosen]
     if how in ("mean", "count"):
         sizes = np.diff(starts, append=first.size) if how == "mean" else 1
-        sums = np.add.reduceat(data.values.astype(np.float64), starts)
+        sums = exact_sums(data.values, starts)
         # What does not fit into a single becomes infinite, and is refused.
         with np.errstate(over="ignore"):
             values = (sums / sizes).astype(np.float32)

@@ -215,12 +215,12 @@ def _moments(times: list[Any]) -> list[int]:
     import polars as pl
 
     from discreet.data.encoding import to_times
-    from discreet.data.reading.times import read_times
+    from discreet.data.reading.times import read_times, times_of_objects
 
     try:
-        found = to_times(read_times(pl.Series(times, strict=True)).moments)
-    except (TypeError, OverflowError, pl.exceptions.PolarsError):
-        raise DataError("The history's times must all be numbers, or all dates.") from None
+        found = to_times(read_times(times_of_objects(times)).moments)
+    except (TypeError, OverflowError, DataError, pl.exceptions.PolarsError):
+        raise DataError("The history's times must be numbers or dates.") from None
     assert found is not None
     return [int(moment) for moment in found]
 

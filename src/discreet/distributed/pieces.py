@@ -19,7 +19,8 @@ from discreet.core.checks import DataError
 from discreet.data.bounding import hash_ids
 from discreet.data.encoding import to_values
 from discreet.data.facts import N_ITEMS, SCALE, Declarations, PublicFacts, count_off_step
-from discreet.data.reading.columns import Choice, Columns, choose, date_order, of_frame
+from discreet.data.reading.columns import Choice, Columns, choose, date_order
+from discreet.data.reading.frames import of_frame
 from discreet.data.reading.layouts import GZIP, PARQUET, Dialect, is_json_lines, magic, sniff
 from discreet.data.reading.limits import bounded, or_sentence, scanned
 from discreet.data.reading.named import files_of_layout, has_own_form

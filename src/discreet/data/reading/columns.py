@@ -5,13 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from discreet.core.checks import DataError, ParameterError, one_of
 from discreet.core.exports import Later
 from discreet.core.progress import logger
 from discreet.data.reading.times import DAY_FIRST, MONTH_FIRST, read_times
-from discreet.data.vocabulary import of_objects
 
 if TYPE_CHECKING:
     import polars as pl
@@ -355,43 +354,3 @@ def readable_rows(table: pl.DataFrame, file: str, order: str | None) -> pl.DataF
             "%d of %d lines of %s lack an id, a number or a time and were left out.", bad, len(table), file
         )
     return table.filter(fits)
-
-
-def of_frame(frame: Any, choice: Choice | None, *, implicit: bool) -> Columns:
-    """Return the columns of a frame of polars, pandas or pyarrow; the latter two are not needed for that."""
-    if hasattr(frame, "__arrow_c_stream__") and not hasattr(frame, "iloc"):
-        frame = pl.DataFrame(frame)
-    if isinstance(frame, pl.LazyFrame):
-        names: list[Any] = frame.collect_schema().names()
-        roles = choose(names, choice, implicit=implicit)
-        found = from_table(frame.select(roles.values()).collect(), roles, pl.Float64, date_order(choice))
-        return replace(found, unread_times=_unread_of_schema(frame.collect_schema(), roles, choice))
-    if isinstance(frame, pl.DataFrame):
-        roles = choose(frame.columns, choice, implicit=implicit)
-        found = from_table(frame, roles, pl.Float64, date_order(choice))
-        return replace(found, unread_times=_unread_of_schema(frame.schema, roles, choice))
-    if not (hasattr(frame, "columns") and hasattr(frame, "__getitem__")):
-        raise ParameterError(
-            f"A {type(frame).__name__} is not a data frame; pass one of pandas, polars or pyarrow."
-        )
-    labels = {str(label): label for label in frame.columns}
-    roles = choose(list(labels), choice, implicit=implicit)
-    table = {name: of_pandas(frame[labels[name]]) for name in roles.values()}
-    return from_table(table, roles, pl.Float64, date_order(choice))
-
-
-def _unread_of_schema(schema: pl.Schema, roles: Mapping[str, str], choice: Choice | None) -> str | None:
-    """Return a column of dates that was not read; types are part of the layout, so no value is looked at."""
-    if TIME in roles or TIME in (choice or {}):
-        return None
-    dates = (name for name, kind in schema.items() if kind == pl.Date or isinstance(kind, pl.Datetime))
-    return next((name for name in dates if name not in roles.values()), None)
-
-
-def of_pandas(column: Any) -> pl.Series:
-    """Return a series or an index of pandas as a series of polars; what is missing becomes null."""
-    array = column.to_numpy()
-    if array.dtype != object:
-        return pl.Series(array)
-    items = [None if gone else item for item, gone in zip(array.tolist(), column.isna(), strict=True)]
-    return of_objects(items)

@@ -84,8 +84,9 @@ def or_sentence(sentence: str) -> Iterator[None]:
     except DiscreetError:
         raise
     # What polars itself did not foresee is a panic, which is no `Exception`.
-    except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError) as error:
-        raise FileError(sentence) from error
+    except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError):
+        # The error of polars may quote a value, which is a user's record.
+        raise FileError(sentence) from None
 
 
 def scanned(file: Path, used: Callable[[list[str]], Iterable[str]] | None = None) -> pl.LazyFrame:

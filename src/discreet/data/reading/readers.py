@@ -13,7 +13,8 @@ from discreet.core.progress import logger
 from discreet.data.encoding import Column
 from discreet.data.facts import Declarations
 from discreet.data.interactions import Interactions
-from discreet.data.reading.columns import Choice, Columns, how_to_read, of_frame
+from discreet.data.reading.columns import Choice, Columns, how_to_read
+from discreet.data.reading.frames import of_frame
 from discreet.data.reading.id_lists import checked_declarations
 from discreet.data.reading.layouts import TextOptions, take_dialect
 from discreet.data.reading.synthetic_labels import origin_of

@@ -23,9 +23,9 @@ from discreet.data.reading.columns import (
     choose,
     from_table,
     how_to_read,
-    of_frame,
     readable_rows,
 )
+from discreet.data.reading.frames import of_frame
 from discreet.data.reading.json_lines import read_json_lines
 from discreet.data.reading.layouts import PARQUET, Dialect, Layout, is_json_lines, magic, sniff
 from discreet.data.reading.limits import bounded, or_sentence, refuse_bomb, refuse_irregular, scanned

@@ -9,16 +9,21 @@ Only the order of times matters to models, so numbers stay as they are, in whate
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import UTC, date, datetime, timedelta
 from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
 
 from discreet.core.checks import DataError
 from discreet.core.exports import Later
+from discreet.data.encoding import whole_number
 
 if TYPE_CHECKING:
     import polars as pl
 else:
     pl = Later("polars")
 
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _ZONED = "dates with a time zone, as epoch seconds"
 _UNZONED = "dates without a time zone, taken for UTC, as epoch seconds"
 _DAYS = "days, as epoch seconds"
@@ -105,6 +110,37 @@ def read_times(
         forms += _units(fractions)
         found = found.fill_null(fractions)
     return Times(found, tuple(dict.fromkeys(forms)))
+
+
+def times_of_objects(items: Sequence[Any]) -> pl.Series:
+    """Return times in a container of Python objects, each converted by itself.
+
+    Whole numbers, fractions and dates become whole numbers. If texts are among them, all become texts of
+    these, which `read_times` reads one by one. What is missing, or no time, is null.
+    """
+    moments = [_moment(item) for item in items]
+    if not any(isinstance(item, str) for item in items):
+        return pl.Series(moments, dtype=pl.Int64)
+    texts = [
+        item if isinstance(item, str) else None if moment is None else str(moment)
+        for item, moment in zip(items, moments, strict=True)
+    ]
+    return pl.Series(texts, dtype=pl.String)
+
+
+def _moment(item: Any) -> int | None:
+    """Return one time: a number without its fraction, or seconds since 1970; None for anything else."""
+    try:
+        if isinstance(item, date):
+            aware = item if isinstance(item, datetime) else datetime(item.year, item.month, item.day)
+            aware = aware if aware.tzinfo else aware.replace(tzinfo=UTC)
+            return (aware - _EPOCH) // timedelta(seconds=1)
+        if isinstance(item, np.datetime64):
+            return int(item.astype("datetime64[s]").astype(np.int64))
+        number = whole_number(item)
+    except (TypeError, ValueError, OverflowError):
+        return None
+    return number if -(2**63) <= number < 2**63 else None
 
 
 def _filled(

@@ -1,0 +1,84 @@
+"""Read the columns of data frames: polars, pandas, pyarrow, and anything that streams Arrow tables."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from discreet.core.checks import DataError, ParameterError
+from discreet.core.exports import Later
+from discreet.data.reading.columns import (
+    ITEM,
+    RATING,
+    TIME,
+    WEIGHT,
+    Choice,
+    Columns,
+    choose,
+    date_order,
+    from_table,
+)
+from discreet.data.reading.times import times_of_objects
+from discreet.data.vocabulary import of_objects
+
+if TYPE_CHECKING:
+    import polars as pl
+else:
+    pl = Later("polars")
+
+
+def of_frame(frame: Any, choice: Choice | None, *, implicit: bool) -> Columns:
+    """Return the columns of a frame of polars, pandas or pyarrow; the latter two are not needed for that."""
+    if hasattr(frame, "__arrow_c_stream__") and not hasattr(frame, "iloc"):
+        frame = pl.DataFrame(frame)
+    if isinstance(frame, pl.LazyFrame):
+        names: list[Any] = frame.collect_schema().names()
+        roles = choose(names, choice, implicit=implicit)
+        found = from_table(frame.select(roles.values()).collect(), roles, pl.Float64, date_order(choice))
+        return replace(found, unread_times=_unread_of_schema(frame.collect_schema(), roles, choice))
+    if isinstance(frame, pl.DataFrame):
+        roles = choose(frame.columns, choice, implicit=implicit)
+        found = from_table(frame, roles, pl.Float64, date_order(choice))
+        return replace(found, unread_times=_unread_of_schema(frame.schema, roles, choice))
+    if not (hasattr(frame, "columns") and hasattr(frame, "__getitem__")):
+        raise ParameterError(
+            f"A {type(frame).__name__} is not a data frame; pass one of pandas, polars or pyarrow."
+        )
+    labels = {str(label): label for label in frame.columns}
+    roles = choose(list(labels), choice, implicit=implicit)
+    table = {name: of_pandas(frame[labels[name]], role) for role, name in roles.items()}
+    return from_table(table, roles, pl.Float64, date_order(choice))
+
+
+def _unread_of_schema(schema: pl.Schema, roles: Mapping[str, str], choice: Choice | None) -> str | None:
+    """Return a column of dates that was not read; types are part of the layout, so no value is looked at."""
+    if TIME in roles or TIME in (choice or {}):
+        return None
+    dates = (name for name, kind in schema.items() if kind == pl.Date or isinstance(kind, pl.Datetime))
+    return next((name for name in dates if name not in roles.values()), None)
+
+
+def of_pandas(column: Any, role: str = ITEM) -> pl.Series:
+    """Return a series or an index of pandas as a series of polars; what is missing becomes null.
+
+    Python objects are converted one by one, to what a column of this role holds: their common type would
+    follow from everybody's values.
+    """
+    array = column.to_numpy()
+    try:
+        if array.dtype != object:
+            return pl.Series(array)
+        items = [None if gone else item for item, gone in zip(array.tolist(), column.isna(), strict=True)]
+        if role == TIME:
+            return times_of_objects(items)
+        return numbers_of_objects(items) if role in (RATING, WEIGHT) else of_objects(items)
+    except (TypeError, ValueError, OverflowError, pl.exceptions.PolarsError):
+        raise DataError(f"The {role}s cannot be read from a column of type {array.dtype}.") from None
+
+
+def numbers_of_objects(items: Sequence[Any]) -> pl.Series:
+    """Return ratings in a container of Python objects as doubles, each by itself; text stays text."""
+    if any(isinstance(item, str) for item in items):
+        return pl.Series([None if item is None else str(item) for item in items], dtype=pl.String)
+    return pl.Series([None if item is None else float(item) for item in items], dtype=pl.Float64)
