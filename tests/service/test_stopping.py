@@ -12,7 +12,6 @@ from discreet.collect.device import CatalogDevice, Device
 from discreet.core.checks import FileError
 from discreet.service.admission import seal, submission
 from discreet.service.stores.opening import open_store
-from discreet.service.stores.postgresql import PostgresqlStore
 from discreet.service.writer import GroupWriter
 from service.servers import Server, ask
 
@@ -76,25 +75,6 @@ def test_without_a_rewrite_the_file_would_tell_the_order(films, tmp_path):
         sent.append(sender_of(device))
     store.dispose()
     assert agreement(by_place(path, sent), sent) == 1.0
-
-
-def test_a_database_that_was_rewritten_tells_no_order(postgresql, films, shelf):
-    url, sent = postgresql.fresh(), []
-    store = open_store(url, films)
-    assert isinstance(store, PostgresqlStore)
-    query = "SELECT sender FROM discreet_reports ORDER BY ctid"
-    for number in range(PEOPLE):
-        device = Device(films)
-        store.take([submission(films, device.message({f"film {number}": 5.0}))])
-        sent.append(sender_of(device))
-    rows = list(store.reports())
-    assert [bytes(row[0]) for row in store._connected().execute(query)] == sent
-    store.rewrite()
-    assert list(store.reports()) == rows
-    assert [bytes(row[0]) for row in store._connected().execute(query)] == sorted(sent)
-    numbers = store._connected().execute("SELECT count(DISTINCT xmin::text) FROM discreet_reports").fetchone()
-    assert numbers == (1,)
-    store.dispose()
 
 
 def test_what_comes_together_is_written_in_the_order_of_senders(store_url, films, monkeypatch):

@@ -24,6 +24,8 @@ from discreet.service.stores.store import ReportStore
 
 #: Where a refit finds its store: an address may hold a password, which other processes must not see.
 STORE_VARIABLE = "DISCREET_STORE"
+# A fit that was asked to end is killed after this time.
+_END_SECONDS = 10.0
 # A report in memory: 20 bytes, where a tuple of Python takes 200.
 _TRIPLE = np.dtype([("row", np.int32), ("item", np.int64), ("code", np.int64)])
 
@@ -90,7 +92,9 @@ class Refits:
         running = self._running
         if running is not None and running.poll() is None:
             running.terminate()
-        self._thread.join()
+        self._thread.join(_END_SECONDS)
+        if running is not None and running.poll() is None:
+            running.kill()
 
     def _repeat(self) -> None:
         while not self._ended.wait(self._seconds):

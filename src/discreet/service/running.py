@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import signal
 import socket
 import sys
 import threading
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from types import FrameType
 from typing import TYPE_CHECKING, Any, final
 
 from discreet.collect.wire import ReportRefusal
@@ -22,6 +24,8 @@ if TYPE_CHECKING:
 
 # Whoever waits for an answer when the service ends gets it within this time; the rest is cut off.
 _LAST_SECONDS = 20
+# A service that should end is ended after this time, whatever still runs. Acknowledged reports are stored.
+_END_SECONDS = 90.0
 _BACKLOG = 2048
 _KEEP_ALIVE_SECONDS = 15
 
@@ -40,6 +44,8 @@ def run(app: FastAPI, host: str, port: int, proxies: Sequence[str] = ()) -> None
     """Serve until SIGTERM or SIGINT: take nothing new, answer what waits, and return."""
     import uvicorn
 
+    from discreet.service.workers import one_thread_for_linear_algebra
+
     class Server(uvicorn.Server):
         @contextlib.contextmanager
         def capture_signals(self) -> Iterator[None]:
@@ -48,6 +54,7 @@ def run(app: FastAPI, host: str, port: int, proxies: Sequence[str] = ()) -> None
                 yield
                 return
             kinds = (signal.SIGINT, signal.SIGTERM)
+            self._forced: threading.Timer | None = None
             before = {kind: signal.signal(kind, self.handle_exit) for kind in kinds}
             try:
                 yield
@@ -55,16 +62,29 @@ def run(app: FastAPI, host: str, port: int, proxies: Sequence[str] = ()) -> None
                 for kind, handler in before.items():
                     signal.signal(kind, handler)
 
-    with listening(host, port) as listener:
+        def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+            super().handle_exit(sig, frame)
+            if self._forced is None:
+                self._forced = threading.Timer(_END_SECONDS, _end)
+                self._forced.daemon = True
+                self._forced.start()
+
+    with listening(host, port) as listener, one_thread_for_linear_algebra():
         Server(configured(app, host, port, proxies)).run(sockets=[listener])
+
+
+def _end() -> None:
+    log("ended by force", why=f"Something still ran after {_END_SECONDS:.0f} seconds.")
+    os._exit(1)
 
 
 def listening(host: str, port: int) -> socket.socket:
     """Return a socket that listens at an address, or say why there cannot be one."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
-        return socket.create_server(
-            (host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET, backlog=_BACKLOG
-        )
+        made = socket.create_server((host, port), family=family, backlog=_BACKLOG)
+        # asyncio sends small answers at once (TCP_NODELAY) only if a socket names its protocol.
+        return socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP, fileno=made.detach())
     except OSError as error:
         raise FileError(
             f"{host}:{port} cannot be used: {error.strerror or error}. Choose another --port or --host."

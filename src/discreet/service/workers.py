@@ -7,16 +7,31 @@ make the queue grow: beyond its length a request is refused at once.
 from __future__ import annotations
 
 import asyncio
+import importlib
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar, final
+
+from threadpoolctl import threadpool_limits
 
 from discreet.service.limits import RefusedError
 
 Result = TypeVar("Result")
 
 _BUSY = "Too many questions are waiting; try again in a minute."
+
+
+def one_thread_for_linear_algebra() -> threadpool_limits:
+    """Let linear algebra use one thread, until the returned value is left as a context.
+
+    Answers are small. Threads that share an answer wait for each other in busy loops: on a busy machine, an
+    answer then takes thirty times as much processor time. Some libraries obey the main thread, and others
+    obey each thread.
+    """
+    # Only loaded: a library that comes later would have threads of its own.
+    importlib.import_module("scipy.linalg")
+    return threadpool_limits(1, user_api="blas")
 
 
 @final
@@ -33,7 +48,9 @@ class Workers:
     """
 
     def __init__(self, *, threads: int = 2, waiting: int = 64, seconds: float = 10.0) -> None:
-        self._pool = ThreadPoolExecutor(threads, thread_name_prefix="answers")
+        self._pool = ThreadPoolExecutor(
+            threads, thread_name_prefix="answers", initializer=one_thread_for_linear_algebra
+        )
         self._most, self._seconds = threads + waiting, seconds
         self._held = 0
         self._lock = threading.Lock()

@@ -7,6 +7,7 @@ also hides who of them came first. Each is answered after its own reports are on
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import queue
 import threading
 import time
@@ -19,6 +20,10 @@ from discreet.service.stores.store import ReportStore
 
 MOST_TOGETHER = 512
 MOST_WAITING = 4096
+# How long a sender waits for the disk, and how long a service that ends waits for the last group.
+_SENDER_SECONDS, _LAST_SECONDS = 30.0, 30.0
+# A store that is in use when it should be rewritten is tried again after this time.
+_AGAIN_SECONDS = 60.0
 
 
 class _Waiting(NamedTuple):
@@ -39,7 +44,7 @@ class GroupWriter:
 
     def __init__(self, store: ReportStore, *, seconds: float = 0.5, rewrite_seconds: float = 3600.0) -> None:
         self._store, self._seconds, self._rewrite_seconds = store, seconds, rewrite_seconds
-        self._rewritten, self._shows_order = time.monotonic(), False
+        self._rewrite_at, self._shows_order = time.monotonic() + rewrite_seconds, False
         self._waiting: queue.SimpleQueue[_Waiting | None] = queue.SimpleQueue()
         self._thread = threading.Thread(target=self._work, name="group commit", daemon=True)
         self._thread.start()
@@ -54,16 +59,25 @@ class GroupWriter:
         self._shows_order = True
 
     async def submit(self, submission: Submission) -> Receipt:
-        """Return what became of a submission, after it is on disk."""
+        """Return what became of a submission, after it is on disk; a `TimeoutError` says nothing of it.
+
+        A submission whose wait has ended may still be written. Sending it again does no harm.
+        """
         loop = asyncio.get_running_loop()
         answer: asyncio.Future[Receipt] = loop.create_future()
         self._waiting.put(_Waiting(submission, loop, answer))
-        return await answer
+        async with asyncio.timeout(_SENDER_SECONDS):
+            return await answer
 
     def stop(self) -> None:
-        """Write what is waiting, put everything into the order of senders, then end."""
+        """Write what is waiting, put everything into the order of senders, then end.
+
+        A store that does not answer is left: nothing that waits for it was acknowledged.
+        """
         self._waiting.put(None)
-        self._thread.join()
+        self._thread.join(_LAST_SECONDS)
+        if self._thread.is_alive():
+            log("store does not answer", why="The service ends without it; what was acknowledged is stored.")
 
     def _work(self) -> None:
         while (first := self._waiting.get()) is not None:
@@ -72,20 +86,21 @@ class GroupWriter:
             self._store.settle()
             if last:
                 break
-            if time.monotonic() - self._rewritten >= self._rewrite_seconds:
+            if time.monotonic() >= self._rewrite_at:
                 self._rewrite()
         self._rewrite()
 
     def _rewrite(self) -> None:
-        self._rewritten = time.monotonic()
+        self._rewrite_at = time.monotonic() + self._rewrite_seconds
         if not self._shows_order:
             return
         try:
             self._store.rewrite()
             self._shows_order = False
-        except FileError as error:
-            # Nothing is lost: the rows stay where they are, and it is tried again.
-            log("rewrite failed", why=str(error))
+        except Exception as error:
+            # Nothing is lost: the rows stay where they are. This thread must go on: senders wait for it.
+            self._rewrite_at = time.monotonic() + min(_AGAIN_SECONDS, self._rewrite_seconds)
+            log("rewrite failed", why=str(error) if isinstance(error, FileError) else type(error).__name__)
 
     def _gather(self, first: _Waiting) -> tuple[list[_Waiting], bool]:
         """Return what comes within the time, and whether the end came with it."""
@@ -108,7 +123,8 @@ class GroupWriter:
             # Nothing of the group is on disk; every sender gets that answer and may send again.
             receipts = [error] * len(group)
         for one, receipt in zip(group, receipts, strict=True):
-            one.loop.call_soon_threadsafe(_answer, one.answer, receipt)
+            with contextlib.suppress(RuntimeError):  # the loop has ended, and nobody waits
+                one.loop.call_soon_threadsafe(_answer, one.answer, receipt)
 
 
 def _answer(answer: asyncio.Future[Receipt], receipt: Receipt | BaseException) -> None:

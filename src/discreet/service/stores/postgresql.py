@@ -22,6 +22,16 @@ CREATE TABLE IF NOT EXISTS discreet_invitations (name BYTEA PRIMARY KEY, request
 # One writer at a time, whichever service it belongs to: caps are counted before rows are added.
 _LOCK = 0x6469736372656574
 _PAGE = 10_000
+# How long to wait for a lock of the database, and for another thread of this process.
+_LOCK_SECONDS, _THREAD_SECONDS = 5, 15.0
+# A server that is gone without a word is noticed; the address of a store may say otherwise.
+_CONNECTING = {
+    "connect_timeout": 10,
+    "keepalives_idle": 10,
+    "keepalives_interval": 5,
+    "keepalives_count": 3,
+    "tcp_user_timeout": 20_000,
+}
 _KEYS = {
     "discreet_reports": "sender, item",
     "discreet_messages": "sender",
@@ -34,15 +44,11 @@ class PostgresqlStore(ReportStore):
     """Keep a campaign's reports in a database; give the campaign to begin, leave it out to go on."""
 
     def __init__(self, url: str, campaign: AnyCampaign | None = None) -> None:
-        self._url = url
-        self._lock = threading.RLock()
-        self._connection: Any = None
+        self._writing, self._looking = _Line(url), _Line(url)
         try:
-            with self._told(), self._lock:
-                connection = self._connected()
-                connection.execute("SELECT pg_advisory_lock(%s)", (_LOCK,))
+            with self._told(), self._writing.held() as connection, connection.transaction():
+                connection.execute("SELECT pg_advisory_xact_lock(%s)", (_LOCK,))
                 connection.execute(_SCHEMA)
-                connection.execute("SELECT pg_advisory_unlock(%s)", (_LOCK,))
         except FileError:
             self.dispose()
             raise
@@ -59,6 +65,10 @@ class PostgresqlStore(ReportStore):
             raise FileError(
                 "The database refuses its user. Let that user create tables, or own those of this store."
             ) from error
+        except psycopg.errors.LockNotAvailable as error:
+            raise FileError(
+                f"The database of reports is in use: no lock within {_LOCK_SECONDS} seconds."
+            ) from error
         except psycopg.Error as error:
             raise FileError("The database of reports cannot be used; see its own log.") from error
 
@@ -66,20 +76,16 @@ class PostgresqlStore(ReportStore):
     def is_closed(self) -> bool:
         """Tell whether no more reports are taken."""
         query = "SELECT 1 FROM discreet_facts WHERE name = %s"
-        with self._lock, self._told():
-            return self._connected().execute(query, (CLOSED,)).fetchone() is not None
+        with self._told(), self._looking.held() as connection:
+            return connection.execute(query, (CLOSED,)).fetchone() is not None
 
     def counts(self) -> Counts:
         """Count what is stored."""
-        with self._lock, self._told():
-            row = (
-                self._connected()
-                .execute(
-                    "SELECT (SELECT count(*) FROM (SELECT DISTINCT sender FROM discreet_reports) AS each), "
-                    "(SELECT count(*) FROM discreet_reports), (SELECT count(*) FROM discreet_messages)"
-                )
-                .fetchone()
-            )
+        with self._told(), self._writing.held() as connection:
+            row = connection.execute(
+                "SELECT (SELECT count(*) FROM (SELECT DISTINCT sender FROM discreet_reports) AS each), "
+                "(SELECT count(*) FROM discreet_reports), (SELECT count(*) FROM discreet_messages)"
+            ).fetchone()
         return Counts(row[0] + row[2], row[1] + row[2])
 
     def reports(self) -> Iterator[StoredReport]:
@@ -96,52 +102,95 @@ class PostgresqlStore(ReportStore):
         yield from self._pages("SELECT name, request FROM discreet_invitations ORDER BY name")
 
     def _invitation(self, name: bytes) -> bytes | None:
-        with self._lock, self._told():
-            return _invitation(self._connected(), name)
+        with self._told(), self._looking.held() as connection:
+            return _invitation(connection, name)
 
     def settle(self) -> None:
         """Leave the log of writes to the server."""
 
     def rewrite(self) -> None:
-        """Fill the tables anew, in the order of keys and in one transaction."""
-        with self._lock, self._told(), self._connected().transaction():
-            connection = self._connected()
-            connection.execute("SELECT pg_advisory_xact_lock(%s)", (_LOCK,))
-            for table, key in _KEYS.items():
-                connection.execute(f"CREATE TEMPORARY TABLE held ON COMMIT DROP AS SELECT * FROM {table}")
-                connection.execute(f"TRUNCATE {table}")
-                connection.execute(f"INSERT INTO {table} SELECT * FROM held ORDER BY {key}")
-                connection.execute("DROP TABLE held")
+        """Write all rows anew in the order of keys; a backup that runs meanwhile sees each of them once.
+
+        Rows are deleted and inserted in one transaction, so that all of them have one transaction number, and
+        a snapshot of before shows all of them as well: after TRUNCATE, or in a table that took the place of
+        another, it would show none. CLUSTER then leaves out what was deleted; it respects snapshots, too.
+        """
+        with self._told(), self._writing.held() as connection:
+            # If a reader is in the way, nothing is written: each attempt would leave a copy of all rows.
+            with _alone(connection):
+                connection.execute(f"LOCK TABLE {', '.join(_KEYS)} IN ACCESS EXCLUSIVE MODE")
+            with _alone(connection):
+                for table, key in _KEYS.items():
+                    connection.execute(
+                        f"WITH all_rows AS (DELETE FROM {table} RETURNING *) "
+                        f"INSERT INTO {table} SELECT * FROM all_rows ORDER BY {key}"
+                    )
+            for table in _KEYS:
+                with _alone(connection):
+                    connection.execute(f"CLUSTER {table} USING {table}_pkey")
 
     def dispose(self) -> None:
-        """Close the connection."""
-        with self._lock:
-            if self._connection is not None:
-                self._connection.close()
+        """Close the connections."""
+        self._writing.close()
+        self._looking.close()
 
     def _pages(self, query: str) -> Iterator[Any]:
         with (
-            self._lock,
             self._told(),
-            self._connected().transaction(),
-            self._connected().cursor("all_rows") as cursor,
+            self._writing.held() as connection,
+            connection.transaction(),
+            connection.cursor("all_rows") as cursor,
         ):
             cursor.itersize = _PAGE
             yield from cursor.execute(query)
 
+    def _transaction(self) -> Transaction:
+        return _PostgresqlTransaction(self._writing)
+
+
+@final
+class _Line:
+    """A connection for one thread at a time; a lost connection is replaced."""
+
+    def __init__(self, url: str) -> None:
+        self._url = url
+        self._lock = threading.RLock()
+        self._connection: Any = None
+
+    @contextlib.contextmanager
+    def held(self) -> Iterator[Any]:
+        """Give the connection to this thread alone; a thread that waits too long gets a `FileError`."""
+        if not self._lock.acquire(timeout=_THREAD_SECONDS):
+            raise FileError("The database of reports does not answer in time.")
+        try:
+            yield self._connected()
+        finally:
+            self._lock.release()
+
+    def close(self) -> None:
+        """Close the connection, also under a thread that waits for the database."""
+        if self._connection is not None:
+            self._connection.close()
+
     def _connected(self) -> Any:
-        """Return the connection; a lost one is made anew."""
         psycopg = _driver()
         if self._connection is None or self._connection.closed or self._connection.broken:
             try:
-                self._connection = psycopg.connect(self._url, autocommit=True)
+                asked = psycopg.conninfo.conninfo_to_dict(self._url)
+                self._connection = psycopg.connect(**{**_CONNECTING, **asked}, autocommit=True)
                 self._connection.execute("SET synchronous_commit TO on")
+                self._connection.execute(f"SET lock_timeout TO '{_LOCK_SECONDS}s'")
             except psycopg.Error as error:
                 raise FileError("The database of reports cannot be reached.") from error
         return self._connection
 
-    def _transaction(self) -> Transaction:
-        return _PostgresqlTransaction(self)
+
+@contextlib.contextmanager
+def _alone(connection: Any) -> Iterator[None]:
+    """Be the only writer of a store for one transaction."""
+    with connection.transaction():
+        connection.execute("SELECT pg_advisory_xact_lock(%s)", (_LOCK,))
+        yield
 
 
 def _driver() -> Any:
@@ -154,29 +203,20 @@ def _driver() -> Any:
 
 @final
 class _PostgresqlTransaction(Transaction):
-    def __init__(self, store: PostgresqlStore) -> None:
-        self._store = store
+    def __init__(self, line: _Line) -> None:
+        self._line = line
+        self._held = contextlib.ExitStack()
         self._connection: Any = None
 
     def __enter__(self) -> Transaction:
-        self._store._lock.acquire()
-        try:
-            self._connection = self._store._connected()
-            self._connection.execute("BEGIN")
-            self._connection.execute("SELECT pg_advisory_xact_lock(%s)", (_LOCK,))
-        except BaseException:
-            self._store._lock.release()
-            raise
+        with contextlib.ExitStack() as stack:
+            self._connection = stack.enter_context(self._line.held())
+            stack.enter_context(_alone(self._connection))
+            self._held = stack.pop_all()
         return self
 
-    def __exit__(self, *problem: object) -> None:
-        try:
-            if problem[0] is None:
-                self._connection.execute("COMMIT")
-            elif not self._connection.broken:
-                self._connection.execute("ROLLBACK")
-        finally:
-            self._store._lock.release()
+    def __exit__(self, *problem: Any) -> None:
+        self._held.__exit__(*problem)
 
     def value(self, name: str) -> bytes | None:
         query = "SELECT value FROM discreet_facts WHERE name = %s"

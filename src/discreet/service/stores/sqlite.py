@@ -23,7 +23,7 @@ CREATE TABLE IF NOT EXISTS invitations (name BLOB PRIMARY KEY, request BLOB NOT 
 """
 _TABLES = {"facts", "reports", "messages"}
 # Tables are kept by key, without row numbers. Pages still show which of their rows came first: see `rewrite`.
-_PATIENCE = 30.0
+_PATIENCE = 10.0
 
 
 @final
@@ -33,28 +33,32 @@ class SqliteStore(ReportStore):
     def __init__(self, path: Path, campaign: AnyCampaign | None = None) -> None:
         if campaign is None and not path.is_file():
             raise FileError(f"{path} is not a store of reports.")
-        self._lock = threading.RLock()
-        try:
-            self._connection = sqlite3.connect(
-                path, timeout=_PATIENCE, check_same_thread=False, isolation_level=None
-            )
-        except sqlite3.Error as error:
-            raise FileError(f"{path} cannot be opened.") from error
+        self._lock, self._looking_lock = threading.RLock(), threading.Lock()
         self._path = path
+        # What is looked up for an answer has a connection of its own: `rewrite` takes a while.
+        self._connection, self._looking = self._opened(), self._opened()
         try:
             self._refuse_foreign()
             self._connection.execute("PRAGMA journal_mode=WAL")
             self._connection.execute("PRAGMA synchronous=FULL")
             self._connection.executescript(_SCHEMA)
         except FileError:
-            self._connection.close()
+            self.dispose()
             raise
         except (sqlite3.Error, UnicodeDecodeError) as error:
-            self._connection.close()
+            self.dispose()
             raise FileError(f"{path} cannot be used as a store of reports.") from error
         with self._sound():
             self._begin(campaign)
         self.settle()
+
+    def _opened(self) -> sqlite3.Connection:
+        try:
+            return sqlite3.connect(
+                self._path, timeout=_PATIENCE, check_same_thread=False, isolation_level=None
+            )
+        except sqlite3.Error as error:
+            raise FileError(f"{self._path} cannot be opened.") from error
 
     def _refuse_foreign(self) -> None:
         """Refuse a database of something else, a ledger for instance, before anything in it is changed."""
@@ -75,8 +79,8 @@ class SqliteStore(ReportStore):
     @property
     def is_closed(self) -> bool:
         """Tell whether no more reports are taken."""
-        with self._lock, self._sound():
-            row = self._connection.execute("SELECT 1 FROM facts WHERE name = ?", (CLOSED,)).fetchone()
+        with self._looking_lock, self._sound():
+            row = self._looking.execute("SELECT 1 FROM facts WHERE name = ?", (CLOSED,)).fetchone()
         return row is not None
 
     def counts(self) -> Counts:
@@ -111,8 +115,8 @@ class SqliteStore(ReportStore):
                 yield row[0], row[1]
 
     def _invitation(self, name: bytes) -> bytes | None:
-        with self._lock, self._sound():
-            return _invitation(self._connection, name)
+        with self._looking_lock, self._sound():
+            return _invitation(self._looking, name)
 
     def _require(self, is_ours: bool) -> None:
         if not is_ours:
@@ -135,6 +139,8 @@ class SqliteStore(ReportStore):
 
     def dispose(self) -> None:
         """Close the file."""
+        with self._looking_lock:
+            self._looking.close()
         with self._lock:
             self._connection.close()
 
