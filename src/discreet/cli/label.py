@@ -10,7 +10,7 @@ import typer
 
 from discreet.cli.options.declared import AsJson, Force
 from discreet.cli.output.printing import emit, show, write
-from discreet.core.checks import visible
+from discreet.core.checks import ParameterError, visible
 
 if TYPE_CHECKING:
     from discreet.audit.last_audits import LastAudit
@@ -20,7 +20,11 @@ def label(
     file: Annotated[Path, typer.Argument(help="A model file, or synthetic data.")],
     registry: Annotated[
         Path | None,
-        typer.Option("--registry", help="Write a draft entry for a public deployment registry (YAML)."),
+        typer.Option("--registry", help="Write an entry for the public registry of deployments (YAML)."),
+    ] = None,
+    facts: Annotated[
+        Path | None,
+        typer.Option("--facts", help="A TOML file with the human facts of the registry entry."),
     ] = None,
     page: Annotated[Path | None, typer.Option("--html", help="Write the label to this HTML page.")] = None,
     card: Annotated[
@@ -38,7 +42,9 @@ def label(
     signed = signed_sentence(key)
     # We verified the signer ourselves; an entry of that name in the file is overwritten.
     content = {**_read(file, signed=key is not None), "signed_by": key}
-    written = _write_elsewhere(content, signed, file, registry, page, card, force=force)
+    if facts is not None and registry is None:
+        raise ParameterError("--facts states facts for a registry entry. Add --registry FILE.")
+    written = _write_elsewhere(content, signed, file, registry, page, card, facts=facts, force=force)
     if markdown:
         from discreet.cli.output.label import label_markdown
 
@@ -137,19 +143,23 @@ def _write_elsewhere(
     page: Path | None,
     card: Path | None,
     *,
+    facts: Path | None,
     force: bool,
 ) -> list[str]:
     """Write the label in the requested formats, all or none; return sentences about what was written."""
     from discreet.audit.last_audits import last_audit
     from discreet.cli.output.card import CARD, is_card, model_card
-    from discreet.cli.output.label import DRAFT, PAGE, is_draft, label_html, registry_draft
+    from discreet.cli.output.label import PAGE, label_html
     from discreet.core.files import refuse_output, write_whole
     from discreet.core.pages import refuse_page
+    from discreet.dossier.facts import HumanFacts
+    from discreet.dossier.registry import ENTRY, is_entry, registry_entry
 
     texts: dict[Path, str] = {}
     if registry is not None:
-        refuse_output(registry, force=force, kind=DRAFT, is_ours=is_draft, inputs=[file, *texts])
-        texts[registry] = registry_draft(content)
+        inputs = [file, *texts, *([] if facts is None else [facts])]
+        refuse_output(registry, force=force, kind=ENTRY, is_ours=is_entry, inputs=inputs)
+        texts[registry] = registry_entry(content, None if facts is None else HumanFacts.read(facts))
     if page is not None:
         refuse_page(page, kind=PAGE, force=force, inputs=[file, *texts])
         texts[page] = label_html(content, signed)

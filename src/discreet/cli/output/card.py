@@ -13,8 +13,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from discreet.cli.output.label import label_markdown, yaml_text
+from discreet.cli.output.label import label_markdown
 from discreet.core.checks import visible
+from discreet.core.yaml_text import yaml_text
 from discreet.privacy.guarantee import RAW, Guarantee
 
 if TYPE_CHECKING:

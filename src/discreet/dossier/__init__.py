@@ -1,0 +1,1 @@
+"""Documents about a release for registries, regulators, and privacy officers."""

@@ -1,0 +1,102 @@
+"""Facts that only a human knows: who is responsible for a release, why it is made, and for how long.
+
+A short TOML file states them. A document marks each missing fact and never invents one.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from dataclasses import dataclass, fields
+from datetime import date
+from pathlib import Path
+from typing import Self, final
+
+from discreet.core.checks import FileError, ParameterError, one_of, require
+
+#: Sectors that the registry of deployments knows.
+SECTORS = ("Technology", "Healthcare", "Education", "Government", "Energy", "Finance")
+_LONGEST = 2_000
+
+#: What each fact means, for messages and for the file that `template` returns.
+MEANINGS = {
+    "controller": "the organization that is responsible for the data and the release",
+    "contact": "who signs for it and answers questions: a name and an address",
+    "purpose": "what the recommendations are for, and why this amount of privacy was chosen",
+    "legal_basis": "the legal basis of the processing, such as consent or a legitimate interest",
+    "region": "whose users the data describes, or whose law applies",
+    "sector": f"one of {', '.join(SECTORS)}",
+    "retention": "how long the data and the release are kept, and who may read the data meanwhile",
+    "review": "the day of the next review, as YYYY-MM-DD",
+}
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HumanFacts:
+    """Facts about a deployment that neither a model nor a ledger contains; None marks a missing fact.
+
+    Example:
+        >>> HumanFacts(controller="Film Club").missing[:2]
+        ('contact', 'purpose')
+        >>> HumanFacts().text("controller")
+        'MISSING (facts.toml: controller)'
+    """
+
+    controller: str | None = None
+    contact: str | None = None
+    purpose: str | None = None
+    legal_basis: str | None = None
+    region: str | None = None
+    sector: str | None = None
+    retention: str | None = None
+    review: str | None = None
+
+    def __post_init__(self) -> None:
+        for name in MEANINGS:
+            value = getattr(self, name)
+            if value is not None:
+                require(isinstance(value, str), name, value, "must be text")
+                require(bool(value.strip()), name, value, "must not be empty", "Remove the line instead.")
+                require(len(value) <= _LONGEST, name, "...", f"must have at most {_LONGEST} characters")
+        if self.sector is not None:
+            one_of("sector", self.sector, list(SECTORS))
+        if self.review is not None:
+            try:
+                date.fromisoformat(self.review)
+            except ValueError as error:
+                raise ParameterError(f"review={self.review!r} must be a day such as 2027-01-31.") from error
+
+    @classmethod
+    def read(cls, path: Path) -> Self:
+        """Return the facts in a TOML file.
+
+        Raises:
+            FileError: The file can't be read or isn't TOML.
+            ParameterError: A fact has an unknown name or a value outside its domain.
+        """
+        try:
+            found = tomllib.loads(path.read_text(encoding="utf-8"))
+        except (OSError, ValueError) as error:
+            raise FileError(f"{path} isn't a readable TOML file: {error}.") from error
+        unknown = sorted(found.keys() - MEANINGS.keys())
+        if unknown:
+            raise ParameterError(f"{path} has no fact {unknown[0]!r}. Facts: {', '.join(MEANINGS)}.")
+        # TOML has dates of its own; a reader may write one without quotes.
+        return cls(
+            **{name: value.isoformat() if isinstance(value, date) else value for name, value in found.items()}
+        )
+
+    @property
+    def missing(self) -> tuple[str, ...]:
+        """Return the names of the facts that nobody stated."""
+        return tuple(one.name for one in fields(self) if getattr(self, one.name) is None)
+
+    def text(self, name: str) -> str:
+        """Return a fact, or a mark that nobody can mistake for one."""
+        value = getattr(self, name)
+        return f"MISSING (facts.toml: {name})" if value is None else str(value)
+
+
+def template() -> str:
+    """Return a TOML file with every fact as a comment, to be filled in."""
+    return "".join(f'# {name} = ""  # {meaning}\n' for name, meaning in MEANINGS.items())
