@@ -305,6 +305,18 @@ class Interactions:
         """Return the same ratings under other facts; `bounded` clips to a narrower scale."""
         return replace(self, facts=facts)
 
+    def pattern(self) -> Interactions:
+        """Return who rated which items and nothing else: all values are 0, and there are no times."""
+        return Interactions(
+            indptr=self.indptr,
+            items=self.items,
+            values=np.zeros(self.n_ratings, dtype=np.float32),
+            users=self.users,
+            catalog=self.catalog,
+            facts=self.facts,
+            name=self.name,
+        )
+
     def without_ratings(self) -> Interactions:
         """Return the same interactions, each with the value 1: no scale is needed, or public, for them."""
         facts = self.facts.without_scale()

@@ -13,11 +13,12 @@ The argument for every order of calls is in proofs/session.md.
 from __future__ import annotations
 
 import math
+import os
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, TypeVar, final
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, NoReturn, Protocol, TypeVar, final
 
 import numpy as np
 import numpy.typing as npt
@@ -208,11 +209,12 @@ class _Account:
 
 @dataclass(slots=True)
 class _Log:
-    """What all sessions of one fit share: accounts, entries, and the lock that orders them."""
+    """What all sessions of one fit share: accounts, entries, the process, and the lock that orders them."""
 
     accounts: list[_Account] = field(default_factory=list)
     entries: list[ReleaseEntry] = field(default_factory=list)
     lock: threading.RLock = field(default_factory=threading.RLock)
+    process: int = field(default_factory=os.getpid)
 
     def open(self, **fields: Any) -> _Account:
         account = _Account(number=len(self.accounts), **fields)
@@ -233,7 +235,8 @@ class Session:
     a part of them, into a session whose budget is a precision or a pure epsilon; `split` and `rounds` divide
     that budget. What a child session owns, its parent no longer has.
 
-    Threads may share a session. A release that raises has spent its share.
+    Threads may share a session; copies and processes may not, for each copy would spend the same budget. A
+    release that raises has spent its share.
 
     Stability
         Provisional: estimators outside this library may use it, and its names may still change in 0.x.
@@ -348,6 +351,7 @@ class Session:
 
     def _take(self, epsilon: float | None, delta: float | None) -> tuple[Fraction, Fraction]:
         """Take an epsilon and a delta off a session that has both; the lock is held."""
+        self._refuse_copies()
         account = self._account
         if account.kind != "approximate":
             raise PrivacyError("This budget is a precision or a pure epsilon. Divide it with split.")
@@ -405,6 +409,7 @@ class Session:
 
     def _reserve(self, share: Fraction) -> None:
         """Take a share off this session's own budget; the lock is held."""
+        self._refuse_copies()
         if self._account.kind == "approximate":
             raise PrivacyError(
                 "Turn this budget into Gaussian or pure releases first: gaussian(), laplace()."
@@ -414,6 +419,17 @@ class Session:
         if share > self._left:
             raise Overspent(f"A share of {float(share):g} is asked for and {float(self._left):g} is left.")
         self._left -= share
+
+    def _refuse_copies(self) -> None:
+        """Raise in a forked process: its copy of the budget is the parent's to spend."""
+        if os.getpid() != self._log.process and not self.simulated:
+            raise PrivacyError(
+                "A budget is spent only in the process that opened the session: each copy of the process "
+                "would spend it again. Ask there."
+            )
+
+    def __reduce_ex__(self, protocol: Any) -> NoReturn:
+        raise PrivacyError("A session cannot be copied or pickled: each copy would spend the same budget.")
 
     # Releases
 
@@ -471,8 +487,7 @@ class Session:
             case "pure":
                 if part.norm != "l1":
                     raise PrivacyError(f"{part.name!r} is bounded in {part.norm}; Laplace noise needs l1.")
-                epsilon = round_down(self._account.epsilon * self._whole * share)
-                return Laplace.calibrated(epsilon=epsilon, l1_sensitivity=part.bound)
+                return _laplace(self._account.epsilon * self._whole * share, part.bound)
             case _:
                 raise PrivacyError("Turn this budget into Gaussian or pure releases first.")
 
@@ -512,7 +527,11 @@ class Session:
         if self._account.kind != "pure":
             raise PrivacyError("Perturbed reports cost a pure epsilon: use a session made by laplace().")
         with self._log.lock:
-            share = epsilon / (self._account.epsilon * self._whole)
+            whole = self._account.epsilon * self._whole
+            share = epsilon / whole
+            if epsilon == Fraction(round_down(whole * self._left)):
+                # A mechanism's epsilon is a float: what no float can spend goes with the last release.
+                share = self._left
             self._reserve(share)
             self._log.entries.append(
                 ReleaseEntry(
@@ -589,12 +608,36 @@ class Session:
     def mapped(self, change: Callable[[Any], Any]) -> Session:
         """Return a session with the same budget on changed data, each user's row changed by itself.
 
-        Estimators bound rows with it and selections narrow data; training code has no use for it.
+        Estimators bound rows with it and selections narrow data. If the change is not by rows, such as a
+        matrix that is completed and kept, queries must bound what *any* change of the data does to them.
         """
         if self._account.kind not in ("approximate", "none"):
             raise PrivacyError("Data change before a budget is divided, never after.")
         session = self._child(self._account)
         session._source = change(self._source)
+        return session
+
+    def with_stream(self, name: str) -> Session:
+        """Return this session with noise of its own: what it draws does not depend on what others drew."""
+        if self._account.kind not in ("approximate", "none"):
+            raise PrivacyError("Noise gets a stream of its own before a budget is divided, never after.")
+        session = self._child(self._account)
+        session._random = self._random.spawn(name)
+        return session
+
+    def repeated(self) -> Session:
+        """Return a session that may spend this session's budget once more, for experiments only.
+
+        Its releases have a log of their own.
+
+        Raises:
+            PrivacyError: The noise is not simulated, so that a budget can be spent only once.
+        """
+        if not self.simulated:
+            raise PrivacyError("A budget is spent once. Simulated noise repeats, for it protects nobody.")
+        session, log = self._child(self._account, self._whole), _Log()
+        session._log, session._account = log, replace(self._account, number=0)
+        log.accounts.append(session._account)
         return session
 
     # Where there is no guarantee, or part of the data is public
@@ -611,14 +654,17 @@ class Session:
             raise PrivacyError("Which items were rated is secret under this guarantee.")
         return self._source.pattern()
 
-    def published_noise(self, values: Floats, *, scale: float) -> Floats:
+    def published_noise(
+        self, values: Floats | FixedPoint, *, scale: float, bound: float | None = None
+    ) -> Floats:
         """Return values with Laplace noise of a scale that a paper prints and nobody proved.
 
-        Only a session without a guarantee adds such noise: it protects nobody.
+        Only a session without a guarantee adds such noise: it protects nobody. `bound` is the sensitivity
+        that the paper states, to which the resolution of the noise is adapted.
         """
         if self.is_private:
             raise PrivacyError("Noise under a guarantee is set by the budget. Use release.")
-        return Laplace(scale=scale, l1_sensitivity=scale).release(values, self._random)
+        return Laplace(scale=scale, l1_sensitivity=bound or scale).release(values, self._random)
 
     # The end of a fit
 
@@ -662,6 +708,25 @@ def laplace_event(epsilon: float) -> DpEvent:
     return Laplace.calibrated(epsilon=epsilon, l1_sensitivity=1.0).event()
 
 
+def laplace_scale(*, epsilon: float, bound: float, rounds: int = 1) -> float:
+    """Return the scale of each of `rounds` equal Laplace releases that cost this epsilon together.
+
+    Raises:
+        ParameterError: No such noise can be drawn. An estimator calls this before anything is spent.
+    """
+    return _laplace(Fraction(epsilon) / rounds, bound).scale
+
+
+def gaussian_deviation(*, epsilon: float, delta: float, bound: float, rounds: int = 1) -> float:
+    """Return the deviation of each of `rounds` equal Gaussian releases that cost (epsilon, delta) together.
+
+    Raises:
+        ParameterError: No such noise can be drawn. An estimator calls this before anything is spent.
+    """
+    sigma = _sigma(gaussian_multiplier(epsilon, delta), bound, Fraction(1, rounds))
+    return Gaussian(sigma=sigma, l2_sensitivity=bound).sigma
+
+
 def threshold_events(*, epsilon: float, delta: float, most: int) -> Sequence[Any]:
     """Return the events of `Session.names`; raise for a budget that it cannot spend."""
     return NoisyThreshold(epsilon=epsilon, delta=delta, most=most).events()
@@ -681,6 +746,10 @@ def _share(share: Fraction) -> Fraction:
     if not isinstance(share, Fraction):
         raise PrivacyError(f"Shares are exact fractions, and {share!r} is a {type(share).__name__}.")
     return share
+
+
+def _laplace(epsilon: Fraction, bound: float) -> Laplace:
+    return Laplace.calibrated(epsilon=round_down(epsilon), l1_sensitivity=bound)
 
 
 def _sigma(multiplier: float, bound: float, share: Fraction) -> float:
