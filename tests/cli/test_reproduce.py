@@ -6,10 +6,11 @@ import types
 
 import pytest
 
+from command_line import one_sentence
 from discreet import reproduce
-from discreet.cli.reproduce import progress, sentence
+from discreet.cli.reproduce import progress, sentence, summary
 from discreet.core.checks import DiscreetError, FileError
-from discreet.reproduce import Outcome, papers
+from discreet.reproduce import Outcome, copies, papers
 from discreet.reproduce.page import papers_pages, row_verdict
 from discreet.reproduce.running import Run, Tick
 
@@ -136,11 +137,70 @@ def test_a_part_without_a_draw_is_left_out_and_said(sums):
     assert there.part(lambda: {"a": there.draws(3, lambda seed: seed)}) == {"a": [0, 1, 2]} and there.complete
 
 
-def test_a_copy_of_data_is_named_by_its_folder(sums, discreet):
-    code, _, error = discreet("reproduce", "sums", "--quick", "--data", "netflix=/nowhere")
-    assert code == 1 and "NAME=FOLDER" in error
+def test_a_copy_of_data_is_named_by_its_path(sums, discreet, monkeypatch):
+    monkeypatch.setattr(copies, "USED", {"sums": ("netflix", "ml-100k")})
+    for wrong in ("netflix=/nowhere", "netflix", "=x", f"yahoo={sums}"):
+        one_sentence(*discreet("reproduce", "sums", "--quick", "--data", wrong))
     code, _, _ = discreet("reproduce", "sums", "--quick", "--data", f"netflix={sums}")
     assert code == 0
+
+
+@pytest.mark.parametrize("paper", reproduce.names())
+def test_a_paper_rejects_data_that_it_did_not_use(paper, discreet, tmp_path):
+    one_sentence(*discreet("reproduce", paper, "--quick", "--data", f"gowalla={tmp_path}"))
+
+
+def test_a_copy_takes_the_place_of_the_dataset(tmp_path, monkeypatch):
+    path = tmp_path / "own.csv"
+    path.write_text("user,item,rating\n1,1,4\n1,2,5\n2,1,3\n")
+    checked = copies.checked_copies("one-bit", {"movielens-100k": path})
+    assert checked == {"ml-100k": path}
+    with copies.using(checked):
+        assert copies.load("movielens-100k").n_ratings == 3
+        assert copies.find("movielens-100k") == path
+    assert copies.copy_of("ml-100k") is None
+
+
+def test_parts_of_jester_are_joined_by_users(tmp_path):
+    for number in (1, 2):
+        lines = ["user,item,rating", *(f"{user},{item},{number}" for user in (1, 2) for item in (1, 2, 3))]
+        (tmp_path / f"{number}.csv").write_text("\n".join(lines) + "\n")
+    with copies.using({"jester-1": tmp_path / "1.csv", "jester-2": tmp_path / "2.csv"}):
+        whole = copies.load("jester")
+    assert (whole.n_users, whole.n_items, whole.n_ratings) == (4, 3, 12)
+    assert sorted(whole.values.tolist()) == [1.0] * 6 + [2.0] * 6
+
+
+def test_one_paper_gets_one_page_and_few_lines(sums, discreet):
+    code, out, error = discreet("reproduce", "sums", "--quick", "--out", sums / "out")
+    page = sums / "out" / "sums.md"
+    assert code == 0 and page.exists() and str(page) in error.replace("\n", "")
+    assert "](sums/results/sums.svg)" in page.read_text()
+    assert "Figure 1" in out and len((out + error).splitlines()) < 40
+
+
+@pytest.mark.parametrize("paper", reproduce.names())
+def test_no_paper_prints_more_than_40_lines(paper):
+    verdicts = papers.committed(paper, reproduce.papers_folder())
+    lines = summary(paper, verdicts)
+    assert len(lines) <= 36, "Progress and the page's place need four more."
+    assert max(map(len, lines)) <= 80
+
+
+def test_lines_of_progress_become_seldom(capsys, monkeypatch):
+    now = [0.0]
+    monkeypatch.setattr("time.monotonic", lambda: now[0])
+    with progress("sums") as (_, tick):
+        for second in range(7200):
+            now[0] = float(second)
+            tick(Tick("draw", second, 7200, None))
+    assert 5 < len(capsys.readouterr().err.splitlines()) < 40
+
+
+def test_earlier_names_of_papers_still_run(discreet):
+    assert reproduce.paper_called("implicit") == "dpimf"
+    assert reproduce.paper_called("local-mixture") == "mixture"
+    one_sentence(*discreet("reproduce", "one-bitt", "--quick"))
 
 
 def test_time_left_comes_from_the_earlier_run(sums):
@@ -182,7 +242,7 @@ def test_the_command_runs_everything_onto_one_page(sums, discreet):
     assert "| [sums](#sums) | paper |" in (sums / "out" / "papers.md").read_text()
     assert (sums / "out" / "papers" / "sums.md").exists()
     code, answer, said = discreet("reproduce", "sums", "--quick")
-    assert code == 0 and "paper: 2 undecided" in answer and "2 steps done" in said
+    assert code == 0 and "paper: 2 undecided" in answer and "1 steps done" in said
     code, _, error = discreet("reproduce")
     assert code == 1 and "Name one paper" in error
 

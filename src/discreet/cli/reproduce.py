@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import sys
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,19 +16,18 @@ from discreet.cli.options.declared import AsJson
 from discreet.cli.output.printing import emit, remark, show
 from discreet.cli.output.terminal import plain_console
 from discreet.core.checks import ParameterError
+from discreet.papers import PAPERS
 
 if TYPE_CHECKING:
-    from rich.table import Table
-
     from discreet.reproduce import Verdict
     from discreet.reproduce.running import Tick
 
 
 def reproduce(
-    paper: Annotated[str | None, typer.Argument(help="The paper: the name of a folder in `papers/`.")] = None,
+    paper: Annotated[str | None, typer.Argument(help=f"The paper: {', '.join(PAPERS)}, or audit.")] = None,
     every: Annotated[bool, typer.Option("--all", help="Reproduce all papers, one after the other.")] = False,
     quick: Annotated[
-        bool, typer.Option("--quick", help="Use fewer runs and smaller data; takes minutes.")
+        bool, typer.Option("--quick", help="Use fewer runs and smaller data; takes two minutes.")
     ] = False,
     out: Annotated[
         Path | None,
@@ -42,19 +42,18 @@ def reproduce(
     ] = None,
     data: Annotated[
         list[str] | None,
-        typer.Option(help="Your copy of a data set that may not be passed on, as NAME=FOLDER (netflix=...)."),
+        typer.Option(help="Your copy of a dataset that the paper used, as NAME=PATH, such as ml-10m=FOLDER."),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Run the experiments of papers and compare with the printed numbers."""
-    from discreet.core.files import write_whole
-    from discreet.reproduce import names, papers_pages
+    from discreet.reproduce import names, paper_called
     from discreet.reproduce import reproduce as run
 
     if every == (paper is not None):
         raise ParameterError("Name one paper, or pass --all.")
     found: dict[str, list[Verdict]] = {}
-    for name in names() if every else [paper or ""]:
+    for name in names() if every else [paper_called(paper or "")]:
         with progress(name) as (say, tick):
             found[name] = run(
                 name,
@@ -67,25 +66,34 @@ def reproduce(
                 data=copies(data or ()),
             )
         if not as_json:
-            show(table(name, found[name]))
-    if out is not None and every:
-        for place, text in papers_pages(out, out).items():
-            (out / place).parent.mkdir(parents=True, exist_ok=True)
-            write_whole(out / place, text.encode())
-        remark(f"All results are on one page: {out / 'papers.md'}")
+            show(*summary(name, found[name]))
+    if out is not None:
+        remark(f"All results are on one page: {write_pages(out, None if every else next(iter(found)))}")
     if as_json:
         rows = {name: [verdict.to_json() for verdict in verdicts] for name, verdicts in found.items()}
-        emit(rows if every else rows[paper or ""])
+        emit(rows if every else next(iter(rows.values())))
+
+
+def write_pages(out: Path, paper: str | None) -> Path:
+    """Write the page of one paper, or of all papers with an overview; return the page to open first."""
+    from discreet.core.files import write_whole
+    from discreet.reproduce import papers_pages, single_page
+
+    pages = papers_pages(out, out) if paper is None else {f"{paper}.md": single_page(paper, out, out)}
+    for place, text in pages.items():
+        (out / place).parent.mkdir(parents=True, exist_ok=True)
+        write_whole(out / place, text.encode())
+    return out / next(iter(pages))
 
 
 def copies(named: Sequence[str]) -> dict[str, Path]:
-    """Return the folders of data sets by their names."""
+    """Return the paths of datasets by their names."""
     found = {}
     for text in named:
-        name, _, folder = text.partition("=")
-        if not name or not Path(folder).exists() or not folder:
-            raise ParameterError(f"data={text!r} must be NAME=FOLDER with a folder that exists.")
-        found[name] = Path(folder)
+        name, _, path = text.partition("=")
+        if not name or not path:
+            raise ParameterError(f"data={text!r} must have the form NAME=PATH.")
+        found[name] = Path(path)
     return found
 
 
@@ -93,7 +101,7 @@ def copies(named: Sequence[str]) -> dict[str, Path]:
 def progress(name: str) -> Iterator[tuple[Callable[[str], None], Callable[[Tick], None]]]:
     """Yield functions for remarks and finished steps: a progress bar on a terminal, lines elsewhere."""
     if not sys.stderr.isatty():
-        yield remark, lambda tick: remark(f"{name}: {sentence(tick)}")
+        yield remark, _Seldom(name).tick
         return
     from rich.progress import BarColumn, Progress, TextColumn
 
@@ -114,19 +122,33 @@ def sentence(tick: Tick) -> str:
     return f"{tick.step}; {tick.done} of {tick.total} steps, about {minutes} min left"
 
 
-def table(name: str, verdicts: Sequence[Verdict]) -> Table:
-    """Return the claims with their measurements, by verdict."""
-    from rich.table import Table
+class _Seldom:
+    """Lines of progress where no terminal shows a bar: the first step, then ever more seldom."""
 
+    def __init__(self, name: str) -> None:
+        self._name, self._began, self._next = name, time.monotonic(), 0.0
+
+    def tick(self, tick: Tick) -> None:
+        """Print a line if enough time has passed since the last one."""
+        passed = time.monotonic() - self._began
+        if passed >= self._next:
+            self._next = passed + max(20.0, passed / 4)
+            remark(f"{self._name}: {sentence(tick)}")
+
+
+def summary(name: str, verdicts: Sequence[Verdict]) -> list[str]:
+    """Return one line for each part of a paper, and the counts of verdicts; fewer than 40 lines."""
     from discreet.reproduce import claims_of
-    from discreet.reproduce.details import measured
-    from discreet.reproduce.page import count
+    from discreet.reproduce.page import count, row_verdict
 
     paper = claims_of(name)
-    title = f"{name}: {count(paper, verdicts)}"
-    shown = Table("where", "measure", "asked", "measured", "draws", "verdict", title=title)
-    for verdict in sorted(verdicts, key=lambda each: each.outcome):
-        claim = verdict.claim
-        said = f"{verdict.outcome}" + (" (sanity)" if claim.kind == "sanity" else "")
-        shown.add_row(claim.where, claim.measure, claim.asked(), measured(verdict), str(verdict.runs), said)
-    return shown
+    counts = count(paper, verdicts).split("; ")
+    rows = [
+        f"{_cut(row.what, 38):<40}{_cut(row_verdict(row, verdicts).replace('**', ''), 38)}"
+        for row in paper.rows
+    ]
+    return [_cut(f"{name}: {paper.title}", 78), *rows, *(_cut(f"In sum, {one}", 78) for one in counts)]
+
+
+def _cut(text: str, width: int) -> str:
+    return text if len(text) <= width else text[: width - 1] + "…"

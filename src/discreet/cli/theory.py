@@ -9,12 +9,10 @@ import typer
 from discreet.cli.options.declared import AsJson
 from discreet.cli.output.printing import emit, show
 from discreet.core.checks import ParameterError, suggestion
+from discreet.papers import PAPERS
 
 if TYPE_CHECKING:
     from discreet.papers.bounds import Bound
-
-#: The papers, in the order of the overview page.
-PAPERS = ("one-bit", "frank-wolfe", "mixture", "collection", "dpimf")
 
 
 def theory(

@@ -6,7 +6,7 @@ values of its runs. The checkout's `papers/PAPER/claims.toml` has the printed nu
 
 from discreet.reproduce.claims import Claim, Outcome, PaperRow, read_claims
 from discreet.reproduce.judging import Verdict, judge
-from discreet.reproduce.page import papers_pages
+from discreet.reproduce.page import papers_pages, single_page
 from discreet.reproduce.papers import (
     claims_of,
     folder_of,
@@ -37,4 +37,5 @@ __all__ = [
     "read_claims",
     "reproduce",
     "save_plot",
+    "single_page",
 ]

@@ -61,6 +61,12 @@ def papers_pages(out: Path, beside: Path) -> dict[str, str]:
     return {"papers.md": "\n".join([_INTRODUCTION, *overview, "", total, "", *parts])} | pages
 
 
+def single_page(name: str, out: Path, beside: Path) -> str:
+    """Return the page of one paper for the results under `out`, to be written to the folder `beside`."""
+    text = details_page(name, claims_of(name), committed(name, out), out, beside)
+    return text.replace(" [All papers](../papers.md).", "")
+
+
 def count(paper: Paper, verdicts: Sequence[Verdict]) -> str:
     """Return how many statements got which verdict, in words: the paper's, then ours."""
     said = ((by, tally(paper, verdicts, by)) for by in ("paper", "ours"))

@@ -17,6 +17,7 @@ from typing import Any
 from discreet.core.checks import FileError, ParameterError, suggestion
 from discreet.papers import PAPERS
 from discreet.reproduce.claims import Paper, read_claims
+from discreet.reproduce.copies import checked_copies, using
 from discreet.reproduce.judging import Verdict, judge
 from discreet.reproduce.running import DrawnValues, Run, Size, Tick, read_steps
 
@@ -83,10 +84,11 @@ def reproduce(
     """Run a paper and judge its claims; with `out`, numbers and figures go to `out/PAPER/results`.
 
     An interrupted run is resumed: its finished steps are in the same folder. After `minutes` no further step
-    begins, and what was reached is judged; `draws` limits the draws of every experiment. `data` names own
-    copies of data sets that may not be passed on (`{"netflix": folder}`).
+    begins, and what was reached is judged; `draws` limits the draws of every experiment. `data` has
+    paths of your copies of datasets by name, such as `{"netflix": folder}` (`copies.USED` lists the names).
     """
     paper = paper_called(paper)
+    copies = checked_copies(paper, data or {})
     claims = claims_of(paper).claims
     folder = _prepared(results_of(out, paper), size) if out else None
     earlier = read_steps(results_of(papers_folder(), paper) / "steps.jsonl")
@@ -98,9 +100,10 @@ def reproduce(
         earlier={step["step"]: step["seconds"] for step in earlier if step["size"] == size},
         minutes=minutes,
         most=draws,
-        data=data,
+        data=copies,
     )
-    found = load_paper(paper).measure(run)
+    with using(copies):
+        found = load_paper(paper).measure(run)
     if run.missing:
         say(f"{len(run.missing)} parts were not reached, such as {run.missing[0]}.")
     records = {claim.id: _record(found.get(claim.id, ())) for claim in claims}

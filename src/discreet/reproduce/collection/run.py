@@ -16,9 +16,8 @@ from discreet.collect.device import collect_cells
 from discreet.collect.hidden_items import cell_mechanism
 from discreet.core.randomness import PrivacyRandom
 from discreet.core.rows import Rows
-from discreet.data.datasets import catalog
 from discreet.data.splits import random_split
-from discreet.reproduce import DrawnValues, Run
+from discreet.reproduce import DrawnValues, Run, copies
 from discreet.reproduce.collection.figures import draw
 from discreet.reproduce.collection.recovery import Errors, recovery_errors
 from discreet.reproduce.collection.theorems import theorem3
@@ -46,7 +45,7 @@ def measure(run: Run) -> Values:
         for part in (_theorems, _statement_five, _synthetic):
             run.part(lambda part=part, kind=kind: part(kind, run, values, kept))
     for name in run.pick(full=tuple(REAL), quick=("restaurant-consumer",), toy=("restaurant-consumer",)):
-        if catalog.find(name) is not None:
+        if copies.find(name) is not None:
             run.part(lambda name=name: _real(name, run, values, kept))
     run.write("results.json", kept)
     if run.folder and run.size == "full" and run.complete:
@@ -158,7 +157,7 @@ def _real(name: str, run: Run, values: Values, kept: dict[str, Any]) -> None:
 
 
 def _held_out(name: str, epsilon: float, seed: int, intrinsic: float) -> Errors:
-    split = random_split(catalog.load(name), 0.1, seed)
+    split = random_split(copies.load(name), 0.1, seed)
     test = split.test.rows(), split.test.items, split.test.values
     return recovery_errors(split.train, test, epsilon, seed, intrinsic)
 

@@ -8,9 +8,9 @@ import numpy as np
 import numpy.typing as npt
 from scipy.sparse import csr_matrix
 
-from discreet.data.datasets import catalog
 from discreet.data.splits import Split, leave_one_out
 from discreet.evaluation.negatives import sample_negatives
+from discreet.reproduce import copies
 
 Floats = npt.NDArray[np.float64]
 
@@ -42,9 +42,9 @@ class Bench:
 
 def bench(name: str, seed: int) -> Bench | None:
     """Return the protocol on a data set, every rating a choice; None where the data is not at hand."""
-    if catalog.find(name) is None:
+    if copies.find(name) is None:
         return None
-    data = catalog.load(name)
+    data = copies.load(name)
     split = leave_one_out(data)
     people = split.test.rows().astype(np.int64)
     return Bench(

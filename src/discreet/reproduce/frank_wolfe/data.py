@@ -11,11 +11,11 @@ from pathlib import Path
 
 import numpy as np
 
-from discreet.data.datasets import catalog
 from discreet.data.datasets.synthetic import rank_one
 from discreet.data.interactions import Interactions
 from discreet.data.reading.readers import read
 from discreet.data.splits import Split, random_split
+from discreet.reproduce import copies
 
 PER_USER = 80
 HELD_OUT = 0.01
@@ -24,15 +24,16 @@ TOP = 400
 
 def at_hand(name: str, say: Callable[[str], None]) -> bool:
     """Tell whether a data set is on this machine, and say so if it is not."""
-    found = catalog.find(name) is not None
+    found = copies.find(name) is not None
     if not found:
         say(f"{name} is not on this machine")
     return found
 
 
 def movielens(seed: int) -> Split:
-    """Return ML-1M's 400 most rated films; which ones they are is assumed public, as the poster does."""
-    return _split(_most_rated(catalog.load("movielens-1m")), seed)
+    """Return the 400 most rated films of ML-1M, or of a copy of ML-10M; both are public, as printed."""
+    name = "ml-10m" if copies.copy_of("ml-10m") else "movielens-1m"
+    return _split(_most_rated(copies.load(name)), seed)
 
 
 def netflix(folder: Path, seed: int) -> Split:
@@ -42,7 +43,7 @@ def netflix(folder: Path, seed: int) -> Split:
 
 def jester(seed: int) -> Split:
     """Return the first part of Jester, rescaled to 0..5."""
-    data = catalog.load("jester")
+    data = copies.load("jester")
     facts = replace(data.facts, low=0.0, high=5.0, step=None)
     return _split(data.with_values(np.clip((data.values + 10) / 4, 0, 5), facts), seed)
 

@@ -13,11 +13,10 @@ import numpy as np
 
 from discreet.collect.campaign import Campaign
 from discreet.collect.device import Device
-from discreet.data.datasets import catalog
 from discreet.data.interactions import Interactions
 from discreet.papers.mixture.private_gradients import PrivateGradients
 from discreet.privacy.mechanisms.bounded import BoundedLaplace
-from discreet.reproduce import Run
+from discreet.reproduce import Run, copies
 from discreet.reproduce.mixture.comparisons import compare
 from discreet.reproduce.mixture.figures import plot_errors, plot_figure3, plot_noise
 from discreet.reproduce.mixture.noise import draw_noise, noise_claims
@@ -29,19 +28,19 @@ Found = dict[str, Sequence[float]]
 def measure(run: Run) -> Found:
     """Return the runs of every claim."""
     found: Found = {}
-    data = catalog.load("movielens-100k")
+    data = copies.load("movielens-100k")
     drawn = draw_noise(data)
     found |= noise_claims(drawn)
     found |= communication(data, run)
     errors = {
         name: sweep(name, parts, run)
         for name, parts in run.pick(full=FULL, quick=QUICK, toy=TOY).items()
-        if catalog.find(name.removesuffix("-thinned")) is not None
+        if copies.find(name.removesuffix("-thinned")) is not None
     }
     for name in errors:
         found |= run.part(compare, name, errors)
     if "jester" in errors:
-        jokes = catalog.load("jester")
+        jokes = copies.load("jester")
         found["jester-sparser"] = [_density(jokes) / _density(data)]
     if run.folder and run.size == "full" and run.complete:
         plot_noise(drawn, run.folder)

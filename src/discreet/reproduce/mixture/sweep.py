@@ -11,10 +11,9 @@ from itertools import islice
 from typing import Any, NamedTuple
 
 from discreet.core.randomness import experiment_generator
-from discreet.data.datasets import catalog
 from discreet.data.interactions import Interactions
 from discreet.data.splits import Split, kfold
-from discreet.reproduce import Run
+from discreet.reproduce import Run, copies
 from discreet.reproduce.mixture.methods import METHODS, RANKS, TUNED, TUNING, tune, tuned_error
 from discreet.reproduce.running import NotReached
 
@@ -106,7 +105,7 @@ def _error(name: str, method: str, epsilon: float, splits: Sequence[Split], numb
 def _load(name: str) -> Interactions:
     """Return a data set; the thinned Jester is a random part of ours, as sparse as the paper says."""
     if name != THINNED:
-        return catalog.load(name)
-    whole = catalog.load("jester")
+        return copies.load(name)
+    whole = copies.load("jester")
     share = PRINTED_DENSITY * whole.n_users * whole.n_items / whole.n_ratings
     return whole.where(experiment_generator(SEED, THINNED).random(whole.n_ratings) < share)

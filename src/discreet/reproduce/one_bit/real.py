@@ -19,6 +19,7 @@ from discreet.data.datasets import catalog
 from discreet.data.splits import Split, given, random_split
 from discreet.papers.one_bit.estimators import OneBitGradient, OneBitInput
 from discreet.papers.one_bit.task import OneBit
+from discreet.reproduce import copies
 from discreet.reproduce.one_bit.methods import CLEAR, KINDS, OUTPUT, fit, with_printed_noise
 
 MAJORITY = "majority"
@@ -29,9 +30,11 @@ SKEWED_AT_2 = {"p1 < p2": (0.08, 0.41), "p1 > p2": (0.41, 0.08)}
 
 
 def movielens(seed: int) -> Split | None:
-    """Return the published split u1, whatever the seed; None where the data is not at hand."""
+    """Return the published split u1 (of a copy: a random split); None where the data is not at hand."""
+    if copies.copy_of("movielens-100k"):
+        return random_split(copies.load("movielens-100k"), 0.2, seed)
     try:
-        data = catalog.load("movielens-100k")
+        data = copies.load("movielens-100k")
         files = [catalog.split_file("movielens-100k", f"u1.{part}") for part in ("base", "test")]
     except FileError:
         return None
@@ -41,7 +44,7 @@ def movielens(seed: int) -> Split | None:
 def restaurants(seed: int) -> Split | None:
     """Return a random 80/20 split of the restaurant ratings, or None where the data is not at hand."""
     try:
-        return random_split(catalog.load("restaurant-consumer"), 0.2, seed)
+        return random_split(copies.load("restaurant-consumer"), 0.2, seed)
     except FileError:
         return None
 
