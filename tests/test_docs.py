@@ -264,22 +264,25 @@ def assumed_lines():
     from discreet.data.facts import PublicFacts
     from discreet.federated import SharedNoise
     from discreet.follow import FollowAgreement, FollowSettings
+    from discreet.privacy.assumptions import Kind
 
     kinds = [(), ("scale", "n_items"), ("chosen", "chosen scale"), ("picked",)]
     facts = [PublicFacts(n_items=9, step=1, max_per_user=5, n_users=70, from_file=kind) for kind in kinds]
     facts.append(PublicFacts(n_items=9, low=1, high=1))
     names = [row["name"] for row in recipes.describe_models() if row["unit"] != "nothing"]
+    year = FollowSettings(releases=2, half_life=7.0, epsilon=1.0, delta=1e-6)
     lines = []
     for fact in facts:
         for estimator in recipes.estimators(names, [1.0], None):
             if fact.low < fact.high or estimator.feedback == "implicit":
-                lines += estimator.promise(fact).assumes
-        lines += FollowSettings(releases=2, half_life=7.0, epsilon=1.0, delta=1e-6).promise(fact).assumes
-    year = FollowSettings(releases=2, half_life=7.0, epsilon=1.0, delta=1e-6)
+                lines += [one.text for one in estimator.promise(fact).assumes if one.kind is not Kind.RAW]
+        lines += [one.text for one in year.promise(fact).assumes]
     for noise in (SharedNoise(parties=3, missing=0), SharedNoise(parties=4, missing=1)):
-        lines += FollowAgreement(run="r", settings=year, facts=facts[0], noise=noise).promise().assumes
+        agreed = FollowAgreement(run="r", settings=year, facts=facts[0], noise=noise)
+        lines += [one.text for one in agreed.promise().assumes]
     return {
-        re.sub(r"(epsilon=)?\d[\d,.]*", "…", line).removesuffix(" (taken from the file)") for line in lines
+        re.sub(r"(epsilon=)?\d[\d,.]*", "…", line).removesuffix(" (taken from the data without noise)")
+        for line in lines
     }
 
 

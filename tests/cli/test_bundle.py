@@ -20,7 +20,7 @@ def test_a_bundle_is_written_and_says_what_it_lost(discreet, ratings, tmp_path):
 
 def test_a_bundle_says_whether_the_model_is_private(discreet, ratings, tmp_path):
     model = tmp_path / "m.discreet"
-    for epsilon, said in (("5", "PRIVATE, if"), ("inf", "NOT PRIVATE: no promise")):
+    for epsilon, said in (("5", "PRIVATE, if"), ("inf", "NOT PRIVATE: no guarantee")):
         fitted = discreet("fit", ratings, "--implicit", "--epsilon", epsilon, "--out", model, "--force")
         assert fitted[0] == 0, fitted[2]
         for verb in ("bundle", "export"):

@@ -8,6 +8,7 @@ from command_line import one_sentence
 from discreet.collect.device import Device
 from discreet.collect.invitations import code_name
 from discreet.collect.opening import open_campaign
+from discreet.report.guarantee import TRUST_WORDS
 from discreet.service.admission import submission
 from discreet.service.stores.opening import open_store
 
@@ -33,7 +34,7 @@ def asked(discreet, items, tmp_path):
 def test_a_campaign_is_made_shown_and_checked(discreet, asked):
     assert open_campaign(asked).max_reports == 20
     code, out, _ = discreet("campaign", "show", asked)
-    assert code == 0 and "anyone, the collector included" in out
+    assert code == 0 and TRUST_WORDS["local"] in " ".join(out.split())
     code, out, _ = discreet("campaign", "check", asked, "--json")
     assert code == 0 and 0.99 < json.loads(out)["largest_log_ratio"] <= 1.0
 

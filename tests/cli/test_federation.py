@@ -5,7 +5,9 @@ import json
 import polars as pl
 import pytest
 
+from assumption_examples import stated
 from command_line import one_sentence
+from discreet.privacy.assumptions import Fact, Kind
 from discreet.privacy.ledger.book import Ledger
 
 
@@ -25,7 +27,7 @@ def test_simulate_writes_a_model_with_its_label(discreet, ratings, tmp_path):
     assert code == 0
     told = json.loads(out)
     assert told["guarantee"]["epsilon"] == 8.0 and all(len(r["heard"]) == 4 for r in told["rounds"])
-    assert any("in each sum at least 3 add" in line for line in told["guarantee"]["assumes"])
+    assert stated(told["guarantee"])[Kind.PARTY, Fact.NOISE_SHARES] == {"parties": 3}
     assert json.loads(discreet("label", model, "--json")[1])["guarantee"] == told["guarantee"]
     assert "8" in discreet("budget", ledger)[1]
 
@@ -103,7 +105,7 @@ def test_a_year_is_agreed_on_and_its_members_declare_items(discreet, items, tmp_
     assert code == 0, error
     promise = json.loads(out)["guarantee"]
     assert promise["epsilon"] == 2.0 and "up to 52 releases" in promise["notes"][0]
-    assert any("at least 2 add their share" in line for line in promise["assumes"])
+    assert stated(promise)[Kind.PARTY, Fact.NOISE_SHARES] == {"parties": 2}
     more.write_text("60\n61\n")
     code, out, _ = discreet("federation", "declare", folder / "coordinator", more, "--json")
     assert code == 0 and json.loads(out) == {"declared": 2}

@@ -5,7 +5,9 @@ import json
 
 import pytest
 
+from assumption_examples import conditions, stated
 from command_line import one_sentence, other_remarks
+from discreet.privacy.assumptions import Fact, Kind
 from toy import toy_interactions
 
 
@@ -56,8 +58,8 @@ def test_declared_facts_are_not_taken_from_the_file(discreet, ratings, tmp_path)
         "fit", ratings, "--model", "biases", "--epsilon", "1", "--out", out, *declared, "--json"
     )
     assert code == 0, error
-    assumed = json.loads(shown)["guarantee"]["assumes"]
-    assert any("60 items" in line for line in assumed) and not any("file" in line for line in assumed)
+    promise = json.loads(shown)["guarantee"]
+    assert stated(promise)[Kind.DECLARED, Fact.CATALOG] == {"items": 60} and conditions(promise) == []
 
 
 def test_clicks_and_repeated_rows_are_read_as_told(discreet, tmp_path):
@@ -192,17 +194,17 @@ def test_what_the_data_told_is_said_and_can_be_paid_for(discreet, tmp_path):
         "--json",
     )
     code, shown, error = discreet(*arguments)
-    assert code == 0 and "the catalog and the scale were taken from the data" in " ".join(error.split())
-    assert json.loads(shown)["guarantee"]["sentence"].startswith("If the catalog and the scale are public: ")
+    assert code == 0 and "the catalog and the scale are public" in " ".join(error.split())
+    assert conditions(json.loads(shown)["guarantee"]) == [Fact.CATALOG, Fact.SCALE]
     share = ("--private-catalog", "--catalog-share", "0.5")
     for more in (("--scale", "1,5,1"), ()):
         code, shown, error = discreet(*arguments, *share, *more)
         promise = json.loads(shown)["guarantee"]
         assert code == 0 and error == "" and 1.999 < promise["epsilon"] <= 2 and promise["delta"] <= 1e-6
-        assert promise["sentence"].startswith("Whether") and b"only mine" not in (tmp_path / "m").read_bytes()
+        assert conditions(promise) == [] and b"only mine" not in (tmp_path / "m").read_bytes()
         code, dry, _ = discreet(*arguments, *share, *more, "--dry-run", "--ledger", tmp_path / "book")
         assert code == 0 and json.loads(dry)["guarantee"] == promise
-    assert any("the scale was chosen" in line for line in promise["assumes"])
+    assert (Kind.SELECTED, Fact.SCALE) in stated(promise)
     assert any("the scale cost epsilon=0.25" in line for line in promise["notes"])
     one_sentence(*discreet(*arguments, "--private-catalog", "--catalog-share", "1.5"))
     one_sentence(*discreet(*arguments, "--private-catalog", "--items", path))

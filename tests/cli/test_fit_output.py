@@ -72,7 +72,7 @@ def test_what_a_fit_decided_is_said_in_words(discreet, ratings, tmp_path):
         out = tmp_path / f"{place}.discreet"
         code, shown, _ = discreet("fit", ratings, "--epsilon", "8", "--out", out, "--explain", *more)
         assert code == 0 and "False" not in shown and "True" not in shown
-        assert ("a row says only that something was chosen" in " ".join(shown.split())) == bool(more)
+        assert ("a row states only that a user chose an item" in " ".join(shown.split())) == bool(more)
         names |= set(library.load(out).scorer.explain())
     assert len(names) > 5 and names <= set(WORDS)
 

@@ -3,6 +3,9 @@
 import io
 import json
 
+from assumption_examples import stated
+from discreet.privacy.assumptions import Fact, Kind
+
 
 def test_the_command_line_says_what_the_budget_is_for(discreet, ratings, tmp_path):
     file = tmp_path / "lists.discreet"
@@ -62,7 +65,7 @@ def test_titles_may_be_learned_from(discreet, ratings, tmp_path):
     code, shown, error = discreet(*fit, "--titles", table, "--explain", "--json")
     assert code == 0, error
     assert "weight of similar words" in json.loads(shown)["decisions"]
-    assert "the table of item features is public" in json.loads(shown)["guarantee"]["assumes"]
+    assert (Kind.DECLARED, Fact.ITEM_FEATURES) in stated(json.loads(shown)["guarantee"])
     model = ("fit", ratings, "--epsilon", "4", "--model", "biases", "--titles", table, "--use-titles")
     code, _, error = discreet(*model, "--out", tmp_path / "b.discreet")
     assert code != 0 and "does not learn from public features" in error

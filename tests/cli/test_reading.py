@@ -4,7 +4,9 @@ import json
 
 import pytest
 
+from assumption_examples import stated
 from command_line import one_sentence, other_remarks
+from discreet.privacy.assumptions import Fact, Kind
 
 
 @pytest.fixture
@@ -24,7 +26,15 @@ ROWS = "".join(f"u{k},i{k % 7},{k % 5 + 1}\n" for k in range(50))
 
 
 def items(shown):
-    return next(line for line in json.loads(shown)["guarantee"]["assumes"] if "catalog" in line)
+    """Return the line of the label about the catalog."""
+    listed = json.loads(shown)["guarantee"]["assumes"]
+    return next(one["text"] for one in listed if one["fact"] == Fact.CATALOG)
+
+
+def scale(shown):
+    """Return the lowest and the highest rating."""
+    listed = json.loads(shown)["guarantee"]["assumes"]
+    return next((one["detail"]["low"], one["detail"]["high"]) for one in listed if one["fact"] == Fact.SCALE)
 
 
 def test_a_bad_line_is_named_and_can_be_skipped(fit):
@@ -61,17 +71,9 @@ def test_a_header_above_declared_items_is_no_item(fit, tmp_path):
 def test_zeros_are_remarked_on_and_left_out_when_told(fit):
     text = "user,item,rating\n" + ROWS + "".join(f"v{k},i{k % 7},0\n" for k in range(50))
     code, shown, error = fit(text)
-    assert (
-        code == 0
-        and "--zeros missing" in error
-        and "0 to 5" in " ".join(json.loads(shown)["guarantee"]["assumes"])
-    )
+    assert code == 0 and "--zeros missing" in error and scale(shown) == (0.0, 5.0)
     code, shown, error = fit(text, "--zeros", "missing")
-    assert (
-        code == 0
-        and not other_remarks(error)
-        and "1 to 5" in " ".join(json.loads(shown)["guarantee"]["assumes"])
-    )
+    assert code == 0 and not other_remarks(error) and scale(shown) == (1.0, 5.0)
     one_sentence(*fit(text, "--zeros", "perhaps"))
 
 
@@ -141,7 +143,8 @@ def test_a_folder_of_a_named_layout_is_fitted(discreet, tmp_path):
     made = ("--model", "biases", "--epsilon", "1", "--out", tmp_path / "m.discreet", "--json")
     code, shown, error = discreet("fit", folder, *made, "--layout", "netflix")
     assert code == 0 and json.loads(shown)["name"] == "prize", error
-    assert "ratings lie in 1 to 5 in steps of 1" in json.loads(shown)["guarantee"]["assumes"]
+    declared = {"low": 1.0, "high": 5.0, "step": 1.0}
+    assert stated(json.loads(shown)["guarantee"])[Kind.DECLARED, Fact.SCALE] == declared
 
 
 def test_explain_says_how_much_there_is(fit):

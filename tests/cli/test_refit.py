@@ -6,7 +6,9 @@ import math
 import pytest
 
 import discreet as package
+from assumption_examples import conditions, stated
 from command_line import one_sentence
+from discreet.privacy.assumptions import Fact, Kind
 
 
 def test_the_next_release_starts_from_the_last(discreet, ratings, tmp_path):
@@ -16,10 +18,11 @@ def test_the_next_release_starts_from_the_last(discreet, ratings, tmp_path):
     assert code == 0 and json.loads(shown)["guarantee"]["epsilon"] == 2.0
     one, two = package.load(first), package.load(second)
     assert one.catalog == two.catalog and two.parameters["prior"] == str(first)
-    assert any("an earlier release with epsilon=2" in text for text in two.guarantee.assumes)
-    assert "It starts from an earlier release with epsilon=2" in two.guarantee.sentence()
+    assert stated(two.guarantee)[Kind.EARLIER, Fact.PRIOR]["epsilon"] == 2.0
+    assert "starts from an earlier release with epsilon=2" in two.guarantee.sentence()
     # What was taken from the data once is not made public by being taken from a model.
-    assert one.guarantee.conditions == two.guarantee.conditions == ("the catalog", "the scale")
+    assert one.guarantee.conditions == two.guarantee.conditions
+    assert conditions(two.guarantee) == [Fact.CATALOG, Fact.SCALE]
     listed.write_text("\n".join([str(item) for item in one.catalog.ids.tolist()[1:]] + ["1000"]) + "\n")
     grown = ("refit", first, ratings, "--out", second, "--force", "--items", listed, "--epsilon", "1")
     code, _, error = discreet(*grown)
@@ -91,8 +94,8 @@ def test_no_release_starts_from_a_model_that_hides_nobody(discreet, ratings, tmp
     if kind == "simulated":
         assert discreet(*fit, "--out", out)[0] == 0
         promise = package.load(out).guarantee
-        assert not promise.is_private and promise.sentence().startswith("SIMULATED NOISE")
-        assert "its noise was simulated" in promise.sentence()
+        assert not promise.is_private and promise.simulated
+        assert stated(promise)[Kind.EARLIER, Fact.PRIOR]["simulated"]
         return
     one_sentence(*discreet(*fit, "--out", out))
     one_sentence(*discreet("evaluate", ratings, *fit[2:], "--metric", "rmse", "--private"))

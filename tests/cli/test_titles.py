@@ -48,10 +48,11 @@ def test_recommend_similar_and_explain_show_them(discreet, titled, history, tmp_
 
 def test_the_label_calls_them_public_metadata(discreet, titled, model):
     label = json.loads(discreet("label", titled, "--json")[1])
-    assert label["version"] == 2 and "public metadata" in label["provenance"]["public column title"]
+    assert label["public"] == ["title", "year"]
+    assert "public metadata" in label["provenance"]["public column title"]
     assert "public metadata" in " ".join(discreet("label", titled)[1].split())
     plain = json.loads(discreet("label", model, "--json")[1])
-    assert plain["version"] == 1 and "public" not in plain
+    assert plain["public"] == []
 
 
 def test_a_table_that_cannot_be_used_is_refused_before_anything_is_paid(discreet, ratings, tmp_path):

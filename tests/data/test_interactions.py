@@ -76,13 +76,13 @@ def test_facts_not_declared_are_named_and_people_are_not_counted():
     assert facts.from_file == ("n_items", "scale")
     assert (facts.n_items, facts.low, facts.high, facts.step, facts.n_users) == (3, 1.0, 5.0, 1.0, None)
     assert facts.max_per_user is None
-    assert sum("taken from the file" in line for line in facts.assumptions()) == 2
+    assert [fact for kind, fact, _ in facts.statements() if kind == "taken"] == ["catalog", "scale"]
 
 
 def test_declared_facts_are_not_named():
     facts = small(low=0, high=5, step=1, n_users=10, catalog=Vocabulary.of([10, 20, 30, 40])).facts
     assert facts.from_file == () and facts.n_items == 4
-    assert not any("file" in line for line in facts.assumptions())
+    assert {kind for kind, _, _ in facts.statements()} == {"declared"}
 
 
 def test_facts_survive_json():

@@ -10,7 +10,9 @@ import pytest
 import scipy.sparse as sp
 
 import discreet
+from assumption_examples import stated
 from discreet.core.checks import DataError, FileError, ParameterError
+from discreet.privacy.assumptions import Fact, Kind
 
 PLAIN = "user,item,rating\nann,tea,3\nbob,jam,4\nbob,tea,5\n"
 
@@ -197,7 +199,7 @@ def test_fit_takes_a_frame(make):
     columns = {"user": np.repeat(np.arange(30), 5), "item": np.tile(np.arange(5), 30)}
     frame = make({**columns, "rating": rng.integers(1, 6, 150).astype(float)})
     model = discreet.Biases(epsilon=1.0).fit(frame)
-    assert len(model.catalog) == 5 and any("taken from" in line for line in model.guarantee.assumes)
+    assert len(model.catalog) == 5 and (Kind.TAKEN, Fact.CATALOG) in stated(model.guarantee)
     assert len(discreet.Popularity(epsilon=1.0).fit(make(columns)).catalog) == 5
 
 

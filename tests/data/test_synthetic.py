@@ -36,7 +36,7 @@ def test_one_bit_matrix_has_the_rank_and_bound_asked_for():
     assert sample.data.n_ratings == 600
     assert set(sample.data.values.tolist()) == {-1.0, 1.0}
     assert _sorted_without_repeats(sample.data)
-    assert sample.data.facts.assumptions()[1] == "ratings lie in -1 to 1 in steps of 2"
+    assert (sample.data.facts.low, sample.data.facts.high, sample.data.facts.step) == (-1, 1, 2)
 
 
 _LINKS = {"logistic": expit, "probit": ndtr}

@@ -14,6 +14,7 @@ from discreet.evaluation import Evaluation, Score, compare, render_report, write
 from discreet.evaluation.comparison import shown_names, variant_names
 from discreet.evaluation.cost_of_privacy import cost_of_privacy
 from discreet.evaluation.references import PREFIX
+from discreet.privacy.assumptions import Assumption, Fact, Kind
 from discreet.privacy.guarantee import Basis, Guarantee, Neighbors, Trust, Unit
 
 BESIDE = {PREFIX + "user mean": {"rmse": Score((1.04, 1.06))}}
@@ -30,7 +31,7 @@ def evaluation(model, epsilon, metrics, *, unit=Unit.USER, references=None):
             neighbors=Neighbors.ADD_OR_REMOVE,
             trust=Trust.JOINT,
             basis=Basis.NONE if math.isinf(epsilon) else Basis.PROVED,
-            assumes=("the catalog is public",),
+            assumes=(Assumption.of(Kind.DECLARED, Fact.CATALOG, items=50),),
             simulated=True,
         ),
         metrics={name: Score(values) for name, values in metrics.items()},
@@ -87,7 +88,7 @@ def test_the_page_shows_scores_labels_and_warnings(page):
     assert text.count("NOT PRIVATE") >= 2
     assert "user mean" in text and "NOT PRIVATE, baseline" in text
     assert "simulated" in text
-    assert "the catalog is public" in text
+    assert "the catalog of 50 items is public" in text
     assert "1,000 people" in text
     assert "films & <b>more</b>" in text
 

@@ -12,6 +12,7 @@ from discreet.federated.keeper import Keeper, ask_masks, hand_key, mask, masked,
 from discreet.federated.noise import OwnNoise, SharedNoise, symmetric_from, upper
 from discreet.federated.wire import FederationError, Message, decode, encode
 from discreet.privacy.accounting.gaussian import gaussian_epsilon, gaussian_multiplier
+from discreet.privacy.assumptions import Assumption, Fact, Kind
 from discreet.privacy.mechanisms.additive import Gaussian, Laplace
 from evidence import follows, samples_to_separate
 
@@ -84,15 +85,14 @@ def test_the_label_says_what_is_left_when_coordinator_and_keeper_collude():
     lines = SharedNoise(parties=10, missing=2).assumes(1.0, 1e-6)
     alone = gaussian_epsilon(gaussian_multiplier(1.0, 1e-6) / math.sqrt(8), 1e-6)
     assert alone > 2.5
-    assert f"epsilon={math.ceil(100 * alone) / 100:g}" in lines[-1]
+    party = Kind.PARTY
+    assert lines[-1] == Assumption.of(party, Fact.ONE_SHARE, epsilon=math.ceil(100 * alone) / 100)
     # The coordinator leaves out two honest parties and keeps its friend: seven shares of eight are left.
     seven = gaussian_epsilon(gaussian_multiplier(1.0, 1e-6) * math.sqrt(7 / 8), 1e-6)
-    left = f"epsilon={math.ceil(100 * seven) / 100:g}"
-    assert f"works with one party knows a share of the noise; against it the promise is {left}" in lines[-2]
+    left = math.ceil(100 * seven) / 100
+    assert lines[-2] == Assumption.of(party, Fact.KNOWN_SHARE, epsilon=left, coordinator=True)
     curious = SharedNoise(parties=2, missing=0).assumes(1.0, 1e-6)
-    assert any(
-        "another party knows a share of the noise" in line and "epsilon=1.46" in line for line in curious
-    )
+    assert Assumption.of(party, Fact.KNOWN_SHARE, epsilon=1.46, coordinator=False) in curious
     assert OwnNoise().assumes(1.0, 1e-6) == ()
 
 

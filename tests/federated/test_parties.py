@@ -6,6 +6,7 @@ import math
 import numpy as np
 import pytest
 
+from assumption_examples import stated
 from discreet.core.checks import ParameterError, PrivacyError
 from discreet.core.randomness import PrivacyRandom
 from discreet.federated.noise import SharedNoise
@@ -15,6 +16,7 @@ from discreet.federated.protocols.averaged_users import AveragedUsers
 from discreet.federated.protocols.protocol import names_digest
 from discreet.federated.protocols.summed import SummedStatistics
 from discreet.federated.wire import Message, decode, encode
+from discreet.privacy.assumptions import Fact, Kind
 from discreet.privacy.guarantee import Basis, Guarantee, Neighbors, Trust, Unit
 from discreet.privacy.ledger.book import Ledger
 from discreet.statistics.profiles import ProfiledItems
@@ -291,8 +293,8 @@ def test_pure_events_cover_both_routes_of_a_run():
 
 def test_promises_say_what_they_assume():
     shared = shared_sums(DATA, 1.0)
-    assert any("do not work together" in line for line in shared.promise(DATA.facts).assumes)
-    assert not any("do not work together" in line for line in PROTOCOL.promise(DATA.facts).assumes)
+    assert (Kind.PARTY, Fact.COLLUSION) in stated(shared.promise(DATA.facts))
+    assert (Kind.PARTY, Fact.COLLUSION) not in stated(PROTOCOL.promise(DATA.facts))
     assert party().promise.simulated
     assert party(random=PrivacyRandom.from_os(), ledger=Ledger.in_memory()).promise.is_private
     with pytest.raises(ParameterError, match="keeper"):

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import discreet
+from assumption_examples import stated
 from discreet.core.checks import BudgetError, DataError, FileError, ParameterError, PrivacyError
 from discreet.core.randomness import PrivacyRandom
 from discreet.data.interactions import Interactions
@@ -16,6 +17,7 @@ from discreet.follow.entries import influence_left
 from discreet.follow.releases import exact_release
 from discreet.follow.state import LEVEL, Entries, ItemSums, opened, summed
 from discreet.models.fitted import FittedModel
+from discreet.privacy.assumptions import Fact, Kind
 from discreet.privacy.ledger.book import Ledger
 from followed_years import CHOICES, ITEMS, N_ITEMS, STARS, batch, weeks, year
 
@@ -115,7 +117,7 @@ def test_new_items_are_declared_and_have_no_noise_from_before(tmp_path):
     with pytest.raises(DataError, match="not declared"):
         simulated(followed, wide)
     added = simulated(followed, wide, items=Vocabulary.of(["new", "i1"]))
-    assert "the catalog of 13 items is public" in added.model.guarantee.assumes
+    assert stated(added.model.guarantee)[Kind.DECLARED, Fact.CATALOG] == {"items": 13}
     assert added.model.facts.n_items == 13 and added.model.catalog.ids.tolist()[-1] == "new"
     with opened(followed.path, writing=False) as state:
         first, second = state.releases(13)

@@ -10,6 +10,7 @@ import numpy as np
 import polars as pl
 import pytest
 
+from assumption_examples import stated
 from discreet.core.checks import FileError, ParameterError, PrivacyError
 from discreet.core.randomness import PrivacyRandom
 from discreet.data.interactions import Interactions
@@ -38,6 +39,7 @@ from discreet.follow.federation import (
 from discreet.follow.state import State
 from discreet.follow.supplies import supply_from
 from discreet.follow.weights import ONCE
+from discreet.privacy.assumptions import Fact, Kind
 from discreet.privacy.ledger.book import Ledger
 from flower import Federation
 from followed_years import CHOICES, ITEMS, STARS, batch, weeks
@@ -201,7 +203,7 @@ def test_a_party_that_lost_its_state_does_not_begin_the_run_again(members):
     write_week(members.folder, 1, weeks(1)[0])
     label = members.coordinator().release().model.guarantee
     # Somebody with another ledger could begin again, and pay; that nobody did is on the label.
-    assert any("none began its year again after its state was lost" in line for line in label.assumes)
+    assert (Kind.BACKUP, Fact.RESTART) in stated(label)
     members.daemons["east"].close()
     (members.folder / "east" / STATE).unlink()
     with pytest.raises(PrivacyError, match="was begun and paid for"):

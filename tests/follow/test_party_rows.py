@@ -7,6 +7,7 @@ import numpy as np
 import polars as pl
 import pytest
 
+from assumption_examples import stated
 from discreet.core.checks import DataError, ParameterError
 from discreet.core.randomness import PrivacyRandom
 from discreet.data.interactions import Interactions, refuse_unsound
@@ -20,6 +21,7 @@ from discreet.follow.settings import RELEASE_BITS
 from discreet.follow.state import opened
 from discreet.follow.weights import Pace
 from discreet.follow.year import make_release, read_year
+from discreet.privacy.assumptions import Fact, Kind
 from followed_years import CHOICES, ITEMS, STARS, Recorder, batch
 
 GREEDY = FollowSettings(releases=2, epsilon=2.0, pace=Pace(start=1.0, reserve=0.0))
@@ -212,9 +214,7 @@ def test_a_source_that_cannot_be_read_is_declined_until_it_can_be(tmp_path):
     with opened(party.path, writing=False) as state:
         found = read_year(state)
         assert not found.releases and not state.user_ids()
-    assert any(
-        "whether a party's new ratings can be read is public" in line for line in found.promise.assumes
-    )
+    assert (Kind.PARTY, Fact.READABLE) in stated(found.promise)
     away.clear()
     assert decode(party.answer(question)).kind == "release"
     with opened(party.path, writing=False) as state:

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import discreet
+from assumption_examples import conditions, stated
 from discreet.collect import wire
 from discreet.collect.campaign import Campaign
 from discreet.collect.device import Device
@@ -15,14 +16,19 @@ from discreet.collect.hidden_items import CatalogCampaign, read
 from discreet.collect.opening import open_campaign
 from discreet.data.vocabulary import Vocabulary
 from discreet.federated.journal import Journal
+from discreet.follow import Following
+from discreet.privacy.assumptions import Fact, Kind
+from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.ledger.book import Ledger
 from discreet.privacy.mechanisms.cells import HiddenStars
+from discreet.synthesis.labels import read_synthetic_label
 from service.node import device_lists, needs_node
 
 OLD = Path(__file__).parent / "v0.1"
 SECOND = OLD.parent / "campaign-2"
 TITLED = OLD.parent / "model-2" / "clicks.discreet"
 BUNDLED = OLD.parent / "bundle-1"
+SENTENCES = OLD.parent / "v0.2"
 MODELS = sorted(OLD.glob("*.discreet"))
 
 
@@ -114,3 +120,54 @@ def test_campaigns_of_version_2_and_their_reports_say_what_they_said():
     assert (report.items.tolist(), report.codes.tolist()) == ([2, 40], [0, 4])
     numbers = open_campaign(SECOND / "numbers.campaign")
     assert numbers.answers == 5 and numbers.for_person().epsilon == 10.0
+
+
+# Files of 0.2 have assumptions as sentences.
+
+TAKEN_BOTH = [Fact.CATALOG, Fact.SCALE]
+
+
+@pytest.mark.parametrize("path", [*MODELS, TITLED], ids=lambda path: path.stem)
+def test_a_model_of_the_first_version_has_no_condition_and_no_unknown_assumption(path):
+    assert discreet.load(path).guarantee.conditions == ()
+
+
+@pytest.mark.parametrize(
+    ("name", "facts", "kinds"),
+    [
+        ("taken", TAKEN_BOTH, {Kind.TAKEN}),
+        ("refit", TAKEN_BOTH, {Kind.TAKEN, Kind.DECLARED, Kind.EARLIER}),
+        ("raw", [], {Kind.DECLARED, Kind.RAW}),
+        ("renewed", [Fact.CATALOG], {Kind.TAKEN, Kind.DECLARED, Kind.LEDGER}),
+        ("drawn", [Fact.CATALOG], {Kind.TAKEN, Kind.DECLARED, Kind.SYNTHETIC}),
+    ],
+)
+def test_a_model_with_sentences_keeps_its_conditions(name, facts, kinds, tmp_path):
+    model = discreet.load(SENTENCES / f"{name}.discreet")
+    assert conditions(model.guarantee) == facts and {one.kind for one in model.guarantee.assumes} == kinds
+    assert model.guarantee.reads_raw_ratings == (name == "raw")
+    model.save(tmp_path / "again.discreet")
+    assert discreet.load(tmp_path / "again.discreet").guarantee == model.guarantee
+
+
+def test_a_ledger_with_sentences_opens(tmp_path):
+    path = tmp_path / "anew.ledger"
+    shutil.copyfile(SENTENCES / "anew.ledger", path)
+    with Ledger.open(path) as ledger:
+        (entry,) = ledger.entries("shop")
+        assert conditions(entry.guarantee) == [Fact.CATALOG]
+        assert set(ledger.assumptions("shop")) <= set(entry.guarantee.assumes)
+
+
+def test_continual_releases_with_sentences_go_on(tmp_path):
+    path = tmp_path / "year.follow"
+    shutil.copyfile(SENTENCES / "year.follow", path)
+    model = Following(path).add(None).model
+    assert model.guarantee.conditions == ()
+    assert {(Kind.BACKUP, Fact.STATE), (Kind.USE, Fact.ONE_ID)} <= set(stated(model.guarantee))
+    assert stated(model.guarantee)[Kind.DECLARED, Fact.CATALOG] == {"items": 12}
+
+
+def test_synthetic_data_with_sentences_have_their_label():
+    label = read_synthetic_label(SENTENCES / "drawn.csv")
+    assert conditions(Guarantee.from_json(label["guarantee"])) == TAKEN_BOTH

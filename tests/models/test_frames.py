@@ -11,11 +11,13 @@ import polars as pl
 import pytest
 
 import discreet
+from assumption_examples import conditions, stated
 from discreet.core.checks import DataError, ParameterError, suggestion
 from discreet.data.facts import SCALE
 from discreet.evaluation.private import evaluate_privately, fit_and_evaluate
 from discreet.models.listings import SimilarItem
 from discreet.models.private_facts import PrivateScale
+from discreet.privacy.assumptions import Fact, Kind
 from toy import toy_interactions
 
 NAMED = {"user": "who", "item": "what", "rating": "stars"}
@@ -65,8 +67,8 @@ def test_facts_are_declared_where_the_frame_is_given(frame, learn):
     }
     found = calls[learn](frame, columns=NAMED, low=1, high=10, catalog=sorted(set(frame["what"])))
     assert found.guarantee.conditions == ()
-    assert "ratings lie in 1 to 10" in found.guarantee.assumes
-    assert calls[learn](frame, columns=NAMED, low=1, high=10).guarantee.conditions == ("the catalog",)
+    assert stated(found.guarantee)[Kind.DECLARED, Fact.SCALE] == {"low": 1.0, "high": 10.0, "step": None}
+    assert conditions(calls[learn](frame, columns=NAMED, low=1, high=10).guarantee) == [Fact.CATALOG]
     with pytest.raises(ParameterError, match=r"^There is no argument 'hihg'. Did you mean high\?$"):
         calls[learn](frame, columns=NAMED, hihg=5)
     with pytest.raises(ParameterError, match=r"no argument 'colums'. Did you mean columns"):
@@ -115,16 +117,16 @@ def test_a_scale_that_nobody_reads_is_neither_public_nor_kept(frame, estimator):
     assert counted.facts.high == 9.0 and SCALE in counted.facts.from_file
     for data in (counted, discreet.from_frame(frame, columns=NAMED)):
         model = estimator.fit(data)
-        assert model.guarantee.conditions == ("the catalog",)
+        assert conditions(model.guarantee) == [Fact.CATALOG]
         assert (model.facts.low, model.facts.high, model.facts.step) == (1.0, 1.0, None)
         score = evaluate_privately(model, data, epsilon=9.0)
         together = fit_and_evaluate([estimator], data)
-        assert "the scale" not in {*score.guarantee.conditions, *together.guarantee.conditions}
+        assert Fact.SCALE not in {*conditions(score.guarantee), *conditions(together.guarantee)}
     with pytest.raises(ParameterError, match="needs no scale"):
         estimator.fit(counted, select_scale=PrivateScale(epsilon=0.1))
     # The twin: a model of ratings reads the scale, and says so.
     twin = discreet.Biases(epsilon=9.0).fit(counted)
-    assert "the scale" in twin.guarantee.conditions and twin.facts.high == 9.0
+    assert Fact.SCALE in conditions(twin.guarantee) and twin.facts.high == 9.0
 
 
 def test_ratings_are_gone_before_a_model_of_lists_sees_the_data(frame):
@@ -164,8 +166,8 @@ def test_a_frame_has_a_name_in_the_ledger_and_says_what_was_taken_from_it(frame,
     estimator = discreet.Biases(epsilon=1.0)
     model = estimator.fit(frame, columns=NAMED, ledger=ledger, name="cheese")
     assert list(ledger.datasets()) == ["cheese"]
-    assert "The catalog and the scale of the data, taken without noise" in caplog.text
-    assert "epsilon=1 if the catalog and the scale of the data are public" in repr(model)
+    assert "the catalog and the scale are public: taken from the data" in caplog.text
+    assert "epsilon=1 if the catalog and the scale are public" in repr(model)
     caplog.clear()
     estimator.fit(discreet.from_frame(frame, columns=NAMED, low=1, high=5))
     assert not caplog.text

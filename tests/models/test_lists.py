@@ -122,7 +122,7 @@ def test_reasons_are_what_the_lead_over_the_reference_loses(data):
 
 def test_a_model_says_what_it_is_in_one_line(data):
     model = discreet.Biases(epsilon=2.0).fit(data)
-    assert repr(model) == "FittedModel(biases, epsilon=2 if the catalog of the data is public, 40 items)"
+    assert repr(model) == "FittedModel(biases, epsilon=2 if the catalog is public, 40 items)"
     simulated = discreet.Biases(epsilon=2.0).fit(data, random=discreet.PrivacyRandom.simulate(1))
     assert "not private" in repr(simulated)
 

@@ -7,6 +7,7 @@ import polars as pl
 import pytest
 
 import discreet
+from assumption_examples import stated
 from discreet.core.checks import DataError, DiscreetError, ParameterError
 from discreet.core.randomness import PrivacyRandom
 from discreet.models.baselines.als import Als
@@ -15,6 +16,7 @@ from discreet.models.lists import diversified
 from discreet.models.popularity import Popularity
 from discreet.models.scorers.similarity import refuse_plain
 from discreet.models.user_factorization.estimator import UserFactorization
+from discreet.privacy.assumptions import Fact, Kind
 from toy import toy_interactions
 
 
@@ -35,7 +37,7 @@ def test_a_new_item_is_served_to_those_who_like_its_kind(kind, tmp_path):
     data = toy_interactions(n_users=300, seed=8)
     model = kind().fit(data).add_items(table(data))
     assert len(model.catalog) == data.n_items + 4 and model.facts.n_items == data.n_items + 4
-    assert "the table of item features is public" in model.guarantee.assumes
+    assert (Kind.DECLARED, Fact.ITEM_FEATURES) in stated(model.guarantee)
     history = fan_of_even(data)
     if kind is ImplicitAls:
         history = [item for item, stars in history.items() if stars == 5.0]
@@ -121,6 +123,6 @@ def test_public_features_help_choices_too_and_may_be_a_data_frame(tmp_path):
         told = UserFactorization(epsilon=1.0, feedback=feedback, item_features=table(data))
         model = told.fit(data, random=PrivacyRandom.simulate(0))
         assert model.parameters["item_features"] == "a data frame"
-        assert "the table of item features is public" in model.guarantee.assumes
+        assert (Kind.DECLARED, Fact.ITEM_FEATURES) in stated(model.guarantee)
         model.save(tmp_path / f"{feedback}.discreet")
         assert discreet.load(tmp_path / f"{feedback}.discreet").recommend({}, 3) == model.recommend({}, 3)

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import discreet
+from assumption_examples import stated
 from discreet.core.checks import DataError, DiscreetError, ParameterError, PrivacyError
 from discreet.core.randomness import PrivacyRandom
 from discreet.data.datasets import catalog
@@ -20,6 +21,7 @@ from discreet.models.scorers.one_bit import Answers, Vault, binary_ratings, publ
 from discreet.papers.one_bit.estimators import OneBitGradient, OneBitInput, OneBitObjective, OneBitOutput
 from discreet.papers.one_bit.task import OneBit
 from discreet.privacy.accounting.accountant import epsilon_at
+from discreet.privacy.assumptions import Fact, Kind
 from discreet.privacy.guarantee import Basis, Neighbors, Trust, Unit
 from discreet.privacy.mechanisms.additive import Laplace
 from discreet.privacy.mechanisms.randomized_response import SignFlip
@@ -50,7 +52,7 @@ def test_promise_states_its_frame(kind):
     assert (promise.unit, promise.neighbors) == (Unit.VALUE, Neighbors.REPLACE)
     assert promise.trust is (Trust.LOCAL if kind is OneBitInput else Trust.CENTRAL)
     assert promise.basis is Basis.PROVED and promise.delta == 0
-    assert any("which items each person rated is public" in line for line in promise.assumes)
+    assert {(Kind.DECLARED, Fact.PARTICIPATION), (Kind.DECLARED, Fact.RATED_ITEMS)} <= set(stated(promise))
 
 
 @pytest.mark.parametrize("link", ["logistic", "probit"])
@@ -182,7 +184,6 @@ def test_objective_pays_for_the_curvature_of_the_probit_link():
     assert logistic.promise(FACTS).basis is Basis.PROVED
     assert probit.promise(FACTS).basis is Basis.NONE and not probit.promise(FACTS).is_private
     assert any("does not hide ratings" in line for line in probit.promise(FACTS).notes)
-    assert not any("exactly" in line for line in logistic.promise(FACTS).assumes)
     with pytest.raises(ParameterError, match="regularization"):
         OneBitObjective(epsilon=0.1, link="probit", regularization=0.0)
 
@@ -305,7 +306,7 @@ def test_bought_mean_is_the_threshold_and_is_paid_for(kind, small):
     assert estimator.promise(small.facts).epsilon == 2.0
     model = fit(estimator, small)
     assert model.above not in (None, 3.5) and 1 <= model.above <= 5
-    assert any("mean" in line for line in model.guarantee.assumes)
+    assert (Kind.SELECTED, Fact.THRESHOLD) in stated(model.guarantee)
 
 
 @pytest.mark.parametrize("kind", ALL)

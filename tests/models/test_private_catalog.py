@@ -8,6 +8,7 @@ import pytest
 from scipy.stats import norm
 
 import discreet
+from assumption_examples import conditions, stated
 from discreet.core.checks import BudgetError, DataError, ParameterError, PrivacyError
 from discreet.core.randomness import PrivacyRandom
 from discreet.data.facts import PublicFacts
@@ -15,7 +16,8 @@ from discreet.data.interactions import Interactions
 from discreet.models.private_facts import PrivateCatalog, PrivateFacts, whole_events, whole_promise
 from discreet.models.storage import read_label
 from discreet.privacy.accounting.accountant import delta_at
-from discreet.privacy.guarantee import TAKEN, Neighbors, Trust, Unit
+from discreet.privacy.assumptions import Fact, Kind, assumptions_of
+from discreet.privacy.guarantee import Neighbors, Trust, Unit
 from discreet.privacy.ledger.book import Ledger
 from discreet.privacy.mechanisms.fixed_point import FixedPoint
 from discreet.privacy.mechanisms.selection import NoisyThreshold
@@ -39,7 +41,7 @@ def test_common_items_stay_and_a_unique_one_goes(tmp_path):
     model = discreet.Biases(epsilon=1.0).fit(dataset(), select_items=CHOICE)
     assert sorted(model.catalog.ids) == [f"film {number}" for number in range(10)]
     assert model.guarantee.epsilon == 2.0 and model.guarantee.delta == 2e-6
-    assert model.guarantee.conditions == () and "chosen from the data with noise" in model.guarantee.label()
+    assert model.guarantee.conditions == () and (Kind.SELECTED, Fact.CATALOG) in stated(model.guarantee)
     model.save(tmp_path / "m.discreet")
     assert b"private film" not in (tmp_path / "m.discreet").read_bytes()
     assert discreet.load(tmp_path / "m.discreet").guarantee == model.guarantee
@@ -204,16 +206,14 @@ def test_what_would_leave_a_condition_is_refused():
 
 def test_facts_from_the_data_make_the_sentence_conditional():
     both = discreet.Biases(epsilon=0.1).promise(dataset(low=None, high=None).facts)
-    assert both.sentence().startswith("If the catalog and the scale are public: whether any one person")
-    assert both.rows()[0] == ("Promise", "PRIVATE, if the catalog and the scale are public")
+    assert conditions(both) == [Fact.CATALOG, Fact.SCALE]
+    assert both.sentence().startswith("If the catalog and the scale are public, ")
     one = discreet.Biases(epsilon=0.1).promise(dataset().facts)
-    assert one.sentence().startswith("If the catalog is public: whether")
+    assert conditions(one) == [Fact.CATALOG] and one.sentence().startswith("If the catalog is public, ")
     declared = Interactions.from_arrays([1, 2], ["a", "b"], [1, 5], catalog=ids_of("a", "b"), low=1, high=5)
     promise = discreet.Biases(epsilon=0.1).promise(declared.facts)
-    assert promise.conditions == () and promise.sentence().startswith("Whether")
-    assert declared.facts.assumptions() == promise.assumes and not any(
-        TAKEN in line for line in promise.assumes
-    )
+    assert promise.conditions == () and not promise.sentence().startswith("If")
+    assert assumptions_of(declared.facts) == promise.assumes
 
 
 def ids_of(*ids):
@@ -223,11 +223,11 @@ def ids_of(*ids):
 def test_facts_without_a_catalog_and_picked_items_show():
     facts = PublicFacts(n_items=2, low=1, high=5)
     quiet = Interactions.from_arrays(["x", "y"], ["a", "b"], [1, 5], facts=facts)
-    assert any(line.endswith(TAKEN) for line in quiet.facts.assumptions())
+    assert any(one.kind is Kind.TAKEN for one in assumptions_of(quiet.facts))
     listed = Interactions.from_arrays(["x", "y"], ["a", "b"], [1, 5], facts=facts, catalog=ids_of("a", "b"))
-    assert not any(line.endswith(TAKEN) for line in listed.facts.assumptions())
-    picked = listed.select_items([1]).facts.assumptions()
-    assert any("picked" in line for line in picked)
+    assert not any(one.is_condition for one in assumptions_of(listed.facts))
+    picked = assumptions_of(listed.select_items([1]).facts)
+    assert Fact.PICKED_ITEMS in {one.fact for one in picked}
     assert PublicFacts.from_json(listed.select_items([1]).facts.to_json()) == listed.select_items([1]).facts
 
 

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import discreet
+from assumption_examples import stated
 from budgets import budget
 from discreet.core.checks import DataError, ParameterError
 from discreet.core.randomness import PrivacyRandom
@@ -13,6 +14,7 @@ from discreet.data.facts import PublicFacts
 from discreet.data.interactions import Interactions
 from discreet.models.private_facts import USUAL_SCALES, PrivateCatalog, PrivateFacts, PrivateScale, narrowest
 from discreet.models.storage import read_label
+from discreet.privacy.assumptions import Fact, Kind
 from discreet.privacy.ledger.book import Ledger
 from discreet.privacy.mechanisms.additive import Laplace
 from discreet.privacy.session import Session
@@ -112,7 +114,7 @@ def test_the_price_is_paid_recorded_saved_and_shown(tmp_path):
     assert again.guarantee == model.guarantee and again.facts == model.facts
     assert "1 to 5, chosen" in label["provenance"]["scale"]
     shown = model.guarantee.label()
-    assert "the scale was chosen" in shown and "the scale cost epsilon=0.25" in shown
+    assert (Kind.SELECTED, Fact.SCALE) in stated(model.guarantee) and "the scale cost epsilon=0.25" in shown
     assert "the catalog cost epsilon=0.5" in shown
 
 

@@ -6,12 +6,14 @@ import numpy as np
 import pytest
 
 import discreet
+from assumption_examples import stated
 from discreet import Biases, Popularity, PrivacyRandom, UserFactorization
 from discreet.core.checks import DataError, ParameterError
 from discreet.data.interactions import Interactions
 from discreet.data.splits import parse_split
 from discreet.evaluation.protocol import evaluate
 from discreet.models.user_factorization.recent import RecentBudget
+from discreet.privacy.assumptions import Fact, Kind
 from discreet.privacy.ledger.book import Ledger
 from discreet.statistics.counts import ItemResiduals
 from discreet.statistics.recency import Recency, RecentResiduals, RecentVotes
@@ -114,9 +116,9 @@ def test_a_user_never_counts_more_than_one(delta):
 def test_effects_fade_too():
     data = stream()
     model = Biases(epsilon=8.0, half_life=5.0, now="1970-03-01").fit(data, random=PrivacyRandom.simulate(1))
-    assert "whether the data have times is public" in model.guarantee.assumes
+    assert (Kind.DECLARED, Fact.TIMES) in stated(model.guarantee)
     assert model.parameters["half_life"] == 5.0
-    assert "whether the data have times is public" not in Biases(epsilon=1.0).promise(data.facts).assumes
+    assert (Kind.DECLARED, Fact.TIMES) not in stated(Biases(epsilon=1.0).promise(data.facts))
 
 
 def test_settings_and_data_that_make_no_sense_are_refused():

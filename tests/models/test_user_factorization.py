@@ -5,6 +5,7 @@ import math
 import numpy as np
 import pytest
 
+from assumption_examples import stated
 from discreet.core.checks import DiscreetError
 from discreet.core.randomness import PrivacyRandom
 from discreet.data.interactions import Interactions
@@ -17,6 +18,7 @@ from discreet.models.user_factorization.estimator import UserFactorization
 from discreet.privacy.accounting.accountant import epsilon_at
 from discreet.privacy.accounting.events import event_from_json
 from discreet.privacy.accounting.gaussian import gaussian_multiplier
+from discreet.privacy.assumptions import Fact, Kind
 from discreet.privacy.ledger.book import Ledger
 from discreet.privacy.mechanisms.additive import Gaussian
 from discreet.statistics.typical import TYPICAL_RESIDUAL
@@ -185,7 +187,7 @@ def test_public_features_stand_in_for_what_noise_hides(split, tmp_path):
     rows = "".join(f"{item},{int(str(item).split()[1]) % 2},7\n" for item in items)
     (tmp_path / "items.csv").write_text("item,even,constant\n" + rows + "not rated,0,1\n")
     told = UserFactorization(epsilon=0.3, item_features=str(tmp_path / "items.csv"))
-    assert "the table of item features is public" in told.promise(split.train.facts).assumes
+    assert (Kind.DECLARED, Fact.ITEM_FEATURES) in stated(told.promise(split.train.facts))
     without, _ = rmse(UserFactorization(epsilon=0.3), split)
     personal, model = rmse(told, split)
     assert personal < without - 0.3

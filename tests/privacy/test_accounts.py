@@ -19,6 +19,7 @@ from discreet.models.biases import Biases
 from discreet.privacy.accounting.accountant import epsilon_at
 from discreet.privacy.accounting.events import event_to_json, pure_event
 from discreet.privacy.accounting.gaussian import gaussian_delta, gaussian_multiplier
+from discreet.privacy.assumptions import Assumption, Fact, Kind
 from discreet.privacy.guarantee import Basis, Guarantee, Neighbors, Trust, Unit
 from discreet.privacy.ledger import accounts
 from discreet.privacy.ledger.accounts import (
@@ -213,9 +214,7 @@ def test_a_period_begins_with_nothing_spent_even_if_the_clock_is_set_back(monkey
     clock["now"] = datetime(2027, 6, 1, tzinfo=UTC)
     with pytest.raises(BudgetError):
         pay(ledger, 4.9)
-    assert ledger.assumptions("shop") == (
-        "the budget is yearly; what earlier periods released is not counted",
-    )
+    assert ledger.assumptions("shop") == (Assumption.of(Kind.LEDGER, Fact.RENEWAL, period="yearly"),)
 
 
 def test_starting_anew_needs_a_reason_and_says_so_on_labels():
@@ -228,9 +227,8 @@ def test_starting_anew_needs_a_reason_and_says_so_on_labels():
     with pytest.raises(BudgetError):
         pay(ledger, 4.9)
     ledger.set_budget("shop", promise(4.0))
-    assert ledger.assumptions("shop") == (
-        "the budget was started anew: nobody of last year's people is in the data",
-    )
+    reason = "nobody of last year's people is in the data"
+    assert ledger.assumptions("shop") == (Assumption.of(Kind.LEDGER, Fact.NEW_START, reason=reason),)
 
 
 def test_a_price_is_told_without_paying():

@@ -11,39 +11,12 @@ from fractions import Fraction
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from rich.console import Console
 
-from discreet.cli.output.label import label_table
+from assumption_examples import TAKEN_CATALOG, TAKEN_SCALE
 from discreet.core.checks import ParameterError, PrivacyError
-from discreet.privacy.guarantee import EARLIER, Basis, Guarantee, Neighbors, Trust, Unit
-
-FRAMES = list(itertools.product(Unit, Neighbors, Trust))
-epsilons = st.floats(1e-9, 1e3)
-deltas = st.floats(0, 0.3)
-texts = st.lists(st.text(max_size=8), max_size=3).map(tuple)
-
-
-def make(epsilon=1.0, **changes):
-    basis = Basis.NONE if epsilon == math.inf else Basis.PROVED
-    definition = {"unit": Unit.USER, "neighbors": Neighbors.ADD_OR_REMOVE, "trust": Trust.JOINT}
-    return Guarantee(**{"epsilon": epsilon, "basis": basis, **definition, **changes})
-
-
-@st.composite
-def guarantees(draw):
-    unit, neighbors, trust = draw(st.sampled_from(FRAMES))
-    return Guarantee(
-        epsilon=draw(epsilons | st.just(math.inf)),
-        delta=draw(deltas),
-        unit=unit,
-        neighbors=neighbors,
-        trust=trust,
-        assumes=draw(texts),
-        notes=draw(texts),
-        basis=draw(st.sampled_from([Basis.PROVED, Basis.AS_PUBLISHED])),
-        proof=draw(st.sampled_from(["", "proofs/biases.md"])),
-        simulated=draw(st.booleans()),
-    )
+from discreet.privacy.assumptions import Assumption, Fact, Kind
+from discreet.privacy.guarantee import Basis, Guarantee, Neighbors, Unit
+from privacy_values import FRAMES, deltas, epsilons, guarantees, make
 
 
 @given(guarantees())
@@ -73,6 +46,12 @@ def test_json_both_ways(promise):
         {"simulated": "false"},
         {"simulated": 0},
         {"assumes": "a text"},
+        {"assumes": [1]},
+        {"assumes": [{}]},
+        {"assumes": [{**TAKEN_CATALOG.to_json(), "detail": {}}]},
+        {"assumes": [{**TAKEN_CATALOG.to_json(), "detail": {"items": "5"}}]},
+        {"assumes": [{**TAKEN_SCALE.to_json(), "detail": {"low": math.inf, "high": 5, "step": None}}]},
+        {"assumes": [{**TAKEN_CATALOG.to_json(), "kind": 1}]},
         {"notes": [1]},
     ],
     ids=str,
@@ -113,7 +92,9 @@ def test_an_incomplete_record_is_refused(name):
         {"trust": None},
         {"basis": Basis.NONE},
         {"assumes": "text"},
+        {"assumes": ("the catalog is public",)},
         {"notes": "text"},
+        {"notes": (1,)},
     ],
     ids=str,
 )
@@ -125,6 +106,15 @@ def test_bad_parts_are_refused(change):
 def test_a_promise_cannot_be_edited():
     with pytest.raises(FrozenInstanceError):
         make().epsilon = 0.1
+
+
+def test_a_large_delta_is_a_field_of_its_own():
+    large, usual = make(delta=0.5), make(delta=1e-3)
+    assert large.to_json()["large_delta"] and Guarantee.from_json(large.to_json()) == large
+    assert not usual.has_large_delta and not usual.to_json()["large_delta"]
+    old = {name: value for name, value in large.to_json().items() if name != "large_delta"}
+    assert Guarantee.from_json(old).has_large_delta, "a file of an earlier version has none"
+    assert not make(math.inf, delta=0.5).has_large_delta
 
 
 @given(epsilons, epsilons, deltas, deltas)
@@ -203,9 +193,9 @@ def test_group_privacy_is_never_below_the_exact_sum(epsilon, delta, size):
 def test_group_privacy_of_pure_promises():
     user = make(0.125, unit=Unit.RATING).for_user(8)
     assert (user.unit, user.epsilon, user.delta) == (Unit.USER, 1.0, 0.0)
-    assert "a person has at most 8 ratings" in user.assumes
-    verdict = make(0.125, unit=Unit.VALUE).for_user(8)
-    assert "which items were rated is public" in verdict.assumes
+    assert user.assumes == (Assumption.of(Kind.DECLARED, Fact.RATINGS_PER_USER, ratings=8),)
+    value = make(0.125, unit=Unit.VALUE).for_user(8)
+    assert Assumption.of(Kind.DECLARED, Fact.RATED_ITEMS) in value.assumes
     assert make(math.inf, delta=0.1, unit=Unit.RATING).for_user(1).epsilon == math.inf
     with pytest.raises(PrivacyError, match="whole history"):
         make().for_user(3)
@@ -234,46 +224,6 @@ def test_simulated_noise_protects_nobody_for_ever():
     for derived in (simulated + make(), simulated.to_replace(), simulated.to_approximate(0.1)):
         assert derived.simulated
     assert Guarantee.from_json(simulated.to_json()).simulated
-    assert simulated.sentence().startswith("SIMULATED NOISE, protects nobody")
-
-
-@given(guarantees())
-def test_the_sentence_says_the_whole_promise(promise):
-    text = promise.sentence()
-    if promise.epsilon == math.inf:
-        assert text.startswith("NOT PRIVATE")
-        return
-    assert text.startswith("SIMULATED") == promise.simulated
-    assert ("δ" in text) == (promise.delta > 0)
-    assert {Basis.PROVED: "; proved", Basis.AS_PUBLISHED: "could not prove"}[promise.basis] in text
-    words = {
-        Trust.LOCAL: "collector",
-        Trust.CENTRAL: "everyone who sees",
-        Trust.JOINT: "everyone but the person",
-    }
-    assert words[promise.trust] in text
-    words = {Unit.VALUE: "is public", Unit.RATING: "any one item", Unit.USER: "whole history"}
-    assert words[promise.unit] in text
-
-
-@given(guarantees())
-def test_the_short_line_hides_no_condition(promise):
-    text = promise.short()
-    if promise.epsilon == math.inf:
-        assert text.startswith("NOT PRIVATE")
-        return
-    assert text.startswith("SIMULATED, protects nobody") == promise.simulated
-    assert ("δ" in text) == (promise.delta > 0)
-    assert ("could not prove" in text) == (promise.basis is Basis.AS_PUBLISHED)
-    assert {Unit.VALUE: "rating's value", Unit.RATING: "one rating", Unit.USER: "whole user"}[
-        promise.unit
-    ] in text
-
-
-def test_the_short_line_names_what_is_assumed_of_the_data():
-    taken = replace(make(), assumes=("the catalog of 5 items is public (taken from the file)",))
-    assert taken.short().startswith("PRIVATE, if the catalog is public: ε = ")
-    assert "not counted" in replace(make(), assumes=(EARLIER + " with epsilon=1",)).short()
 
 
 @given(st.floats(1e-300, 1e300))
@@ -286,51 +236,3 @@ def test_numbers_read_as_they_were_typed():
     for number in (0.1, 1.0, 2.5, 3.7, 1e-6, 12.34):
         assert float(dict(make(number).rows())["epsilon"]) == number
     assert dict(make(1.0000000000000002).rows())["epsilon"] == "1.001"
-    for epsilon, factor in ((1.0, "2.72"), (5.0, "149"), (1000.0, "∞")):
-        assert f"at most {factor} (e^ε, rounded up)" in make(epsilon).sentence()
-
-
-def test_a_delta_that_promises_next_to_nothing_is_named_everywhere():
-    large, usual = make(delta=0.5), make(delta=1e-3)
-    assert large.short().startswith("HARDLY PRIVATE (delta is above 0.001): ε = ")
-    assert "outright" in large.sentence() and "outright" in dict(large.rows())["Note"]
-    assert large.to_json()["large_delta"] and Guarantee.from_json(large.to_json()) == large
-    assert usual.short().startswith("PRIVATE: ") and "outright" not in usual.sentence() + usual.label()
-    assert not usual.to_json()["large_delta"]
-    old = {name: value for name, value in large.to_json().items() if name != "large_delta"}
-    assert Guarantee.from_json(old).has_large_delta, "a file of an earlier version says it, too"
-    assert make(math.inf, delta=0.5).short().startswith("NOT PRIVATE")
-
-
-def printed(promise):
-    console = Console(width=200)
-    with console.capture() as capture:
-        console.print(label_table(promise, "Facts"))
-    return capture.get()
-
-
-def test_the_label_shows_everything():
-    text = printed(
-        make(delta=1e-6, assumes=("a [bold] fact", "another"), notes=("a note",), proof="proofs/x.md")
-    )
-    for words in (
-        "Facts",
-        "PRIVATE",
-        "1e-06",
-        "a [bold] fact",
-        "another",
-        "a note",
-        "proofs/x.md",
-        "entropy",
-    ):
-        assert words in text
-    assert "NOT" not in text and text.count("Assumed") == 1
-    assert "0 (pure)" in printed(make())
-    assert "SIMULATED" in printed(make().as_simulated())
-
-
-def test_the_label_of_no_promise_promises_nothing():
-    text = printed(make(math.inf))
-    assert "NOT PRIVATE" in text and "no promise is made" in text and "∞" in text
-    for words in ("pure", "Protects", "Against", "entropy"):
-        assert words not in text

@@ -9,11 +9,13 @@ import polars as pl
 import pytest
 
 import discreet
+from assumption_examples import stated
 from discreet import PrivacyRandom, UserFactorization, synthesize
 from discreet.core.checks import FileError, ParameterError
 from discreet.data.datasets.synthetic import popularity_skewed
 from discreet.data.reading.synthetic_labels import KEY, label_path, origin_of
 from discreet.models.scorers.released_histories import ReleasedHistories
+from discreet.privacy.assumptions import Fact, Kind
 from discreet.statistics.history_summary import LENGTH_STARTS
 from discreet.synthesis import comparison
 from discreet.synthesis.comparison import Profile, agreement, distance
@@ -213,11 +215,12 @@ def test_a_fit_on_synthetic_data_says_what_they_come_from(tmp_path, data, rated,
     learner = discreet.Popularity(epsilon=0.1)
     for source in (made.data, made.data.select_users(np.arange(50)), out, str(out), discreet.read(out)):
         promise = learner.fit(source, random=PrivacyRandom.simulate(0)).guarantee
-        assert "The data are synthetic, from a release that is NOT PRIVATE" in promise.sentence()
-        assert any("synthetic users alone" in line for line in promise.assumes)
-        assert "the data are synthetic" in promise.short() and not promise.condition_lines[2:]
+        assert stated(promise)[Kind.SYNTHETIC, Fact.DATA] == {"origin": summary(rated.guarantee)}
+        assert "he data are synthetic" in promise.sentence() and "are synthetic" in promise.short()
+        assert len(promise.conditions) <= 2
     # The twin: nothing is said of data of people, nor of a file whose label is something else.
-    assert "synthetic" not in learner.fit(data, random=PrivacyRandom.simulate(0)).guarantee.sentence()
+    of_users = learner.fit(data, random=PrivacyRandom.simulate(0)).guarantee
+    assert (Kind.SYNTHETIC, Fact.DATA) not in stated(of_users) and "synthetic" not in of_users.sentence()
     label_path(out).write_text("{}")
     assert (origin_of(out) is None) == (suffix == "csv")
 

@@ -11,6 +11,7 @@ from discreet.cli.options.sources import opened
 from discreet.cli.output.printing import emit, remark_on_conditions, remark_on_delta, show
 from discreet.cli.output.tables import saying_what_was_paid, show_price
 from discreet.core.checks import ParameterError
+from discreet.report.guarantee import condition_text
 
 if TYPE_CHECKING:
     from discreet.cli.options.declared import Paying, Reading
@@ -143,8 +144,8 @@ def _may(promise: Guarantee) -> str:
     """Say whether scores may be published."""
     if not promise.is_private:
         return "are not private: do not publish them"
-    facts = " and ".join(promise.conditions)
-    only = f" only if {facts} {'are' if len(promise.conditions) > 1 else 'is'} public" if facts else ""
+    condition = condition_text(promise.conditions)
+    only = f" only if {condition}" if condition else ""
     return f"may be published{only}"
 
 

@@ -25,6 +25,7 @@ from discreet.collect.mechanisms import (
 from discreet.core.checks import ParameterError, integer, require
 from discreet.data.facts import PublicFacts
 from discreet.data.vocabulary import Vocabulary
+from discreet.privacy.assumptions import Assumption, Fact, Kind, assumptions_of
 from discreet.privacy.guarantee import Basis, Guarantee, Neighbors, Trust
 
 FORMAT = "discreet-campaign"
@@ -36,7 +37,7 @@ _MAGIC = b"DSCC"
 # to a tenth at best.
 _MOST_BYTES, _MOST_GROWTH, _ALWAYS_ALLOWED = 1 << 26, 50, 1 << 16
 
-Kind = Literal["ratings", "catalog"]
+CampaignKind = Literal["ratings", "catalog"]
 
 
 def check_version(version: int) -> None:
@@ -60,7 +61,7 @@ def digest_of(record_or_text: dict[str, Any] | bytes, version: int) -> bytes:
     return hashlib.sha256(text).digest()[: DIGEST_BYTES[version]]
 
 
-def version_of(record: Any, kind: Kind) -> int:
+def version_of(record: Any, kind: CampaignKind) -> int:
     """Return the version of a campaign of this kind; anything else is refused."""
     if not isinstance(record, dict) or record.get("format") != FORMAT:
         raise NotACampaignError("This is not a campaign of discreet.")
@@ -109,7 +110,7 @@ def unpack(raw: bytes) -> Any:
 
 PROOF = "proofs/local_collection.md"
 #: An assumption of the promise that no collector can check.
-DEVICES = "devices draw their own noise and answer once for an item"
+DEVICES = Assumption.of(Kind.USE, Fact.DEVICES)
 
 
 @final
@@ -250,14 +251,14 @@ class Campaign:
         return cls.from_json(unpack(raw))
 
 
-def local_guarantee(mechanism: RatingMechanism, facts: PublicFacts, *extra: str) -> Guarantee:
+def local_guarantee(mechanism: RatingMechanism, facts: PublicFacts, *extra: Assumption) -> Guarantee:
     """Return the promise of one answer of `mechanism`; learning from answers costs nothing more."""
     return Guarantee(
         epsilon=mechanism.epsilon,
         unit=unit_of(mechanism),
         neighbors=Neighbors.REPLACE,
         trust=Trust.LOCAL,
-        assumes=(*facts.assumptions(), *extra),
+        assumes=(*assumptions_of(facts), *extra),
         basis=Basis.PROVED,
         proof=PROOF,
     )

@@ -39,9 +39,11 @@ from discreet.collect.wire import SENDER_BYTES, ReportRefusal, ReportRefused
 from discreet.core.checks import ParameterError, integer, positive_finite, require
 from discreet.data.facts import PublicFacts
 from discreet.data.vocabulary import Vocabulary
-from discreet.privacy.accounting.rounding import number_above, times_up
+from discreet.privacy.accounting.rounding import times_up
+from discreet.privacy.assumptions import Assumption, Fact, Kind, assumptions_of
 from discreet.privacy.guarantee import Basis, Guarantee, Neighbors, Trust, Unit
 from discreet.privacy.mechanisms.cells import MOST_LEVELS, POINTS, CellMechanism, HiddenNumbers, HiddenStars
+from discreet.report.numbers import number_above
 
 PROOF = "proofs/local_nuclear.md"
 _MAGIC = b"DSCA"
@@ -271,7 +273,7 @@ def cell_guarantee(mechanism: CellMechanism, facts: PublicFacts, *notes: str) ->
         unit=Unit.RATING,
         neighbors=Neighbors.REPLACE,
         trust=Trust.LOCAL,
-        assumes=(*facts.assumptions(), "who takes part is public", DEVICES),
+        assumes=(*assumptions_of(facts), Assumption.of(Kind.DECLARED, Fact.PARTICIPATION), DEVICES),
         basis=Basis.PROVED,
         proof=PROOF,
         notes=notes if math.isfinite(mechanism.epsilon) else (),

@@ -69,17 +69,17 @@ class Exact:
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Kind:
-    """Hold a type of mechanism and the privacy unit of a campaign with it."""
+class CampaignMechanism:
+    """A type of mechanism, and the privacy unit of a campaign with it."""
 
     mechanism: type[Any]
     unit: Unit
 
 
 #: Every mechanism that a campaign may use, each with the privacy unit that its proof covers.
-KINDS: dict[str, Kind] = {
-    "bounded-laplace": Kind(mechanism=BoundedLaplace, unit=Unit.VALUE),
-    "clamped-laplace": Kind(mechanism=ClampedLaplace, unit=Unit.VALUE),
+KINDS: dict[str, CampaignMechanism] = {
+    "bounded-laplace": CampaignMechanism(mechanism=BoundedLaplace, unit=Unit.VALUE),
+    "clamped-laplace": CampaignMechanism(mechanism=ClampedLaplace, unit=Unit.VALUE),
 }
 
 

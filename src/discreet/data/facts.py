@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from inspect import signature
 from typing import Any, Literal, Self, TypedDict, final
@@ -39,8 +39,8 @@ class PublicFacts:
     with noise, which is paid for, and `"picked"` that somebody picked items of the catalog.
 
     Example:
-        >>> PublicFacts(n_items=1682, low=1, high=5, step=1, max_per_user=100).assumptions()[1]
-        'ratings lie in 1 to 5 in steps of 1'
+        >>> list(PublicFacts(n_items=1682, low=1, high=5, step=1, max_per_user=100).statements())[0]
+        ('declared', 'catalog', {'items': 1682})
     """
 
     n_items: int
@@ -69,31 +69,31 @@ class PublicFacts:
         object.__setattr__(self, "step", None if self.step is None else float(self.step))
         object.__setattr__(self, "from_file", tuple(dict.fromkeys(self.from_file)))
 
-    def assumptions(self) -> tuple[str, ...]:
-        """Return the lines for a label's "Assumed"; facts taken from the file say so."""
-        steps = "" if self.step is None else f" in steps of {self.step:g}"
-        catalog = f"the catalog of {self.n_items:,} items is public{self._origin(N_ITEMS)}"
-        if CHOSEN in self.from_file:
-            catalog = "the catalog was chosen from the data with noise, which is paid for"
-        rated = f"ratings lie in {self.low:g} to {self.high:g}{steps}{self._origin(SCALE)}"
-        if self.low == self.high:
-            rated = f"a row says only that something was chosen{self._origin(SCALE)}"
-        if CHOSEN_SCALE in self.from_file:
-            # Without numbers: a promise is paid for before they are chosen.
-            rated = "the scale was chosen from the data with noise, which is paid for; ratings are clipped"
-        lines = [catalog, rated]
-        if PICKED in self.from_file:
-            lines.append(
-                "which items were picked from the catalog was decided without looking at the ratings"
-            )
-        if self.max_per_user is not None:
-            lines.append(f"at most {self.max_per_user:,} ratings of a person are used")
-        if self.n_users is not None:
-            lines.append(f"it is known that there are about {self.n_users:,} people")
-        return tuple(lines)
+    def statements(self) -> Iterator[tuple[str, str, dict[str, int | float | None]]]:
+        """Return each fact: how it is known (declared, taken or selected), its name, and its numbers.
 
-    def _origin(self, fact: str) -> str:
-        return " (taken from the file)" if fact in self.from_file else ""
+        The kinds and names are those of `discreet.privacy.assumptions`, which turns them into assumptions of
+        a guarantee. This package doesn't import that one.
+        """
+        catalog = "taken" if N_ITEMS in self.from_file else "declared"
+        scale = "taken" if SCALE in self.from_file else "declared"
+        if CHOSEN in self.from_file:
+            yield "selected", "catalog", {}
+        else:
+            yield catalog, "catalog", {"items": self.n_items}
+        if CHOSEN_SCALE in self.from_file:
+            # Without numbers: the cost of a guarantee is counted before they are selected.
+            yield "selected", "scale", {}
+        elif self.low == self.high:
+            yield scale, "interactions", {}
+        else:
+            yield scale, "scale", {"low": self.low, "high": self.high, "step": self.step}
+        if PICKED in self.from_file:
+            yield "declared", "picked items", {}
+        if self.max_per_user is not None:
+            yield "declared", "cap", {"ratings": self.max_per_user}
+        if self.n_users is not None:
+            yield "declared", "users", {"users": self.n_users}
 
     def with_cap(self, max_per_user: int | None) -> PublicFacts:
         """Return the facts with the smaller of both caps; None is no cap."""

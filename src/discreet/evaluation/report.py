@@ -21,8 +21,9 @@ from discreet.evaluation.metrics import Metric
 from discreet.evaluation.references import PREFIX
 from discreet.evaluation.results import Evaluation, Score, spread_text
 from discreet.evaluation.score_charts import chart, direction
-from discreet.privacy.accounting.rounding import number_above
-from discreet.privacy.guarantee import TRUST_WORDS, UNIT_WORDS, Trust
+from discreet.privacy.guarantee import Trust
+from discreet.report.guarantee import TRUST_WORDS, UNIT_WORDS
+from discreet.report.numbers import number_above
 
 #: The name of such a page in messages.
 KIND = "report of a comparison"

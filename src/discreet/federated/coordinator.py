@@ -34,6 +34,7 @@ from discreet.federated.protocols.protocol import (
 from discreet.federated.transport import Transport, collect, promised
 from discreet.federated.wire import FederationError, Message, Refusal, Refused
 from discreet.models.fitted import FittedModel
+from discreet.privacy.assumptions import assumptions_of
 
 _MOST_STEPS = 1000
 Reasons = Mapping[str, str]
@@ -266,7 +267,7 @@ class Coordinator:
 
     def _outcome(self, protocol: ItemProtocol, facts: PublicFacts, rounds: tuple[Round, ...]) -> RunOutcome:
         epsilon = max(entry.epsilon for entry in rounds)
-        assumed = (*facts.assumptions(), *protocol.assumes())
+        assumed = (*assumptions_of(facts), *protocol.assumes())
         promise = promise_of(epsilon, max(entry.delta for entry in rounds), assumed)
         promise = replace(promise, notes=("the weakest promise of all parties; each keeps its own ledger",))
         model = FittedModel(

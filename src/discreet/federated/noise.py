@@ -22,6 +22,7 @@ from discreet.core.checks import DataError, integer, require
 from discreet.core.randomness import PrivacyRandom
 from discreet.privacy.accounting.gaussian import gaussian_epsilon, gaussian_multiplier
 from discreet.privacy.accounting.rounding import round_up
+from discreet.privacy.assumptions import Assumption, Fact, Kind
 from discreet.privacy.mechanisms.additive import Gaussian, Laplace
 from discreet.privacy.mechanisms.fixed_point import FixedPoint
 from discreet.privacy.sampling.draws import add_discrete_gaussian
@@ -47,8 +48,8 @@ class OwnNoise:
         """Return the fewest answers that a round needs."""
         return 1
 
-    def assumes(self, epsilon: float, delta: float) -> tuple[str, ...]:
-        """Return what the promise assumes, besides the public facts."""
+    def assumes(self, epsilon: float, delta: float) -> tuple[Assumption, ...]:
+        """Return what the guarantee assumes in addition to the public facts."""
         return ()
 
     def protect(
@@ -99,29 +100,29 @@ class SharedNoise:
         """Return the fewest answers that a round needs."""
         return self.parties - self.missing
 
-    def assumes(self, epsilon: float, delta: float) -> tuple[str, ...]:
-        """Return what the promise assumes, and the promise that is left when that fails."""
+    def assumes(self, epsilon: float, delta: float) -> tuple[Assumption, ...]:
+        """Return what the guarantee assumes, and the guarantee that is left if that is false."""
         trusted = self.least_parties
-        lines: tuple[str, ...] = (
-            "the coordinator and the keeper of masks do not work together; the keeper reveals one sum a step",
-            f"of the parties in each sum at least {trusted} add their share of noise and tell nobody",
+        always = (
+            Assumption.of(Kind.PARTY, Fact.COLLUSION),
+            Assumption.of(Kind.PARTY, Fact.NOISE_SHARES, parties=trusted),
         )
         if math.isinf(epsilon):
-            return lines
-        # A coordinator chooses whom it leaves out: those that it works with are never among them.
-        other = "a coordinator that works with one party" if self.missing else "another party"
-        curious = self._left(epsilon, delta, trusted - 1)
+            return always
+        curious, alone = (self._left(epsilon, delta, shares) for shares in (trusted - 1, 1))
+        # A coordinator chooses the parties that it skips: those that it works with are never among them.
+        coordinator = self.missing > 0
         return (
-            *lines,
-            f"{other} knows a share of the noise; against it the promise is epsilon={curious}",
-            "if coordinator and keeper work together, a party's own share promises "
-            f"epsilon={self._left(epsilon, delta, 1)}",
+            *always,
+            Assumption.of(Kind.PARTY, Fact.KNOWN_SHARE, epsilon=curious, coordinator=coordinator),
+            Assumption.of(Kind.PARTY, Fact.ONE_SHARE, epsilon=alone),
         )
 
-    def _left(self, epsilon: float, delta: float, shares: int) -> str:
-        """Return the epsilon that `shares` shares of the noise promise, rounded up."""
+    def _left(self, epsilon: float, delta: float, shares: int) -> float | None:
+        """Return the epsilon that `shares` shares of the noise guarantee, rounded up; None if it is none."""
         multiplier = gaussian_multiplier(epsilon, delta) * math.sqrt(shares / self.least_parties)
-        return f"{math.ceil(100 * gaussian_epsilon(multiplier, delta)) / 100:g}"
+        left = gaussian_epsilon(multiplier, delta)
+        return math.ceil(100 * left) / 100 if math.isfinite(100 * left) else None
 
     def protect(
         self, statistic: Floats, noise: Gaussian | Laplace, symmetric: bool, random: PrivacyRandom

@@ -22,6 +22,7 @@ from discreet.federated.transport import promised
 from discreet.federated.wire import Message, Refusal, Refused
 from discreet.follow.factorization import MOST_RELEASES
 from discreet.follow.settings import FollowSettings
+from discreet.privacy.assumptions import Assumption, Fact, Kind
 from discreet.privacy.guarantee import Guarantee
 from discreet.statistics.domain import DomainError, Stated, Whole
 
@@ -29,9 +30,11 @@ _KIND = "release"
 _COORDINATOR = "coordinator"
 #: What every label of parties that follow together assumes.
 ASSUMED = (
-    "each person's choices are held by one party, or each party's promise is added",
-    "whether a party's new ratings can be read is public; text in its Parquet files is valid Unicode",
-    "no party has more than 16,777,215 users a year, and none began its year again after its state was lost",
+    Assumption.of(Kind.PARTY, Fact.ONE_PARTY),
+    Assumption.of(Kind.PARTY, Fact.READABLE),
+    Assumption.of(Kind.PARTY, Fact.UNICODE),
+    Assumption.of(Kind.PARTY, Fact.MOST_USERS, users=(1 << 24) - 1),
+    Assumption.of(Kind.BACKUP, Fact.RESTART),
 )
 #: Sums of all parties stay strictly within this, in whole multiples of 2^-38.
 FARTHEST = 1 << 62
@@ -84,14 +87,13 @@ class FollowAgreement:
         """Tell whether ratings are followed, not interactions alone."""
         return self.facts.low != self.facts.high
 
-    def assumes(self) -> tuple[str, ...]:
+    def assumes(self) -> tuple[Assumption, ...]:
         """Return what a party's promise assumes besides what every followed year does."""
         return (*self.noise.assumes(self.settings.epsilon, self.settings.delta), *ASSUMED)
 
     def promise(self) -> Guarantee:
         """Return what a party promises its users for the whole year."""
-        promise = self.settings.promise(self.facts)
-        return replace(promise, assumes=(*promise.assumes, *self.assumes()))
+        return self.settings.promise(self.facts).assuming(*self.assumes())
 
     def terms(self) -> str:
         """Return what all members must have in common; with own noise, promises may differ."""

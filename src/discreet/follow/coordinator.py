@@ -142,14 +142,10 @@ class FollowCoordinator:
         weakest = replace(
             settings, epsilon=max(one[0] for one in states), delta=max(one[1] for one in states)
         )
-        promise = weakest.promise(facts)
+        shared = self._agreement.noise.assumes(weakest.epsilon, weakest.delta)
+        promise = weakest.promise(facts).assuming(*shared, *ASSUMED)
         promise = replace(
             promise,
-            assumes=(
-                *promise.assumes,
-                *self._agreement.noise.assumes(weakest.epsilon, weakest.delta),
-                *ASSUMED,
-            ),
             notes=(*promise.notes, "the weakest promise of all parties; each keeps its own ledger"),
         )
         simulated = any(one[2] for one in states)

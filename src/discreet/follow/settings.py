@@ -15,6 +15,7 @@ from discreet.follow.factorization import FACTOR_BITS, MOST_RELEASES, Factorizat
 from discreet.follow.weights import WEIGHT_BITS, Pace
 from discreet.models.estimator import check_budget
 from discreet.privacy.accounting.gaussian import gaussian_multiplier
+from discreet.privacy.assumptions import Assumption, Fact, Kind, assumptions_of
 from discreet.privacy.guarantee import Basis, Guarantee, Neighbors, Trust, Unit
 from discreet.privacy.mechanisms.additive import Gaussian
 from discreet.privacy.mechanisms.fixed_point import fixed_point_noise, root_above
@@ -117,10 +118,10 @@ class FollowSettings:
             neighbors=Neighbors.ADD_OR_REMOVE,
             trust=Trust.JOINT,
             assumes=(
-                *facts.assumptions(),
-                "when releases are made and when items were declared is public",
-                "a user has one id all year",
-                "no release is drawn again from an older copy of the state",
+                *assumptions_of(facts),
+                Assumption.of(Kind.DECLARED, Fact.RELEASE_TIMES),
+                Assumption.of(Kind.USE, Fact.ONE_ID),
+                Assumption.of(Kind.BACKUP, Fact.STATE),
             ),
             basis=Basis.PROVED,
             proof=PROOF,

@@ -21,6 +21,7 @@ from discreet.follow.entries import enter
 from discreet.follow.releases import draw
 from discreet.follow.settings import FollowSettings
 from discreet.follow.state import Release, State, created, summed
+from discreet.privacy.assumptions import Assumption, assumptions_of
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.ledger.book import Ledger
 from discreet.privacy.ledger.records import PAID_AT_ONCE
@@ -108,7 +109,7 @@ def begin(
     ledger: Ledger | None,
     shares: int = 1,
     run: str = "",
-    assumes: Sequence[str] = (),
+    assumes: Sequence[Assumption] = (),
     what: str = "follow",
 ) -> None:
     """Pay for all releases of a year, and write its state; a party's state also says how noise is shared.
@@ -126,7 +127,7 @@ def begin(
     budget = None if ledger is None else ledger.budget(name)
     if budget is not None and budget.renews is not None:
         of_ledger += (PAID_AT_ONCE,)
-    promise = replace(promise, assumes=(*promise.assumes, *assumes, *of_ledger))
+    promise = promise.assuming(*assumes, *of_ledger)
     book = ledger or Ledger.nowhere()
     with book.spend(name, promise, what=what, events=settings.events()), created(path) as state:
         state.found(
@@ -152,9 +153,10 @@ def read_year(state: State) -> OpenYear:
     at_start = PublicFacts.from_json(content["facts"])
     facts = replace(at_start, n_items=len(catalog))
     promise = Guarantee.from_json(content["promise"])
-    # The label speaks of the catalog as it is now.
-    kept = [line for line in promise.assumes if line not in at_start.assumptions()]
-    promise = replace(promise, assumes=(*facts.assumptions(), *kept))
+    # The label is about the catalog as it is now.
+    stated = {one.fact for one in assumptions_of(at_start)}
+    kept = (one for one in promise.assumes if one.fact not in stated)
+    promise = replace(promise, assumes=(*assumptions_of(facts), *kept))
     return OpenYear(
         name=str(content["name"]),
         settings=FollowSettings.from_json(content["settings"]),

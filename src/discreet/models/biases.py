@@ -22,6 +22,7 @@ from discreet.models.scorers.factors import RatingScorer
 from discreet.models.scorers.scorer import Scorer
 from discreet.models.sums_estimator import TIMES_ARE_PUBLIC, SumsEstimator, gaussian
 from discreet.privacy.accounting.gaussian import split_gaussian
+from discreet.privacy.assumptions import Assumption
 from discreet.privacy.mechanisms.additive import Gaussian
 from discreet.privacy.session import Session
 from discreet.solvers.empirical_bayes import EmpiricalBayes
@@ -94,7 +95,7 @@ class Biases(SumsEstimator):
         check_budget(self.epsilon, self.delta, gaussian=True)
         check_recency(self.half_life, self.now)
 
-    def public_inputs(self) -> Sequence[str]:
+    def public_inputs(self) -> Sequence[Assumption]:
         """Return that ages are read, if they are."""
         return () if self.half_life is None else (TIMES_ARE_PUBLIC,)
 

@@ -37,9 +37,11 @@ from discreet.models.private_facts import (
     whole_promise,
 )
 from discreet.models.scorers.scorer import Scorer
+from discreet.privacy.assumptions import Assumption, assumptions_of
 from discreet.privacy.guarantee import Basis, Guarantee, Neighbors, Trust, Unit
 from discreet.privacy.ledger.book import Ledger
 from discreet.privacy.session import Session
+from discreet.report.guarantee import condition_text
 from discreet.statistics.data_source import DataSource, open_source
 
 # Beyond this the error of a draw, times e^epsilon, would no longer be negligible (proofs/laplace.md).
@@ -228,7 +230,7 @@ class Estimator(ABC):
         # Without a ledger nobody reads the events.
         events = () if ledger is None else whole_events(self, source, chosen)
         if ledger is not None:
-            promise = replace(promise, assumes=(*promise.assumes, *ledger.assumptions(source.name)))
+            promise = promise.assuming(*ledger.assumptions(source.name))
         ledger = ledger or Ledger.nowhere()
         logger.info("Fitting %s on %s. %s", self.name, source.name, promise.sentence())
         with (
@@ -322,12 +324,12 @@ def renamed(data: DataSource, name: str) -> DataSource:
 
 
 def _remark_on_conditions(promise: Guarantee) -> None:
-    """Say that facts were taken from data that nobody declared any for; the label says it as well."""
+    """Warn of facts that were taken from the data because nobody declared them."""
     if promise.is_private and promise.conditions:
         logger.warning(
-            "%s of the data, taken without noise: the promise holds only if that is public. Declare it "
-            "(catalog=, low=, high=), or choose it with noise (select_items=, select_scale=).",
-            " and ".join(promise.conditions).capitalize(),
+            "The guarantee holds only if %s: taken from the data without noise. Declare it (catalog=, low=, "
+            "high=), or select it with noise (select_items=, select_scale=).",
+            condition_text(promise.conditions),
         )
 
 
@@ -353,7 +355,7 @@ def _with_plain_numbers(check: Callable[[Any], None]) -> Callable[[Any], None]:
 
 
 def joint_promise(
-    estimator: Estimator, facts: PublicFacts, proof: str, public: Sequence[str] = ()
+    estimator: Estimator, facts: PublicFacts, proof: str, public: Sequence[Assumption] = ()
 ) -> Guarantee:
     """Return the promise of a user-level estimator that spends exactly its epsilon and delta.
 
@@ -365,7 +367,7 @@ def joint_promise(
         unit=Unit.USER,
         neighbors=Neighbors.ADD_OR_REMOVE,
         trust=Trust.JOINT,
-        assumes=(*facts.assumptions(), *public),
+        assumes=(*assumptions_of(facts), *public),
         basis=Basis.PROVED,
         proof=proof,
     )

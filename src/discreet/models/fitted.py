@@ -25,6 +25,7 @@ from discreet.models.listings import ListedItem, Listing, SimilarItem, SimilarIt
 from discreet.models.lists import best_items, closed_items, recommend_rows
 from discreet.models.scorers.scorer import Scorer
 from discreet.privacy.guarantee import Guarantee
+from discreet.report.guarantee import condition_text
 
 if TYPE_CHECKING:
     import polars as pl
@@ -275,8 +276,7 @@ class FittedModel:
         promise = self.guarantee
         level = f"epsilon={promise.epsilon:g}" if promise.is_private else "not private"
         if promise.is_private and promise.conditions:
-            be = "is" if len(promise.conditions) == 1 else "are"
-            level += f" if {' and '.join(promise.conditions)} of the data {be} public"
+            level += f" if {condition_text(promise.conditions)}"
         return f"FittedModel({self.name}, {level}, {len(self.catalog):,} items)"
 
     def _repr_html_(self) -> str:

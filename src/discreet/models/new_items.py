@@ -17,13 +17,14 @@ from discreet.data.vocabulary import Vocabulary
 from discreet.models.items import moved
 from discreet.models.scorers.parts import ITEMS, StoredNumbers
 from discreet.models.scorers.scorer import Scorer
+from discreet.privacy.assumptions import Assumption, Fact, Kind
 from discreet.solvers.features import ridge_map
 
 if TYPE_CHECKING:
     from discreet.models.fitted import FittedModel
 
 
-_ASSUMED = "the table of item features is public"
+_ASSUMED = Assumption.of(Kind.DECLARED, Fact.ITEM_FEATURES)
 
 
 # With fewer known items the map from features would be unreliable.
@@ -49,15 +50,13 @@ def with_new_items(model: FittedModel, source: Any) -> FittedModel:
         for name, array in parts.items()
     }
     catalog = _extended(model.catalog, table, new)
-    promise = model.guarantee
-    assumed = () if _ASSUMED in promise.assumes else (_ASSUMED,)
     # Scorers are frozen dataclasses; their common base is not one.
     scorer: Scorer = replace(model.scorer, **grown)  # type: ignore[type-var]
     return replace(
         model,
         catalog=catalog,
         facts=replace(model.facts, n_items=len(catalog)),
-        guarantee=replace(promise, assumes=(*promise.assumes, *assumed)),
+        guarantee=model.guarantee.assuming(_ASSUMED),
         scorer=scorer,
         public=moved(model.public, model.catalog, catalog),
     )

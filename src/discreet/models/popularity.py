@@ -13,6 +13,7 @@ from discreet.models.recency import check_recency, recency_of, refuse_timeless
 from discreet.models.scorers.item_item import PopularityScorer
 from discreet.models.scorers.scorer import Scorer
 from discreet.models.sums_estimator import TIMES_ARE_PUBLIC, SumsEstimator, gaussian
+from discreet.privacy.assumptions import Assumption
 from discreet.privacy.mechanisms.additive import Gaussian, Laplace
 from discreet.privacy.session import Session
 from discreet.statistics.counts import ItemVotes
@@ -66,7 +67,7 @@ class Popularity(SumsEstimator):
         check_budget(self.epsilon, self.delta, gaussian=False)
         check_recency(self.half_life, self.now)
 
-    def public_inputs(self) -> Sequence[str]:
+    def public_inputs(self) -> Sequence[Assumption]:
         """Return that ages are read, if they are."""
         return () if self.half_life is None else (TIMES_ARE_PUBLIC,)
 

@@ -16,6 +16,7 @@ from discreet.core.checks import DataError, ParameterError, PrivacyError, positi
 from discreet.data.facts import CHOSEN, CHOSEN_SCALE, N_ITEMS, SCALE, PublicFacts
 from discreet.data.interactions import Interactions
 from discreet.privacy.accounting.rounding import sum_up
+from discreet.privacy.assumptions import Assumption, Fact, Kind
 from discreet.privacy.guarantee import Guarantee, Neighbors, Unit
 from discreet.privacy.session import Session, laplace_event, threshold_events
 from discreet.statistics.counts import ItemVotes, ScaleVotes
@@ -287,8 +288,7 @@ def whole_promise(estimator: Planned, source: DataSource, chosen: PrivateFacts) 
     origin = source.origin if isinstance(source, Interactions) else None
     if origin is None:
         return promise
-    line = f"the data are {origin}; this promise is about the synthetic users alone"
-    return replace(promise, assumes=(*promise.assumes, line))
+    return promise.assuming(Assumption.of(Kind.SYNTHETIC, Fact.DATA, origin=origin))
 
 
 def _promise_on(estimator: Planned, source: DataSource, chosen: PrivateFacts) -> Guarantee:

@@ -35,8 +35,8 @@ from discreet.models.scorers.scorer import build_scorer
 from discreet.privacy.guarantee import Guarantee
 
 FORMAT = "discreet-model"
-#: A file with public columns has version 2; others stay readable for programs that know version 1.
-VERSION, _WITH_COLUMNS = 1, 2
+#: Version 2 added public columns. Version 3 has assumptions as objects instead of sentences.
+VERSION, _READABLE = 3, (1, 2, 3)
 #: The name of such a file in messages.
 KIND = "discreet model"
 _LABEL, _ARRAYS = "label.json", "arrays.npz"
@@ -83,7 +83,7 @@ def load(path: str | Path) -> FittedModel:
         if facts.n_items != len(catalog):
             raise DataError("The facts and the catalog have different numbers of items.")
         scorer = label["scorer"]
-        names = label["public"] if label["version"] == _WITH_COLUMNS else []
+        names = label["public"] if label["version"] > 1 else []
         texts = [arrays.pop(f"{_PUBLIC}{place}") for place in range(len(names))]
         return FittedModel(
             guarantee=Guarantee.from_json(label["guarantee"]),
@@ -112,7 +112,7 @@ def _pack(model: FittedModel) -> bytes:
     arrays = pack_arrays(parts, {_CATALOG: model.catalog, **ids}, texts)
     label: dict[str, Any] = {
         "format": FORMAT,
-        "version": _WITH_COLUMNS if texts else VERSION,
+        "version": VERSION,
         "name": model.name,
         "guarantee": model.guarantee.to_json(),
         "facts": model.facts.to_json(),
@@ -124,7 +124,7 @@ def _pack(model: FittedModel) -> bytes:
             **_scale_source(model.facts),
             **{f"public column {name}": SOURCE for name in model.public},
         },
-        **({"public": list(model.public)} if texts else {}),
+        "public": list(model.public),
     }
     label["digest"] = _digest(label, arrays)
     out = io.BytesIO()
@@ -162,7 +162,7 @@ def _open(path: Path) -> tuple[dict[str, Any], bytes]:
         raise FileError(f"{path} is not a discreet model, or it is damaged.") from error
     if not isinstance(label, dict) or label.get("format") != FORMAT:
         raise FileError(f"{path} is not a discreet model.")
-    if label.get("version") not in (VERSION, _WITH_COLUMNS):
+    if label.get("version") not in _READABLE:
         raise FileError(f"{path} was written by another version of discreet than this one.")
     if label.pop("digest", None) != _digest(label, raw):
         raise FileError(f"{path} was changed after it was written; its promise cannot be trusted.")

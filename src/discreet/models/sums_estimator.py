@@ -15,12 +15,13 @@ from typing import Any, ClassVar
 from discreet.data.facts import PublicFacts
 from discreet.models.estimator import Estimator, joint_promise
 from discreet.privacy.accounting.gaussian import gaussian_multiplier, split_gaussian
+from discreet.privacy.assumptions import Assumption, Fact, Kind
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.mechanisms.additive import Gaussian, Laplace
 from discreet.statistics.statistic import Statistic
 
 #: What an estimator that reads times takes as public.
-TIMES_ARE_PUBLIC = "whether the data have times is public"
+TIMES_ARE_PUBLIC = Assumption.of(Kind.DECLARED, Fact.TIMES)
 # Parts of a pure epsilon must not add up to more than the whole, also after rounding.
 _ROUNDING = 1 - 1e-9
 
@@ -65,8 +66,8 @@ class SumsEstimator(Estimator):
         """Return the promise; it depends on epsilon and delta alone."""
         return joint_promise(self, facts, self.proof, self.public_inputs())
 
-    def public_inputs(self) -> Sequence[str]:
-        """Return what is taken as public beside the facts, as lines of the label."""
+    def public_inputs(self) -> Sequence[Assumption]:
+        """Return what a fit assumes to be public in addition to the facts."""
         return ()
 
     def rows_needed(self) -> str | None:

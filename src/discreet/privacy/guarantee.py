@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from typing import Any, Self, final
+from typing import Any, ClassVar, Self, final
 
 from discreet.core.checks import (
     ParameterError,
@@ -16,8 +16,10 @@ from discreet.core.checks import (
     real,
     require,
 )
-from discreet.core.display import html_table
-from discreet.privacy.accounting.rounding import group_delta, number_above, sum_up, times_up
+from discreet.privacy.accounting.rounding import group_delta, sum_up, times_up
+from discreet.privacy.assumptions import Assumption, Fact, Kind
+from discreet.privacy.old_sentences import read_assumptions, read_notes
+from discreet.report import guarantee as words
 
 
 class Unit(StrEnum):
@@ -56,51 +58,8 @@ class Basis(StrEnum):
     NONE = "none"
 
 
-UNIT_WORDS = {
-    Unit.VALUE: "the value of any one rating (which items were rated is public)",
-    Unit.RATING: "whether and how any one person rated any one item",
-    Unit.USER: "any one person's whole history",
-}
-_SHORT_UNITS = {Unit.VALUE: "one rating's value", Unit.RATING: "one rating", Unit.USER: "a whole user"}
-_UNIT_NAMES = {Unit.VALUE: "rating value", Unit.RATING: "rating", Unit.USER: "user"}
-_NEIGHBOR_WORDS = {
-    Neighbors.REPLACE: "that differ in one",
-    Neighbors.ADD_OR_REMOVE: "with and without one",
-}
-# What an observer cannot find out, as the subject of `Guarantee.sentence`.
-_SECRETS = {
-    (Unit.VALUE, Neighbors.REPLACE): "How any one rating turned out (which items were rated is public)",
-    (
-        Unit.VALUE,
-        Neighbors.ADD_OR_REMOVE,
-    ): "Whether the value of any one rating is in the data (which items were rated is public)",
-    (Unit.RATING, Neighbors.REPLACE): "Whether and how any one person rated any one item",
-    (Unit.RATING, Neighbors.ADD_OR_REMOVE): "Whether any one person rated any one item",
-    (Unit.USER, Neighbors.REPLACE): "What any one person's whole history looks like",
-    (Unit.USER, Neighbors.ADD_OR_REMOVE): "Whether any one person, with their whole history, is in the data",
-}
-TRUST_WORDS = {
-    Trust.LOCAL: "anyone, the collector included",
-    Trust.CENTRAL: "everyone who sees the release",
-    Trust.JOINT: "everyone but the person whose recommendations these are",
-}
-_BASIS_WORDS = {
-    Basis.PROVED: "proved",
-    Basis.AS_PUBLISHED: "as published; we could not prove it",
-    Basis.NONE: "no promise is made",
-}
-#: Ends a line under "Assumed" whose fact was read from the data (`PublicFacts.assumptions`).
-TAKEN = "(taken from the file)"
-#: Begins a line under "Assumed" that names the release a fit started from; the sentence names it, too.
-EARLIER = "the model that this fit starts from is an earlier release"
-#: Begins the same about synthetic data.
-DRAWN = "the data are synthetic"
-#: A note of a local promise whose noise was not added on devices: the sentence says it, too.
-RAW = "this fit read the raw ratings: nothing is hidden from whoever ran it"
-_AGAINST_RAW = "everyone who sees the model or the perturbed reports, but not whoever ran this fit"
-#: Above this delta labels say that little is promised: few data worth a model have less than 1,000 people.
+#: Above this delta a guarantee is weak: few datasets worth a model have fewer than 1,000 users.
 LARGE_DELTA = 1e-3
-_TOO_LARGE = f"is above {LARGE_DELTA:g}: publishing all data outright that often would keep the promise"
 # Composed promises have the weaker basis.
 _WEAKNESS = {Basis.PROVED: 0, Basis.AS_PUBLISHED: 1, Basis.NONE: 2}
 
@@ -119,12 +78,14 @@ class Guarantee:
         True
     """
 
+    large_delta: ClassVar[float] = LARGE_DELTA
+
     epsilon: float
     delta: float = 0.0
     unit: Unit
     neighbors: Neighbors
     trust: Trust
-    assumes: tuple[str, ...] = ()
+    assumes: tuple[Assumption, ...] = ()
     basis: Basis = Basis.NONE
     proof: str = ""
     simulated: bool = False
@@ -138,9 +99,11 @@ class Guarantee:
             require(isinstance(value, kind), name, value, f"must be a {kind.__name__}")
         object.__setattr__(self, "epsilon", float(self.epsilon))
         object.__setattr__(self, "delta", float(self.delta))
-        for name in ("assumes", "notes"):
+        for name, element in (("assumes", Assumption), ("notes", str)):
             value = getattr(self, name)
-            require(not isinstance(value, str), name, value, "must be a tuple of texts")
+            rule = f"must be a tuple of {element.__name__} values"
+            require(not isinstance(value, str), name, value, rule)
+            require(all(isinstance(one, element) for one in value), name, value, rule)
             object.__setattr__(self, name, tuple(dict.fromkeys(value)))
         if math.isinf(self.epsilon):
             object.__setattr__(self, "basis", Basis.NONE)
@@ -155,7 +118,7 @@ class Guarantee:
     @property
     def has_large_delta(self) -> bool:
         """Return whether delta alone would allow publishing everything far too often."""
-        return math.isfinite(self.epsilon) and self.delta > LARGE_DELTA
+        return math.isfinite(self.epsilon) and self.delta > self.large_delta
 
     @property
     def definition(self) -> tuple[Unit, Neighbors, Trust]:
@@ -207,12 +170,13 @@ class Guarantee:
         integer("ratings", ratings, least=1)
         if self.unit is Unit.USER:
             raise PrivacyError("A promise per user already covers the person's whole history.")
-        silent = ("which items were rated is public",) if self.unit is Unit.VALUE else ()
+        silent = (Assumption.of(Kind.DECLARED, Fact.RATED_ITEMS),) if self.unit is Unit.VALUE else ()
+        longest = Assumption.of(Kind.DECLARED, Fact.RATINGS_PER_USER, ratings=ratings)
         return self._weakened(
             unit=Unit.USER,
             epsilon=times_up(self.epsilon, ratings),
             delta=group_delta(self.epsilon, self.delta, ratings),
-            assumes=(*self.assumes, *silent, f"a person has at most {ratings} ratings"),
+            assumes=(*self.assumes, *silent, longest),
         )
 
     def to_approximate(self, delta: float) -> Guarantee:
@@ -241,109 +205,49 @@ class Guarantee:
         """Return the promise of a fit that simulates a collection: whoever runs it reads the ratings."""
         if self.trust is not Trust.LOCAL or math.isinf(self.epsilon):
             return self
-        return replace(self, notes=(RAW, *self.notes))
+        return self.assuming(Assumption.of(Kind.RAW, Fact.RAW_RATINGS))
 
     @property
-    def against(self) -> str:
-        """Return against whom the promise holds, in words."""
-        return _AGAINST_RAW if RAW in self.notes else TRUST_WORDS[self.trust]
+    def reads_raw_ratings(self) -> bool:
+        """Return whether the fit read ratings that the guarantee hides from everyone but the data owner."""
+        return any(one.kind is Kind.RAW for one in self.assumes)
+
+    @property
+    def conditions(self) -> tuple[Assumption, ...]:
+        """Return the assumptions without which the guarantee may be false, such as facts read from the data.
+
+        If there are any, the label states PRIVATE IF.
+        """
+        return tuple(one for one in self.assumes if one.is_condition)
+
+    def assuming(self, *more: Assumption) -> Guarantee:
+        """Return the guarantee with more assumptions."""
+        return replace(self, assumes=(*self.assumes, *more))
+
+    # The words of a guarantee are in `discreet.report.guarantee`.
 
     def sentence(self) -> str:
-        """State the promise in one sentence for people."""
-        if math.isinf(self.epsilon):
-            return "NOT PRIVATE: no promise is made about anybody's data."
-        level = f"ε = {number_above(self.epsilon)}"
-        level += f", δ = {number_above(self.delta)}" if self.delta else ""
-        more = f" and at most δ = {number_above(self.delta)} on top" if self.delta else ""
-        factor = number_above(math.exp(self.epsilon) if self.epsilon < 700 else math.inf, digits=3)
-        secret = _SECRETS[self.unit, self.neighbors]
-        if self.conditions:
-            secret = f"If {_public(self.conditions)}: {secret[0].lower()}{secret[1:]}"
-        text = (
-            f"{secret} changes the probability of anything released by a factor of at most {factor} (e^ε, "
-            f"rounded up){more} ({level}; {_BASIS_WORDS[self.basis]}), against {self.against}."
-        )
-        text += f" T{RAW[1:]}." if RAW in self.notes else ""
-        text += f" Delta {_TOO_LARGE}." if self.has_large_delta else ""
-        for line in self.assumes:
-            if line.startswith(EARLIER):
-                earlier = line.removeprefix(EARLIER)
-                text += f" It starts from an earlier release{earlier}, which is not counted here."
-            if line.startswith(DRAWN):
-                text += f" T{line[1:]}."
-        if self.simulated:
-            text = "SIMULATED NOISE, protects nobody. With real noise the promise would be: " + text
-        return text
+        """Return the guarantee in sentences for users."""
+        return words.sentence(self)
 
     def short(self) -> str:
-        """State the promise in one line, where the label is a command away."""
-        if math.isinf(self.epsilon):
-            return "NOT PRIVATE: no promise is made."
-        level = f"ε = {number_above(self.epsilon)}"
-        level += f", δ = {number_above(self.delta)}" if self.delta else ""
-        status = "SIMULATED, protects nobody" if self.simulated else self.rows()[0][1]
-        doubt = "" if self.basis is Basis.PROVED else f" ({_BASIS_WORDS[self.basis]})"
-        starts = any(line.startswith(EARLIER) for line in self.assumes)
-        earlier = "; the release it starts from is not counted" * starts
-        earlier += "; the data are synthetic" if any(line.startswith(DRAWN) for line in self.assumes) else ""
-        earlier += "; this fit read the raw ratings" if RAW in self.notes else ""
-        return f"{status}: {level} for {_SHORT_UNITS[self.unit]}{doubt}{earlier}."
-
-    @property
-    def conditions(self) -> tuple[str, ...]:
-        """Return the facts taken from the data without noise: the promise holds only if they are public."""
-        facts = (
-            "the catalog" if line.startswith("the catalog") else "the scale" for line in self.condition_lines
-        )
-        return tuple(dict.fromkeys(facts))
-
-    @property
-    def condition_lines(self) -> tuple[str, ...]:
-        """Return the lines under "Assumed" about facts taken from the data."""
-        return tuple(line for line in self.assumes if line.endswith(TAKEN))
+        """Return the guarantee in one line, for places where the label is a command away."""
+        return words.short(self)
 
     def rows(self) -> list[tuple[str, str]]:
         """Return the lines of the label: name and value."""
-        status = "NOT PRIVATE" if math.isinf(self.epsilon) else "SIMULATED" if self.simulated else "PRIVATE"
-        if self.has_large_delta and self.is_private:
-            status = f"HARDLY PRIVATE (delta is above {LARGE_DELTA:g})"
-        if self.conditions and self.is_private:
-            status += f", if {_public(self.conditions)}"
-        lines = [
-            ("Promise", status),
-            ("epsilon", number_above(self.epsilon)),
-            ("delta", number_above(self.delta) if self.delta else "0 (pure)"),
-            ("Protects", UNIT_WORDS[self.unit]),
-            ("Neighbors", f"data sets {_NEIGHBOR_WORDS[self.neighbors]} {_UNIT_NAMES[self.unit]}"),
-            ("Against", self.against),
-            ("Basis", _BASIS_WORDS[self.basis] + (f" ({self.proof})" if self.proof else "")),
-            (
-                "Noise",
-                "simulated from a seed: protects nobody" if self.simulated else "operating system entropy",
-            ),
-        ]
-        if math.isinf(self.epsilon):
-            lines = [line for line in lines if line[0] in ("Promise", "epsilon", "Basis")]
-        lines += [("Assumed", text) for text in self.assumes]
-        lines += [("Note", f"delta {_TOO_LARGE}")] * self.has_large_delta
-        lines += [("Note", text) for text in self.notes]
-        return lines
+        return words.rows(self)
 
     def label(self, title: str = "Privacy facts") -> str:
-        """Return the label as text, one line for each fact, for logs and notebooks."""
-        lines = [f"{what:<9}  {value}" for what, value in self.rows()]
-        return "\n".join([title, *lines])
+        """Return the label as text, one line per fact, for logs and notebooks."""
+        return words.label(self, title)
 
     def __repr__(self) -> str:
-        """Describe the promise in one line; `label` says the rest."""
-        status = self.rows()[0][1]
-        if math.isinf(self.epsilon):
-            return f"Guarantee({status})"
-        cost = f"epsilon={number_above(self.epsilon)}, delta={number_above(self.delta)}"
-        return f"Guarantee({status}; {cost}, {self.unit.value}, {self.trust.value}, {self.basis.value})"
+        """Describe the guarantee in one line; `label` states the rest."""
+        return words.one_line(self)
 
     def _repr_html_(self) -> str:
-        return html_table(self.rows(), caption="Privacy facts")
+        return words.html(self)
 
     def to_json(self) -> dict[str, Any]:
         """Return a JSON object that `from_json` reads back; an infinite epsilon is the text "inf"."""
@@ -353,12 +257,12 @@ class Guarantee:
             "unit": self.unit.value,
             "neighbours": self.neighbors.value,
             "trust": self.trust.value,
-            "assumes": list(self.assumes),
+            "assumes": [one.to_json() for one in self.assumes],
             "basis": self.basis.value,
             "proof": self.proof,
             "simulated": self.simulated,
             "notes": list(self.notes),
-            "read_raw_ratings": RAW in self.notes,
+            "read_raw_ratings": self.reads_raw_ratings,
             "large_delta": self.has_large_delta,
             "sentence": self.sentence(),
         }
@@ -375,11 +279,11 @@ class Guarantee:
                 unit=Unit(record["unit"]),
                 neighbors=Neighbors(record["neighbours"]),
                 trust=Trust(record["trust"]),
-                assumes=_texts(record["assumes"]),
+                assumes=read_assumptions(record["assumes"], record["notes"]),
                 basis=Basis(record["basis"]),
                 proof=str(record["proof"]),
                 simulated=simulated,
-                notes=_texts(record["notes"]),
+                notes=read_notes(record["notes"]),
             )
         except (KeyError, TypeError, ValueError) as error:
             raise ParameterError(f"This is not a promise that discreet wrote: {error}.") from error
@@ -388,13 +292,3 @@ class Guarantee:
 def weaker_basis(one: Basis, other: Basis) -> Basis:
     """Return the basis of two promises composed: the weaker one."""
     return max(one, other, key=_WEAKNESS.__getitem__)
-
-
-def _public(names: tuple[str, ...]) -> str:
-    return f"{' and '.join(names)} {'is' if len(names) == 1 else 'are'} public"
-
-
-def _texts(values: object) -> tuple[str, ...]:
-    if not isinstance(values, list) or not all(isinstance(value, str) for value in values):
-        raise TypeError("a list of texts was expected")
-    return tuple(values)

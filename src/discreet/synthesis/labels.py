@@ -7,9 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from discreet.core.checks import DiscreetError, FileError
-from discreet.data.reading.synthetic_labels import FORMAT, VERSION, find_label
-from discreet.privacy.accounting.rounding import number_above
+from discreet.data.reading.synthetic_labels import FORMAT, READABLE, find_label
 from discreet.privacy.guarantee import Guarantee
+from discreet.report.guarantee import condition_text
+from discreet.report.numbers import number_above
 
 #: The name of such a file in messages.
 KIND = "file of synthetic data"
@@ -32,7 +33,9 @@ def summary(promise: Guarantee) -> str:
         return "synthetic, from a release that is NOT PRIVATE: it may reveal anything about anybody"
     level = f"epsilon {number_above(promise.epsilon)}, delta {number_above(promise.delta)}"
     noise = ", with SIMULATED noise that protects nobody" if promise.simulated else ""
-    return f"synthetic, from a release with {level}, {promise.basis.value}{noise}"
+    condition = condition_text(promise.conditions)
+    only = f", if {condition}" if condition else ""
+    return f"synthetic, from a release with {level}, {promise.basis.value}{noise}{only}"
 
 
 def is_synthetic(path: Path) -> bool:
@@ -62,7 +65,7 @@ def read_synthetic_label(path: Path) -> dict[str, Any]:
 
 def _check(label: dict[str, Any]) -> None:
     """Refuse a label without the parts that its readers show."""
-    if label["format"] != FORMAT or label["version"] != VERSION or not isinstance(label["name"], str):
+    if label["format"] != FORMAT or label["version"] not in READABLE or not isinstance(label["name"], str):
         raise ValueError("this is another format")
     Guarantee.from_json(label["guarantee"])
     parts = (label["provenance"], label["parameters"])

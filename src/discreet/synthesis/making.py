@@ -10,6 +10,7 @@ import numpy as np
 from discreet.core.arrays import Floats, Indices
 from discreet.core.checks import ParameterError, instance, require
 from discreet.core.randomness import experiment_generator
+from discreet.data.facts import N_ITEMS, SCALE
 from discreet.data.interactions import Interactions
 from discreet.data.vocabulary import Vocabulary
 from discreet.models.fitted import FittedModel
@@ -130,9 +131,11 @@ def _interactions(
     rows = np.repeat(np.arange(lengths.size), lengths)
     order = np.argsort(rows * model.facts.n_items + items, kind="stable")
     times = (np.arange(items.size) - indptr[rows])[order] if ordered else None
-    facts = replace(model.facts, max_per_user=None, n_users=lengths.size, from_file=())
+    # A catalog or a scale that was taken from real data is not public because synthetic data have it.
+    taken = tuple(name for name in model.facts.from_file if name in (N_ITEMS, SCALE))
+    facts = replace(model.facts, max_per_user=None, n_users=lengths.size, from_file=taken)
     if not is_rated(model):
-        facts = replace(facts, low=1.0, high=1.0, step=None)
+        facts = facts.without_scale()
     return Interactions(
         indptr=indptr,
         items=items[order].astype(np.int32),

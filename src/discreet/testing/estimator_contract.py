@@ -18,7 +18,8 @@ from discreet.data.interactions import Interactions
 from discreet.models.estimator import Estimator
 from discreet.models.fitted import FittedModel
 from discreet.models.storage import load, read_label
-from discreet.privacy.guarantee import RAW, Basis, Guarantee, Neighbors, Trust, Unit
+from discreet.privacy.assumptions import Fact, assumptions_of
+from discreet.privacy.guarantee import Basis, Guarantee, Neighbors, Trust, Unit
 from discreet.privacy.ledger.book import Ledger
 from discreet.privacy.mechanisms.additive import Gaussian, Laplace
 from discreet.recipes import MODELS, from_toml, parse_settings, to_toml
@@ -136,8 +137,8 @@ class EstimatorContract:
     def test_promise_states_the_epsilon_that_was_asked_for(self) -> None:
         promise = self.make(1.5).promise(_FACTS)
         assert promise.epsilon == (math.inf if self.never_private else 1.5)
-        assert set(_FACTS.assumptions()) <= set(promise.assumes)
-        assert (RAW in promise.notes) == (promise.trust is Trust.LOCAL and not self.never_private)
+        assert set(assumptions_of(_FACTS)) <= set(promise.assumes)
+        assert promise.reads_raw_ratings == (promise.trust is Trust.LOCAL and not self.never_private)
         nothing = self._at(math.inf).promise(_FACTS)
         assert not nothing.is_private and nothing.sentence().startswith("NOT PRIVATE")
         assert Guarantee.from_json(promise.to_json()) == promise
@@ -205,7 +206,7 @@ class EstimatorContract:
         fewer[3] = False
         used, without = (self.make()._bound(one) for one in (capped, capped.where(fewer)))
         assert used.n_ratings - without.n_ratings == 1
-        assert not any("of a person are used" in line for line in self.make().promise(capped.facts).assumes)
+        assert Fact.CAP not in {one.fact for one in self.make().promise(capped.facts).assumes}
 
     # What it releases
 

@@ -15,8 +15,13 @@ from typing import TYPE_CHECKING, Any
 
 from discreet.cli.output.label import label_markdown
 from discreet.core.checks import visible
+<<<<<<< HEAD
 from discreet.core.yaml_text import yaml_text
 from discreet.privacy.guarantee import RAW, Guarantee
+=======
+from discreet.privacy.guarantee import Guarantee
+from discreet.report.guarantee import listed_assumptions
+>>>>>>> afdce24b (Give assumptions of a guarantee kinds instead of sentences)
 
 if TYPE_CHECKING:
     from discreet.audit.last_audits import LastAudit
@@ -140,11 +145,11 @@ def _privacy(promise: Guarantee) -> dict[str, Any]:
         "unit": promise.unit.value,
         "neighbors": promise.neighbors.value,
         "trust": promise.trust.value,
-        "read_raw_ratings": RAW in promise.notes,
+        "read_raw_ratings": promise.reads_raw_ratings,
         "basis": promise.basis.value,
         "proof": promise.proof,
         "simulated": promise.simulated,
-        "assumes": list(promise.assumes) or None,
+        "assumes": listed_assumptions(promise) or None,
     }
 
 

@@ -73,7 +73,8 @@ def _followed_anew(ledger: Ledger, budget: Budget) -> bool:
 
 
 def _said_of_years() -> str:
-    return f"{PAID_AT_ONCE[0].upper()}{PAID_AT_ONCE[1:]}, also those that are made later."
+    text = PAID_AT_ONCE.text
+    return f"{text[0].upper()}{text[1:]}, including later ones."
 
 
 def _limited(budget: Budget | None) -> Frame | None:
@@ -157,8 +158,8 @@ def _section(ledger: Ledger, name: str) -> Iterator[Html]:
             f"epsilon {balance.left.epsilon:.4g}."
             + ("" if budget.renews is None else f" It starts anew on {_anew(budget.renews)}."),
         )
-        for text in budget.assumptions():
-            yield element("p", f"Assumed: {text}.", "quiet")
+        for assumed in budget.assumptions():
+            yield element("p", f"Assumed: {assumed.text}.", "quiet")
         if _followed_anew(ledger, budget):
             yield element("p", _said_of_years(), "quiet")
     yield from _drawing(entries)

@@ -106,20 +106,22 @@ def remark_on_delta(estimators: Sequence[Estimator], facts: PublicFacts) -> None
 
 
 # The option that declares each fact.
-_DECLARES = {"the catalog": "--items", "the scale": "--scale"}
+_DECLARES = {"catalog": "--items", "scale": "--scale", "interactions": "--scale"}
 
 
 def remark_on_conditions(promise: Guarantee, *, selects: bool = False, fits: bool = True) -> None:
-    """Warn of a promise that holds only if facts taken from the data are public.
+    """Warn of a guarantee with conditions, such as facts that were taken from the data.
 
     `selects` says that the verb can select them with noise, and `fits` that it can declare them.
     """
     if promise.is_private and promise.conditions:
-        were = "was" if len(promise.conditions) == 1 else "were"
-        options = ", ".join(_DECLARES[fact] for fact in promise.conditions)
+        from discreet.report.guarantee import condition_names, condition_text
+
+        known = (_DECLARES[one.fact] for one in promise.conditions if one.fact in _DECLARES)
+        options = ", ".join(dict.fromkeys(known))
         place = "" if fits else " in `discreet fit`"
         noisily = ", or select it with noise (--private-catalog)" if selects else ""
-        remark(
-            f"discreet: {' and '.join(promise.conditions)} {were} taken from the data without noise; the "
-            f"promise holds only if that is public. Declare it{place} ({options}){noisily}."
-        )
+        what = "It was" if len(condition_names(promise.conditions)) == 1 else "They were"
+        declare = f" {what} taken from the data without noise. Declare it{place} ({options}){noisily}."
+        condition = condition_text(promise.conditions)
+        remark(f"discreet: the guarantee holds only if {condition}.{declare if options else ''}")

@@ -18,7 +18,9 @@ if TYPE_CHECKING:
 else:
     pl = Later("polars")
 
-FORMAT, VERSION = "discreet-synthetic", 1
+FORMAT = "discreet-synthetic"
+#: Version 2 has assumptions as objects instead of sentences.
+VERSION, READABLE = 2, (1, 2)
 #: The key of the label in the metadata of a Parquet file.
 KEY = "discreet"
 _MOST_LABEL = 1 << 20

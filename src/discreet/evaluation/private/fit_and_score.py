@@ -20,6 +20,7 @@ from discreet.evaluation.scoring import refuse_meaningless
 from discreet.models.estimator import Estimator
 from discreet.models.fitted import FittedModel
 from discreet.privacy.accounting.gaussian import gaussian_epsilon, gaussian_multiplier, split_gaussian
+from discreet.privacy.assumptions import Assumption
 from discreet.privacy.guarantee import Guarantee, Trust, Unit, weaker_basis
 from discreet.privacy.ledger import Ledger
 from discreet.statistics.data_source import DataSource, KnownPart, open_source
@@ -146,8 +147,7 @@ def _with_weaknesses(promise: Guarantee, fits: Sequence[Guarantee]) -> Guarantee
     """Return the promise with all assumptions of the fits, and the weakest basis among them."""
     for one in fits:
         promise = replace(
-            promise,
-            assumes=(*promise.assumes, *one.assumes),
+            promise.assuming(*one.assumes),
             basis=weaker_basis(promise.basis, one.basis),
             simulated=promise.simulated or one.simulated,
         )
@@ -163,9 +163,8 @@ def _known_part(data: DataSource) -> DataSource:
     )
 
 
-def _assuming(model: FittedModel, texts: tuple[str, ...]) -> FittedModel:
-    promise = replace(model.guarantee, assumes=(*model.guarantee.assumes, *texts))
-    return replace(model, guarantee=promise)
+def _assuming(model: FittedModel, more: tuple[Assumption, ...]) -> FittedModel:
+    return replace(model, guarantee=model.guarantee.assuming(*more))
 
 
 def _common(estimators: Sequence[Estimator]) -> tuple[float, float]:

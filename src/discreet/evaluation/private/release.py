@@ -23,7 +23,7 @@ from discreet.evaluation.private.user_scores import PersonalScores, private_metr
 from discreet.models.estimator import check_budget
 from discreet.models.fitted import FittedModel
 from discreet.privacy.accounting.gaussian import gaussian_multiplier
-from discreet.privacy.accounting.rounding import number_above
+from discreet.privacy.assumptions import Assumption, Fact, Kind, assumptions_of
 from discreet.privacy.guarantee import Basis, Guarantee, Neighbors, Trust, Unit
 from discreet.privacy.ledger import Ledger
 from discreet.privacy.mechanisms.additive import Gaussian
@@ -215,7 +215,7 @@ def given_models(promise: Guarantee, models: tuple[FittedModel, ...], *, are_pub
         PrivacyError: A model is not private, and `are_public` does not say that it was learned from public
             data.
     """
-    lines, simulated = [], promise.simulated
+    scored, simulated = [], promise.simulated
     for model in models:
         earlier = model.guarantee
         if math.isinf(earlier.epsilon) and not are_public:
@@ -223,13 +223,22 @@ def given_models(promise: Guarantee, models: tuple[FittedModel, ...], *, are_pub
                 f"{model.name} is not private, so its score may reveal anybody in its training data. Score a "
                 "private model, or pass models_are_public=True if it was learned from public data."
             )
-        price = f"with epsilon={number_above(earlier.epsilon)}, {'/'.join(earlier.definition)}, of its own"
-        learned = (
-            "was learned from public data" if math.isinf(earlier.epsilon) else f"was released before, {price}"
-        )
-        lines.append(f"the scored model ({model.name}) {learned}")
+        if math.isinf(earlier.epsilon):
+            scored.append(Assumption.of(Kind.DECLARED, Fact.SCORED_MODEL, model=model.name))
+        else:
+            # A score depends on the model's numbers, so the model's conditions are the score's.
+            scored += earlier.conditions
+            scored.append(
+                Assumption.of(
+                    Kind.EARLIER,
+                    Fact.SCORED_MODEL,
+                    model=model.name,
+                    epsilon=earlier.epsilon,
+                    definition="/".join(earlier.definition),
+                )
+            )
         simulated |= earlier.simulated and not math.isinf(earlier.epsilon)
-    return replace(promise, assumes=(*promise.assumes, *lines), simulated=simulated)
+    return replace(promise.assuming(*scored), simulated=simulated)
 
 
 def best_of(scores: Mapping[str, PrivateScore]) -> str:
@@ -304,7 +313,7 @@ def promise_of_scores(
         unit=Unit.USER,
         neighbors=Neighbors.ADD_OR_REMOVE,
         trust=Trust.JOINT,
-        assumes=(*data.facts.assumptions(), *book.assumptions(data.name)),
+        assumes=(*assumptions_of(data.facts), *book.assumptions(data.name)),
         basis=Basis.PROVED,
         proof=PROOF,
     )

@@ -24,6 +24,7 @@ from discreet.data.vocabulary import Vocabulary
 from discreet.federated.noise import OwnNoise, SharedNoise, total_deviation
 from discreet.federated.wire import Arrays, Message, Refusal, Refused, Value
 from discreet.models.scorers.scorer import Scorer
+from discreet.privacy.assumptions import Assumption, Fact, Kind, assumptions_of
 from discreet.privacy.guarantee import Basis, Guarantee, Neighbors, Trust, Unit
 
 Shapes = Mapping[str, tuple[int, ...]]
@@ -148,9 +149,9 @@ class Protocol(ABC):
 
     def promise(self, facts: PublicFacts) -> Guarantee:
         """Return what a party promises to each of its people for the whole run; needs no data."""
-        return promise_of(self.epsilon, self.delta, (*facts.assumptions(), *self.assumes()))
+        return promise_of(self.epsilon, self.delta, (*assumptions_of(facts), *self.assumes()))
 
-    def assumes(self) -> tuple[str, ...]:
+    def assumes(self) -> tuple[Assumption, ...]:
         """Return what the promise takes for granted besides the public facts."""
         return self.noise.assumes(self.epsilon, self.delta)
 
@@ -178,7 +179,7 @@ def names_digest(shared: Vocabulary) -> str:
     return hashlib.sha256(raw).hexdigest()
 
 
-def promise_of(epsilon: float, delta: float, assumes: Sequence[str]) -> Guarantee:
+def promise_of(epsilon: float, delta: float, assumes: Sequence[Assumption]) -> Guarantee:
     """Return a promise to a person about everything they chose at one party."""
     return Guarantee(
         epsilon=epsilon,
@@ -186,7 +187,7 @@ def promise_of(epsilon: float, delta: float, assumes: Sequence[str]) -> Guarante
         unit=Unit.USER,
         neighbors=Neighbors.ADD_OR_REMOVE,
         trust=Trust.JOINT,
-        assumes=(*assumes, "each person's choices are held by one party, or each party's promise is added"),
+        assumes=(*assumes, Assumption.of(Kind.PARTY, Fact.ONE_PARTY)),
         basis=Basis.PROVED,
         proof="proofs/federated.md",
     )

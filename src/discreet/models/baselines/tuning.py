@@ -19,6 +19,7 @@ from discreet.data.encoding import cells_of_rows
 from discreet.data.facts import PublicFacts
 from discreet.data.interactions import Interactions
 from discreet.models.estimator import Estimator, check_budget
+from discreet.privacy.assumptions import assumptions_of
 from discreet.privacy.guarantee import Guarantee, Neighbors, Trust, Unit
 
 Draws = npt.NDArray[np.uint64]
@@ -155,5 +156,5 @@ def no_promise(facts: PublicFacts) -> Guarantee:
         unit=Unit.USER,
         neighbors=Neighbors.ADD_OR_REMOVE,
         trust=Trust.JOINT,
-        assumes=facts.assumptions(),
+        assumes=assumptions_of(facts),
     )

@@ -23,11 +23,12 @@ from discreet.data.interactions import Interactions
 from discreet.models.estimator import WITHOUT_PRIVACY, Estimator, unmetered, without_cap
 from discreet.models.fitted import FittedModel
 from discreet.models.scorers.scorer import Scorer
-from discreet.privacy.accounting.rounding import number_above, times_up
+from discreet.privacy.accounting.rounding import times_up
 from discreet.privacy.guarantee import Guarantee, Unit
 from discreet.privacy.mechanisms.cells import CellMechanism
 from discreet.privacy.mechanisms.channel import local_epsilon
 from discreet.privacy.session import Session
+from discreet.report.numbers import number_above
 from discreet.statistics.data_source import DataSource
 
 #: The number of values a report can have: it fits one byte, and usual rating scales fall on these values.

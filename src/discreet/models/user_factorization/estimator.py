@@ -30,6 +30,7 @@ from discreet.models.user_factorization.prior import carrying_over, earlier_colu
 from discreet.models.user_factorization.public_features import content_vectors
 from discreet.models.user_factorization.ratings import learn_ratings
 from discreet.models.user_factorization.recent import RecentBudget
+from discreet.privacy.assumptions import Assumption, Fact, Kind
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.session import Session
 from discreet.statistics.data_source import DataSource
@@ -123,9 +124,9 @@ class UserFactorization(SumsEstimator):
         promise = joint_promise(self, facts, proof, self.public_inputs())
         return promise if self.prior is None else carrying_over(promise, self.prior)
 
-    def public_inputs(self) -> Sequence[str]:
+    def public_inputs(self) -> Sequence[Assumption]:
         """Return that times are read where there are any, and the features."""
-        features = () if self.item_features is None else ("the table of item features is public",)
+        features = () if self.item_features is None else (Assumption.of(Kind.DECLARED, Fact.ITEM_FEATURES),)
         return (TIMES_ARE_PUBLIC, *features)
 
     def _refuse(self, data: DataSource) -> None:

@@ -20,21 +20,22 @@ from discreet.data.vocabulary import Vocabulary
 from discreet.models.fitted import FittedModel
 from discreet.models.storage import load, read_label
 from discreet.models.user_factorization import constants as tuned
-from discreet.privacy.accounting.rounding import number_above
-from discreet.privacy.guarantee import EARLIER, Guarantee, weaker_basis
+from discreet.privacy.assumptions import Assumption, Fact, Kind
+from discreet.privacy.guarantee import Guarantee, weaker_basis
 from discreet.solvers.spectrum import with_fixed_signs
 
 
 def carrying_over(promise: Guarantee, path: str | Path) -> Guarantee:
     """Return the promise of a fit that starts from the model in a file, with all that weakens that model's.
 
-    The added line names the earlier release and its cost, which is not part of this promise.
+    The added assumption has the earlier release's cost, which is not part of this guarantee.
 
     Raises:
         PrivacyError: The model in the file is not private, or has another privacy definition.
     """
     if math.isinf(promise.epsilon):
-        return replace(promise, assumes=(*promise.assumes, f"{EARLIER}, whatever it promises"))
+        unstated = Assumption.of(Kind.EARLIER, Fact.PRIOR, epsilon=None, delta=None, simulated=None)
+        return promise.assuming(unstated)
     earlier = _promise_of(path)
     start = "Start from a private release, or from none."
     if math.isinf(earlier.epsilon):
@@ -46,12 +47,15 @@ def carrying_over(promise: Guarantee, path: str | Path) -> Guarantee:
             f"{path} promises {'/'.join(earlier.definition)} and this fit would promise "
             f"{'/'.join(promise.definition)}, which it cannot while it carries that model's numbers. {start}"
         )
-    price = f"epsilon={number_above(earlier.epsilon)}, delta={number_above(earlier.delta)}"
-    noise = "; its noise was simulated" if earlier.simulated else ""
-    taken = [line for line in earlier.assumes if line in earlier.condition_lines]
+    started = Assumption.of(
+        Kind.EARLIER,
+        Fact.PRIOR,
+        epsilon=earlier.epsilon,
+        delta=earlier.delta,
+        simulated=earlier.simulated,
+    )
     return replace(
-        promise,
-        assumes=(*promise.assumes, *taken, f"{EARLIER} with {price} of its own{noise}"),
+        promise.assuming(*earlier.conditions, started),
         basis=weaker_basis(promise.basis, earlier.basis),
         simulated=promise.simulated or earlier.simulated,
     )

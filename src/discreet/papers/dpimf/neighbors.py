@@ -22,6 +22,7 @@ from discreet.data.interactions import Interactions
 from discreet.models.estimator import Estimator, check_budget, unmetered, without_cap
 from discreet.models.scorers.item_item import NeighborScorer
 from discreet.models.scorers.scorer import Scorer
+from discreet.privacy.assumptions import Assumption, Fact, Kind, assumptions_of
 from discreet.privacy.guarantee import Basis, Guarantee, Neighbors, Trust, Unit
 from discreet.privacy.mechanisms.randomized_response import SignFlip
 from discreet.privacy.session import Session
@@ -86,7 +87,7 @@ class ItemNeighbors(Estimator):
             unit=Unit.RATING,
             neighbors=Neighbors.REPLACE,
             trust=Trust.LOCAL,
-            assumes=(*without_cap(facts).assumptions(), "who takes part is public"),
+            assumes=(*assumptions_of(without_cap(facts)), Assumption.of(Kind.DECLARED, Fact.PARTICIPATION)),
             basis=Basis.PROVED,
             proof="proofs/neighbours.md",
         ).from_raw_ratings()

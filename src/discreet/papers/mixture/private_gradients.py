@@ -20,6 +20,7 @@ from discreet.models.estimator import WITHOUT_PRIVACY, Estimator, unmetered
 from discreet.models.scorers.factors import RatingScorer
 from discreet.models.scorers.scorer import Scorer
 from discreet.privacy.accounting.rounding import times_up
+from discreet.privacy.assumptions import Assumption, Fact, Kind, assumptions_of
 from discreet.privacy.guarantee import Basis, Guarantee, Neighbors, Trust, Unit
 from discreet.privacy.mechanisms.channel import local_epsilon
 from discreet.privacy.mechanisms.randomized_response import SignFlip
@@ -112,7 +113,7 @@ class PrivateGradients(Estimator):
             unit=Unit.USER,
             neighbors=Neighbors.REPLACE,
             trust=Trust.LOCAL,
-            assumes=(*facts.assumptions(), "who takes part is public"),
+            assumes=(*assumptions_of(facts), Assumption.of(Kind.DECLARED, Fact.PARTICIPATION)),
             basis=Basis.PROVED,
             proof="proofs/private_gradients.md",
         ).from_raw_ratings()

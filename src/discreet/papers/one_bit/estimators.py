@@ -31,10 +31,10 @@ from discreet.models.scorers.one_bit import ReleasedCells, Vault, mean_noise, re
 from discreet.models.scorers.scorer import Scorer
 from discreet.papers.one_bit.task import OneBit, Task
 from discreet.privacy.accounting.gaussian import gaussian_multiplier, least, split_gaussian
-from discreet.privacy.accounting.rounding import number_above
 from discreet.privacy.guarantee import Guarantee, Trust
 from discreet.privacy.mechanisms.additive import Gaussian, Laplace
 from discreet.privacy.mechanisms.randomized_response import SignFlip
+from discreet.report.numbers import number_above
 from discreet.solvers.low_rank.losses import (
     MeteredGradient,
     OneBitLoss,

@@ -40,6 +40,7 @@ from discreet.models.scorers.one_bit import (
 )
 from discreet.models.scorers.scorer import Scorer
 from discreet.privacy.accounting.events import pure_event
+from discreet.privacy.assumptions import Assumption, Fact, Kind, assumptions_of
 from discreet.privacy.guarantee import Basis, Guarantee, Neighbors, Trust, Unit
 from discreet.privacy.session import Session
 from discreet.solvers.low_rank.losses import LINKS, Link, OneBitLoss, Oracle, curvature_at_0
@@ -130,21 +131,21 @@ class OneBit(Estimator):
         epsilon: float | None = None,
         delta: float = 0.0,
         trust: Trust = Trust.CENTRAL,
-        assumes: tuple[str, ...] = (),
         notes: tuple[str, ...] = (),
         basis: Basis = Basis.PROVED,
     ) -> Guarantee:
-        threshold = f"ratings above {public_threshold(facts, self.above):g} are likes: a public choice"
+        above = public_threshold(facts, self.above)
+        threshold = Assumption.of(Kind.DECLARED, Fact.THRESHOLD, threshold=above)
         if self.mean_share:
-            threshold = "ratings above their mean, which is paid for, are likes"
-        public = "who took part and which items each person rated is public"
+            threshold = Assumption.of(Kind.SELECTED, Fact.THRESHOLD)
+        public = (Assumption.of(Kind.DECLARED, fact) for fact in (Fact.PARTICIPATION, Fact.RATED_ITEMS))
         return Guarantee(
             epsilon=self.epsilon if epsilon is None else epsilon,
             delta=0.0 if math.isinf(self.epsilon) else delta,
             unit=Unit.VALUE,
             neighbors=Neighbors.REPLACE,
             trust=trust,
-            assumes=(*facts.assumptions(), public, threshold, *assumes),
+            assumes=(*assumptions_of(facts), *public, threshold),
             notes=notes,
             basis=basis,
             proof=proof,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from decimal import ROUND_CEILING, Decimal, localcontext
 from fractions import Fraction
 
 
@@ -55,14 +54,3 @@ def group_delta(epsilon: float, delta: float, size: int) -> float:
     slack = 1 + 2.0**-50 * (4 + abs(math.log(delta)) + (size - 1) * epsilon)
     ratio = math.expm1(-size * epsilon) / math.expm1(-epsilon)
     return math.nextafter(min(math.exp(exponent + math.log(ratio)) * slack, 1.0), 1.0)
-
-
-def number_above(value: float, digits: int = 4) -> str:
-    """Write a number with so many digits, rounded up: read back, it is never below the number."""
-    if math.isinf(value):
-        return "∞"
-    text = f"{value:.{digits}g}"
-    if float(text) >= value:
-        return text
-    with localcontext(prec=digits, rounding=ROUND_CEILING):
-        return f"{float(+Decimal(value)):.{digits}g}"

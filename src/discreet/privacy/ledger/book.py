@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, Self, final
 from discreet.core.checks import BudgetError, DiscreetError, PrivacyError, require
 from discreet.core.display import FrameKind, to_frame
 from discreet.privacy.accounting.events import event_from_json, event_to_json
+from discreet.privacy.assumptions import Assumption
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.ledger.accounts import Account
 from discreet.privacy.ledger.balance import Balance, balance, require_covered
@@ -273,7 +274,7 @@ class Ledger:
         found = self.balance(dataset)
         return None if found is None else found.left
 
-    def assumptions(self, dataset: str) -> tuple[str, ...]:
+    def assumptions(self, dataset: str) -> tuple[Assumption, ...]:
         """Return what a budget that started anew assumes; labels state it."""
         budget = self.budget(dataset)
         return () if budget is None else budget.assumptions()

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple, cast, final
 
 from discreet.core.checks import ParameterError, PrivacyError
 from discreet.privacy.accounting.rounding import sum_up
+from discreet.privacy.assumptions import Assumption, Fact, Kind
 from discreet.privacy.guarantee import Basis, Guarantee, Neighbors, Trust, Unit
 from discreet.privacy.ledger.accounts import Account
 from discreet.privacy.ledger.sealing import require_sealed
@@ -96,14 +97,14 @@ class Budget:
             rules |= {"renewed": self.renewed, "after": self.after}
         return self.guarantee.to_json() | rules
 
-    def assumptions(self) -> tuple[str, ...]:
+    def assumptions(self) -> tuple[Assumption, ...]:
         """Return what a budget that starts anew assumes; every later label states it."""
-        texts = []
+        found = []
         if self.renews is not None:
-            texts.append(f"the budget is {self.renews.value}; what earlier periods released is not counted")
+            found.append(Assumption.of(Kind.LEDGER, Fact.RENEWAL, period=self.renews.value))
         if self.renewed:
-            texts.append(f"the budget was started anew: {self.renewed}")
-        return tuple(texts)
+            found.append(Assumption.of(Kind.LEDGER, Fact.NEW_START, reason=self.renewed))
+        return tuple(found)
 
 
 #: The delta of a budget that names none.
@@ -138,8 +139,8 @@ def allowed_promise(
     )
 
 
-#: Said where a budget starts anew while a followed year goes on.
-PAID_AT_ONCE = "all releases of a followed year are counted in the budget's period in which it was paid"
+#: Assumed if a budget starts anew while continual releases go on.
+PAID_AT_ONCE = Assumption.of(Kind.LEDGER, Fact.PERIOD_OF_A_YEAR)
 
 ENTRIES = (
     "SELECT spendings.id, spendings.time, dataset, what, guarantee, coalesce(state, 'open'), process, events,"

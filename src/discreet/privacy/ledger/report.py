@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from discreet.core.checks import DiscreetError
 from discreet.core.display import html_table
-from discreet.privacy.accounting.rounding import number_above
+from discreet.report.numbers import number_above
 
 if TYPE_CHECKING:
     from discreet.privacy.ledger.book import Amount, Entry, Ledger

@@ -1,0 +1,258 @@
+"""Assumptions of a guarantee as values: how a fact entered, which fact it is, and its numbers.
+
+A guarantee holds only under its assumptions, so code that weighs them must not read English. Kinds decide
+what an assumption does to a guarantee (`Assumption.is_condition`). The words are in `discreet.report`, and
+the sentences of older files are in `discreet.privacy.old_sentences`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, Protocol, Self, final
+
+from discreet.core.checks import ParameterError, require
+from discreet.report.guarantee import assumption_text
+
+Scalar = str | int | float | bool | None
+
+
+class Kind(StrEnum):
+    """How a fact entered a release, which decides what it does to the guarantee."""
+
+    #: Declared as public by the data owner. The guarantee doesn't hide it.
+    DECLARED = "declared"
+    #: Read from the data without noise. The guarantee holds only if the fact is public: a condition.
+    TAKEN = "taken"
+    #: Selected from the data with noise. The guarantee counts its cost, so nothing is assumed.
+    SELECTED = "selected"
+    #: How the release is used, such as one answer per device.
+    USE = "use"
+    #: An earlier release, whose cost is not part of this guarantee.
+    EARLIER = "earlier"
+    #: The data are synthetic: the guarantee is about synthetic users.
+    SYNTHETIC = "synthetic"
+    #: A rule of the ledger, such as a budget that renews.
+    LEDGER = "ledger"
+    #: Behavior of the parties of a federation.
+    PARTY = "party"
+    #: What happens to copies of a state that must not be used twice.
+    BACKUP = "backup"
+    #: The data owner read raw ratings that the guarantee hides from everyone else.
+    RAW = "raw"
+    #: A sentence of a file that this version doesn't know: a condition, because it may be one.
+    UNKNOWN = "unknown"
+
+
+_CONDITIONS = frozenset({Kind.TAKEN, Kind.UNKNOWN})
+
+
+class Fact(StrEnum):
+    """Subject of an assumption."""
+
+    CATALOG = "catalog"
+    SCALE = "scale"
+    INTERACTIONS = "interactions"
+    PICKED_ITEMS = "picked items"
+    CAP = "cap"
+    USERS = "users"
+    LAYOUT = "layout"
+    TIMES = "times"
+    ITEM_FEATURES = "item features"
+    PARTICIPATION = "participation"
+    RATED_ITEMS = "rated items"
+    RATINGS_PER_USER = "ratings per user"
+    THRESHOLD = "threshold"
+    DEVICES = "devices"
+    PRIOR = "prior"
+    SCORED_MODEL = "scored model"
+    DATA = "data"
+    RENEWAL = "renewal"
+    NEW_START = "new start"
+    PERIOD_OF_A_YEAR = "period of a year"
+    RELEASE_TIMES = "release times"
+    ONE_ID = "one id"
+    STATE = "state"
+    ONE_PARTY = "one party"
+    RESTART = "restart"
+    READABLE = "readable"
+    UNICODE = "unicode"
+    MOST_USERS = "most users"
+    COLLUSION = "collusion"
+    NOISE_SHARES = "noise shares"
+    KNOWN_SHARE = "known share"
+    ONE_SHARE = "one share"
+    RAW_RATINGS = "raw ratings"
+    STATEMENT = "statement"
+
+
+# The type of each detail; a name means the same for every fact. Those in `_MAY_BE_ABSENT` may be None.
+_TYPES: Mapping[str, type] = {
+    "items": int,
+    "low": float,
+    "high": float,
+    "step": float,
+    "ratings": int,
+    "users": int,
+    "threshold": float,
+    "epsilon": float,
+    "delta": float,
+    "simulated": bool,
+    "model": str,
+    "definition": str,
+    "origin": str,
+    "period": str,
+    "reason": str,
+    "parties": int,
+    "coordinator": bool,
+    "text": str,
+}
+_MAY_BE_ABSENT = frozenset({"step", "epsilon", "delta", "simulated"})
+#: Every assumption there is, with the names of its details.
+STATEMENTS: Mapping[tuple[Kind, Fact], tuple[str, ...]] = {
+    (Kind.DECLARED, Fact.CATALOG): ("items",),
+    (Kind.TAKEN, Fact.CATALOG): ("items",),
+    (Kind.SELECTED, Fact.CATALOG): (),
+    (Kind.DECLARED, Fact.SCALE): ("low", "high", "step"),
+    (Kind.TAKEN, Fact.SCALE): ("low", "high", "step"),
+    (Kind.SELECTED, Fact.SCALE): (),
+    (Kind.DECLARED, Fact.INTERACTIONS): (),
+    (Kind.TAKEN, Fact.INTERACTIONS): (),
+    (Kind.DECLARED, Fact.PICKED_ITEMS): (),
+    (Kind.DECLARED, Fact.CAP): ("ratings",),
+    (Kind.DECLARED, Fact.USERS): ("users",),
+    (Kind.TAKEN, Fact.USERS): ("users",),
+    (Kind.TAKEN, Fact.LAYOUT): (),
+    (Kind.DECLARED, Fact.TIMES): (),
+    (Kind.DECLARED, Fact.ITEM_FEATURES): (),
+    (Kind.DECLARED, Fact.PARTICIPATION): (),
+    (Kind.DECLARED, Fact.RATED_ITEMS): (),
+    (Kind.DECLARED, Fact.RATINGS_PER_USER): ("ratings",),
+    (Kind.DECLARED, Fact.THRESHOLD): ("threshold",),
+    (Kind.SELECTED, Fact.THRESHOLD): (),
+    (Kind.USE, Fact.DEVICES): (),
+    (Kind.EARLIER, Fact.PRIOR): ("epsilon", "delta", "simulated"),
+    (Kind.EARLIER, Fact.SCORED_MODEL): ("model", "epsilon", "definition"),
+    (Kind.DECLARED, Fact.SCORED_MODEL): ("model",),
+    (Kind.SYNTHETIC, Fact.DATA): ("origin",),
+    (Kind.LEDGER, Fact.RENEWAL): ("period",),
+    (Kind.LEDGER, Fact.NEW_START): ("reason",),
+    (Kind.LEDGER, Fact.PERIOD_OF_A_YEAR): (),
+    (Kind.DECLARED, Fact.RELEASE_TIMES): (),
+    (Kind.USE, Fact.ONE_ID): (),
+    (Kind.BACKUP, Fact.STATE): (),
+    (Kind.PARTY, Fact.ONE_PARTY): (),
+    (Kind.PARTY, Fact.READABLE): (),
+    (Kind.PARTY, Fact.UNICODE): (),
+    (Kind.PARTY, Fact.MOST_USERS): ("users",),
+    (Kind.PARTY, Fact.COLLUSION): (),
+    (Kind.PARTY, Fact.NOISE_SHARES): ("parties",),
+    (Kind.PARTY, Fact.KNOWN_SHARE): ("epsilon", "coordinator"),
+    (Kind.PARTY, Fact.ONE_SHARE): ("epsilon",),
+    (Kind.BACKUP, Fact.RESTART): (),
+    (Kind.RAW, Fact.RAW_RATINGS): (),
+    (Kind.DECLARED, Fact.STATEMENT): ("text",),
+    (Kind.UNKNOWN, Fact.STATEMENT): ("text",),
+}
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Assumption:
+    """One assumption of a guarantee.
+
+    `detail` has the numbers and names that the words need, as sorted pairs, so that an assumption can be
+    hashed, pickled and compared. Build one with `of`. If no fact fits, use `Fact.STATEMENT` with a `text`.
+
+    Example:
+        >>> Assumption.of(Kind.DECLARED, Fact.CATALOG, items=1682).text
+        'the catalog of 1,682 items is public'
+        >>> Assumption.of(Kind.TAKEN, Fact.CATALOG, items=1682).is_condition
+        True
+    """
+
+    kind: Kind
+    fact: Fact
+    detail: tuple[tuple[str, Scalar], ...] = ()
+
+    def __post_init__(self) -> None:
+        require(isinstance(self.kind, Kind), "kind", self.kind, "must be a Kind")
+        require(isinstance(self.fact, Fact), "fact", self.fact, "must be a Fact")
+        names = STATEMENTS.get((self.kind, self.fact))
+        if names is None:
+            raise ParameterError(f"A fact of kind {self.kind.value!r} can't be {self.fact.value!r}.")
+        given = dict(self.detail)
+        require(set(given) == set(names), "detail", given, f"must have exactly {sorted(names)}")
+        checked = ((name, _checked(name, given[name])) for name in sorted(given))
+        object.__setattr__(self, "detail", tuple(checked))
+
+    @classmethod
+    def of(cls, kind: Kind, fact: Fact, **detail: Scalar) -> Self:
+        """Return the assumption with these details."""
+        return cls(kind, fact, tuple(detail.items()))
+
+    @property
+    def is_condition(self) -> bool:
+        """Return whether the guarantee may be false, unless somebody checks this assumption.
+
+        A condition turns PRIVATE into PRIVATE IF.
+        """
+        return self.kind in _CONDITIONS
+
+    @property
+    def text(self) -> str:
+        """Return the assumption in words."""
+        return assumption_text(self)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return a JSON object that `from_json` reads back; `text` is for people and other programs."""
+        return {
+            "kind": self.kind.value,
+            "fact": self.fact.value,
+            "detail": dict(self.detail),
+            "text": self.text,
+        }
+
+    @classmethod
+    def from_json(cls, record: Any) -> Self:
+        """Read what `to_json` wrote; a fact that this version doesn't know becomes a condition.
+
+        Raises:
+            TypeError, KeyError, ParameterError: The record isn't an assumption.
+        """
+        if not isinstance(record, dict) or not isinstance(record["detail"], dict):
+            raise TypeError("an assumption must be an object with a detail")
+        kind, fact, text = (record[name] for name in ("kind", "fact", "text"))
+        if not all(isinstance(one, str) for one in (kind, fact, text)):
+            raise TypeError("kind, fact and text of an assumption must be texts")
+        if kind not in set(Kind) or fact not in set(Fact) or (Kind(kind), Fact(fact)) not in STATEMENTS:
+            return cls.of(Kind.UNKNOWN, Fact.STATEMENT, text=text)
+        return cls(Kind(kind), Fact(fact), tuple(record["detail"].items()))
+
+
+def _checked(name: str, value: Scalar) -> Scalar:
+    """Return a detail with the type of its name; raise if it has another type or isn't finite."""
+    kind = _TYPES[name]
+    if value is None:
+        require(name in _MAY_BE_ABSENT, name, value, "must not be None")
+        return None
+    if kind is float and isinstance(value, int) and not isinstance(value, bool):
+        value = float(value)
+    require(type(value) is kind, name, value, f"must be a {kind.__name__}")
+    if isinstance(value, float):
+        require(math.isfinite(value), name, value, "must be finite")
+    return value
+
+
+class Stating(Protocol):
+    """Public facts, as far as assumptions need them: `discreet.data.facts.PublicFacts`."""
+
+    def statements(self) -> Iterable[tuple[str, str, Mapping[str, Scalar]]]:
+        """Return how each fact entered (a `Kind`), which one it is (a `Fact`), and its details."""
+
+
+def assumptions_of(facts: Stating) -> tuple[Assumption, ...]:
+    """Return what a guarantee assumes about a dataset with these public facts."""
+    return tuple(Assumption.of(Kind(kind), Fact(fact), **detail) for kind, fact, detail in facts.statements())
