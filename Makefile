@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 
-.PHONY: browser docs demo test test-scripts test-systems test-random test-slow test-lowest smoke golden mutants lint bench flower clean
+.PHONY: browser coq docs demo proofs test test-scripts test-systems test-random test-slow test-lowest smoke golden mutants lint bench flower clean
 
 demo: $(VENV)/.ready
 	$(BIN)/discreet demo
@@ -57,6 +57,17 @@ browser:
 	    chromium postgresql nginx-light fonts-dejavu-core
 	apt-get install --quiet=2 --yes --no-install-recommends 'postgresql-[0-9]+-pgvector' || echo "Debian 13 and later have pgvector."
 	command -v node >/dev/null || apt-get install --quiet=2 --yes --no-install-recommends nodejs
+
+# Coq with Interval and Coquelicot, for `make proofs`. For root on Debian.
+coq:
+	apt-get update --quiet=2
+	DEBIAN_FRONTEND=noninteractive apt-get install --quiet=2 --yes --no-install-recommends coq libcoq-interval libcoq-coquelicot
+
+# Coq checks the lemmas that the proof notes link to, in the order of their dependencies. proofs/coq/README.md lists them.
+proofs:
+	mkdir -p build/coq && rm -f build/coq/* && cp proofs/coq/*.v build/coq/
+	cd build/coq && for file in $$(coqdep -sort -Q . Discreet *.v); do echo "$$file"; coqc -q -Q . Discreet "$$file" || exit 1; done
+	@echo "$$(cat proofs/coq/*.v | grep -c '^ *\(Lemma\|Theorem\)') lemmas closed."
 
 docs: $(VENV)/.ready-test
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[docs]'
