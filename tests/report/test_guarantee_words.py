@@ -11,7 +11,8 @@ from rich.console import Console
 
 from assumption_examples import CONDITIONS, EXAMPLES, TAKEN_CATALOG, TAKEN_SCALE
 from discreet.cli.output.card import model_card
-from discreet.cli.output.label import label_html, label_markdown, label_table, registry_draft
+from discreet.cli.output.label import label_html, label_markdown, label_table
+from discreet.dossier.registry import registry_entry
 from discreet.privacy.assumptions import STATEMENTS, Assumption, Fact, Kind
 from discreet.privacy.guarantee import Basis, Guarantee, Neighbors, Trust, Unit
 from discreet.report import guarantee as words
@@ -50,7 +51,7 @@ DOORS = {
     "markdown": lambda one: plain(label_markdown(label_of(one), "unsigned")),
     "page": lambda one: unescape(label_html(label_of(one), "unsigned")),
     "card": lambda one: plain(model_card(label_of(one), "unsigned", None, "", file="m.discreet")),
-    "registry": lambda one: plain(registry_draft(label_of(one))),
+    "registry": lambda one: plain(registry_entry(label_of(one))),
 }
 
 

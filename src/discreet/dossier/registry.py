@@ -17,8 +17,9 @@ from typing import Any
 from discreet.core.checks import ParameterError, visible
 from discreet.core.yaml_text import yaml_text
 from discreet.dossier.facts import HumanFacts
-from discreet.privacy.accounting.rounding import number_above
 from discreet.privacy.guarantee import Basis, Guarantee, Neighbors, Trust, Unit
+from discreet.report.guarantee import listed_assumptions
+from discreet.report.numbers import number_above
 
 #: The name of such a file in messages.
 ENTRY = "registry entry"
@@ -150,13 +151,9 @@ def _variant(guarantee: Guarantee) -> dict[str, str]:
     return {
         "variant_name": "Pure DP" if guarantee.delta == 0 else "Approximate DP",
         "data_domain": _DOMAIN,
-        "unprotected_quantities": "\n".join(f"- {text}" for text in _assumed(guarantee))
+        "unprotected_quantities": "\n".join(f"- {text}" for text in listed_assumptions(guarantee))
         or "None: the release contains no quantity that is computed from the data without noise.",
     }
-
-
-def _assumed(guarantee: Guarantee) -> tuple[str, ...]:
-    return tuple(map(str, guarantee.assumes))
 
 
 def _loss(guarantee: Guarantee) -> dict[str, Any]:
@@ -171,7 +168,7 @@ def _loss(guarantee: Guarantee) -> dict[str, Any]:
 
 def _model(label: Mapping[str, Any], guarantee: Guarantee) -> dict[str, str]:
     # A local model that was fitted where the raw ratings are protects nobody from the data owner.
-    trust = Trust.CENTRAL if label["guarantee"].get("read_raw_ratings") else guarantee.trust
+    trust = Trust.CENTRAL if guarantee.reads_raw_ratings else guarantee.trust
     many = _is_followed(label)
     return {
         "model_name": "Federated" if "parties" in label["parameters"] else _MODELS[trust],

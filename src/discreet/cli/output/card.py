@@ -15,13 +15,9 @@ from typing import TYPE_CHECKING, Any
 
 from discreet.cli.output.label import label_markdown
 from discreet.core.checks import visible
-<<<<<<< HEAD
 from discreet.core.yaml_text import yaml_text
-from discreet.privacy.guarantee import RAW, Guarantee
-=======
 from discreet.privacy.guarantee import Guarantee
 from discreet.report.guarantee import listed_assumptions
->>>>>>> afdce24b (Give assumptions of a guarantee kinds instead of sentences)
 
 if TYPE_CHECKING:
     from discreet.audit.last_audits import LastAudit
