@@ -17,13 +17,13 @@ from discreet.data.datasets import catalog
 from discreet.data.interactions import Interactions
 from discreet.data.splits import Split, leave_one_out, random_split
 from discreet.evaluation import Evaluation, Score, baselines, evaluate
-from discreet.evaluation.protocol import NOT_COVERED
 from discreet.evaluation.references import PREFIX
 from discreet.models.estimator import Estimator
 from discreet.models.scorers.parts import Constant, Stored, StoredNumber, StoredNumbers
 from discreet.models.scorers.scorer import Scorer
 from discreet.privacy.guarantee import Basis, Guarantee, Neighbors, Trust, Unit
 from discreet.privacy.ledger.book import Ledger
+from discreet.report.notes import SCORES_NOT_COVERED
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -216,7 +216,7 @@ def test_what_comes_out_is_json(data):
     assert record["model"] == "test-noisy-item-means"
     assert record["parameters"] == {"epsilon": "inf", "delta": 0.0, "layers": [2, 1]}
     assert record["data"] == {"users": 60, "items": 40, "ratings": data.n_ratings}
-    assert NOT_COVERED in record["guarantee"]["notes"]
+    assert SCORES_NOT_COVERED in record["guarantee"]["notes"]
     rmse = record["metrics"]["rmse"]
     assert rmse["runs"] == 2 == len(rmse["values"])
     assert rmse["mean"] == pytest.approx(np.mean(rmse["values"]))

@@ -186,7 +186,7 @@ def test_models_are_ordinary(tmp_path):
     added.model.save(tmp_path / "a.discreet")
     model = discreet.load(tmp_path / "a.discreet")
     assert isinstance(model, FittedModel) and model.guarantee.is_private
-    assert model.guarantee.notes[0].startswith("release 3 of 6; the year ends on ")
+    assert model.guarantee.notes[0].startswith("release 3 of 6, and the last day is ")
     assert (
         len(model.recommend({"i1": 5}, k=3)) == 3 and 1 <= model.predict_items({"i1": 5}, ["i2"])["i2"] <= 5
     )

@@ -22,6 +22,7 @@ from discreet.follow.coordinator import completed
 from discreet.follow.settings import RELEASE_BITS
 from discreet.follow.weights import Pace
 from discreet.privacy.ledger.book import Ledger
+from discreet.report.notes import WEAKEST_PARTY
 from discreet.statistics.domain import DomainError
 from followed_years import CHOICES, ITEMS, STARS, Recorder, batch, weeks
 
@@ -347,7 +348,7 @@ def test_promises_that_differ_are_labeled_by_the_weakest(tmp_path):
     theirs = FollowParty.start("east", tmp_path / "e.follow", ITEMS, strict, lambda release: None)
     model = coordinated({**ours, "east": theirs}).release().model
     assert model.guarantee.epsilon == 2.0 and model.guarantee.proof == "proofs/follow.md"
-    assert "the weakest promise of all parties; each keeps its own ledger" in model.guarantee.notes
+    assert WEAKEST_PARTY in model.guarantee.notes
 
 
 def test_promises_that_no_year_can_have_are_refused_before_they_are_kept(tmp_path, monkeypatch):

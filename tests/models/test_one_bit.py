@@ -25,6 +25,7 @@ from discreet.privacy.assumptions import Fact, Kind
 from discreet.privacy.guarantee import Basis, Neighbors, Trust, Unit
 from discreet.privacy.mechanisms.additive import Laplace
 from discreet.privacy.mechanisms.randomized_response import SignFlip
+from discreet.report.notes import PROBIT_OBJECTIVE
 from discreet.solvers.low_rank.losses import OneBitLoss
 from evidence import follows, gap, samples_to_separate
 from toy import toy_interactions
@@ -183,7 +184,7 @@ def test_objective_pays_for_the_curvature_of_the_probit_link():
     assert OneBitObjective(epsilon=8.0, link="probit").ridge() == 1e-3
     assert logistic.promise(FACTS).basis is Basis.PROVED
     assert probit.promise(FACTS).basis is Basis.NONE and not probit.promise(FACTS).is_private
-    assert any("does not hide ratings" in line for line in probit.promise(FACTS).notes)
+    assert probit.promise(FACTS).notes == (PROBIT_OBJECTIVE,)
     with pytest.raises(ParameterError, match="regularization"):
         OneBitObjective(epsilon=0.1, link="probit", regularization=0.0)
 

@@ -23,14 +23,22 @@ def score(
     Of each split the first part is the history, and the rest is asked for. Take data that the model has not
     seen: --split time:DATE with the date of the fit. Do not publish the scores: they have no noise.
     """
-    from discreet.evaluation.protocol import NOT_COVERED
     from discreet.models.storage import load
+    from discreet.report.notes import SCORES_NOT_COVERED
 
     fitted = load(model)
     past = _read(fitted, data, reading)
     found, held_out, asked = _scores(fitted, past, data, measuring, reading)
     if as_json:
-        emit({"model": fitted.name, "held_out": held_out, "on": asked, "metrics": found, "note": NOT_COVERED})
+        emit(
+            {
+                "model": fitted.name,
+                "held_out": held_out,
+                "on": asked,
+                "metrics": found,
+                "note": SCORES_NOT_COVERED,
+            }
+        )
         return
     from rich.table import Table
 

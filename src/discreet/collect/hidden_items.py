@@ -43,7 +43,7 @@ from discreet.privacy.accounting.rounding import times_up
 from discreet.privacy.assumptions import Assumption, Fact, Kind, assumptions_of
 from discreet.privacy.guarantee import Basis, Guarantee, Neighbors, Trust, Unit
 from discreet.privacy.mechanisms.cells import MOST_LEVELS, POINTS, CellMechanism, HiddenNumbers, HiddenStars
-from discreet.report.numbers import number_above
+from discreet.report.notes import user_who_answers
 
 PROOF = "proofs/local_nuclear.md"
 _MAGIC = b"DSCA"
@@ -136,10 +136,8 @@ class CatalogCampaign:
 
     def guarantee(self) -> Guarantee:
         """Return the promise for one rating, with a note on a user's whole history."""
-        note = f"for a person, who answers for {self.asked:,} items: epsilon = "
-        return cell_guarantee(
-            self.mechanism, self.facts, note + number_above(times_up(self.mechanism.epsilon, self.asked))
-        )
+        note = user_who_answers(self.asked, times_up(self.mechanism.epsilon, self.asked))
+        return cell_guarantee(self.mechanism, self.facts, note)
 
     def for_person(self) -> Guarantee:
         """Return the promise for a user's whole history: every answer counts, rated or not."""

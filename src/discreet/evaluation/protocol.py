@@ -30,9 +30,8 @@ from discreet.evaluation.scoring import check_split, known_words, measure, refus
 from discreet.models.estimator import Estimator
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.ledger.book import Ledger
+from discreet.report.notes import SCORES_NOT_COVERED
 from discreet.statistics.data_source import DataSource, Hiding, KnownPart
-
-NOT_COVERED = "the scores come from held-out ratings without noise; the promise does not cover them"
 
 
 def evaluate(
@@ -113,7 +112,7 @@ def _gathered(estimator: Estimator, data: Interactions | DataSource, runs: Seque
         model=estimator.name,
         parameters=estimator.settings,
         data={"users": data.n_users, "items": data.n_items, "ratings": data.n_ratings},
-        guarantee=replace(promise, notes=(*promise.notes, NOT_COVERED)),
+        guarantee=replace(promise, notes=(*promise.notes, SCORES_NOT_COVERED)),
         metrics=Score.gather(run.scores for run in runs),
         seconds={
             "fit": float(np.mean([run.fit_seconds for run in runs])),

@@ -14,7 +14,6 @@ from discreet.core.randomness import PrivacyRandom
 from discreet.data.interactions import Interactions
 from discreet.data.splits import Split, SplitPlan, parse_split
 from discreet.evaluation.metrics import Metric, parse_metrics
-from discreet.evaluation.protocol import NOT_COVERED
 from discreet.evaluation.references import baselines
 from discreet.evaluation.results import Score
 from discreet.evaluation.scoring import check_split, measure, refuse_meaningless, usual_metrics
@@ -22,6 +21,7 @@ from discreet.federated.noise import SharedNoise
 from discreet.federated.protocols.estimator_sums import protocol_for
 from discreet.federated.simulation import simulate_parties, split_users
 from discreet.models.estimator import Estimator
+from discreet.report.notes import SCORES_NOT_COVERED
 
 TOGETHER, POOLED, ALONE = "all parties together", "one holder of all data", "each party alone (mean)"
 
@@ -43,7 +43,7 @@ class PartyScores:
             }
             for kind, some in (("ways", self.ways), ("simple", self.simple))
         }
-        return {**scores, "note": NOT_COVERED}
+        return {**scores, "note": SCORES_NOT_COVERED}
 
 
 def compare_parties(

@@ -35,6 +35,7 @@ from discreet.federated.transport import Transport, collect, promised
 from discreet.federated.wire import FederationError, Message, Refusal, Refused
 from discreet.models.fitted import FittedModel
 from discreet.privacy.assumptions import assumptions_of
+from discreet.report.notes import WEAKEST_PARTY
 
 _MOST_STEPS = 1000
 Reasons = Mapping[str, str]
@@ -269,7 +270,7 @@ class Coordinator:
         epsilon = max(entry.epsilon for entry in rounds)
         assumed = (*assumptions_of(facts), *protocol.assumes())
         promise = promise_of(epsilon, max(entry.delta for entry in rounds), assumed)
-        promise = replace(promise, notes=("the weakest promise of all parties; each keeps its own ledger",))
+        promise = replace(promise, notes=(WEAKEST_PARTY,))
         model = FittedModel(
             guarantee=promise.as_simulated() if any(entry.simulated for entry in rounds) else promise,
             facts=facts,

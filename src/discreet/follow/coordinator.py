@@ -29,6 +29,7 @@ from discreet.follow.model import FOLLOWED_TOGETHER, Kind, current, labeled, ref
 from discreet.follow.state import ItemSums, Whole
 from discreet.models.fitted import FittedModel
 from discreet.privacy.accounting.gaussian import gaussian_multiplier
+from discreet.report.notes import WEAKEST_PARTY
 
 _ALL = "all parties"
 
@@ -146,7 +147,7 @@ class FollowCoordinator:
         promise = weakest.promise(facts).assuming(*shared, *ASSUMED)
         promise = replace(
             promise,
-            notes=(*promise.notes, "the weakest promise of all parties; each keeps its own ledger"),
+            notes=(*promise.notes, WEAKEST_PARTY),
         )
         simulated = any(one[2] for one in states)
         return FittedModel(

@@ -34,6 +34,7 @@ from discreet.models.scorers.item_item import PopularityScorer
 from discreet.models.scorers.next_items import NextItems
 from discreet.models.scorers.scorer import Scorer
 from discreet.privacy.guarantee import Guarantee
+from discreet.report.notes import continual_release
 from discreet.solvers.empirical_bayes import EmpiricalBayes, shrink
 from discreet.statistics.typical import TYPICAL_RESIDUAL, USER_RIDGE
 
@@ -268,8 +269,7 @@ def _moved(columns: Floats, place: Any, known: Any) -> Floats:
 def labeled(
     promise: Guarantee, settings: FollowSettings, number: int, *, simulated: bool, until: str | None
 ) -> Guarantee:
-    """Return the promise as the label of one release says it."""
+    """Return the guarantee with a note on which release the model is from."""
     promise = promise.as_simulated() if simulated else promise
-    end = "" if until is None else f"; the year ends on {until}"
-    note = f"release {number + 1:,} of {settings.releases:,}{end}"
+    note = continual_release(number + 1, settings.releases, until)
     return replace(promise, notes=(note, *promise.notes))

@@ -21,7 +21,6 @@ from discreet.core.checks import DataError, ParameterError
 from discreet.core.progress import Progress, silent
 from discreet.core.randomness import PrivacyRandom
 from discreet.data.interactions import Interactions
-from discreet.evaluation.protocol import NOT_COVERED
 from discreet.evaluation.scoring import measure
 from discreet.federated.comparison import ALONE, POOLED
 from discreet.federated.noise import SharedNoise
@@ -38,6 +37,7 @@ from discreet.models.popularity import Popularity
 from discreet.models.recency import month_of
 from discreet.models.user_factorization.estimator import UserFactorization
 from discreet.privacy.ledger.accounts import Account, allowed_each
+from discreet.report.notes import SCORES_NOT_COVERED
 
 _DAY = 86_400.0
 # How often refits are tried, at a shared budget; once is tried in any case.
@@ -95,7 +95,7 @@ class Replay:
             "asked": self.asked,
             "empty": self.empty,
             "ways": ways,
-            "note": NOT_COVERED,
+            "note": SCORES_NOT_COVERED,
         }
 
 

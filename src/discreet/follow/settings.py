@@ -19,6 +19,7 @@ from discreet.privacy.assumptions import Assumption, Fact, Kind, assumptions_of
 from discreet.privacy.guarantee import Basis, Guarantee, Neighbors, Trust, Unit
 from discreet.privacy.mechanisms.additive import Gaussian
 from discreet.privacy.mechanisms.fixed_point import fixed_point_noise, root_above
+from discreet.report.notes import SEVERAL_YEARS, many_releases
 
 PROOF = "proofs/follow.md"
 #: A contribution's count and value are whole multiples of 2^-PART_BITS of its weight.
@@ -126,8 +127,8 @@ class FollowSettings:
             basis=Basis.PROVED,
             proof=PROOF,
             notes=(
-                f"this pays for up to {self.releases:,} releases in {self.days:g} days, all together",
-                "somebody who is active in Y such years pays Y times (sqrt(Y) times in a Gaussian account)",
+                many_releases(self.releases, self.days),
+                SEVERAL_YEARS,
             ),
         )
 

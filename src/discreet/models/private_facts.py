@@ -19,6 +19,7 @@ from discreet.privacy.accounting.rounding import sum_up
 from discreet.privacy.assumptions import Assumption, Fact, Kind
 from discreet.privacy.guarantee import Guarantee, Neighbors, Unit
 from discreet.privacy.session import Session, laplace_event, threshold_events
+from discreet.report.notes import selection_cost
 from discreet.statistics.counts import ItemVotes, ScaleVotes
 from discreet.statistics.data_source import DataSource
 
@@ -55,8 +56,8 @@ class PrivateCatalog:
         threshold_events(epsilon=self.epsilon, delta=self.delta, most=self.max_per_user)
 
     def note(self) -> str:
-        """Return the label's line about the price."""
-        return f"of this the catalog cost epsilon={self.epsilon:g}, delta={self.delta:g} ({CATALOG_PROOF})"
+        """Return the label's note about the cost."""
+        return selection_cost("catalog", self.epsilon, self.delta, CATALOG_PROOF)
 
     def events(self) -> Sequence[Any]:
         """Return the noise on votes, and the probability that an item of one person alone passes."""
@@ -133,8 +134,8 @@ class PrivateScale:
         return 0.0
 
     def note(self) -> str:
-        """Return the label's line about the price."""
-        return f"of this the scale cost epsilon={self.epsilon:g} ({SCALE_PROOF})"
+        """Return the label's note about the cost."""
+        return selection_cost("scale", self.epsilon, self.delta, SCALE_PROOF)
 
     def events(self) -> Sequence[Any]:
         """Return the one release."""

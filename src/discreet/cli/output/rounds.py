@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, final
@@ -59,9 +60,9 @@ def show_outcome(outcome: RunOutcome | FollowedTogether, out: Path | None) -> No
 
 
 def _place(entry: FollowedTogether) -> str:
-    """Return which release this is and of how many, as its label says."""
-    notes = (note for note in entry.model.guarantee.notes if note.startswith("release "))
-    return next(notes, str(entry.release)).removeprefix("release ")
+    """Return which release this is, and of how many."""
+    releases = json.loads(entry.model.parameters["settings"])["year"]["releases"]
+    return f"{entry.release:,} of {releases:,}"
 
 
 def outcome_json(outcome: RunOutcome | FollowedTogether, out: Path | None) -> dict[str, Any]:

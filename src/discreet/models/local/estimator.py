@@ -28,7 +28,7 @@ from discreet.privacy.guarantee import Guarantee, Unit
 from discreet.privacy.mechanisms.cells import CellMechanism
 from discreet.privacy.mechanisms.channel import local_epsilon
 from discreet.privacy.session import Session
-from discreet.report.numbers import number_above
+from discreet.report.notes import user_who_answers, user_with_ratings
 from discreet.statistics.data_source import DataSource
 
 #: The number of values a report can have: it fits one byte, and usual rating scales fall on these values.
@@ -140,10 +140,8 @@ def _with_person(promise: Guarantee, ratings: int) -> Guarantee:
     """Return the promise with a note on the epsilon of a user with so many ratings."""
     if math.isinf(promise.epsilon) or promise.unit is Unit.USER:
         return promise
-    person = promise.for_user(ratings)
-    who = f"who answers for {ratings:,} items" if promise.unit is Unit.RATING else f"with {ratings:,} ratings"
-    note = f"for a person {who}, all of them together: epsilon = {number_above(person.epsilon)}"
-    return replace(promise, notes=(*promise.notes, note))
+    note = user_who_answers if promise.unit is Unit.RATING else user_with_ratings
+    return replace(promise, notes=(*promise.notes, note(ratings, promise.for_user(ratings).epsilon)))
 
 
 #: Tolerance and largest number of sweeps of the matrix recovery.
@@ -167,10 +165,9 @@ class CellEstimator(LocalEstimator):
         """Return epsilon per rating, and in a note the epsilon of a user, who reports on every item."""
         facts = without_cap(facts)
         usable = facts if facts.low < facts.high else replace(facts, high=facts.low + 1)
-        note = f"for a person, who answers for {facts.n_items:,} items: epsilon = "
         if math.isinf(self.epsilon):
             return cell_guarantee(self.mechanism(usable), facts)
-        note += number_above(times_up(self.epsilon, facts.n_items))
+        note = user_who_answers(facts.n_items, times_up(self.epsilon, facts.n_items))
         return cell_guarantee(self.mechanism(usable), facts, note).from_raw_ratings()
 
     def _refuse(self, data: DataSource) -> None:

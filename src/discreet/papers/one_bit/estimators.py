@@ -34,7 +34,7 @@ from discreet.privacy.accounting.gaussian import gaussian_multiplier, least, spl
 from discreet.privacy.guarantee import Guarantee, Trust
 from discreet.privacy.mechanisms.additive import Gaussian, Laplace
 from discreet.privacy.mechanisms.randomized_response import SignFlip
-from discreet.report.numbers import number_above
+from discreet.report.notes import PROBIT_OBJECTIVE, answered_entries
 from discreet.solvers.low_rank.losses import (
     MeteredGradient,
     OneBitLoss,
@@ -165,8 +165,7 @@ class OneBitObjective(OneBit):
         proof = "proofs/one_bit_objective.md"
         if self.link == "logistic":
             return self._promise(facts, proof)
-        broken = "the noise of a probit objective does not hide ratings, whatever epsilon it was drawn for"
-        return self._promise(facts, proof, epsilon=math.inf, notes=(broken,))
+        return self._promise(facts, proof, epsilon=math.inf, notes=(PROBIT_OBJECTIVE,))
 
     def ridge(self) -> float:
         """Return the ridge on observed scores."""
@@ -341,11 +340,7 @@ class OneBitOutput(OneBit):
 
     def promise(self, facts: PublicFacts) -> Guarantee:
         """Return the promise for all entries together."""
-        each = number_above(self.verdict_epsilon)
-        note = (
-            f"epsilon = {each} for each answered entry, {self.cells:,} paid for; "
-            "the matrix as a whole is not protected and not released"
-        )
+        note = answered_entries(self.verdict_epsilon, self.cells)
         total = self.mean_epsilon + self.cells * self.verdict_epsilon
         epsilon = self.epsilon if self.cells == 1 else total * _SAFE
         return self._promise(facts, "proofs/one_bit_output.md", epsilon=epsilon, notes=(note,))
