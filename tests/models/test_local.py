@@ -8,6 +8,7 @@ import pytest
 
 import discreet
 from assumption_examples import stated
+from discreet.collect import estimate
 from discreet.collect.campaign import Campaign
 from discreet.collect.collector import Collector
 from discreet.collect.device import Device
@@ -18,7 +19,7 @@ from discreet.data.facts import PublicFacts
 from discreet.data.splits import random_split
 from discreet.data.vocabulary import Vocabulary
 from discreet.evaluation.scoring import measure
-from discreet.models.local import estimator as local
+from discreet.models.local.estimator import CellEstimator
 from discreet.models.scorers.factors import RatingScorer
 from discreet.models.scorers.local import LocalScorer
 from discreet.papers.collection.nuclear import LocalNuclear
@@ -84,7 +85,7 @@ def test_private_gradients_protect_the_whole_history():
 def test_learns_from_reports_and_nothing_else(kind, data, monkeypatch):
     """Swap the ratings for others behind the same reports: the model must not notice."""
     reports = collect_from(data, kind(epsilon=2.0).mechanism(data.facts), PrivacyRandom.simulate(4))
-    monkeypatch.setattr(local, "collect_from", lambda *_: reports)
+    monkeypatch.setattr(estimate, "collect_from", lambda *_: reports)
     plain = fit(kind(epsilon=2.0), data)
     other = fit(kind(epsilon=2.0), data.with_values(6 - data.values))
     rows, items = np.arange(50), np.arange(50) % 40
@@ -246,10 +247,10 @@ def test_a_scale_may_lie_anywhere_and_its_width_counts(low, high, data):
     moved = data.with_values(
         low + (high - low) * (data.values - 1) / 4, replace(data.facts, low=low, high=high)
     )
-    local.CellEstimator._refuse(LocalNuclear(epsilon=1.0), moved)
+    CellEstimator._refuse(LocalNuclear(epsilon=1.0), moved)
     wide = moved.with_facts(replace(data.facts, low=-1e25, high=1e25))
     with pytest.raises(DataError, match="2e\\+25 wide"):
-        local.CellEstimator._refuse(LocalNuclear(epsilon=1.0), wide)
+        CellEstimator._refuse(LocalNuclear(epsilon=1.0), wide)
 
 
 def test_all_who_took_part_are_known_and_nobody_else():

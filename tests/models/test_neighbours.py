@@ -9,7 +9,7 @@ from discreet.core.checks import ParameterError
 from discreet.core.randomness import PrivacyRandom
 from discreet.data.facts import PublicFacts
 from discreet.data.interactions import Interactions
-from discreet.papers.dpimf.neighbors import ItemNeighbors, similarities
+from discreet.papers.dpimf.neighbors import InteractionBits, ItemNeighbors, similarities
 from discreet.privacy.guarantee import Trust, Unit
 from discreet.privacy.mechanisms.randomized_response import SignFlip
 
@@ -61,8 +61,9 @@ def test_decoding_enumerated_over_all_flips_gives_the_true_likeness():
 
 def test_reports_carry_the_flip_rate_they_claim():
     data = choices(n_users=2000)
-    model = ItemNeighbors(epsilon=1.0)
-    sent = np.concatenate(list(model._reports(data, PrivacyRandom.simulate(1))))
+    reports = InteractionBits(flip=SignFlip(epsilon=1.0)).over(data, PrivacyRandom.simulate(1))
+    sent = np.concatenate(list(reports.blocks))
+    assert reports.people == data.n_users and not list(reports.blocks)
     lie = SignFlip(epsilon=1.0).flip_rates()[0]
     flipped = np.mean(sent != dense(data))
     cells = sent.size

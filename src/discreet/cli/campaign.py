@@ -93,8 +93,8 @@ def _made(
     from discreet.collect.campaign import Campaign
     from discreet.collect.hidden_items import CatalogCampaign, cell_mechanism
     from discreet.data.facts import PublicFacts
-    from discreet.privacy.mechanisms.bounded import BoundedLaplace
     from discreet.privacy.mechanisms.cells import HiddenNumbers, HiddenStars
+    from discreet.privacy.mechanisms.local import rating_mechanism
 
     catalog = read_items(items)
     low, high, step = scale
@@ -102,7 +102,7 @@ def _made(
     if max_reports is not None:
         if answers is not None:
             raise ParameterError("--answers needs --hide-items. Without it, use --max-reports.")
-        mechanism = BoundedLaplace(epsilon=epsilon, low=low, high=high, points=_POINTS)
+        mechanism = rating_mechanism("bounded-laplace", epsilon=epsilon, low=low, high=high, points=_POINTS)
         return Campaign(name=name, mechanism=mechanism, catalog=catalog, max_reports=max_reports, step=step)
     cells = cell_mechanism(epsilon, PublicFacts(n_items=len(catalog), low=low, high=high, step=step))
     if not isinstance(cells, HiddenStars | HiddenNumbers):

@@ -7,8 +7,9 @@ import math
 import os
 import threading
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, Self, final
+from typing import Any, ClassVar, Self, final
 
 import numpy as np
 
@@ -33,6 +34,7 @@ from discreet.privacy.accounting.rounding import times_up
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.mechanisms.cells import CellMechanism
 from discreet.privacy.mechanisms.gaps import pretending_cells
+from discreet.privacy.mechanisms.local import mechanism_name
 from discreet.privacy.sampling.draws import uniform_below
 from discreet.privacy.sampling.recording import recorded
 
@@ -290,6 +292,29 @@ def sample_items(total: int, count: int, random: PrivacyRandom) -> Items:
         drawn = int(uniform_below(last + 1, 1, random)[0])
         chosen.add(last if drawn in chosen else drawn)
     return np.array(sorted(chosen), dtype=np.int64)
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CellReports:
+    """The reports of all devices about the whole catalog, for a session to perturb."""
+
+    mechanism: CellMechanism
+    of: ClassVar[str] = "rating"
+
+    @property
+    def name(self) -> str:
+        """Return the name of the mechanism."""
+        return mechanism_name(self.mechanism) or "exact"
+
+    @property
+    def epsilon(self) -> float:
+        """Return the epsilon of one user's report about one item."""
+        return self.mechanism.epsilon
+
+    def over(self, data: Interactions, random: PrivacyRandom, /) -> Collected:
+        """Return the collected reports."""
+        return collect_cells(data, self.mechanism, random)
 
 
 def collect_cells(data: Interactions, mechanism: CellMechanism, random: PrivacyRandom) -> Collected:

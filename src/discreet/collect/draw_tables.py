@@ -19,9 +19,9 @@ from discreet.collect.mechanisms import RatingMechanism
 from discreet.core.arrays import Floats
 from discreet.core.checks import ParameterError, require
 from discreet.privacy.mechanisms.cells import HiddenNumbers, HiddenStars
-from discreet.privacy.mechanisms.channel import WORDS, CountTable, largest_ratio, log_up
-from discreet.privacy.mechanisms.clamped_noise import ClampedNoise
+from discreet.privacy.mechanisms.channel import WORDS
 from discreet.privacy.mechanisms.grid import GridMechanism
+from discreet.privacy.mechanisms.local import numbers_loss, stars_loss, table_loss
 from discreet.privacy.sampling.draws import geometric_digits
 
 Words = npt.NDArray[np.uint64]
@@ -91,32 +91,15 @@ def check_draws(draws: Any, own: dict[str, Any], epsilon: float) -> None:
 def reported_loss(draws: dict[str, Any]) -> float:
     """Return the largest log-ratio of the tables, unrated items included; exact and rounded up."""
     if "noise" in draws:
-        return log_up(max(_noise_ratios(draws)))
-    table = CountTable(starts=_rising(read_words(draws["starts"]).reshape(len(draws["ratings"]), -1)))
+        noise = _rising(read_words(draws["noise"])[None, :])
+        _, coin = _rising(read_words(draws["coin"])[None, :])[0].tolist()
+        return numbers_loss(
+            noise, half=draws["half"], reach=draws["reach"], coin=coin, pretends=_pretends(draws["gap"])
+        )
+    starts = _rising(read_words(draws["starts"]).reshape(len(draws["ratings"]), -1))
     if "gap" not in draws:
-        return table.largest_log_ratio()
-    pretends = _pretends(draws["gap"])
-    empty = [1 - pretends, *[pretends / draws["outcomes"]] * draws["outcomes"]]
-    columns = [
-        [*(Fraction(count, WORDS) for count in column), chance]
-        for column, chance in zip(table.counts().T.tolist(), empty, strict=True)
-    ]
-    return log_up(max(max(column) / min(column) for column in columns))
-
-
-def _noise_ratios(draws: dict[str, Any]) -> list[Fraction]:
-    table = CountTable(starts=_rising(read_words(draws["noise"])[None, :]))
-    most, middle, least = ClampedNoise(half=draws["half"], reach=draws["reach"], table=table).extremes()
-    _, first = _rising(read_words(draws["coin"])[None, :])[0].tolist()
-    silent, reported = Fraction(first, WORDS), Fraction(WORDS - first, WORDS)
-    pretends = _pretends(draws["gap"])
-    return [
-        largest_ratio(most, least),
-        reported / pretends * largest_ratio(most, middle),
-        pretends / reported * largest_ratio(middle, least),
-        (1 - pretends) / silent,
-        silent / (1 - pretends),
-    ]
+        return table_loss(starts)
+    return stars_loss(starts, outcomes=draws["outcomes"], pretends=_pretends(draws["gap"]))
 
 
 def _pretends(gap: dict[str, Any]) -> Fraction:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import final
+from typing import ClassVar, final
 
 import numpy as np
 import numpy.typing as npt
@@ -16,6 +16,7 @@ from discreet.core.randomness import PrivacyRandom
 from discreet.data.facts import PublicFacts
 from discreet.data.interactions import Interactions
 from discreet.privacy.mechanisms.cells import CellMechanism, HiddenNumbers, HiddenStars
+from discreet.privacy.mechanisms.local import mechanism_name
 from discreet.solvers.channel_fit import SPREAD, Response, respond
 
 # A continuous scale, or one of very many steps, is approximated by this many ratings.
@@ -163,6 +164,29 @@ def unit_levels(facts: PublicFacts) -> Floats:
     return np.linspace(0.0, 1.0, _LEVELS)
 
 
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RatingReports:
+    """The reports of all devices, one per rating, for a session to perturb; which items were rated shows."""
+
+    mechanism: RatingMechanism
+    of: ClassVar[str] = "rating"
+
+    @property
+    def name(self) -> str:
+        """Return the name of the mechanism."""
+        return mechanism_name(self.mechanism) or "exact"
+
+    @property
+    def epsilon(self) -> float:
+        """Return the epsilon of one report."""
+        return self.mechanism.epsilon
+
+    def over(self, data: Interactions, random: PrivacyRandom, /) -> Collected:
+        """Return the collected reports."""
+        return collect_from(data, self.mechanism, random)
+
+
 def collect_from(data: Interactions, mechanism: RatingMechanism, random: PrivacyRandom) -> Collected:
     """Perturb every rating as its user's device would, and collect the reports.
 
@@ -176,7 +200,10 @@ def collect_from(data: Interactions, mechanism: RatingMechanism, random: Privacy
         reports = mechanism.release(data.values[some], random)
         codes[some], values[some] = encode(mechanism, reports), reports
     return Collected(
-        reports=data.with_values(values), codes=codes, mechanism=mechanism, simulated=random.simulated
+        reports=data.pattern().with_values(values),
+        codes=codes,
+        mechanism=mechanism,
+        simulated=random.simulated,
     )
 
 

@@ -43,12 +43,18 @@ from discreet.privacy.accounting.rounding import times_up
 from discreet.privacy.assumptions import Assumption, Fact, Kind, assumptions_of
 from discreet.privacy.guarantee import Basis, Guarantee, Neighbors, Trust, Unit
 from discreet.privacy.mechanisms.cells import MOST_LEVELS, POINTS, CellMechanism, HiddenNumbers, HiddenStars
+from discreet.privacy.mechanisms.local import (
+    CELL_MECHANISMS,
+    hidden_numbers,
+    hidden_stars,
+    mechanism_from,
+    mechanism_name,
+)
 from discreet.report.notes import user_who_answers
 
 PROOF = "proofs/local_nuclear.md"
 _MAGIC = b"DSCA"
 _HEADERS = {version: struct.Struct(f"<4sB{size}s{SENDER_BYTES}sII") for version, size in DIGEST_BYTES.items()}
-_NAMES: dict[type, str] = {HiddenStars: "hidden-stars", HiddenNumbers: "hidden-numbers"}
 # Codes are sent in 16 bits.
 _MOST_CODES = 1 << 16
 
@@ -111,9 +117,9 @@ class CatalogCampaign:
         scale = facts or PublicFacts(n_items=len(catalog), step=1.0)
         mechanism: HiddenStars | HiddenNumbers
         if scale.step is None:
-            mechanism = HiddenNumbers(epsilon=epsilon, low=scale.low, high=scale.high)
+            mechanism = hidden_numbers(epsilon=epsilon, low=scale.low, high=scale.high)
         else:
-            mechanism = HiddenStars(epsilon=epsilon, low=scale.low, high=scale.high, step=scale.step)
+            mechanism = hidden_stars(epsilon=epsilon, low=scale.low, high=scale.high, step=scale.step)
         return cls(name=name, mechanism=mechanism, catalog=catalog, answers=answers)
 
     @property
@@ -174,7 +180,7 @@ class CatalogCampaign:
             "version": VERSION,
             "kind": "catalog",
             "name": self.name,
-            "mechanism": {"name": _NAMES[type(self.mechanism)], **asdict(self.mechanism)},
+            "mechanism": {"name": mechanism_name(self.mechanism), **asdict(self.mechanism)},
             "items": self.catalog.ids.tolist(),
             "answers": self.answers,
             "draws": cell_draws(self.mechanism),
@@ -186,9 +192,7 @@ class CatalogCampaign:
         """Read what `to_json` wrote; refuse another format, or tables that do not keep the promise."""
         version_of(record, "catalog")
         try:
-            kinds: dict[str, Any] = {name: kind for kind, name in _NAMES.items()}
-            settings = dict(record["mechanism"])
-            mechanism = kinds[settings.pop("name")](**settings)
+            mechanism = mechanism_from(record["mechanism"], CELL_MECHANISMS)
             campaign = cls(
                 name=str(record["name"]),
                 mechanism=mechanism,
@@ -292,5 +296,5 @@ def cell_mechanism(epsilon: float, facts: PublicFacts) -> CellMechanism:
     if math.isinf(epsilon):
         return OpenCells(low=facts.low, high=facts.high, points=levels or POINTS)
     if levels is not None and facts.step is not None:
-        return HiddenStars(epsilon=epsilon, low=facts.low, high=facts.high, step=facts.step)
-    return HiddenNumbers(epsilon=epsilon, low=facts.low, high=facts.high)
+        return hidden_stars(epsilon=epsilon, low=facts.low, high=facts.high, step=facts.step)
+    return hidden_numbers(epsilon=epsilon, low=facts.low, high=facts.high)

@@ -13,9 +13,9 @@ from discreet.core.arrays import Floats
 from discreet.core.checks import DataError, ParameterError, finite_array
 from discreet.core.randomness import PrivacyRandom
 from discreet.privacy.guarantee import Unit
-from discreet.privacy.mechanisms.bounded import BoundedLaplace, ClampedLaplace
 from discreet.privacy.mechanisms.cells import POINTS, CellMechanism, Codes
 from discreet.privacy.mechanisms.channel import Channel
+from discreet.privacy.mechanisms.local import RATING_MECHANISMS, mechanism_from, mechanism_name
 
 if TYPE_CHECKING:
     from dp_accounting import DpEvent
@@ -67,29 +67,14 @@ class Exact:
         return Channel(inputs=grid, outputs=grid, transition=np.eye(self.points))
 
 
-@final
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CampaignMechanism:
-    """A type of mechanism, and the privacy unit of a campaign with it."""
-
-    mechanism: type[Any]
-    unit: Unit
-
-
-#: Every mechanism that a campaign may use, each with the privacy unit that its proof covers.
-KINDS: dict[str, CampaignMechanism] = {
-    "bounded-laplace": CampaignMechanism(mechanism=BoundedLaplace, unit=Unit.VALUE),
-    "clamped-laplace": CampaignMechanism(mechanism=ClampedLaplace, unit=Unit.VALUE),
-}
-
-
 def kind_of(mechanism: object) -> str:
-    """Return the registered name of a mechanism."""
-    for name, kind in KINDS.items():
-        if isinstance(mechanism, kind.mechanism):
-            return name
+    """Return the name of a mechanism for the value of a rating; raise for any other."""
+    name = mechanism_name(mechanism)
+    if name is not None and name in RATING_MECHANISMS:
+        return name
     raise ParameterError(
-        f"{type(mechanism).__name__} is not a mechanism for campaigns. Use one of {', '.join(KINDS)}."
+        f"{type(mechanism).__name__} is not a mechanism for campaigns. "
+        f"Use one of {', '.join(RATING_MECHANISMS)}."
     )
 
 
@@ -97,7 +82,9 @@ def unit_of(mechanism: object) -> Unit:
     """Return the privacy unit of one report; for reports without noise, a rating value."""
     if isinstance(mechanism, CellMechanism):
         return Unit.RATING
-    return Unit.VALUE if isinstance(mechanism, Exact) else KINDS[kind_of(mechanism)].unit
+    if not isinstance(mechanism, Exact):
+        kind_of(mechanism)
+    return Unit.VALUE
 
 
 def mechanism_to_json(mechanism: Any) -> dict[str, Any]:
@@ -107,13 +94,7 @@ def mechanism_to_json(mechanism: Any) -> dict[str, Any]:
 
 def mechanism_from_json(record: Any) -> Any:
     """Read what `mechanism_to_json` wrote; anything else is refused."""
-    if not isinstance(record, dict) or record.get("name") not in KINDS:
-        raise ParameterError(f"The campaign's mechanism is not one of {', '.join(sorted(KINDS))}.")
-    kind = KINDS[record["name"]].mechanism
-    settings = {key: value for key, value in record.items() if key != "name"}
-    if set(settings) != {field.name for field in fields(kind)}:
-        raise ParameterError("The campaign's mechanism lacks a parameter or has one too many.")
-    return kind(**settings)
+    return mechanism_from(record if isinstance(record, dict) else {}, RATING_MECHANISMS)
 
 
 def encode(mechanism: RatingMechanism, reports: npt.ArrayLike) -> RatingCodes:

@@ -11,8 +11,8 @@ from typing import Any, final
 import numpy as np
 
 from discreet.collect.campaign import DEVICES, local_guarantee
-from discreet.collect.device import collect_cells
-from discreet.collect.estimate import Collected, collect_from, unit_levels
+from discreet.collect.device import CellReports
+from discreet.collect.estimate import Collected, RatingReports, unit_levels
 from discreet.collect.hidden_items import cell_guarantee, cell_mechanism
 from discreet.collect.mechanisms import Exact, RatingMechanism
 from discreet.core.arrays import Floats
@@ -20,7 +20,7 @@ from discreet.core.checks import DataError, ParameterError, integer, positive, r
 from discreet.core.progress import Progress, terminal_progress
 from discreet.data.facts import PublicFacts
 from discreet.data.interactions import Interactions
-from discreet.models.estimator import WITHOUT_PRIVACY, Estimator, unmetered, without_cap
+from discreet.models.estimator import WITHOUT_PRIVACY, Estimator, without_cap
 from discreet.models.fitted import FittedModel
 from discreet.models.scorers.scorer import Scorer
 from discreet.privacy.accounting.rounding import times_up
@@ -74,8 +74,8 @@ class LocalEstimator(Estimator):
             raise DataError("The rating scale has one value only; there is nothing to perturb.")
 
     def _train(self, session: Session, progress: Progress) -> Scorer:
-        data, random = unmetered(session)
-        return self._learn(collect_from(data, self.mechanism(data.facts), random), progress)
+        reports = RatingReports(mechanism=self.mechanism(session.facts))
+        return self._learn(session.laplace().perturb(reports), progress)
 
     @final
     def fit_reports(self, collected: Collected, *, progress: Progress | None = None) -> FittedModel:
@@ -187,8 +187,8 @@ class CellEstimator(LocalEstimator):
         return () if math.isinf(self.epsilon) else (self.mechanism(facts).event(),)
 
     def _train(self, session: Session, progress: Progress) -> Scorer:
-        data, random = unmetered(session)
-        return self._learn(collect_cells(data, self.mechanism(data.facts), random), progress)
+        reports = CellReports(mechanism=self.mechanism(session.facts))
+        return self._learn(session.laplace().perturb(reports), progress)
 
 
 def cells_of(collected: Collected) -> CellMechanism:

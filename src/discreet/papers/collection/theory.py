@@ -9,7 +9,8 @@ from typing import final
 from discreet.collect.estimate import rho_bound, rho_expected
 from discreet.core.checks import failure_probability, integer, non_negative, require
 from discreet.papers.bounds import Bound, PublicSizes, Standing, TheorySettings
-from discreet.privacy.mechanisms.cells import CellMechanism, HiddenNumbers, HiddenStars
+from discreet.privacy.mechanisms.cells import CellMechanism
+from discreet.privacy.mechanisms.local import hidden_numbers, hidden_stars
 
 
 @final
@@ -50,8 +51,8 @@ def bounds(sizes: PublicSizes, settings: CollectionSettings) -> list[Bound]:
     The middle of the scale is at most half the scale away from every rating, so an error bound above half the
     scale is vacuous. Stars count in levels, numbers in half the scale.
     """
-    stars = HiddenStars(epsilon=sizes.epsilon, low=1.0, high=float(settings.levels))
-    numbers = HiddenNumbers(epsilon=sizes.epsilon, low=-1.0, high=1.0)
+    stars = hidden_stars(epsilon=sizes.epsilon, low=1.0, high=float(settings.levels), step=1.0)
+    numbers = hidden_numbers(epsilon=sizes.epsilon, low=-1.0, high=1.0)
     found = [
         Bound(
             name="epsilon of one user",

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal, final
+from typing import Any, ClassVar, Literal, NamedTuple, final
 
 import numpy as np
 
@@ -19,11 +19,12 @@ from discreet.core.progress import Progress
 from discreet.core.randomness import PrivacyRandom
 from discreet.data.facts import PublicFacts
 from discreet.data.interactions import Interactions
-from discreet.models.estimator import Estimator, check_budget, unmetered, without_cap
+from discreet.models.estimator import Estimator, check_budget, without_cap
 from discreet.models.scorers.item_item import NeighborScorer
 from discreet.models.scorers.scorer import Scorer
 from discreet.privacy.assumptions import Assumption, Fact, Kind, assumptions_of
 from discreet.privacy.guarantee import Basis, Guarantee, Neighbors, Trust, Unit
+from discreet.privacy.mechanisms.local import sign_flip
 from discreet.privacy.mechanisms.randomized_response import SignFlip
 from discreet.privacy.session import Session
 from discreet.statistics.blocks import blocks
@@ -94,32 +95,57 @@ class ItemNeighbors(Estimator):
 
     def events(self, facts: PublicFacts) -> Sequence[Any]:
         """Return the one report for each user and item."""
-        return () if math.isinf(self.epsilon) else (SignFlip(epsilon=self.epsilon).event(),)
+        return () if math.isinf(self.epsilon) else (sign_flip(self.epsilon).event(),)
 
     def _bound(self, data: Interactions) -> Interactions:
         return data.with_facts(without_cap(data.facts)).bounded()
 
     def _train(self, session: Session, progress: Progress) -> Scorer:
-        data, random = unmetered(session)
-        together, alone = np.zeros((data.n_items, data.n_items)), np.zeros(data.n_items)
+        flip = None if math.isinf(self.epsilon) else sign_flip(self.epsilon)
+        reports = session.laplace().perturb(InteractionBits(flip=flip))
+        together, alone = np.zeros((session.n_items, session.n_items)), np.zeros(session.n_items)
         seen = 0
-        for bits in self._reports(data, random):
+        for bits in reports.blocks:
             together += bits.T @ bits
             alone += bits.sum(axis=0, dtype=np.float64)
             seen += len(bits)
-            progress(self.name, seen, data.n_users)
-        lie = 0.0 if math.isinf(self.epsilon) else SignFlip(epsilon=self.epsilon).flip_rates()[0]
+            progress(self.name, seen, reports.people)
+        lie = 0.0 if flip is None else flip.flip_rates()[0]
         likeness = similarities(together, alone, seen, lie, self.likeness)
-        return _nearest(likeness, min(self.neighbors, data.n_items - 1))
+        return _nearest(likeness, min(self.neighbors, session.n_items - 1))
 
-    def _reports(self, data: Interactions, random: PrivacyRandom) -> Iterator[Singles]:
-        """Yield the reports of blocks of users: a flipped bit for every item of the catalog."""
+
+class ReportedBits(NamedTuple):
+    """The number of users who report, and their reports in blocks: a row per user, a bit per item."""
+
+    people: int
+    blocks: Iterator[Singles]
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InteractionBits:
+    """One bit per user and item, flipped on the user's device, for a session to perturb."""
+
+    flip: SignFlip | None
+    name: ClassVar[str] = "sign-flip"
+    of: ClassVar[str] = "rating"
+
+    @property
+    def epsilon(self) -> float:
+        """Return the epsilon of one bit."""
+        return math.inf if self.flip is None else self.flip.epsilon
+
+    def over(self, data: Interactions, random: PrivacyRandom, /) -> ReportedBits:
+        """Return the reports; each block is drawn once, when it is asked for."""
+        return ReportedBits(data.n_users, self._blocks(data, random))
+
+    def _blocks(self, data: Interactions, random: PrivacyRandom) -> Iterator[Singles]:
         for block in blocks(data, most_people=max(_ENTRIES_PER_BLOCK // data.n_items, 1)):
             signs = np.full((block.counts.size, data.n_items), -1, dtype=np.int8)
             signs[block.people, block.items] = 1
-            if math.isfinite(self.epsilon):
-                sent = SignFlip(epsilon=self.epsilon).release(signs.ravel(), random)
-                signs = sent.reshape(signs.shape)
+            if self.flip is not None:
+                signs = self.flip.release(signs.ravel(), random).reshape(signs.shape)
             yield (signs > 0).astype(np.float32)
 
 

@@ -18,7 +18,7 @@ from discreet.models.scorers.counts import counted
 from discreet.models.scorers.factors import RatingScorer
 from discreet.models.scorers.local import LocalScorer
 from discreet.models.scorers.scorer import Scorer
-from discreet.privacy.mechanisms.bounded import BoundedLaplace
+from discreet.privacy.mechanisms.local import rating_mechanism
 from discreet.solvers.channel_fit import SPREAD, ChannelFit, Reports, fit_channel
 from discreet.solvers.features import pattern_features
 
@@ -82,7 +82,9 @@ class LocalChannel(LocalEstimator):
         """Return bounded Laplace noise over the scale."""
         if math.isinf(self.epsilon):
             return exact_for(facts)
-        return BoundedLaplace(epsilon=self.epsilon, low=facts.low, high=facts.high, points=POINTS)
+        return rating_mechanism(
+            "bounded-laplace", epsilon=self.epsilon, low=facts.low, high=facts.high, points=POINTS
+        )
 
     def _accept(self, collected: Collected) -> None:
         """Accept every mechanism, since only its channel is needed."""

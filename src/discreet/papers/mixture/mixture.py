@@ -17,7 +17,7 @@ from discreet.data.facts import PublicFacts
 from discreet.models.local.estimator import POINTS, LocalEstimator, check_local, exact_for
 from discreet.models.scorers.local import factor_scorer
 from discreet.models.scorers.scorer import Scorer
-from discreet.privacy.mechanisms.bounded import BoundedLaplace
+from discreet.privacy.mechanisms.local import rating_mechanism
 from discreet.solvers.mixture import fit_mixture
 
 
@@ -84,7 +84,9 @@ class LocalMixture(LocalEstimator):
         """Return bounded Laplace noise over the scale."""
         if math.isinf(self.epsilon):
             return exact_for(facts)
-        return BoundedLaplace(epsilon=self.epsilon, low=facts.low, high=facts.high, points=POINTS)
+        return rating_mechanism(
+            "bounded-laplace", epsilon=self.epsilon, low=facts.low, high=facts.high, points=POINTS
+        )
 
     def _learn(self, collected: Collected, progress: Progress) -> Scorer:
         reports, turned = collected.reports, collected.reports.by_item

@@ -5,37 +5,32 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any, ClassVar, final
 
 import numpy as np
-import numpy.typing as npt
 
+from discreet.collect.gradient_bits import BOUND, RIDGE, GradientBits, on_unit_scale, own_errors
 from discreet.core.arrays import Floats
 from discreet.core.checks import DataError, integer, positive, positive_finite
 from discreet.core.progress import Progress
-from discreet.core.randomness import PrivacyRandom, experiment_generator
-from discreet.core.rows import Rows, residuals
+from discreet.core.randomness import experiment_generator
+from discreet.core.rows import Rows
 from discreet.data.facts import PublicFacts
-from discreet.models.estimator import WITHOUT_PRIVACY, Estimator, unmetered
+from discreet.models.estimator import WITHOUT_PRIVACY, Estimator
 from discreet.models.scorers.factors import RatingScorer
 from discreet.models.scorers.scorer import Scorer
-from discreet.privacy.accounting.rounding import times_up
 from discreet.privacy.assumptions import Assumption, Fact, Kind, assumptions_of
 from discreet.privacy.guarantee import Basis, Guarantee, Neighbors, Trust, Unit
 from discreet.privacy.mechanisms.channel import local_epsilon
-from discreet.privacy.mechanisms.randomized_response import SignFlip
-from discreet.privacy.sampling.draws import uniform_below
+from discreet.privacy.mechanisms.fixed_point import round_down
+from discreet.privacy.mechanisms.local import sign_flip
 from discreet.privacy.session import Session
-from discreet.solvers.als import solve_rows
 from discreet.statistics.data_source import DataSource
 
 _START = 0.1
-# A user's projected gradient is clamped to this, in units in which the scale is [0, 1].
-_BOUND = 0.5
 # The step is shortened until the known noise moves an entry by about this much per round.
 _MOST_NOISE = 0.02
-# The ridge on a user's own factors: about the variance of a rating over the variance of factors.
-_RIDGE = 0.5
 # A ridge that keeps biases at zero, for models without biases.
 _PINNED = 1e9
 
@@ -101,10 +96,7 @@ class PrivateGradients(Estimator):
 
     def share(self) -> float:
         """Return the epsilon of one round: all rounds together cost at most `epsilon`."""
-        share = self.epsilon / self.rounds
-        while math.isfinite(share) and times_up(share, self.rounds) > self.epsilon:
-            share = math.nextafter(share, 0.0)
-        return share
+        return math.inf if math.isinf(self.epsilon) else round_down(Fraction(self.epsilon) / self.rounds)
 
     def promise(self, facts: PublicFacts) -> Guarantee:
         """Return the promise, which covers a user's whole history."""
@@ -120,7 +112,7 @@ class PrivateGradients(Estimator):
 
     def events(self, facts: PublicFacts) -> Sequence[Any]:
         """Return one flipped bit per round."""
-        return () if math.isinf(self.epsilon) else [self._flip().event()] * self.rounds
+        return () if math.isinf(self.epsilon) else [sign_flip(self.share()).event()] * self.rounds
 
     def sent_bytes(self, n_items: int) -> dict[str, int]:
         """Return how many bytes a device sends and is sent over all rounds, in 32-bit floats and integers."""
@@ -131,69 +123,49 @@ class PrivateGradients(Estimator):
         if data.facts.low >= data.facts.high:
             raise DataError("The rating scale has one value only; there is nothing to learn.")
 
-    def _flip(self) -> SignFlip:
-        return SignFlip(epsilon=self.share())
-
     def _train(self, session: Session, progress: Progress) -> Scorer:
-        data, random = unmetered(session)
-        low, width = data.facts.low, data.facts.high - data.facts.low
-        unit = Rows(data.indptr, data.items, ((data.values - low) / width).astype(np.float32))
+        low, width = session.facts.low, session.facts.high - session.facts.low
         generator = experiment_generator(self.seed, "private gradients")
         items: Floats = np.sqrt(0.5 / self.factors) + _START * generator.standard_normal(
-            (data.n_items, self.factors)
+            (session.n_items, self.factors)
         )
-        for done in range(self.rounds):
-            signs = generator.choice(np.array([-1.0, 1.0]), size=(self.projected, data.n_items))
-            items = items - self._rate(data.n_users) * self._gradient(unit, items, signs, random)
+        for done, part in enumerate(session.laplace().rounds(self.rounds)):
+            signs = generator.choice(np.array([-1.0, 1.0]), size=(self.projected, session.n_items))
+            items = items - self._step(part, items, signs)
             progress(self.name, done + 1, self.rounds)
         return RatingScorer(
             mean=low,
-            item_bias=np.zeros(data.n_items),
+            item_bias=np.zeros(session.n_items),
             item_factors=width * items,
-            ridge=np.append(_PINNED, np.full(self.factors, width**2 * _RIDGE)),
+            ridge=np.append(_PINNED, np.full(self.factors, width**2 * RIDGE)),
             low=low,
-            high=data.facts.high,
+            high=session.facts.high,
         )
+
+    def _step(self, session: Session, items: Floats, signs: Floats) -> Floats:
+        """Return the step along the mean gradient of the items, estimated from all devices' bits."""
+        if not session.is_private:
+            return self.rate * _mean_gradient(on_unit_scale(session.rows()), items)
+        flip = sign_flip(session.epsilon)
+        chosen, bits = session.perturb(GradientBits(flip=flip, items=items, signs=signs))
+        coordinates = self.projected * self.factors
+        decoded = np.bincount(chosen, weights=flip.decode(bits), minlength=coordinates)
+        scale = BOUND * coordinates / len(bits)
+        gradient = signs.T @ decoded.reshape(self.projected, self.factors)
+        return np.asarray(self._rate(len(bits)) * (gradient * (scale / math.sqrt(self.projected))))
 
     def _rate(self, people: int) -> float:
         """Return the step size, chosen so that the known noise of the mean gradient moves entries little."""
-        if math.isinf(self.epsilon):
-            return self.rate
         coordinates = self.projected * self.factors
-        noise = _BOUND * math.sqrt(coordinates / people) / math.tanh(self.share() / 2)
+        noise = BOUND * math.sqrt(coordinates / people) / math.tanh(self.share() / 2)
         return min(self.rate, _MOST_NOISE / noise)
 
-    def _gradient(self, unit: Rows, items: Floats, signs: Floats, random: PrivacyRandom) -> Floats:
-        """Return the mean gradient of the items, estimated from all devices' bits."""
-        people = solve_rows(unit, items, ridge=_RIDGE)
-        errors = -residuals(unit, people, items, np.zeros(len(people)), np.zeros(len(items)))
-        if math.isinf(self.epsilon):
-            return _mean_gradient(unit, errors, people, len(items))
-        chosen = uniform_below(self.projected * self.factors, len(people), random)
-        row, factor = chosen // self.factors, chosen % self.factors
-        owner = np.repeat(np.arange(len(people)), np.diff(unit.indptr))
-        projected = np.bincount(
-            owner, weights=signs[row[owner], unit.columns] * errors, minlength=len(people)
-        ) / math.sqrt(self.projected)
-        own = np.clip(projected * people[np.arange(len(people)), factor] / _BOUND, -1, 1)
-        bits = self._flip().release(_rounded(own, random), random)
-        decoded = np.bincount(
-            chosen, weights=self._flip().decode(bits), minlength=self.projected * self.factors
-        ).reshape(self.projected, self.factors)
-        scale = _BOUND * self.projected * self.factors / len(people)
-        return np.asarray(signs.T @ decoded * (scale / math.sqrt(self.projected)))
 
-
-def _mean_gradient(unit: Rows, errors: Floats, people: Floats, n_items: int) -> Floats:
+def _mean_gradient(unit: Rows, items: Floats) -> Floats:
+    people, errors = own_errors(unit, items)
     owner = np.repeat(np.arange(len(people)), np.diff(unit.indptr))
     columns = [
-        np.bincount(unit.columns, weights=errors * people[owner, factor], minlength=n_items)
+        np.bincount(unit.columns, weights=errors * people[owner, factor], minlength=len(items))
         for factor in range(people.shape[1])
     ]
     return np.column_stack(columns) / len(people)
-
-
-def _rounded(values: Floats, random: PrivacyRandom) -> npt.NDArray[np.int64]:
-    """Round numbers in [-1, 1] to -1 or +1 at random without bias; privacy comes from the flip after it."""
-    words = random.bytes(4 * values.size).view(np.uint32).astype(np.float64)
-    return np.where(words < (values + 1) / 2 * 2.0**32, 1, -1)

@@ -17,7 +17,7 @@ from discreet.data.facts import PublicFacts
 from discreet.models.local.estimator import POINTS, LocalEstimator, check_local, exact_for
 from discreet.models.scorers.local import factor_scorer
 from discreet.models.scorers.scorer import Scorer
-from discreet.privacy.mechanisms.bounded import ClampedLaplace
+from discreet.privacy.mechanisms.local import rating_mechanism
 from discreet.solvers.gradient_descent import descend
 
 
@@ -79,7 +79,9 @@ class LocalSgd(LocalEstimator):
         """Return Laplace noise clamped to the scale."""
         if math.isinf(self.epsilon):
             return exact_for(facts)
-        return ClampedLaplace(epsilon=self.epsilon, low=facts.low, high=facts.high, points=POINTS)
+        return rating_mechanism(
+            "clamped-laplace", epsilon=self.epsilon, low=facts.low, high=facts.high, points=POINTS
+        )
 
     def _learn(self, collected: Collected, progress: Progress) -> Scorer:
         # The order of steps matters; sorting by id makes it independent of the order of the input.
