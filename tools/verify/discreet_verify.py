@@ -1,6 +1,6 @@
 """Check a privacy claim without the program that made it: `discreet-verify FILE`.
 
-FILE is a certificate, a model, the label of synthetic data, or a ledger. This program shares no code with
+FILE is a model, synthetic data, a ledger, a continual release, or a certificate. It shares no code with
 `discreet`. It computes in ball arithmetic, where every number is an interval that contains the exact one. So
 a claim that it accepts is true for the mechanisms that the certificate states. proofs/certificate.md
 describes the format, the theorem behind each mechanism, and what isn't checked: that a program ran these
@@ -34,7 +34,7 @@ _MOST_BYTES, _MOST_RANGES = 1 << 28, 4_096
 _NUMBER = re.compile(r"\d{1,5000}(/[1-9]\d{0,4999})?")
 # Digits after which a ball is cut off: enough for every delta above 2^-400.
 ctx.prec = 640
-# A budget that adds floats allows ten releases of 0.1 under a limit of 1.
+# Ten releases of 0.1 fit a budget of 1, although the floats add up to more.
 _ADDING_SLACK = 1 + Fraction(1, 10**12)
 
 Record = Mapping[str, Any]
@@ -51,7 +51,7 @@ def require(fits: bool, reason: str) -> None:
 
 
 def unknown(what: str, name: object) -> Rejected:
-    """Return the rejection of something that this program has no theorem for."""
+    """Return a rejection where this program has no theorem."""
     return Rejected(f"not certified: this program doesn't know the {what} {json.dumps(name)[:80]}")
 
 
@@ -97,8 +97,8 @@ def gaussian_delta(mu: arb, epsilon: arb) -> arb:
 class Cost(NamedTuple):
     """What releases cost together: a Gaussian part, a pure part, and a probability of failure.
 
-    `mu_squared` is the sum of squared sensitivities over variances. `closeness` bounds the log-ratio between
-    discrete noise and a post-processing of continuous noise.
+    `mu_squared` adds up squared sensitivities over variances. `closeness` bounds the log-ratio of discrete
+    noise and rounded continuous noise.
     """
 
     mu_squared: arb = arb(0)
@@ -144,9 +144,8 @@ def _moved(record: Record, *, norm: str) -> arb:
     """Return how far one secret moves the input in steps; rounding adds at most one step per coordinate."""
     require(record["norm"] == norm, f"this noise needs a sensitivity in the {norm} norm")
     require(isinstance(record["rounded"], bool), "rounded isn't true or false")
-    coordinates = arb(whole(record, "coordinates"))
-    more = coordinates if norm == "l1" else coordinates.sqrt()
-    return ball(exact(record, "sensitivity")) + (more if record["rounded"] else 0)
+    many = arb(whole(record, "coordinates") if record["rounded"] else 0)
+    return ball(exact(record, "sensitivity")) + (many if norm == "l1" else many.sqrt())
 
 
 def _gaussian(moved: arb, variance: Fraction, record: Record) -> Cost:
@@ -206,7 +205,6 @@ def threshold_selection(record: Record) -> Cost:
     while ranges:
         first, last = ranges.pop()
         tried += 1
-        # A bound for every number of names from `first` to `last`.
         room = threshold - one / arb(first).sqrt() - 2
         if not last * below(-room / ball(scale)) <= failing:
             require(first < last and tried < _MOST_RANGES, "a name of one user passes more often than stated")
@@ -216,10 +214,8 @@ def threshold_selection(record: Record) -> Cost:
 
 
 def importance_sampling(record: Record) -> Cost:
-    """Return the cost of a sample in which each vector has the largest weight that costs at most epsilon.
-
-    If the longest vector costs at most epsilon with weight 1, then every vector has such a weight.
-    """
+    """Return the cost of a sample in which each vector has the largest weight that costs at most epsilon."""
+    # If the longest vector costs at most epsilon with weight 1, then every vector has such a weight.
     epsilon, longest = exact(record, "epsilon"), exact(record, "sensitivity")
     require(whole(record, "max_weight") <= 2**32, "max_weight is above 2^32")
     require(longest <= epsilon * _scale(record), "the longest vector costs more than epsilon with weight 1")
@@ -240,11 +236,8 @@ def continual_gaussian(record: Record) -> Cost:
 
 
 def shared_gaussian(record: Record) -> Cost:
-    """Return the cost of a sum to which parties add parts of the noise, which `honest` ones keep secret.
-
-    h discrete Gaussians of variance v + 4 add up to one of variance h (v + 4), up to a log-ratio of 4.4 h
-    exp(-pi^2 v) per coordinate.
-    """
+    """Return the cost of a sum to which parties add parts of the noise, which `honest` ones keep secret."""
+    # h discrete Gaussians of variance v + 4 are like one of h (v + 4) up to 4.4 h exp(-pi^2 v) each.
     honest, variance = whole(record, "honest"), _scale(record) ** 2 - 4
     require(honest <= whole(record, "parties"), "there are more honest parties than parties")
     cost = _gaussian(_moved(record, norm="l2"), variance * honest, record)
@@ -291,8 +284,8 @@ def check_certificate(certificate: Record) -> str:
     """Return a sentence about a certificate whose releases prove its claim."""
     claim, releases = certificate["claim"], certificate["releases"]
     require((certificate["format"], certificate["version"]) == (FORMAT, VERSION), "this is another format")
-    fits = certificate["digest"] == hashlib.sha256(canonical(certificate)).hexdigest()
-    require(fits, "the digest isn't that of the certificate")
+    stated = hashlib.sha256(canonical(certificate)).hexdigest()
+    require(certificate["digest"] == stated, "the digest isn't that of the certificate")
     known = {"format", "version", "claim", "releases", "digest"}
     own = {"epsilon", "delta", "unit", "neighbors", "people"}
     require(certificate.keys() == known and claim.keys() == own, "the certificate has other fields")
@@ -327,9 +320,8 @@ def check_model(path: Path) -> str:
         require(sum(one.file_size for one in archive.infolist()) <= _MOST_BYTES, "the model is too large")
         require(sorted(archive.namelist()) == ["arrays.npz", "label.json"], "the file isn't a model")
         label, arrays = json.loads(archive.read("label.json")), archive.read("arrays.npz")
-    joined = hashlib.sha256(canonical(label)).digest() + hashlib.sha256(arrays).digest()
-    fits = label["digest"] == hashlib.sha256(joined).hexdigest()
-    require(fits, "the model was changed after it was written")
+    both = hashlib.sha256(hashlib.sha256(canonical(label)).digest() + hashlib.sha256(arrays).digest())
+    require(label["digest"] == both.hexdigest(), "the model was changed after it was written")
     return check_label(label)
 
 
@@ -362,16 +354,22 @@ def _rows(connection: sqlite3.Connection, table: str, *columns: str) -> Iterator
         own = dict(zip(columns, row[2:], strict=True))
         guarantee = json.loads(row[1])
         seal = guarantee.pop("row", None)
-        text = json.dumps([own, guarantee], sort_keys=True)
-        fits = seal in (None, hashlib.sha256(text.encode()).hexdigest()[:32])
-        require(fits, f"row {row[0]} of {table} was changed after it was written")
+        checksum = hashlib.sha256(json.dumps([own, guarantee], sort_keys=True).encode()).hexdigest()
+        require(seal in (None, checksum[:32]), f"row {row[0]} of {table} was changed")
         yield {**own, "id": row[0], "guarantee": guarantee}
 
 
-def check_ledger(path: Path) -> str:
-    """Return a sentence about a ledger: events prove each guarantee, and sums are within the budgets."""
+def check_database(path: Path) -> str:
+    """Return a sentence about a continual release, or about a ledger: events and sums fit what it states."""
     connection = sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True)
     try:
+        tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_master")}
+        if "settings" in tables:
+            ((content,),) = connection.execute("SELECT content FROM settings")
+            seeded = connection.execute("SELECT 1 FROM releases WHERE simulated").fetchall()
+            require(not seeded, "the noise was simulated, so it protects nobody")
+            year = json.loads(content)
+            return check_label({"guarantee": year["promise"], "certificate": year.get("certificate")})
         numbers = ("epsilon", "delta", "frame", "events")
         spent = list(_rows(connection, "spendings", "time", "dataset", "what", *numbers))
         budgets = {one["dataset"]: one for one in _rows(connection, "budgets", "time", "dataset", "reason")}
@@ -470,9 +468,11 @@ def check(path: Path) -> str:
         if start.startswith(b"PK"):
             return check_model(path)
         if start.startswith(b"SQLite format 3"):
-            return check_ledger(path)
+            return check_database(path)
         beside = path.with_name(f"{path.name}.label.json")
         content = json.loads((beside if beside.is_file() else path).read_text(encoding="utf-8"))
+        found = hashlib.sha256(path.read_bytes()).hexdigest()
+        require(not beside.is_file() or content["sha256"] == found, "the label is that of other data")
         return check_label(content) if "guarantee" in content else check_certificate(content)
     except Exception as error:
         # A file may be of any kind. What can't be read is rejected, whatever goes wrong.
@@ -483,9 +483,9 @@ def check(path: Path) -> str:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Check one file, print the verdict, and return the exit code."""
     given = list(sys.argv[1:] if arguments is None else arguments)
-    if len(given) != 1 or given[0] in ("-h", "--help"):
-        print("Usage: discreet-verify FILE (a certificate, a model, a label of synthetic data, or a ledger)")
-        return 0 if given in (["-h"], ["--help"]) else 2
+    if len(given) != 1 or given[0] == "--help":
+        print("Usage: discreet-verify FILE (a model, synthetic data, a ledger, a certificate)")
+        return 0 if given == ["--help"] else 2
     try:
         print(f"certified: {check(Path(given[0]))}")
     except Rejected as error:

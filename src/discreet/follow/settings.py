@@ -16,6 +16,7 @@ from discreet.follow.weights import WEIGHT_BITS, Pace
 from discreet.models.estimator import check_budget
 from discreet.privacy.accounting.gaussian import gaussian_multiplier
 from discreet.privacy.assumptions import Assumption, Fact, Kind, assumptions_of
+from discreet.privacy.certificate import Release, continual_release
 from discreet.privacy.guarantee import Basis, Guarantee, Neighbors, Trust, Unit
 from discreet.privacy.mechanisms.additive import Gaussian
 from discreet.privacy.mechanisms.fixed_point import fixed_point_noise, root_above
@@ -26,6 +27,8 @@ PROOF = "proofs/follow.md"
 PART_BITS = 10
 #: What is released is in whole multiples of 2^-RELEASE_BITS; a user's year has length at most 1 there.
 RELEASE_BITS = WEIGHT_BITS + PART_BITS + FACTOR_BITS
+# More numbers than a year can draw: two lists of 2^31 items in each of 1,100 releases, and the means.
+_MOST_NUMBERS = 1 << 43
 #: Ratings enter as what they are above this place on the scale from -1 to 1, where ratings usually lie:
 #: sums then hold what items differ in, not the mean that all share.
 USUAL = 0.4
@@ -105,6 +108,15 @@ class FollowSettings:
         """Return the noise that each of so many parties adds, so that all of them together add enough."""
         exact = Fraction(self.multiplier) * (1 + Fraction(1, 2**40)) * 2**RELEASE_BITS
         return fixed_point_noise(root_above(exact**2 / shares + 4))
+
+    def release(self, *, rated: bool) -> Release:
+        """Return all releases of the year together, as a certificate lists them."""
+        plans = [self.counts(rated=rated), *([self.values] if rated else [])]
+        matrices = [[column[place:].tolist() for place, column in enumerate(plan.whole.T)] for plan in plans]
+        entries = 1 << (2 * (WEIGHT_BITS + PART_BITS))
+        return continual_release(
+            "follow", matrices, entries=entries, width=self.width, coordinates=_MOST_NUMBERS
+        )
 
     def events(self) -> Sequence[Any]:
         """Return the one Gaussian that all releases together are."""

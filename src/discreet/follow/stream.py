@@ -17,6 +17,7 @@ from discreet.follow.settings import FollowSettings
 from discreet.follow.state import State, opened
 from discreet.follow.year import EntryCounts, OpenYear, begin, declare, make_release, read_year, vocabulary_of
 from discreet.models.fitted import FittedModel
+from discreet.privacy.certificate import certificate
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.ledger.book import Ledger
 
@@ -278,4 +279,14 @@ def _model(found: OpenYear, kind: Kind, model: FittedModel | None) -> FittedMode
         name=FOLLOWED,
         parameters=parameters,
         scorer=scorer,
+        certificate=_certificate(found, promise, model),
     )
+
+
+def _certificate(found: OpenYear, promise: Guarantee, model: FittedModel | None) -> dict[str, Any] | None:
+    """Return the certificate of all releases, and of the model that they were combined with."""
+    more = None if model is None else model.certificate
+    if found.shares > 1 or (model is not None and more is None):
+        return None
+    own = found.settings.release(rated=found.facts.low != found.facts.high)
+    return certificate(promise, [own, *([] if more is None else more["releases"])])

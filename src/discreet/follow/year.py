@@ -22,6 +22,7 @@ from discreet.follow.releases import draw
 from discreet.follow.settings import FollowSettings
 from discreet.follow.state import Release, State, created, summed
 from discreet.privacy.assumptions import Assumption, assumptions_of
+from discreet.privacy.certificate import certificate
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.ledger.book import Ledger
 from discreet.privacy.ledger.records import PAID_AT_ONCE
@@ -140,9 +141,14 @@ def begin(
                 "shares": shares,
                 "run": run,
                 "recorded": ledger is not None,
+                "certificate": _certificate(settings, facts, promise) if shares == 1 else None,
             }
         )
         state.declare(0, items.ids.tolist())
+
+
+def _certificate(settings: FollowSettings, facts: PublicFacts, promise: Guarantee) -> dict[str, Any]:
+    return certificate(promise, [settings.release(rated=facts.low != facts.high)])
 
 
 def read_year(state: State) -> OpenYear:

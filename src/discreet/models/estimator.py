@@ -251,6 +251,7 @@ class Estimator(ABC):
             name=self.name,
             parameters={name: _named(value) for name, value in self.settings.items()},
             scorer=scorer,
+            certificate=session.certificate(promise),
         )
 
     def _trained(self, session: Session, progress: Progress) -> Scorer:
@@ -312,6 +313,7 @@ class Estimator(ABC):
 
 def unmetered(session: Session) -> tuple[Any, PrivacyRandom]:
     """Return data and noise of an estimator whose releases are not metered yet."""
+    session._log.complete = False
     return session._source, session._random
 
 

@@ -46,6 +46,8 @@ class FittedModel:
     scorer: Scorer
     #: Titles and other texts to show beside item ids; nothing is computed from them.
     public: PublicColumns = field(default_factory=dict)
+    #: The exact releases behind the guarantee, which `discreet-verify` checks; None if nobody recorded them.
+    certificate: dict[str, Any] | None = None
 
     @property
     def above(self) -> float | None:

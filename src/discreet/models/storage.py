@@ -93,6 +93,7 @@ def load(path: str | Path) -> FittedModel:
             parameters=_from_plain(label["parameters"]),
             scorer=build_scorer(scorer["kind"], arrays, scorer["settings"], len(catalog)),
             public=checked(names, list(texts), len(catalog)),
+            certificate=_certificate(label),
         )
     except (*_NOT_A_LABEL, *DAMAGED) as error:
         raise FileError(f"{path} is a discreet model, but this version cannot read it.") from error
@@ -125,6 +126,7 @@ def _pack(model: FittedModel) -> bytes:
             **{f"public column {name}": SOURCE for name in model.public},
         },
         "public": list(model.public),
+        **({} if model.certificate is None else {"certificate": model.certificate}),
     }
     label["digest"] = _digest(label, arrays)
     out = io.BytesIO()
@@ -169,6 +171,14 @@ def _open(path: Path) -> tuple[dict[str, Any], bytes]:
     if not _is_label(label):
         raise FileError(f"{path} is a discreet model, but this version cannot read its label.")
     return label, raw
+
+
+def _certificate(label: Mapping[str, Any]) -> dict[str, Any] | None:
+    """Return the certificate as it is, if there is one; `discreet-verify` reads it, and nothing here does."""
+    found = label.get("certificate")
+    if found is not None and not isinstance(found, dict):
+        raise DataError("The certificate is not an object.")
+    return found
 
 
 def _is_label(label: Mapping[str, Any]) -> bool:

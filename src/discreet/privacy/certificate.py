@@ -94,6 +94,13 @@ def response_release(
     return {**record, "columns": _columns(table)}
 
 
+def perturbed_release(name: str, mechanism: object) -> Release:
+    """Return reports of a mechanism; the checker rejects a mechanism that has no certificate of its own."""
+    if isinstance(mechanism, RandomizedResponse | SignFlip | GridMechanism | ModifiedLaplace):
+        return response_release(name, mechanism)
+    return {"mechanism": name, "name": name, "count": 1}
+
+
 def _columns(table: CountTable) -> list[list[int]]:
     """Return the largest and the least count of each outcome over all inputs."""
     counts = table.counts()

@@ -28,6 +28,14 @@ from discreet.core.checks import PrivacyError
 from discreet.core.randomness import PrivacyRandom
 from discreet.privacy.accounting.gaussian import gaussian_delta, gaussian_multiplier
 from discreet.privacy.accounting.rounding import round_up
+from discreet.privacy.certificate import (
+    Release,
+    additive_release,
+    certificate,
+    perturbed_release,
+    sampling_release,
+    threshold_release,
+)
 from discreet.privacy.guarantee import Guarantee, Unit
 from discreet.privacy.mechanisms.additive import Gaussian, Laplace
 from discreet.privacy.mechanisms.fixed_point import FixedPoint, root_above, round_down
@@ -167,7 +175,8 @@ class ReleaseEntry:
     a Gaussian, the scale of a Laplace, None without noise. `exponent` and `steps` give the scale once more as
     the sampler uses it: `steps` units of 2^`exponent`, at least as much noise as `scale` with the rounding
     to that grid included. A perturbation that devices add, and a selection, state their `epsilon` and
-    `delta` instead. `share` is the part of the account that the release costs.
+    `delta` instead. `share` is the part of the account that the release costs. `release` is the entry of a
+    certificate, made from the mechanism that draws the noise (proofs/certificate.md).
     """
 
     statistic: str
@@ -183,6 +192,7 @@ class ReleaseEntry:
     delta: Fraction | None = None
     exponent: int | None = None
     steps: Fraction | None = None
+    release: Release | None = None
 
     def to_json(self) -> dict[str, Any]:
         """Return all fields; fractions are texts such as "3/4", so that no digit is lost."""
@@ -215,6 +225,8 @@ class _Log:
     entries: list[ReleaseEntry] = field(default_factory=list)
     lock: threading.RLock = field(default_factory=threading.RLock)
     process: int = field(default_factory=os.getpid)
+    # Whether every release is an entry; otherwise no certificate is written.
+    complete: bool = True
 
     def open(self, **fields: Any) -> _Account:
         account = _Account(number=len(self.accounts), **fields)
@@ -508,7 +520,13 @@ class Session:
             share=self._whole * share,
             exponent=None if grid is None else grid.exponent,
             steps=None if grid is None else Fraction(grid.noise),
+            release=None if grid is None else self._certified(query, part, noise, size),
         )
+
+    @staticmethod
+    def _certified(query: Query, part: PartOfSum, noise: Noise, size: int) -> Release:
+        name = f"{type(query).__name__}.{part.name}"
+        return additive_release(name, noise, size, symmetric=part.symmetric)
 
     def perturb(self, channel: Perturbation[Reports]) -> Reports:
         """Return the reports that users' devices perturb; their cost is the channel's own epsilon."""
@@ -517,12 +535,15 @@ class Session:
                 f"{channel.name!r} protects one {channel.of}, and the guarantee is for a {self._unit}."
             )
         if self.is_private:
-            self._spend(channel.name, Fraction(channel.epsilon))
+            release = perturbed_release(channel.name, getattr(channel, "mechanism", None))
+            self._spend(channel.name, Fraction(channel.epsilon), release=release)
         elif math.isfinite(channel.epsilon):
             raise PrivacyError("The guarantee is none, so devices must not claim an epsilon.")
         return channel.over(self._source, self._random)
 
-    def _spend(self, mechanism: str, epsilon: Fraction, *, statistic: str = "reports") -> None:
+    def _spend(
+        self, mechanism: str, epsilon: Fraction, *, release: Release, statistic: str = "reports"
+    ) -> None:
         """Reserve a pure epsilon that a mechanism states itself, and log it."""
         if self._account.kind != "pure":
             raise PrivacyError("Perturbed reports cost a pure epsilon: use a session made by laplace().")
@@ -545,6 +566,7 @@ class Session:
                     account=self._account.number,
                     share=self._whole * share,
                     epsilon=epsilon,
+                    release=release,
                 )
             )
 
@@ -565,6 +587,7 @@ class Session:
             "importance-sampling",
             self._account.epsilon * self._whole * share,
             statistic=type(query).__name__,
+            release=sampling_release(type(query).__name__, mechanism),
         )
         largest = mechanism.largest_norm()
         drawn, heavier = mechanism.sample(query.norms(self._source, largest), self._random)
@@ -596,6 +619,7 @@ class Session:
                     share=Fraction(1),
                     epsilon=spent,
                     delta=failing,
+                    release=threshold_release(type(query).__name__, mechanism),
                 )
             )
         return mechanism.passing(self._source.total(query).steps(part.name), self._random)
@@ -684,6 +708,12 @@ class Session:
                 f"The releases cost epsilon={float(epsilon):g} and delta={float(delta):g}; the guarantee is "
                 f"{guarantee.epsilon:g} and {guarantee.delta:g}. No model was made."
             )
+
+    def certificate(self, guarantee: Guarantee) -> dict[str, Any] | None:
+        """Return the certificate of all releases so far; None if the log lacks one, or one has no noise."""
+        releases = [entry.release for entry in self.log if entry.release is not None]
+        whole = self._log.complete and len(releases) == len(self.log) > 0
+        return certificate(guarantee, releases) if whole and math.isfinite(guarantee.epsilon) else None
 
     def unspent(self) -> Fraction:
         """Return the largest part of any account that no release used: 0 if all that was taken was spent."""

@@ -46,6 +46,7 @@ def synthetic_label(model: FittedModel, made: Synthetic) -> dict[str, Any]:
         "parameters": made.settings,
         "provenance": {name: _DRAWN if name != "item" else "ids of the model's catalog" for name in columns},
         "not_for": list(NOT_FOR),
+        **({} if model.certificate is None else {"certificate": model.certificate}),
     }
 
 
