@@ -120,6 +120,14 @@ def ask(
         return error.code, error.headers, error.read()
 
 
+def until(is_so):
+    """Wait until something is so."""
+    end = time.monotonic() + _PATIENCE
+    while not is_so():
+        assert time.monotonic() < end, "it never was"
+        time.sleep(0.02)
+
+
 def ask_json(url, body=None, kind="application/json", **options):
     status, _, raw = ask(url, None if body is None else json.dumps(body).encode(), kind, **options)
     return status, json.loads(raw)

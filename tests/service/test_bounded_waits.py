@@ -15,13 +15,17 @@ import pytest
 
 from discreet.collect.device import Device
 from discreet.core.checks import FileError
-from discreet.service import refitting, running
+from discreet.core.randomness import PrivacyRandom
+from discreet.models.popularity import Popularity
+from discreet.service import answering, refitting, running, similar
+from discreet.service import collecting as collecting_module
 from discreet.service import writer as writers
 from discreet.service.admission import submission
 from discreet.service.stores.opening import open_store
 from discreet.service.writer import GroupWriter
 from ports import free_port
-from service.servers import ask_json
+from service.servers import InProcess, ask, ask_json
+from toy import toy_interactions
 
 PATIENCE = 60
 
@@ -173,3 +177,26 @@ def test_a_refit_that_ignores_sigterm_is_killed(tmp_path, monkeypatch):
         time.sleep(0.01)
     refits.stop()
     assert refits._running.wait(PATIENCE) == -signal.SIGKILL
+
+
+def test_messages_are_read_beside_the_event_loop(collecting, films, tmp_path, monkeypatch):
+    """A message of a megabyte takes a while to read, also if it is refused in the end."""
+    readers = []
+
+    def noted(module, name):
+        whole = getattr(module, name)
+        monkeypatch.setattr(
+            module, name, lambda *given: (readers.append(threading.current_thread().name), whole(*given))[1]
+        )
+
+    noted(collecting_module, "submission")
+    noted(similar, "_read")
+    noted(answering, "parsed")
+    service, _ = collecting(films)
+    assert ask(f"{service.url}/reports", bytes(512))[0] == 400
+    model = tmp_path / "toy.discreet"
+    Popularity(epsilon=5.0).fit(toy_interactions(), random=PrivacyRandom.simulate(1)).save(model)
+    with InProcess(answering.answering_app(model)) as other:
+        for path in ("similar", "recommend"):
+            assert ask(f"{other.url}/{path}", b"[" * 100_000)[0] == 422
+    assert len(readers) == 3 and all(name.startswith("answers") for name in readers)

@@ -23,7 +23,7 @@ from discreet.service.admission import seal, submission
 from discreet.service.client import CollectionClient
 from discreet.service.collecting import most_bytes
 from discreet.service.refitting import Refits, collected_from, fit_store
-from service.servers import ask, ask_json
+from service.servers import ask, ask_json, until
 
 
 def test_a_device_fetches_the_campaign_answers_and_is_acknowledged(collecting, films):
@@ -173,23 +173,25 @@ def learned(store):
 
 
 def test_a_model_is_published_when_its_file_appears_and_again_when_it_changes(
-    collecting, films, tmp_path, monkeypatch
+    collecting, films, tmp_path, monkeypatch, capfd
 ):
-    monkeypatch.setattr(publishing, "_SECONDS_BETWEEN_LOOKS", 0.0)
+    monkeypatch.setattr(publishing, "_SECONDS_BETWEEN_LOOKS", 0.01)
     path = tmp_path / "films.discreet"
     service, store = collecting(films, publish=path)
     assert ask(f"{service.url}/model")[0] == 404
     model = learned(store)
     model.save(path)
-    assert ask(f"{service.url}/model")[2] == path.read_bytes()
+    until(lambda: ask(f"{service.url}/model")[2] == path.read_bytes())
     assert ask_json(f"{service.url}/label")[1]["sentence"] == model.guarantee.sentence()
     vectors = ask(f"{service.url}/model/vectors")[2]
     assert vectors[:4] == b"DSCB" and vectors == device_file(model)
     path.write_bytes(b"damaged")
+    until(lambda: "model refused" in capfd.readouterr().err)
     assert ask_json(f"{service.url}/label")[0] == 200
     path.unlink()
-    model.save(path)
-    assert ask(f"{service.url}/model")[2] == path.read_bytes()
+    other = learned(store)
+    other.save(path)
+    until(lambda: ask(f"{service.url}/model")[2] == path.read_bytes())
 
 
 def test_reports_teach_the_same_model_as_the_collector_does(collecting, films):

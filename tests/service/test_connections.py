@@ -1,27 +1,34 @@
 """Silent and slow connections do not keep others out; who asks is not for strangers to say."""
 
+import asyncio
 import contextlib
 import json
 import socket
+import time
+from types import SimpleNamespace
 
 import pytest
+import uvicorn
+from fastapi import Response
 from starlette.requests import Request
+from uvicorn.server import ServerState
 
 from discreet.core.checks import FileError, ParameterError
-from discreet.service import limits as connections
-from discreet.service import running
-from discreet.service.limits import Doorkeeper, Peers, RateLimit, RefusedError, network_of
+from discreet.service import connections, limits, running
+from discreet.service.connections import Door
+from discreet.service.limits import Peers, RateLimit, RefusedError, network_of
+from discreet.service.web_app import new_app
 from ports import free_port
-from service.servers import ask, ask_json
+from service.servers import InProcess, ask, ask_json
 
 PATIENCE = 60
 
 
-def silent(port, count, said=b""):
-    """Return connections that say so much and no more."""
+def silent(port, count, said=b"", host="127.0.0.1"):
+    """Return connections of a host that say so much and no more."""
     found = []
     for _ in range(count):
-        line = socket.create_connection(("127.0.0.1", port), timeout=PATIENCE)
+        line = socket.create_connection(("127.0.0.1", port), timeout=PATIENCE, source_address=(host, 0))
         line.sendall(said)
         found.append(line)
     return found
@@ -66,24 +73,188 @@ def test_whoever_trickles_after_an_answer_is_cut_off(collecting, films, lines, m
         pass
 
 
-def test_one_peer_has_few_connections_and_the_longest_silent_make_room(collecting, films, lines, monkeypatch):
-    monkeypatch.setattr(connections, "MOST_OF_A_PEER", 20)
-    made = []
+class Line:
+    """A connection without a network."""
+
+    loop = SimpleNamespace(call_later=lambda *_: None)
+
+    def __init__(self, door, host):
+        self._door, self.host = door, host
+        self.is_open = door.admit(self, host)
+
+    def turn_away(self):
+        self._door.leave(self)
+        self.is_open = False
+
+
+def test_one_peer_has_few_connections_and_a_proxy_any_number():
+    door = Door(Peers(["10.0.0.9"]), most=100, of_a_peer=3)
+    first = [Line(door, "192.0.2.1") for _ in range(5)]
+    assert [line.is_open for line in first] == [True, True, True, False, False]
+    assert all(Line(door, "10.0.0.9").is_open for _ in range(5))
+    # Whoever has one address of an IPv6 network has all of them.
+    assert [Line(door, f"2001:db8::{place}").is_open for place in range(4)] == [True, True, True, False]
+    door.leave(first[0])
+    assert Line(door, "192.0.2.1").is_open
+
+
+def test_when_all_places_are_taken_the_largest_crowd_makes_room():
+    door = Door(Peers(), most=10, of_a_peer=4)
+    honest = Line(door, "192.0.2.1")
+    door.note(honest, waits=True)
+    crowd = []
+    for number in range(60):
+        line = Line(door, f"198.51.100.{number % 3}")
+        door.note(line, waits=True)
+        crowd.append(line)
+        assert len(door._open) <= 10
+    # The honest one has waited for longest and is alone at its address: others go first.
+    assert honest.is_open and Line(door, "192.0.2.2").is_open
+    for line in door._open:
+        door.note(line, waits=False)
+    # Nobody waits for a peer: all are being answered, and a newcomer does not fit.
+    assert not Line(door, "192.0.2.3").is_open and len(door._open) == 10
+
+
+POST = b"POST /reports HTTP/1.1\r\nhost: x\r\ncontent-type: application/octet-stream\r\n"
+
+
+@pytest.mark.parametrize(
+    "said",
+    [b"", POST, POST + b"content-length: 512\r\n\r\nx", POST + b"transfer-encoding: chunked\r\n\r\n5\r\nab"],
+    ids=["nothing", "half a header", "half a body", "half a chunk"],
+)
+def test_newcomers_are_answered_while_a_crowd_holds_all_connections(
+    collecting, films, lines, monkeypatch, said
+):
+    monkeypatch.setattr(connections, "room", lambda: 12)
+    monkeypatch.setattr(connections, "bounded_protocol", lambda peers, most: bounded(peers, most, 4))
+    service, _ = collecting(films)
+    for number in range(60):
+        lines += silent(service.port, 1, said, f"127.0.1.{1 + number % 30}")
+        assert ask(f"{service.url}/health", patience=PATIENCE)[0] == 200
+    assert len(service._server.server_state.connections) <= 12 + 1
+
+
+def bounded(peers, most, of_a_peer):
+    door = Door(peers, most=most, of_a_peer=of_a_peer)
+    return type("Bounded", (connections.BoundedProtocol,), {"door": door})
+
+
+@pytest.mark.parametrize("said", [POST + b"content-length: 512\r\n\r\n"], ids=["half a body"])
+def test_whoever_does_not_finish_a_body_is_cut_off(collecting, films, lines, monkeypatch, said):
+    monkeypatch.setattr(connections, "BODY_SECONDS", 0.2)
+    service, _ = collecting(films)
+    lines += silent(service.port, 3, said)
+    assert all(is_closed(line) for line in lines)
+
+
+def chunked(size, count):
+    return POST + b"transfer-encoding: chunked\r\n\r\n" + (b"%x\r\n%s\r\n" % (size, bytes(size))) * count
+
+
+def test_a_body_in_many_small_chunks_is_not_parsed(collecting, films, lines, monkeypatch):
+    parsed = []
+    whole = connections.BoundedProtocol.on_body
     monkeypatch.setattr(
-        connections,
-        "Doorkeeper",
-        lambda peers, most: made.append(Doorkeeper(peers, most=8, of_a_peer=10)) or made[-1],
+        connections.BoundedProtocol, "on_body", lambda self, body: (parsed.append(1), whole(self, body))
     )
     service, _ = collecting(films)
-    lines += silent(service.port, 8)
-    assert ask(f"{service.url}/health")[0] == 200  # the ninth: the first makes room
-    assert is_closed(lines[0])
-    keeper = Doorkeeper(Peers(["10.0.0.9"]), most=100, of_a_peer=3)
-    assert [keeper.admit("192.0.2.1") for _ in range(5)] == [True, True, True, False, False]
-    assert all(keeper.admit("10.0.0.9") for _ in range(5))
-    assert [keeper.admit(f"2001:db8::{place}") for place in range(5)] == [True, True, True, False, False]
-    keeper.leave("192.0.2.1")
-    assert keeper.admit("192.0.2.1")
+    lines += silent(service.port, 1, b"")
+    with contextlib.suppress(ConnectionError):
+        lines[0].sendall(chunked(1, 1 << 20) + b"0\r\n\r\n")
+    answer = b""
+    with contextlib.suppress(ConnectionError):
+        answer = lines[0].recv(100)
+    assert answer[:12] in (b"", b"HTTP/1.1 400") and len(parsed) < 2000
+    # The twin: chunks of a usual size are taken, and what they make is refused for what it is.
+    lines += silent(service.port, 1, chunked(512, 1) + b"0\r\n\r\n")
+    assert lines[1].recv(12) == b"HTTP/1.1 400"
+
+
+class Wire:
+    """A transport that notes whether it was cut."""
+
+    def __init__(self):
+        self.cut = self.closed = False
+        self.sent = b""
+
+    def get_extra_info(self, name):
+        return {"peername": ("192.0.2.1", 5), "sockname": ("192.0.2.9", 80)}.get(name)
+
+    def abort(self):
+        self.cut = True
+
+    def close(self):
+        self.closed = True
+
+    def is_closing(self):
+        return self.cut or self.closed
+
+    def write(self, data):
+        self.sent += data
+
+    def set_write_buffer_limits(self, high): ...
+    def pause_reading(self): ...
+    def resume_reading(self): ...
+
+
+async def endless(scope, receive, send):
+    await asyncio.sleep(PATIENCE)
+
+
+def fed(pieces):
+    """Return how a connection ended that brought these pieces, and after how many of them."""
+
+    async def feed():
+        config = uvicorn.Config(endless, log_level="critical", ws="none", lifespan="off")
+        config.load()
+        protocol = bounded(Peers(), 5, 5)(config, ServerState(), {}, asyncio.get_running_loop())
+        wire = Wire()
+        protocol.connection_made(wire)
+        taken = 0
+        for piece in pieces:
+            protocol.data_received(piece)
+            if wire.is_closing():
+                break
+            taken += 1
+        for task in list(protocol.tasks):
+            task.cancel()
+        return ("cut" if wire.cut else "closed" if wire.closed else "open"), taken
+
+    return asyncio.run(feed())
+
+
+def test_requests_bring_so_much_and_no_more():
+    body = POST + b"content-length: 1000000\r\n\r\n"
+    packets = [body, *[bytes(1000)] * 1000]
+    assert fed(packets) == ("open", 1001)
+    # Bytes that come one by one, a header that does not end, or that has a thousand lines.
+    assert fed([body, *[b"x"] * 5000])[0] == "cut"
+    end, count = fed([POST, *[b"x: " + b"y" * 8000 + b"\r\n"] * 100])
+    assert end == "cut" and count < 10
+    assert fed([POST + b"x: y\r\n" * 1000])[0] == "closed"
+    # A body without an end, and requests without an end.
+    assert fed([POST + b"content-length: 99999999999\r\n\r\n", *[bytes(1 << 18)] * 100])[0] == "cut"
+    assert fed([b"GET / HTTP/1.1\r\nhost: x\r\n\r\n" * 1000])[0] == "closed"
+    assert fed([b"GET / HTTP/1.1\r\nhost: x\r\n\r\n" * 5])[0] == "open"
+
+
+def test_answers_that_nobody_reads_take_no_memory_and_end(lines, monkeypatch):
+    monkeypatch.setattr(connections, "STALL_SECONDS", 1.0)
+    app, large = new_app("large", "large"), bytes(20 << 20)
+    app.get("/large")(lambda: Response(large))
+    with InProcess(app) as service:
+        status, _, whole = ask(f"{service.url}/large")
+        assert status == 200 and whole == large
+        lines += silent(service.port, 10, b"GET /large HTTP/1.1\r\nhost: x\r\n\r\n")
+        time.sleep(0.5)
+        held = [one.transport.get_write_buffer_size() for one in service._server.server_state.connections]
+        assert len(held) >= 10 and max(held) <= 1 << 18
+        end = time.monotonic() + PATIENCE
+        while service._server.server_state.connections and time.monotonic() < end:
+            time.sleep(0.05)
+        assert not service._server.server_state.connections
 
 
 def request(host, *forwarded):
@@ -118,6 +289,14 @@ def test_a_spoofed_address_does_not_escape_the_limit(collecting, films):
     assert statuses.count(400) == 3 and statuses.count(429) == 47
 
 
+@pytest.mark.parametrize("path", ["/model", "/model/vectors", "/label", "/campaign"])
+def test_large_answers_are_counted_as_well(collecting, films, path):
+    service, _ = collecting(films, per_minute=3)
+    statuses = [ask(f"{service.url}{path}")[0] for _ in range(6)]
+    assert statuses[3:] == [429] * 3 and 429 not in statuses[:3]
+    assert ask(f"{service.url}/health")[0] == 200
+
+
 def test_addresses_of_one_network_are_one_peer():
     rate = RateLimit(100)
     passed = 0
@@ -130,7 +309,7 @@ def test_addresses_of_one_network_are_one_peer():
 
 
 def test_a_crowd_of_peers_does_not_lock_a_newcomer_out(monkeypatch):
-    monkeypatch.setattr(connections, "_MOST_PEERS", 50)
+    monkeypatch.setattr(limits, "_MOST_PEERS", 50)
     rate = RateLimit(2)
     for _ in range(3):
         with contextlib.suppress(RefusedError):
@@ -169,11 +348,11 @@ def test_a_store_that_is_gone_is_told(collecting, films, monkeypatch):
 @pytest.mark.parametrize(
     ("soft", "hard", "asked", "room"),
     [
-        (1024, 4096, 2128, 2000),
-        (512, 1000, 1000, 872),
-        (1024, None, 2128, 2000),
+        (1024, 4096, 2384, 2000),
+        (512, 1000, 1000, 616),
+        (1024, None, 2384, 2000),
         (100, 128, 128, 1),
-        (2128, 4096, None, 2000),
+        (2384, 4096, None, 2000),
     ],
 )
 def test_connections_leave_descriptors_for_files(soft, hard, asked, room, monkeypatch):

@@ -1,11 +1,12 @@
 """How many senders a store takes about whole catalogs, and which model a page may use."""
 
+import asyncio
 from types import SimpleNamespace
 
 import pytest
 from fastapi import FastAPI
 
-from discreet.collect.device import CatalogDevice
+from discreet.collect.device import CatalogDevice, Device
 from discreet.collect.wire import ReportRefusal
 from discreet.data.vocabulary import Vocabulary
 from discreet.service.admission import submission
@@ -29,6 +30,28 @@ def test_new_senders_of_whole_catalogs_stop_at_the_limit(store_url, shelf):
     store.dispose()
 
 
+def test_services_of_one_store_share_the_limit(store_url, films):
+    stores = [open_store(store_url, films) for _ in range(2)]
+    for store in stores:
+        store.most_senders = 5
+    kept = sum(
+        stores[number % 2].take([submission(films, Device(films).message({"film 3": 5.0}))])[0].kept
+        for number in range(12)
+    )
+    assert kept == 5 and stores[0].counts() == (5, 5)
+    for store in stores:
+        store.dispose()
+    # What was written without the count, by an earlier version for instance, counts from the next start on.
+    again = open_store(store_url)
+    with again._transaction() as transaction:
+        transaction.put("senders", b"0")
+    again.dispose()
+    again = open_store(store_url)
+    again.most_senders = 5
+    assert again.take([submission(films, Device(films).message({"film 3": 5.0}))])[0].kept == 0
+    again.dispose()
+
+
 @pytest.mark.parametrize(("catalog", "fits"), [(range(30), True), (range(31), False)])
 def test_a_page_gets_vectors_of_its_own_catalog_only(shelf, catalog, fits):
     """Places in another list would name other items."""
@@ -37,20 +60,21 @@ def test_a_page_gets_vectors_of_its_own_catalog_only(shelf, catalog, fits):
     )
     store = SimpleNamespace(campaign=shelf, is_closed=False)
     app = FastAPI()
-    _add_model(app, store, SimpleNamespace(newest=lambda: published))
+    _add_model(app, store, SimpleNamespace(newest=lambda: published), lambda _: None)
     ask = {route.path: route.endpoint for route in app.routes}
     assert ask["/health"]()["vectors"] is fits
     if fits:
-        assert ask["/model/vectors"]().body == b"vectors"
+        assert asyncio.run(ask["/model/vectors"](None)).body == b"vectors"
     else:
         with pytest.raises(RefusedError, match="cannot be used in a browser"):
-            ask["/model/vectors"]()
+            asyncio.run(ask["/model/vectors"](None))
 
 
 def test_before_the_first_model_there_are_no_vectors(shelf):
     app = FastAPI()
-    _add_model(app, SimpleNamespace(campaign=shelf, is_closed=False), SimpleNamespace(newest=lambda: None))
+    empty = SimpleNamespace(newest=lambda: None)
+    _add_model(app, SimpleNamespace(campaign=shelf, is_closed=False), empty, lambda _: None)
     ask = {route.path: route.endpoint for route in app.routes}
     assert ask["/health"]()["vectors"] is False
     with pytest.raises(RefusedError, match="no model yet"):
-        ask["/model/vectors"]()
+        asyncio.run(ask["/model/vectors"](None))

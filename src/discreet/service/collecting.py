@@ -7,7 +7,7 @@ import gzip
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from fastapi import FastAPI, Request, Response
 from fastapi.responses import JSONResponse
@@ -24,7 +24,8 @@ from discreet.service.publishing import ModelShelf, Published
 from discreet.service.running import ServiceCounters, log
 from discreet.service.stores.store import ReportStore
 from discreet.service.web_app import add_metrics, new_app, sentence
-from discreet.service.writer import GroupWriter
+from discreet.service.workers import Workers
+from discreet.service.writer import MOST_WAITING, GroupWriter
 
 _STATUS = {
     ReportRefusal.OVERSIZED: 413,
@@ -63,11 +64,12 @@ def collecting_app(
         f"discreet: {store.campaign.name}",
         "Collects reports that were made private before they were sent. What was said is nowhere here.",
     )
-    writer = GroupWriter(store, seconds=batch_seconds)
+    writer, workers = GroupWriter(store, seconds=batch_seconds), Workers(waiting=MOST_WAITING)
 
     @asynccontextmanager
     async def life(_: FastAPI) -> AsyncIterator[None]:
         yield
+        workers.stop()
         await asyncio.to_thread(writer.stop)
 
     app.router.lifespan_context = life
@@ -75,26 +77,34 @@ def collecting_app(
     rate, peers = RateLimit(per_minute), Peers(proxies)
 
     def limit(request: Request) -> None:
-        kind_of(request)
         rate.check(peers.of(request))
 
-    _add_reports(app, store, writer, tally, limit)
+    def limit_message(request: Request) -> None:
+        kind_of(request)
+        limit(request)
+
+    _add_reports(app, store, Reception(writer, workers, tally), limit_message)
     if signer is not None:
-        add_invitations(app, store, signer, limit, writer.note_order)
-    _add_facts(app, store)
+        add_invitations(app, store, signer, limit_message, writer.note_order)
+    _add_facts(app, store, limit)
     add_metrics(app, tally.text, metrics_token)
-    _add_model(app, store, ModelShelf(publish))
+    _add_model(app, store, ModelShelf(publish), limit)
     _add_pages(app)
     return app
 
 
+class Reception(NamedTuple):
+    """What reads messages, what writes them, and what counts them."""
+
+    writer: GroupWriter
+    workers: Workers
+    tally: ServiceCounters
+
+
 def _add_reports(
-    app: FastAPI,
-    store: ReportStore,
-    writer: GroupWriter,
-    tally: ServiceCounters,
-    limit: Callable[[Request], None],
+    app: FastAPI, store: ReportStore, reception: Reception, limit: Callable[[Request], None]
 ) -> None:
+    writer, workers, tally = reception
     most = most_bytes(store)
     body = {"schema": {"type": "string", "format": "binary"}}
 
@@ -107,9 +117,14 @@ def _add_reports(
         """Keep what is new; the answer comes after it is on disk. Sending the same again does no harm."""
         limit(request)
         raw = await body_of(request, most)
-        try:
+
+        def read() -> Submission:
             given = submission(store.campaign, unseal(raw) if kind_of(request) == _BINARY else raw)
             admit_sender(store, request, given.sender)
+            return given
+
+        try:
+            given = await workers.run(read)
         except ReportRefused as refused:
             tally.refuse(refused.reason)
             return sentence(_STATUS.get(refused.reason, 400), str(refused))
@@ -160,19 +175,20 @@ def _told(receipt: Receipt) -> dict[str, Any]:
     return {"kept": receipt.kept, "repeated": receipt.repeated, "refused": refused}
 
 
-def _add_facts(app: FastAPI, store: ReportStore) -> None:
+def _add_facts(app: FastAPI, store: ReportStore, limit: Callable[[Request], None]) -> None:
     text = store.campaign.text
     packed = gzip.compress(text, mtime=0)
 
     @app.get("/campaign", summary="The campaign, as devices hash it")
     async def campaign(request: Request) -> Response:
         """The SHA-256 of this text names the campaign; it holds all that a device needs to check it."""
+        limit(request)
         if "gzip" in request.headers.get("accept-encoding", ""):
             return Response(packed, media_type=_JSON, headers={"content-encoding": "gzip"})
         return Response(text, media_type=_JSON)
 
 
-def _add_model(app: FastAPI, store: ReportStore, shelf: ModelShelf) -> None:
+def _add_model(app: FastAPI, store: ReportStore, shelf: ModelShelf, limit: Callable[[Request], None]) -> None:
     def newest() -> Published:
         published = shelf.newest()
         if published is None:
@@ -193,18 +209,21 @@ def _add_model(app: FastAPI, store: ReportStore, shelf: ModelShelf) -> None:
         return {**facts, "vectors": vectors_of(shelf.newest()) is not None}
 
     @app.get("/model", summary="The newest model, as a file", response_class=Response)
-    def model() -> Response:
+    async def model(request: Request) -> Response:
+        limit(request)
         return Response(newest().file, media_type=_BINARY)
 
     @app.get("/model/vectors", summary="What a browser needs to recommend by itself", response_class=Response)
-    def vectors() -> Response:
+    async def vectors(request: Request) -> Response:
+        limit(request)
         found = vectors_of(newest())
         if found is None:
             raise RefusedError(404, "This model cannot be used in a browser.")
         return Response(found, media_type=_BINARY)
 
     @app.get("/label", summary="What the newest model promises")
-    def label() -> dict[str, Any]:
+    async def label(request: Request) -> dict[str, Any]:
+        limit(request)
         return newest().label
 
 

@@ -55,14 +55,15 @@ def add_invitations(
     async def invitations(request: Request) -> JSONResponse:
         """Sign the blinded number of a device; the same request may be sent again, another one may not."""
         limit(request)
-        name, blinded = read_request(await body_of(request, MOST_REQUEST_BYTES), signer.public)
+        raw = await body_of(request, MOST_REQUEST_BYTES)
         if places.locked():
             raise RefusedError(503, "Too many requests for tokens are waiting; send it again in a minute.")
         async with places:
             note_order()
-            return JSONResponse({"signature": await asyncio.to_thread(_signed, name, blinded)})
+            return JSONResponse({"signature": await asyncio.to_thread(_signed, raw)})
 
-    def _signed(name: bytes, blinded: bytes) -> str:
+    def _signed(raw: bytes) -> str:
+        name, blinded = read_request(raw, signer.public)
         try:
             may = store.redeem(name, hashlib.sha256(blinded).digest())
         except Exception as error:

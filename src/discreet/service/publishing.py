@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+import weakref
 from pathlib import Path
 from typing import Any, NamedTuple, final
 
@@ -27,23 +28,22 @@ class Published(NamedTuple):
 
 @final
 class ModelShelf:
-    """Hold the newest model of a path; a file that is missing or damaged leaves the one before in place."""
+    """The newest model of a path; a file that is missing or damaged leaves the one before in place.
+
+    Nobody waits for a file: a thread looks for a new one every second, and it is served when it is read.
+    """
 
     def __init__(self, path: Path | None) -> None:
-        self._path = path
-        self._lock = threading.Lock()
-        self._looked = -_SECONDS_BETWEEN_LOOKS
         self._stamp: tuple[int, int] | None = None
         self._held: Published | None = None
+        if path is not None:
+            self._look(path)
+            # The thread ends after the shelf is gone.
+            threading.Thread(target=_watch, args=(weakref.ref(self), path), daemon=True).start()
 
     def newest(self) -> Published | None:
         """Return what is published now, or None before the first model."""
-        with self._lock:
-            now = time.monotonic()
-            if self._path is not None and now - self._looked >= _SECONDS_BETWEEN_LOOKS:
-                self._looked = now
-                self._look(self._path)
-            return self._held
+        return self._held
 
     def _look(self, path: Path) -> None:
         try:
@@ -58,7 +58,21 @@ class ModelShelf:
         except (DiscreetError, OSError) as error:
             log("model refused", why=str(error))
             return
+        except Exception as error:
+            # The thread that looks must go on.
+            log("model refused", why=type(error).__name__)
+            return
         log("model published", name=self._held.model.name)
+
+
+def _watch(shelf: weakref.ref[ModelShelf], path: Path) -> None:
+    while True:
+        time.sleep(_SECONDS_BETWEEN_LOOKS)
+        found = shelf()
+        if found is None:
+            return
+        found._look(path)
+        del found
 
 
 def publish(path: Path) -> Published:

@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 _LAST_SECONDS = 20
 # A service that should end is ended after this time, whatever still runs. Acknowledged reports are stored.
 _END_SECONDS = 90.0
-_BACKLOG = 2048
 _KEEP_ALIVE_SECONDS = 15
 
 
@@ -34,10 +33,12 @@ def need_service() -> None:
     """Say which extra is missing, if it is."""
     try:
         import fastapi
+        import httptools
+        import orjson
         import uvicorn
     except ImportError as error:
         raise ParameterError("Serving needs an extra: pip install 'discreet[service]'.") from error
-    del fastapi, uvicorn
+    del fastapi, httptools, orjson, uvicorn
 
 
 def run(app: FastAPI, host: str, port: int, proxies: Sequence[str] = ()) -> None:
@@ -82,7 +83,7 @@ def listening(host: str, port: int) -> socket.socket:
     """Return a socket that listens at an address, or say why there cannot be one."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
-        made = socket.create_server((host, port), family=family, backlog=_BACKLOG)
+        made = socket.create_server((host, port), family=family)
         # asyncio sends small answers at once (TCP_NODELAY) only if a socket names its protocol.
         return socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP, fileno=made.detach())
     except OSError as error:
@@ -95,22 +96,22 @@ def configured(app: FastAPI, host: str, port: int, proxies: Sequence[str] = ()) 
     """Return how applications are served: no request is logged, connections are bounded."""
     import uvicorn
 
-    from discreet.service.limits import Peers, bounded_protocol, room
+    from discreet.service.connections import BACKLOG, bounded_protocol, room
+    from discreet.service.limits import Peers
 
-    most = room()
     return uvicorn.Config(
         app,
         host=host,
         port=port,
-        http=bounded_protocol(Peers(proxies), most),
+        http=bounded_protocol(Peers(proxies), room()),
+        ws="none",
         # Whose word about addresses is taken is for `Peers` to say.
         proxy_headers=False,
         access_log=False,
         log_level="critical",
         server_header=False,
         date_header=False,
-        limit_concurrency=2 * most,
-        backlog=_BACKLOG,
+        backlog=BACKLOG,
         timeout_keep_alive=_KEEP_ALIVE_SECONDS,
         timeout_graceful_shutdown=_LAST_SECONDS,
     )

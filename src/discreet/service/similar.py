@@ -96,7 +96,8 @@ def add_similar(
     async def similar_to_many(request: Request) -> ManyNeighbors:
         """An item that is refused loses no other. It counts as one request for each item."""
         limit(request)
-        asked = _read(await body_of(request, MOST_BYTES), form)
+        raw = await body_of(request, MOST_BYTES)
+        asked = await workers.run(lambda: _read(raw, form))
         limit(request, len(asked.items) - 1)
         published = newest()
         # One after the other: between them, others are answered.

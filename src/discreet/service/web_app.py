@@ -44,8 +44,12 @@ def answer_such_as(shown: Any, kind: str = "application/json") -> dict[int | str
     return {200: {"content": {kind: {"example": shown}}}}
 
 
+# Of a large answer so much is handed to the server at a time: it waits until its peer has read most of it.
+_PIECE = 1 << 15
+
+
 class _WithHeaders:
-    """Add our headers to every answer; one that brings its own policy keeps it."""
+    """Add our headers to every answer unless it has them, and send large answers in pieces."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
@@ -56,6 +60,11 @@ class _WithHeaders:
                 headers = MutableHeaders(scope=message)
                 for name, value in {**HEADERS, "cache-control": "no-store"}.items():
                     headers.setdefault(name, value)
+            body = memoryview(message.get("body", b""))
+            while len(body) > _PIECE:
+                await send({"type": "http.response.body", "body": body[:_PIECE], "more_body": True})
+                body = body[_PIECE:]
+                message = {**message, "body": body}
             await send(message)
 
         await self._app(scope, receive, send_with_headers)

@@ -14,7 +14,7 @@ from discreet.service.admission import Receipt, Submission, admit
 
 #: How many senders a store takes unless its operator says otherwise: a refit holds all of their reports.
 MOST_SENDERS = 1 << 20
-CAMPAIGN, CLOSED = "campaign", "closed"
+CAMPAIGN, CLOSED, SENDERS = "campaign", "closed", "senders"
 #: How many invitations a store holds, used or not.
 MOST_INVITATIONS = 1 << 20
 # What is kept of an invitation that nobody has used.
@@ -45,7 +45,6 @@ class ReportStore(ABC):
 
     campaign: AnyCampaign
     most_senders: int = MOST_SENDERS
-    _senders: int
 
     @final
     def take(self, batch: Sequence[Submission]) -> list[Receipt]:
@@ -54,15 +53,19 @@ class ReportStore(ABC):
         with self._transaction() as transaction:
             if transaction.value(CLOSED) is not None:
                 return [Receipt(closed=True) for _ in batch]
+            # Counted in the database: other services may write to it as well.
+            before = int(transaction.value(SENDERS) or b"0")
+            room = self.most_senders - before
             if isinstance(self.campaign, Campaign):
-                receipts, added = self._take_reports(batch, transaction, senders)
+                receipts, added = self._take_reports(batch, transaction, senders, room)
             else:
-                receipts, added = self._take_messages(batch, transaction, senders)
-        self._senders += added
+                receipts, added = self._take_messages(batch, transaction, senders, room)
+            if added:
+                transaction.put(SENDERS, str(before + added).encode())
         return receipts
 
     def _take_reports(
-        self, batch: Sequence[Submission], transaction: Transaction, senders: list[bytes]
+        self, batch: Sequence[Submission], transaction: Transaction, senders: list[bytes], room: int
     ) -> tuple[list[Receipt], int]:
         assert isinstance(self.campaign, Campaign)
         known: dict[bytes, dict[int, int]] = {}
@@ -72,7 +75,7 @@ class ReportStore(ABC):
         receipts, added = [], 0
         for one in batch:
             newcomer = one.sender not in known
-            if newcomer and one.pairs and self._senders + added >= self.most_senders:
+            if newcomer and one.pairs and added >= room:
                 receipt = Receipt(refused=one.refused.copy())
                 receipt.refused[ReportRefusal.TOO_MANY_SENDERS] += len(one.pairs)
                 receipts.append(receipt)
@@ -86,7 +89,7 @@ class ReportStore(ABC):
         return receipts, added
 
     def _take_messages(
-        self, batch: Sequence[Submission], transaction: Transaction, senders: list[bytes]
+        self, batch: Sequence[Submission], transaction: Transaction, senders: list[bytes], room: int
     ) -> tuple[list[Receipt], int]:
         known = dict(transaction.messages_of(senders))
         rows: list[tuple[bytes, bytes]] = []
@@ -94,7 +97,7 @@ class ReportStore(ABC):
         for one in batch:
             assert one.body is not None
             receipt = Receipt()
-            if one.sender not in known and self._senders + len(rows) >= self.most_senders:
+            if one.sender not in known and len(rows) >= room:
                 receipt.refused[ReportRefusal.TOO_MANY_SENDERS] += 1
             elif one.sender not in known:
                 known[one.sender] = one.body
@@ -196,11 +199,14 @@ class ReportStore(ABC):
             if stored is None and campaign is not None:
                 stored = pack(campaign.text)
                 transaction.put(CAMPAIGN, stored)
+            # Also for stores of earlier versions, and for copies.
+            senders = str(self.counts().senders).encode()
+            if transaction.value(SENDERS) != senders:
+                transaction.put(SENDERS, senders)
         assert stored is not None
         self.campaign = campaign_from_bytes(stored)
         if campaign is not None and campaign.digest != self.campaign.digest:
             raise DataError("This store holds reports of another campaign. Give each campaign a store.")
-        self._senders = self.counts().senders
 
 
 class Transaction(ABC):
