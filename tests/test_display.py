@@ -12,8 +12,9 @@ import pytest
 import discreet
 from discreet.core import progress
 from discreet.core.checks import ParameterError
-from discreet.core.display import html_table, to_frame
+from discreet.core.frames import to_frame
 from discreet.planning.schedules import schedule
+from discreet.report.notebooks import html_table
 from toy import toy_interactions
 
 HOSTILE = "<script>alert(1)</script>"

@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from discreet.core.charts import Axis, ChartLine, Point, line_chart, ticks_between
-from discreet.core.pages import Html, element, facts_table, is_page, page, table
 from discreet.evaluation import Score, write_report
 from discreet.evaluation.references import PREFIX
+from discreet.report.charts import Axis, ChartLine, Point, line_chart, ticks_between
+from discreet.report.pages import Html, element, facts_table, is_page, page, table
 from evaluation.test_report import evaluation
 from service.browser import browsing, needs_browser
 

@@ -11,9 +11,9 @@ import numpy as np
 from discreet.audit.findings import Finding
 from discreet.audit.games.scores import Truth
 from discreet.core.arrays import Floats
-from discreet.core.charts import Axis, ChartLine, Point, line_chart
 from discreet.core.files import write_whole
-from discreet.core.pages import Html, element, page, table
+from discreet.report.charts import Axis, ChartLine, Point, line_chart
+from discreet.report.pages import Html, element, page, table
 
 # The probability that the band misses the true curve somewhere.
 _ERROR = 0.01

@@ -65,8 +65,8 @@ def budget(
 ) -> None:
     """Show what a ledger has spent, on what, and what is left. With --epsilon, set a budget first."""
     from discreet.cli.output.ledger import PAGE, ledger_tables
-    from discreet.core.pages import refuse_page
     from discreet.privacy.ledger.book import Ledger, report_json
+    from discreet.report.pages import refuse_page
 
     name = checked_name(name)
     if page is not None:

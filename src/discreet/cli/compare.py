@@ -137,9 +137,9 @@ def _refuse_report(
     out: Path, data: str, measuring: Measuring, reading: Reading, folder: Path | None, *, force: bool
 ) -> None:
     """Refuse, before anything is measured, a page that would overwrite something else."""
-    from discreet.core.pages import is_page
     from discreet.data.inputs import files_of
     from discreet.evaluation.report import KIND
+    from discreet.report.pages import is_page
 
     read = [*files_of(data, reading.layout), *measuring.files(folder), *reading.files()]
     refuse_output(out, force=force, kind=KIND, is_ours=partial(is_page, kind=KIND), inputs=read)

@@ -307,9 +307,9 @@ def show(
     as_json: AsJson = False,
 ) -> None:
     """Show the releases so far, what is left, and noise against signal; all of it is public."""
-    from discreet.core.pages import page as whole_page
-    from discreet.core.pages import refuse_page, write_page
     from discreet.follow import Following
+    from discreet.report.pages import page as whole_page
+    from discreet.report.pages import refuse_page, write_page
 
     if page is not None:
         refuse_page(page, kind=_PAGE, force=force, inputs=[state])

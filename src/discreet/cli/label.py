@@ -151,9 +151,9 @@ def _write_elsewhere(
     from discreet.cli.output.card import CARD, is_card, model_card
     from discreet.cli.output.label import PAGE, label_html
     from discreet.core.files import refuse_output, write_whole
-    from discreet.core.pages import refuse_page
     from discreet.dossier.facts import HumanFacts
     from discreet.dossier.registry import ENTRY, is_entry, registry_entry
+    from discreet.report.pages import refuse_page
 
     texts: dict[Path, str] = {}
     if registry is not None:

@@ -18,7 +18,7 @@ from numba.extending import intrinsic
 from numba.np.arrayobj import make_array
 
 from discreet.core.arrays import Array
-from discreet.core.display import in_notebook
+from discreet.core.progress import in_notebook
 
 _COMPILING = "Compiling numerical kernels, only the first time ..."
 

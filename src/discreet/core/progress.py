@@ -17,7 +17,6 @@ from importlib import import_module
 from time import monotonic
 from typing import Any
 
-from discreet.core.display import in_notebook
 from discreet.core.interrupts import raise_lost
 
 #: Called with a description of the task, the number of steps done, and the number of steps in all.
@@ -103,3 +102,8 @@ def _below_cell() -> Iterator[Progress]:
 
 
 logger = logging.getLogger("discreet")
+
+
+def in_notebook() -> bool:
+    """Return whether this process is the kernel of a notebook."""
+    return "ipykernel" in sys.modules

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack, final
 
 from discreet.core.checks import ParameterError
-from discreet.core.display import FrameKind, kind_of, to_frame
+from discreet.core.frames import FrameKind, kind_of, to_frame
 from discreet.core.registry import ESTIMATORS
 from discreet.data.facts import DeclaredFacts, Duplicates, refuse_unknown_names
 from discreet.data.inputs import accept, refuse_declared

@@ -14,7 +14,7 @@ from typing import Any, Unpack, final
 import numpy as np
 
 from discreet.core.checks import ParameterError, integer
-from discreet.core.display import kind_of
+from discreet.core.frames import kind_of
 from discreet.core.progress import Progress
 from discreet.core.randomness import PrivacyRandom, experiment_generator
 from discreet.data.facts import DeclaredFacts, Duplicates, refuse_unknown_names

@@ -14,7 +14,6 @@ from typing import Any
 
 from discreet.core.checks import ParameterError
 from discreet.core.files import refuse_output, write_whole
-from discreet.core.pages import Html, details, element, facts_table, is_page, page, table
 from discreet.evaluation.comparison import shown_names
 from discreet.evaluation.cost_of_privacy import Definition, cost_of_privacy, of_definition, promises, ran_once
 from discreet.evaluation.metrics import Metric
@@ -24,6 +23,7 @@ from discreet.evaluation.score_charts import chart, direction
 from discreet.privacy.guarantee import Trust
 from discreet.report.guarantee import TRUST_WORDS, UNIT_WORDS
 from discreet.report.numbers import number_above
+from discreet.report.pages import Html, details, element, facts_table, is_page, page, table
 
 #: The name of such a page in messages.
 KIND = "report of a comparison"

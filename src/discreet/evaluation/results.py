@@ -14,10 +14,11 @@ from typing import TYPE_CHECKING, Any, Self, final
 import numpy as np
 
 from discreet.core.checks import DiscreetError, FileError
-from discreet.core.display import FrameKind, html_table, to_frame
+from discreet.core.frames import FrameKind, to_frame
 from discreet.data.interactions import Interactions
 from discreet.evaluation.references import PREFIX
 from discreet.privacy.guarantee import Guarantee
+from discreet.report.notebooks import html_table
 
 if TYPE_CHECKING:
     import scipy.sparse as sp

@@ -6,15 +6,15 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from discreet.core.charts import COLORS, GRAY, Axis, ChartLine, Point, line_chart
 from discreet.core.checks import ParameterError
-from discreet.core.pages import Html
-from discreet.core.plotting import axes_for, panels_for, plot_bars, plot_lines
 from discreet.evaluation.comparison import shown_names
 from discreet.evaluation.cost_of_privacy import PROTECTED, Definition, of_definition, promises
 from discreet.evaluation.metrics import Metric
 from discreet.evaluation.references import CHANCE, PREFIX
 from discreet.evaluation.results import Evaluation, spread_text
+from discreet.report.charts import COLORS, GRAY, Axis, ChartLine, Point, line_chart
+from discreet.report.pages import Html
+from discreet.report.plotting import axes_for, panels_for, plot_bars, plot_lines
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, final
 import numpy as np
 
 from discreet.core.arrays import Floats, Indices
-from discreet.core.display import FrameKind, html_table, to_frame
+from discreet.core.frames import FrameKind, to_frame
 from discreet.data.inputs import History
 from discreet.data.interactions import Interactions
 from discreet.models.histories import person_row, variants
@@ -22,6 +22,7 @@ from discreet.models.listings import ItemId, Listing, SimilarItem
 from discreet.models.lists import listable
 from discreet.models.scorers.scorer import without_history
 from discreet.models.scorers.similarity import NearestItems
+from discreet.report.notebooks import html_table
 
 if TYPE_CHECKING:
     from discreet.models.fitted import FittedModel

@@ -12,8 +12,8 @@ import numpy.typing as npt
 
 from discreet.core.arrays import Floats, Singles
 from discreet.core.checks import DataError, ParameterError, integer
-from discreet.core.display import html_table, kind_of, of_kind
 from discreet.core.exports import Later
+from discreet.core.frames import kind_of, of_kind
 from discreet.data.facts import PublicFacts
 from discreet.data.interactions import Interactions
 from discreet.data.reading.columns import Choice
@@ -26,6 +26,7 @@ from discreet.models.lists import best_items, closed_items, recommend_rows
 from discreet.models.scorers.scorer import Scorer
 from discreet.privacy.guarantee import Guarantee
 from discreet.report.guarantee import condition_text
+from discreet.report.notebooks import html_table
 
 if TYPE_CHECKING:
     import polars as pl

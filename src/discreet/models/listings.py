@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any, Self, TypeVar, final
 
-from discreet.core.display import FrameKind, html_table, to_frame
+from discreet.core.frames import FrameKind, to_frame
+from discreet.report.notebooks import html_table
 
 ItemId = str | int
 

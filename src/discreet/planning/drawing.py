@@ -6,14 +6,14 @@ import io
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from discreet.core.charts import GRAY, Axis, ChartLine, Point
 from discreet.core.checks import ParameterError
 from discreet.core.files import refuse_output, write_whole
-from discreet.core.plotting import axes_for, plot_lines, require_matplotlib
 from discreet.planning.curves import Curve
 from discreet.planning.schedules import Schedule
 from discreet.privacy.accounting.gaussian import gaussian_multiplier
 from discreet.privacy.ledger.accounts import Account, epsilon_of
+from discreet.report.charts import GRAY, Axis, ChartLine, Point
+from discreet.report.plotting import axes_for, plot_lines, require_matplotlib
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

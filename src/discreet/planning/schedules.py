@@ -20,12 +20,12 @@ from discreet.core.checks import (
     positive_finite,
     require,
 )
-from discreet.core.display import html_table
 from discreet.planning.curves import SIMPLEST, ExpectedAccuracy, expected, smallest_epsilon
 from discreet.privacy.accounting.gaussian import gaussian_multiplier
 from discreet.privacy.guarantee import Basis, Guarantee, Neighbors, Trust, Unit
 from discreet.privacy.ledger.accounts import Account, allowed_each
 from discreet.privacy.ledger.records import Amount
+from discreet.report.notebooks import html_table
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

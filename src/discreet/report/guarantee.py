@@ -12,7 +12,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
-from discreet.core.display import html_table
+from discreet.report.notebooks import html_table
 from discreet.report.numbers import number_above
 
 

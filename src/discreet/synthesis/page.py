@@ -14,11 +14,11 @@ import numpy as np
 from discreet.core.arrays import Floats
 from discreet.core.checks import DataError
 from discreet.core.files import refuse_output, write_whole
-from discreet.core.pages import Html, bar, bullets, element, is_page, page, table
 from discreet.data.inputs import open_data
 from discreet.data.interactions import Interactions
 from discreet.data.reading.columns import Choice
 from discreet.models.fitted import FittedModel
+from discreet.report.pages import Html, bar, bullets, element, is_page, page, table
 from discreet.synthesis.comparison import Profile, agreement, distance, length_names, most_listed
 from discreet.synthesis.labels import NOT_FOR, summary
 from discreet.synthesis.making import Synthetic, is_rated

@@ -11,9 +11,9 @@ from rich.table import Table
 from rich.text import Text
 
 from discreet.core.checks import visible
-from discreet.core.pages import Html, element, facts_table, page, table
 from discreet.privacy.guarantee import Guarantee
 from discreet.report.numbers import number_above
+from discreet.report.pages import Html, element, facts_table, page, table
 
 #: The kind of its page, by which we know our own.
 PAGE = "label"

@@ -12,10 +12,10 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from discreet.core.charts import Axis, Point, bar_chart
-from discreet.core.pages import Html, element, meter, page, table, write_page
 from discreet.privacy.ledger.book import Account, Entry, Ledger
 from discreet.privacy.ledger.records import PAID_AT_ONCE
+from discreet.report.charts import Axis, Point, bar_chart
+from discreet.report.pages import Html, element, meter, page, table, write_page
 
 if TYPE_CHECKING:
     from discreet.privacy.ledger.balance import Balance

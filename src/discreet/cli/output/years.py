@@ -143,7 +143,7 @@ def _counted_with(declared: float, used: float | None) -> str:
 
 def year_page(status: Status, title: str) -> list[str]:
     """Return the parts of a page about a year."""
-    from discreet.core.pages import element, facts_table, meter, table
+    from discreet.report.pages import element, facts_table, meter, table
 
     made, all_of_them = len(status.times), status.settings.releases
     rows = [(str(place), time) for place, time in enumerate(status.times, start=1)]

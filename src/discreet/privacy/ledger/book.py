@@ -18,7 +18,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, final
 
 from discreet.core.checks import BudgetError, DiscreetError, PrivacyError, require
-from discreet.core.display import FrameKind, to_frame
+from discreet.core.frames import FrameKind, to_frame
 from discreet.privacy.accounting.events import event_from_json, event_to_json
 from discreet.privacy.assumptions import Assumption
 from discreet.privacy.guarantee import Guarantee

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from discreet.core.checks import ParameterError, PrivacyError
-from discreet.core.plotting import axes_for
 from discreet.privacy.ledger.accounts import Account
 from discreet.privacy.ledger.balance import balance
+from discreet.report.plotting import axes_for
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -6,7 +6,7 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from discreet.core.checks import DiscreetError
-from discreet.core.display import html_table
+from discreet.report.notebooks import html_table
 from discreet.report.numbers import number_above
 
 if TYPE_CHECKING:

@@ -9,13 +9,13 @@ from collections.abc import Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, cast
 
-from discreet.core.charts import GRAY, Axis, ChartLine
 from discreet.core.checks import ParameterError
+from discreet.report.charts import GRAY, Axis, ChartLine
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-# The colors and the marks of core/page.css and core/charts.py, by day.
+# The colors and the marks of report/page.css and report/charts.py, by day.
 _COLORS = ("#0072b2", "#d55e00", "#00855f", "#b0488a", "#8a6500", "#5b4bb0", "#a3262e", "#69757a")
 # A legend of more lines stands beside the drawing; a single bar is not drawn as high as the figure.
 _MOST_INSIDE, _LEAST_BARS = 4, 3

@@ -60,7 +60,7 @@ def write_page(path: Path, content: str, *, kind: str, force: bool) -> None:
 
 @cache
 def _style() -> str:
-    return resources.files("discreet.core").joinpath("page.css").read_text("utf-8")
+    return resources.files("discreet.report").joinpath("page.css").read_text("utf-8")
 
 
 def element(tag: str, content: str, kind: str = "") -> Html:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from html import escape
 from typing import NamedTuple, final
 
-from discreet.core.pages import Html
+from discreet.report.pages import Html
 
 # One size for all charts. On a telephone they shrink by a quarter, and their letters are larger.
 _WIDTH, _HEIGHT = 440.0, 270.0
