@@ -18,6 +18,7 @@ import json
 import os
 import statistics
 import time
+from fractions import Fraction
 
 import harness
 import numpy as np
@@ -54,13 +55,18 @@ def sweeper(data, factors: int = FACTORS):
     """Return a function that runs one private sweep."""
     from discreet.core.randomness import PrivacyRandom
     from discreet.papers.dpimf import questions
-    from discreet.papers.dpimf.objective import ImplicitObjective, deviation
+    from discreet.papers.dpimf.objective import VOTES, ImplicitObjective
+    from discreet.privacy.session import Session
     from discreet.statistics import profile_sums as party
 
-    plan = ImplicitObjective(epsilon=5.0, delta=1e-5).plan()
+    estimator = ImplicitObjective(epsilon=5.0, delta=1e-5)
     random = PrivacyRandom.simulate(0)
-    votes = data.total(party.ProfileVotes(n_items=data.n_items, norm="l2"))
-    favor = questions.read_votes(plan.votes.release(votes.steps(), random), deviation(plan.votes))
+
+    def metered():
+        return Session.open(data, estimator.promise(data.facts), random).gaussian()
+
+    votes = party.ProfileVotes(n_items=data.n_items, norm="l2")
+    favor = questions.read_votes(*metered().release(votes, VOTES))
     vectors = np.random.default_rng(0).standard_normal((data.n_items, factors))
     profiles = party.Profiles.of(
         vectors,
@@ -69,8 +75,7 @@ def sweeper(data, factors: int = FACTORS):
         scale=np.ones(factors),
         clip=float(np.sqrt(factors + 2)),
     )
-    estimator = ImplicitObjective(epsilon=5.0, delta=1e-5)
-    return lambda: estimator.sweep(data, profiles, favor, plan, 0, random)
+    return lambda: estimator.sweep(metered().split(Fraction(1, 2))[0], profiles, favor)
 
 
 def their_sweeper(data):

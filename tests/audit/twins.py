@@ -1,7 +1,6 @@
 """Models with a fault each that people really make; an audit that lets one pass is blind."""
 
 import dataclasses
-import sys
 from fractions import Fraction
 
 import numpy as np
@@ -9,10 +8,11 @@ import numpy as np
 from discreet.core.randomness import PrivacyRandom
 from discreet.data.interactions import Interactions
 from discreet.data.vocabulary import Vocabulary
-from discreet.privacy.accounting import gaussian as gaussian_accounting
+from discreet.privacy import session as session_module
 from discreet.privacy.mechanisms import additive
 from discreet.privacy.sampling import draws
 from discreet.privacy.sampling.recording import recorded
+from discreet.privacy.session import Session
 from discreet.recipes import MODELS
 from small_sources import observed
 
@@ -59,26 +59,34 @@ def cap_from_data(patch, kind):
 
 def delta_ignored(patch, kind):
     """Promise a pure epsilon for Gaussian noise."""
-    promise = kind.promise
+    promise, opened = kind.promise, Session.open
     patch.setattr(kind, "promise", lambda self, facts: dataclasses.replace(promise(self, facts), delta=0.0))
+    patch.setattr(
+        Session,
+        "open",
+        lambda data, told, random: opened(data, dataclasses.replace(told, delta=1e-6), random),
+    )
+    patch.setattr(Session, "part", lambda self, **_: self)
+    _disarm(patch)
 
 
 def composition_forgotten(patch, kind):
     """Give every release the noise that one alone would need."""
-    split = gaussian_accounting.split_gaussian
-    # Ours alone, and what they hold already: asking a library's module for a name may import or warn.
-    ours = [module for name, module in list(sys.modules.items()) if name.startswith("discreet.")]
-    for module in ours:
-        if vars(module).get("split_gaussian") is split:
-            patch.setattr(module, "split_gaussian", lambda total, weights: (total,) * len(weights))
+    patch.setattr(session_module, "_sigma", lambda multiplier, bound, share: multiplier * bound)
+    _disarm(patch)
+
+
+def _disarm(patch):
+    """Let a model leave though its log costs too much: an audit must find that without the log."""
+    patch.setattr(Session, "check", lambda self, guarantee: None)
 
 
 def _published(change):
     def twin(patch, kind):
         train = kind._train
 
-        def leaking(self, data, random, progress):
-            scorer = train(self, data, random, progress)
+        def leaking(self, session, progress):
+            scorer, data = train(self, session, progress), session._source
             name = next(key for key, array in scorer.arrays().items() if array.dtype.kind == "f")
             return dataclasses.replace(scorer, **{name: getattr(scorer, name) + change(data)})
 
@@ -99,8 +107,9 @@ def noise_reused_across_fits(patch, kind):
     """Draw the same noise in every fit."""
     train = kind._train
 
-    def seeded(self, data, random, progress):
-        return train(self, data, PrivacyRandom.recorded(4, random.recording), progress)
+    def seeded(self, session, progress):
+        session._random = PrivacyRandom.recorded(4, session._random.recording)
+        return train(self, session, progress)
 
     patch.setattr(kind, "_train", seeded)
 

@@ -2,20 +2,22 @@
 
 import dataclasses
 import math
+from fractions import Fraction
 
 import numpy as np
 import pytest
 
+from budgets import budget
 from discreet.core.checks import ParameterError
 from discreet.core.randomness import PrivacyRandom
 from discreet.data.facts import PublicFacts
 from discreet.data.interactions import Interactions
 from discreet.papers.dpimf import item_solves as items_of
 from discreet.papers.dpimf import questions
-from discreet.papers.dpimf.objective import ImplicitObjective, SharePlan, deviation, sampled_linear_terms
+from discreet.papers.dpimf.objective import ImplicitObjective, SampledTerms
 from discreet.privacy.accounting.accountant import epsilon_at
-from discreet.privacy.accounting.gaussian import compose_gaussians, gaussian_multiplier
 from discreet.privacy.mechanisms.additive import Laplace
+from discreet.privacy.session import Session
 from discreet.statistics import profile_sums as party
 from discreet.statistics.blocks import rows_of
 
@@ -142,38 +144,20 @@ def test_only_profiles_that_are_too_long_are_shortened(clip):
 
 
 @pytest.mark.parametrize("rounds", [1, 3])
-@pytest.mark.parametrize("epsilon", [0.3, 5.0])
-def test_gaussian_releases_cost_exactly_what_was_promised(epsilon, rounds):
-    plan = SharePlan.of(epsilon, 1e-5, rounds)
-    multiplier = gaussian_multiplier(epsilon, 1e-5)
-    assert compose_gaussians(noise.sigma for noise in plan.all()) == pytest.approx(multiplier, rel=1e-9)
-    assert compose_gaussians([plan.votes.sigma, plan.recount.sigma]) == pytest.approx(multiplier, rel=1e-9)
-    assert len(plan.all()) == 2 + 2 * rounds
-
-
-@pytest.mark.parametrize("rounds", [1, 3])
-def test_laplace_releases_add_up_to_the_pure_promise(rounds):
-    plan = SharePlan.of(2.0, 0.0, rounds)
-    assert all(isinstance(noise, Laplace) for noise in plan.all())
-    assert sum(1 / noise.scale for noise in plan.all()) == pytest.approx(2.0, rel=1e-6)
-    assert 1 / plan.votes.scale + 1 / plan.recount.scale <= 2.0
-    events = ImplicitObjective(epsilon=2.0, delta=0.0, rounds=rounds).events(PublicFacts(n_items=40))
-    assert epsilon_at(events, 0.0) <= 2.0
+@pytest.mark.parametrize("delta", [0.0, 1e-5])
+@pytest.mark.parametrize("shows", [True, False])
+def test_all_releases_of_both_routes_cost_exactly_the_budget(delta, rounds, shows, monkeypatch):
+    """Noisy votes decide the route; both spend all of the budget, and no more."""
+    monkeypatch.setattr(questions, "shows_factors", lambda *_: shows)
+    model = ImplicitObjective(epsilon=2.0, delta=delta, rounds=rounds).fit(choices(n_users=200))
+    assert sum(one.share for one in model.releases) == 1
+    assert len(model.releases) == (2 + 2 * rounds if shows else 2)
+    assert {one.mechanism for one in model.releases} == {"gaussian" if delta else "laplace"}
 
 
 def test_events_recount_to_the_promise():
     events = ImplicitObjective(epsilon=1.5, delta=1e-6).events(PublicFacts(n_items=40))
     assert 1.49 < epsilon_at(events, 1e-6) <= 1.5
-
-
-def test_pure_events_cover_both_routes_of_a_fit():
-    """Which releases are made depends on noisy votes; many fits recount to no less than either."""
-    model = ImplicitObjective(epsilon=1.0, delta=0.0)
-    plan, fits = model.plan(), 20
-    told = epsilon_at([*model.release_events()] * fits, 1e-3)
-    for route in (plan.all(), [plan.votes, plan.recount]):
-        assert epsilon_at([noise.event() for noise in route] * fits, 1e-3) <= told
-    assert epsilon_at(model.release_events(), 0.0) == pytest.approx(1.0)
 
 
 def hits(model, data, groups=2) -> float:
@@ -223,12 +207,9 @@ def test_importance_sampling_is_unbiased_and_reads_fewer_people():
     data = choices(n_users=400, n_items=12)
     profiles, noise = profiles_for(data), Laplace.calibrated(epsilon=1.0, l1_sensitivity=1.0)
     asked = ask(data, "shared", "l1")
-    draws = np.array(
-        [
-            sampled_linear_terms(data, profiles, asked, noise, PrivacyRandom.simulate(seed))
-            for seed in range(400)
-        ]
-    )
+    terms = SampledTerms(profiles=profiles, question=asked)
+    sessions = (Session.open(data, budget(1.0), PrivacyRandom.simulate(seed)) for seed in range(400))
+    draws = np.array([one.laplace().sampled(terms, Fraction(1), max_weight=8.0).values for one in sessions])
     norms = party.norms_of_all(data, profiles, asked)
     bound = np.mean(asked.item_weights) * (asked.count_part + 3) * 64
     weights = np.minimum(norms / bound, 1.0) / norms
@@ -266,10 +247,6 @@ def test_covariance_follows_the_gram_and_forgets_it_under_noise():
     np.testing.assert_allclose(close, true, atol=0.1 + 1e-3)
     drowned = items_of._covariance(shared, 1e6, profiles, "l2")
     np.testing.assert_allclose(drowned, np.eye(3), atol=1e-3)
-
-
-def test_deviation_is_that_of_the_noise():
-    assert deviation(Laplace(scale=2.0, l1_sensitivity=1.0)) == pytest.approx(2 * math.sqrt(2))
 
 
 @pytest.mark.parametrize(

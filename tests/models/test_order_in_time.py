@@ -2,11 +2,13 @@
 
 import math
 from dataclasses import replace
+from fractions import Fraction
 
 import numpy as np
 import pytest
 
 import discreet
+from budgets import budget
 from discreet.core.randomness import PrivacyRandom
 from discreet.data.interactions import Interactions
 from discreet.data.splits import leave_one_out
@@ -15,12 +17,10 @@ from discreet.models.user_factorization import constants as tuned
 from discreet.models.user_factorization.budget_split import ReleaseWeights
 from discreet.models.user_factorization.estimator import UserFactorization
 from discreet.models.user_factorization.order_in_time import order_informs
-from discreet.privacy.accounting.gaussian import gaussian_multiplier
-from discreet.privacy.mechanisms.additive import Gaussian
+from discreet.privacy.session import Session
 from discreet.solvers.empirical_bayes import VoteEstimate
 from discreet.statistics.co_occurrence import CoOccurrence
 from discreet.statistics.data_source import KnownPart
-from discreet.statistics.statistic import Part, Sums
 
 N_ITEMS, STEPS = 40, 6
 
@@ -109,14 +109,13 @@ def test_a_file_keeps_that_order_does_not_count(tmp_path):
 
 
 class Told:
-    """A source that answers with given sums."""
+    """Parties that answer with given sums."""
 
     def __init__(self, total, squares, people):
         self.sums = np.array([total, squares / 2, people / 2])
 
-    def total(self, statistic):
-        (part,) = statistic.parts
-        return Sums((Part(part.name, part.shape),), (np.round(self.sums * 2**24).astype(np.int64),))
+    def released(self, query, asked):
+        return [self.sums]
 
 
 @pytest.mark.parametrize(
@@ -135,25 +134,17 @@ def test_what_is_said_follows_from_the_released_numbers(told, said):
     weight = np.ones(4)
     asked = CoOccurrence(n_items=4, top=np.arange(4), weight=weight, near=0.8, apart=0.1, back=4)
     tally = VoteEstimate.of(np.full(4, 20.0), 0.0)
-    given = (told, asked, np.ones((4, 4)), tally)
-    assert order_informs(*given, 0.0, PrivacyRandom.simulate(0)) == said
+    session = Session.open(None, budget(math.inf), PrivacyRandom.simulate(0), releases=told)
+    assert order_informs(session, Fraction(1), asked, np.ones((4, 4)), tally) == said
 
 
 @pytest.mark.parametrize("feedback", ["implicit", "explicit"])
 @pytest.mark.parametrize("timed", [True, False])
-def test_asking_costs_its_share_and_nothing_without_times(monkeypatch, feedback, timed):
-    spent, made = [], Gaussian.__post_init__
-
-    def noted(self):
-        made(self)
-        spent.append((self.l2_sensitivity / self.sigma) ** 2)
-
-    monkeypatch.setattr(Gaussian, "__post_init__", noted)
+def test_asking_costs_its_share_and_nothing_without_times(feedback, timed):
     data = scattered() if timed else timeless(scattered())
     model = UserFactorization(epsilon=30.0, feedback=feedback).fit(data, random=PrivacyRandom.simulate(0))
-    whole = gaussian_multiplier(30.0, 1e-6) ** -2
-    assert sum(spent) == pytest.approx(whole, rel=1e-9)
-    asked = any(one == pytest.approx(tuned.ORDER_SHARE * whole, rel=1e-6) for one in spent)
+    assert sum(one.share for one in model.releases) == 1
+    asked = any(one.share == Fraction(1, 200) for one in model.releases)
     assert asked == timed == (model.scorer.explain()["order informs"] != "not asked")
 
 

@@ -170,8 +170,6 @@ def test_how_many_items_a_file_has_steers_no_plan():
             events = estimator.events(replace(few.facts, n_items=size))
             assert delta_at(events, promise.epsilon) <= promise.delta * (1 + 1e-9)
             assert account_weight(events) == pytest.approx(account_weight(estimator.events(few.facts)))
-    frank_wolfe = discreet.FrankWolfe(epsilon=1.0)
-    assert len(frank_wolfe.events(few.facts)) != len(frank_wolfe.events(many.facts)), "the twin"
 
 
 def account_weight(events):

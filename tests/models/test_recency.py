@@ -1,6 +1,7 @@
 """Ratings that fade: users' own weights by a public time, and splits by a date."""
 
 import math
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -12,7 +13,6 @@ from discreet.core.checks import DataError, ParameterError
 from discreet.data.interactions import Interactions
 from discreet.data.splits import parse_split
 from discreet.evaluation.protocol import evaluate
-from discreet.models.user_factorization.recent import RecentBudget
 from discreet.privacy.assumptions import Fact, Kind
 from discreet.privacy.ledger.book import Ledger
 from discreet.statistics.counts import ItemResiduals
@@ -79,10 +79,11 @@ def test_recent_ratings_move_the_effects_of_user_factorization():
 
 
 def test_a_half_life_leaves_the_other_releases_the_rest_of_the_budget():
-    recency = Recency(now=0.0, half_life=1.0)
-    budget = RecentBudget.of(recency, 2.0)
-    assert budget.multiplier**-2 + budget.rest**-2 == pytest.approx(2.0**-2)
-    assert RecentBudget.of(recency, 0.0).rest == 0.0
+    for settings in ({"feedback": "implicit"}, {"feedback": "explicit"}):
+        model = discreet.UserFactorization(epsilon=1.0, half_life=7.0, now=NOW, **settings).fit(stream())
+        fading = [one.share for one in model.releases if one.statistic.startswith("Recent")]
+        assert fading == [Fraction(15, 100)]
+        assert sum(one.share for one in model.releases) == 1
 
 
 @pytest.mark.parametrize("delta", [0.0, 1e-6])

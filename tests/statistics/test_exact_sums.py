@@ -9,13 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from budgets import budget
 from discreet.core import kernels, rows
-from discreet.core.checks import ParameterError
 from discreet.core.randomness import PrivacyRandom
 from discreet.core.rows import Rows
 from discreet.models.released_items import ItemView, pilot_release
-from discreet.models.user_factorization.budget_split import BudgetShares, BudgetSplit
 from discreet.models.user_factorization.latent_factors import LatentFactors, free_directions
+from discreet.privacy.session import Session
 from discreet.statistics.blocks import blocks
 from discreet.statistics.counts import MEAN_LENGTH, ItemResiduals, UserMeans
 from discreet.statistics.domain import DomainError
@@ -30,7 +30,8 @@ def squared_length(*arrays) -> Fraction:
 
 
 def seen(data) -> ItemView:
-    return pilot_release(data, 0.0, 0.0, 0.0, PrivacyRandom.simulate(0))
+    session = Session.open(data, budget(math.inf), PrivacyRandom.simulate(0))
+    return pilot_release(session.gaussian(), Fraction(1, 2), Fraction(1, 2))
 
 
 def item_sums(data, effects):
@@ -202,22 +203,3 @@ def test_one_person_moves_the_second_moment_by_exactly_their_own_square(person):
     assert 0.1 < squared_length(alone) <= 1
     np.testing.assert_array_equal(alone, alone.T)
     assert not np.diag(alone).any()
-
-
-@pytest.mark.parametrize(
-    "shares", [BudgetShares.of(many=False), BudgetShares.of(many=True).for_strong_factors()]
-)
-def test_a_budget_split_hands_out_the_whole_and_not_more(shares):
-    budget = BudgetSplit(2.0)
-    first = (shares.effects, shares.pilot_moment, shares.co_occurrences, shares.embeddings)
-    taken = [budget.take(share) for share in first]
-    taken += [budget.take(shares.moment * budget.left), budget.take_rest()]
-    assert sum(m**-2 for m in taken) == pytest.approx(2.0**-2)
-    assert sum(m**-2 for m in taken) <= 2.0**-2 * (1 + 1e-12)
-    with pytest.raises(ParameterError, match="are left"):
-        budget.take(0.01)
-
-
-def test_a_budget_split_without_noise_asks_for_none():
-    budget = BudgetSplit(0.0)
-    assert budget.take(0.3) == budget.take_rest() == 0.0

@@ -200,6 +200,11 @@ class Interactions:
         """Return whether there are ratings and all of them are equal."""
         return bool(self.n_ratings and self.values.min() == self.values.max())
 
+    @property
+    def has_times(self) -> bool:
+        """Return whether ratings have times, which is public."""
+        return self.times is not None
+
     def total(self, statistic: Summed[Total], /) -> Total:
         """Return the exact sum of all users' contributions, each from their own row."""
         return statistic.over(self)

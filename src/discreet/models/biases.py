@@ -13,41 +13,31 @@ from typing import ClassVar, final
 import numpy as np
 
 from discreet.core.progress import Progress
-from discreet.core.randomness import PrivacyRandom
 from discreet.data.facts import PublicFacts
-from discreet.models.estimator import Estimator, check_budget, unmetered
+from discreet.models.estimator import Estimator, check_budget
 from discreet.models.recency import check_recency, recency_of, refuse_timeless
 from discreet.models.released_items import ItemView, pilot_release, refuse_one_value
 from discreet.models.scorers.factors import RatingScorer
 from discreet.models.scorers.scorer import Scorer
-from discreet.models.sums_estimator import TIMES_ARE_PUBLIC, SumsEstimator, gaussian
-from discreet.privacy.accounting.gaussian import split_gaussian
+from discreet.models.sums_estimator import TIMES_ARE_PUBLIC, SumsEstimator
 from discreet.privacy.assumptions import Assumption
-from discreet.privacy.mechanisms.additive import Gaussian
-from discreet.privacy.session import Session
+from discreet.privacy.session import Session, share
 from discreet.solvers.empirical_bayes import EmpiricalBayes
 from discreet.statistics.data_source import DataSource
 from discreet.statistics.recency import Recency
 
 # How the budget is shared: overall mean, pilot release of the items, final item effects.
-SHARES = (0.02, 0.25, 0.73)
+SHARES = (share(0.02), share(0.25), share(0.73))
 
 
 def release_biases(
-    data: DataSource,
-    multiplier: float,
-    random: PrivacyRandom,
-    progress: Progress,
-    recency: Recency | None = None,
+    session: Session, progress: Progress, recency: Recency | None = None
 ) -> tuple[ItemView, EmpiricalBayes]:
-    """Release the overall mean and every item's effect; together they cost one Gaussian of this multiplier.
-
-    `multiplier=0` adds no noise. The proof is in proofs/biases.md.
-    """
-    mean, pilot, final = [0.0] * 3 if multiplier == 0 else split_gaussian(multiplier, SHARES)
-    view = pilot_release(data, mean, pilot, multiplier, random, recency)
+    """Release the overall mean and every item's effect, for all of the session (proofs/biases.md)."""
+    mean, pilot, final = SHARES
+    view = pilot_release(session, mean, pilot, recency)
     progress("biases", 1, 2)
-    view = view.with_effects(data, final, random)
+    view = view.with_effects(session, final)
     progress("biases", 2, 2)
     return view, view.effects()
 
@@ -106,20 +96,15 @@ class Biases(SumsEstimator):
     def _refuse_facts(self, facts: PublicFacts) -> None:
         refuse_one_value(facts)
 
-    def releases(self, facts: PublicFacts) -> Sequence[Gaussian]:
-        """Return the three Gaussian releases."""
-        return [gaussian(multiplier) for multiplier in self.split(SHARES)]
-
     def _train(self, session: Session, progress: Progress) -> Scorer:
-        data, random = unmetered(session)
         recency = recency_of(self.half_life, self.now)
-        seen, effects = release_biases(data, self.multiplier(), random, progress, recency)
+        seen, effects = release_biases(self.metered(session), progress, recency)
         return RatingScorer(
             mean=seen.middle + seen.half * seen.mean,
             item_bias=seen.half * effects.mean,
-            item_factors=np.zeros((data.n_items, 0)),
+            item_factors=np.zeros((session.n_items, 0)),
             ridge=np.array([seen.own_ridge]),
-            low=data.facts.low,
-            high=data.facts.high,
+            low=session.facts.low,
+            high=session.facts.high,
             **seen.listing(),
         )

@@ -252,6 +252,7 @@ class Estimator(ABC):
             parameters={name: _named(value) for name, value in self.settings.items()},
             scorer=scorer,
             certificate=session.certificate(promise),
+            releases=session.log,
         )
 
     def _trained(self, session: Session, progress: Progress) -> Scorer:

@@ -25,6 +25,7 @@ from discreet.models.listings import ListedItem, Listing, SimilarItem, SimilarIt
 from discreet.models.lists import best_items, closed_items, recommend_rows
 from discreet.models.scorers.scorer import Scorer
 from discreet.privacy.guarantee import Guarantee
+from discreet.privacy.session import ReleaseEntry
 from discreet.report.guarantee import condition_text
 from discreet.report.notebooks import html_table
 
@@ -49,6 +50,8 @@ class FittedModel:
     public: PublicColumns = field(default_factory=dict)
     #: The exact releases behind the guarantee, which `discreet-verify` checks; None if nobody recorded them.
     certificate: dict[str, Any] | None = None
+    #: What the fit released, in exact numbers; empty for a model that was loaded or learned from reports.
+    releases: tuple[ReleaseEntry, ...] = field(default=(), compare=False, repr=False)
 
     @property
     def above(self) -> float | None:

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import ClassVar, final
 
 from discreet.core.progress import Progress
-from discreet.data.facts import PublicFacts
-from discreet.models.estimator import Estimator, check_budget, unmetered
+from discreet.models.estimator import Estimator, check_budget
 from discreet.models.recency import check_recency, recency_of, refuse_timeless
 from discreet.models.scorers.item_item import PopularityScorer
 from discreet.models.scorers.scorer import Scorer
-from discreet.models.sums_estimator import TIMES_ARE_PUBLIC, SumsEstimator, gaussian
+from discreet.models.sums_estimator import TIMES_ARE_PUBLIC, SumsEstimator
 from discreet.privacy.assumptions import Assumption
-from discreet.privacy.mechanisms.additive import Gaussian, Laplace
 from discreet.privacy.session import Session
 from discreet.statistics.counts import ItemVotes
 from discreet.statistics.data_source import DataSource
@@ -75,22 +74,10 @@ class Popularity(SumsEstimator):
         Estimator._refuse(self, data)
         refuse_timeless(self.half_life, data)
 
-    def releases(self, facts: PublicFacts) -> Sequence[Gaussian | Laplace]:
-        """Return the one release."""
-        return [self._noise()]
-
-    def _noise(self) -> Gaussian | Laplace:
-        if self.delta == 0 and self.is_private:
-            return Laplace.calibrated(epsilon=self.epsilon, l1_sensitivity=1.0)
-        return gaussian(self.multiplier())
-
     def _train(self, session: Session, progress: Progress) -> Scorer:
-        data, random = unmetered(session)
-        norm: Norm = "l1" if self.delta == 0 else "l2"
-        asked: Statistic = ItemVotes(n_items=data.n_items, norm=norm)
+        norm: Norm = "l1" if self.is_pure else "l2"
+        asked: Statistic = ItemVotes(n_items=session.n_items, norm=norm)
         recency = recency_of(self.half_life, self.now)
         if recency is not None:
-            asked = RecentVotes(n_items=data.n_items, norm=norm, recency=recency)
-        votes = data.total(asked)
-        noisy = self._noise().release(votes.steps(), random) if self.is_private else votes.floats()
-        return PopularityScorer(popularity=noisy)
+            asked = RecentVotes(n_items=session.n_items, norm=norm, recency=recency)
+        return PopularityScorer(popularity=self.metered(session).release(asked, Fraction(1)).values)

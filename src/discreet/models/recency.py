@@ -5,7 +5,6 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 from discreet.core.checks import DataError, ParameterError, positive_finite
-from discreet.data.interactions import Interactions
 from discreet.statistics.data_source import DataSource
 from discreet.statistics.recency import Recency
 
@@ -41,7 +40,7 @@ def refuse_timeless(half_life: float | None, data: DataSource) -> None:
 
 def may_have_times(data: DataSource) -> bool:
     """Return whether data have a column of times, which is public; a source that does not say may have."""
-    return data.times is not None if isinstance(data, Interactions) else getattr(data, "has_times", True)
+    return bool(getattr(data, "has_times", True))
 
 
 def month_of(moment: float) -> str:

@@ -7,20 +7,19 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from typing import Any, final
 
 import numpy as np
 
 from discreet.core.arrays import Floats
 from discreet.core.checks import ParameterError
-from discreet.core.randomness import PrivacyRandom
 from discreet.data.facts import PublicFacts
 from discreet.models.scorers.counts import liking
 from discreet.models.user_factorization import constants as tuned
-from discreet.privacy.mechanisms.additive import Gaussian
+from discreet.privacy.session import Session
 from discreet.solvers.empirical_bayes import EmpiricalBayes, VoteEstimate, shrink
-from discreet.statistics.counts import MEAN_LENGTH, ItemResiduals, UserMeans
-from discreet.statistics.data_source import DataSource
+from discreet.statistics.counts import ItemResiduals, UserMeans
 from discreet.statistics.recency import Recency, RecentResiduals
 
 
@@ -125,7 +124,7 @@ class ItemView:
             column_ridges=np.append(self.column_ridges, np.full(columns.shape[1], ridge)),
         )
 
-    def with_effects(self, data: DataSource, multiplier: float, random: PrivacyRandom) -> ItemView:
+    def with_effects(self, session: Session, share: Fraction) -> ItemView:
         """Release residuals of the effects known so far; a user's contribution has length at most 1."""
         question = ItemResiduals(
             middle=self.middle,
@@ -135,7 +134,7 @@ class ItemView:
             item_weights=self.tally.raised**self.power,
             count_part=self.part,
         )
-        more = _release(data, question, multiplier, random, self.recency)
+        more = _release(session, share, question, self.recency)
         tally = self.tally.with_more(more.counted, more.count_noise, question.item_weights)
         return replace(self, tally=tally, releases=(*self.releases, more))
 
@@ -160,22 +159,17 @@ def refuse_one_value(facts: PublicFacts) -> None:
 
 
 def pilot_release(
-    data: DataSource,
-    mean_multiplier: float,
-    multiplier: float,
-    total: float,
-    random: PrivacyRandom,
-    recency: Recency | None = None,
+    session: Session, mean_share: Fraction, share: Fraction, recency: Recency | None = None
 ) -> ItemView:
     """Release the overall mean, and a first estimate of every item's effect and count.
 
-    `total` is the multiplier of the whole budget in one release; it sets the weight of counts. With
-    `recency` ratings fade with their age.
+    The noise of the whole session in one release sets the weight of counts. With `recency` ratings fade with
+    their age.
     """
-    refuse_one_value(data.facts)
-    low, high = data.facts.low, data.facts.high
+    refuse_one_value(session.facts)
+    low, high, total = session.facts.low, session.facts.high, session.multiplier
     middle, half = (low + high) / 2, (high - low) / 2
-    mean, variance, people = _release_mean(data, middle, half, mean_multiplier, random)
+    mean, variance, people = _release_mean(session, mean_share, middle, half)
     # With few users per unit of noise little but popularity can be learned: counts then weigh more, and
     # items weigh nearly the same, else the noise would hide popularity.
     counting = min(tuned.USERS_TO_COUNT * total / people, tuned.MOST_COUNT_PART)
@@ -183,11 +177,11 @@ def pilot_release(
         middle=middle,
         half=half,
         mean=mean,
-        effects=np.zeros(data.n_items),
-        item_weights=np.ones(data.n_items),
+        effects=np.zeros(session.n_items),
+        item_weights=np.ones(session.n_items),
         count_part=max(tuned.PILOT_COUNT_PART, counting),
     )
-    pilot = _release(data, question, multiplier, random, recency)
+    pilot = _release(session, share, question, recency)
     length = math.hypot(tuned.TYPICAL_RESIDUAL, question.count_part)
     return ItemView(
         middle=middle,
@@ -199,38 +193,28 @@ def pilot_release(
         power=tuned.POPULARITY_POWER * min(people / max(total * tuned.USERS_TO_WEIGH, 1e-300), 1.0),
         tally=VoteEstimate.of(pilot.counted * length, pilot.count_noise * length),
         releases=(pilot,),
-        columns=np.zeros((data.n_items, 0)),
+        columns=np.zeros((session.n_items, 0)),
         column_ridges=np.zeros(0),
         recency=recency,
     )
 
 
-def _release(
-    source: DataSource,
-    question: ItemResiduals,
-    multiplier: float,
-    random: PrivacyRandom,
-    recency: Recency | None,
-) -> Released:
-    noise = Gaussian(sigma=multiplier, l2_sensitivity=1.0)
+def _release(session: Session, share: Fraction, question: ItemResiduals, recency: Recency | None) -> Released:
     asked = question if recency is None else RecentResiduals(plain=question, recency=recency)
-    sums, counted = noise.release(source.total(asked).steps(), random)
+    (sums, counted), multiplier = session.release(asked, share)
     return Released(
         question=question, sums=sums, counted=counted / question.count_part, multiplier=multiplier
     )
 
 
 def _release_mean(
-    source: DataSource, middle: float, half: float, multiplier: float, random: PrivacyRandom
+    session: Session, share: Fraction, middle: float, half: float
 ) -> tuple[float, float, float]:
     """Release the mean of users' means and the number of users; shrink the mean by its noise.
 
     Return the mean, the variance of its estimate, and the number of users.
     """
-    sigma = multiplier * MEAN_LENGTH
-    released = Gaussian(sigma=sigma, l2_sensitivity=MEAN_LENGTH).release(
-        source.total(UserMeans(middle=middle, half=half)).steps(), random
-    )
+    released, sigma = session.release(UserMeans(middle=middle, half=half), share)
     people = max(2 * released[1], 2 * sigma, 1.0)
     total = people**2 + (sigma / tuned.MEAN_SPREAD) ** 2
     return float(np.clip(people * released[0] / total, -1, 1)), float(sigma**2 / total), float(people)

@@ -388,11 +388,15 @@ class Session:
     @property
     def multiplier(self) -> float:
         """Return the noise multiplier of one Gaussian release of this session's whole budget; 0: no noise."""
+        return self.multiplier_of(Fraction(1))
+
+    def multiplier_of(self, share: Fraction) -> float:
+        """Return the noise multiplier of one Gaussian release of this share; 0 means no noise."""
         if not self.is_private:
             return 0.0
         if self._account.kind != "gaussian":
             raise PrivacyError("Only a session made by gaussian() has a noise multiplier.")
-        return _sigma(self._account.multiplier, 1.0, self._whole)
+        return _sigma(self._account.multiplier, 1.0, self._whole * _share(share))
 
     @property
     def epsilon(self) -> float:
@@ -728,6 +732,16 @@ class Session:
         return max(lost)
 
 
+def share(number: float) -> Fraction:
+    """Return the exact fraction that a decimal number stands for: 1/50 for 0.02.
+
+    Example:
+        >>> share(0.02) + share(0.25) + share(0.73)
+        Fraction(1, 1)
+    """
+    return Fraction(repr(float(number)))
+
+
 def gaussian_event(epsilon: float, delta: float) -> DpEvent:
     """Return the event of all that a Gaussian session of this budget releases."""
     return Gaussian.calibrated(epsilon=epsilon, delta=delta, l2_sensitivity=1.0).event()
@@ -755,6 +769,17 @@ def gaussian_deviation(*, epsilon: float, delta: float, bound: float, rounds: in
     """
     sigma = _sigma(gaussian_multiplier(epsilon, delta), bound, Fraction(1, rounds))
     return Gaussian(sigma=sigma, l2_sensitivity=bound).sigma
+
+
+def planned_noise(epsilon: float, delta: float, shares: Sequence[Fraction]) -> list[Noise]:
+    """Return the noise of one release per share for sensitivity 1, as a session would draw it."""
+    if math.isinf(epsilon):
+        return [Gaussian(sigma=0.0, l2_sensitivity=1.0) for _ in shares]
+    if delta == 0:
+        parts = [round_down(Fraction(epsilon) * share) for share in shares]
+        return [Laplace.calibrated(epsilon=part, l1_sensitivity=1.0) for part in parts]
+    whole = gaussian_multiplier(epsilon, delta)
+    return [Gaussian(sigma=_sigma(whole, 1.0, share), l2_sensitivity=1.0) for share in shares]
 
 
 def threshold_events(*, epsilon: float, delta: float, most: int) -> Sequence[Any]:

@@ -150,8 +150,6 @@ class KnownPart:
     @property
     def has_times(self) -> bool:
         """Return whether ratings may have times."""
-        if isinstance(self.source, Interactions):
-            return self.source.times is not None
         return bool(getattr(self.source, "has_times", True))
 
     def bounded(self) -> KnownPart:

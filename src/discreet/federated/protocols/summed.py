@@ -13,6 +13,7 @@ import numpy.typing as npt
 from discreet.core.arrays import Floats
 from discreet.core.checks import require
 from discreet.core.randomness import PrivacyRandom
+from discreet.data.facts import PublicFacts
 from discreet.data.interactions import Interactions
 from discreet.federated.noise import OwnNoise, symmetric_from
 from discreet.federated.protocols.profiles import (
@@ -36,12 +37,46 @@ from discreet.models.scorers.profiles import ProfileScorer
 from discreet.models.scorers.scorer import Scorer
 from discreet.papers.dpimf import item_solves as items_of
 from discreet.papers.dpimf import questions
-from discreet.papers.dpimf.objective import ImplicitObjective, SharePlan
+from discreet.papers.dpimf.objective import GRAM, LINEAR, MOMENT, VOTES, ImplicitObjective
 from discreet.privacy.mechanisms.additive import Gaussian, Laplace
+from discreet.privacy.session import planned_noise
 from discreet.statistics import profile_sums as statistics
+from discreet.statistics.statistic import Norm
 
 _LOSS = items_of.Loss(shared_weight=1.0, chosen_weight=0.0)
 _NO_PAIRS = np.zeros((0, 2), dtype=np.int64)
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SharePlan:
+    """The noise of every release of a run; in each, a user's contribution has norm at most 1."""
+
+    votes: Gaussian | Laplace
+    recount: Gaussian | Laplace
+    moment: Gaussian | Laplace
+    rounds: tuple[tuple[Gaussian | Laplace, Gaussian | Laplace], ...]
+    norm: Norm
+
+    @classmethod
+    def of(cls, epsilon: float, delta: float, rounds: int) -> SharePlan:
+        """Split (epsilon, delta), or a pure epsilon, between the releases; no noise at infinity."""
+        shares = [VOTES, MOMENT] + [share / rounds for share in (GRAM, LINEAR) for _ in range(rounds)]
+        noises = planned_noise(epsilon, delta, shares)
+        pairs = zip(noises[2 : 2 + rounds], noises[2 + rounds :], strict=True)
+        pure = delta == 0 and math.isfinite(epsilon)
+        recount = planned_noise(epsilon, delta, [VOTES, 1 - VOTES])[1]
+        return cls(
+            votes=noises[0],
+            recount=recount,
+            moment=noises[1],
+            rounds=tuple(pairs),
+            norm="l1" if pure else "l2",
+        )
+
+    def all(self) -> list[Gaussian | Laplace]:
+        """Return every release in order; a recount replaces all releases after the votes at the same cost."""
+        return [self.votes, self.moment, *(noise for pair in self.rounds for noise in pair)]
 
 
 @final
@@ -81,11 +116,11 @@ class SummedStatistics(ItemProtocol):
 
     def plan(self) -> SharePlan:
         """Return the noise of every release of the whole run."""
-        return self._estimator().plan()
+        return SharePlan.of(self.epsilon, self.delta, self._estimator().rounds or 1)
 
     def events(self) -> Sequence[Any]:
-        """Return every release of one party, or one pure loss: a recount splits it in other parts."""
-        return self._estimator().release_events()
+        """Return what all releases of one party cost together; the facts do not matter."""
+        return self._estimator().events(PublicFacts(n_items=2))
 
     def question(self, results: Sequence[StepResult], n_shared: int) -> MessagePart | None:
         """Ask for votes, then a second moment, then rounds of terms; or, at once, for votes again."""

@@ -4,43 +4,20 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from typing import final
 
-from discreet.core.checks import ParameterError
 from discreet.models.user_factorization import constants as tuned
-from discreet.privacy.accounting.gaussian import split_gaussian
+from discreet.privacy.session import share
 
 #: What a budget may be spent on.
 PURPOSES = ("lists", "ratings", "both")
 
 
 @final
-class BudgetSplit:
-    """Hold what is left of the budget of one Gaussian release with this multiplier; 0 means no noise."""
-
-    def __init__(self, multiplier: float) -> None:
-        self.multiplier = multiplier
-        self.left = 1.0
-
-    def take(self, share: float) -> float:
-        """Return the multiplier of a release that costs this share of the whole."""
-        if not 0 < share <= self.left + 1e-12:
-            raise ParameterError(f"A share of {share:g} is asked for and {self.left:g} are left.")
-        self.left -= share
-        if not self.multiplier:
-            return 0.0
-        rest = 1 - share
-        return split_gaussian(self.multiplier, (share, rest) if rest > 0 else (1.0,))[0]
-
-    def take_rest(self) -> float:
-        """Return the multiplier of a release that costs the rest of the budget."""
-        return self.take(self.left)
-
-
-@final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BudgetShares:
-    """Hold shares of the budget for a fit from ratings, after the mean and the pilot release of the items.
+    """Shares of the budget of a fit from ratings, after the mean and the pilot release of the items.
 
     `effects` is for the items' effects, `pilot_moment` for a pilot release of the second moment of ratings,
     `co_occurrences` for these and `embeddings` for item embeddings, if co-occurrences are above the noise. Of
@@ -49,12 +26,12 @@ class BudgetShares:
     refit, or to effects once more.
     """
 
-    effects: float
-    pilot_moment: float
-    co_occurrences: float
-    embeddings: float
-    moment: float
-    factor_moment: float
+    effects: Fraction
+    pilot_moment: Fraction
+    co_occurrences: Fraction
+    embeddings: Fraction
+    moment: Fraction
+    factor_moment: Fraction
 
     @classmethod
     def of(cls, many: bool, purpose: str = "both") -> BudgetShares:
@@ -62,35 +39,35 @@ class BudgetShares:
         if purpose == "ratings":
             return replace(cls.of(many), **cls._for_ratings(many))
         return cls(
-            effects=tuned.EFFECTS_SHARE_MANY if many else tuned.EFFECTS_SHARE,
-            pilot_moment=tuned.PILOT_MOMENT_SHARE,
-            co_occurrences=tuned.CO_OCCURRENCE_SHARE_MANY if many else tuned.CO_OCCURRENCE_SHARE,
-            embeddings=tuned.EMBEDDING_SHARE_MANY if many else tuned.EMBEDDING_SHARE,
-            moment=tuned.MOMENT_PART,
-            factor_moment=tuned.FACTOR_MOMENT_PART,
+            effects=share(tuned.EFFECTS_SHARE_MANY if many else tuned.EFFECTS_SHARE),
+            pilot_moment=share(tuned.PILOT_MOMENT_SHARE),
+            co_occurrences=share(tuned.CO_OCCURRENCE_SHARE_MANY if many else tuned.CO_OCCURRENCE_SHARE),
+            embeddings=share(tuned.EMBEDDING_SHARE_MANY if many else tuned.EMBEDDING_SHARE),
+            moment=share(tuned.MOMENT_PART),
+            factor_moment=share(tuned.FACTOR_MOMENT_PART),
         )
 
     @staticmethod
-    def _for_ratings(many: bool) -> dict[str, float]:
+    def _for_ratings(many: bool) -> dict[str, Fraction]:
         """Return the shares that differ where lists are not paid for."""
         if many:
             return {
-                "effects": tuned.RATINGS_EFFECTS_SHARE_MANY,
-                "co_occurrences": tuned.RATINGS_CO_OCCURRENCE_SHARE_MANY,
-                "embeddings": tuned.RATINGS_EMBEDDING_SHARE_MANY,
+                "effects": share(tuned.RATINGS_EFFECTS_SHARE_MANY),
+                "co_occurrences": share(tuned.RATINGS_CO_OCCURRENCE_SHARE_MANY),
+                "embeddings": share(tuned.RATINGS_EMBEDDING_SHARE_MANY),
             }
         return {
-            "effects": tuned.RATINGS_EFFECTS_SHARE,
-            "co_occurrences": tuned.RATINGS_CO_OCCURRENCE_SHARE,
-            "embeddings": tuned.RATINGS_EMBEDDING_SHARE,
+            "effects": share(tuned.RATINGS_EFFECTS_SHARE),
+            "co_occurrences": share(tuned.RATINGS_CO_OCCURRENCE_SHARE),
+            "embeddings": share(tuned.RATINGS_EMBEDDING_SHARE),
         }
 
     def for_strong_factors(self) -> BudgetShares:
         """Return the shares where ratings are more informative than co-occurrences."""
         return replace(
             self,
-            co_occurrences=tuned.CO_OCCURRENCE_SHARE_STRONG,
-            embeddings=tuned.EMBEDDING_SHARE_STRONG,
+            co_occurrences=share(tuned.CO_OCCURRENCE_SHARE_STRONG),
+            embeddings=share(tuned.EMBEDDING_SHARE_STRONG),
         )
 
 

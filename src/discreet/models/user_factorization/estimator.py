@@ -11,28 +11,28 @@ import numpy as np
 from discreet.core.arrays import Floats
 from discreet.core.checks import one_of, require
 from discreet.core.progress import Progress
-from discreet.core.randomness import PrivacyRandom
 from discreet.data.facts import PublicFacts
 from discreet.data.reading.item_words import item_words
 from discreet.data.reading.items import read_item_table, read_items
 from discreet.data.vocabulary import Vocabulary
-from discreet.models.estimator import Estimator, check_budget, joint_promise, unmetered
+from discreet.models.estimator import Estimator, check_budget, joint_promise
 from discreet.models.recency import check_recency, recency_of, refuse_timeless
 from discreet.models.released_items import refuse_one_value
 from discreet.models.scorers.interactions import InteractionScorer
 from discreet.models.scorers.interactions_and_ratings import InteractionsAndRatings
 from discreet.models.scorers.scorer import Scorer
 from discreet.models.sums_estimator import TIMES_ARE_PUBLIC, SumsEstimator
+from discreet.models.user_factorization import constants as tuned
 from discreet.models.user_factorization.budget_split import PURPOSES
-from discreet.models.user_factorization.history_release import HistoryBudget, release_histories
+from discreet.models.user_factorization.history_release import HISTORY_SHARE, release_histories
 from discreet.models.user_factorization.implicit_feedback import learn_implicit
 from discreet.models.user_factorization.prior import carrying_over, earlier_columns, prior_table
 from discreet.models.user_factorization.public_features import content_vectors
 from discreet.models.user_factorization.ratings import learn_ratings
-from discreet.models.user_factorization.recent import RecentBudget
+from discreet.models.user_factorization.recent import RecentReleases
 from discreet.privacy.assumptions import Assumption, Fact, Kind
 from discreet.privacy.guarantee import Guarantee
-from discreet.privacy.session import Session
+from discreet.privacy.session import Session, share
 from discreet.statistics.data_source import DataSource
 
 
@@ -150,32 +150,25 @@ class UserFactorization(SumsEstimator):
             earlier_columns(self.prior)
 
     def _train(self, session: Session, progress: Progress) -> Scorer:
-        data, random = unmetered(session)
-        table = self._public_table(data.catalog)
+        session = self.metered(session)
         if not self.for_synthesis:
-            return self._learn(data, table, self.multiplier(), random, progress)
-        budget = HistoryBudget.of(self.multiplier())
-        released = release_histories(data, budget.histories, random, rated=self.predicts_ratings)
-        scorer: Any = self._learn(data, table, budget.model, random, progress)
+            return self._learn(session, progress)
+        histories, model = session.split(HISTORY_SHARE, 1 - HISTORY_SHARE)
+        released = release_histories(histories, rated=self.predicts_ratings)
+        scorer: Any = self._learn(model, progress)
         with_histories: Scorer = replace(scorer, **released.fields())
         return with_histories
 
-    def _learn(
-        self,
-        data: DataSource,
-        table: Floats | None,
-        multiplier: float,
-        random: PrivacyRandom,
-        progress: Progress,
-    ) -> InteractionScorer | InteractionsAndRatings:
-        words, recency, recent = self._words(data.catalog), recency_of(self.half_life, self.now), None
+    def _learn(self, session: Session, progress: Progress) -> InteractionScorer | InteractionsAndRatings:
+        table, words = self._public_table(session.catalog), self._words(session.catalog)
+        recency, recent = recency_of(self.half_life, self.now), None
         if recency is not None:
-            recent = RecentBudget.of(recency, multiplier)
-            multiplier = recent.rest
-        given = (data, table, multiplier, random, progress)
+            part = share(tuned.RECENT_SHARE)
+            fading, session = session.split(part, 1 - part)
+            recent = RecentReleases(recency=recency, session=fading)
         if not self.predicts_ratings:
-            return learn_implicit(*given, words, recent)
-        return learn_ratings(*given, purpose=self.purpose, words=words, recent=recent)
+            return learn_implicit(session, table, progress, words, recent)
+        return learn_ratings(session, table, progress, purpose=self.purpose, words=words, recent=recent)
 
     def _words(self, catalog: Vocabulary) -> Floats | None:
         """Return the directions of the words that describe items, or None: they order lists alone.

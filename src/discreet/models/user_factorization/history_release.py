@@ -5,34 +5,17 @@ The proof is in proofs/history_summary.md.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from fractions import Fraction
 
 import numpy as np
 
-from discreet.core.randomness import PrivacyRandom
 from discreet.data.facts import PublicFacts
 from discreet.models.scorers.released_histories import ReleasedHistories
-from discreet.privacy.accounting.gaussian import split_gaussian
-from discreet.privacy.mechanisms.additive import Gaussian
-from discreet.statistics.data_source import DataSource
+from discreet.privacy.session import Session, share
 from discreet.statistics.history_summary import LENGTH_PART, LENGTH_STARTS, MOST_LEVELS, HistorySummary
 
 #: The share of the budget that a fit with `for_synthesis` spends on histories; the model gets the rest.
-HISTORY_SHARE = 0.03
-
-
-class HistoryBudget(NamedTuple):
-    """Hold the multipliers of the release of histories, and of all that the model releases."""
-
-    histories: float
-    model: float
-
-    @classmethod
-    def of(cls, multiplier: float) -> HistoryBudget:
-        """Split the budget of one Gaussian release with this multiplier; 0 means no noise."""
-        if not multiplier:
-            return cls(0.0, 0.0)
-        return cls(*split_gaussian(multiplier, (HISTORY_SHARE, 1 - HISTORY_SHARE)))
+HISTORY_SHARE = share(0.03)
 
 
 def history_question(facts: PublicFacts, *, rated: bool) -> HistorySummary:
@@ -53,10 +36,8 @@ def history_question(facts: PublicFacts, *, rated: bool) -> HistorySummary:
     )
 
 
-def release_histories(
-    data: DataSource, multiplier: float, random: PrivacyRandom, *, rated: bool
-) -> ReleasedHistories:
-    """Release the summary of all users' histories; a user's contribution has length at most 1."""
-    question = history_question(data.facts, rated=rated)
-    noisy = Gaussian(sigma=multiplier, l2_sensitivity=1.0).release(data.total(question).steps(), random)
-    return ReleasedHistories.cleaned(question.split(noisy), multiplier / LENGTH_PART)
+def release_histories(session: Session, *, rated: bool) -> ReleasedHistories:
+    """Release the summary of all users' histories, for all of the session."""
+    question = history_question(session.facts, rated=rated)
+    noisy, deviation = session.release(question, Fraction(1))
+    return ReleasedHistories.cleaned(question.split(noisy), deviation / LENGTH_PART)

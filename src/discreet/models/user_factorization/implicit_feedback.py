@@ -7,92 +7,82 @@ at most 1. The proofs are in proofs/user_factorization.md and proofs/user_factor
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from discreet.core.arrays import Floats, Indices
 from discreet.core.progress import Progress
-from discreet.core.randomness import PrivacyRandom
-from discreet.models.recency import may_have_times
 from discreet.models.scorers.interactions import InteractionScorer
 from discreet.models.scorers.next_items import NextItems
 from discreet.models.user_factorization import constants as tuned
-from discreet.models.user_factorization.budget_split import BudgetSplit, ReleaseWeights, users_per_noise
+from discreet.models.user_factorization.budget_split import ReleaseWeights, users_per_noise
 from discreet.models.user_factorization.latent_factors import feature_prior
 from discreet.models.user_factorization.order_in_time import Informs, order_informs
 from discreet.models.user_factorization.public_features import learn_content
-from discreet.models.user_factorization.recent import RecentBudget
-from discreet.privacy.mechanisms.additive import Gaussian
+from discreet.models.user_factorization.recent import RecentReleases
+from discreet.privacy.session import Session, share
 from discreet.solvers.empirical_bayes import VoteEstimate, shrink_coordinates
 from discreet.solvers.item_regression import regression_weights, strongest
 from discreet.solvers.pair_shrinkage import denoised_pairs
 from discreet.solvers.spectrum import clearest_part, edge_of_noise
 from discreet.statistics.co_occurrence import BACK_PARTS, CoOccurrence
 from discreet.statistics.counts import ItemVotes, UserCount
-from discreet.statistics.data_source import DataSource
 from discreet.statistics.item_context import ItemContext
-from discreet.statistics.statistic import Statistic
 
 
 def learn_implicit(
-    data: DataSource,
+    session: Session,
     table: Floats | None,
-    multiplier: float,
-    random: PrivacyRandom,
     progress: Progress,
     words: Floats | None = None,
-    recent: RecentBudget | None = None,
+    recent: RecentReleases | None = None,
 ) -> InteractionScorer:
-    """Release votes and, where it pays, item embeddings; all cost one Gaussian of this multiplier.
+    """Release votes and, where it pays, item embeddings, for all of the session.
 
-    With `recent`, which has a multiplier of its own, items are as popular as they are of late.
+    With `recent`, which has a session of its own, items are as popular as they are now.
     """
-    public = np.zeros((data.n_items, 0)) if table is None else table
-    budget = BudgetSplit(multiplier)
-    people = max(float(_noisy(data, UserCount(), budget.take(tuned.IMPLICIT_USERS_SHARE), random)[0]), 1.0)
-    votes, noise = ItemVotes(n_items=data.n_items, norm="l2"), budget.take(tuned.IMPLICIT_VOTES_SHARE)
-    tally = VoteEstimate.of(_noisy(data, votes, noise, random), noise)
+    n_items, multiplier = session.n_items, session.multiplier
+    public = np.zeros((n_items, 0)) if table is None else table
+    counted = session.release(UserCount(), share(tuned.IMPLICIT_USERS_SHARE)).values
+    people = max(float(counted[0]), 1.0)
+    votes = ItemVotes(n_items=n_items, norm="l2")
+    tally = VoteEstimate.of(*session.release(votes, share(tuned.IMPLICIT_VOTES_SHARE)))
     content = None
     if words is not None:
-        content = learn_content(data, words, tally.likely, budget.take(tuned.CONTENT_SHARE), random)
+        content = learn_content(session, share(tuned.CONTENT_SHARE), words, tally.likely)
     progress("user-factorization", 1, 3)
-    vectors = np.zeros((data.n_items, 0))
+    vectors = np.zeros((n_items, 0))
     ratio = users_per_noise(people, multiplier)
-    pays = may_show(people, data.n_items, multiplier / np.sqrt(tuned.IMPLICIT_CO_OCCURRENCE_SHARE))
+    pays = may_show(people, n_items, multiplier / np.sqrt(tuned.IMPLICIT_CO_OCCURRENCE_SHARE))
     decisions: dict[str, Any] = {
         "people per noise": round(ratio, 1) if multiplier else "inf",
         "a second moment can show taste": pays,
     }
     found, paired = None, None
     if pays:
-        shares, weights = (tuned.IMPLICIT_CO_OCCURRENCE_SHARE, None), ReleaseWeights.of("lists")
-        paired = pairs_in_order(data, tally, people, budget, shares, random, weights, detailed=True)
+        shares, weights = (share(tuned.IMPLICIT_CO_OCCURRENCE_SHARE), None), ReleaseWeights.of("lists")
+        paired = pairs_in_order(session, tally, people, shares, weights, detailed=True)
         found = co_occurrence_directions(paired.pairs, tally, people)
         decisions["order informs"] = paired.informs
     progress("user-factorization", 2, 3)
     decisions["directions kept"] = found.kept if found else 0
     if paired and found and found.kept:
-        given = (data, tally, found, people, budget.take_rest(), public, random)
-        vectors, tally = item_embeddings(*given, paired.weights)
+        vectors, tally = item_embeddings(session, session.left, tally, found, people, public, paired.weights)
         vectors = even_lengths(vectors, tally.likely)
     else:
-        noise = budget.take_rest()
-        tally = tally.with_again(_noisy(data, votes, noise, random), noise)
+        tally = tally.with_again(*session.release(votes, session.left))
     progress("user-factorization", 3, 3)
     if content is not None:
         decisions["weight of similar words"] = round(content.weight, 3)
         vectors = content.beside(vectors, tuned.LIST_RIDGE)
     following = next_items(paired, tally, people) if paired else NextItems.none()
     decisions |= {"items paired": following.items.size, "blend of pairs": round(following.blend, 3)}
-    popularity = tally.likely if recent is None else recent.votes(data, random).likely
+    popularity = tally.likely if recent is None else recent.votes().likely
     return InteractionScorer.of(
         popularity, vectors, decisions, following, ordered=paired is None or paired.weights.ordered
     )
-
-
-def _noisy(source: DataSource, statistic: Statistic, multiplier: float, random: PrivacyRandom) -> Floats:
-    return Gaussian(sigma=multiplier, l2_sensitivity=1.0).release(source.total(statistic).steps(), random)
 
 
 class ReleasedPairs(NamedTuple):
@@ -169,37 +159,35 @@ def _between(coarse: float, fine: float, detail: float) -> float:
 
 
 def released_pairs(
-    data: DataSource,
+    session: Session,
+    part: Fraction,
     tally: VoteEstimate,
     people: float,
-    multiplier: float,
-    random: PrivacyRandom,
     weights: ReleaseWeights,
     *,
     detailed: bool,
 ) -> ReleasedPairs:
-    """Release the weighted co-occurrences of the most popular items.
+    """Release the weighted co-occurrences of the most popular items, for this part of the budget.
 
     If they are `detailed` they have as many items and as much order as the noise allows.
     """
+    multiplier = session.multiplier_of(part)
     detail = _detail(people, multiplier) if detailed else 0.0
     # Without order the weights by it are 1, in fine detail as well.
     fine = detail if weights.ordered else 0.0
-    size = _co_occurrence_size(people, data.n_items, multiplier, weights, detail)
+    size = _co_occurrence_size(people, session.n_items, multiplier, weights, detail)
     top = np.sort(np.argsort(-tally.votes, kind="stable")[:size])
     power = _between(tuned.CO_OCCURRENCE_POWER, tuned.FINE_CO_OCCURRENCE_POWER, detail)
     weight = tally.raised[top] ** power
     statistic = CoOccurrence(
-        n_items=data.n_items,
+        n_items=session.n_items,
         top=top,
         weight=weight,
         near=_between(weights.pair_near, tuned.FINE_CO_OCCURRENCE_NEAR, fine),
         apart=_between(weights.pair_apart, tuned.FINE_CO_OCCURRENCE_APART, fine),
         back=round(BACK_PARTS * _between(1.0, tuned.FINE_CO_OCCURRENCE_BACK, fine)),
     )
-    noise = Gaussian(sigma=multiplier, l2_sensitivity=1.0)
-    pairs = noise.release(data.total(statistic).steps(), random)
-    return ReleasedPairs(statistic, pairs, multiplier)
+    return ReleasedPairs(statistic, *session.release(statistic, part))
 
 
 class PairsInOrder(NamedTuple):
@@ -211,16 +199,14 @@ class PairsInOrder(NamedTuple):
     pairs: ReleasedPairs
     informs: Informs
     weights: ReleaseWeights
-    embeddings: float
+    embeddings: Fraction
 
 
 def pairs_in_order(
-    data: DataSource,
+    session: Session,
     tally: VoteEstimate,
     people: float,
-    budget: BudgetSplit,
-    shares: tuple[float, float | None],
-    random: PrivacyRandom,
+    shares: tuple[Fraction, Fraction | None],
     weights: ReleaseWeights,
     *,
     detailed: bool,
@@ -230,16 +216,16 @@ def pairs_in_order(
     `shares` are those of co-occurrences and of embeddings, which may be all that is left. Whatever follows
     the first release is paid from the latter.
     """
-    pairs = released_pairs(data, tally, people, budget.take(shares[0]), random, weights, detailed=detailed)
-    embeddings = budget.left if shares[1] is None else shares[1]
-    if not (weights.ordered and may_have_times(data)):
+    pairs = released_pairs(session, shares[0], tally, people, weights, detailed=detailed)
+    embeddings = session.left if shares[1] is None else shares[1]
+    if not (weights.ordered and session.has_times):
         return PairsInOrder(pairs, "not asked", weights, embeddings)
-    noise = budget.take(tuned.ORDER_SHARE)
-    informs = order_informs(data, pairs.asked, pairs.pairs, tally, noise, random)
-    embeddings -= tuned.ORDER_SHARE
+    order = share(tuned.ORDER_SHARE)
+    informs = order_informs(session, order, pairs.asked, pairs.pairs, tally)
+    embeddings -= order
     if informs == "no":
-        again, weights = tuned.UNORDERED_PART * embeddings, weights.without_order()
-        pairs = released_pairs(data, tally, people, budget.take(again), random, weights, detailed=detailed)
+        again, weights = share(tuned.UNORDERED_PART) * embeddings, weights.without_order()
+        pairs = released_pairs(session, again, tally, people, weights, detailed=detailed)
         embeddings -= again
     return PairsInOrder(pairs, informs, weights, embeddings)
 
@@ -323,13 +309,12 @@ def _blend(people: float, noise: float) -> float:
 
 
 def item_embeddings(
-    data: DataSource,
+    session: Session,
+    part: Fraction,
     tally: VoteEstimate,
     found: CoOccurrenceDirections,
     people: float,
-    multiplier: float,
     table: Floats,
-    random: PrivacyRandom,
     weights: ReleaseWeights | None = None,
 ) -> ItemEmbeddings:
     """Release the mean embedding of each item's users, computed without that item, and shrink by the noise.
@@ -339,22 +324,22 @@ def item_embeddings(
     """
     weights = weights or ReleaseWeights.of("lists")
     item_weights = tally.raised**weights.embedding_power
-    part = weights.embedding_count_part * math.sqrt(found.kept)
+    counting = weights.embedding_count_part * math.sqrt(found.kept)
     context = ItemContext(
         vectors=found.vectors,
         squares=found.squares,
         longest=math.sqrt(found.kept + 2),
         item_weights=item_weights,
-        count_part=part,
+        count_part=counting,
         near=weights.near,
     )
-    noise = Gaussian(sigma=multiplier, l2_sensitivity=1.0)
-    sums, counted = context.split(noise.release(data.total(context).steps(), random))
-    counted = counted / part
-    tally = tally.with_more(counted, multiplier / part, item_weights)
+    released, multiplier = session.release(context, part)
+    sums, counted = context.split(released)
+    counted = counted / counting
+    tally = tally.with_more(counted, multiplier / counting, item_weights)
     counts = tally.expected(counted, item_weights)
-    middle = sums.sum(axis=0) / max(float(counted.sum()), multiplier / part, 1e-9)
-    variance = multiplier**2 + _sampling_variance(counts, item_weights, people, found.kept + part**2)
+    middle = sums.sum(axis=0) / max(float(counted.sum()), multiplier / counting, 1e-9)
+    variance = multiplier**2 + _sampling_variance(counts, item_weights, people, found.kept + counting**2)
     centered = sums - counts[:, None] * middle
     expected = found.guess * _slopes(found.guess, centered, counts, variance)
     vectors = expected + shrink_coordinates(centered - counts[:, None] * expected, counts, variance)

@@ -7,21 +7,20 @@ earlier releases, scaled to length at most 1. The proof is in proofs/user_factor
 
 from __future__ import annotations
 
+from fractions import Fraction
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from discreet.core.arrays import Floats
-from discreet.core.randomness import PrivacyRandom
 from discreet.models.released_items import ItemView, sum_variance
 from discreet.models.user_factorization import constants as tuned
-from discreet.privacy.mechanisms.additive import Gaussian
+from discreet.privacy.session import Session
 from discreet.solvers.empirical_bayes import VoteEstimate, shrink_vectors
 from discreet.solvers.features import ridge_map
 from discreet.solvers.kernel_features import kernel_features
 from discreet.solvers.spectrum import clearest_part, with_fixed_signs
-from discreet.statistics.data_source import DataSource
 from discreet.statistics.item_vectors import ItemVectors
 from discreet.statistics.residual_moment import ResidualMoment
 
@@ -121,11 +120,9 @@ class _Spectrum(NamedTuple):
     vectors: Floats
 
 
-def pilot_spectrum(
-    data: DataSource, seen: ItemView, factors: LatentFactors, multiplier: float, random: PrivacyRandom
-) -> float:
+def pilot_spectrum(session: Session, share: Fraction, seen: ItemView, factors: LatentFactors) -> float:
     """Make a pilot release of the second moment; return the part of the variance that it clearly explains."""
-    found = _spectrum(data, seen, factors, multiplier, tuned.PILOT_ABOVE_EDGE, random)
+    found = _spectrum(session, share, seen, factors, tuned.PILOT_ABOVE_EDGE)
     # Rows have length about 1, but a user rated only a part of the items and covers that part of a direction.
     rated = seen.typical_length * _share_of_ratings(seen, found.top) / found.top.size
     variance = seen.people * min(rated, 1.0)
@@ -133,31 +130,25 @@ def pilot_spectrum(
     return float(found.strengths.sum() / variance) if variance > 0 else 0.0
 
 
-def directions(
-    data: DataSource, seen: ItemView, factors: LatentFactors, multiplier: float, random: PrivacyRandom
-) -> LatentFactors:
+def directions(session: Session, share: Fraction, seen: ItemView, factors: LatentFactors) -> LatentFactors:
     """Release the second moment of the residuals of the free factors, and keep factors above the noise."""
-    top, strengths, vectors = _spectrum(data, seen, factors, multiplier, tuned.MOMENT_ABOVE_EDGE, random)
-    found = np.zeros((data.n_items, strengths.size))
+    top, strengths, vectors = _spectrum(session, share, seen, factors, tuned.MOMENT_ABOVE_EDGE)
+    found = np.zeros((session.n_items, strengths.size))
     found[top] = vectors * np.sqrt(strengths) / _row_weight(seen, top)[:, None]
     ridge = np.concatenate([factors.ridge, np.full(strengths.size, _rating_variance())])
     return factors._replace(features=np.column_stack([factors.features, found]), ridge=ridge)
 
 
 def _spectrum(
-    data: DataSource,
-    seen: ItemView,
-    factors: LatentFactors,
-    multiplier: float,
-    above_edge: float,
-    random: PrivacyRandom,
+    session: Session, share: Fraction, seen: ItemView, factors: LatentFactors, above_edge: float
 ) -> _Spectrum:
+    multiplier = session.multiplier_of(share)
     wanted = (
         tuned.MOMENT_ITEMS_PER_ROOT * np.sqrt(seen.people / multiplier)
         if multiplier
         else tuned.MOST_MOMENT_ITEMS
     )
-    size = min(max(int(min(wanted, tuned.MOST_MOMENT_ITEMS)), tuned.FEWEST_MOMENT_ITEMS), data.n_items)
+    size = min(max(int(min(wanted, tuned.MOST_MOMENT_ITEMS)), tuned.FEWEST_MOMENT_ITEMS), session.n_items)
     top = np.sort(np.argsort(-seen.raw_counts, kind="stable")[:size])
     statistic = ResidualMoment(
         top=top,
@@ -168,8 +159,7 @@ def _spectrum(
         features=factors.features,
         ridge=factors.ridge,
     )
-    noise = Gaussian(sigma=multiplier, l2_sensitivity=1.0)
-    moment = noise.release_symmetric(data.total(statistic).steps(), random)
+    moment = session.release(statistic, share).values
     part, found = clearest_part(
         moment,
         np.argsort(-seen.raw_counts[top], kind="stable"),
@@ -201,19 +191,18 @@ def _share_of_ratings(seen: ItemView, top: npt.NDArray[np.int64]) -> float:
 
 
 def refit(
-    data: DataSource,
+    session: Session,
+    shares: tuple[Fraction, Fraction],
     seen: ItemView,
     factors: LatentFactors,
-    multipliers: tuple[float, float],
     table: Floats,
-    random: PrivacyRandom,
     *,
     power: float,
     part: float,
 ) -> tuple[LatentFactors, VoteEstimate]:
     """Release sums for every item's regression on users' factors, and shrink its vector by the noise.
 
-    The multipliers are those of the items' sums and of the factors' second moment. Vectors are shrunk toward
+    The shares are those of the items' sums and of the factors' second moment. Vectors are shrunk toward
     what the public `table` and the view's columns predict, offsets by how well they are known already. Items
     are weighted by this `power` of their votes, counts by `part`. The votes are returned combined with the
     counts of this release.
@@ -231,19 +220,19 @@ def refit(
         item_weights=item_weights,
         count_part=part,
     )
-    totals = data.total(vectors)
-    noise = Gaussian(sigma=multipliers[0], l2_sensitivity=1.0)
-    sums, counts = vectors.split(noise.release(totals.steps("vectors"), random))
-    noise = Gaussian(sigma=multipliers[1], l2_sensitivity=1.0)
-    moment = _usable(noise.release_symmetric(totals.steps("moment"), random))
-    tally = seen.tally.with_more(counts / part, multipliers[0] / part, item_weights)
+    (released, multiplier), (squares, _) = session.release_parts(
+        vectors, {"vectors": shares[0], "moment": shares[1]}
+    )
+    sums, counts = vectors.split(released)
+    moment = _usable(squares)
+    tally = seen.tally.with_more(counts / part, multiplier / part, item_weights)
     counts = tally.expected(counts / part, item_weights)
     current = factors.features / scale
     current[:, 0] = 0.0
     # Free factors are shrunk toward their current values; noisy ones toward zero.
     center = np.zeros_like(current)
     center[:, 1 : factors.free] = current[:, 1 : factors.free]
-    variance = sum_variance(counts, item_weights, seen.people, multipliers[0], part)
+    variance = sum_variance(counts, item_weights, seen.people, multiplier, part)
     right = sums + counts[:, None] * (current @ moment)
     described = np.column_stack([table, seen.columns])
     first = np.maximum(factors.variance, _LEAST_VARIANCE) ** tuned.OFFSET_POWER

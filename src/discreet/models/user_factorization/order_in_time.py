@@ -8,29 +8,23 @@ part in them. The proofs are in proofs/user_factorization.md and proofs/user_fac
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 from typing import Literal
 
 import numpy as np
 
 from discreet.core.arrays import Floats
-from discreet.core.randomness import PrivacyRandom
 from discreet.models.user_factorization import constants as tuned
-from discreet.privacy.mechanisms.additive import Gaussian
+from discreet.privacy.session import Session
 from discreet.solvers.empirical_bayes import VoteEstimate
 from discreet.statistics.co_occurrence import CoOccurrence
-from discreet.statistics.data_source import DataSource
-from discreet.statistics.order_evidence import EVIDENCE_LENGTH, OrderEvidence
+from discreet.statistics.order_evidence import OrderEvidence
 
 Informs = Literal["yes", "no", "cannot tell", "not asked"]
 
 
 def order_informs(
-    data: DataSource,
-    asked: CoOccurrence,
-    pairs: Floats,
-    tally: VoteEstimate,
-    multiplier: float,
-    random: PrivacyRandom,
+    session: Session, share: Fraction, asked: CoOccurrence, pairs: Floats, tally: VoteEstimate
 ) -> Informs:
     """Release how well co-occurrences predict the order of interactions, and say whether it informs.
 
@@ -41,9 +35,8 @@ def order_informs(
     # Entries have about the variance that popularity expects; dividing by its root makes them comparable.
     scale = 1 / np.sqrt(tally.raised[asked.top] * asked.weight)
     evidence = OrderEvidence(asked=asked, pairs=pairs, scale=scale / scale.max())
-    noise = Gaussian(sigma=multiplier * EVIDENCE_LENGTH, l2_sensitivity=EVIDENCE_LENGTH)
-    total, half_squares, halves = noise.release(data.total(evidence).steps(), random)
-    unsure = tuned.ORDER_SURE * math.sqrt(max(2 * half_squares, 0.0) + noise.sigma**2)
+    (total, half_squares, halves), sigma = session.release(evidence, share)
+    unsure = tuned.ORDER_SURE * math.sqrt(max(2 * half_squares, 0.0) + sigma**2)
     if total + unsure < tuned.LEAST_ORDER * 2 * halves:
         return "no"
     return "yes" if total > unsure else "cannot tell"

@@ -8,19 +8,18 @@ people do not choose similar items, the weight is 0. The proof is in proofs/user
 
 from __future__ import annotations
 
+from fractions import Fraction
 from typing import NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
 
 from discreet.core.arrays import Floats
-from discreet.core.randomness import PrivacyRandom, experiment_generator
+from discreet.core.randomness import experiment_generator
 from discreet.models.user_factorization import constants as tuned
-from discreet.privacy.mechanisms.additive import Gaussian
+from discreet.privacy.session import Session
 from discreet.solvers.spectrum import with_fixed_signs
 from discreet.statistics.content_similarity import ContentSimilarity
-from discreet.statistics.counts import MEAN_LENGTH
-from discreet.statistics.data_source import DataSource
 
 # Of the search for directions: further columns and iterations, which make the last ones accurate.
 _MORE, _ITERATIONS = 16, 4
@@ -71,14 +70,11 @@ class Content(NamedTuple):
         return np.column_stack([factors, self.vectors * np.sqrt(self.weight * ridge)])
 
 
-def learn_content(
-    data: DataSource, vectors: Floats, popularity: Floats, multiplier: float, random: PrivacyRandom
-) -> Content:
+def learn_content(session: Session, share: Fraction, vectors: Floats, popularity: Floats) -> Content:
     """Release how similar the items of a user are, and return the weight that this gives their words."""
-    noise = Gaussian(sigma=multiplier * MEAN_LENGTH, l2_sensitivity=MEAN_LENGTH)
-    total, halves = noise.release(data.total(ContentSimilarity(vectors=vectors)).steps(), random)
-    people = max(2 * halves, 2 * noise.sigma, 1.0)
-    sure = (total - _SURE * noise.sigma) / people
+    (total, halves), sigma = session.release(ContentSimilarity(vectors=vectors), share)
+    people = max(2 * halves, 2 * sigma, 1.0)
+    sure = (total - _SURE * sigma) / people
     return Content(vectors, tuned.CONTENT_STRENGTH * likeliest_weight(sure, popularity, vectors))
 
 

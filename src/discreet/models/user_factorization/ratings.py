@@ -8,13 +8,13 @@ proofs/user_factorization.md.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from typing import Any, NamedTuple, Self, final
 
 import numpy as np
 
 from discreet.core.arrays import Floats
 from discreet.core.progress import Progress
-from discreet.core.randomness import PrivacyRandom
 from discreet.data.facts import PublicFacts
 from discreet.models.released_items import ItemView, pilot_release
 from discreet.models.scorers.factors import RatingScorer
@@ -24,7 +24,6 @@ from discreet.models.scorers.next_items import NextItems
 from discreet.models.user_factorization import constants as tuned
 from discreet.models.user_factorization.budget_split import (
     BudgetShares,
-    BudgetSplit,
     ReleaseWeights,
     are_many,
     part_rated,
@@ -49,37 +48,32 @@ from discreet.models.user_factorization.latent_factors import (
     with_curves,
 )
 from discreet.models.user_factorization.public_features import learn_content
-from discreet.models.user_factorization.recent import RecentBudget
-from discreet.statistics.data_source import DataSource
+from discreet.models.user_factorization.recent import RecentReleases
+from discreet.privacy.session import Session, share
 
 
 def learn_ratings(
-    data: DataSource,
+    session: Session,
     table: Floats | None,
-    multiplier: float,
-    random: PrivacyRandom,
     progress: Progress,
     *,
     purpose: str,
     words: Floats | None = None,
-    recent: RecentBudget | None = None,
+    recent: RecentReleases | None = None,
 ) -> InteractionsAndRatings:
-    """Release counts, effects and, where they show, embeddings and factors; together one Gaussian.
+    """Release counts, effects and, where they show, embeddings and factors, for all of the session.
 
-    With `recent`, which has a multiplier of its own, items are as popular and as well rated as of late.
+    With `recent`, which has a session of its own, items are as popular and as well rated as they are now.
     """
-    budget = BudgetSplit(multiplier)
-    view = pilot_release(
-        data, budget.take(tuned.MEAN_SHARE), budget.take(tuned.PILOT_SHARE), multiplier, random
-    )
+    view = pilot_release(session, share(tuned.MEAN_SHARE), share(tuned.PILOT_SHARE))
     if table is not None:
         view = view.with_columns(public_directions(table), tuned.PUBLIC_RIDGE)
-    fit = _Fit.of(data, budget, random, view, table, purpose)
+    fit = _Fit.of(session, view, table, purpose)
     decisions = fit.decisions(view)
     progress("user-factorization", 1, 4)
     content = None
     if words is not None and purpose == "both":
-        content = learn_content(data, words, view.tally.likely, budget.take(tuned.CONTENT_SHARE), random)
+        content = learn_content(session, share(tuned.CONTENT_SHARE), words, view.tally.likely)
         decisions["weight of similar words"] = round(content.weight, 3)
     view, factors, embeddings, said = fit.learned(view, progress)
     progress("user-factorization", 4, 4)
@@ -96,10 +90,10 @@ def learn_ratings(
     )
     popularity = view.tally.likely
     if recent is not None:
-        popularity, shift = recent.items(data, view, factors.offsets, random)
+        popularity, shift = recent.items(view, factors.offsets)
         factors = factors._replace(offsets=factors.offsets + shift)
     choice = InteractionScorer.of(popularity, embeddings, {}, following, ordered=ordered)
-    return _scorer(data.facts, view, factors, choice, decisions)
+    return _scorer(session.facts, view, factors, choice, decisions)
 
 
 class _Learned(NamedTuple):
@@ -116,9 +110,7 @@ class _Learned(NamedTuple):
 class _Fit:
     """Hold what all releases of one fit need, and the co-occurrences it has released, for lists."""
 
-    data: DataSource
-    budget: BudgetSplit
-    random: PrivacyRandom
+    session: Session
     ratio: float
     many: bool
     table: Floats
@@ -128,25 +120,15 @@ class _Fit:
     released: list[PairsInOrder]
 
     @classmethod
-    def of(
-        cls,
-        data: DataSource,
-        budget: BudgetSplit,
-        random: PrivacyRandom,
-        view: ItemView,
-        table: Floats | None,
-        purpose: str,
-    ) -> Self:
+    def of(cls, session: Session, view: ItemView, table: Floats | None, purpose: str) -> Self:
         """Choose shares and weights by the users per unit of noise of the pilot release."""
-        ratio = users_per_noise(view.people, budget.multiplier)
+        ratio = users_per_noise(view.people, session.multiplier)
         many = are_many(ratio, view.typical_length)
         return cls(
-            data=data,
-            budget=budget,
-            random=random,
+            session=session,
             ratio=ratio,
             many=many,
-            table=np.zeros((data.n_items, 0)) if table is None else table,
+            table=np.zeros((session.n_items, 0)) if table is None else table,
             shares=BudgetShares.of(many, purpose),
             weights=ReleaseWeights.of(purpose, many),
             detailed=purpose == "both",
@@ -156,7 +138,7 @@ class _Fit:
     def decisions(self, view: ItemView) -> dict[str, Any]:
         """Return the first decisions and their inputs, for the label."""
         return {
-            "people per noise": round(self.ratio, 1) if self.budget.multiplier else "inf",
+            "people per noise": round(self.ratio, 1) if self.session.is_private else "inf",
             "ratings a person, about": round(view.typical_length, 1),
             "route": "taste" if self._shows(view) else "effects",
         }
@@ -165,8 +147,8 @@ class _Fit:
         """Release what the rest of the budget is for: effects alone, or embeddings and factors, too."""
         if self._shows(view):
             return self.factors_found(view, self.shares, progress)
-        view, factors = self.effects(view, self.budget.take_rest())
-        return _Learned(view, factors, np.zeros((self.data.n_items, 0)), {"factors pay": False})
+        view, factors = self.effects(view, self.session.left)
+        return _Learned(view, factors, np.zeros((self.session.n_items, 0)), {"factors pay": False})
 
     def following(self, view: ItemView, decisions: dict[str, Any]) -> tuple[NextItems, bool]:
         """Return the weights between items and whether the order counts in lists; add to the decisions."""
@@ -178,17 +160,17 @@ class _Fit:
         return found, ordered
 
     def _shows(self, view: ItemView) -> bool:
-        noise = self.budget.multiplier / np.sqrt(self.shares.co_occurrences)
-        return may_show(view.people, self.data.n_items, noise, self.weights)
+        noise = self.session.multiplier / np.sqrt(float(self.shares.co_occurrences))
+        return may_show(view.people, self.session.n_items, noise, self.weights)
 
     def factors_found(self, view: ItemView, shares: BudgetShares, progress: Progress) -> _Learned:
         """Release effects and a pilot of the ratings' second moment, then what the pilot calls for."""
-        budget, random = self.budget, self.random
-        view, factors_found = self.effects(view, budget.take(shares.effects))
-        explained = pilot_spectrum(self.data, view, factors_found, budget.take(shares.pilot_moment), random)
+        session = self.session
+        view, factors_found = self.effects(view, shares.effects)
+        explained = pilot_spectrum(session, shares.pilot_moment, view, factors_found)
         strong = explained >= (tuned.STRONG if self.many else tuned.STRONG_FOR_FEW)
         progress("user-factorization", 2, 4)
-        embeddings = np.zeros((self.data.n_items, 0))
+        embeddings = np.zeros((self.session.n_items, 0))
         if self.many or not strong:
             view, embeddings = self.embeddings(view, shares.for_strong_factors() if strong else shares)
             factors_found = free_directions(view)
@@ -196,58 +178,50 @@ class _Fit:
         pays = strong or (explained >= tuned.EXPLAINED and embeddings.shape[1] < tuned.ENOUGH_EMBEDDINGS)
         # The pilot is rough: where nothing else shows and users rated much, a second release is worth it.
         looks = pays or (not embeddings.shape[1] and view.typical_length >= tuned.ENOUGH_RATINGS)
-        left = budget.left
+        left = session.left
         if looks:
-            factors_found = directions(
-                self.data, view, factors_found, budget.take(shares.moment * left), random
-            )
+            factors_found = directions(session, shares.moment * left, view, factors_found)
         found = factors_found.features.shape[1] > factors_found.free
         said = {"part explained at a glance": round(explained, 4), "factors pay": found}
         if not found and not (self.many and view.columns.shape[1]):
-            return _Learned(*self.effects(view, budget.take_rest()), embeddings, said)
+            return _Learned(*self.effects(view, session.left), embeddings, said)
         view, factors_found = self.refits(view, factors_found, shares.factor_moment * left, strong)
         return _Learned(view, factors_found, embeddings, said)
 
     def refits(
-        self, view: ItemView, factors: LatentFactors, moment: float, strong: bool
+        self, view: ItemView, factors: LatentFactors, moment: Fraction, strong: bool
     ) -> tuple[ItemView, LatentFactors]:
         """Refit all item vectors with the rest of the budget, of which factors' second moments get `moment`.
 
         Where there is little noise or much to find, further refits, each from the vectors before it, are
         worth more than one with less noise.
         """
-        budget, weights = self.budget, self.weights
-        times = weights.refits(strong, users_per_noise(view.people, budget.multiplier))
+        session, weights = self.session, self.weights
+        times = weights.refits(strong, users_per_noise(view.people, session.multiplier))
         power = weights.refit_power if times == 1 else tuned.REFIT_POWER
         part = weights.count_part if times == 1 else tuned.COUNT_PART
-        each = (budget.left - moment) / times
-        for left in reversed(range(times)):
-            factor_moment = budget.take(moment / times)
-            multipliers = (budget.take(each) if left else budget.take_rest(), factor_moment)
-            factors, tally = refit(
-                self.data, view, factors, multipliers, self.table, self.random, power=power, part=part
-            )
+        each = (session.left - moment) / times
+        for _ in range(times):
+            shares = (each, moment / times)
+            factors, tally = refit(session, shares, view, factors, self.table, power=power, part=part)
             view, factors = replace(view, tally=tally), factors.as_free()
         return view, factors
 
-    def effects(self, view: ItemView, multiplier: float) -> tuple[ItemView, LatentFactors]:
+    def effects(self, view: ItemView, share: Fraction) -> tuple[ItemView, LatentFactors]:
         """Release items' effects (once more), and return the directions that they give for nothing."""
-        view = view.with_effects(self.data, multiplier, self.random)
+        view = view.with_effects(self.session, share)
         return view, free_directions(view)
 
     def embeddings(self, view: ItemView, shares: BudgetShares) -> tuple[ItemView, Floats]:
         """Release co-occurrences and, if directions stand out of the noise, item embeddings in them."""
-        budget, random = self.budget, self.random
-        parts = (shares.co_occurrences, shares.embeddings)
-        given = (self.data, view.tally, view.people, budget, parts, random, self.weights)
-        paired = pairs_in_order(*given, detailed=self.detailed)
+        session, parts = self.session, (shares.co_occurrences, shares.embeddings)
+        paired = pairs_in_order(session, view.tally, view.people, parts, self.weights, detailed=self.detailed)
         found = co_occurrence_directions(paired.pairs, view.tally, view.people)
         self.released.append(paired)
         if not found.kept:
             return view, found.vectors
-        multiplier = budget.take(paired.embeddings)
         vectors, tally = item_embeddings(
-            self.data, view.tally, found, view.people, multiplier, self.table, random, paired.weights
+            session, paired.embeddings, view.tally, found, view.people, self.table, paired.weights
         )
         columns = vectors[:, : tuned.MOST_EMBEDDING_FEATURES]
         columns = columns - np.average(columns, axis=0, weights=tally.raised)

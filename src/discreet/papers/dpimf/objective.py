@@ -8,10 +8,8 @@ sums.
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal, final
+from typing import ClassVar, Literal, final
 
 import numpy as np
 import numpy.typing as npt
@@ -19,70 +17,27 @@ import numpy.typing as npt
 from discreet.core.arrays import Floats
 from discreet.core.checks import integer, require
 from discreet.core.progress import Progress
-from discreet.core.randomness import PrivacyRandom
-from discreet.data.facts import PublicFacts
 from discreet.data.interactions import Interactions
-from discreet.models.estimator import check_budget, unmetered
+from discreet.models.estimator import check_budget
 from discreet.models.scorers.profiles import ProfileScorer
 from discreet.models.scorers.scorer import Scorer
-from discreet.models.sums_estimator import SumsEstimator, split_noise
+from discreet.models.sums_estimator import SumsEstimator
 from discreet.papers.dpimf import item_solves as items_of
 from discreet.papers.dpimf import questions
-from discreet.privacy.accounting.events import pure_event
-from discreet.privacy.mechanisms.additive import Gaussian, Laplace
-from discreet.privacy.mechanisms.subsampling import ImportanceSampling
-from discreet.privacy.sampling.draws import add_discrete_laplace
-from discreet.privacy.session import Session
+from discreet.privacy.mechanisms.fixed_point import FixedPoint
+from discreet.privacy.session import Session, share
 from discreet.statistics import profile_sums as party
-from discreet.statistics.data_source import DataSource
-from discreet.statistics.fixed_point import ROUNDING, VECTOR_BITS, VECTOR_STEPS
+from discreet.statistics.fixed_point import ROUNDING, VECTOR_BITS
 from discreet.statistics.profile_sums import ProfileQuestion, Profiles, norms_of_all, weighted_terms
-from discreet.statistics.statistic import Norm
+from discreet.statistics.statistic import Norm, Part
 
 LossName = Literal["shared", "symmetric", "complementary", "strawman"]
 
 # How the budget is shared: votes, second moment, and over all rounds the shared Gram and the linear terms.
-_VOTES, _MOMENT, _GRAM, _LINEAR = 0.10, 0.40, 0.03, 0.47
+VOTES, MOMENT, GRAM, LINEAR = share(0.10), share(0.40), share(0.03), share(0.47)
 # Losses that release a matrix per item pay for each of its entries, so they use fewer factors.
 _FACTORS_WITH_OWN_GRAMS = 4
 _MOST_ROUNDS = 16
-
-
-@final
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SharePlan:
-    """Hold the noise of every release of a fit; in each, a user's contribution has norm at most 1."""
-
-    votes: Gaussian | Laplace
-    recount: Gaussian | Laplace
-    moment: Gaussian | Laplace
-    rounds: tuple[tuple[Gaussian | Laplace, Gaussian | Laplace], ...]
-    norm: Norm
-
-    @classmethod
-    def of(cls, epsilon: float, delta: float, rounds: int) -> SharePlan:
-        """Split (epsilon, delta), or a pure epsilon, between the releases; no noise at infinity."""
-        shares = [_VOTES, _MOMENT] + [share / rounds for share in (_GRAM, _LINEAR) for _ in range(rounds)]
-        noises = split_noise(epsilon, delta, shares)
-        pairs = zip(noises[2 : 2 + rounds], noises[2 + rounds :], strict=True)
-        pure = delta == 0 and math.isfinite(epsilon)
-        recount = split_noise(epsilon, delta, [_VOTES, 1 - _VOTES])[1]
-        return cls(
-            votes=noises[0],
-            recount=recount,
-            moment=noises[1],
-            rounds=tuple(pairs),
-            norm="l1" if pure else "l2",
-        )
-
-    def all(self) -> list[Gaussian | Laplace]:
-        """Return every release in order; a recount replaces all releases after the votes at the same cost."""
-        return [self.votes, self.moment, *(noise for pair in self.rounds for noise in pair)]
-
-
-def deviation(noise: Gaussian | Laplace) -> float:
-    """Return the standard deviation of the noise on one number."""
-    return math.sqrt(noise.variance)
 
 
 @final
@@ -157,20 +112,6 @@ class ImplicitObjective(SumsEstimator):
         do = "Importance sampling is proved for Laplace noise: pass delta=0."
         require(pure or not self.importance_sampling, "importance_sampling", True, "needs delta=0", do)
 
-    def events(self, facts: PublicFacts) -> Sequence[Any]:
-        """Return what the releases cost; the facts do not matter."""
-        return self.release_events()
-
-    def release_events(self) -> Sequence[Any]:
-        """Return the event of every release; for pure noise, one event for the cost of all together."""
-        if not self.is_private:
-            return ()
-        return [pure_event(self.epsilon)] if self.delta == 0 else [one.event() for one in self.plan().all()]
-
-    def plan(self) -> SharePlan:
-        """Return the noise of every release."""
-        return SharePlan.of(self.epsilon, self.delta, self.rounds or 1)
-
     def most_factors(self) -> int:
         """Return the largest number of factors."""
         rule = questions.MOST_FACTORS if self.loss == "shared" else _FACTORS_WITH_OWN_GRAMS
@@ -191,72 +132,50 @@ class ImplicitObjective(SumsEstimator):
         """Return why rows must be in memory: only importance sampling needs them."""
         return "importance sampling draws users one by one" if self.importance_sampling else None
 
+    @property
+    def norm(self) -> Norm:
+        """Return the norm that contributions are bounded in: l1 for Laplace noise, l2 for Gaussian noise."""
+        return "l1" if self.is_pure else "l2"
+
     def _train(self, session: Session, progress: Progress) -> Scorer:
-        data, random = unmetered(session)
-        plan = self.plan()
-        steps = 2 + len(plan.rounds)
-        votes = data.total(party.ProfileVotes(n_items=data.n_items, norm=plan.norm))
-        favor = questions.read_votes(plan.votes.release(votes.steps(), random), deviation(plan.votes))
+        session, rounds = self.metered(session), self.rounds or 1
+        steps, asked = 2 + rounds, party.ProfileVotes(n_items=session.n_items, norm=self.norm)
+        favor = questions.read_votes(*session.release(asked, VOTES))
         progress(self.name, 1, steps)
-        noise = deviation(plan.moment)
-        if not questions.shows_factors(favor, noise, plan.norm):
-            return self._recount(data, favor, plan, random)
+        noise = session.deviation(asked, MOMENT)
+        if not questions.shows_factors(favor, noise, self.norm):
+            # No factors would be above the noise: the rest of the budget goes to popularity.
+            recounted = items_of.recounted(favor, *session.release(asked, session.left))
+            return _scorer(recounted, questions.no_profiles(session.n_items))
         items, item_weights = questions.starting_items(favor, noise)
-        together = data.total(party.StartMoment(items=items, item_weights=item_weights, norm=plan.norm))
-        moment = plan.moment.release_symmetric(together.steps(), random)
+        together = party.StartMoment(items=items, item_weights=item_weights, norm=self.norm)
+        moment = session.release(together, MOMENT).values
         profiles = questions.starting_profiles(moment, items, item_weights, favor, noise, self.most_factors())
         progress(self.name, 2, steps)
-        solved = self.sweep(data, profiles, favor, plan, 0, random)
+        first, *later = session.rounds(rounds)
+        solved = self.sweep(first, profiles, favor)
         progress(self.name, 3, steps)
-        for number in range(1, len(plan.rounds)):
+        for number, part in enumerate(later):
             profiles = items_of.refined_profiles(solved)
-            solved = self.sweep(data, profiles, solved.favor, plan, number, random)
-            progress(self.name, 3 + number, steps)
+            solved = self.sweep(part, profiles, solved.favor)
+            progress(self.name, 4 + number, steps)
         return _scorer(solved, profiles)
 
-    def _recount(
-        self, data: DataSource, favor: questions.Favor, plan: SharePlan, random: PrivacyRandom
-    ) -> ProfileScorer:
-        """Spend the rest of the budget on popularity, where no factors would be above the noise."""
-        again = data.total(party.ProfileVotes(n_items=data.n_items, norm=plan.norm))
-        votes = plan.recount.release(again.steps(), random)
-        return _scorer(
-            items_of.recounted(favor, votes, deviation(plan.recount)), questions.no_profiles(data.n_items)
-        )
-
-    def sweep(
-        self,
-        data: DataSource,
-        profiles: party.Profiles,
-        favor: questions.Favor,
-        plan: SharePlan,
-        number: int,
-        random: PrivacyRandom,
-    ) -> items_of.ItemFactors:
-        """Release the shared Gram and every item's terms, and solve all items from them."""
+    def sweep(self, session: Session, profiles: Profiles, favor: questions.Favor) -> items_of.ItemFactors:
+        """Release the shared Gram and every item's terms, for all of the session, and solve all items."""
         loss, pairs = self.objective(profiles.factors)
-        shared_noise, term_noise = plan.rounds[number]
-        gram = data.total(party.ProfileGram(profiles=profiles, norm=plan.norm))
-        shared = shared_noise.release_symmetric(gram.steps(), random)
-        asked = questions.question(favor, profiles.factors, pairs, plan.norm)
-        if self.importance_sampling and isinstance(term_noise, Laplace) and isinstance(data, Interactions):
-            released = sampled_linear_terms(data, profiles, asked, term_noise, random)
+        gram_share = GRAM / (GRAM + LINEAR)
+        gram = session.release(party.ProfileGram(profiles=profiles, norm=self.norm), gram_share)
+        asked = questions.question(favor, profiles.factors, pairs, self.norm)
+        if self.importance_sampling and self.is_private:
+            sampled = SampledTerms(profiles=profiles, question=asked)
+            terms = session.sampled(sampled, session.left, max_weight=_MAX_WEIGHT)
         else:
-            terms = data.total(party.LinearTerms(profiles=profiles, question=asked))
-            released = term_noise.release(terms.steps(), random)
-        return items_of.solve_items(
-            released,
-            deviation(term_noise),
-            shared,
-            deviation(shared_noise),
-            asked=asked,
-            profiles=profiles,
-            favor=favor,
-            loss=loss,
-        )
+            terms = session.release(party.LinearTerms(profiles=profiles, question=asked), session.left)
+        return items_of.solve_items(*terms, *gram, asked=asked, profiles=profiles, favor=favor, loss=loss)
 
 
-def _scorer(solved: items_of.ItemFactors, profiles: party.Profiles) -> ProfileScorer:
+def _scorer(solved: items_of.ItemFactors, profiles: Profiles) -> ProfileScorer:
     return ProfileScorer.of(
         item_bias=solved.bias, item_factors=solved.factors, origin=solved.origin, profiles=profiles
     )
@@ -267,26 +186,33 @@ _ITEMS_OF_FULL_NORM = 64
 _MAX_WEIGHT = 8.0
 
 
-def sampled_linear_terms(
-    data: Interactions, profiles: Profiles, question: ProfileQuestion, noise: Laplace, random: PrivacyRandom
-) -> Floats:
-    """Return noisy sums over a random sample of users, unbiased for the sums over all users.
+@final
+@dataclass(frozen=True, eq=False, kw_only=True)
+class SampledTerms:
+    """Every item's linear terms, as contributions that can be sampled by their l1 norm."""
 
-    A user's contribution has l1 norm s <= 1. It is sampled with probability 1 / w and counted w times, with
-    the largest w that keeps log(1 + (e^(w s / scale) - 1) / w) at most the cost of norm 1 without sampling.
-    """
-    mechanism = ImportanceSampling(
-        epsilon=noise.l1_sensitivity / noise.scale, scale=noise.scale, max_weight=_MAX_WEIGHT
-    )
-    norms = norms_of_all(data, profiles, question)
-    bound = (
-        float(np.mean(question.item_weights)) * (question.count_part + profiles.factors) * _ITEMS_OF_FULL_NORM
-    )
-    clipped = np.minimum(norms / bound, mechanism.largest_norm() * ROUNDING)
-    drawn, heavier = mechanism.sample(clipped, random)
-    per_norm = np.divide(clipped, norms, out=np.zeros_like(norms), where=norms > 0)
-    weights = np.where(drawn, heavier * per_norm * ROUNDING, 0.0)
-    steps = weighted_terms(data, profiles, question, weights)
-    add_discrete_laplace(steps, noise.scale * VECTOR_STEPS, random)
-    noisy: Floats = np.ldexp(steps.astype(np.float64), -VECTOR_BITS)
-    return noisy
+    profiles: Profiles
+    question: ProfileQuestion
+
+    @property
+    def parts(self) -> tuple[Part, ...]:
+        """Return the sum of all terms."""
+        return party.LinearTerms(profiles=self.profiles, question=self.question).parts
+
+    def norms(self, data: Interactions, largest: float) -> Floats:
+        """Return each user's l1 norm over that of a full contribution, clipped to `largest`."""
+        return self._clipped(norms_of_all(data, self.profiles, self.question), largest)
+
+    def _clipped(self, norms: Floats, largest: float) -> Floats:
+        question = self.question
+        entries = question.count_part + self.profiles.factors
+        full = float(np.mean(question.item_weights)) * entries * _ITEMS_OF_FULL_NORM
+        return np.minimum(norms / full, largest * ROUNDING)
+
+    def weighted(self, data: Interactions, weights: Floats, largest: float) -> FixedPoint:
+        """Return the sum of clipped contributions times these weights."""
+        norms = norms_of_all(data, self.profiles, self.question)
+        clipped = self._clipped(norms, largest)
+        per_norm = np.divide(clipped, norms, out=np.zeros_like(norms), where=norms > 0)
+        scaled = np.where(weights > 0, weights * per_norm * ROUNDING, 0.0)
+        return FixedPoint(weighted_terms(data, self.profiles, self.question, scaled), VECTOR_BITS)

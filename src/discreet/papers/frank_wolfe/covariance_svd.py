@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import ClassVar, final
 
 import numpy as np
 
 from discreet.core.checks import integer
 from discreet.core.progress import Progress
-from discreet.data.facts import PublicFacts
-from discreet.models.estimator import check_budget, unmetered
+from discreet.models.estimator import check_budget
 from discreet.models.scorers.scorer import Scorer
 from discreet.models.sums_estimator import SumsEstimator
-from discreet.papers.frank_wolfe.directions import centered, item_factor, leading, release_moment
-from discreet.papers.frank_wolfe.frank_wolfe import releases_of_rounds, shared_multipliers
-from discreet.privacy.mechanisms.additive import Gaussian
+from discreet.papers.frank_wolfe.directions import centered, item_factor, leading
+from discreet.papers.frank_wolfe.frank_wolfe import shared_rounds
 from discreet.privacy.session import Session
+from discreet.statistics.scaled_rows import ScaledMoment
 
 # Residuals are clamped to this, in units of half the scale.
 _CLAMP = 0.5
@@ -68,18 +67,13 @@ class CovarianceSvd(SumsEstimator):
         check_budget(self.epsilon, self.delta, gaussian=True)
         integer("factors", self.factors, least=1)
 
-    def releases(self, facts: PublicFacts) -> Sequence[Gaussian]:
-        """Return the four Gaussian releases."""
-        return releases_of_rounds(self, 1)
-
     def _train(self, session: Session, progress: Progress) -> Scorer:
-        data, random = unmetered(session)
-        biases, (multiplier,) = shared_multipliers(self, 1)
-        view = centered(data, biases, random, progress)
-        scaling = view.scaling(np.zeros((data.n_items, 0)), clamp=_CLAMP)
-        moment = release_moment(data, scaling, multiplier, random)
-        found = leading(moment, multiplier, view.look.people, self.factors)
+        biases, rest = self.metered(session).split(*shared_rounds([Fraction(1)]))
+        view = centered(biases, progress)
+        scaling = view.scaling(np.zeros((session.n_items, 0)), clamp=_CLAMP)
+        moment, noise = rest.release(ScaledMoment(scaling=scaling), Fraction(1))
+        found = leading(moment, noise, view.look.people, self.factors)
         progress("covariance-svd", 1, 1)
         columns = [item_factor(one, view.look) for one in found]
-        factors = np.column_stack(columns) if columns else np.zeros((data.n_items, 0))
-        return view.scorer(factors, data.facts, {"directions kept": len(columns)})
+        factors = np.column_stack(columns) if columns else np.zeros((session.n_items, 0))
+        return view.scorer(factors, session.facts, {"directions kept": len(columns)})

@@ -14,16 +14,14 @@ import numpy as np
 
 from discreet.core.arrays import Floats
 from discreet.core.progress import Progress
-from discreet.core.randomness import PrivacyRandom
 from discreet.data.facts import PublicFacts
 from discreet.models.biases import release_biases
 from discreet.models.released_items import ItemView
 from discreet.models.scorers.factors import RatingScorer
-from discreet.privacy.mechanisms.additive import Gaussian
+from discreet.privacy.session import Session
 from discreet.solvers.empirical_bayes import shrink
 from discreet.solvers.spectrum import outstanding
-from discreet.statistics.data_source import DataSource
-from discreet.statistics.scaled_rows import ScaledMoment, Scaling
+from discreet.statistics.scaled_rows import Scaling
 from discreet.statistics.typical import COUNT_PART, TYPICAL_RESIDUAL, USER_RIDGE
 
 # A user's coefficients have prior variance 1; this is the variance of ratings around predictions.
@@ -75,9 +73,9 @@ class Centered:
         )
 
 
-def centered(data: DataSource, multiplier: float, random: PrivacyRandom, progress: Progress) -> Centered:
-    """Release the biases, from which all ratings are centered."""
-    look, effects = release_biases(data, multiplier, random, progress)
+def centered(session: Session, progress: Progress) -> Centered:
+    """Release the biases, from which all ratings are centered, for all of the session."""
+    look, effects = release_biases(session, progress)
     return Centered(look=look, offsets=look.mean + effects.mean)
 
 
@@ -90,12 +88,6 @@ class FoundDirection(NamedTuple):
     product: Floats
     value: float
     noise: float
-
-
-def release_moment(source: DataSource, scaling: Scaling, multiplier: float, random: PrivacyRandom) -> Floats:
-    """Release the second moment of users' rows; each user moves it by at most 1 in the Frobenius norm."""
-    sums = source.total(ScaledMoment(scaling=scaling))
-    return Gaussian(sigma=multiplier, l2_sensitivity=1.0).release_symmetric(sums.steps(), random)
 
 
 def leading(moment: Floats, multiplier: float, people: float, most: int) -> list[FoundDirection]:

@@ -5,39 +5,34 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Literal, NamedTuple, final
+from fractions import Fraction
+from typing import ClassVar, Literal, final
 
 import numpy as np
 
 from discreet.core.arrays import Floats
 from discreet.core.checks import integer, one_of, positive_finite
 from discreet.core.progress import Progress
-from discreet.core.randomness import PrivacyRandom
 from discreet.data.facts import PublicFacts
-from discreet.models.biases import SHARES
-from discreet.models.estimator import check_budget, unmetered
+from discreet.models.estimator import check_budget
 from discreet.models.scorers.scorer import Scorer
-from discreet.models.sums_estimator import SumsEstimator, gaussian
+from discreet.models.sums_estimator import SumsEstimator
 from discreet.papers.frank_wolfe.directions import (
     Centered,
     FoundDirection,
     centered,
     item_factor,
     leading,
-    release_moment,
 )
-from discreet.privacy.accounting.gaussian import split_gaussian
-from discreet.privacy.mechanisms.additive import Gaussian
-from discreet.privacy.session import Session
+from discreet.privacy.session import Session, share
 from discreet.solvers.low_rank.oja import oja, random_signs
-from discreet.statistics.data_source import DataSource
-from discreet.statistics.scaled_rows import ScaledProduct, Scaling
+from discreet.statistics.scaled_rows import ScaledMoment, ScaledProduct, Scaling
 
 Solver = Literal["auto", "covariance", "oja"]
 Schedule = Literal["uniform", "growing"]
 
 # The share of the item biases when there are rounds; without rounds they get the whole budget.
-BIAS_SHARE = 0.3
+BIAS_SHARE = share(0.3)
 # A round pays with this many users per unit of the noise's spectral norm (noise * sqrt(items)); the first
 # round finds the strongest direction and needs fewer.
 _USERS_PER_ROUND = 250.0
@@ -48,13 +43,6 @@ _MOST_DENSE = 5000
 # A direction found by noisy products is kept if its eigenvalue exceeds both of these multiples of the noise.
 _STANDARD_ERRORS = 4.0
 _OF_NOISE = 0.5
-
-
-class RoundPlan(NamedTuple):
-    """Hold the noise multipliers of a fit: of the biases, and of every release of every round."""
-
-    biases: float
-    rounds: tuple[tuple[float, ...], ...]
 
 
 @final
@@ -119,60 +107,44 @@ class FrankWolfe(SumsEstimator):
         if self.row_bound is not None:
             positive_finite("row_bound", self.row_bound)
 
-    def releases(self, facts: PublicFacts) -> Sequence[Gaussian]:
-        """Return every Gaussian release: three of the biases, then those of the rounds."""
-        plan = self._plan(facts)
-        multipliers = [*split_gaussian(plan.biases, SHARES), *(m for round_ in plan.rounds for m in round_)]
-        return [gaussian(multiplier) for multiplier in multipliers]
-
     def _uses_oja(self, n_items: int) -> bool:
         return self.solver == "oja" or (self.solver == "auto" and n_items > _MOST_DENSE)
 
-    def _plan(self, facts: PublicFacts) -> RoundPlan:
-        """Split the budget; everything here is public."""
-        releases = self.steps if self._uses_oja(facts.n_items) else 1
-        if not self.is_private:
-            rounds = MOST_ROUNDS if self.rounds is None else self.rounds
-            return RoundPlan(0.0, ((0.0,) * releases,) * rounds)
-        total = self.multiplier()
-        rounds = affordable_rounds(facts, total * math.sqrt(releases)) if self.rounds is None else self.rounds
-        if rounds == 0:
-            return RoundPlan(total, ())
-        weights = [float(number) if self.schedule == "growing" else 1.0 for number in range(1, rounds + 1)]
-        scale = (1 - BIAS_SHARE) / sum(weights)
-        biases, *each = split_gaussian(total, [BIAS_SHARE, *(weight * scale for weight in weights)])
-        return RoundPlan(biases, tuple(split_gaussian(one, [1.0] * releases) for one in each))
+    def _shares(self, facts: PublicFacts, multiplier: float) -> list[Fraction]:
+        """Return the shares of the biases and of every round; everything here is public."""
+        rounds = self.rounds
+        if rounds is None:
+            noise = multiplier * math.sqrt(self._releases(facts))
+            rounds = affordable_rounds(facts, noise) if self.is_private else MOST_ROUNDS
+        weights = [Fraction(number if self.schedule == "growing" else 1) for number in range(1, rounds + 1)]
+        return shared_rounds(weights)
+
+    def _releases(self, facts: PublicFacts) -> int:
+        """Return how many releases a round has."""
+        return self.steps if self._uses_oja(facts.n_items) else 1
 
     def _train(self, session: Session, progress: Progress) -> Scorer:
-        data, random = unmetered(session)
-        plan = self._plan(data.facts)
-        view = centered(data, plan.biases, random, progress)
-        factors = np.zeros((data.n_items, 0))
-        for number, multipliers in enumerate(plan.rounds):
+        session = self.metered(session)
+        biases, *rounds = session.split(*self._shares(session.facts, session.multiplier))
+        view = centered(biases, progress)
+        factors = np.zeros((session.n_items, 0))
+        for number, part in enumerate(rounds):
             scaling = view.scaling(factors, self.row_bound)
-            found = self._direction(data, view, scaling, multipliers, number, random)
+            found = self._direction(part, view, scaling, number)
             if found.value > 0:
                 factors = np.column_stack([factors, item_factor(found, view.look, self.row_bound)])
-            progress("frank-wolfe", number + 1, len(plan.rounds))
-        decisions = {"rounds": len(plan.rounds), "directions kept": factors.shape[1]}
-        return view.scorer(factors, data.facts, decisions)
+            progress("frank-wolfe", number + 1, len(rounds))
+        decisions = {"rounds": len(rounds), "directions kept": factors.shape[1]}
+        return view.scorer(factors, session.facts, decisions)
 
-    def _direction(
-        self,
-        source: DataSource,
-        view: Centered,
-        scaling: Scaling,
-        multipliers: Sequence[float],
-        number: int,
-        random: PrivacyRandom,
-    ) -> FoundDirection:
+    def _direction(self, session: Session, view: Centered, scaling: Scaling, number: int) -> FoundDirection:
         """Release one round's direction; its value is 0 if it is not above the noise."""
-        n_items = source.n_items
+        n_items = session.n_items
         if self._uses_oja(n_items):
             start = view.look.counts * random_signs(n_items, "frank-wolfe", number)
-            return oja_direction(source, scaling, start, multipliers, random)
-        moment = release_moment(source, scaling, multipliers[0], random)
-        found = leading(moment, multipliers[0], view.look.people, 1)
+            return oja_direction(session, scaling, start, self.steps)
+        moment, noise = session.release(ScaledMoment(scaling=scaling), Fraction(1))
+        found = leading(moment, noise, view.look.people, 1)
         return found[0] if found else FoundDirection(np.zeros(n_items), 0.0, 0.0)
 
 
@@ -186,29 +158,21 @@ def affordable_rounds(facts: PublicFacts, multiplier: float) -> int:
     return min(max(1, int(users_per_noise / _USERS_PER_ROUND)), MOST_ROUNDS)
 
 
-def oja_direction(
-    source: DataSource, scaling: Scaling, start: Floats, multipliers: Sequence[float], random: PrivacyRandom
-) -> FoundDirection:
+def oja_direction(session: Session, scaling: Scaling, start: Floats, steps: int) -> FoundDirection:
     """Run Oja's method on noisy products with the users' second moment, one release per step."""
-    left = iter(multipliers)
+    share = Fraction(1, steps)
 
     def product(vector: Floats) -> Floats:
-        sums = source.total(ScaledProduct(scaling=scaling, vector=vector))
-        return gaussian(next(left)).release(sums.steps(), random)
+        return session.release(ScaledProduct(scaling=scaling, vector=vector), share).values
 
-    found = oja(product, start, steps=len(multipliers))
-    noise = multipliers[-1] / math.sqrt(found.averaged)
-    least = noise * max(_STANDARD_ERRORS, _OF_NOISE * math.sqrt(source.n_items))
+    found = oja(product, start, steps=steps)
+    noise = session.multiplier_of(share) / math.sqrt(found.averaged)
+    least = noise * max(_STANDARD_ERRORS, _OF_NOISE * math.sqrt(session.n_items))
     return FoundDirection(found.product, found.value if found.value > least else 0.0, noise)
 
 
-def shared_multipliers(estimator: SumsEstimator, rounds: int) -> tuple[float, tuple[float, ...]]:
-    """Return the multipliers of the biases and of equally noisy rounds after them."""
-    biases, *each = estimator.split([BIAS_SHARE, *([(1 - BIAS_SHARE) / rounds] * rounds)])
-    return biases, tuple(each)
-
-
-def releases_of_rounds(estimator: SumsEstimator, rounds: int) -> Sequence[Gaussian]:
-    """Return the releases of the biases and of the rounds, where there is noise."""
-    biases, each = shared_multipliers(estimator, rounds)
-    return [gaussian(multiplier) for multiplier in (*split_gaussian(biases, SHARES), *each)]
+def shared_rounds(weights: Sequence[Fraction]) -> list[Fraction]:
+    """Return the shares of the biases and of rounds with these weights; without rounds the biases get all."""
+    if not weights:
+        return [Fraction(1)]
+    return [BIAS_SHARE, *((1 - BIAS_SHARE) * weight / sum(weights) for weight in weights)]

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import ClassVar, Literal, final
 
 import numpy as np
@@ -12,17 +12,14 @@ import numpy as np
 from discreet.core.arrays import Floats
 from discreet.core.checks import integer, one_of, positive_finite
 from discreet.core.progress import Progress
-from discreet.core.randomness import PrivacyRandom
 from discreet.data.facts import PublicFacts
-from discreet.models.estimator import check_budget, unmetered
+from discreet.models.estimator import check_budget
 from discreet.models.scorers.low_rank import SteppedScorer
 from discreet.models.scorers.scorer import Scorer
-from discreet.models.sums_estimator import SumsEstimator, gaussian
-from discreet.privacy.mechanisms.additive import Gaussian
+from discreet.models.sums_estimator import SumsEstimator
 from discreet.privacy.session import Session
 from discreet.solvers.low_rank.oja import random_signs, unit
 from discreet.solvers.spectrum import with_fixed_signs
-from discreet.statistics.data_source import DataSource
 from discreet.statistics.frank_wolfe_rounds import RoundsSoFar, SteppedMoment, SteppedProduct, SteppedStretch
 from discreet.statistics.typical import TYPICAL_RESIDUAL
 
@@ -98,21 +95,14 @@ class PrintedFrankWolfe(SumsEstimator):
             if getattr(self, name) is not None:
                 positive_finite(name, getattr(self, name))
 
-    def releases(self, facts: PublicFacts) -> Sequence[Gaussian]:
-        """Return every Gaussian release: one per round, or one per step of Oja and one of the eigenvalue."""
-        return [gaussian(multiplier) for multiplier in self._multipliers(facts)]
-
     def _per_round(self, facts: PublicFacts) -> int:
         oja = self.solver == "oja" or (self.solver == "auto" and facts.n_items > _MOST_DENSE)
         return self.steps + 1 if oja else 1
 
-    def _multipliers(self, facts: PublicFacts) -> tuple[float, ...]:
-        """Return the noise multiplier of every release; all are the same."""
-        return self.split([1.0] * (self.rounds * self._per_round(facts)))
-
     def _train(self, session: Session, progress: Progress) -> Scorer:
-        data, random = unmetered(session)
-        facts = data.facts
+        session, facts = self.metered(session), session.facts
+        count = self._per_round(facts)
+        each = session.multiplier_of(Fraction(1, self.rounds * count))
         # On a scale of one value every row is zero, in whatever unit.
         middle, half = (facts.low + facts.high) / 2, (facts.high - facts.low) / 2 or 1.0
         bound = self.row_bound or TYPICAL_RESIDUAL * half * math.sqrt(facts.max_per_user or _USUAL_LENGTH)
@@ -126,11 +116,9 @@ class PrintedFrankWolfe(SumsEstimator):
             directions=np.zeros((facts.n_items, 0)),
             paces=np.zeros(0),
         )
-        for number in range(self.rounds):
-            direction, eigenvalue = self._direction(data, so_far, number, random)
-            raised = (
-                2 * bound * (math.sqrt(max(eigenvalue, 0.0)) + _raise(self._multipliers(facts)[0], facts))
-            )
+        for number, part in enumerate(session.rounds(self.rounds)):
+            direction, eigenvalue = self._direction(part, so_far, number, count)
+            raised = 2 * bound * (math.sqrt(max(eigenvalue, 0.0)) + _raise(each, facts))
             pace = radius / (self.rounds * raised) if raised > _LEAST_EIGENVALUE * bound else 0.0
             so_far = so_far.after(direction, pace)
             progress("frank-wolfe-printed", number + 1, self.rounds)
@@ -145,32 +133,31 @@ class PrintedFrankWolfe(SumsEstimator):
         )
 
     def _direction(
-        self, source: DataSource, so_far: RoundsSoFar, number: int, random: PrivacyRandom
+        self, session: Session, so_far: RoundsSoFar, number: int, count: int
     ) -> tuple[Floats, float]:
         """Release a round's direction and its eigenvalue, in units of 4 L^2."""
-        noise = gaussian(self._multipliers(source.facts)[0])
-        if self._per_round(source.facts) == 1:
-            sums = source.total(SteppedMoment(so_far=so_far))
-            values, vectors = np.linalg.eigh(noise.release_symmetric(sums.steps(), random))
+        if count == 1:
+            moment = session.release(SteppedMoment(so_far=so_far), Fraction(1)).values
+            values, vectors = np.linalg.eigh(moment)
             return with_fixed_signs(vectors[:, -1:])[:, 0], float(values[-1])
-        return self._oja(source, so_far, unit(random_signs(source.n_items, self.name, number)), noise, random)
+        start = unit(random_signs(session.n_items, self.name, number))
+        return self._oja(session, so_far, start, Fraction(1, count))
 
     def _oja(
-        self, source: DataSource, so_far: RoundsSoFar, vector: Floats, noise: Gaussian, random: PrivacyRandom
+        self, session: Session, so_far: RoundsSoFar, vector: Floats, share: Fraction
     ) -> tuple[Floats, float]:
         """Update v by noisy products, v + c (W v + noise), then release the eigenvalue along v.
 
         The poster leaves c open. Here noise alone moves v by about its own length; without noise c is
         infinite, which is power iteration.
         """
-        reach = noise.sigma * math.sqrt(vector.size)
+        reach = session.multiplier_of(share) * math.sqrt(vector.size)
         for _ in range(self.steps):
-            sums = source.total(SteppedProduct(so_far=so_far, vector=vector))
-            product = noise.release(sums.steps(), random)
+            product = session.release(SteppedProduct(so_far=so_far, vector=vector), share).values
             turned = unit(reach * vector + product)
             vector = turned if turned.any() else vector
-        sums = source.total(SteppedStretch(so_far=so_far, vector=vector))
-        return vector, float(noise.release(sums.steps(), random)[0])
+        stretch = session.release(SteppedStretch(so_far=so_far, vector=vector), share).values
+        return vector, float(stretch[0])
 
 
 def _raise(multiplier: float, facts: PublicFacts) -> float:

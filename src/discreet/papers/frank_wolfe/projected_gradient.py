@@ -3,37 +3,84 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar, final
+from fractions import Fraction
+from typing import ClassVar, NamedTuple, final
 
 import numpy as np
 
+from discreet.core.arrays import Floats
 from discreet.core.checks import integer, positive_finite
 from discreet.core.progress import Progress
 from discreet.core.rows import Rows
 from discreet.data.facts import PublicFacts
-from discreet.models.estimator import check_budget, unmetered
+from discreet.data.interactions import Interactions
+from discreet.models.estimator import check_budget
 from discreet.models.scorers.low_rank import ProjectedGradientScorer, own_residuals
 from discreet.models.scorers.scorer import Scorer
 from discreet.models.sums_estimator import SumsEstimator
-from discreet.papers.frank_wolfe.directions import centered
+from discreet.papers.frank_wolfe.directions import Centered, centered
 from discreet.papers.frank_wolfe.frank_wolfe import (
     MOST_ROUNDS,
     affordable_rounds,
-    releases_of_rounds,
-    shared_multipliers,
+    shared_rounds,
 )
-from discreet.privacy.mechanisms.additive import Gaussian
 from discreet.privacy.session import Session
-from discreet.solvers.low_rank.matrix import project_moment
-from discreet.statistics.projected_rows import advance, begin, bounded_moment
+from discreet.solvers.low_rank.matrix import Projection, project_moment
+from discreet.statistics.projected_rows import LocalSteps, advance, begin, bounded_moment
+from discreet.statistics.statistic import Part
 from discreet.statistics.typical import TYPICAL_RESIDUAL
 
 # The assumed number of ratings per row without a declared cap.
 _USUAL_LENGTH = 100
 # The assumed size of entries of the completed matrix, for the radius of the nuclear ball.
 _TYPICAL_ENTRY = 0.3
+
+
+@final
+class MovedRows:
+    """The second moment of users' rows, which move by each released map: a statistic with a memory.
+
+    What it remembers of a row is a function of that row and of released maps. A row over `bound` is clipped
+    to norm 1, so its outer product has Frobenius norm at most 1.
+    """
+
+    def __init__(self, view: Centered, bound: float) -> None:
+        self._view, self._bound = view, bound
+        self._rows: Rows | None = None
+        self._state: LocalSteps | None = None
+        self._maps: list[Projection] = []
+
+    @property
+    def parts(self) -> tuple[Part, ...]:
+        """Return the symmetric matrix of the items."""
+        size = self._view.offsets.size
+        return (Part("moment", (size, size), symmetric=True),)
+
+    def advance(self, projection: Projection) -> None:
+        """Let every row move by this released map before the next moment."""
+        self._maps.append(projection)
+
+    def over(self, data: Interactions) -> ExactMoment:
+        """Return the exact second moment of the rows where they are now."""
+        if self._rows is None or self._state is None:
+            values = self._view.look.unit(data.values.astype(np.float64)).astype(np.float32)
+            self._rows, _ = own_residuals(Rows(data.indptr, data.items, values), self._view.offsets)
+            self._state = begin(self._rows, self._view.offsets.size)
+        for projection in self._maps:
+            self._state = advance(self._rows, self._state, projection)
+        self._maps.clear()
+        return ExactMoment(bounded_moment(self._rows, self._state, self._bound))
+
+
+class ExactMoment(NamedTuple):
+    """An exact moment before noise, which only a session reads."""
+
+    moment: Floats
+
+    def steps(self, name: str | None = None) -> Floats:
+        """Return the moment."""
+        return self.moment
 
 
 @final
@@ -95,49 +142,42 @@ class ProjectedGradient(SumsEstimator):
             if getattr(self, name) is not None:
                 positive_finite(name, getattr(self, name))
 
-    def releases(self, facts: PublicFacts) -> Sequence[Gaussian]:
-        """Return three Gaussian releases of the biases and one per round."""
-        return releases_of_rounds(self, self._rounds(facts))
-
     def rows_needed(self) -> str | None:
         """Return why rows must be in memory: every user has a state that changes from round to round."""
         return "every user has a state of their own that changes from round to round"
 
     def _train(self, session: Session, progress: Progress) -> Scorer:
-        data, random = unmetered(session)
-        biases, multipliers = shared_multipliers(self, self._rounds(data.facts))
-        view = centered(data, biases, random, progress)
-        half, d = view.look.half, data.n_items
-        bound = self._row_bound(data.facts) / half
+        session, facts = self.metered(session), session.facts
+        rounds = self._rounds(facts, session.multiplier)
+        biases, *parts = session.split(*shared_rounds([Fraction(1)] * rounds))
+        view = centered(biases, progress)
+        half, d = view.look.half, session.n_items
+        bound = self._row_bound(facts) / half
         radius = (
             _TYPICAL_ENTRY * math.sqrt(view.look.people * d) if self.radius is None else self.radius / half
         )
-        values = view.look.unit(data.values.astype(np.float64)).astype(np.float32)
-        rows, _ = own_residuals(Rows(data.indptr, data.items, values), view.offsets)
-        state, maps = begin(rows, d), []
-        for number, multiplier in enumerate(multipliers):
-            moment = bounded_moment(rows, state, bound)
-            if multiplier:
-                moment = Gaussian(sigma=multiplier, l2_sensitivity=1.0).release_symmetric(moment, random)
-            edge = multiplier * math.sqrt(2 * d) * bound**2
+        moved, maps = MovedRows(view, bound), []
+        for number, part in enumerate(parts):
+            moment, noise = part.release(moved, Fraction(1))
+            edge = noise * math.sqrt(2 * d) * bound**2
             maps.append(project_moment(moment * bound**2, radius=radius, noise=edge, most=self.factors))
-            state = advance(rows, state, maps[-1])
-            progress("projected-gradient", number + 1, len(multipliers))
+            moved.advance(maps[-1])
+            progress("projected-gradient", number + 1, rounds)
         return ProjectedGradientScorer(
             mean=view.look.middle + half * view.look.mean,
             item_bias=half * (view.offsets - view.look.mean),
             bases=np.column_stack([one.basis for one in maps]),
             kept=np.concatenate([one.kept for one in maps]),
             ranks=np.array([one.kept.size for one in maps], dtype=np.int64),
-            low=data.facts.low,
-            high=data.facts.high,
+            low=facts.low,
+            high=facts.high,
             **view.look.listing(),
         )
 
-    def _rounds(self, facts: PublicFacts) -> int:
+    def _rounds(self, facts: PublicFacts, multiplier: float) -> int:
         if self.rounds is not None:
             return self.rounds
-        return max(1, affordable_rounds(facts, self.multiplier())) if self.is_private else MOST_ROUNDS
+        return max(1, affordable_rounds(facts, multiplier)) if self.is_private else MOST_ROUNDS
 
     def _row_bound(self, facts: PublicFacts) -> float:
         if self.row_bound is not None:
