@@ -49,6 +49,8 @@ if TYPE_CHECKING:
     from discreet.models.user_factorization.estimator import UserFactorization as UserFactorization
     from discreet.papers.collection.nuclear import LocalNuclear as LocalNuclear
     from discreet.papers.collection.nuclear import LocalNuclearPlain as LocalNuclearPlain
+    from discreet.papers.dpimf.estimators import Dpimf as Dpimf
+    from discreet.papers.dpimf.estimators import Dpmf as Dpmf
     from discreet.papers.dpimf.neighbors import ItemNeighbors as ItemNeighbors
     from discreet.papers.dpimf.objective import ImplicitObjective as ImplicitObjective
     from discreet.papers.frank_wolfe.covariance_svd import CovarianceSvd as CovarianceSvd
@@ -102,6 +104,7 @@ else:
             "discreet.papers.collection.nuclear": "LocalNuclear LocalNuclearPlain",
             "discreet.papers.mixture.sgd": "LocalSgd",
             "discreet.papers.mixture.private_gradients": "PrivateGradients",
+            "discreet.papers.dpimf.estimators": "Dpimf Dpmf",
             "discreet.papers.dpimf.neighbors": "ItemNeighbors",
             # Baselines without privacy
             "discreet.models.baselines.als": "Als",

@@ -86,7 +86,8 @@ def estimators(
                 raise ParameterError(f"{called} sets {key}; say --{key}s or --{key} for all models.")
         if delta is not None and "delta" in defaults(name):
             shared["delta"] = delta
-        levels = [math.inf] if is_never_private(name) else epsilons
+        quiet = is_never_private(name) and not _kind(name).published_noise
+        levels = [math.inf] if quiet else epsilons
         found += [estimator(name, {"epsilon": level, **shared}) for level in levels]
     return found
 

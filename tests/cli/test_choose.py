@@ -14,7 +14,8 @@ from discreet.planning.advice import FEEDBACK, HIDES, OPTIONS, SEES, WANTS, advi
 from discreet.planning.commands import SUMMED
 
 # Models that nobody is advised to use, and why.
-UNADVISED = {"frank-wolfe-printed": "reproduced to compare with; nobody should use it"}
+_COMPARED = "reproduced to compare with; nobody should use it"
+UNADVISED = dict.fromkeys(("frank-wolfe-printed", "dpimf", "dpmf"), _COMPARED)
 ANSWERS = list(itertools.product(SEES, HIDES, FEEDBACK, WANTS))
 
 

@@ -15,7 +15,7 @@ from discreet.testing import EstimatorContract
 from discreet.testing.small_data import toy_data
 
 NAMES = sorted(MODELS)
-NON_PRIVATE = {"als", "implicit-als", "ease", "item-knn", "markov-chain"}
+NON_PRIVATE = {"als", "implicit-als", "ease", "item-knn", "markov-chain", "dpimf", "dpmf"}
 
 
 def suite(name):

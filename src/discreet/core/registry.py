@@ -102,6 +102,8 @@ ESTIMATORS = Registry(
         "user-factorization": "discreet.models.user_factorization.estimator:UserFactorization",
         "biases": "discreet.models.biases:Biases",
         "implicit-objective": "discreet.papers.dpimf.objective:ImplicitObjective",
+        "dpimf": "discreet.papers.dpimf.estimators:Dpimf",
+        "dpmf": "discreet.papers.dpimf.estimators:Dpmf",
         "neighbours": "discreet.papers.dpimf.neighbors:ItemNeighbors",
         "popularity": "discreet.models.popularity:Popularity",
         "als": "discreet.models.baselines.als:Als",
@@ -149,6 +151,7 @@ SCORERS = Registry(
         "rank-one-rounds": f"{_SCORERS}.low_rank:SteppedScorer",
         "ratings": f"{_SCORERS}.factors:RatingScorer",
         "sparse-item-weights": f"{_SCORERS}.item_item:SparseWeightsScorer",
+        "trained-profiles": f"{_SCORERS}.trained_profiles:TrainedProfileScorer",
         "unsure-ratings": f"{_SCORERS}.factors:UnsureRatingScorer",
     },
 )

@@ -68,6 +68,8 @@ class Estimator(ABC):
     feedback: str = "explicit"
     #: Whether the model answers only in the process that fitted it, so that it cannot be saved.
     answers_in_process: ClassVar[bool] = False
+    #: Whether a finite epsilon states how much noise a paper prints, which protects nobody.
+    published_noise: ClassVar[bool] = False
     #: Where the method comes from, for the table of models.
     source: ClassVar[str] = ""
 

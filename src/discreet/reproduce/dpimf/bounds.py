@@ -8,8 +8,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.sparse import csr_matrix
 
-from discreet.papers.dpimf.theory import DpimfSettings, redesign_bound
-from discreet.reproduce.dpimf.printed import (
+from discreet.papers.dpimf.printed import (
     Floats,
     Setting,
     Trained,
@@ -17,6 +16,7 @@ from discreet.reproduce.dpimf.printed import (
     coefficients,
     solve_side,
 )
+from discreet.papers.dpimf.theory import DpimfSettings, redesign_bound
 
 #: Density (Table II) and lambda (Section VI-A) as printed.
 PRINTED_SETTINGS = {"ml10m": (0.043, 0.07), "yahoo": (0.034, 1.0), "amazon": (0.007, 1.0)}

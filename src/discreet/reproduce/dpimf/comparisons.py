@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from discreet.papers.dpimf.printed import LOWERED, VARIANTS
 from discreet.papers.dpimf.theory import composed, room_to_learn
 from discreet.reproduce import Run
 from discreet.reproduce.dpimf import tables
 from discreet.reproduce.dpimf.bounds import PRINTED_SETTINGS
 from discreet.reproduce.dpimf.federated_claims import federated
 from discreet.reproduce.dpimf.federation import LOCAL, ROUNDS
-from discreet.reproduce.dpimf.printed import LOWERED, VARIANTS
 
 Values = dict[str, Sequence[float]]
 Floats = npt.NDArray[np.float64]

@@ -14,11 +14,7 @@ from discreet.models.baselines.implicit_als import ImplicitAls
 from discreet.models.popularity import Popularity
 from discreet.papers.dpimf.neighbors import ItemNeighbors
 from discreet.papers.dpimf.objective import ImplicitObjective
-from discreet.papers.dpimf.theory import corollary_holds, gamma
-from discreet.privacy.mechanisms.subsampling import ImportanceSampling
-from discreet.reproduce.dpimf.bounds import excess, redesign_share, row_loss, theory_of
-from discreet.reproduce.dpimf.federation import PrintedPlan, federate, overlap, split
-from discreet.reproduce.dpimf.printed import (
+from discreet.papers.dpimf.printed import (
     LOSS_OF,
     METHODS,
     VARIANTS,
@@ -30,6 +26,10 @@ from discreet.reproduce.dpimf.printed import (
     solve_side,
     train,
 )
+from discreet.papers.dpimf.theory import corollary_holds, gamma
+from discreet.privacy.mechanisms.subsampling import ImportanceSampling
+from discreet.reproduce.dpimf.bounds import excess, redesign_share, row_loss, theory_of
+from discreet.reproduce.dpimf.federation import PrintedPlan, federate, overlap, split
 from discreet.reproduce.dpimf.protocol import Bench
 from discreet.reproduce.dpimf.sampling import figure6
 

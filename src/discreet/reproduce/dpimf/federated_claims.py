@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from discreet.papers.dpimf.printed import LOWERED
 from discreet.reproduce.dpimf import tables
-from discreet.reproduce.dpimf.printed import LOWERED
 
 Values = dict[str, Sequence[float]]
 PRINTED_OPT = {"ml100k": tables.HR_ML100K["opt"], "amazon": tables.HR_AMAZON["opt"]}

@@ -16,7 +16,7 @@ import numpy.typing as npt
 from scipy.sparse import csr_matrix
 
 from discreet.core.randomness import experiment_generator
-from discreet.reproduce.dpimf.printed import Floats, Method, Setting, Side, alpha0_of, exact_rows, noisy_by
+from discreet.papers.dpimf.printed import Floats, Method, Setting, Side, alpha0_of, exact_rows, noisy_by
 
 PARTIES, ROUNDS, LOCAL = 10, 100, 20
 Indices = npt.NDArray[np.int64]

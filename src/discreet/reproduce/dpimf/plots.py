@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
+from discreet.papers.dpimf.printed import LOWERED, METHODS, VARIANTS
 from discreet.reproduce import save_plot
 from discreet.reproduce.dpimf import tables
 from discreet.reproduce.dpimf.comparisons import PRINTED
 from discreet.reproduce.dpimf.experiments import LOSS_EPSILONS
-from discreet.reproduce.dpimf.printed import LOWERED, METHODS, VARIANTS
 
 TITLES = {"ml100k": "ML-100K", "amazon": "Amazon"}
 TABLES = {"ml100k": ("III", "IV"), "amazon": ("VII", "VIII")}

@@ -11,12 +11,12 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import Any, NamedTuple
 
+from discreet.papers.dpimf.printed import LOWERED, METHODS, VARIANTS, Method, Setting, Side
 from discreet.reproduce import DrawnValues, Run
 from discreet.reproduce.dpimf import experiments, tables
 from discreet.reproduce.dpimf.comparisons import compare
 from discreet.reproduce.dpimf.federation import LOCAL, PARTIES, ROUNDS, PrintedPlan
 from discreet.reproduce.dpimf.plots import draw
-from discreet.reproduce.dpimf.printed import LOWERED, METHODS, VARIANTS, Method, Setting, Side
 from discreet.reproduce.dpimf.protocol import Bench, bench
 from discreet.reproduce.running import NotReached
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from discreet.papers.dpimf.printed import Floats
 from discreet.privacy.mechanisms.subsampling import ImportanceSampling
-from discreet.reproduce.dpimf.printed import Floats
 
 _BISECTIONS = 60
 _EPSILON = 1.0

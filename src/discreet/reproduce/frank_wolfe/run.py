@@ -145,7 +145,7 @@ def gather(
 ) -> Curves:
     """Score the methods on `runs` splits, one step a method and split; keep the numbers and a plot."""
     kept = lru_cache(maxsize=1)(load)
-    epsilons = run.pick(full=epsilons, quick=epsilons, toy=(0.1, 5.0))
+    epsilons = run.pick(full=epsilons, quick=(0.1, 5.0), toy=(0.1, 5.0))
 
     def line(method: str, seed: int) -> list[float]:
         step = f"{name}, {method}, split {seed}"

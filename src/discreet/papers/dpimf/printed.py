@@ -1,4 +1,4 @@
-"""The printed procedure: train without privacy, then solve every item (or user) once with noise. NOT PRIVATE.
+"""The printed DPIMF: train without privacy, then solve every item (or user) once with noise. NOT PRIVATE.
 
 The user factors are trained on the very rows that the noise is meant to hide and are used without noise; the
 sensitivity is the largest of the actual users; one user is in every item's problem. So nothing here keeps the
@@ -9,11 +9,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Literal
+from typing import Any, Literal, Protocol
 
 import numpy as np
 import numpy.typing as npt
-from numpy.random import Generator
 from scipy.sparse import csr_matrix
 
 from discreet.core.randomness import experiment_generator
@@ -34,13 +33,27 @@ Method = Literal["str", "com", "sym", "opt", "opt-IS", "dpmf", "opt-IS lower 2",
 METHODS: tuple[Method, ...] = (*VARIANTS, "opt-IS", "dpmf")
 # The largest weight of importance sampling, and how finely weights are tabulated over |p_u|_1 / max |p|_1.
 _MOST_WEIGHT, _TABULATED = 8.0, 4096
+_BISECTIONS = 100
 #: Whose profiles are solved with noise: the text writes for items, the tables are stated for users.
 Side = Literal["items", "users"]
 
 
+class NoiseSource(Protocol):
+    """Draws of noise: a generator of numpy in experiments, a session without a guarantee in `fit`."""
+
+    def random(self, size: Any = None, /) -> Any:
+        """Return uniform numbers in [0, 1)."""
+
+    def uniform(self, low: float = 0.0, high: float = 1.0, size: Any = None) -> Any:
+        """Return uniform numbers."""
+
+    def laplace(self, loc: float = 0.0, scale: float = 1.0, size: Any = None) -> Any:
+        """Return Laplace numbers."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Setting:
-    """Hold what the paper sets, or leaves to be found."""
+    """Settings of the printed procedure: what the paper sets, or leaves to be found."""
 
     factors: int
     regularization: float
@@ -56,7 +69,7 @@ class Setting:
 
 @dataclass(frozen=True, kw_only=True)
 class Trained:
-    """Hold factors trained without privacy, the rows they were trained on, and the weight of empty cells."""
+    """Factors trained without privacy, the rows they were trained on, and the weight of empty cells."""
 
     clicks: csr_matrix
     users: Floats
@@ -86,7 +99,7 @@ def exact_rows(
     quadratic, linear = coefficients(rows, others, setting.regularization, alpha0, strawman=original)
     if alpha0 == 1 and not original:
         return _solved(quadratic[0], linear)
-    return np.linalg.solve(quadratic, linear[:, :, None])[:, :, 0]
+    return np.asarray(np.linalg.solve(quadratic, linear[:, :, None])[:, :, 0], dtype=np.float64)
 
 
 def coefficients(
@@ -126,7 +139,7 @@ def noise_scales(others: Floats, variant: Variant, epsilon: float, setting: Sett
 
 
 def noisy_rows(
-    rows: csr_matrix, others: Floats, variant: Variant, epsilon: float, setting: Setting, noise: Generator
+    rows: csr_matrix, others: Floats, variant: Variant, epsilon: float, setting: Setting, noise: NoiseSource
 ) -> Floats:
     """Solve every row once from noisy coefficients, in the ball of radius sqrt(1/lambda)."""
     lam, size, count = setting.regularization, setting.factors, rows.shape[0]
@@ -144,7 +157,7 @@ def noisy_rows(
     return minimize_in_ball(quadratic + matrix + ridge, linear, setting.radius)
 
 
-def laplace(noise: Generator, scale: float, shape: tuple[int, int]) -> Floats:
+def laplace(noise: NoiseSource, scale: float, shape: tuple[int, int]) -> Floats:
     """Draw what `noise.laplace` would, but for rounding, in half the time: federations mostly draw noise."""
     uniform = noise.random(shape)
     size = np.minimum(uniform, 1 - uniform)
@@ -153,11 +166,11 @@ def laplace(noise: Generator, scale: float, shape: tuple[int, int]) -> Floats:
     np.log(np.maximum(size, 2.0**-53, out=size), out=size)
     size *= -scale
     uniform -= 0.5
-    return np.copysign(size, uniform, out=size)
+    return np.asarray(np.copysign(size, uniform, out=size), dtype=np.float64)
 
 
 def sampled_rows(
-    rows: csr_matrix, others: Floats, epsilon: float, setting: Setting, noise: Generator
+    rows: csr_matrix, others: Floats, epsilon: float, setting: Setting, noise: NoiseSource
 ) -> Floats:
     """Solve every row from cells drawn by importance (opt-IS); the noise is that of opt."""
     lengths = np.abs(others).sum(axis=1)
@@ -175,7 +188,7 @@ def importance_weights(epsilon: float) -> tuple[Floats, Floats]:
 
 
 def lowered_rows(
-    rows: csr_matrix, others: Floats, epsilon: float, weight: float, setting: Setting, noise: Generator
+    rows: csr_matrix, others: Floats, epsilon: float, weight: float, setting: Setting, noise: NoiseSource
 ) -> Floats:
     """Sample everybody with probability 1 / weight and lower the noise by Theorem 2. NOT PRIVATE.
 
@@ -187,8 +200,32 @@ def lowered_rows(
     return _weighted_rows(rows, others, np.full(len(others), weight), scale, setting, noise)
 
 
+def inverse_weights(lengths: Floats, mean: float) -> Floats:
+    """Return weights c / |p_u|_1, at least 1, with c such that their mean is `mean`."""
+    lengths = np.maximum(lengths, 1e-12)
+    low, high = 0.0, mean * float(lengths.max())
+    for _ in range(_BISECTIONS):
+        middle = (low + high) / 2
+        small = float(np.maximum(1.0, middle / lengths).mean()) < mean
+        low, high = (middle, high) if small else (low, middle)
+    return np.maximum(1.0, high / lengths)
+
+
+def inversely_sampled_rows(
+    rows: csr_matrix, others: Floats, epsilon: float, mean: float, setting: Setting, noise: NoiseSource
+) -> Floats:
+    """Sample with weights c / |p_u|_1 and lower the noise by Theorem 2 at the least weight. NOT PRIVATE.
+
+    As in `lowered_rows`, the noise is for a sum without weights.
+    """
+    weights = inverse_weights(np.abs(others).sum(axis=1), mean)
+    before = np.log1p(float(weights.min()) * np.expm1(epsilon))
+    scale = noise_scales(others, "opt", float(before), setting)[0]
+    return _weighted_rows(rows, others, weights, scale, setting, noise)
+
+
 def _weighted_rows(
-    rows: csr_matrix, others: Floats, weights: Floats, scale: float, setting: Setting, noise: Generator
+    rows: csr_matrix, others: Floats, weights: Floats, scale: float, setting: Setting, noise: NoiseSource
 ) -> Floats:
     chosen = weights[rows.indices]
     drawn = noise.uniform(size=chosen.size) < 1 / chosen
@@ -197,7 +234,9 @@ def _weighted_rows(
     return _in_ball(_shared_matrix(others, setting), linear, setting.radius)
 
 
-def dpmf_rows(rows: csr_matrix, others: Floats, epsilon: float, setting: Setting, noise: Generator) -> Floats:
+def dpmf_rows(
+    rows: csr_matrix, others: Floats, epsilon: float, setting: Setting, noise: NoiseSource
+) -> Floats:
     """Solve every row as Hua et al. do: others of length 1, Laplace noise 2 sqrt(K) / epsilon."""
     unit = others / np.maximum(np.linalg.norm(others, axis=1, keepdims=True), 1e-12)
     scale = 2 * np.sqrt(setting.factors) / epsilon
@@ -216,7 +255,7 @@ def solve_side(
 
 
 def noisy_by(
-    method: Method, rows: csr_matrix, others: Floats, epsilon: float, setting: Setting, noise: Generator
+    method: Method, rows: csr_matrix, others: Floats, epsilon: float, setting: Setting, noise: NoiseSource
 ) -> Floats:
     """Solve every row once by the method of this name."""
     if method == "opt-IS":
@@ -225,7 +264,8 @@ def noisy_by(
         return lowered_rows(rows, others, epsilon, LOWERED[method], setting, noise)
     if method == "dpmf":
         return dpmf_rows(rows, others, epsilon, setting, noise)
-    return noisy_rows(rows, others, method, epsilon, setting, noise)
+    variant = next(one for one in VARIANTS if one == method)
+    return noisy_rows(rows, others, variant, epsilon, setting, noise)
 
 
 def alpha0_of(method: Method, setting: Setting) -> float:
