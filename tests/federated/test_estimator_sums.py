@@ -100,7 +100,11 @@ def questions(kind="ratings", epsilon=8.0):
     endpoints = {name: party.answer for name, party in parties.items()}
 
     def watched(raw):
-        counted.append(decode(raw))
+        question = decode(raw)
+        if question.kind != "confirm":
+            # A party without these answers would see from the chains that it is behind.
+            own = {name: value for name, value in question.fields.items() if name != "chains"}
+            counted.append(replace(question, fields=own))
         return endpoints["p0"](raw)
 
     coordinator(protocol, endpoints | {"p0": watched}, DATA.catalog, keeper=keeper).train(DATA.facts)

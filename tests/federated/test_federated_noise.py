@@ -8,7 +8,8 @@ from scipy.special import ndtr
 
 from discreet.core.checks import DataError, ParameterError
 from discreet.core.randomness import PrivacyRandom
-from discreet.federated.keeper import Keeper, ask_masks, hand_key, mask, masked, unmasked
+from discreet.federated import keeper as keepers
+from discreet.federated.keeper import Keeper, hand_key, mask, masked, set_token, unmasked
 from discreet.federated.noise import OwnNoise, SharedNoise, symmetric_from, upper
 from discreet.federated.wire import FederationError, Message, decode, encode
 from discreet.privacy.accounting.gaussian import gaussian_epsilon, gaussian_multiplier
@@ -22,6 +23,12 @@ KEYS = {name: bytes([number] * 32) for number, name in enumerate("abcd")}
 def key_of(name, key, question="votes", least=3):
     fields = {"key": key.hex(), "question": question, "least": least}
     return Message(kind="key", run="run", step=0, sender=name, fields=fields)
+
+
+def ask_masks(keeper, run, step, question, names, size):
+    """Ask for a sum over a set that all of its parties confirmed."""
+    tokens = {name: set_token(KEYS[name], question, names) for name in names}
+    return keepers.ask_masks(keeper, run, step, question, names, size, tokens=tokens)
 
 
 def keeper_with_keys(least=3, **changed):

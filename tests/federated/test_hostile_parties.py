@@ -8,7 +8,7 @@ import pytest
 from discreet.core.checks import FileError, PrivacyError
 from discreet.data.interactions import Interactions
 from discreet.federated.journal import Journal
-from discreet.federated.keeper import Keeper, ask_masks, hand_key
+from discreet.federated.keeper import Keeper, ask_masks, hand_key, set_token
 from discreet.federated.party import Party
 from discreet.federated.protocols.averaged_items import AveragedItems
 from discreet.federated.protocols.averaged_users import AveragedUsers
@@ -107,7 +107,8 @@ def with_key(keeper, **lies):
 
     def line(raw):
         message = decode(raw)
-        return keeper(encode(replaced(message, fields={**message.fields, **lies})))
+        changed = {**message.fields, **lies} if message.kind == "key" else message.fields
+        return keeper(encode(replaced(message, fields=changed)))
 
     return line
 
@@ -177,7 +178,8 @@ def test_a_keeper_tells_one_sum_to_threads_that_ask_for_two():
 
         def ask(some, keeper=keeper, found=found):
             try:
-                results = ask_masks(keeper, "r", 0, "q", some, 4)
+                tokens = {name: set_token(bytes([names.index(name)] * 32), "q", some) for name in some}
+                results = ask_masks(keeper, "r", 0, "q", some, 4, tokens=tokens)
             except FederationError:
                 return
             if not isinstance(results, frozenset):
@@ -230,3 +232,70 @@ def test_a_record_cut_by_a_crash_is_still_dropped(tmp_path):
         journal = Journal(path)
         assert len(journal.messages) == 3
         journal.close()
+
+
+def stating(honest, **stated):
+    def answer(raw):
+        message = decode(honest(raw))
+        return encode(replaced(message, fields={**message.fields, **stated}))
+
+    return answer
+
+
+STATED = [
+    {"epsilon": 1e6},
+    {"epsilon": "inf"},
+    {"epsilon": 29.0},
+    {"delta": 0.9},
+    {"delta": 0.0},
+    {"epsilon": 31.0, "delta": 1e-7},
+    {"noise votes": 1.0, "noise total": 1.0},
+    {"noise votes": 0.0, "noise total": 0.0},
+]
+
+
+@pytest.mark.parametrize("masked", [False, True], ids=["own noise", "shared noise"])
+@pytest.mark.parametrize("stated", STATED, ids=str)
+def test_a_guarantee_that_was_not_agreed_on_names_its_party(stated, masked):
+    protocol = shared_sums(DATA) if masked else SummedStatistics(epsilon=30.0, rounds=2)
+    keeper = keeper_of(protocol, PARTS)
+    endpoints = {name: party.answer for name, party in members(PARTS, protocol, keeper=keeper).items()}
+    endpoints["p3"] = stating(endpoints["p3"], **stated)
+    outcome = coordinator(protocol, endpoints, DATA.catalog, keeper=keeper).train(DATA.facts)
+    assert outcome.rounds[0].left_out == {"p3": "wrong guarantee"}
+    assert outcome.model.guarantee.epsilon == 30.0 and outcome.model.guarantee.delta == protocol.delta
+
+
+def test_an_answer_to_another_question_is_not_counted():
+    """A signed answer of this run and this step, to a question with other numbers, is replayed."""
+    protocol = SummedStatistics(epsilon=30.0, rounds=2)
+    endpoints = {name: party.answer for name, party in members(PARTS, protocol).items()}
+    honest = endpoints["p3"]
+
+    def replays(raw):
+        asked = decode(raw)
+        if asked.kind != "moment":
+            return honest(raw)
+        twice = {**asked.arrays, "item_weights": asked.arrays["item_weights"] * 2}
+        return honest(encode(replaced(asked, arrays=twice)))
+
+    outcome = coordinator(protocol, endpoints | {"p3": replays}, DATA.catalog).train(DATA.facts)
+    assert outcome.rounds[1].left_out == {"p3": "wrong question"}
+
+
+def test_a_party_that_answers_and_does_not_confirm_its_sum_is_named():
+    protocol = shared_sums(DATA)
+    keeper = keeper_of(protocol, PARTS)
+    endpoints = {name: party.answer for name, party in members(PARTS, protocol, keeper=keeper).items()}
+    honest, silent = endpoints["p3"], [True]
+
+    def mute(raw):
+        if decode(raw).kind == "confirm" and silent[0]:
+            raise OSError("gone")
+        return honest(raw)
+
+    leader = coordinator(protocol, endpoints | {"p3": mute}, DATA.catalog, keeper=keeper)
+    with pytest.raises(FederationError, match="p3 answered step 0"):
+        leader.train(DATA.facts)
+    silent[0] = False
+    assert leader.train(DATA.facts).left_out == {}

@@ -19,6 +19,7 @@ from discreet.federated.wire import Message, decode, encode
 from discreet.privacy.assumptions import Fact, Kind
 from discreet.privacy.guarantee import Basis, Guarantee, Neighbors, Trust, Unit
 from discreet.privacy.ledger.book import Ledger
+from discreet.privacy.ledger.chain import Anchor
 from discreet.statistics.profiles import ProfiledItems
 from federation import RUN, keeper_of, shared_sums, toy_parts
 
@@ -184,14 +185,14 @@ def test_a_ledger_that_was_paid_otherwise_is_not_believed(tmp_path):
     assert reason(party(state=state).answer(question())) is None
     less = dataclasses.replace(PROTOCOL, epsilon=0.1)
     assert reason(party(less, ledger=paid_less).answer(question(protocol=less))) is None
-    assert reason(party(state=state, ledger=paid_less).answer(moment())) == "declined"
+    assert reason(party(state=state, ledger=paid_less).answer(moment())) == "behind"
 
 
 def test_a_party_that_lost_its_state_does_not_answer_a_paid_run_again(tmp_path):
     ledger, state = Ledger.open(tmp_path / "ledger"), tmp_path / "state"
     party(ledger=ledger, state=state).answer(question())
     state.unlink()
-    assert reason(party(ledger=ledger, state=state).answer(question())) == "declined"
+    assert reason(party(ledger=ledger, state=state).answer(question())) == "behind"
     assert len(ledger.entries()) == 1
 
 
@@ -202,6 +203,9 @@ def test_a_crash_between_beginning_and_paying_is_paid_on_resuming(tmp_path):
     class Broken:
         def entries(self, dataset):
             return []
+
+        def anchor(self, chain):
+            return Anchor()
 
         def spend(self, *_, **__):
             raise Crash

@@ -43,7 +43,7 @@ def test_without_noise_parties_get_exactly_the_model_of_all_data(rounds, masked)
 
 def test_one_party_alone_is_the_private_model_up_to_its_noise():
     outcome = train(QUIET, {"p0": DATA}, DATA)
-    plan = ImplicitObjective(epsilon=30.0, delta=1e-5).plan()
+    plan = QUIET.plan()
     assert outcome.rounds[0].result.noise["votes"] == math.sqrt(plan.votes.variance)
 
 
@@ -60,8 +60,10 @@ def test_the_model_carries_the_weakest_promise_and_is_saved(tmp_path):
     parties["p1"] = Party(
         "p1", PARTS["p1"], replace(QUIET, epsilon=31.0), run=RUN, random=PrivacyRandom.simulate(1)
     )
-    outcome = coordinator(QUIET, {n: p.answer for n, p in parties.items()}, DATA.catalog).train(DATA.facts)
-    assert outcome.model.guarantee.epsilon == 31.0
+    endpoints = {name: party.answer for name, party in parties.items()}
+    agreed = coordinator(QUIET, endpoints, DATA.catalog, promises={"p1": (31.0, 1e-5)})
+    outcome = agreed.train(DATA.facts)
+    assert outcome.model.guarantee.epsilon == 31.0 and not outcome.left_out
     assert outcome.model.guarantee.simulated
     outcome.model.save(tmp_path / "model")
     again = discreet.load(tmp_path / "model")
@@ -268,7 +270,7 @@ def test_a_sum_revealed_before_a_crash_is_the_one_that_counts(tmp_path):
 
     def dying(raw):
         reply = keeper(raw)
-        if decode(raw).kind == "reveal":
+        if decode(reply).kind == "masks":
             raise FederationError("died after the masks were revealed")
         return reply
 

@@ -10,8 +10,8 @@ import pytest
 from discreet.core.checks import BudgetError, ParameterError, PrivacyError
 from discreet.core.randomness import PrivacyRandom
 from discreet.data.vocabulary import Vocabulary
-from discreet.federated import InProcess, Keeper, OwnNoise, SharedNoise
-from discreet.federated.keeper import ask_masks
+from discreet.federated import InProcess, Keeper, OwnNoise, SharedNoise, transport
+from discreet.federated.keeper import ask_masks, set_token
 from discreet.federated.wire import FederationError, decode, encode
 from discreet.follow import FollowAgreement, FollowCoordinator, Following, FollowParty, FollowSettings
 from discreet.follow import entries as entry_book
@@ -300,8 +300,12 @@ def test_masks_of_fewer_than_all_parties_are_never_revealed(tmp_path, monkeypatc
         parties, keeper = founded(folder, SHARED)
         answers = [asked(one, question) for one in parties.values()]
         size = sum(array.size for array in answers[0].arrays.values())
-        masks = ask_masks(keeper, question.run, question.step, question.digest(), list(names), size)
+        digest = question.digest()
+        tokens = {name: set_token(handed[name], digest, names) for name in names if name in handed}
+        masks = ask_masks(keeper, question.run, question.step, digest, list(names), size, tokens=tokens)
         return isinstance(masks, np.ndarray)
+
+    handed = {}
 
     assert revealed(tmp_path / "all", NAMES)
     with pytest.raises(FederationError, match="did not reveal"):
@@ -310,6 +314,7 @@ def test_masks_of_fewer_than_all_parties_are_never_revealed(tmp_path, monkeypatc
     honest = party_module.hand_key
 
     def modest(line, message):
+        handed[message.sender] = bytes.fromhex(message.fields["key"])
         honest(line, replace(message, fields={**message.fields, "least": SHARED.noise.least_parties}))
 
     monkeypatch.setattr(party_module, "hand_key", modest)
@@ -346,12 +351,15 @@ def test_promises_that_differ_are_labeled_by_the_weakest(tmp_path):
     strict = replace(OWN, settings=replace(SETTINGS, epsilon=0.5))
     ours, _ = founded(tmp_path, names=("north",))
     theirs = FollowParty.start("east", tmp_path / "e.follow", ITEMS, strict, lambda release: None)
-    model = coordinated({**ours, "east": theirs}).release().model
+    agreed = {"east": (0.5, 1e-6)}
+    found = coordinated({**ours, "east": theirs}, promises=agreed).release()
+    model = found.model
+    assert found.counted == ("north", "east")
     assert model.guarantee.epsilon == 2.0 and model.guarantee.proof == "proofs/follow.md"
     assert WEAKEST_PARTY in model.guarantee.notes
 
 
-def test_promises_that_no_year_can_have_are_refused_before_they_are_kept(tmp_path, monkeypatch):
+def test_promises_that_were_not_agreed_on_are_refused_before_they_are_kept(tmp_path, monkeypatch):
     ours, _ = founded(tmp_path, names=("north", "east"))
     stated = {}
 
@@ -368,13 +376,13 @@ def test_promises_that_no_year_can_have_are_refused_before_they_are_kept(tmp_pat
     for release, (epsilon, delta) in enumerate(wrong, start=1):
         stated.update(epsilon=epsilon, delta=delta)
         found = here.release()
-        assert found.release == release and found.left_out == {"east": "out of range"}
+        assert found.release == release and found.left_out == {"east": "wrong guarantee"}
     # Nothing of it was kept, so the party is back once it says what it is held to.
     stated.clear()
     last = here.release()
     assert last.counted == ("north", "east") and last.model.guarantee.epsilon == 2.0
     # The twin: what is kept unseen breaks this release and all later ones.
-    monkeypatch.setattr(FollowAgreement, "check_answer", lambda self, answer: None)
+    monkeypatch.setattr(transport, "_check_terms", lambda *given: None)
     stated.update(epsilon=33.0)
     there = coordinator("there")
     for _ in range(2):

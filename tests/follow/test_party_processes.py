@@ -228,7 +228,7 @@ def test_a_year_that_failed_to_begin_may_be_begun(tmp_path, monkeypatch):
     # Another party of the run may pay from the same ledger.
     FollowParty.start("b", tmp_path / "b", ITEMS, agreement, lambda release: None, ledger=ledger)
     (tmp_path / "b").unlink()
-    with pytest.raises(PrivacyError, match="agree on a new run"):
+    with pytest.raises(PrivacyError, match="gree on a new run"):
         FollowParty.start("b", tmp_path / "b", ITEMS, agreement, lambda release: None, ledger=ledger)
 
 

@@ -24,6 +24,7 @@ from discreet.federated.keeper import Keeper
 from discreet.federated.noise import SharedNoise
 from discreet.federated.party import Party
 from discreet.federated.protocols.estimator_sums import protocol_for
+from discreet.federated.protocols.protocol import AGREED, CONFIRM
 from discreet.federated.simulation import split_users
 from discreet.federated.transport import InProcess
 from discreet.federated.wire import Message, decode
@@ -164,7 +165,9 @@ def _asked_by(model: Estimator) -> Sequence[Message]:
 
     def listening(raw: bytes) -> bytes:
         question = decode(raw)
-        mine = {name: value for name, value in question.fields.items() if name not in ("settings", "shared")}
+        if question.kind == CONFIRM:
+            return first(raw)
+        mine = {name: value for name, value in question.fields.items() if name not in AGREED}
         counted.append(_message(question.kind, mine, {k: np.array(v) for k, v in question.arrays.items()}))
         return first(raw)
 

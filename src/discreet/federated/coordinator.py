@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, final
@@ -22,19 +22,22 @@ from discreet.core.checks import integer, positive, require
 from discreet.core.progress import Progress, silent
 from discreet.data.facts import PublicFacts
 from discreet.data.vocabulary import Vocabulary
+from discreet.federated.chains import CHAINS, own_place, to_field
 from discreet.federated.journal import Journal
-from discreet.federated.keeper import Line, ask_masks, unmasked
+from discreet.federated.keeper import Line, NotConfirmed, Words, ask_masks, read_names, unmasked
 from discreet.federated.protocols.protocol import (
+    CONFIRM,
     ItemProtocol,
     Protocol,
     StepResult,
     names_digest,
     promise_of,
 )
-from discreet.federated.transport import Transport, collect, promised
-from discreet.federated.wire import FederationError, Message, Refusal, Refused
+from discreet.federated.transport import Transport, agreed_terms, collect, confirmations, promised
+from discreet.federated.wire import FederationError, ImpossibleSum, Message, Refusal, Refused, Value
 from discreet.models.fitted import FittedModel
 from discreet.privacy.assumptions import assumptions_of
+from discreet.privacy.ledger.chain import Anchor
 from discreet.report.notes import WEAKEST_PARTY
 
 _MOST_STEPS = 1000
@@ -44,9 +47,10 @@ Reasons = Mapping[str, str]
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Round:
-    """Hold a finished round: its result, the parties counted with their promise, who was left out and why.
+    """A finished round: its result, the parties counted with their promise, who was left out and why.
 
-    `refused` counts all refused messages by reason, including those of parties that were counted.
+    `refused` counts all refused messages by reason, including those of parties that were counted. `chains`
+    has the place in its chain that each party stated, those that were left out included.
     """
 
     result: StepResult
@@ -56,6 +60,7 @@ class Round:
     epsilon: float
     delta: float
     simulated: bool
+    chains: Mapping[str, Anchor]
 
 
 @final
@@ -93,6 +98,8 @@ class Coordinator:
         least: The fewest answers a round may have; more if the noise is shared.
         state: A file that makes the run resumable after a crash.
         keeper: The line to the keeper of masks, for protocols with shared noise.
+        promises: The epsilon and delta of parties whose guarantee is not the protocol's, by name. An answer
+            that states a different guarantee than agreed is refused, and its party is left out by name.
     """
 
     def __init__(
@@ -103,6 +110,7 @@ class Coordinator:
         parties: Sequence[str],
         shared: Vocabulary,
         run: str,
+        promises: Mapping[str, tuple[float, float]] | None = None,
         seconds: float = 60.0,
         least: int = 1,
         state: str | Path | None = None,
@@ -113,6 +121,7 @@ class Coordinator:
         require(keeper is not None or not protocol.noise.masked, "keeper", keeper, "must be given", need)
         self._protocol, self._transport, self._keeper = protocol, transport, keeper
         self._parties, self._shared = tuple(parties), shared
+        self._terms = agreed_terms(parties, protocol.epsilon, protocol.delta, promises or {})
         self._run, self._seconds = run, positive("seconds", seconds)
         self._least = max(integer("least", least, least=1, most=len(parties)), protocol.noise.least_parties)
         self._journal = Journal(state)
@@ -157,28 +166,33 @@ class Coordinator:
         """Return the next question; one that was sent before a crash is repeated bit for bit."""
         step = len(rounds)
         for message in self._own():
-            if message.step == step and "settings" in message.fields:
+            if message.step == step and "settings" in message.fields and message.kind != CONFIRM:
                 return message
         part = self._protocol.question([entry.result for entry in rounds], len(self._shared))
         if part is None:
             return None
-        agreed = {"settings": self._protocol.settings(), "shared": names_digest(self._shared)}
+        chains = {name: place for entry in rounds for name, place in entry.chains.items()}
         question = Message(
             kind=part.kind,
             run=self._run,
             step=step,
             sender="coordinator",
-            fields={**part.fields, **agreed},
+            fields={**part.fields, **self._agreed(), CHAINS: to_field(chains)},
             arrays=part.arrays,
         )
         self._journal.keep(question)
         return question
 
+    def _agreed(self) -> dict[str, Value]:
+        """Return what every question states of the run."""
+        return {"settings": self._protocol.settings(), "shared": names_digest(self._shared)}
+
     def _round(self, question: Message) -> Round:
         collected = collect(
-            question, self._transport, self._parties, self._protocol, len(self._shared), self._seconds
+            question, self._transport, self._terms, self._protocol, len(self._shared), self._seconds
         )
         answers, left_out = collected.answers, collected.left_out
+        chains = {name: own_place(answer) for name, answer in answers.items()}
         result = self._result(question, answers, left_out)
         while not self._possible(question, result) or not self._leads_on(result):
             self._leave_out_largest(answers, left_out, question.step)
@@ -193,6 +207,7 @@ class Coordinator:
             epsilon=max(promise[0] for promise in promises),
             delta=max(promise[1] for promise in promises),
             simulated=any(promise[2] for promise in promises),
+            chains=chains,
         )
 
     def _result(self, question: Message, answers: dict[str, Message], left_out: dict[str, str]) -> StepResult:
@@ -233,11 +248,8 @@ class Coordinator:
     def _leave_out_largest(self, answers: dict[str, Message], left_out: dict[str, str], step: int) -> None:
         """Leave out the party whose answer has the largest number: a sum with it cannot be used."""
         if self._protocol.noise.masked:
-            raise FederationError(
-                f"The sum of step {step} over {', '.join(sorted(answers))} is not one that people and noise "
-                "can give, and masks hide whose answer is the reason. Nothing was published. Begin a new run "
-                "without the party that you cannot vouch for."
-            )
+            do = "Nothing was published. Begin a new run without the party that you can't vouch for."
+            raise ImpossibleSum(f"step {step}", answers, do)
         largest = max(answers, key=lambda name: max(_size(array) for array in answers[name].arrays.values()))
         del answers[largest]
         left_out[largest] = Refusal.OUT_OF_RANGE.value
@@ -257,14 +269,61 @@ class Coordinator:
                 return totals
             size = sum(array.size for array in totals.values())
             keys = {name: str(one.fields["key"]) for name, one in answers.items() if "key" in one.fields}
-            masks = ask_masks(
-                self._keeper, self._run, question.step, question.digest(), list(answers), size, keys
-            )
+            masks = self._masks(question, list(answers), size, keys)
             if not isinstance(masks, frozenset):
                 return dict(unmasked(totals, masks))
             for name in set(answers) - masks:
                 del answers[name]
                 left_out[name] = Refusal.WITHOUT_MASK.value
+
+    def _masks(
+        self, question: Message, names: Sequence[str], size: int, keys: Mapping[str, str]
+    ) -> Words | frozenset[str]:
+        """Return the sum of masks over a set that all of it confirmed, or a set that can be asked for."""
+        assert self._keeper is not None
+        asked = (self._keeper, self._run, question.step, question.digest())
+        try:
+            return ask_masks(*asked, names, size, keys)
+        except NotConfirmed:
+            pass
+        confirm = self._set_of(question, names)
+        chosen = read_names(confirm.fields["names"])
+        if chosen != frozenset(names):
+            return self._instead(question, chosen, names)
+        found = confirmations(confirm, self._transport, names, self._seconds)
+        silent = sorted(set(names) - set(found))
+        if silent:
+            raise FederationError(
+                f"{', '.join(silent)} answered step {question.step}, but did not confirm the set of its sum. "
+                "Resume the run when they are back. No sum was revealed."
+            )
+        for answer in found.values():
+            earlier = read_names(answer.fields.get("names"))
+            if earlier != chosen:
+                # This coordinator lost which set it chose. The parties did not.
+                self._journal.keep(replace(confirm, fields={**confirm.fields, "names": _listed(earlier)}))
+                return self._instead(question, earlier, names)
+        tokens = {name: str(answer.fields.get("token")) for name, answer in found.items()}
+        return ask_masks(*asked, names, size, keys, tokens)
+
+    def _set_of(self, question: Message, names: Sequence[str]) -> Message:
+        """Return the request to confirm the set of a step; it is kept, because a step has one set."""
+        kept = [one for one in self._own() if one.kind == CONFIRM and one.step == question.step]
+        if kept:
+            return kept[-1]
+        fields = {"names": _listed(names), "question": question.digest(), **self._agreed()}
+        confirm = replace(question, kind=CONFIRM, fields=fields, arrays={})
+        self._journal.keep(confirm)
+        return confirm
+
+    def _instead(self, question: Message, chosen: frozenset[str], names: Sequence[str]) -> frozenset[str]:
+        """Return the set that was chosen for a step before, if all of it answered again."""
+        if not chosen < frozenset(names):
+            raise FederationError(
+                f"Step {question.step} waits for {', '.join(sorted(chosen - set(names)))}: its sum was begun "
+                "with them, and a step has one sum. Resume the run when they are back."
+            )
+        return chosen
 
     def _outcome(self, protocol: ItemProtocol, facts: PublicFacts, rounds: tuple[Round, ...]) -> RunOutcome:
         epsilon = max(entry.epsilon for entry in rounds)
@@ -280,6 +339,10 @@ class Coordinator:
             scorer=protocol.scorer([entry.result for entry in rounds], facts.n_items),
         )
         return RunOutcome(model=model, rounds=rounds)
+
+
+def _listed(names: Iterable[str]) -> str:
+    return json.dumps(sorted(names))
 
 
 def _size(array: npt.NDArray[Any]) -> float:
@@ -306,6 +369,7 @@ def _kept(entry: Round, run: str, step: int) -> Message:
         "epsilon": "inf" if math.isinf(entry.epsilon) else entry.epsilon,
         "delta": entry.delta,
         "simulated": entry.simulated,
+        "chains": {name: str(place) for name, place in entry.chains.items()},
     }
     return Message(
         kind=entry.result.kind,
@@ -330,4 +394,6 @@ def _read(message: Message) -> Round:
         epsilon=float(facts["epsilon"]),
         delta=facts["delta"],
         simulated=facts["simulated"],
+        # Earlier versions kept none.
+        chains={name: Anchor.parse(text) for name, text in facts.get("chains", {}).items()},
     )

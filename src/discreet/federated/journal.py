@@ -27,7 +27,10 @@ from discreet.federated.wire import (
 )
 
 _DIGEST_BYTES = 32
-_DAMAGED = "{path} is damaged and was left as it is. Restore it from a backup."
+_DAMAGED = (
+    "{path} is damaged and was left as it is. A party can't continue from an older copy. "
+    "docs/federated.md lists what each member does after a loss."
+)
 
 
 @final

@@ -1,18 +1,25 @@
 """Hide each party's answer behind a mask, and take the masks off the sum only.
 
-A party draws a key, adds the stream of numbers it opens to its answer modulo 2^64 and hands the key to a
-keeper, who is nobody's data. The coordinator sees answers that are each uniformly random. When it has
-enough answers it asks the keeper for the sum of their masks, which it gets once a step, for one set of
-parties that were all asked the same. A party that falls silent costs nothing: its mask is left out. With an
-answer comes a fingerprint of its key, so that a party whose key is another one is left out by name.
+A party derives a key, adds the stream of numbers it opens to its answer modulo 2^64 and hands the key to a
+keeper, who has no data. The coordinator sees answers that are each uniformly random. When it has enough
+answers it asks the keeper for the sum of their masks, which it gets once per step, for one set of parties
+that were all asked the same. A party that falls silent costs nothing: its mask is left out. With an answer
+comes a fingerprint of its key, so that a party whose key is a different one is left out by name.
+
+Two sums over different sets would show a single answer by their difference. So every party of a set confirms
+the set with its key, and confirms one set per step. The keeper reveals only what was confirmed. It can forget
+what it revealed, because it was restored from an old copy, and still no second set is confirmed.
+
+The keeper also records each party's latest place in its chain of answered questions (`chains.py`).
 """
 
 from __future__ import annotations
 
 import hashlib
+import hmac
 import json
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol, final
 
 import numpy as np
@@ -21,8 +28,10 @@ from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 
 from discreet.core.checks import integer, require
 from discreet.federated import wire
+from discreet.federated.chains import CHAIN, own_place
 from discreet.federated.journal import Journal
 from discreet.federated.wire import FederationError, Message, Refusal, Refused, decode, encode
+from discreet.privacy.ledger.chain import Anchor
 
 Words = npt.NDArray[np.uint64]
 KEY_BYTES = 32
@@ -32,9 +41,14 @@ _MOST_STEPS = 1 << 14
 #: Nothing that a keeper is sent is longer: a key, or the names of the parties.
 MOST_BYTES = 1 << 17
 _MOST_KEY_BYTES = 1 << 12
-_KEY_FIELDS = frozenset({"key", "question", "least"})
-_REVEAL_FIELDS = frozenset({"names", "size", "question", "keys"})
+_FIELDS = {
+    "key": frozenset({"key", "question", "least", CHAIN}),
+    "chain": frozenset[str](),
+    "reveal": frozenset({"names", "size", "question", "keys", "tokens"}),
+}
 _LONGEST_DIGEST = 64
+#: What a party sends a keeper; all else comes from the coordinator.
+PARTY_KINDS = ("key", "chain")
 
 
 class _Key(NamedTuple):
@@ -55,6 +69,25 @@ class Line(Protocol):
 def fingerprint(key: bytes) -> str:
     """Return what identifies a key and opens nothing: 32 random bytes cannot be guessed from it."""
     return hashlib.sha256(b"discreet: key of a mask\0" + key).hexdigest()
+
+
+def mask_key(secret: bytes, question: str, arrays: Mapping[str, npt.NDArray[Any]]) -> bytes:
+    """Return the key of the mask for one answer to one question.
+
+    Different answers, or answers to different questions, never get the same key, also from the same secret:
+    a party that was restored and draws again uses a different mask.
+    """
+    state = hmac.new(secret, b"discreet: mask of an answer\0" + question.encode(), hashlib.sha256)
+    for name in sorted(arrays):
+        array = np.ascontiguousarray(arrays[name])
+        state.update(f"\0{name} {array.dtype.str} {array.shape}\0".encode() + array.tobytes())
+    return state.digest()
+
+
+def set_token(key: bytes, question: str, names: Iterable[str]) -> str:
+    """Return what confirms to the keeper that a party's answer to a question may be summed over a set."""
+    text = json.dumps([question, sorted(names)])
+    return hmac.new(key, b"discreet: set of a sum\0" + text.encode(), hashlib.sha256).hexdigest()[:32]
 
 
 def mask(key: bytes, size: int) -> Words:
@@ -93,8 +126,8 @@ class Keeper:
         roster: The names of the parties; keys of others are refused.
         least: The fewest parties whose sum may be seen; more if a party among them says so with its key.
         run: The name of the run; messages of other runs are refused. Without it every run is served.
-        journal: What was kept and revealed. Without a file a keeper must not be restarted during a run: it
-            would forget which sums it revealed.
+        journal: The keys and what was revealed. Without a file, a keeper that restarts asks parties for
+            their keys again.
     """
 
     def __init__(
@@ -105,6 +138,7 @@ class Keeper:
         self._roster, self._least, self._run = frozenset(roster), least, run
         self._journal = journal or Journal()
         self._keys: dict[tuple[str, int, str], _Key] = {}
+        self._places: dict[tuple[str, str], Anchor] = {}
         self._revealed: dict[tuple[str, int], frozenset[str]] = {}
         # Two who ask at once about different parties must not both get an answer.
         self._turn = threading.Lock()
@@ -112,12 +146,13 @@ class Keeper:
             self._remember(message)
 
     def __call__(self, raw: bytes) -> bytes:
-        """Answer a message of a party (a key) or of the coordinator (a set of names)."""
+        """Answer a message of a party (a key, or a chain) or of the coordinator (a set of names)."""
         try:
             message = decode(raw, MOST_BYTES)
             self._expect(message, len(raw))
+            answer = {"key": self._key, "chain": self._chain}.get(message.kind, self._reveal)
             with self._turn:
-                return encode(self._key(message) if message.kind == "key" else self._reveal(message))
+                return encode(answer(message))
         except Refused as error:
             return encode(
                 Message(
@@ -131,17 +166,24 @@ class Keeper:
             raise Refused(Refusal.WRONG_RUN)
         if not 0 <= message.step < _MOST_STEPS:
             raise Refused(Refusal.WRONG_ROUND)
-        is_key = message.kind == "key"
-        if is_key and message.sender not in self._roster:
+        of_party = message.kind in PARTY_KINDS
+        if of_party and message.sender not in self._roster:
             raise Refused(Refusal.WRONG_SENDER)
-        if is_key and size > _MOST_KEY_BYTES:
+        if of_party and size > _MOST_KEY_BYTES:
             raise Refused(Refusal.OVERSIZED)
-        if message.arrays or not message.fields.keys() <= (_KEY_FIELDS if is_key else _REVEAL_FIELDS):
+        if message.arrays or not message.fields.keys() <= _FIELDS.get(message.kind, frozenset()):
             raise Refused(Refusal.MALFORMED)
+
+    def _chain(self, message: Message) -> Message:
+        """Return the latest place that is known of a party's chain."""
+        known = self._places.get((message.run, message.sender), Anchor())
+        return _reply(message, {CHAIN: str(known)})
 
     def _key(self, message: Message) -> Message:
         place = (message.run, message.step, message.sender)
         key = _read_key(message)
+        if CHAIN in message.fields:
+            own_place(message)
         if not 0 < key.least <= len(self._roster):
             raise Refused(Refusal.OUT_OF_RANGE)
         if self._keys.get(place, key) != key:
@@ -152,14 +194,14 @@ class Keeper:
         return _reply(message, {"kept": True})
 
     def _reveal(self, message: Message) -> Message:
-        names, size = _names(message.fields.get("names")), message.fields.get("size")
+        names, size = read_names(message.fields.get("names")), message.fields.get("size")
         if message.kind != "reveal" or type(size) is not int or not 0 <= size <= _MOST_WORDS:
             raise Refused(Refusal.MALFORMED)
         if not names <= self._roster:
             raise Refused(Refusal.WRONG_SENDER)
         known = {name: self._keys.get((message.run, message.step, name)) for name in sorted(names)}
         asked = message.fields.get("question")
-        expected = _fingerprints(message.fields.get("keys", "{}"))
+        expected = _texts(message.fields.get("keys", "{}"))
         keys = {
             name: key
             for name, key in known.items()
@@ -176,6 +218,10 @@ class Keeper:
         first = self._revealed.get((message.run, message.step), names)
         if first != names:
             return _reply(message, {"only": json.dumps(sorted(first))})
+        tokens = _texts(message.fields.get("tokens", "{}"))
+        unconfirmed = [name for name, key in keys.items() if not self._confirmed(name, key, names, tokens)]
+        if unconfirmed:
+            return _reply(message, {"unconfirmed": json.dumps(unconfirmed)})
         if (message.run, message.step) not in self._revealed:
             self._journal.keep(message)
             self._remember(message)
@@ -186,17 +232,40 @@ class Keeper:
             kind="masks", run=message.run, step=message.step, sender="keeper", arrays={"total": total}
         )
 
+    def _confirmed(self, name: str, key: _Key, names: Iterable[str], tokens: Mapping[str, str]) -> bool:
+        """Return whether a party confirmed a set; one that asks for all parties can be in no other set."""
+        expected = set_token(key.secret, key.question, names)
+        return key.least == len(self._roster) or hmac.compare_digest(
+            tokens.get(name, "").encode(), expected.encode()
+        )
+
     def _remember(self, message: Message) -> None:
         if message.kind == "key":
             self._keys[message.run, message.step, message.sender] = _read_key(message)
+            if CHAIN in message.fields:
+                member = (message.run, message.sender)
+                # A key that is handed late comes with an earlier place.
+                self._places[member] = max(self._places.get(member, Anchor()), own_place(message))
         else:
-            self._revealed[message.run, message.step] = _names(message.fields.get("names"))
+            self._revealed[message.run, message.step] = read_names(message.fields.get("names"))
 
 
 def hand_key(line: Line, message: Message) -> None:
     """Give the keeper a message with the key of an answer; raise unless it was kept."""
     if not decode(line(encode(message))).fields.get("kept"):
         raise FederationError("The keeper did not take the key of a mask, so nothing was sent.")
+
+
+def ask_place(line: Line, run: str, name: str) -> Anchor:
+    """Return the latest place of a party's chain that the keeper knows."""
+    reply = decode(line(encode(Message(kind="chain", run=run, step=0, sender=name))))
+    if reply.kind != "reply":
+        raise FederationError("The keeper did not state what it knows of this party, so nothing was drawn.")
+    return own_place(reply)
+
+
+class NotConfirmed(FederationError):
+    """A sum whose set of parties was not confirmed by all of them."""
 
 
 def ask_masks(
@@ -207,19 +276,24 @@ def ask_masks(
     names: Sequence[str],
     size: int,
     keys: Mapping[str, str] | None = None,
+    tokens: Mapping[str, str] | None = None,
 ) -> Words | frozenset[str]:
     """Return the sum of the masks on these parties' answers to a question, given by its digest.
 
     Or return those of them that the keeper can speak for, if not for all.
 
     The latter happens when keys are not there or have other fingerprints than `keys` says, or when a sum over
-    other parties was revealed before a crash.
+    other parties was revealed before a crash. `tokens` are what the parties confirmed the set with.
+
+    Raises:
+        NotConfirmed: The keeper has all keys, and a party did not confirm this set.
     """
     fields: dict[str, str | int] = {
         "names": json.dumps(sorted(names)),
         "size": size,
         "question": question,
         "keys": json.dumps(dict(keys or {})),
+        "tokens": json.dumps(dict(tokens or {})),
     }
     reply = decode(line(encode(Message(kind="reveal", run=run, step=step, sender="-", fields=fields))))
     if reply.kind == "masks":
@@ -227,7 +301,10 @@ def ask_masks(
         if total is None or total.shape != (size,) or total.dtype != np.uint64:
             raise FederationError("The keeper's sum of masks has the wrong shape.")
         return total
-    missing, only = _names(reply.fields.get("missing", "[]")), _names(reply.fields.get("only", "[]"))
+    if "unconfirmed" in reply.fields:
+        some = ", ".join(sorted(read_names(reply.fields["unconfirmed"])))
+        raise NotConfirmed(f"The sum of step {step} was not revealed: {some} did not confirm this set.")
+    missing, only = read_names(reply.fields.get("missing", "[]")), read_names(reply.fields.get("only", "[]"))
     possible = only if only else frozenset(names) - missing
     if not possible < frozenset(names):
         raise FederationError(
@@ -254,7 +331,7 @@ def _read_key(message: Message) -> _Key:
     return _Key(opened, question, least)
 
 
-def _fingerprints(text: Any) -> dict[str, str]:
+def _texts(text: Any) -> dict[str, str]:
     try:
         found = json.loads(text)
     except (TypeError, ValueError, RecursionError):
@@ -264,7 +341,8 @@ def _fingerprints(text: Any) -> dict[str, str]:
     return found
 
 
-def _names(text: Any) -> frozenset[str]:
+def read_names(text: Any) -> frozenset[str]:
+    """Return names that a message lists as JSON."""
     try:
         names = json.loads(text)
     except (TypeError, ValueError, RecursionError):

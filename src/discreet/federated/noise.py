@@ -150,12 +150,21 @@ class SharedNoise:
         self, units: npt.NDArray[np.int64], sigma: float, part: Fraction, random: PrivacyRandom
     ) -> float:
         """Add in place this party's share of `part` of the variance; return its deviation."""
+        width = self._width(sigma, part)
+        if width:
+            add_discrete_gaussian(units, width, random)
+        return math.ldexp(width, -STEP_BITS)
+
+    def deviation(self, sigma: float) -> float:
+        """Return the deviation of a party's share of noise with this deviation in all."""
+        return math.ldexp(self._width(sigma, Fraction(1)), -STEP_BITS)
+
+    def _width(self, sigma: float, part: Fraction) -> float:
+        """Return the deviation of a share of `part` of the variance, in fixed-point units."""
         if sigma == 0:
             return 0.0
         variance = part * Fraction(sigma) ** 2 * 4**STEP_BITS / self.least_parties + 4
-        width = round_up(Fraction(math.isqrt(math.ceil(variance)) + 1))
-        add_discrete_gaussian(units, width, random)
-        return math.ldexp(width, -STEP_BITS)
+        return round_up(Fraction(math.isqrt(math.ceil(variance)) + 1))
 
     def read(self, total: Numbers) -> Floats:
         """Return the unmasked sum of answers as numbers; the upper half of the ring is negative."""

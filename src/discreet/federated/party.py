@@ -4,6 +4,10 @@ A party trusts nobody. It answers one run that its operator agreed to, each step
 promise covers. The whole run is paid for in the party's own ledger before its data are touched. An answer is
 kept before it is sent; whoever asks again gets the same bytes, so nothing is paid for or drawn twice.
 
+Everything that is kept extends a hash chain, whose latest place is in the party's ledger before an answer is
+sent, in the answer itself and, with shared noise, at the keeper. A party that was restored from an older copy
+finds a later place there, and declines (proofs/rollback.md).
+
 Whether a question is accepted depends on the question, on what was drawn before and on the ledger. From then
 on no row can change whether an answer is sent: whoever's numbers cannot be used contributes zero. A draw is
 written down, with its price, before the data are touched. Should it fail all the same, for want of memory
@@ -12,7 +16,9 @@ say, it stays charged, and the party answers nothing more in that run.
 
 from __future__ import annotations
 
+import json
 import threading
+from dataclasses import replace
 from pathlib import Path
 from typing import final
 
@@ -25,17 +31,36 @@ from discreet.core.randomness import PrivacyRandom
 from discreet.data.interactions import Interactions
 from discreet.data.vocabulary import Vocabulary
 from discreet.federated.catalogs import over, places_in
+from discreet.federated.chains import CHAIN, count_in, known_place, require_contained
 from discreet.federated.journal import Journal
-from discreet.federated.keeper import KEY_BYTES, Line, fingerprint, hand_key, masked
+from discreet.federated.keeper import (
+    KEY_BYTES,
+    Line,
+    ask_place,
+    fingerprint,
+    hand_key,
+    mask_key,
+    masked,
+    read_names,
+    set_token,
+)
 from discreet.federated.protocols.averaged_users import AveragedUsers, LocalItems
-from discreet.federated.protocols.protocol import Drawn, MessagePart, Protocol, names_digest
+from discreet.federated.protocols.protocol import (
+    CONFIRM,
+    Drawn,
+    MessagePart,
+    Protocol,
+    names_digest,
+    only_fields,
+)
 from discreet.federated.wire import Message, Refusal, Refused, Value, decode, encode
 from discreet.models.scorers.scorer import Scorer
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.ledger.book import Ledger
+from discreet.privacy.ledger.chain import Chain
 
 _BEGUN, _KEY, _TUNED, _DRAWING, _FAILED = "begun", "key", "tuned", "drawing", "failed"
-_OWN_RECORDS = (_BEGUN, _KEY, _TUNED, _DRAWING, _FAILED)
+_OWN_RECORDS = (_BEGUN, _KEY, _TUNED, _DRAWING, _FAILED, CONFIRM)
 # A crash may end a draw that nobody saw; one that ends so every time is a failure.
 _MOST_ATTEMPTS = 3
 
@@ -91,6 +116,8 @@ class Party:
         self._ledger = ledger or Ledger.in_memory()
         self._keeper = keeper
         self._journal = Journal(state)
+        self._chain = Chain(_event(message) for message in self._own())
+        self._what = f"federated {protocol.name}, run {run}"
 
     @property
     def promise(self) -> Guarantee:
@@ -127,10 +154,12 @@ class Party:
             for message in self._journal.messages:
                 if message.kind == _TUNED and message.run == self.run:
                     return LocalItems(bias=message.arrays["bias"], factors=message.arrays["factors"])
+            self._require_current()
             self._pay()
             items = self.protocol.tune(self._data, profiles, self._random)
             arrays = {"bias": items.bias, "factors": items.factors}
-            self._journal.keep(self._message(MessagePart(kind=_TUNED, arrays=arrays), len(self._answers())))
+            self._keep(self._message(MessagePart(kind=_TUNED, arrays=arrays), len(self._answers())))
+            self._count()
             return items
 
     def _answer(self, question: Message) -> Message:
@@ -140,9 +169,12 @@ class Party:
             raise Refused(Refusal.WRONG_VERSION)
         if question.fields.get("shared") != self._names:
             raise Refused(Refusal.WRONG_NAMES)
+        if question.kind == CONFIRM:
+            return self._confirmed(question)
         kept = self._kept(question)
         if kept is None:
             self.protocol.shapes(question, len(self.protocol.shared(self._data)))
+            self._require_current(question)
             if any(message.kind == _FAILED for message in self._own()):
                 raise Refused(Refusal.DECLINED)
             before = self._drawn(question)
@@ -150,8 +182,56 @@ class Party:
                 raise Refused(Refusal.TWICE)
             self._pay()
             kept = self._draw(question, [one.kind for one in before].count(question.kind))
-        self._hand_key(question.step)
+        # A crash may have come between the journal and the ledger; nothing is sent before both know.
+        self._count()
+        self._hand_key(kept)
         return kept
+
+    def _confirmed(self, question: Message) -> Message:
+        """Return what confirms a set of parties to the keeper; a step has one set, the first."""
+        only_fields(question, ("names", "question"), ())
+        keys = [one for one in self._own() if one.kind == _KEY and one.step == question.step]
+        if not keys or keys[-1].fields["question"] != question.fields["question"]:
+            raise Refused(Refusal.WRONG_ROUND)
+        earlier = [one for one in self._own() if one.kind == CONFIRM and one.step == question.step]
+        if not earlier:
+            names = read_names(question.fields["names"])
+            if self.name not in names or len(names) < self.protocol.noise.least_parties:
+                raise Refused(Refusal.OUT_OF_RANGE)
+            self._require_current(question)
+            fields: dict[str, Value] = {"names": json.dumps(sorted(names))}
+            earlier = [self._keep(self._message(MessagePart(kind=CONFIRM, fields=fields), question.step))]
+        self._count()
+        key, names = keys[-1], read_names(earlier[0].fields["names"])
+        token = set_token(bytes.fromhex(str(key.fields["key"])), str(key.fields["question"]), names)
+        answered: dict[str, Value] = {"token": token, "question": question.digest()}
+        return replace(earlier[0], fields={**earlier[0].fields, **answered})
+
+    @property
+    def _counted(self) -> str:
+        """Return how the ledger calls this party's chain."""
+        return f"{self._what} as {self.name}"
+
+    def _require_current(self, question: Message | None = None) -> None:
+        """Raise `Refused` if the ledger, the coordinator or the keeper knows more than this party."""
+        known = {"ledger": self._ledger.anchor(self._counted)}
+        if question is not None:
+            known["coordinator"] = known_place(question, self.name)
+        if self._keeper is not None:
+            known["keeper of masks"] = ask_place(self._keeper, self.run, self.name)
+        require_contained(self._chain, known, self.run)
+
+    def _keep(self, message: Message) -> Message:
+        """Append a record to the journal and to the chain; return it with its place in the chain."""
+        event = _event(message)
+        placed = replace(message, fields={**message.fields, CHAIN: str(self._chain.after(event))})
+        self._journal.keep(placed)
+        self._chain.add(event)
+        return placed
+
+    def _count(self) -> None:
+        """Record the chain's latest place in the ledger, after the journal: the ledger never knows more."""
+        count_in(self._ledger, self._counted, self._chain, self.run)
 
     def _kept(self, question: Message) -> Message | None:
         """Return the answer that was given at this step; another question for the same step is refused."""
@@ -186,22 +266,22 @@ class Party:
 
     def _pay(self) -> None:
         """Pay for the whole run once: the journal says what began, the ledger that it was paid."""
-        what = f"federated {self.protocol.name}, run {self.run}"
+        what = self._what
         begun = [m for m in self._journal.messages if m.kind == _BEGUN and m.run == self.run]
         paid = [entry for entry in self._ledger.entries(self._dataset) if entry.what == what]
         if paid and not begun:
             raise PrivacyError(
-                f"Run {self.run!r} was paid for, but what was answered in it is not known here. "
-                "Restore the party's state, or agree on a new run."
+                f"Run {self.run!r} was paid for, but the party's state doesn't know what was answered in it. "
+                "Agree on a new run. An older copy of the state can't continue this one."
             )
-        if any(message.fields != self._agreed() for message in begun) or any(
+        if any(dict(one.fields, **self._agreed()) != dict(one.fields) for one in begun) or any(
             _terms(entry.guarantee) != _terms(self.promise) for entry in paid
         ):
             raise PrivacyError(
                 f"Run {self.run!r} began with other settings. Go on with those, or agree on a new run."
             )
         if not begun:
-            self._journal.keep(self._message(MessagePart(kind=_BEGUN, fields=self._agreed()), -1))
+            self._keep(self._message(MessagePart(kind=_BEGUN, fields=self._agreed()), -1))
         if not paid:
             with self._ledger.spend(self._dataset, self.promise, what=what, events=self.protocol.events()):
                 pass
@@ -218,13 +298,16 @@ class Party:
             "question": question.digest(),
             "price": self.protocol.price(question),
         }
+        attempts = len(records)
+        if attempts < _MOST_ATTEMPTS:
+            self._keep(self._message(MessagePart(kind=_DRAWING, fields=fields), question.step))
+            self._count()
         try:
-            if len(records) >= _MOST_ATTEMPTS:
+            if attempts >= _MOST_ATTEMPTS:
                 raise PrivacyError(f"The process ended {_MOST_ATTEMPTS} times while it drew this answer.")
-            self._journal.keep(self._message(MessagePart(kind=_DRAWING, fields=fields), question.step))
             return self._drawn_answer(question, number)
         except Exception as error:
-            self._journal.keep(self._message(MessagePart(kind=_FAILED), question.step))
+            self._keep(self._message(MessagePart(kind=_FAILED), question.step))
             logger.error(
                 "A draw of run %s failed (%s). It is charged; nothing more is answered in this run.",
                 self.run,
@@ -238,17 +321,17 @@ class Party:
         part = self.protocol.limited(part, self._listed)
         arrays, own = part.arrays, self._public()
         if self.protocol.noise.masked:
-            key = self._random.bytes(KEY_BYTES).tobytes()
-            arrays = masked({name: np.asarray(array) for name, array in arrays.items()}, key)
+            drawn = {name: np.asarray(array) for name, array in arrays.items()}
+            key = mask_key(self._random.bytes(KEY_BYTES).tobytes(), question.digest(), drawn)
+            arrays = masked(drawn, key)
             # The keeper sums masks of one question only, over as many parties as the noise is shared by.
             least = self.protocol.noise.least_parties
             sealed: dict[str, Value] = {"key": key.hex(), "question": question.digest(), "least": least}
-            self._journal.keep(self._message(MessagePart(kind=_KEY, fields=sealed), question.step))
+            self._keep(self._message(MessagePart(kind=_KEY, fields=sealed), question.step))
             own["key"] = fingerprint(key)
         fields: dict[str, Value] = {**part.fields, **own, "question": question.digest()}
         kept = self._message(MessagePart(kind=part.kind, fields=fields, arrays=arrays), question.step)
-        self._journal.keep(kept)
-        return kept
+        return self._keep(kept)
 
     def _public(self) -> dict[str, Value]:
         """Return this party's promise, which travels with every answer."""
@@ -256,13 +339,15 @@ class Party:
         epsilon: Value = promise.epsilon if promise.epsilon < np.inf else "inf"
         return {"epsilon": epsilon, "delta": promise.delta, "simulated": promise.simulated}
 
-    def _hand_key(self, step: int) -> None:
-        """Give the keeper the key of this step's latest answer; handing it twice changes nothing."""
+    def _hand_key(self, answer: Message) -> None:
+        """Give the keeper the key of an answer, and its place; handing it twice changes nothing."""
         if self._keeper is None:
             return
-        keys = [m for m in self._journal.messages if m.kind == _KEY and m.run == self.run and m.step == step]
+        keys = [one for one in self._own() if one.kind == _KEY and one.step == answer.step]
         if keys:
-            hand_key(self._keeper, keys[-1])
+            placed = {CHAIN: answer.fields[CHAIN]} if CHAIN in answer.fields else {}
+            fields = {name: value for name, value in keys[-1].fields.items() if name != CHAIN}
+            hand_key(self._keeper, replace(keys[-1], fields={**fields, **placed}))
 
     def close(self) -> None:
         """Let go of the state's file, so that this party can be resumed elsewhere."""
@@ -277,6 +362,12 @@ class Party:
         return Message(
             kind="declined", run=self.run, step=step, sender=self.name, fields={"reason": reason.value}
         )
+
+
+def _event(message: Message) -> bytes:
+    """Return what a record adds to the chain: all of it but its own place."""
+    fields = {name: value for name, value in message.fields.items() if name != CHAIN}
+    return encode(replace(message, fields=fields))
 
 
 def _terms(promise: Guarantee) -> str:

@@ -7,10 +7,12 @@ from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol, final
+from typing import NamedTuple, Protocol, final
 
 import numpy as np
 
+from discreet.core.checks import require
+from discreet.federated.chains import own_place
 from discreet.federated.protocols.protocol import Shapes, check_arrays, number
 from discreet.federated.wire import Message, Refusal, Refused, decode, encode
 
@@ -55,8 +57,15 @@ class InProcess(Transport):
                 yield name, None
 
 
+class Terms(NamedTuple):
+    """The guarantee that was agreed with a party."""
+
+    epsilon: float
+    delta: float
+
+
 class Judge(Protocol):
-    """What an answer is judged by: its arrays, their type, and what else cannot be meant."""
+    """What an answer is judged by: its arrays, their type, their noise, and what else can't be meant."""
 
     @property
     def number_type(self) -> str:
@@ -65,13 +74,18 @@ class Judge(Protocol):
     def shapes(self, question: Message, n_shared: int) -> Shapes:
         """Return the arrays that answer a question."""
 
+    def deviations(self, question: Message, epsilon: float, delta: float) -> Mapping[str, float]:
+        """Return the standard deviation of a party's noise on each array, by what was agreed with it."""
+
     def check_answer(self, answer: Message) -> None:
         """Refuse an answer that fits by shape and cannot be meant."""
 
 
 # A user adds at most 1 to a number, so it is at most the number of users plus the largest plausible noise.
-_MOST_PEOPLE = _MOST_NOISE = 2.0**33
+_MOST_PEOPLE = 2.0**33
 _TAILS = 64
+# Platforms may round a standard deviation differently, and nothing else in it.
+_ROUNDING = 1e-9
 
 
 @final
@@ -87,13 +101,14 @@ class RoundAnswers:
 def collect(
     question: Message,
     transport: Transport,
-    parties: Sequence[str],
+    parties: Mapping[str, Terms],
     protocol: Judge,
     n_shared: int,
     seconds: float,
 ) -> RoundAnswers:
     """Ask once and return the valid answers by party, and why the others are left out.
 
+    `parties` maps names to what was agreed with them.
     The first valid answer counts. A second one from the same party, equal or not, changes nothing.
     """
     refused: Counter[str] = Counter()
@@ -101,7 +116,7 @@ def collect(
     reasons: dict[str, str] = {}
     gone: set[str] = set()
     shapes = protocol.shapes(question, n_shared)
-    incoming = transport.ask(encode(question), parties, seconds)
+    incoming = transport.ask(encode(question), list(parties), seconds)
     for name, raw in incoming:
         if raw is None:
             gone.add(name)
@@ -109,13 +124,17 @@ def collect(
             refused[Refusal.TWICE.value if name in answers else Refusal.WRONG_SENDER.value] += 1
         else:
             try:
-                answers[name] = judged(question, name, transport.opened(name, raw), protocol, shapes)
+                answer = addressed(question, name, transport.opened(name, raw))
+                check_arrays(answer, shapes, protocol.number_type)
+                _check_terms(question, answer, protocol, parties[name])
+                protocol.check_answer(answer)
+                answers[name] = answer
                 reasons.pop(name, None)
             except Refused as error:
                 refused[error.reason.value] += 1
                 reasons[name] = error.reason.value
                 # An answer to an earlier question may be followed by one to this question.
-                if error.reason is not Refusal.WRONG_ROUND:
+                if error.reason not in (Refusal.WRONG_ROUND, Refusal.WRONG_QUESTION):
                     gone.add(name)
         if set(answers) | gone >= set(parties):
             break
@@ -125,37 +144,76 @@ def collect(
     return RoundAnswers(answers=answers, left_out=reasons, refused=refused)
 
 
-def judged(
-    question: Message, name: str, raw: bytes, protocol: Judge, shapes: Mapping[str, tuple[int, ...]]
-) -> Message:
-    """Return a party's answer if it is valid for the question; raise `Refused` with the reason otherwise."""
+def addressed(question: Message, name: str, raw: bytes) -> Message:
+    """Return a party's message if it answers this question; raise `Refused` with the reason otherwise."""
     answer = decode(raw)
     if answer.sender != name:
         raise Refused(Refusal.WRONG_SENDER)
     if answer.run != question.run:
         raise Refused(Refusal.WRONG_RUN)
     if answer.kind == "declined":
-        raise Refused(Refusal.DECLINED)
+        # A party that says it was restored is named with that; its other reasons are its own.
+        behind = answer.fields.get("reason") == Refusal.BEHIND.value
+        raise Refused(Refusal.BEHIND if behind else Refusal.DECLINED)
     if answer.step != question.step:
         raise Refused(Refusal.WRONG_ROUND)
     if answer.kind != question.kind:
         raise Refused(Refusal.WRONG_KIND)
-    check_arrays(answer, shapes, protocol.number_type)
-    for array in shapes:
-        noise = number(answer, f"noise {array}", 0.0, _MOST_NOISE)
-        numbers = answer.arrays[array]
-        if numbers.dtype.kind == "f" and np.abs(numbers).max(initial=0.0) > _MOST_PEOPLE + _TAILS * noise:
-            raise Refused(Refusal.OUT_OF_RANGE)
-    protocol.check_answer(answer)
-    promised(answer)
+    if answer.fields.get("question") != question.digest():
+        raise Refused(Refusal.WRONG_QUESTION)
+    own_place(answer)
     return answer
 
 
+def _check_terms(question: Message, answer: Message, protocol: Judge, agreed: Terms) -> None:
+    """Raise `Refused` if a party states a guarantee or noise that was not agreed with it."""
+    if promised(answer)[:2] != agreed:
+        raise Refused(Refusal.WRONG_GUARANTEE)
+    for array, expected in protocol.deviations(question, agreed.epsilon, agreed.delta).items():
+        noise = number(answer, f"noise {array}", 0.0, math.inf)
+        if not math.isclose(noise, expected, rel_tol=_ROUNDING):
+            raise Refused(Refusal.WRONG_GUARANTEE)
+        numbers = answer.arrays[array]
+        if numbers.dtype.kind == "f" and np.abs(numbers).max(initial=0.0) > _MOST_PEOPLE + _TAILS * noise:
+            raise Refused(Refusal.OUT_OF_RANGE)
+
+
+def agreed_terms(
+    parties: Sequence[str], epsilon: float, delta: float, promises: Mapping[str, tuple[float, float]]
+) -> dict[str, Terms]:
+    """Return what was agreed with each party: its own promise, or that of the run."""
+    require(set(promises) <= set(parties), "promises", sorted(promises), "must be of parties of the run")
+    pairs = {name: promises.get(name, (epsilon, delta)) for name in parties}
+    # Without noise there is nothing that a delta could be about.
+    return {name: Terms(one, 0.0 if math.isinf(one) else other) for name, (one, other) in pairs.items()}
+
+
 def promised(answer: Message) -> tuple[float, float, bool]:
-    """Return the promise that a party states: epsilon, delta, and whether its noise is simulated."""
+    """Return the guarantee that a party states: epsilon, delta, and whether its noise is simulated."""
     fields = answer.fields
     epsilon = math.inf if fields.get("epsilon") == "inf" else number(answer, "epsilon", 1e-12, 1e6)
     simulated = fields.get("simulated")
     if not isinstance(simulated, bool):
         raise Refused(Refusal.MALFORMED)
     return epsilon, number(answer, "delta", 0.0, 0.999), simulated
+
+
+def confirmations(
+    question: Message, transport: Transport, parties: Sequence[str], seconds: float
+) -> dict[str, Message]:
+    """Ask parties to confirm a set, and return what they confirm by party."""
+    found: dict[str, Message] = {}
+    gone: set[str] = set()
+    for name, raw in transport.ask(encode(question), parties, seconds):
+        try:
+            if raw is not None and name in parties:
+                found.setdefault(name, addressed(question, name, transport.opened(name, raw)))
+            else:
+                gone.add(name)
+        except Refused as error:
+            # A late answer to the question before may come first.
+            if error.reason not in (Refusal.WRONG_KIND, Refusal.WRONG_QUESTION):
+                gone.add(name)
+        if set(found) | gone >= set(parties):
+            break
+    return found

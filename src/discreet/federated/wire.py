@@ -14,7 +14,7 @@ import hashlib
 import json
 import math
 import struct
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, final
@@ -54,7 +54,10 @@ class Refusal(StrEnum):
     OUT_OF_RANGE = "out of range"
     WRONG_SENDER = "wrong sender"
     WRONG_SIGNATURE = "wrong signature"
+    WRONG_GUARANTEE = "wrong guarantee"
+    WRONG_QUESTION = "wrong question"
     TWICE = "twice"
+    BEHIND = "behind"
     WITHOUT_MASK = "without mask"
     DECLINED = "declined"
     SILENT = "silent"
@@ -71,6 +74,18 @@ class Refused(DataError):
 
 class FederationError(DiscreetError):
     """Report a run that cannot continue; finished rounds are stored and the run can be resumed."""
+
+
+@final
+class ImpossibleSum(FederationError):
+    """A sum that users and noise can't give, with the parties that can be the reason."""
+
+    def __init__(self, what: str, suspects: Iterable[str], do: str) -> None:
+        self.suspects = tuple(sorted(suspects))
+        super().__init__(
+            f"The sum of {what} over {', '.join(self.suspects)} is not one that users and noise can give. "
+            f"Masks hide whose answer is the reason. {do}"
+        )
 
 
 @final

@@ -8,28 +8,34 @@ coordinator decides when releases are made, and nothing else.
 from __future__ import annotations
 
 import json
+import math
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Annotated, final
+from typing import Annotated, Any, final
 
 import numpy as np
+import numpy.typing as npt
 
-from discreet.core.checks import ParameterError, require
+from discreet.core.checks import require
 from discreet.data.facts import PublicFacts
 from discreet.data.vocabulary import Vocabulary
+from discreet.federated.chains import CHAINS, to_field
 from discreet.federated.noise import OwnNoise, SharedNoise
-from discreet.federated.protocols.protocol import Shapes, names_digest, only_fields
-from discreet.federated.transport import promised
+from discreet.federated.protocols.protocol import BACKUPS, Shapes, names_digest, number, only_fields
 from discreet.federated.wire import Message, Refusal, Refused
 from discreet.follow.factorization import MOST_RELEASES
-from discreet.follow.settings import FollowSettings
+from discreet.follow.plausible import check_release, most_users
+from discreet.follow.settings import RELEASE_BITS, FollowSettings
 from discreet.privacy.assumptions import Assumption, Fact, Kind
 from discreet.privacy.guarantee import Guarantee
+from discreet.privacy.ledger.chain import Anchor
 from discreet.statistics.domain import DomainError, Stated, Whole
 
 _KIND = "release"
 _COORDINATOR = "coordinator"
 #: What every label of parties that follow together assumes.
 ASSUMED = (
+    BACKUPS,
     Assumption.of(Kind.PARTY, Fact.ONE_PARTY),
     Assumption.of(Kind.PARTY, Fact.READABLE),
     Assumption.of(Kind.PARTY, Fact.UNICODE),
@@ -103,16 +109,25 @@ class FollowAgreement:
         scale = [self.facts.low, self.facts.high, self.facts.step]
         return json.dumps({"year": year, "scale": scale, "noise": repr(self.noise)}, sort_keys=True)
 
-    def question(self, release: int, catalog: Vocabulary) -> Message:
-        """Return the question for a release; it is the same bytes whenever it is asked."""
+    def question(
+        self, release: int, catalog: Vocabulary, chains: Mapping[str, Anchor] | None = None
+    ) -> Message:
+        """Return the question for a release, with what is known of the parties' chains."""
         asked = ReleaseQuestion(release=release)
+        fields = {"settings": self.terms(), "shared": names_digest(catalog)}
         return Message(
             kind=_KIND,
             run=self.run,
             step=asked.release,
             sender=_COORDINATOR,
-            fields={"settings": self.terms(), "shared": names_digest(catalog)},
+            fields=fields if chains is None else {**fields, CHAINS: to_field(chains)},
         )
+
+    def deviations(self, question: Message, epsilon: float, delta: float) -> Mapping[str, float]:
+        """Return the standard deviation of a party's noise on each array, by what was agreed with it."""
+        own = replace(self.settings, epsilon=epsilon, delta=delta)
+        deviation = math.ldexp(own.share_width(self.noise.least_parties), -RELEASE_BITS)
+        return dict.fromkeys(self.shapes(question, 0), deviation)
 
     def read(self, question: Message, catalog: Vocabulary) -> ReleaseQuestion:
         """Return what a question asks for, or raise `Refused`."""
@@ -141,17 +156,16 @@ class FollowAgreement:
         return {**counts, "values": (n_shared,), "level": (2,)} if self.rated else counts
 
     def check_answer(self, answer: Message) -> None:
-        """Refuse promises and numbers that no party can send; behind a mask every number can be.
+        """Refuse numbers that no party can send; behind a mask every number can be.
 
         What is kept is part of every later release, so it must be such that a model can be made of it.
         """
-        epsilon, delta, _ = promised(answer)
-        try:
-            replace(self.settings, epsilon=epsilon, delta=delta)
-        except ParameterError:
-            raise Refused(Refusal.OUT_OF_RANGE) from None
-        if self.noise.masked:
-            return
-        for array in answer.arrays.values():
-            if array.size and (array.min() <= -FARTHEST or array.max() >= FARTHEST):
+        if not self.noise.masked:
+            self.check_sums(answer.arrays, number(answer, "noise counts", 0.0, math.inf), 1)
+
+    def check_sums(self, arrays: Mapping[str, npt.NDArray[Any]], noise: float, parties: int) -> None:
+        """Raise `Refused` unless users of so many parties, with this noise, can give a release."""
+        for array in arrays.values():
+            if array.min(initial=0) <= -FARTHEST or array.max(initial=0) >= FARTHEST:
                 raise Refused(Refusal.OUT_OF_RANGE)
+        check_release(arrays, noise, most_users(self.facts.n_users, parties))

@@ -19,16 +19,19 @@ import numpy as np
 from discreet.core.checks import PrivacyError, integer, positive, require
 from discreet.data.facts import PublicFacts
 from discreet.data.vocabulary import Vocabulary
+from discreet.federated.chains import CHAIN, CHAINS, known_place, own_place, to_field
 from discreet.federated.journal import Journal
 from discreet.federated.keeper import Line, ask_masks, unmasked
-from discreet.federated.transport import RoundAnswers, Transport, collect, promised
-from discreet.federated.wire import FederationError, Message
+from discreet.federated.noise import total_deviation
+from discreet.federated.transport import RoundAnswers, Transport, agreed_terms, collect, promised
+from discreet.federated.wire import FederationError, ImpossibleSum, Message, Refused, Value
 from discreet.follow.agreement import ASSUMED, FARTHEST, FollowAgreement
 from discreet.follow.factorization import FACTOR_BITS, Factorization
 from discreet.follow.model import FOLLOWED_TOGETHER, Kind, current, labeled, refuse_kind, scorer_of
 from discreet.follow.state import ItemSums, Whole
 from discreet.models.fitted import FittedModel
 from discreet.privacy.accounting.gaussian import gaussian_multiplier
+from discreet.privacy.ledger.chain import Anchor
 from discreet.report.notes import WEAKEST_PARTY
 
 _ALL = "all parties"
@@ -57,6 +60,8 @@ class FollowCoordinator:
         state: A file that makes the coordinator resumable. It holds what parties released, which is public
             with own noise; with shared noise it holds sums over all of them.
         keeper: The line to the keeper of masks, for shared noise.
+        promises: With own noise, the epsilon and delta of parties whose guarantee is not that of `agreement`,
+            by name. An answer that states a different guarantee than agreed is refused.
     """
 
     def __init__(
@@ -66,6 +71,7 @@ class FollowCoordinator:
         *,
         parties: Sequence[str],
         catalog: Vocabulary,
+        promises: Mapping[str, tuple[float, float]] | None = None,
         state: str | Path | None = None,
         keeper: Line | None = None,
         seconds: float = 60.0,
@@ -78,6 +84,8 @@ class FollowCoordinator:
         require(len(parties) == count, "parties", list(parties), f"must be the {count} that share the noise")
         self._agreement, self._transport, self._keeper = agreement, transport, keeper
         self._parties, self.catalog = tuple(parties), catalog
+        settings = agreement.settings
+        self._terms = agreed_terms(parties, settings.epsilon, settings.delta, promises or {})
         self._seconds, self._journal = positive("seconds", seconds), Journal(state)
 
     def declare(self, items: Vocabulary) -> None:
@@ -175,10 +183,21 @@ class FollowCoordinator:
         sent = self._pending(release)
         if sent is not None:
             return sent
-        question = self._agreement.question(release, self.catalog)
+        question = self._agreement.question(release, self.catalog, self._chains())
         if self._agreement.noise.masked:
             self._journal.keep(question)
         return question
+
+    def _chains(self) -> dict[str, Anchor]:
+        """Return the latest place in each party's chain that was kept; earlier versions kept none."""
+        found: dict[str, Anchor] = {}
+        for releases in self._kept().values():
+            for message in releases:
+                if CHAINS in message.fields:
+                    found |= {name: known_place(message, name) for name in self._parties}
+                elif CHAIN in message.fields:
+                    found[message.sender] = own_place(message)
+        return found
 
     def _pending(self, release: int) -> Message | None:
         """Return the question that was sent for a release; it is kept with shared noise."""
@@ -236,17 +255,25 @@ class FollowCoordinator:
                 f"{wanted + 1}. Ask again."
             )
         sums = {name: array.view(np.int64) for name, array in unmasked(totals, masks).items()}
+        noise = total_deviation([float(one.fields["noise counts"]) for one in answers])
+        try:
+            self._agreement.check_sums(sums, noise, len(answers))
+        except Refused:
+            do = "Nothing was kept. Begin a new run without the party that you can't vouch for."
+            raise ImpossibleSum(f"release {wanted + 1}", self._parties, do) from None
         states = [promised(one) for one in answers]
-        fields = {
+        fields: dict[str, Value] = {
             "epsilon": max(one[0] for one in states),
             "delta": max(one[1] for one in states),
             "simulated": any(one[2] for one in states),
+            CHAINS: to_field({one.sender: own_place(one) for one in answers}),
         }
         self._journal.keep(replace(question, sender=_ALL, fields=fields, arrays=sums))
         return dict(found.refused)
 
     def _collected(self, question: Message, parties: Sequence[str]) -> RoundAnswers:
-        return collect(question, self._transport, parties, self._agreement, len(self.catalog), self._seconds)
+        terms = {name: self._terms[name] for name in parties}
+        return collect(question, self._transport, terms, self._agreement, len(self.catalog), self._seconds)
 
     def _sums(self, kept: Mapping[str, list[Message]], made: int) -> tuple[list[ItemSums], float]:
         """Return the sums over parties of every release so far, and how much noise is on them."""

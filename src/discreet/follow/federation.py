@@ -92,7 +92,7 @@ def following(
     def join(name: str, folder: Path, keeper: Line) -> Iterator[Endpoint]:
         path = folder / STATE
         if path.exists():
-            yield FollowParty(name, path, year, supply, keeper=keeper).answer
+            yield FollowParty(name, path, year, supply, ledger=ledger, keeper=keeper).answer
         else:
             yield FollowParty.start(
                 name, path, agreement.catalog, year, supply, dataset=dataset, ledger=ledger, keeper=keeper

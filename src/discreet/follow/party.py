@@ -4,6 +4,10 @@ A party pays for the whole year in its own ledger when it starts. Its state is t
 who entered what, when and with which weight. Nothing in a question changes what enters or how. A release that
 was made is read from the disk, however often and by whomever it is asked for again.
 
+Every release extends a hash chain, whose latest place is in the party's ledger before a release is sent, in
+the answer and, with shared noise, at the keeper. A party whose state was replaced by an older copy finds a
+later place there, and declines (proofs/rollback.md).
+
 Once a question is accepted no row can change whether an answer is sent, or what others contribute: a row that
 cannot be used is left out by itself. Should new ratings not be readable at all, because a disk is gone say,
 nothing is entered or drawn, and the question is declined until they are. That is assumed to be public.
@@ -11,9 +15,6 @@ nothing is entered or drawn, and the question is declined until they are. That i
 
 from __future__ import annotations
 
-import hashlib
-import hmac
-import math
 import threading
 from collections.abc import Callable
 from dataclasses import replace
@@ -27,13 +28,13 @@ from discreet.core.checks import PrivacyError, require
 from discreet.core.progress import logger
 from discreet.core.randomness import PrivacyRandom
 from discreet.data.vocabulary import Vocabulary
-from discreet.federated.keeper import Line, fingerprint, hand_key, masked
+from discreet.federated.chains import CHAIN, count_in, known_place, require_contained
+from discreet.federated.keeper import Line, ask_place, fingerprint, hand_key, mask_key, masked
 from discreet.federated.noise import SharedNoise
 from discreet.federated.wire import Message, Refusal, Refused, Value, decode, encode
 from discreet.follow.agreement import FollowAgreement, ReleaseQuestion
 from discreet.follow.batches import Source, batches, check_kind
 from discreet.follow.columns import RatingColumns
-from discreet.follow.settings import RELEASE_BITS
 from discreet.follow.state import opened
 from discreet.follow.stream import Following
 from discreet.follow.year import OpenYear, begin, declare, make_release, read_year
@@ -41,8 +42,6 @@ from discreet.privacy.ledger.book import EntryState, Ledger
 
 #: What is new at a release, counted from 0; None if nothing is. What entered before is left out again.
 Supply = Callable[[int], Source | RatingColumns | None]
-# A byte that no text in UTF-8 has, so that no user's fingerprint is a key of a mask.
-_MASK = b"\xffmask\xff"
 
 
 @final
@@ -56,6 +55,8 @@ class FollowParty:
         supply: Returns the new ratings of a release that is asked for and was not made. Whether it fails is
             assumed to be public, so no user's row may decide it: return `RatingColumns`, which are cleaned
             row by row, not what a reader makes of them that refuses rows.
+        ledger: The ledger that paid for the year. It also counts the releases that were drawn, so that an
+            older copy of the state is noticed.
         keeper: The line to the keeper of masks, for shared noise.
     """
 
@@ -66,13 +67,15 @@ class FollowParty:
         agreement: FollowAgreement,
         supply: Supply,
         *,
+        ledger: Ledger | None = None,
         keeper: Line | None = None,
         random: PrivacyRandom | None = None,
     ) -> None:
         need = "A keeper is needed for shared noise."
         require(keeper is not None or not agreement.noise.masked, "keeper", keeper, "must be given", need)
         self.name, self.agreement, self.path = name, agreement, Path(path)
-        self._supply, self._keeper = supply, keeper
+        self._supply, self._keeper, self._ledger = supply, keeper, ledger
+        self._what = _called(agreement, name)
         self._random = random or PrivacyRandom.from_os()
         self._turn = threading.Lock()
         with opened(self.path, writing=False) as state:
@@ -97,7 +100,7 @@ class FollowParty:
         Raises:
             PrivacyError: The ledger says that this party began this run before. Its users would enter again.
         """
-        what = f"follow, run {agreement.run} as {name}"
+        what = _called(agreement, name)
         if ledger is not None and not Path(path).exists():
             _refuse_again(ledger, what, agreement.run)
         begin(
@@ -112,7 +115,7 @@ class FollowParty:
             assumes=agreement.assumes(),
             what=what,
         )
-        return cls(name, path, agreement, supply, keeper=keeper, random=random)
+        return cls(name, path, agreement, supply, ledger=ledger, keeper=keeper, random=random)
 
     def answer(self, raw: bytes) -> bytes:
         """Return the answer to a question, or a message that declines it and says why."""
@@ -152,11 +155,24 @@ class FollowParty:
         if asked.release > len(found.releases):
             raise Refused(Refusal.WRONG_ROUND)
         if asked.release == len(found.releases):
+            self._require_current(question, found)
             self._make(asked.release, catalog)
             found = self._found()
             # Another process may have declared items and made the release for them meanwhile.
             asked, catalog = self._read(question, found)
+        if self._ledger is not None:
+            # A crash may have come between the state and the ledger; nothing is sent before both know.
+            count_in(self._ledger, self._what, found.chain, self.agreement.run)
         return self._sealed(question, found, asked.release, len(catalog))
+
+    def _require_current(self, question: Message, found: OpenYear) -> None:
+        """Raise `Refused` if the ledger, the coordinator or the keeper knows more releases than the state."""
+        known = {"coordinator": known_place(question, self.name)}
+        if self._ledger is not None:
+            known["ledger"] = self._ledger.anchor(self._what)
+        if self._keeper is not None:
+            known["keeper of masks"] = ask_place(self._keeper, self.agreement.run, self.name)
+        require_contained(found.chain, known, self.agreement.run)
 
     def _read(self, question: Message, found: OpenYear) -> tuple[ReleaseQuestion, Vocabulary]:
         """Return what a question asks for, and its catalog: the present one, or that of a release made then.
@@ -197,24 +213,27 @@ class FollowParty:
         arrays: dict[str, npt.NDArray[Any]] = {"counts": kept.drawn.counts[:n_items]}
         if self.agreement.rated:
             arrays |= {"values": kept.drawn.values[:n_items], "level": kept.drawn.level}
-        deviation = math.ldexp(settings.share_width(found.shares), -RELEASE_BITS)
-        fields: dict[str, Value] = {f"noise {name}": deviation for name in arrays}
+        stated = self.agreement.deviations(question, settings.epsilon, settings.delta)
+        fields: dict[str, Value] = {f"noise {name}": stated[name] for name in arrays}
         fields |= {
             "epsilon": settings.epsilon,
             "delta": settings.delta,
             "simulated": any(one.simulated for one in found.releases),
+            "question": question.digest(),
+            CHAIN: str(found.chain.place(release + 1)),
         }
         noise = self.agreement.noise
         if self._keeper is not None and isinstance(noise, SharedNoise):
-            # One key for one question: the same numbers never leave behind the same mask with others.
-            key = hmac.new(found.secret, _MASK + question.digest().encode(), hashlib.sha256).digest()
-            arrays = dict(masked({name: one.view(np.uint64) for name, one in arrays.items()}, key))
+            drawn = {name: one.view(np.uint64) for name, one in arrays.items()}
+            key = mask_key(found.secret, question.digest(), drawn)
+            arrays = dict(masked(drawn, key))
             fields["key"] = fingerprint(key)
             sealed: dict[str, Value] = {
                 "key": key.hex(),
                 "question": question.digest(),
                 # A sum over fewer would have less noise once those who may reveal theirs are among them.
                 "least": noise.parties,
+                CHAIN: fields[CHAIN],
             }
             hand_key(self._keeper, replace(question, kind="key", sender=self.name, fields=sealed))
         return replace(question, sender=self.name, fields=fields, arrays=arrays)
@@ -233,6 +252,11 @@ class FollowParty:
         )
 
 
+def _called(agreement: FollowAgreement, name: str) -> str:
+    """Return how a ledger calls a party's part in a run."""
+    return f"follow, run {agreement.run} as {name}"
+
+
 def _refuse_again(ledger: Ledger, what: str, run: str) -> None:
     """Refuse to begin a run that the ledger says was begun, under whatever name of the data.
 
@@ -242,7 +266,7 @@ def _refuse_again(ledger: Ledger, what: str, run: str) -> None:
     if any(entry.state is not EntryState.FAILED for entry in begun):
         raise PrivacyError(
             f"Run {run!r} was begun and paid for, but its state is not here: users who entered would enter "
-            "again. Go on from the latest state, or agree on a new run."
+            "again. Agree on a new run. An older copy of the state can't continue this one."
         )
 
 

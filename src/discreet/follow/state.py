@@ -9,6 +9,8 @@ overwritten with zeros in the file; what the file system keeps of its rollback j
 from __future__ import annotations
 
 import contextlib
+import hashlib
+import hmac
 import json
 import os
 import sqlite3
@@ -44,6 +46,8 @@ _TABLES = (
 _BATCHES = "CREATE TABLE IF NOT EXISTS batches (name TEXT PRIMARY KEY)"
 # Ratings of one row of `entries`, so that a few copies of one fit in memory.
 _BLOCK = 1 << 20
+# A byte that no text in UTF-8 has, so that no user's fingerprint is that of a release.
+_RELEASED = b"\xffrelease\xff"
 #: The item at which a user's own mean stands.
 LEVEL = -1
 _COLUMNS = "users, items, weights, counted, contributed"
@@ -205,6 +209,20 @@ class State:
             *(_bytes(part) for part in release.drawn),
         )
 
+    def events(self, secret: bytes) -> list[bytes]:
+        """Return what each release adds to the chain of answered questions: a keyed hash of its numbers.
+
+        A share of noise hides little by itself, and the chain is known to others.
+        """
+        rows = self._rows("SELECT number, simulated, counts, totals, level FROM releases ORDER BY number")
+        found = []
+        for number, simulated, *blobs in rows:
+            state = hmac.new(secret, _RELEASED + f"{number} {simulated}".encode(), hashlib.sha256)
+            for blob in blobs:
+                state.update(len(blob).to_bytes(8, "little") + blob)
+            found.append(state.digest())
+        return found
+
     def releases(self, n_items: int) -> list[Release]:
         """Return what was released so far, oldest first; items that came later have zeros, and no noise."""
         columns = "number, time, simulated, counts, totals, level"
@@ -360,7 +378,7 @@ def _one_sentence(path: Path) -> Iterator[None]:
         raise PrivacyError(f"{path} holds this release already; nothing was drawn again.") from error
     except sqlite3.DatabaseError as error:
         raise FileError(
-            f"{path} is damaged and was left as it is. Restore nothing older: begin a new year."
+            f"{path} is damaged and was left as it is. An older copy can't continue. Begin a new year."
         ) from error
 
 

@@ -25,6 +25,7 @@ from discreet.privacy.assumptions import Assumption, assumptions_of
 from discreet.privacy.certificate import certificate
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.ledger.book import Ledger
+from discreet.privacy.ledger.chain import Chain
 from discreet.privacy.ledger.records import PAID_AT_ONCE
 
 
@@ -36,7 +37,7 @@ class OpenYear:
     `declared` holds items' ids by the release before which they were declared. `shares` says how many
     parties' noise hides a release: 1 where a release hides itself. `run` names the one federation that a
     party's state answers. `recorded` says whether a ledger paid, None if an earlier version did not write it;
-    `kept` is what was said of files once, for all later releases.
+    `kept` is what was said of files once, for all later releases. `chain` has one event per release.
     """
 
     name: str
@@ -52,6 +53,7 @@ class OpenYear:
     run: str
     recorded: bool | None
     kept: dict[str, str]
+    chain: Chain
 
     @property
     def end(self) -> str:
@@ -177,6 +179,7 @@ def read_year(state: State) -> OpenYear:
         run=str(content.get("run", "")),
         recorded=content.get("recorded"),
         kept={str(key): str(value) for key, value in content.get("kept", {}).items()},
+        chain=Chain(state.events(secret)),
     )
 
 

@@ -77,6 +77,7 @@ class Fact(StrEnum):
     STATE = "state"
     ONE_PARTY = "one party"
     RESTART = "restart"
+    MEMBERS = "members"
     READABLE = "readable"
     UNICODE = "unicode"
     MOST_USERS = "most users"
@@ -152,6 +153,7 @@ STATEMENTS: Mapping[tuple[Kind, Fact], tuple[str, ...]] = {
     (Kind.PARTY, Fact.KNOWN_SHARE): ("epsilon", "coordinator"),
     (Kind.PARTY, Fact.ONE_SHARE): ("epsilon",),
     (Kind.BACKUP, Fact.RESTART): (),
+    (Kind.BACKUP, Fact.MEMBERS): (),
     (Kind.RAW, Fact.RAW_RATINGS): (),
     (Kind.DECLARED, Fact.STATEMENT): ("text",),
     (Kind.UNKNOWN, Fact.STATEMENT): ("text",),

@@ -203,6 +203,9 @@ ASSUMPTION_WORDS: Mapping[tuple[str, str], _Words] = {
     ("use", "one id"): "a user has one ID in all continual releases",
     ("backup", "state"): "no release is drawn again from an older copy of the state",
     ("party", "one party"): "each user's data are at one party, or the guarantees of their parties are added",
+    ("backup", "members"): (
+        "no party's state and ledger, with the keeper's state, are all replaced by older copies"
+    ),
     ("backup", "restart"): "no party starts its releases again after its state was lost",
     ("party", "readable"): "whether a party's new ratings can be read is public",
     ("party", "unicode"): "text in a party's Parquet files is valid Unicode",

@@ -8,7 +8,7 @@ reads its sums through its own noise before they are averaged, so it reaches les
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, final
 
@@ -161,6 +161,13 @@ class AveragedItems(ItemProtocol):
             "listed": np.ones(data.n_items),
         }
         return MessagePart(kind="items", arrays=arrays, fields={f"noise {name}": 0.0 for name in arrays})
+
+    def own_deviations(self, question: MessagePart | Message) -> Mapping[str, float]:
+        """Return the deviation of the noise on votes; solved items state none."""
+        votes = self.noises()[0]
+        if question.kind == "votes":
+            return {"votes": math.sqrt(votes.variance)}
+        return dict.fromkeys(("factors", "places", "bias", "origin", "listed"), 0.0)
 
     def limited(self, part: MessagePart, listed: Indices | None) -> MessagePart:
         """Leave out of the averages what the party does not list: of that it only has noise."""

@@ -9,7 +9,7 @@ hides a person: expect little at small epsilon.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, final
 
@@ -130,6 +130,10 @@ class AveragedUsers(Protocol):
         return MessagePart(
             kind="users", arrays={"profiles": numbers}, fields={"noise profiles": sending[number].sigma}
         )
+
+    def own_deviations(self, question: MessagePart | Message) -> Mapping[str, float]:
+        """Return the deviation of the noise on places; every round has the same."""
+        return {"profiles": self.noises()[1][0].sigma}
 
     def combine(self, totals: Arrays, parties: int) -> dict[str, Floats]:
         """Average people's places over the parties."""

@@ -10,7 +10,7 @@ library does not know: it lists the statistics that it brings.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any, ClassVar, Self, cast, final
@@ -185,6 +185,11 @@ class EstimatorSums(ItemProtocol):
         sums = data.total(asked.statistic).steps(asked.part.name)
         numbers, deviation = self.noise.share(sums, self._noise(asked), asked.part.symmetric, random)
         return MessagePart(kind=question.kind, arrays={_SUM: numbers}, fields={f"noise {_SUM}": deviation})
+
+    def own_deviations(self, question: MessagePart | Message) -> Mapping[str, float]:
+        """Return the deviation of a party's share of the noise."""
+        asked = self.read(question, self.facts.n_items)
+        return {_SUM: self.noise.deviation(self._noise(asked).sigma)}
 
     def _noise(self, asked: Asked) -> Gaussian:
         """Return the noise that the parties which must be there add together."""

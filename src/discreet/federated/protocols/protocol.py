@@ -11,7 +11,7 @@ import json
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, ClassVar, final
 
 import numpy as np
@@ -30,8 +30,13 @@ from discreet.privacy.guarantee import Basis, Guarantee, Neighbors, Trust, Unit
 Shapes = Mapping[str, tuple[int, ...]]
 # No honest number comes near; sums of so many stay finite.
 LARGEST = 2.0**50
-#: What every question says besides its own fields: which run it belongs to.
-AGREED = frozenset({"settings", "shared"})
+#: What every question states with its own fields: which run it belongs to, and what parties answered so far.
+AGREED = frozenset({"settings", "shared", "chains"})
+
+#: What every label of a federation assumes about copies of members' files (proofs/rollback.md).
+BACKUPS = Assumption.of(Kind.BACKUP, Fact.MEMBERS)
+#: The question that names the parties of a sum, of which every one of them is asked to confirm the set.
+CONFIRM = "confirm"
 
 
 @final
@@ -97,6 +102,15 @@ class Protocol(ABC):
         self, data: Interactions, question: MessagePart | Message, number: int, random: PrivacyRandom
     ) -> MessagePart:
         """Return a party's answer; `number` says how many questions of this kind it answered before."""
+
+    @abstractmethod
+    def own_deviations(self, question: MessagePart | Message) -> Mapping[str, float]:
+        """Return the standard deviation of the noise that a party puts on each array of an answer."""
+
+    def deviations(self, question: Message, epsilon: float, delta: float) -> Mapping[str, float]:
+        """Return the same for a party with its own epsilon and delta."""
+        own = replace(self, epsilon=epsilon, delta=delta or self.delta)  # type: ignore[type-var]
+        return own.own_deviations(question)
 
     @abstractmethod
     def may_ask(self, kind: str, before: Sequence[str]) -> bool:
@@ -187,7 +201,7 @@ def promise_of(epsilon: float, delta: float, assumes: Sequence[Assumption]) -> G
         unit=Unit.USER,
         neighbors=Neighbors.ADD_OR_REMOVE,
         trust=Trust.JOINT,
-        assumes=(*assumes, Assumption.of(Kind.PARTY, Fact.ONE_PARTY)),
+        assumes=(*assumes, BACKUPS, Assumption.of(Kind.PARTY, Fact.ONE_PARTY)),
         basis=Basis.PROVED,
         proof="proofs/federated.md",
     )

@@ -196,6 +196,14 @@ class SummedStatistics(ItemProtocol):
             fields={f"noise {name}": deviation for name, (_, deviation) in sent.items()},
         )
 
+    def own_deviations(self, question: MessagePart | Message) -> Mapping[str, float]:
+        """Return the deviation of the planned noise; every round has the same."""
+        plan = self.plan()
+        gram, linear = plan.rounds[0]
+        noises = {"votes": {"votes": plan.votes}, "recount": {"votes": plan.recount}}
+        noises |= {"moment": {"moment": plan.moment}, "terms": {"gram": gram, "linear": linear}}
+        return {name: math.sqrt(noise.variance) for name, noise in noises[question.kind].items()}
+
     def scorer(self, results: Sequence[StepResult], n_items: int) -> Scorer:
         """Return the model that the sums give."""
         view = _View(self, results)

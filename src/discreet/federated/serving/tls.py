@@ -29,7 +29,7 @@ from discreet.federated.identity.keys import (
     opened,
     sealed,
 )
-from discreet.federated.keeper import MOST_BYTES, Keeper
+from discreet.federated.keeper import MOST_BYTES, PARTY_KINDS, Keeper
 from discreet.federated.transport import Answered, Endpoint, Transport
 from discreet.federated.wire import FederationError, Message, Refusal, Refused, decode, encode
 
@@ -213,7 +213,7 @@ def keeper_service(keeper: Keeper) -> Service:
             message = decode(raw, MOST_BYTES)
         except Refused as error:
             return encode(_refused(error.reason))
-        allowed = message.sender == name if message.kind == "key" else name == COORDINATOR
+        allowed = message.sender == name if message.kind in PARTY_KINDS else name == COORDINATOR
         return keeper(raw) if allowed else encode(_refused(Refusal.WRONG_SENDER))
 
     return answer

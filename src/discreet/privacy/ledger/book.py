@@ -24,6 +24,7 @@ from discreet.privacy.assumptions import Assumption
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.ledger.accounts import Account
 from discreet.privacy.ledger.balance import Balance, balance, require_covered
+from discreet.privacy.ledger.chain import Anchor, latest_anchor, record_anchor
 from discreet.privacy.ledger.drawing import plot_ledger
 from discreet.privacy.ledger.records import (
     BUDGETS,
@@ -50,7 +51,7 @@ from discreet.privacy.ledger.records import (
 )
 from discreet.privacy.ledger.report import entries_table, entry_columns, in_one_line, report_json
 from discreet.privacy.ledger.sealing import sealed
-from discreet.privacy.ledger.store import LedgerStore
+from discreet.privacy.ledger.store import LedgerStore, add_anchors, has_anchors
 
 if TYPE_CHECKING:
     from dp_accounting import DpEvent
@@ -354,6 +355,22 @@ class Ledger:
         if not all(entry.events for entry in entries):
             return None
         return epsilon_at([event_from_json(record) for entry in entries for record in entry.events], delta)
+
+    def anchor(self, chain: str) -> Anchor:
+        """Return the latest recorded place in the chain of what a party did; its start, if none is."""
+        with self._store.reading() as connection:
+            return latest_anchor(connection, chain) if has_anchors(connection) else Anchor()
+
+    def keep_anchor(self, chain: str, anchor: Anchor) -> None:
+        """Record the latest place in a chain; when this returns, it is on the disk.
+
+        Raises:
+            PrivacyError: A later place is recorded, or a different one: what the party keeps is an older
+                copy. Nothing was recorded.
+        """
+        with self._store.writing() as connection:
+            add_anchors(connection)
+            record_anchor(connection, chain, anchor)
 
     def _close(self, entry: Entry, state: EntryState) -> None:
         with self._store.writing() as connection:

@@ -19,11 +19,14 @@ from typing import final
 from urllib.parse import quote
 
 from discreet.core.checks import FileError, PrivacyError
+from discreet.privacy.ledger.chain import ANCHORS
 from discreet.privacy.ledger.locking import PATIENCE_SECONDS, SILENCE_SECONDS, locked
 
 # "DSCT" in ASCII, in the field of the SQLite header that names the application.
 APPLICATION = 0x44534354
 VERSION = 1
+#: The version of a ledger that also records chains of answered questions.
+WITH_ANCHORS = 2
 _ROLLBACK_JOURNAL = b"\x01\x01"
 _TABLES = (
     """CREATE TABLE budgets (
@@ -53,6 +56,12 @@ _SCHEMA = (
     *_TABLES,
     "CREATE INDEX spendings_by_dataset ON spendings(dataset)",
     *(statement for table in _NAMES for statement in _append_only(table)),
+)
+
+_ANCHORS_SCHEMA = (*ANCHORS, *_append_only("anchors"))
+_DAMAGED = (
+    "{path} is a damaged ledger and was left as it is. An older copy doesn't know what was spent since. "
+    "Begin a new ledger, with a budget of what is certainly left."
 )
 
 # SQLite remembers locks per process. A fork in the middle of an operation would leave the child with locks
@@ -179,6 +188,18 @@ def _write_schema(connection: sqlite3.Connection) -> None:
         connection.execute(statement).close()
 
 
+def has_anchors(connection: sqlite3.Connection) -> bool:
+    """Return whether a ledger records chains of answered questions."""
+    return bool(connection.execute("PRAGMA user_version").fetchone()[0] == WITH_ANCHORS)
+
+
+def add_anchors(connection: sqlite3.Connection) -> None:
+    """Write the tables for chains into a ledger without them; earlier versions then reject the file."""
+    if not has_anchors(connection):
+        for statement in (*_ANCHORS_SCHEMA, f"PRAGMA user_version = {WITH_ANCHORS}"):
+            connection.execute(statement).close()
+
+
 def _create(path: Path) -> None:
     """Make a ledger in a temporary file and link it into place, so that nobody ever sees half of one.
 
@@ -231,10 +252,11 @@ def _check_header(path: Path) -> None:
         raise FileError(f"{path} is not a ledger and was left as it is.")
     # In another journal mode, which we never use, SQLite would wait for locks that nobody holds.
     if header[18:20] != _ROLLBACK_JOURNAL:
-        raise FileError(f"{path} is a damaged ledger and was left as it is. Restore it from a backup.")
-    if version != VERSION:
+        raise FileError(_DAMAGED.format(path=path))
+    if version not in (VERSION, WITH_ANCHORS):
         raise FileError(
-            f"{path} is a ledger of version {version} and was left as it is; this discreet reads {VERSION}."
+            f"{path} is a ledger of version {version} and was left as it is. "
+            f"This discreet reads {VERSION} and {WITH_ANCHORS}."
         )
 
 
@@ -243,8 +265,9 @@ def _check_contents(connection: sqlite3.Connection, path: Path) -> None:
     # The index repeats the names of datasets, so a name that changed in only one of them is found here.
     findings = [row[0] for row in connection.execute("PRAGMA integrity_check").fetchall()]
     rows = connection.execute("SELECT sql FROM sqlite_master WHERE sql IS NOT NULL").fetchall()
-    if findings != ["ok"] or {row[0] for row in rows} != set(_SCHEMA):
-        raise FileError(f"{path} is a damaged ledger and was left as it is. Restore it from a backup.")
+    expected = (*_SCHEMA, *_ANCHORS_SCHEMA) if has_anchors(connection) else _SCHEMA
+    if findings != ["ok"] or {row[0] for row in rows} != set(expected):
+        raise FileError(_DAMAGED.format(path=path))
 
 
 @contextlib.contextmanager
