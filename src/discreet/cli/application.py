@@ -48,6 +48,7 @@ PANELS = {
         "score": "Score a model file on data it has not seen.",
         "compare": "Score several models and epsilons, with a page.",
         "audit": "Try to refute a model's promise.",
+        "dossier": "Write the documents that a privacy officer signs.",
         "sign": "Sign a model file.",
         "verify": "Check a model's signature.",
         "theory": "Print the bounds of a paper for your sizes.",

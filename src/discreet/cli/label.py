@@ -41,7 +41,7 @@ def label(
     key = signer(file)
     signed = signed_sentence(key)
     # We verified the signer ourselves; an entry of that name in the file is overwritten.
-    content = {**_read(file, signed=key is not None), "signed_by": key}
+    content = {**read_any_label(file, signed=key is not None), "signed_by": key}
     if facts is not None and registry is None:
         raise ParameterError("--facts states facts for a registry entry. Add --registry FILE.")
     written = _write_elsewhere(content, signed, file, registry, page, card, facts=facts, force=force)
@@ -79,7 +79,7 @@ def _show(content: dict[str, Any], signed: str, last: LastAudit | None) -> None:
     show(facts, promise.sentence(), table, *_purpose(content), signed, *limits, *audited)
 
 
-def _read(file: Path, *, signed: bool) -> dict[str, Any]:
+def read_any_label(file: Path, *, signed: bool) -> dict[str, Any]:
     """Return the label of a model, or of synthetic data; of these it says whether anybody vouches for it."""
     from discreet.data.reading.synthetic_labels import label_path
     from discreet.models.storage import read_label

@@ -92,9 +92,9 @@ class HumanFacts:
         return tuple(one.name for one in fields(self) if getattr(self, one.name) is None)
 
     def text(self, name: str) -> str:
-        """Return a fact, or a mark that nobody can mistake for one."""
+        """Return a fact without its last period, or a mark that nobody can mistake for one."""
         value = getattr(self, name)
-        return f"MISSING (facts.toml: {name})" if value is None else str(value)
+        return f"MISSING (facts.toml: {name})" if value is None else str(value).strip().removesuffix(".")
 
 
 def template() -> str:

@@ -1,0 +1,244 @@
+"""Collect what a dossier rests on: the label, the ledger, the last audit, and human facts.
+
+Everything is read from files that exist already. Nothing is computed from the data.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, NamedTuple, Self, final
+
+from discreet.audit.last_audits import LastAudit, last_audit
+from discreet.core.checks import ParameterError
+from discreet.dossier.facts import HumanFacts
+from discreet.privacy.accounting.rounding import group_delta, times_up
+from discreet.privacy.guarantee import Guarantee
+from discreet.privacy.ledger.book import Ledger
+from discreet.report.numbers import number_above
+
+# A note of a release for people: what a mechanism is called there.
+_MECHANISMS = {
+    "discrete-gaussian": "discrete Gaussian noise",
+    "discrete-laplace": "discrete Laplace noise",
+    "randomized-response": "randomized response",
+    "channel": "a table of random reports",
+    "threshold-selection": "selection by a noisy threshold",
+    "importance-sampling": "an importance sample with discrete Laplace noise",
+    "continual-gaussian": "discrete Gaussian noise on a continual release",
+    "shared-gaussian": "discrete Gaussian noise that parties share",
+}
+
+
+class Odds(NamedTuple):
+    """What the best attacker can achieve against any release with this epsilon and delta.
+
+    The attacker knows all other users' data and tests whether one user is in the data. `posterior` is the
+    best chance to be right if both cases are equally likely. A test's power is the chance to detect the user.
+    """
+
+    posterior: float
+    power_at_1_percent: float
+    power_at_1_permille: float
+
+    @classmethod
+    def of(cls, epsilon: float, delta: float) -> Self:
+        """Return the odds; each is rounded up by those who print it.
+
+        Example:
+            >>> round(Odds.of(1.0, 0.0).posterior, 3)
+            0.731
+        """
+        doubt = math.exp(-epsilon)
+
+        def power(false_alarms: float) -> float:
+            steep = (false_alarms / doubt if doubt > 0 else math.inf) + delta
+            return min(1.0, steep, 1 - doubt * (1 - delta - false_alarms))
+
+        return cls(min((1 + delta * doubt) / (1 + doubt), 1.0), power(0.01), power(0.001))
+
+    def sentence(self) -> str:
+        """Return the odds in words."""
+        return (
+            "An attacker who knows everything except whether one user is in the data, and who considers both "
+            f"cases equally likely, is right at most {_percent(self.posterior)} of the time. A guess is "
+            f"right 50%. If the attacker accepts 1% false alarms, they detect the user at most "
+            f"{_percent(self.power_at_1_percent)} of the time; with 0.1% false alarms, at most "
+            f"{_percent(self.power_at_1_permille)}."
+        )
+
+
+def _percent(chance: float) -> str:
+    return f"{math.ceil(1000 * chance - 1e-9) / 10:g}%"
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LedgerRecord:
+    """What a ledger states about a release: its entry, and the budget that it was paid from."""
+
+    dataset: str
+    account: str
+    number: int
+    of: int
+    date: str
+    spent: str
+    budget: str
+    left: str
+    renews: str
+
+    @classmethod
+    def find(cls, ledger: Ledger, label: Mapping[str, Any], dataset: str | None) -> Self:
+        """Return the record of the release with this label: the latest entry with its name and guarantee.
+
+        Raises:
+            ParameterError: The ledger has no such entry, or several datasets have one.
+        """
+        guarantee = Guarantee.from_json(label["guarantee"])
+        level = (guarantee.epsilon, guarantee.delta, guarantee.definition)
+        found = [
+            entry
+            for entry in ledger.entries(dataset)
+            if (entry.guarantee.epsilon, entry.guarantee.delta, entry.guarantee.definition) == level
+            and (entry.what == label["name"] or "release" in label["parameters"])
+        ]
+        names = {entry.dataset for entry in found}
+        if not found:
+            raise ParameterError("The ledger has no entry of this model with this guarantee.")
+        if len(names) > 1:
+            raise ParameterError(f"Several datasets of the ledger have such an entry: {sorted(names)}.")
+        (name,) = names
+        entries, budget, balance = ledger.entries(name), ledger.budget(name), ledger.balance(name)
+        total = [_level(one.epsilon, one.delta) for one in ledger.spent_by_definition(name).values()]
+        return cls(
+            dataset=name,
+            account="adding" if budget is None else budget.account.value,
+            number=1 + [entry.id for entry in entries].index(found[-1].id),
+            of=len(entries),
+            date=found[-1].time.date().isoformat(),
+            spent=_level(*balance.spent) if balance is not None else " and ".join(total),
+            budget="none set" if budget is None else _level(budget.guarantee.epsilon, budget.guarantee.delta),
+            left="not limited" if balance is None else _level(*balance.left),
+            renews="never" if budget is None or budget.renews is None else budget.renews.value,
+        )
+
+    def sentence(self) -> str:
+        """Return the record in words."""
+        return (
+            f"Release {self.number} of {self.of} on dataset {self.dataset!r}, recorded on {self.date}. All "
+            f"releases of this dataset spent {self.spent}. Budget: {self.budget}. Left: {self.left}. The "
+            f"account adds up releases by the rule {self.account!r} and renews: {self.renews}."
+        )
+
+
+def _level(epsilon: float, delta: float) -> str:
+    if math.isinf(epsilon):
+        return "no guarantee"
+    return f"epsilon {number_above(epsilon)}, delta {number_above(delta)}"
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Evidence:
+    """Everything that the documents of one release are written from."""
+
+    label: Mapping[str, Any]
+    guarantee: Guarantee
+    facts: HumanFacts
+    ledger: LedgerRecord | None
+    audit: LastAudit | None
+    signed: str
+    file: str
+    version: str
+
+    @classmethod
+    def of(
+        cls,
+        label: Mapping[str, Any],
+        *,
+        facts: HumanFacts,
+        ledger: LedgerRecord | None,
+        signed: str,
+        file: str,
+        version: str,
+    ) -> Self:
+        """Return the evidence of a label.
+
+        Raises:
+            ParameterError: The release protects nobody, so there is nothing to sign.
+        """
+        guarantee = Guarantee.from_json(label["guarantee"])
+        if not guarantee.is_private:
+            raise ParameterError("This release has no guarantee that protects anybody, so it has no dossier.")
+        return cls(
+            label=label,
+            guarantee=guarantee,
+            facts=facts,
+            ledger=ledger,
+            audit=last_audit(str(label["name"])),
+            signed=signed,
+            file=file,
+            version=version,
+        )
+
+    @property
+    def odds(self) -> Odds:
+        """Return what the best attacker can achieve."""
+        return Odds.of(self.guarantee.epsilon, self.guarantee.delta)
+
+    def for_people(self, people: int) -> str:
+        """Return the guarantee of a household in words, by group privacy."""
+        epsilon = times_up(self.guarantee.epsilon, people)
+        delta = group_delta(self.guarantee.epsilon, self.guarantee.delta, people)
+        if delta >= 1:
+            return f"For {people} users together the guarantee states nothing."
+        chance = _percent(Odds.of(epsilon, delta).posterior)
+        return (
+            f"For {people} users together: {_level(epsilon, delta)}. The attacker is right at most {chance}."
+        )
+
+    @property
+    def releases(self) -> list[tuple[str, str, str, str]]:
+        """Return each release by name, mechanism, noise and contribution bound, from the certificate."""
+        certificate = self.label.get("certificate")
+        listed = certificate["releases"] if isinstance(certificate, dict) else []
+        return [
+            (
+                str(one["name"]),
+                _MECHANISMS.get(one["mechanism"], str(one["mechanism"])),
+                _noise(one),
+                _bound(one),
+            )
+            for one in listed
+        ]
+
+    @property
+    def schema_digest(self) -> str:
+        """Return the SHA-256 of the public facts that the model was fitted with."""
+        text = json.dumps(self.label.get("facts", {}), sort_keys=True)
+        return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _number(value: object) -> float | None:
+    try:
+        return float(Fraction(str(value)))
+    except (ValueError, OverflowError, ZeroDivisionError):
+        return None
+
+
+def _noise(release: Mapping[str, Any]) -> str:
+    """Return the noise of a release in units of what one user can change."""
+    scale, moved = _number(release.get("scale")), _number(release.get("sensitivity", release.get("one")))
+    if scale and moved:
+        size = release.get("coordinates", 1)
+        return f"scale {scale / moved:.4g} times the largest contribution, on {size} numbers"
+    return "drawn from a public table of probabilities" if scale is None else f"scale {scale:.4g} grid steps"
+
+
+def _bound(release: Mapping[str, Any]) -> str:
+    norm = {"l1": "sum of absolute values", "l2": "Euclidean length"}.get(str(release.get("norm")))
+    return "one report at a time" if norm is None else f"one user's vector has a bounded {norm}"

@@ -1,0 +1,94 @@
+"""Write a dossier to a folder: documents, a registry entry, the certificate, and one page to print."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+
+from discreet.core.checks import FileError, visible
+from discreet.core.files import write_whole
+from discreet.dossier.documents import Document, documents
+from discreet.dossier.evidence import Evidence, Odds
+from discreet.dossier.registry import registry_entry
+from discreet.report.pages import Html, element, is_page, page, table
+
+#: The kind of its page, by which we know our own.
+PAGE = "dossier"
+INDEX, ENTRY, CERTIFICATE = "index.html", "registry.yaml", "certificate.json"
+
+
+def refuse_folder(out: Path, *, force: bool) -> None:
+    """Raise unless a folder is new, empty, or a dossier that may be replaced."""
+    if not out.exists():
+        if not out.absolute().parent.is_dir():
+            raise FileError(f"{out} can't be written: its parent folder doesn't exist.")
+        return
+    if not out.is_dir():
+        raise FileError(f"{out} is a file. Choose a folder.")
+    ours = is_page(out / INDEX, kind=PAGE)
+    if any(out.iterdir()) and not (ours and force):
+        advice = "Pass --force to replace it." if ours else "Choose another folder."
+        raise FileError(f"{out} isn't empty and was left as it is. {advice}")
+
+
+def write_dossier(found: Evidence, out: Path, *, force: bool = False) -> list[str]:
+    """Write all files of a dossier and return their names.
+
+    Raises:
+        FileError: The folder contains other files, or a dossier and `force` isn't set.
+    """
+    refuse_folder(out, force=force)
+    published = None if found.ledger is None else found.ledger.date
+    made = documents(found)
+    files = {f"{one.slug}.md": visible(one.markdown()) for one in made}
+    files[ENTRY] = registry_entry(found.label, found.facts, published=published)
+    files[INDEX] = visible(_page(found, made))
+    if isinstance(found.label.get("certificate"), dict):
+        files[CERTIFICATE] = json.dumps(found.label["certificate"], indent=1) + "\n"
+    out.mkdir(exist_ok=True)
+    for name, text in files.items():
+        write_whole(out / name, text.encode("utf-8"))
+    return sorted(files)
+
+
+def _page(found: Evidence, made: list[Document]) -> str:
+    title = f"Privacy dossier: {found.label['name']}"
+    missing = found.facts.missing
+    body = [element("h1", title)]
+    if missing:
+        body.append(element("p", f"Missing human facts: {', '.join(missing)}.", "warning"))
+    body.append(odds_picture(found.odds))
+    for one in made:
+        body += [element("h2", one.title), element("p", one.follows, "quiet")]
+        for question, answer in one.answers:
+            body += [element("h3", question), element("p", answer)]
+    if found.releases:
+        body += [
+            element("h2", "Releases"),
+            table(("release", "mechanism", "noise", "bound"), found.releases, "Releases and their noise"),
+        ]
+    body += [
+        element("h2", "Signature"),
+        element("p", f"{found.facts.text('contact')}, for {found.facts.text('controller')}"),
+        element("p", "Date and signature: ______________________________"),
+    ]
+    return page(title, body, kind=PAGE)
+
+
+def odds_picture(odds: Odds) -> Html:
+    """Return a small picture of the attacker's odds: a guess, the bound, and certainty."""
+    width, middle, most = 400, 200, math.ceil(400 * odds.posterior)
+    times = math.ceil(100 * odds.posterior - 1e-9)
+    text = '<text y="43" font-size="11" fill="currentColor"'
+    drawn = [
+        f'<rect x="0" y="8" width="{width}" height="16" fill="none" stroke="currentColor"/>',
+        f'<rect x="0" y="8" width="{most}" height="16" fill="currentColor" opacity="0.35"/>',
+        f'<line x1="{middle}" y1="2" x2="{middle}" y2="30" stroke="currentColor"/>',
+        f'{text} x="{middle}" text-anchor="middle">guess</text>',
+        f'{text} x="{width}" text-anchor="end">certain</text>',
+    ]
+    words = f"A guess is right 50 times in 100, the best attacker at most {times} times"
+    opening = f'<svg viewBox="0 0 {width} 46" width="{width}" role="img" aria-label="{words}">'
+    caption = f"<figcaption>The best attacker is right at most {times} times in 100</figcaption>"
+    return Html(f"<figure>{caption}{opening}{''.join(drawn)}</svg></figure>")

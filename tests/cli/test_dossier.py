@@ -1,0 +1,175 @@
+"""A dossier answers a privacy officer's questions by itself, marks gaps, and replaces nothing else.
+
+The questions below were written before the documents. Each has a check that the folder alone must pass: it
+sees the files of the dossier, not the model or the ledger.
+"""
+
+import json
+import math
+import re
+from pathlib import Path
+
+import pytest
+import yaml
+
+import discreet as package
+from command_line import one_sentence
+from discreet.dossier.evidence import Odds
+from discreet.dossier.facts import MEANINGS, HumanFacts
+from registry_schema import faults, schema
+
+EXAMPLE = Path(__file__).parents[2] / "examples" / "facts.toml"
+FACTS = HumanFacts.read(EXAMPLE)
+FILES = {
+    "summary.md",
+    "nist-sp-800-226.md",
+    "w3c-note.md",
+    "gdpr-article-35-7.md",
+    "dsa-article-27.md",
+    "edpb-opinion-28-2024.md",
+    "registry.yaml",
+    "index.html",
+}
+
+# What an officer asks before signing, and what the answer must contain for the model of the fixture.
+QUESTIONS = {
+    "Who is the controller?": [FACTS.controller],
+    "Whom do I call?": [FACTS.contact],
+    "What are the recommendations for?": [FACTS.purpose],
+    "On which legal basis is the data processed?": [FACTS.legal_basis],
+    "Whose users are these, and which law applies?": [FACTS.region],
+    "How long is what kept, and who may read it?": [FACTS.retention],
+    "When do we look at this again?": [FACTS.review],
+    "How strong is the guarantee?": ["epsilon 1", "delta 1e-06"],
+    "What is one unit of protection?": ["the whole history of one user", "present or absent"],
+    "Against whom does it hold, and whom must users trust?": [
+        "everyone except the user",
+        "the controller is trusted",
+    ],
+    "How likely is an attacker right about one user?": ["73.2%", "50%"],
+    "How many users does a careful attacker detect at 1% and 0.1% false alarms?": ["2.8%", "0.3%"],
+    "What about a household of two or four?": [
+        "For 2 users together: epsilon 2",
+        "For 4 users together: epsilon 4",
+    ],
+    "What must be public for the guarantee to hold?": ["If one of these is false", "40 items"],
+    "How is one user's influence bounded?": ["scaled down to a public length"],
+    "How many releases were made from this data, what is spent and left?": [
+        "Release 1 of 1",
+        "'shop'",
+        "spent epsilon 1,",
+        "Budget: epsilon 3,",
+    ],
+    "When was it made, with which version and file?": ["Fitted on 20", package.__version__, "m.discreet"],
+    "Was tuning paid for, and which side channels remain?": ["Such fits are releases", "error messages"],
+    "Was it attacked, and can somebody else check the number?": ["Last audit", "discreet-verify m.discreet"],
+    "What remains of a user after an erasure?": [
+        "isn't changed by an erasure",
+        "bounded by the same epsilon",
+    ],
+}
+
+
+@pytest.fixture
+def folder(discreet, ratings, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert discreet("budget", "l.ledger", "--name", "shop", "--epsilon", "3")[0] == 0
+    fit = ["fit", ratings, "--model", "biases", "--epsilon", "1", "--ledger", "l.ledger", "--name", "shop"]
+    assert discreet(*fit, "--out", "m.discreet")[0] == 0
+    arguments = ["m.discreet", "--ledger", "l.ledger", "--facts", EXAMPLE, "--out", "dossier"]
+    code, _, error = discreet("dossier", *arguments)
+    assert code == 0, error
+    return tmp_path / "dossier"
+
+
+def plain(folder):
+    """Return the text of the summary and of the page, with blanks and escapes as a reader sees them."""
+    found = {path.name: path.read_text(encoding="utf8") for path in folder.iterdir()}
+    page = re.sub(r"<[^>]+>", " ", found["index.html"])
+    for escaped, letter in (("&#x27;", "'"), ("&quot;", '"'), ("&amp;", "&"), ("&lt;", "<"), ("&gt;", ">")):
+        page = page.replace(escaped, letter)
+    return {"summary.md": " ".join(found["summary.md"].split()), "index.html": " ".join(page.split())}
+
+
+def test_twenty_questions_are_answered_by_the_page_and_by_the_summary(folder):
+    assert len(QUESTIONS) == 20
+    for name, text in plain(folder).items():
+        unanswered = [asked for asked, parts in QUESTIONS.items() if not all(part in text for part in parts)]
+        assert unanswered == [], name
+
+
+def test_all_documents_are_there_and_the_entry_is_valid(folder):
+    names = {path.name for path in folder.iterdir()}
+    assert names - {"certificate.json"} == FILES
+    entry = yaml.safe_load((folder / "registry.yaml").read_text(encoding="utf8"))
+    assert faults(entry, schema()) == []
+    assert entry["deployment"]["basic"]["publication_date"].startswith("20")
+    assert "publication_date" not in entry["deployment"]["administrative"]["notes"]
+    for name in FILES:
+        assert "MISSING" not in (folder / name).read_text(encoding="utf8"), name
+
+
+def test_articles_are_covered(folder):
+    annex = (folder / "gdpr-article-35-7.md").read_text(encoding="utf8")
+    assert all(f"## ({letter})" in annex for letter in "abcd")
+    terms = (folder / "dsa-article-27.md").read_text(encoding="utf8")
+    assert "`popularity`" in terms and "without profiling" in terms and "Main parameters" in terms
+    evidence = (folder / "edpb-opinion-28-2024.md").read_text(encoding="utf8")
+    assert "Last audit" in evidence and "by queries" in evidence
+
+
+def test_the_page_prints_and_loads_nothing(folder):
+    page = (folder / "index.html").read_text(encoding="utf8")
+    assert "@media print" in page and "<svg" in page and "<script" not in page
+    assert "http" not in page.replace("http-equiv", "")
+
+
+def test_missing_facts_and_a_missing_ledger_are_marked_everywhere(discreet, model, tmp_path):
+    out = tmp_path / "dossier"
+    code, shown, _ = discreet("dossier", model, "--out", out, "--json")
+    assert code == 0
+    assert json.loads(shown)["missing"] == list(MEANINGS)
+    text = plain(out)["summary.md"]
+    assert all(f"MISSING (facts.toml: {name})" in text for name in MEANINGS)
+    assert text.count("MISSING (--ledger)") == 2
+    assert "Film Club" not in text
+
+
+def test_a_folder_of_somebody_else_is_left_alone(discreet, model, tmp_path):
+    out = tmp_path / "dossier"
+    out.mkdir()
+    (out / "index.html").write_text("mine")
+    one_sentence(*discreet("dossier", model, "--out", out, "--force"))
+    assert (out / "index.html").read_text() == "mine" and len(list(out.iterdir())) == 1
+    one_sentence(*discreet("dossier", model, "--out", model))
+    one_sentence(*discreet("dossier", model, "--out", tmp_path / "a" / "b"))
+
+
+def test_an_older_dossier_is_replaced_with_force_only(discreet, model, tmp_path):
+    out = tmp_path / "dossier"
+    assert discreet("dossier", model, "--out", out)[0] == 0
+    one_sentence(*discreet("dossier", model, "--out", out))
+    assert discreet("dossier", model, "--out", out, "--force")[0] == 0
+
+
+def test_a_model_without_a_guarantee_and_a_foreign_ledger_have_no_dossier(discreet, ratings, model, tmp_path):
+    bare, other = tmp_path / "bar.discreet", tmp_path / "other.ledger"
+    assert discreet("fit", ratings, "--model", "als", "--epsilon", "inf", "--out", bare)[0] == 0
+    one_sentence(*discreet("dossier", bare, "--out", tmp_path / "one"))
+    assert discreet("budget", other, "--name", "shop", "--epsilon", "3")[0] == 0
+    one_sentence(*discreet("dossier", model, "--ledger", other, "--out", tmp_path / "two"))
+    one_sentence(*discreet("dossier", model, "--name", "shop", "--out", tmp_path / "three"))
+    assert not any((tmp_path / name).exists() for name in ("one", "two", "three"))
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, 5.0, 50.0, 1e4])
+@pytest.mark.parametrize("delta", [0.0, 1e-6, 0.5])
+def test_odds_are_those_of_randomized_response_with_failures(epsilon, delta):
+    """The worst mechanism reveals the truth with probability delta, and else answers at random."""
+    odds = Odds.of(epsilon, delta)
+    likely = 1 / (1 + math.exp(-epsilon))
+    assert odds.posterior == pytest.approx(delta + (1 - delta) * likely, rel=1e-9)
+    for alarms, power in ((0.01, odds.power_at_1_percent), (0.001, odds.power_at_1_permille)):
+        assert 0 <= power <= 1 and power >= alarms
+        assert power <= math.exp(min(epsilon, 600)) * alarms + delta + 1e-12
+        assert 1 - power >= math.exp(-epsilon) * (1 - delta - alarms) - 1e-12
