@@ -15,6 +15,7 @@ from discreet.models.scorers.one_bit import binary_ratings
 from discreet.models.storage import load
 from discreet.papers.one_bit.estimators import OneBitObjective
 from discreet.privacy.guarantee import Unit
+from discreet.privacy.mechanisms.additive import Laplace
 from discreet.recipes import MODELS, estimator, example_promise, is_never_private
 from discreet.solvers.low_rank.losses import OneBitLoss
 from toy import toy_interactions
@@ -51,7 +52,9 @@ def guesses(scorer, settings, step):
 
 def rightly(scorer, settings, step=None):
     """Return how many of the verdicts the attack reads rightly."""
-    step = 2.0 ** settings._noise()._grid(DATA.n_ratings).exponent if step is None else step
+    if step is None:
+        noise = Laplace(scale=settings.noise_scale(), l1_sensitivity=settings.slope_bound())
+        step = 2.0 ** noise._grid(DATA.n_ratings).exponent
     return int(np.sum(guesses(scorer, settings, step) == binary_ratings(DATA, scorer.above)))
 
 

@@ -9,6 +9,7 @@ import pytest
 
 import discreet
 from assumption_examples import stated
+from budgets import budget
 from discreet.core.checks import DataError, DiscreetError, ParameterError, PrivacyError
 from discreet.core.randomness import PrivacyRandom
 from discreet.data.datasets import catalog
@@ -17,14 +18,16 @@ from discreet.data.facts import PublicFacts
 from discreet.data.interactions import Interactions
 from discreet.data.splits import given
 from discreet.evaluation.scoring import measure
-from discreet.models.scorers.one_bit import Answers, Vault, binary_ratings, public_threshold, released_mean
+from discreet.models.scorers.one_bit import Answers, CompletedMatrix, Vault, binary_ratings, public_threshold
 from discreet.papers.one_bit.estimators import OneBitGradient, OneBitInput, OneBitObjective, OneBitOutput
+from discreet.papers.one_bit.releases import released_mean
 from discreet.papers.one_bit.task import OneBit
 from discreet.privacy.accounting.accountant import epsilon_at
 from discreet.privacy.assumptions import Fact, Kind
 from discreet.privacy.guarantee import Basis, Neighbors, Trust, Unit
 from discreet.privacy.mechanisms.additive import Laplace
 from discreet.privacy.mechanisms.randomized_response import SignFlip
+from discreet.privacy.session import Session
 from discreet.report.notes import PROBIT_OBJECTIVE
 from discreet.solvers.low_rank.losses import OneBitLoss
 from evidence import follows, gap, samples_to_separate
@@ -171,7 +174,7 @@ def test_gaussian_gradients_cost_what_they_say():
     assert epsilon_at(estimator.events(FACTS), 1e-6) <= 1.0
     assert estimator.promise(FACTS).delta == 1e-6
     gaussian, laplace = (
-        OneBitGradient(epsilon=1.0, delta=d, rounds=60)._noise().variance for d in (1e-6, 0.0)
+        OneBitGradient(epsilon=1.0, delta=d, rounds=60).noise_variance() for d in (1e-6, 0.0)
     )
     assert gaussian < laplace / 5
 
@@ -207,12 +210,13 @@ def largest_log_ratio(noise: Laplace, ridge: float, push: float) -> float:
 @pytest.mark.parametrize("push", [0.0, 4.0, -4.0])
 def test_probit_objective_of_one_cell_keeps_its_promise(push):
     estimator = OneBitObjective(epsilon=1.0, link="probit")
-    assert largest_log_ratio(estimator._noise(), estimator.ridge(), push) <= 1.0
+    noise = Laplace(scale=estimator.noise_scale(), l1_sensitivity=estimator.slope_bound())
+    assert largest_log_ratio(noise, estimator.ridge(), push) <= 1.0
 
 
 def test_probit_objective_without_the_jacobian_would_break_it():
     # The twin: the printed noise compares densities of the noise only.
-    sensitivity = OneBitObjective(epsilon=1.0, link="probit")._noise().l1_sensitivity
+    sensitivity = OneBitObjective(epsilon=1.0, link="probit").slope_bound()
     printed = Laplace.calibrated(epsilon=1.0, l1_sensitivity=sensitivity)
     assert max(largest_log_ratio(printed, 1e-3, push) for push in (4.0, -4.0)) > 1.5
 
@@ -264,8 +268,10 @@ def test_output_noise_has_the_scale_of_one_cell():
     honest, timid = (Laplace(scale=1.0 / share, l1_sensitivity=1.0) for share in (1.0, 1.2))
     n = samples_to_separate(gap(honest.cdf, timid.cdf, np.linspace(-10, 10, 20_001)))
     side = math.ceil(math.sqrt(n))
-    zeros, noise = np.zeros((side, 1)), OneBitOutput(epsilon=1.0, answer_bound=0.5)._noise()
-    vault = Vault(zeros, zeros, bound=0.5, noise=noise, allowed=None, random=PrivacyRandom.simulate(1))
+    zeros = np.zeros((side, 1))
+    promise = OneBitOutput(epsilon=1.0, answer_bound=0.5).promise(FACTS)
+    kept = Session.open(CompletedMatrix(zeros, zeros), promise, PrivacyRandom.simulate(1))
+    vault = Vault(kept.laplace(), cells=1, bound=0.5)
     answers = Answers(np.zeros(0, dtype=np.int64), np.zeros(0))
     drawn = answers.of(np.arange(side * side), side, vault)
     assert follows(drawn, honest.cdf)
@@ -295,9 +301,15 @@ def test_threshold_comes_from_the_public_scale():
 @pytest.mark.parametrize("local", [True, False])
 def test_mean_is_released_with_noise_that_vanishes(local, small):
     exact = float(small.values.mean(dtype=np.float64))
-    told = released_mean(small, 30.0, PrivacyRandom.simulate(1), local=local)
+    told, lost = (
+        released_mean(
+            Session.open(small, budget(epsilon, unit=Unit.VALUE), PrivacyRandom.simulate(1)).laplace(),
+            local=local,
+        )
+        for epsilon in (30.0, 1e-3)
+    )
     assert told == pytest.approx(exact, abs=0.1) and told != exact
-    assert 1 <= released_mean(small, 1e-3, PrivacyRandom.simulate(1), local=local) <= 5
+    assert 1 <= lost <= 5
 
 
 @pytest.mark.parametrize("kind", ALL)

@@ -82,6 +82,16 @@ class Sums:
         return numbers + np.triu(numbers, 1).T if self.parts[number].symmetric else numbers
 
 
+class ExactNumbers(NamedTuple):
+    """The exact numbers of a query that adds nothing up, such as one per rating, for a session to read."""
+
+    values: Floats
+
+    def steps(self, name: str | None = None) -> Floats:
+        """Return the numbers before noise."""
+        return self.values
+
+
 @dataclass(frozen=True, eq=False)
 class Statistic(Stated, ABC):
     """Compute users' contributions, block by block; see the module for how to write one."""

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import os
 import threading
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from fractions import Fraction
 from typing import Any, ClassVar, final, get_args
 
 import numpy as np
@@ -13,7 +13,6 @@ import numpy.typing as npt
 
 from discreet.core.arrays import Floats, Indices, Singles
 from discreet.core.checks import DataError, DiscreetError, ParameterError, PrivacyError
-from discreet.core.randomness import PrivacyRandom
 from discreet.core.rows import predict_cells
 from discreet.data.facts import PublicFacts
 from discreet.data.interactions import Interactions
@@ -30,9 +29,10 @@ from discreet.models.scorers.parts import (
     Word,
 )
 from discreet.models.scorers.scorer import Scorer
-from discreet.privacy.mechanisms.additive import Laplace
+from discreet.privacy.accounting.rounding import times_up
+from discreet.privacy.session import Overspent, Session
 from discreet.solvers.low_rank.losses import Link, OneBitLoss, curvature_at_0
-from discreet.statistics.counts import RatingShares
+from discreet.statistics.statistic import ExactNumbers, Part
 
 _NEWTON_STEPS = 12
 
@@ -160,39 +160,64 @@ class OneBitScorer(Scorer):
 
 
 @final
-class Vault:
-    """Keep the exact factors on the trusted side; they are never written, and entries leave only with noise.
+class CompletedMatrix:
+    """The exact factors of a completed matrix, which a session keeps for `MatrixEntries`."""
 
-    `noise` is that of one entry. `allowed=None` means that nobody is protected anyway (simulated noise), so
-    an experiment may ask for every entry as if it were the only one.
+    __slots__ = ("_left", "_right")
+
+    def __init__(self, left: Floats, right: Floats) -> None:
+        self._left, self._right = left, right
+
+    def total(self, entries: MatrixEntries, /) -> ExactNumbers:
+        """Return the exact entries; only a session reads them."""
+        exact = predict_cells(self._left, self._right, entries.rows, entries.items)
+        return ExactNumbers(np.clip(exact, -entries.bound, entries.bound))
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class MatrixEntries:
+    """MatrixEntries of a completed matrix, each clipped to `bound`; one rating can move all of them.
+
+    With `alone` each entry counts as if it were the only one that is ever asked for, in experiments.
     """
 
-    __slots__ = ("_bound", "_left", "_noise", "_process", "_random", "_right", "allowed")
+    rows: Indices
+    items: Indices
+    bound: float
+    alone: bool = False
 
-    def __init__(
-        self,
-        left: Floats,
-        right: Floats,
-        *,
-        bound: float,
-        noise: Laplace,
-        allowed: int | None,
-        random: PrivacyRandom,
-    ) -> None:
-        self._left, self._right = left, right
-        self._bound, self._noise, self._random = bound, noise, random
-        self.allowed = allowed
-        self._process = os.getpid()
+    @property
+    def parts(self) -> tuple[Part, ...]:
+        """Return the entries; whatever changes in the data, each moves by twice the bound at most."""
+        most = times_up(2 * self.bound, 1 if self.alone else self.rows.size)
+        return (Part("entries", self.rows.shape, norm="l1", bound=most, of="rating"),)
+
+
+@final
+class Vault:
+    """The session that keeps the exact factors; they are never written, and entries leave only with noise.
+
+    Each entry costs 1 / `cells` of the session's budget. Simulated noise protects nobody, so an experiment
+    may ask for any number of entries, as if each were the only one.
+    """
+
+    __slots__ = ("_bound", "_session", "cells")
+
+    def __init__(self, session: Session, *, cells: int, bound: float) -> None:
+        self._session, self.cells, self._bound = session, cells, bound
 
     def release(self, rows: Indices, items: Indices) -> Floats:
-        """Return these entries with noise; each costs epsilon."""
-        if self.allowed is not None and os.getpid() != self._process:
-            raise PrivacyError(
-                "New entries are released only in the process that fitted the model: each copy of it would "
-                "draw noise of its own. Ask there."
-            )
-        exact = np.clip(predict_cells(self._left, self._right, rows, items), -self._bound, self._bound)
-        return self._noise.release(exact, self._random)
+        """Return these entries with noise.
+
+        Raises:
+            Overspent: The budget does not cover them; nothing was released.
+        """
+        if self._session.simulated:
+            once = MatrixEntries(rows=rows, items=items, bound=self._bound, alone=True)
+            return self._session.repeated().release(once, Fraction(1, self.cells)).values
+        entries = MatrixEntries(rows=rows, items=items, bound=self._bound)
+        return self._session.release(entries, Fraction(rows.size, self.cells)).values
 
 
 @final
@@ -216,9 +241,7 @@ class Answers:
         with self._lock:
             new = np.setdiff1d(cells, self._cells)
             if new.size:
-                self._refuse_unpaid(new.size, vault)
-                assert vault is not None
-                noised = vault.release(*np.divmod(new, n_items))
+                noised = self._new(new, n_items, vault)
                 cells_now = np.concatenate([self._cells, new])
                 order = np.argsort(cells_now)
                 self._cells = cells_now[order]
@@ -226,17 +249,19 @@ class Answers:
             answered: Floats = self._values[np.searchsorted(self._cells, cells)]
             return answered
 
-    def _refuse_unpaid(self, new: int, vault: Vault | None) -> None:
+    def _new(self, cells: Indices, n_items: int, vault: Vault | None) -> Floats:
         if vault is None:
             raise PrivacyError(
-                f"{new} of these entries were not released before the model was saved; "
+                f"{cells.size} of these entries were not released before the model was saved; "
                 "the file holds only released ones."
             )
-        if vault.allowed is not None and self._cells.size + new > vault.allowed:
+        try:
+            return vault.release(*np.divmod(cells, n_items))
+        except Overspent as error:
             raise PrivacyError(
-                f"{self._cells.size} entries were released and {new} new ones are asked for, but "
-                f"cells={vault.allowed} were paid for. Fit with more cells, which costs epsilon for each."
-            )
+                f"{self._cells.size} entries were released and {cells.size} new ones are asked for, but "
+                f"cells={vault.cells} were paid for. Fit with more cells, which costs epsilon for each."
+            ) from error
 
 
 @final
@@ -318,28 +343,6 @@ def public_threshold(facts: PublicFacts, above: float | None) -> float:
             f"above={above!r} leaves no like or no dislike on the scale from {facts.low:g} to {facts.high:g}."
         )
     return above
-
-
-def mean_noise(epsilon: float) -> Laplace:
-    """Return the noise on ratings mapped to [0, 1], or on their sum."""
-    return Laplace.calibrated(epsilon=epsilon, l1_sensitivity=1.0)
-
-
-def released_mean(data: Interactions, epsilon: float, random: PrivacyRandom, *, local: bool) -> float:
-    """Return the mean rating at a price of `epsilon` for one rating; how many there are is public.
-
-    With `local` every rating is noised before it is added up, so that not even the collector sees it.
-    """
-    if data.n_ratings == 0:
-        raise DataError("There is no rating to learn from.")
-    low, width = data.facts.low, data.facts.high - data.facts.low
-    noise = mean_noise(epsilon)
-    if local:
-        shares = (data.values.astype(np.float64) - low) / width
-        total = float(noise.release(shares, random).sum())
-    else:
-        total = float(noise.release(data.total(RatingShares(low=low, width=width)).steps(), random)[0])
-    return low + width * min(max(total / data.n_ratings, 0.0), 1.0)
 
 
 def binary_ratings(data: Interactions, above: float) -> npt.NDArray[np.int8]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any, ClassVar, Literal, final
 
 import numpy as np
@@ -24,16 +25,30 @@ from discreet.core.checks import (
     positive_finite,
     require,
 )
-from discreet.core.randomness import PrivacyRandom
 from discreet.data.facts import PublicFacts
 from discreet.data.interactions import Interactions
-from discreet.models.scorers.one_bit import ReleasedCells, Vault, mean_noise, released_mean
+from discreet.models.scorers.one_bit import CompletedMatrix, ReleasedCells, Vault
 from discreet.models.scorers.scorer import Scorer
+from discreet.papers.one_bit.releases import (
+    ClampedGradient,
+    FlippedRatings,
+    LinearTerm,
+    mean_on_scale,
+    released_mean,
+)
 from discreet.papers.one_bit.task import OneBit, Task
-from discreet.privacy.accounting.gaussian import gaussian_multiplier, least, split_gaussian
+from discreet.privacy.accounting.gaussian import least
+from discreet.privacy.accounting.rounding import sum_up, times_up
 from discreet.privacy.guarantee import Guarantee, Trust
-from discreet.privacy.mechanisms.additive import Gaussian, Laplace
+from discreet.privacy.mechanisms.local import sign_flip
 from discreet.privacy.mechanisms.randomized_response import SignFlip
+from discreet.privacy.session import (
+    Session,
+    gaussian_deviation,
+    gaussian_event,
+    laplace_event,
+    laplace_scale,
+)
 from discreet.report.notes import PROBIT_OBJECTIVE, answered_entries
 from discreet.solvers.low_rank.losses import (
     MeteredGradient,
@@ -42,6 +57,8 @@ from discreet.solvers.low_rank.losses import (
     curvature_ratio,
     steepness,
 )
+from discreet.statistics.counts import RatingShares
+from discreet.statistics.statistic import Norm
 
 Step = Literal["fixed", "barzilai-borwein"]
 
@@ -100,21 +117,25 @@ class OneBitInput(OneBit):
         """Return the promise; it depends on epsilon alone."""
         return self._promise(facts, "proofs/one_bit_input.md", trust=Trust.LOCAL).from_raw_ratings()
 
-    def _mean(self, data: Interactions, random: PrivacyRandom) -> float:
-        return released_mean(data, self.mean_epsilon, random, local=True)
+    def _mean(self, session: Session) -> float:
+        return released_mean(session.laplace(epsilon=self.mean_epsilon), local=True)
 
-    def _noise(self) -> SignFlip:
-        return SignFlip(
-            epsilon=self.verdict_epsilon, flip_positive=self.flip_positive, flip_negative=self.flip_negative
+    def flip(self) -> SignFlip:
+        """Return the mechanism with which devices flip a binary rating."""
+        return sign_flip(
+            self.verdict_epsilon, flip_positive=self.flip_positive, flip_negative=self.flip_negative
         )
 
+    def _check_noise(self) -> None:
+        self.flip()
+
     def _information(self) -> float:
-        positive, negative = self._noise().flip_rates()
+        positive, negative = self.flip().flip_rates()
         return (1 - positive - negative) ** 2
 
-    def _learn(self, task: Task, random: PrivacyRandom) -> Scorer:
-        flip = self._noise()
-        reports = flip.release(task.verdicts, random)
+    def _learn(self, task: Task, session: Session) -> Scorer:
+        flip = self.flip()
+        reports = session.laplace().perturb(FlippedRatings(flip=flip, above=task.above))
         loss = OneBitLoss(verdicts=reports, link=self.link, scale=self.scale, flips=flip.flip_rates())
         return task.scorer(task.solve(loss))
 
@@ -183,26 +204,46 @@ class OneBitObjective(OneBit):
     def _curvature_cost(self, ridge: float) -> float:
         return curvature_ratio(self.link, self.scale, self.bound, ridge) * _SAFE
 
-    def _noise(self) -> Laplace:
-        sensitivity = steepness(self.link, self.scale, self.bound) * _SAFE
+    def slope_bound(self) -> float:
+        """Return how much one rating moves one entry of the linear term, rounding included."""
+        return steepness(self.link, self.scale, self.bound) * _SAFE
+
+    def noise_scale(self) -> float:
+        """Return the scale of the noise on the linear term."""
         left = self.noise_epsilon()
         require(left > 0, "regularization", self.regularization, "leaves nothing of epsilon", "Raise it.")
-        return Laplace.calibrated(epsilon=left, l1_sensitivity=sensitivity)
+        return laplace_scale(epsilon=left, bound=self.slope_bound())
+
+    def _check_noise(self) -> None:
+        self.noise_scale()
 
     def _information(self) -> float:
         signal = curvature_at_0(self.link, self.scale)
-        return signal / (signal + self._noise().variance)
+        return signal / (signal + 2 * self.noise_scale() ** 2)
 
-    def _learn(self, task: Task, random: PrivacyRandom) -> Scorer:
-        noise = self._noise()
+    def _mean(self, session: Session) -> float:
+        if session.is_private or math.isinf(self.epsilon):
+            return OneBit._mean(self, session)
+        rows, scale = session.rows(), laplace_scale(epsilon=self.mean_epsilon, bound=1.0)
+        low, width = rows.facts.low, rows.facts.high - rows.facts.low
+        exact = rows.total(RatingShares(low=low, width=width)).steps()
+        total = session.published_noise(exact, scale=scale, bound=1.0)
+        return mean_on_scale(float(total[0]), rows.n_ratings, low, width)
+
+    def _learn(self, task: Task, session: Session) -> Scorer:
         if self.link == "logistic":
             # Up to a constant the loss of a -1 is that of a +1 plus a linear term with slope 1 / scale. So
             # the linear term holds all private information, and it is noised before the solver sees it.
-            linear = noise.release((task.verdicts < 0) / self.scale, random)
-            verdicts, straight = np.ones_like(task.verdicts), math.inf
+            query = LinearTerm(
+                size=task.cells.size, above=task.above, scale=self.scale, bound=self.slope_bound()
+            )
+            linear = session.laplace().release(query, Fraction(1)).values
+            verdicts, straight = np.ones(task.cells.size, np.int8), math.inf
         else:
-            linear = noise.release(np.zeros(task.cells.size), random)
-            verdicts, straight = task.verdicts, self.bound
+            # As published, without a guarantee: the solver sees exact ratings.
+            noise, bound = np.zeros(task.cells.size), self.slope_bound()
+            linear = session.published_noise(noise, scale=self.noise_scale(), bound=bound)
+            verdicts, straight = task.exact_loss(session.rows()).verdicts, self.bound
         loss = OneBitLoss(
             verdicts=verdicts,
             link=self.link,
@@ -270,29 +311,39 @@ class OneBitGradient(OneBit):
         """Return one pure event, or the Gaussian releases and the mean's."""
         if math.isinf(self.epsilon) or self.delta == 0:
             return OneBit.events(self, facts)
-        rounds: list[Any] = [self._noise().event()] * self.rounds
+        rounds: list[Any] = [gaussian_event(self.verdict_epsilon, self.delta)]
         if self.mean_share:
-            rounds.append(mean_noise(self.mean_epsilon).event())
+            rounds.append(laplace_event(self.mean_epsilon))
         return rounds
 
-    def _noise(self) -> Laplace | Gaussian:
-        """Return the noise of one round; one rating moves one gradient entry by at most twice the clamp."""
-        width = 2 * self.clamp
+    def noise_variance(self) -> float:
+        """Return the variance of one round's noise; one rating moves one entry by twice the clamp at most."""
+        epsilon, bound, rounds = self.verdict_epsilon, 2 * self.clamp, self.rounds
         if self.delta == 0:
-            return Laplace.calibrated(epsilon=self.verdict_epsilon / self.rounds, l1_sensitivity=width)
-        together = gaussian_multiplier(self.verdict_epsilon, self.delta)
-        return Gaussian(sigma=split_gaussian(together, [1.0] * self.rounds)[0] * width, l2_sensitivity=width)
+            return 2 * laplace_scale(epsilon=epsilon, bound=bound, rounds=rounds) ** 2
+        return gaussian_deviation(epsilon=epsilon, delta=self.delta, bound=bound, rounds=rounds) ** 2
+
+    def _check_noise(self) -> None:
+        self.noise_variance()
 
     def _information(self) -> float:
         signal = min(self.clamp**2, curvature_at_0(self.link, self.scale))
-        return signal / (signal + self._noise().variance / self.rounds)
+        return signal / (signal + self.noise_variance() / self.rounds)
 
-    def _learn(self, task: Task, random: PrivacyRandom) -> Scorer:
-        noise = self._noise()
-        loss = OneBitLoss(verdicts=task.verdicts, link=self.link, scale=self.scale)
+    def _learn(self, task: Task, session: Session) -> Scorer:
+        budget = session.laplace() if self.delta == 0 else session.gaussian()
+        norm: Norm = "l1" if self.delta == 0 else "l2"
 
         def release(scores: Floats) -> Floats:
-            return noise.release(np.clip(loss.gradient(scores), -self.clamp, self.clamp), random)
+            query = ClampedGradient(
+                scores=scores,
+                above=task.above,
+                link=self.link,
+                scale=self.scale,
+                clamp=self.clamp,
+                norm=norm,
+            )
+            return budget.release(query, Fraction(1, self.rounds)).values
 
         oracle = MeteredGradient(release, allowed=self.rounds)
         return task.scorer(task.walk(oracle, self.rounds, spectral=self.step == "barzilai-borwein"))
@@ -341,25 +392,20 @@ class OneBitOutput(OneBit):
     def promise(self, facts: PublicFacts) -> Guarantee:
         """Return the promise for all entries together."""
         note = answered_entries(self.verdict_epsilon, self.cells)
-        total = self.mean_epsilon + self.cells * self.verdict_epsilon
-        epsilon = self.epsilon if self.cells == 1 else total * _SAFE
+        epsilon = self.epsilon
+        if self.cells > 1 and math.isfinite(epsilon):
+            epsilon = sum_up([self.mean_epsilon, times_up(self.verdict_epsilon, self.cells)])
         return self._promise(facts, "proofs/one_bit_output.md", epsilon=epsilon, notes=(note,))
 
-    def _noise(self) -> Laplace:
-        """Return the noise of one entry, which can move by the whole range."""
-        return Laplace.calibrated(epsilon=self.verdict_epsilon, l1_sensitivity=2 * self.answer_bound)
+    def _check_noise(self) -> None:
+        laplace_scale(epsilon=self.verdict_epsilon, bound=2 * self.answer_bound)
 
-    def _learn(self, task: Task, random: PrivacyRandom) -> Scorer:
-        loss = OneBitLoss(verdicts=task.verdicts, link=self.link, scale=self.scale)
-        left, right = task.factors(task.solve(loss, show=False))
-        vault = Vault(
-            left,
-            right,
-            bound=self.answer_bound,
-            noise=self._noise(),
-            allowed=None if random.simulated else self.cells,
-            random=random.spawn("answers"),
-        )
+    def _learn(self, task: Task, session: Session) -> Scorer:
+        def complete(data: Interactions) -> CompletedMatrix:
+            return CompletedMatrix(*task.factors(task.solve(task.exact_loss(data), show=False)))
+
+        # The exact matrix stays inside the session, which answers for single entries with noise.
+        answers = session.mapped(complete).with_stream("answers").laplace()
         nothing: npt.NDArray[np.int64] = np.zeros(0, dtype=np.int64)
         return ReleasedCells(
             users=task.users,
@@ -367,5 +413,5 @@ class OneBitOutput(OneBit):
             above=task.above,
             cells=nothing,
             values=np.zeros(0),
-            vault=vault,
+            vault=Vault(answers, cells=self.cells, bound=self.answer_bound),
         )

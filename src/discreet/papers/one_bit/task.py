@@ -24,25 +24,20 @@ from discreet.core.checks import (
     require,
 )
 from discreet.core.progress import Progress
-from discreet.core.randomness import PrivacyRandom
 from discreet.core.rows import one_algebra_thread
 from discreet.data.facts import PublicFacts
 from discreet.data.interactions import Interactions
 from discreet.data.vocabulary import Vocabulary
-from discreet.models.estimator import WITHOUT_PRIVACY, Estimator, unmetered
+from discreet.models.estimator import WITHOUT_PRIVACY, Estimator
 from discreet.models.scorers.counts import counted
-from discreet.models.scorers.one_bit import (
-    OneBitScorer,
-    binary_ratings,
-    mean_noise,
-    public_threshold,
-    released_mean,
-)
+from discreet.models.scorers.one_bit import OneBitScorer, binary_ratings, public_threshold
 from discreet.models.scorers.scorer import Scorer
+from discreet.papers.one_bit.releases import released_mean
 from discreet.privacy.accounting.events import pure_event
+from discreet.privacy.accounting.rounding import left_over
 from discreet.privacy.assumptions import Assumption, Fact, Kind, assumptions_of
 from discreet.privacy.guarantee import Basis, Guarantee, Neighbors, Trust, Unit
-from discreet.privacy.session import Session
+from discreet.privacy.session import Session, laplace_scale
 from discreet.solvers.low_rank.losses import LINKS, Link, OneBitLoss, Oracle, curvature_at_0
 from discreet.solvers.low_rank.matrix import LowRank, ObservedEntries
 from discreet.solvers.low_rank.spg import BoundedNuclearBall, Domain, NuclearBall, minimize, walk
@@ -102,9 +97,9 @@ class OneBit(Estimator):
         positive_finite("tolerance", self.tolerance)
         if math.isfinite(self.epsilon):
             # Settings that allow no noise are refused here, not after payment.
-            self._noise()
+            self._check_noise()
             if self.mean_share:
-                mean_noise(self.mean_epsilon)
+                laplace_scale(epsilon=self.mean_epsilon, bound=1.0)
 
     @property
     def mean_epsilon(self) -> float:
@@ -116,7 +111,7 @@ class OneBit(Estimator):
         """Return the epsilon left for the ratings; with the mean's it is never more than epsilon."""
         if not self.mean_share or math.isinf(self.epsilon):
             return self.epsilon
-        return math.nextafter(self.epsilon - self.mean_epsilon, 0)
+        return left_over(self.epsilon, self.mean_epsilon)
 
     def events(self, facts: PublicFacts) -> Sequence[Any]:
         """Return one pure event for all releases of the fit."""
@@ -152,54 +147,52 @@ class OneBit(Estimator):
         )
 
     @abstractmethod
-    def _noise(self) -> Any:
-        """Return the mechanism that a finite epsilon pays for."""
+    def _check_noise(self) -> None:
+        """Raise if no noise fits these settings at a finite epsilon."""
 
     @abstractmethod
-    def _learn(self, task: Task, random: PrivacyRandom) -> Scorer:
-        """Learn from binary ratings with noise; `epsilon` is finite here."""
+    def _learn(self, task: Task, session: Session) -> Scorer:
+        """Learn with noise from what the mean left of the budget; `epsilon` is finite here."""
 
     def _information(self) -> float:
         """Return the share of the information about a score of 0 that the noise leaves."""
         return 1.0
 
-    def _mean(self, data: Interactions, random: PrivacyRandom) -> float:
-        return released_mean(data, self.mean_epsilon, random, local=False)
+    def _mean(self, session: Session) -> float:
+        """Return the mean rating, released for the mean's part of the budget."""
+        return released_mean(session.laplace(epsilon=self.mean_epsilon), local=False)
 
     def _train(self, session: Session, progress: Progress) -> Scorer:
-        data, random = unmetered(session)
-        if data.n_ratings == 0:
+        pattern = session.pattern()
+        if pattern.n_ratings == 0:
             raise DataError("There is no rating to learn from.")
-        above = public_threshold(data.facts, self.above)
+        above = public_threshold(session.facts, self.above)
         if self.mean_share:
-            above = self._mean(data, random)
+            above = self._mean(session)
         information = 1.0 if math.isinf(self.epsilon) else self._information()
-        task = Task(self, data, binary_ratings(data, above), above, information, progress)
+        task = Task(self, pattern, above, information, progress)
         if math.isinf(self.epsilon):
-            return task.scorer(
-                task.solve(OneBitLoss(verdicts=task.verdicts, link=self.link, scale=self.scale))
-            )
-        return self._learn(task, random)
+            return task.scorer(task.solve(task.exact_loss(session.rows())))
+        return self._learn(task, session)
 
 
 @final
 class Task:
-    """Hold one fit: the binary ratings, which are private, and the public rest of the problem."""
+    """The public part of one fit: which entries were observed, the threshold, and the solver's domain."""
 
-    __slots__ = ("_domain", "_levels", "_progress", "_settings", "above", "cells", "users", "verdicts")
+    __slots__ = ("_domain", "_levels", "_progress", "_settings", "above", "cells", "users")
 
     def __init__(
         self,
         settings: OneBit,
-        data: Interactions,
-        verdicts: npt.NDArray[np.int8],
+        pattern: Interactions,
         above: float,
         information: float,
         progress: Progress,
     ) -> None:
         self._settings, self._progress = settings, progress
-        self.verdicts, self.above, self.users = verdicts, above, data.users
-        self.cells = ObservedEntries(data.indptr, data.items, data.n_items)
+        self.above, self.users = above, pattern.users
+        self.cells = ObservedEntries(pattern.indptr, pattern.items, pattern.n_items)
         self._levels = tuple(
             _levels(counts, settings.leveling)
             for counts in (self.cells.row_counts(), self.cells.column_counts())
@@ -210,6 +203,11 @@ class Task:
     def size(self) -> int:
         """Return the number of entries of the whole matrix."""
         return self.cells.shape[0] * self.cells.shape[1]
+
+    def exact_loss(self, data: Interactions) -> OneBitLoss:
+        """Return the loss of the exact binary ratings of data; it is as private as they are."""
+        verdicts = binary_ratings(data, self.above)
+        return OneBitLoss(verdicts=verdicts, link=self._settings.link, scale=self._settings.scale)
 
     def solve(self, loss: OneBitLoss, *, show: bool = True) -> LowRank:
         """Minimize the loss; `show` reports the number of steps, so pass it only where that is not secret."""
