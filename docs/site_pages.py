@@ -225,7 +225,7 @@ _KEYWORDS = {
     "data": (
         "reading.readers.ReadOptions",
         "facts.Declarations",
-        "reading.layouts.TextOptions",
+        "describing.TextOptions",
         "reading.columns.Choice",
         "reading.readers.Zeros",
     )

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from discreet.core.checks import DataError, DiscreetError, FileError, ParameterError
-from discreet.data.reading import blocks_of_lines
+from discreet.data.reading import blocks
 from discreet.data.reading.readers import read
 from fuzz.mutations import bytes_of
 
@@ -80,7 +80,7 @@ def test_a_folder_of_netflix_files_is_read_as_one(tmp_path):
 def test_blocks_make_no_difference(tmp_path, monkeypatch, layout, name, text):
     path = written(tmp_path, name, text)
     whole = read(path, layout=layout)
-    monkeypatch.setattr(blocks_of_lines, "_BLOCK", 3)
+    monkeypatch.setattr(blocks, "BLOCK", 3)
     parts = read(path, layout=layout)
     for field in ("indptr", "items", "values", "times"):
         assert np.array_equal(getattr(whole, field), getattr(parts, field), equal_nan=False)
@@ -207,8 +207,8 @@ def test_a_bomb_and_an_endless_line_cost_little(tmp_path, monkeypatch, layout, n
         read(path, layout=layout)
     assert tracemalloc.get_traced_memory()[1] < 50 << 20
     tracemalloc.stop()
-    monkeypatch.setattr(blocks_of_lines, "_BLOCK", 1 << 10)
-    monkeypatch.setattr(blocks_of_lines, "_LONGEST_LINE", 1 << 10)
+    monkeypatch.setattr(blocks, "BLOCK", 1 << 10)
+    monkeypatch.setattr(blocks, "LONGEST_LINE", 1 << 10)
     if layout not in ("movielens", "recbole"):
         with pytest.raises((FileError, DataError), match=r"a line of more than|Line "):
             read(written(tmp_path, name, text + "7" * 5000), layout=layout)

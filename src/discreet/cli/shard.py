@@ -71,14 +71,14 @@ def shard(
 
 def _reader(reading: Reading, catalog: Vocabulary | None) -> PieceReader:
     """Return what reads a piece of a file, as the options say."""
-    from discreet.data.reading.layouts import take_dialect
+    from discreet.data.describing import Wishes
     from discreet.distributed.pieces import PieceReader, as_texts
 
     gone = None if reading.without is None else read_ids(reading.without, "user")
     return PieceReader(
-        columns=parse_columns(reading.columns),
-        implicit=reading.implicit,
-        dialect=take_dialect(reading.written()),
+        wishes=Wishes.taken_from(
+            reading.written(), parse_columns(reading.columns), implicit=reading.implicit
+        ),
         zeros=reading.zeros,
         without=None if gone is None else as_texts(gone),
         known=catalog if reading.drop_unknown else None,

@@ -22,6 +22,7 @@ from discreet.data.reading.columns import USER, Choice, NoColumn, as_history
 from discreet.data.reading.named import files_of_layout, has_own_form
 from discreet.data.reading.readers import ReadOptions, Zeros, read
 from discreet.data.reading.tables import locate
+from discreet.data.schema import Schema
 
 ItemId: TypeAlias = str | int
 _FORMS = (
@@ -231,7 +232,8 @@ def open_data(
     columns: Choice | None = None,
     name: str | None = None,
     implicit: bool = False,
-    zeros: Zeros = "ratings",
+    zeros: Zeros | None = None,
+    schema: Schema | str | Path | None = None,
     **options: Unpack[ReadOptions],
 ) -> Interactions:
     """Return the interactions behind a path or a dataset's name; what is not declared is read.
@@ -239,7 +241,15 @@ def open_data(
     A known dataset brings its own scale, catalog and columns; of the declarations only the cap counts there.
     """
     if Path(source).exists():
-        return read(Path(source), columns=columns, name=name, implicit=implicit, zeros=zeros, **options)
+        return read(
+            Path(source),
+            columns=columns,
+            name=name,
+            implicit=implicit,
+            zeros=zeros,
+            schema=schema,
+            **options,
+        )
     # Loads what makes and fetches data sets; a model that only answers needs neither.
     from discreet.data.datasets import catalog
 

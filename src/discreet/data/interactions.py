@@ -31,6 +31,7 @@ from discreet.data.encoding import (
 )
 from discreet.data.facts import PICKED, Declarations, PublicFacts, check_scale, settle_facts
 from discreet.data.reading.id_lists import checked_declarations
+from discreet.data.schema import Schema
 from discreet.data.vocabulary import Codes, Vocabulary
 
 if TYPE_CHECKING:
@@ -93,6 +94,8 @@ class Interactions:
     listed: Index | None = field(default=None, repr=False)
     #: How the source was understood, for the holder of the data; nothing is computed from it.
     how_read: Mapping[str, str] = field(default_factory=dict, repr=False)
+    #: The schema that the source was read with, and what of it was guessed.
+    schema: Schema | None = field(default=None, repr=False)
     #: A column that looks like times and was not read, for the holder as well.
     unread_times: str | None = field(default=None, repr=False)
     #: What synthetic data were drawn from, in one line; promises of fits say it.

@@ -15,6 +15,7 @@ import polars as pl
 
 from discreet.core.checks import DataError, ParameterError, integer, real, require
 from discreet.core.randomness import experiment_generator
+from discreet.data.describing import Wishes
 from discreet.data.encoding import Index
 from discreet.data.facts import Declarations
 from discreet.data.interactions import Interactions
@@ -154,7 +155,8 @@ def given(
     """
     if declared.get("duplicates", "refuse") != "refuse":
         raise ParameterError("duplicates cannot be merged across a given split; clean the two files first.")
-    sources = [read_source(_find(path, folder), columns, implicit=implicit) for path in (train, test)]
+    wishes = Wishes.taken_from({}, columns, implicit=implicit)
+    sources = [read_source(_find(path, folder), wishes) for path in (train, test)]
     learned_from = len(sources[0].columns.users)
     if not all(len(source.columns.users) for source in sources):
         raise DataError("A given split needs ratings in both files.")

@@ -5,10 +5,8 @@ Facts that are taken from the ratings are marked so, as when a file is read.
 
 from __future__ import annotations
 
-import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple, Self, final
 
@@ -17,72 +15,68 @@ import polars as pl
 
 from discreet.core.checks import DataError
 from discreet.data.bounding import hash_ids
+from discreet.data.describing import NOTHING, Wishes
 from discreet.data.encoding import to_values
 from discreet.data.facts import N_ITEMS, SCALE, Declarations, PublicFacts, count_off_step
-from discreet.data.reading.columns import Choice, Columns, choose, date_order
-from discreet.data.reading.frames import of_frame
-from discreet.data.reading.layouts import GZIP, PARQUET, Dialect, is_json_lines, magic, sniff
-from discreet.data.reading.limits import bounded, or_sentence, scanned
+from discreet.data.reading.blocks import GZIP, PARQUET, ZIP, Span, magic
+from discreet.data.reading.columns import Columns, choose
+from discreet.data.reading.limits import or_sentence, scanned
 from discreet.data.reading.named import files_of_layout, has_own_form
 from discreet.data.reading.readers import without_zeros
-from discreet.data.reading.tables import locate, read_source
-from discreet.data.reading.times import ORDERED_FORMS
+from discreet.data.reading.tables import choice_of, locate, read_rows, schema_of
+from discreet.data.reading.text import spans
+from discreet.data.schema import Schema
 from discreet.data.vocabulary import UNKNOWN, Vocabulary, as_series
 
 _ROWS = 1 << 22
 _BYTES = 1 << 27
-_CHUNK = 1 << 20
 
 
 class Piece(NamedTuple):
-    """Name a part of a file: rows of Parquet, or bytes of text below its header lines."""
+    """A part of a file (rows of Parquet, or bytes of text below its header), and the schema of the file."""
 
     file: Path
     start: int
     stop: int
+    schema: Schema
+    #: Whether the file is read at once: packed files and layouts that are not tables are.
+    whole: bool = False
 
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PieceReader:
-    """Read files piece by piece, with the given settings."""
+    """Read files piece by piece, with the given settings.
 
-    columns: Choice | None = None
-    implicit: bool = False
-    dialect: Dialect | None = None
-    zeros: str = "ratings"
+    All pieces of a file are read with one schema: that of the settings, or one that describes the whole file.
+    """
+
+    wishes: Wishes = NOTHING
+    schema: Schema | None = None
+    zeros: str | None = None
     #: Users to leave out, as texts, and the only items to keep.
     without: Vocabulary | None = None
     known: Vocabulary | None = None
 
     def pieces(self, path: Path) -> list[Piece]:
         """Return the pieces of a file in order; some files are one piece."""
-        dialect = self.dialect or Dialect()
-        if has_own_form(dialect.layout):
-            files = files_of_layout(path, str(dialect.layout))
-            return [Piece(file, 0, file.stat().st_size) for file in files]
+        schema = schema_of(path, self.wishes)[0] if self.schema is None else self.schema
+        if has_own_form(schema.format):
+            files = files_of_layout(path, schema.format)
+            return [Piece(file, 0, file.stat().st_size, schema, True) for file in files]
         file = locate(path)
-        kind = magic(file)
-        if kind == PARQUET:
-            rows = self._count_rows(file)
-            return [Piece(file, at, min(at + _ROWS, rows)) for at in range(0, rows, _ROWS)]
-        size = file.stat().st_size
-        if kind[:2] == GZIP or size <= _BYTES or is_json_lines(file, dialect):
-            return [Piece(file, 0, size)]
-        head = self._head(file)
-        edges = [head, *self._line_ends(file, head, size), size]
-        return [Piece(file, a, b) for a, b in pairwise(edges) if a < b]
+        if magic(file) == PARQUET:
+            rows = _count_rows(file, schema)
+            return [Piece(file, at, min(at + _ROWS, rows), schema) for at in range(0, rows, _ROWS)]
+        if schema.format != "text" or schema.multiline or magic(file)[:2] in (GZIP, ZIP[:2]):
+            return [Piece(file, 0, file.stat().st_size, schema, True)]
+        return [Piece(file, start, stop, schema) for start, stop in spans(file, schema, _BYTES)]
 
     def read(self, piece: Piece) -> Columns:
         """Return the columns of a piece."""
-        columns = self._columns(piece)
-        # Dates of one piece must not say how those of another are read, so it is declared.
-        if ORDERED_FORMS & set(columns.times_are) and date_order(self.columns) is None:
-            raise DataError(
-                "Dates with the year last are read piece by piece; say which part comes first with "
-                "--columns time=NAME:day-first or time=NAME:month-first."
-            )
-        if self.zeros == "missing":
+        span = None if piece.whole else Span(piece.start, piece.stop)
+        columns = read_rows(piece.file, piece.schema, span).columns
+        if (self.zeros or piece.schema.zeros) == "missing":
             columns = without_zeros(columns)
         if self.without is not None:
             gone = self.without.index_of(columns.users.cast(pl.String)) != UNKNOWN
@@ -99,74 +93,17 @@ class PieceReader:
             name: str(int(hash_ids(ids).sum())) for name, ids in filters.items() if ids is not None
         }
 
-    def _columns(self, piece: Piece) -> Columns:
-        if magic(piece.file) == PARQUET:
-            return self._read_parquet(piece)
-        if piece.stop - piece.start == piece.file.stat().st_size:
-            return read_source(piece.file, self.columns, implicit=self.implicit, dialect=self.dialect).columns
-        with tempfile.TemporaryDirectory() as folder:
-            part = Path(folder) / piece.file.name
-            with piece.file.open("rb") as source, part.open("wb") as target:
-                target.write(source.read(self._head(piece.file)))
-                source.seek(piece.start)
-                for size in _chunks(piece.stop - piece.start):
-                    target.write(source.read(size))
-            return read_source(part, self.columns, implicit=self.implicit, dialect=self.dialect).columns
 
-    def _read_parquet(self, piece: Piece) -> Columns:
-        with or_sentence(f"{piece.file.name} is damaged and cannot be read as Parquet."):
-            # Its pages were looked at when its rows were counted.
-            rows = pl.scan_parquet(piece.file, glob=False).slice(piece.start, piece.stop - piece.start)
-            found = of_frame(rows, self.columns, implicit=self.implicit)
-            bounded(piece.file, (found.users, found.items))
-        ids = [
-            series.str.strip_chars() if series.dtype == pl.String else series
-            for series in (found.users, found.items)
-        ]
-        return Columns(
-            users=ids[0], items=ids[1], values=found.values, times=found.times, times_are=found.times_are
-        )
-
-    def _count_rows(self, file: Path) -> int:
-        with or_sentence(f"{file.name} is damaged and cannot be read as Parquet."):
-            rows = scanned(file, lambda names: choose(names, self.columns, implicit=self.implicit).values())
-            return int(rows.select(pl.len()).collect().item())
-
-    def _head(self, file: Path) -> int:
-        """Return the number of bytes before the first rating; every piece is read with them."""
-        layout = sniff(file, self.columns, implicit=self.implicit, dialect=self.dialect)
-        with file.open("rb") as opened:
-            return sum(len(opened.readline()) for _ in range(layout.skip))
-
-    def _line_ends(self, file: Path, head: int, size: int) -> Iterator[int]:
-        """Yield the ends of pieces: after a line, never inside quotes."""
-        quote = ((self.dialect.quote if self.dialect else '"') or '"').encode()
-        with file.open("rb") as opened:
-            opened.seek(head)
-            at, end, quotes = head, head + _BYTES, 0
-            while end < size:
-                while at < end:
-                    part = opened.read(min(_CHUNK, end - at))
-                    quotes += part.count(quote)
-                    at += len(part)
-                while line := opened.readline():
-                    quotes += line.count(quote)
-                    at += len(line)
-                    if quotes % 2 == 0:
-                        break
-                yield at
-                end = at + _BYTES
+def _count_rows(file: Path, schema: Schema) -> int:
+    with or_sentence(f"{file.name} is damaged and cannot be read as Parquet."):
+        choice = choice_of(schema)
+        rows = scanned(file, lambda names: choose(names, choice, implicit=False).values())
+        return int(rows.select(pl.len()).collect().item())
 
 
 def as_texts(ids: Iterable[Any]) -> Vocabulary:
     """Return distinct ids as texts: files may hold the same users as numbers or as text."""
     return Vocabulary(pl.Series("id", sorted({str(one) for one in ids}), dtype=pl.String))
-
-
-def _chunks(size: int) -> Iterator[int]:
-    while size > 0:
-        yield min(size, _CHUNK)
-        size -= _CHUNK
 
 
 _USUAL_STEPS = (1.0, 0.5)

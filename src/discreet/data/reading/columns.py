@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, TypeVar
 from discreet.core.checks import DataError, ParameterError, one_of
 from discreet.core.exports import Later
 from discreet.core.progress import logger
-from discreet.data.reading.times import DAY_FIRST, MONTH_FIRST, read_times
+from discreet.data.reading.times import read_times
+from discreet.data.schema import DAY_FIRST, MONTH_FIRST
 
 if TYPE_CHECKING:
     import polars as pl
@@ -179,6 +180,20 @@ def looks_like_time(field: str) -> bool:
     return _LOOKS_LIKE_TIME.fullmatch(field) is not None
 
 
+def is_number(text: str) -> bool:
+    """Return whether a field is written as a number, with a decimal point or comma."""
+    try:
+        float(text)
+    except ValueError:
+        return re.match(DECIMAL_COMMA, text.strip()) is not None
+    return True
+
+
+def is_moment(text: str) -> bool:
+    """Return whether a field is written as a number or a date."""
+    return is_number(text) or looks_like_time(text.strip())
+
+
 class UnclearHeader(DataError):
     """A first line may be names or a record. It is not quoted; `first` is for whose own record it is."""
 
@@ -268,6 +283,8 @@ def from_table(
     rating: type[pl.DataType],
     order: str | None = None,
     called: Mapping[str, str] | None = None,
+    *,
+    strict: bool = True,
 ) -> Columns:
     """Return the chosen columns with their types settled; refuse text where numbers belong.
 
@@ -279,7 +296,7 @@ def from_table(
     values, times = (table[roles[role]] if role in roles else None for role in (number, TIME))
     items = table[roles[ITEM]]
     owners = table[roles[USER]] if USER in roles else None
-    read = None if times is None else read_times(times, order, owners)
+    read = None if times is None else read_times(times, order, owners, strict=strict)
     if read is not None and read.are_mixed:
         logger.warning(
             "Times are written in several units (%s) and compared as they stand; convert them to one.",
@@ -288,7 +305,7 @@ def from_table(
     return Columns(
         users=pl.zeros(len(items), pl.Int64, eager=True) if owners is None else owners,
         items=items,
-        values=None if values is None else to_numbers(values, number, called[number], rating),
+        values=None if values is None else to_numbers(values, number, called[number], rating, strict=strict),
         times=None if read is None else read.moments,
         weighted=WEIGHT in roles,
         names=dict(called),
@@ -296,16 +313,9 @@ def from_table(
     )
 
 
-class NoNumbers(DataError):
-    """Ratings that are text; `first` is the row of the first of them."""
-
-    def __init__(self, message: str, first: int) -> None:
-        """Hold the sentence and the row, counted from 0."""
-        super().__init__(message)
-        self.first = first
-
-
-def to_numbers(series: pl.Series, role: str, name: str, dtype: type[pl.DataType]) -> pl.Series:
+def to_numbers(
+    series: pl.Series, role: str, name: str, dtype: type[pl.DataType], *, strict: bool = True
+) -> pl.Series:
     """Return a numeric series; text that holds numbers becomes `dtype`, other text is counted and refused."""
     if series.dtype.is_numeric() or series.dtype == pl.Null:
         return series
@@ -317,11 +327,10 @@ def to_numbers(series: pl.Series, role: str, name: str, dtype: type[pl.DataType]
         )
     numbers = _parsed(series, dtype)
     bad = numbers.is_null() & series.is_not_null()
-    if bad.any():
-        raise NoNumbers(
+    if strict and bad.any():
+        raise DataError(
             f"{bad.sum():,} of {len(series):,} {role}s are text where a number belongs (column {name}); "
-            f"choose another column (--columns {role}=NAME) or leave such rows out (--skip-bad-lines).",
-            int(bad.arg_max() or 0),
+            f"choose another column (--columns {role}=NAME) or leave such rows out (--skip-bad-lines)."
         )
     return numbers
 
@@ -329,28 +338,3 @@ def to_numbers(series: pl.Series, role: str, name: str, dtype: type[pl.DataType]
 def _parsed(text: pl.Series, dtype: type[pl.DataType]) -> pl.Series:
     """Return numbers that are written as text; what is none is missing."""
     return text.str.strip_chars().str.replace(DECIMAL_COMMA, "${1}.${2}").cast(dtype, strict=False)
-
-
-def readable_rows(table: pl.DataFrame, file: str, order: str | None) -> pl.DataFrame:
-    """Return the rows that have all that is read of them, with a warning of how many have not.
-
-    Columns are called by their roles. Each row is judged by itself: ids, a finite rating, a time.
-    """
-    fits = table.select(pl.all_horizontal(pl.all().is_not_null())).to_series()
-    for role in {USER, ITEM} & set(table.columns):
-        if table[role].dtype == pl.String:
-            fits &= table[role] != ""
-    for role in {RATING, WEIGHT} & set(table.columns):
-        numbers = table[role]
-        fits &= (_parsed(numbers, pl.Float32) if numbers.dtype == pl.String else numbers).is_finite()
-    fits = fits.fill_null(False)
-    if TIME in table.columns:
-        kept = table[TIME].set(~fits, None)
-        owners = table[USER] if USER in table.columns else None
-        fits &= read_times(kept, order, owners, strict=False).moments.is_not_null()
-    bad = len(table) - int(fits.sum())
-    if bad:
-        logger.warning(
-            "%d of %d lines of %s lack an id, a number or a time and were left out.", bad, len(table), file
-        )
-    return table.filter(fits)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from discreet.core.checks import DataError, ParameterError
 from discreet.core.exports import Later
+from discreet.core.progress import logger
 from discreet.data.reading.columns import (
     ITEM,
     RATING,
@@ -28,30 +29,53 @@ else:
     pl = Later("polars")
 
 
-def of_frame(frame: Any, choice: Choice | None, *, implicit: bool) -> Columns:
-    """Return the columns of a frame of polars, pandas or pyarrow; the latter two are not needed for that."""
+def of_frame(
+    frame: Any, choice: Choice | None, *, implicit: bool, order: str | None = None, strict: bool = True
+) -> Columns:
+    """Return the columns of a frame of polars, pandas or pyarrow; the latter two are not needed for that.
+
+    `order` declares the order of day and month; None leaves it to the dates. If this is not `strict`, what
+    cannot be read is null.
+    """
+    order = date_order(choice) if order is None else order
     if hasattr(frame, "__arrow_c_stream__") and not hasattr(frame, "iloc"):
         frame = pl.DataFrame(frame)
-    if isinstance(frame, pl.LazyFrame):
-        names: list[Any] = frame.collect_schema().names()
-        roles = choose(names, choice, implicit=implicit)
-        found = from_table(frame.select(roles.values()).collect(), roles, pl.Float64, date_order(choice))
-        return replace(found, unread_times=_unread_of_schema(frame.collect_schema(), roles, choice))
-    if isinstance(frame, pl.DataFrame):
-        roles = choose(frame.columns, choice, implicit=implicit)
-        found = from_table(frame, roles, pl.Float64, date_order(choice))
-        return replace(found, unread_times=_unread_of_schema(frame.schema, roles, choice))
+    if isinstance(frame, pl.LazyFrame | pl.DataFrame):
+        kinds = frame.collect_schema()
+        roles = choose(kinds.names(), choice, implicit=implicit)
+        table = frame.lazy().select(roles.values()).collect() if isinstance(frame, pl.LazyFrame) else frame
+        found = from_table(table, roles, pl.Float64, order, strict=strict)
+        return replace(found, unread_times=unread_of_types(kinds, roles, choice))
     if not (hasattr(frame, "columns") and hasattr(frame, "__getitem__")):
         raise ParameterError(
             f"A {type(frame).__name__} is not a data frame; pass one of pandas, polars or pyarrow."
         )
     labels = {str(label): label for label in frame.columns}
     roles = choose(list(labels), choice, implicit=implicit)
-    table = {name: of_pandas(frame[labels[name]], role) for role, name in roles.items()}
-    return from_table(table, roles, pl.Float64, date_order(choice))
+    columns = {name: of_pandas(frame[labels[name]], role) for role, name in roles.items()}
+    return from_table(columns, roles, pl.Float64, order, strict=strict)
 
 
-def _unread_of_schema(schema: pl.Schema, roles: Mapping[str, str], choice: Choice | None) -> str | None:
+def readable(columns: Columns, name: str) -> Columns:
+    """Return the rows that have all that is read of them, each judged by itself; log how many have not."""
+    fits = pl.repeat(True, len(columns.items), eager=True)
+    for ids in (columns.users, columns.items):
+        fits &= ids.is_not_null()
+        if ids.dtype == pl.String:
+            fits &= (ids != "").fill_null(False)
+    if columns.values is not None:
+        fits &= columns.values.cast(pl.Float32, strict=False).is_finite().fill_null(False)
+    if columns.times is not None:
+        fits &= columns.times.is_not_null()
+    bad = len(fits) - int(fits.sum())
+    if bad:
+        logger.warning(
+            "%d of %d rows of %s lack an id, a number or a time and were left out.", bad, len(fits), name
+        )
+    return columns.only(fits) if bad else columns
+
+
+def unread_of_types(schema: pl.Schema, roles: Mapping[str, str], choice: Choice | None) -> str | None:
     """Return a column of dates that was not read; types are part of the layout, so no value is looked at."""
     if TIME in roles or TIME in (choice or {}):
         return None

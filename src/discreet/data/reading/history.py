@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from discreet.core.checks import DataError, DiscreetError
+from discreet.data.describing import Description, Wishes, describe
 from discreet.data.inputs import UserHistory, of_row
 from discreet.data.interactions import Interactions
 from discreet.data.reading.columns import (
@@ -23,9 +24,10 @@ from discreet.data.reading.columns import (
     as_history,
     choose,
     listed,
+    without_order,
 )
-from discreet.data.reading.layouts import Layout, sniff
 from discreet.data.reading.readers import read
+from discreet.data.schema import Schema
 
 # None of these stands in a file with one column; a blank may, within an id.
 _BETWEEN_COLUMNS = (",", ";", "\t", "|", "::")
@@ -112,13 +114,13 @@ def _lacks_ratings(path: Path, columns: Choice | None, *, alone: bool) -> bool:
     """Tell whether a text file would be a history if only it had ratings."""
     choice = {**(columns or {}), **({USER: None} if alone else {})}
     try:
-        sniff(path, choice, implicit=True)
+        describe(path, Wishes(choice=choice, implicit=True, declared={}))
     except (NoColumn, UnclearHeader):
         raise
     except DiscreetError:
         return False
     try:
-        sniff(path, choice, implicit=False)
+        describe(path, Wishes(choice=choice, declared={}))
     except NoColumn as absent:
         return absent.role == RATING
     except DataError:
@@ -139,33 +141,35 @@ def read_plain_history(path: Path, columns: Choice | None, *, implicit: bool) ->
         if not path.is_file() or path.stat().st_size >= _MOST_BYTES:
             return None
         lines = path.read_bytes().decode("utf-8-sig").split("\n")
-        layout = _layout(path, columns, implicit=implicit)
+        found = _described(path, without_order(columns), implicit=implicit)
     except (OSError, UnicodeDecodeError, DiscreetError):
         return None
-    rows = [line.removesuffix("\r").split(layout.separator) for line in lines[layout.skip :] if line.strip()]
-    if layout.unread_times or layout.is_dense or layout.is_careful or layout.separator not in _SEPARATORS:
+    schema = found.schema
+    if found.unread_times or schema.format != "text" or schema.comment or schema.delimiter not in _SEPARATORS:
         return None
-    return _by_item(rows, layout) if _is_plain(rows, layout) else None
+    filled = [line.removesuffix("\r") for line in lines if line.strip()]
+    rows = [line.split(schema.delimiter) for line in filled[schema.header :]]
+    return _by_item(rows, schema) if _is_plain(rows, schema) else None
 
 
-def _layout(path: Path, columns: Choice | None, *, implicit: bool) -> Layout:
+def _described(path: Path, choice: Choice | None, *, implicit: bool) -> Description:
     try:
-        return sniff(path, columns, implicit=implicit)
+        return describe(path, Wishes(choice=choice, implicit=implicit, declared={}))
     except DataError:
-        return sniff(path, {**(columns or {}), USER: None}, implicit=implicit)
+        return describe(path, Wishes(choice={**(choice or {}), USER: None}, implicit=implicit, declared={}))
 
 
-def _is_plain(rows: list[list[str]], layout: Layout) -> bool:
-    """Tell whether every line has all fields, none of them quoted or with blanks around it."""
+def _is_plain(rows: list[list[str]], schema: Schema) -> bool:
+    """Return whether every line has all fields, none of them quoted or with blanks around it."""
     return bool(rows) and all(
-        len(row) == len(layout.names)
+        len(row) == len(schema.columns)
         and all(field and field == field.strip() and '"' not in field and "\r" not in field for field in row)
         for row in rows
     )
 
 
-def _by_item(rows: list[list[str]], layout: Layout) -> UserHistory | None:
-    place = {role: layout.names.index(name) for role, name in layout.roles.items()}
+def _by_item(rows: list[list[str]], schema: Schema) -> UserHistory | None:
+    place = {role: schema.columns.index(name) for role, name in schema.roles.items()}
     if USER in place and len({row[place[USER]] for row in rows}) > 1:
         return None
     ratings = [row[place[RATING]] for row in rows] if RATING in place else ["1"] * len(rows)
@@ -174,7 +178,7 @@ def _by_item(rows: list[list[str]], layout: Layout) -> UserHistory | None:
         return None
     if times is not None and not all(_SECONDS.fullmatch(text) for text in times):
         return None
-    whole = layout.roles[ITEM] in layout.whole
+    whole = schema.item_type == "integer"
     return UserHistory.of(
         [int(row[place[ITEM]]) if whole else row[place[ITEM]] for row in rows],
         [float(np.float32(text)) for text in ratings],

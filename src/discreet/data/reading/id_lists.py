@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Any, cast
 from discreet.core.checks import DataError, FileError, ParameterError
 from discreet.core.exports import Later
 from discreet.data.facts import Declarations, refuse_unknown_names
-from discreet.data.reading.columns import ITEM, USER, roles_by_name, simplify
+from discreet.data.reading.blocks import GZIP, PARQUET, magic
+from discreet.data.reading.columns import ITEM, USER, is_number, roles_by_name, simplify
 from discreet.data.reading.frames import of_pandas
-from discreet.data.reading.layouts import GZIP, PARQUET, is_number, magic
 from discreet.data.reading.limits import bounded, or_sentence, scanned
 from discreet.data.vocabulary import Vocabulary
 

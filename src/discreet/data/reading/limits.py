@@ -8,14 +8,16 @@ from __future__ import annotations
 
 import io
 import mmap
+import zipfile
 import zlib
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, final
 
 from discreet.core.checks import DiscreetError, FileError
 from discreet.core.exports import Later
+from discreet.data.reading.blocks import GZIP, ZIP, magic
 
 if TYPE_CHECKING:
     import polars as pl
@@ -36,11 +38,15 @@ def refuse_irregular(file: Path) -> None:
         raise FileError(f"{file} is not a file. Write its contents to one first.")
 
 
-def refuse_bomb(file: Path, magic: bytes) -> None:
-    """Refuse a packed text that unpacks to more than ratings can; what is unpacked here is forgotten."""
-    if magic == _ZSTANDARD:
+def refuse_bomb(file: Path) -> None:
+    """Reject a packed text that unpacks to more than ratings can; what is unpacked here is forgotten."""
+    kind = magic(file)
+    if kind == _ZSTANDARD:
         raise FileError(f"{file} is packed with Zstandard; unpack it, or pack it with gzip.")
-    if not magic.startswith(b"\x1f\x8b"):
+    if kind == ZIP:
+        with suppress(zipfile.BadZipFile, OSError), zipfile.ZipFile(file) as archive:
+            refuse_growth(file, sum(member.file_size for member in archive.infolist()))
+    if not kind.startswith(GZIP):
         return
     most = max(_ALWAYS_ALLOWED, _MOST_GROWTH * file.stat().st_size)
     refuse_growth(file, _unpacked_bytes(file, most))

@@ -1,24 +1,28 @@
-"""Read well-known layouts by name; a line that does not look like its layout is refused.
+"""Read layouts that are not tables: Netflix Prize, LightGCN, SASRec and Jester.
 
-Netflix Prize, LightGCN and SASRec files are no tables: which item a line is about, how many fields it has, or
-which came first is told by other means than a column. MovieLens and RecBole files are tables whose header and
-number of fields are checked.
+Which item a line is about, how many fields it has, or which came first follows from other things than a
+column. A line that does not look like its layout is left out, or rejects the file.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+import io
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
 
 from discreet.core.checks import DataError, FileError, ParameterError
 from discreet.core.exports import Later
 from discreet.data.facts import Declarations
-from discreet.data.reading.blocks_of_lines import Fitting, LineBlock, blocks_of_lines
-from discreet.data.reading.columns import ITEM, RATING, TIME, USER, Choice, Columns
-from discreet.data.reading.layouts import Dialect, Layout, magic
+from discreet.data.reading.blocks import as_array, blocks
+from discreet.data.reading.columns import ITEM, RATING, TIME, USER, Columns
 from discreet.data.reading.limits import refuse_bomb, refuse_irregular
+from discreet.data.reading.tally import FITS, SHAPE, Tally
+from discreet.data.reading.text import lines_of
+from discreet.data.schema import Schema
+from discreet.data.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
     import polars as pl
@@ -27,95 +31,109 @@ else:
 
 # An id in the usual form: no zeros in front, so that two texts are never one number.
 _ID = r"(0|[1-9][0-9]{0,17})"
+_JESTER_NOT_RATED = 99.0
 
 
-class _Form(Protocol):
-    """Say how the blocks of a layout's files become rows."""
+class _Form(NamedTuple):
+    """How the lines of a layout become rows."""
 
-    shape: ClassVar[str]
+    #: What a line is, for messages.
+    shape: str
     #: Which files of a folder are read.
-    patterns: ClassVar[tuple[str, ...]]
-    declared: ClassVar[Declarations]
+    patterns: tuple[str, ...]
+    roles: tuple[str, ...]
+    #: Returns which lines fit and their rows, given the item of the last line before them.
+    rows: Callable[[pl.Series, int | None], tuple[pl.Series, pl.DataFrame, int | None]]
+    times: str = ""
+    declared: Declarations | None = None
 
-    def rows(self, block: LineBlock, fitting: Fitting) -> pl.DataFrame:
-        """Return a block's rows; lines that do not fit go to `fitting`."""
 
-
-class _Netflix:
-    """An item's number and a colon, and below it its ratings: user, stars, day."""
-
-    shape = (
-        "an item's number and a colon, or below one a user's number, 1 to 5 stars and a day (7,3,2005-09-06)"
+def _netflix(lines: pl.Series, item: int | None) -> tuple[pl.Series, pl.DataFrame, int | None]:
+    """Read an item's number and a colon, and below it its ratings: user, stars, day."""
+    text = pl.col("line")
+    table = pl.DataFrame({"line": lines}).select(
+        heads=text.str.extract(rf"^{_ID}:$").cast(pl.Int64),
+        user=text.str.extract(rf"^{_ID},[1-5],[0-9-]{{10}}$").cast(pl.Int64),
+        rating=text.str.extract(r",([1-5]),[0-9-]{10}$").cast(pl.Float32),
+        time=text.str.tail(10).str.to_datetime("%Y-%m-%d", strict=False, time_unit="us").dt.epoch("s"),
     )
-    patterns = ("combined_data_*.txt", "mv_*.txt")
-    declared: ClassVar[Declarations] = {"low": 1.0, "high": 5.0, "step": 1.0}
-
-    def __init__(self) -> None:
-        self._item: int | None = None
-
-    def rows(self, block: LineBlock, fitting: Fitting) -> pl.DataFrame:
-        text = pl.col("line")
-        table = pl.DataFrame({"number": block.numbers, "line": block.lines}).select(
-            "number",
-            heads=text.str.extract(rf"^{_ID}:$").cast(pl.Int64),
-            user=text.str.extract(rf"^{_ID},[1-5],[0-9-]{{10}}$").cast(pl.Int64),
-            rating=text.str.extract(r",([1-5]),[0-9-]{10}$").cast(pl.Float32),
-            time=text.str.tail(10).str.to_datetime("%Y-%m-%d", strict=False, time_unit="us").dt.epoch("s"),
-        )
-        items = table["heads"].fill_null(strategy="forward")
-        if self._item is not None:
-            items = items.fill_null(self._item)
-        rated = table["user"].is_not_null() & table["time"].is_not_null() & items.is_not_null()
-        fitting.keep(block, table["heads"].is_not_null() | rated)
-        self._item = self._item if items.is_empty() else items[-1]
-        return table.with_columns(item=items).filter(rated).select(USER, ITEM, RATING, TIME)
+    items = table["heads"].fill_null(strategy="forward")
+    if item is not None:
+        items = items.fill_null(item)
+    rated = table["user"].is_not_null() & table["time"].is_not_null() & items.is_not_null()
+    rows = table.with_columns(item=items).filter(rated).select(USER, ITEM, RATING, TIME)
+    return table["heads"].is_not_null() | rated, rows, item if items.is_empty() else items[-1]
 
 
-class _LightGcn:
-    """A user's number and the numbers of their items."""
-
-    shape = "a user's number and the numbers of items, with one blank between them (7 12 40)"
-    patterns = ("train.txt",)
-    declared: ClassVar[Declarations] = {}
-
-    def rows(self, block: LineBlock, fitting: Fitting) -> pl.DataFrame:
-        kept = fitting.keep(block, block.lines.str.contains(rf"^{_ID}( {_ID})*$"))
-        ids = kept.lines.str.split(" ")
-        listed = pl.DataFrame({USER: ids.list.first().cast(pl.Int64), ITEM: ids.list.slice(1)})
-        return listed.filter(pl.col(ITEM).list.len() > 0).explode(ITEM).cast({ITEM: pl.Int64})
+def _lightgcn(lines: pl.Series, item: int | None) -> tuple[pl.Series, pl.DataFrame, int | None]:
+    """Read a user's number and the numbers of their items."""
+    fits = lines.str.contains(rf"^{_ID}( {_ID})*$")
+    ids = lines.filter(fits).str.split(" ")
+    listed = pl.DataFrame({USER: ids.list.first().cast(pl.Int64), ITEM: ids.list.slice(1)})
+    return fits, listed.filter(pl.col(ITEM).list.len() > 0).explode(ITEM).cast({ITEM: pl.Int64}), item
 
 
-class _SasRec:
-    """A user's number and an item's; a user's lines are in order of time."""
-
-    shape = "a user's number and an item's, with a blank between them (7 12)"
-    patterns = ()
-    declared: ClassVar[Declarations] = {}
-
-    def rows(self, block: LineBlock, fitting: Fitting) -> pl.DataFrame:
-        pair = rf"^{_ID}[ \t]{_ID}$"
-        kept = fitting.keep(block, block.lines.str.contains(pair))
-        text = pl.col("line")
-        return pl.DataFrame({"line": kept.lines}).select(
-            text.str.extract(pair, 1).cast(pl.Int64).alias(USER),
-            text.str.extract(pair, 2).cast(pl.Int64).alias(ITEM),
-        )
+def _sasrec(lines: pl.Series, item: int | None) -> tuple[pl.Series, pl.DataFrame, int | None]:
+    """Read a user's number and an item's; a user's lines are in order of time."""
+    pair = rf"^{_ID}[ \t]{_ID}$"
+    text = pl.col("line")
+    fits = lines.str.contains(pair)
+    rows = pl.DataFrame({"line": lines.filter(fits)}).select(
+        text.str.extract(pair, 1).cast(pl.Int64).alias(USER),
+        text.str.extract(pair, 2).cast(pl.Int64).alias(ITEM),
+    )
+    return fits, rows, item
 
 
-_FORMS: dict[str, type[Any]] = {"netflix": _Netflix, "lightgcn": _LightGcn, "sasrec": _SasRec}
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NamedTable:
-    """Hold what was read of a named layout, and what the layout declares."""
-
-    columns: Columns
-    declared: Declarations
+_FORMS: dict[str, _Form] = {
+    "netflix": _Form(
+        shape=(
+            "an item's number and a colon, or below one a user's number, 1 to 5 stars and a day "
+            "(7,3,2005-09-06)"
+        ),
+        patterns=("combined_data_*.txt", "mv_*.txt"),
+        roles=(USER, ITEM, RATING, TIME),
+        rows=_netflix,
+        times="days, as epoch seconds",
+        declared={"low": 1.0, "high": 5.0, "step": 1.0},
+    ),
+    "lightgcn": _Form(
+        shape="a user's number and the numbers of items, with one blank between them (7 12 40)",
+        patterns=("train.txt",),
+        roles=(USER, ITEM),
+        rows=_lightgcn,
+    ),
+    "sasrec": _Form(
+        shape="a user's number and an item's, with a blank between them (7 12)",
+        patterns=(),
+        roles=(USER, ITEM, TIME),
+        rows=_sasrec,
+        times="the order of a person's lines",
+    ),
+}
 
 
 def has_own_form(layout: str | None) -> bool:
-    """Tell whether files of this layout are no tables, so that this module reads them."""
+    """Return whether files of this layout are not tables, so that this module reads them."""
     return layout in _FORMS
+
+
+def named_schema(layout: str, leave_out: set[str], bad_rows: str, encoding: str) -> Schema:
+    """Return the schema of a layout; times and ratings can be left out."""
+    if leave_out & {USER, ITEM}:
+        raise ParameterError("A row needs a person and an item; only time and rating can be left out.")
+    if layout == "netflix" and bad_rows == "drop":
+        raise ParameterError(
+            "No line of layout='netflix' can be left out: its ratings could be another item's."
+        )
+    roles = {role: role for role in _FORMS[layout].roles if role not in leave_out}
+    types = {"user_type": "integer", "item_type": "integer"}
+    return Schema(format=layout, header=False, bad_rows=bad_rows, encoding=encoding, **roles, **types)  # type: ignore[arg-type]
+
+
+def declared_by(schema: Schema) -> Declarations:
+    """Return the scale that a layout declares."""
+    return (_FORMS[schema.format].declared or {}) if schema.rating else {}
 
 
 def files_of_layout(path: Path, layout: str) -> list[Path]:
@@ -133,72 +151,68 @@ def files_of_layout(path: Path, layout: str) -> list[Path]:
     raise FileError(f"The folder {path} is read with layout {layout};{known} name a file.")
 
 
-def read_named(path: Path, choice: Choice | None, *, implicit: bool, dialect: Dialect) -> NamedTable:
-    """Read files of a layout that is no table."""
-    layout = str(dialect.layout)
-    if any(name is not None for name in (choice or {}).values()):
-        raise ParameterError(f"layout={layout!r} says which column is which; only NAME=none may be given.")
-    if dialect.delimiter or dialect.comment or dialect.escape:
-        raise ParameterError(f"layout={layout!r} says how a line is written; leave delimiter and signs out.")
-    if layout == "netflix" and dialect.skip_bad_lines:
-        raise ParameterError(
-            "No line of layout='netflix' can be left out: its ratings could be another item's."
-        )
-    without = set(choice or {}) | ({RATING} if implicit else set())
-    if without & {USER, ITEM}:
-        raise ParameterError("A row needs a person and an item; only time and rating can be left out.")
-    form = _FORMS[layout]
-    # Narrow types: a hundred million ratings must fit.
-    parts = [part for file in files_of_layout(path, layout) for part in _parts(file, form(), dialect)]
+def read_named(path: Path, schema: Schema) -> tuple[Columns, Tally]:
+    """Read files of a layout that is not a table."""
+    form = _FORMS[schema.format]
+    tally = Tally(path.name, 1, schema.roles, form.shape)
+    parts = [
+        part for file in files_of_layout(path, schema.format) for part in _parts(file, form, schema, tally)
+    ]
     table = pl.concat(parts) if parts else pl.DataFrame({USER: [], ITEM: []})
-    if layout == "sasrec" and TIME not in without:
-        # A place among the person's own lines, which is the same whoever else is in the file.
+    if schema.format == "sasrec" and schema.time:
+        # A place among the user's own lines, which is the same whoever else is in the file.
         table = table.with_columns(pl.int_range(pl.len()).over(USER).alias(TIME))
-    kept = {name: table[name] for name in table.columns if name not in without}
-    return NamedTable(
-        columns=Columns(
-            users=kept[USER],
-            items=kept[ITEM],
-            values=kept.get(RATING),
-            times=kept.get(TIME),
-            names=dict.fromkeys(kept, f"layout {layout}"),
-            times_are=() if TIME not in kept else (_TIMES[layout],),
-        ),
-        declared={} if RATING not in kept else form.declared,
+    kept = {name: table[name] for name in table.columns if name in schema.roles}
+    columns = Columns(
+        users=kept[USER],
+        items=kept[ITEM],
+        values=kept.get(RATING),
+        times=kept.get(TIME),
+        names=dict.fromkeys(kept, f"layout {schema.format}"),
+        times_are=(form.times,) if TIME in kept else (),
     )
+    return columns, tally
 
 
-_TIMES = {"netflix": "days, as epoch seconds", "sasrec": "the order of a person's lines"}
-
-
-def _parts(file: Path, form: _Form, dialect: Dialect) -> Iterator[pl.DataFrame]:
+def _parts(file: Path, form: _Form, schema: Schema, tally: Tally) -> list[pl.DataFrame]:
     refuse_irregular(file)
-    refuse_bomb(file, magic(file))
-    fitting = Fitting(file, form.shape, skip=dialect.skip_bad_lines)
-    for block in blocks_of_lines(file, dialect.encoding):
-        yield form.rows(block, fitting)
-    fitting.close()
+    refuse_bomb(file)
+    before, item, parts = 0, None, []
+    for block in blocks(file, schema.encoding):
+        marks, numbers, lines = lines_of(as_array(block))
+        fits, rows, item = form.rows(lines, item)
+        marks[marks == FITS] = np.where(fits.fill_null(False).to_numpy(), FITS, SHAPE)
+        tally.add(marks, numbers + before, np.zeros(marks.size, np.int64))
+        before += block.count(b"\n")
+        parts.append(rows)
+    return parts
 
 
-def refuse_other_table(file: Path, layout: Layout) -> None:
-    """Refuse a table that does not look like the layout named for it."""
-    named = layout.dialect.layout
-    if named == "movielens":
-        header = tuple(name.lower() for name in layout.names)
-        as_csv = layout.separator == "," and header == ("userid", "movieid", "rating", "timestamp")
-        plain = layout.separator in ("\t", "::") and not layout.header and len(layout.names) == 4
-        if not as_csv and not plain:
-            raise DataError(
-                f"{file.name} is not laid out as MovieLens files are: four fields between tabs or ::, or the "
-                "header userId,movieId,rating,timestamp; leave the layout out, or name another."
-            )
-    if named == "recbole":
-        typed = all(name.endswith(_TYPES) for name in layout.names)
-        if layout.separator != "\t" or not layout.header or not typed:
-            raise DataError(
-                f"{file.name} is not laid out as RecBole's .inter files are: a header such as user_id:token, "
-                "item_id:token, rating:float, with tabs between; leave the layout out, or name another."
-            )
-
-
-_TYPES = (":token", ":float", ":token_seq", ":float_seq")
+def read_jester(file: Path, schema: Schema) -> tuple[Columns, Declarations]:
+    """Read rows of users: how many items they rated, then a rating or 99 for each item."""
+    try:
+        types = dict.fromkeys(schema.columns, pl.Float32)
+        text = io.BytesIO(b"".join(blocks(file, schema.encoding)))
+        table = pl.read_csv(text, separator=schema.delimiter, has_header=False, schema=types, quote_char=None)
+        numbers = table.to_numpy()
+    except (pl.exceptions.PolarsError, pl.exceptions.PanicException):
+        raise DataError(
+            f"{file.name} looks like Jester's table but holds text where a number belongs."
+        ) from None
+    rated, ratings = numbers[:, 0], numbers[:, 1:]
+    is_rated = ratings != _JESTER_NOT_RATED
+    wrong = int(np.count_nonzero(is_rated.sum(axis=1) != rated))
+    if wrong:
+        raise DataError(
+            f"{wrong:,} of {rated.size:,} rows of {file.name} do not hold as many ratings as they say."
+        )
+    rows, items = np.nonzero(is_rated)
+    columns = Columns(
+        users=pl.Series(rows + 1), items=pl.Series(items + 1), values=pl.Series(ratings[is_rated]), times=None
+    )
+    return columns, {
+        "low": -10.0,
+        "high": 10.0,
+        "catalog": Vocabulary.range(ratings.shape[1], 1),
+        "people": Vocabulary.range(rated.size, 1),
+    }

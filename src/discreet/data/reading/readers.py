@@ -10,15 +10,18 @@ from typing import TYPE_CHECKING, Any, Literal, Unpack, cast, get_args
 from discreet.core.checks import DataError, ParameterError, one_of
 from discreet.core.exports import Later
 from discreet.core.progress import logger
+from discreet.data.describing import TextOptions, Wishes
 from discreet.data.encoding import Column
 from discreet.data.facts import Declarations
 from discreet.data.interactions import Interactions
-from discreet.data.reading.columns import Choice, Columns, how_to_read
-from discreet.data.reading.frames import of_frame
+from discreet.data.reading.columns import Choice, Columns, date_order, how_to_read, without_order
+from discreet.data.reading.frames import of_frame, readable
 from discreet.data.reading.id_lists import checked_declarations
-from discreet.data.reading.layouts import TextOptions, take_dialect
+from discreet.data.reading.named import has_own_form
 from discreet.data.reading.synthetic_labels import origin_of
-from discreet.data.reading.tables import TableSource, locate, read_source
+from discreet.data.reading.tables import TableSource, choice_of, locate, read_source
+from discreet.data.reading.times import ORDERS
+from discreet.data.schema import Schema
 from discreet.data.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
@@ -37,7 +40,8 @@ def read(
     columns: Choice | None = None,
     name: str | None = None,
     implicit: bool = False,
-    zeros: Zeros = "ratings",
+    zeros: Zeros | None = None,
+    schema: Schema | str | Path | None = None,
     **options: Unpack[ReadOptions],
 ) -> Interactions:
     """Read a CSV, TSV or Parquet file, or a MovieLens, Jester or RC file or folder; `.gz` is accepted.
@@ -49,6 +53,9 @@ def read(
     with `zeros="missing"` a rating of 0 means that there is none. Further keywords are those of
     `Declarations`, which say what is public and what to do with duplicates, and of `TextOptions`, for
     unusual text files.
+
+    A `schema`, or the path of one, declares how the file is written; the other keywords override its fields.
+    Without a schema the file is described first, and guarantees hold if its layout is public.
 
     Raises:
         FileError: There is no such file, or it cannot be read as a table.
@@ -67,11 +74,22 @@ def read(
             f"read takes the path of a file, not a {type(path).__name__}. Tables: from_frame, from_scipy."
         )
     declared = dict(options)
-    dialect = take_dialect(declared)
-    sources = [read_source(path, columns, implicit=implicit, dialect=dialect)]
+    wishes = Wishes.taken_from(declared, columns, implicit=implicit)
+    form = None if schema is None else overridden(schema, wishes)
+    sources = [read_source(path, wishes, form)]
+    own = has_own_form(sources[0].schema.format)
     data = build(sources, name=name, declared=cast(Declarations, declared), zeros=zeros)
     file = Path(path)
-    return replace(data, origin=origin_of(locate(file)) if dialect.layout is None else origin_of(file))
+    return replace(data, origin=origin_of(file if own else locate(file)))
+
+
+def overridden(schema: Schema | str | Path, wishes: Wishes) -> Schema:
+    """Return a schema, or that of a file, with what the caller declares in place of its fields."""
+    form = schema if isinstance(schema, Schema) else Schema.read(schema)
+    changes = {**wishes.declared, **{role: name or "" for role, name in (wishes.choice or {}).items()}}
+    if wishes.implicit:
+        changes["rating"] = ""
+    return form.with_fields(**changes)
 
 
 def from_frame(
@@ -80,20 +98,49 @@ def from_frame(
     columns: Choice | None = None,
     name: str = "data",
     implicit: bool = False,
-    zeros: Zeros = "ratings",
+    zeros: Zeros | None = None,
+    schema: Schema | str | Path | None = None,
     **declared: Unpack[Declarations],
 ) -> Interactions:
-    """Read a data frame of polars, pandas or pyarrow; columns are found as in `read`.
+    """Read a data frame of polars, pandas or pyarrow, or an Arrow stream; columns are found as in `read`.
 
-    Further keywords are those of `Declarations`.
+    Further keywords are those of `Declarations`. A library that made the frame may have changed values
+    before: one missing number turns a column of pandas into floats.
 
     Example:
         >>> frame = pl.DataFrame({"who": ["ann", "bob"], "item": ["tea", "jam"], "rating": [5, 3]})
         >>> from_frame(frame, columns={"user": "who"}, low=1, high=5, name="shop")
         <Interactions 'shop': 2 people, 2 items, 2 ratings>
     """
-    source = TableSource(columns=of_frame(frame, columns, implicit=implicit), name=name, layout="data frame")
-    return build([source], name=name, declared=declared, zeros=zeros)
+    if schema is None:
+        found = of_frame(frame, columns, implicit=implicit)
+        form = _schema_of_frame(found, columns)
+    else:
+        form = overridden(schema, Wishes(choice=without_order(columns), implicit=implicit, declared={}))
+        strict = form.bad_rows == "reject"
+        found = of_frame(frame, choice_of(form), implicit=False, order=form.date_order, strict=strict)
+        found = found if strict else readable(found, name)
+    return build(
+        [TableSource(columns=found, name=name, schema=form)], name=name, declared=declared, zeros=zeros
+    )
+
+
+def _schema_of_frame(found: Columns, columns: Choice | None) -> Schema:
+    types = {
+        f"{role}_type": "integer" if ids.dtype.is_numeric() else "text"
+        for role, ids in (("user", found.users), ("item", found.items))
+    }
+    guessed = [role for role in found.names if role not in (columns or {})]
+    order = date_order(columns) or next((one for form, one in ORDERS.items() if form in found.times_are), "")
+    return Schema(
+        format="frame",
+        header=False,
+        bad_rows="reject",
+        date_order=order,
+        guessed=("format", *types, *guessed),
+        **types,  # type: ignore[arg-type]
+        **found.names,  # type: ignore[arg-type]
+    )
 
 
 def from_scipy(matrix: Any, *, name: str = "data", **declared: Unpack[Declarations]) -> Interactions:
@@ -110,17 +157,21 @@ def from_scipy(matrix: Any, *, name: str = "data", **declared: Unpack[Declaratio
 
 
 def build(
-    sources: list[TableSource], *, name: str | None, declared: Declarations, zeros: Zeros = "ratings"
+    sources: list[TableSource], *, name: str | None, declared: Declarations, zeros: Zeros | None = None
 ) -> Interactions:
     """Put the columns of one or several files together; what the caller declares beats what a layout does.
 
     The list of sources is emptied: their columns are freed as soon as they are numbered.
     """
+    schema = sources[0].schema
+    zeros = cast(Zeros, zeros or schema.zeros)
     one_of("zeros", zeros, get_args(Zeros))
     parts = [source.columns for source in sources]
     if zeros == "missing":
         parts = [without_zeros(part) for part in parts]
-    declared = checked_declarations(_over(sources[0].declared, declared))
+    declared = checked_declarations(_over(_over(sources[0].declared, declared_in(schema)), declared))
+    schema = _settled(schema, zeros, declared)
+    parts = [_on_scale(part, schema.off_scale, declared) for part in parts]
     _refuse_empty(parts, f"{sources[0].name} holds no ratings.")
     if declared.pop("drop_unknown", False):
         parts = [_of_catalog(part, declared.get("catalog")) for part in parts]
@@ -147,7 +198,39 @@ def build(
     sources.clear()
     data = Interactions.from_columns(given, name=name, **declared)
     again = {"duplicates": declared.get("duplicates", "refuse")}
-    return replace(data, how_read={**how_read, **again}, unread_times=unread)
+    return replace(data, how_read={**how_read, **again}, unread_times=unread, schema=schema)
+
+
+def declared_in(schema: Schema) -> Declarations:
+    """Return the facts and rules that a schema declares."""
+    found: dict[str, Any] = {name: getattr(schema, name) for name in ("low", "high", "step", "max_per_user")}
+    found["catalog"] = schema.catalog or None
+    found["duplicates"] = None if schema.duplicates == "refuse" else schema.duplicates
+    found["drop_unknown"] = True if schema.unknown_items == "drop" else None
+    return cast(Declarations, found)
+
+
+def _settled(schema: Schema, zeros: Zeros, declared: Declarations) -> Schema:
+    """Return the schema with the rules that were applied; a catalog stays where it was declared."""
+    scale = {name: declared.get(name) for name in ("low", "high", "step", "max_per_user")}
+    facts = declared.get("facts")
+    if facts is not None:
+        scale = {name: getattr(facts, name) for name in scale}
+    rules: dict[str, Any] = {**scale, "zeros": zeros, "duplicates": declared.get("duplicates", "refuse")}
+    rules["unknown_items"] = "drop" if declared.get("drop_unknown") else "reject"
+    return replace(schema, **rules)
+
+
+def _on_scale(columns: Columns, rule: str, declared: Declarations) -> Columns:
+    """Return ratings clipped to the declared scale, or those on it, each judged by itself."""
+    facts = declared.get("facts")
+    low = declared.get("low") if facts is None else facts.low
+    high = declared.get("high") if facts is None else facts.high
+    if rule == "reject" or columns.values is None or low is None or high is None:
+        return columns
+    if rule == "drop":
+        return columns.only(columns.values.is_between(low, high).fill_null(True))
+    return replace(columns, values=columns.values.clip(low, high))
 
 
 def _refuse_empty(parts: list[Columns], sentence: str) -> None:
@@ -170,7 +253,7 @@ def _over(layout: Declarations, caller: Declarations) -> Declarations:
 def _join(parts: list[pl.Series]) -> pl.Series:
     if len(parts) == 1:
         return parts[0]
-    if len({part.dtype for part in parts}) > 1 and any(part.dtype == pl.String for part in parts):
+    if len({part.dtype for part in parts}) > 1 and not all(part.dtype.is_numeric() for part in parts):
         parts = [part.cast(pl.String) for part in parts]
     return pl.concat(parts)
 

@@ -8,6 +8,7 @@ Only the order of times matters to models, so numbers stay as they are, in whate
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from datetime import UTC, date, datetime, timedelta
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -17,6 +18,7 @@ import numpy as np
 from discreet.core.checks import DataError
 from discreet.core.exports import Later
 from discreet.data.encoding import whole_number
+from discreet.data.schema import DAY_FIRST, MONTH_FIRST
 
 if TYPE_CHECKING:
     import polars as pl
@@ -44,7 +46,6 @@ _DATES = (
     ("%Y-%m-%dT%H:%M", _UNZONED),
     ("%Y-%m-%d %H:%M", _UNZONED),
 )
-DAY_FIRST, MONTH_FIRST = "day-first", "month-first"
 #: What dates such as 25/12/2024 are read as, by the order of their parts.
 _ORDERED = {
     DAY_FIRST: ("%d/%m/%Y", "dates, the day before the month, as epoch seconds"),
@@ -52,7 +53,9 @@ _ORDERED = {
 }
 # What may follow such a date, and what may stand between its parts in place of a slash.
 _CLOCKS, _MARKS = ("", " %H:%M:%S", " %H:%M"), "/-."
-ORDERED_FORMS = frozenset(form for _, form in _ORDERED.values())
+#: The order of day and month, by the form of times.
+ORDERS = {form: order for order, (_, form) in _ORDERED.items()}
+ORDERED_FORMS = frozenset(ORDERS)
 _YEAR_FIRST = r"^\d{4}[/-]"
 _PARTS = r"^(\d{1,2})[/.-](\d{1,2})[/.-]\d{4}( \d{1,2}:\d{2}(:\d{2})?)?$"
 # Epoch times of the years 1973 to 5138, by unit; no number is an epoch time in two units.
@@ -92,24 +95,50 @@ def read_times(
         form = _DAYS if series.dtype == pl.Date else _UNZONED if zone is None else _ZONED
         return Times(series.cast(pl.Datetime("us", zone)).dt.epoch("s"), (form,))
     if series.dtype != pl.String:
-        return Times(series, _units(series))
+        return Times(series, units_of(series))
+    if order is None:
+        order = shown_order(series, owners)
+    found = moments_of_texts(series, order)
+    if strict:
+        _refuse_others(found.moments, series)
+    return found
+
+
+def moments_of_texts(series: pl.Series, order: str | None, pattern: str = "") -> Times:
+    """Return times that are written as text, each read by itself; null where it is none.
+
+    A text is a whole number, or a date in the first form of a fixed list that fits, or a number. `order`
+    declares the order of day and month, and a `pattern` the only form of dates.
+    """
     text = series.str.strip_chars()
+    if pattern:
+        moments = text.str.to_datetime(pattern, strict=False, time_unit="us")
+        return Times(moments.dt.epoch("s"), (f"dates such as {pattern}, as epoch seconds",))
     found, missing = text.cast(pl.Int64, strict=False), series.null_count()
-    forms = list(_units(found))
+    forms = list(units_of(found))
     # A year has four digits and is first, so that 1/2/25 is no day of the year 1; only dates that take part
     # in showing the order of day and month are read by it.
     for shape in (_YEAR_FIRST, _PARTS):
         if found.null_count() == missing:
             return Times(found, tuple(forms))
         written = text.set(~text.str.contains(shape).fill_null(False), None)
-        known = _DATES if shape == _YEAR_FIRST else _ordered(written, order, owners)
-        found = _filled(found, written, known, forms)
+        found = _filled(found, written, _DATES if shape == _YEAR_FIRST else _in_order(order), forms)
     if found.null_count() > missing:
-        others = text.set(found.is_not_null(), None)
-        fractions = _fractions(others, series, strict=strict).cast(pl.Int64, strict=False)
-        forms += _units(fractions)
-        found = found.fill_null(fractions)
+        fractions = text.set(found.is_not_null(), None).cast(pl.Float64, strict=False)
+        whole = fractions.cast(pl.Int64, strict=False)
+        forms += units_of(whole)
+        found = found.fill_null(whole)
     return Times(found, tuple(dict.fromkeys(forms)))
+
+
+def _refuse_others(moments: pl.Series, series: pl.Series) -> None:
+    bad = moments.null_count() - series.null_count()
+    if bad:
+        raise DataError(
+            f"{bad:,} of {len(series):,} times are neither numbers nor dates (as 2005-03-01T12:00:00+00:00); "
+            "choose another column, leave such rows out (--skip-bad-lines), or leave the times out with "
+            "columns time=None (--columns time=none)."
+        )
 
 
 def times_of_objects(items: Sequence[Any]) -> pl.Series:
@@ -157,32 +186,43 @@ def _filled(
     return found
 
 
-def _ordered(text: pl.Series, order: str | None, owners: pl.Series | None) -> list[tuple[str, str]]:
-    """Return the forms of dates whose year is last; refuse them if nothing says what comes first.
+def _in_order(order: str | None) -> list[tuple[str, str]]:
+    """Return the forms of dates whose year is last."""
+    if not order:
+        return []
+    form, name = _ORDERED[order]
+    return [(form.replace("/", mark) + clock, name) for mark in _MARKS for clock in _CLOCKS]
+
+
+def shown_order(texts: pl.Series, owners: pl.Series | None) -> str | None:
+    """Return the order of day and month that dates show; raise a DataError if nothing shows it.
 
     One user's dates alone do not: with others in their place everybody's would be read otherwise.
     """
+    text = texts.cast(pl.String).str.strip_chars()
     parts = pl.DataFrame({"text": text}).select(
         first=pl.col("text").str.extract(_PARTS, 1).cast(pl.Int64),
         second=pl.col("text").str.extract(_PARTS, 2).cast(pl.Int64),
     )
     if parts["first"].null_count() == len(text):
-        return []
-    if order is None:
-        shows = {DAY_FIRST: parts["first"] > 12, MONTH_FIRST: parts["second"] > 12}
-        shown = [way for way, dates in shows.items() if dates.any()]
-        why = "both orders occur" if shown else "no part of any is above 12"
-        if len(shown) == 1:
-            order, why = shown[0], "only one user's dates show it"
-        if len(shown) != 1 or (owners is not None and not _of_two(owners, shows[shown[0]])):
-            raise DataError(
-                f"Dates such as DD/MM/YYYY or MM/DD/YYYY do not show which comes first ({why}); say it with "
-                f'--columns time=NAME:{DAY_FIRST} or time=NAME:{MONTH_FIRST} (columns={{"time": '
-                f'"NAME:{MONTH_FIRST}"}}).'
-            )
-        assert order is not None
-    form, name = _ORDERED[order]
-    return [(form.replace("/", mark) + clock, name) for mark in _MARKS for clock in _CLOCKS]
+        return None
+    shows = {DAY_FIRST: parts["first"] > 12, MONTH_FIRST: parts["second"] > 12}
+    shown = [way for way, dates in shows.items() if dates.any()]
+    why = "both orders occur" if shown else "no part of any is above 12"
+    if len(shown) == 1:
+        if owners is None or _of_two(owners, shows[shown[0]]):
+            return shown[0]
+        why = "only one user's dates show it"
+    raise DataError(
+        f"Dates such as DD/MM/YYYY or MM/DD/YYYY do not show which comes first ({why}); say it with "
+        f'--columns time=NAME:{DAY_FIRST} or time=NAME:{MONTH_FIRST} (columns={{"time": '
+        f'"NAME:{MONTH_FIRST}"}}).'
+    )
+
+
+def is_year_last(texts: Sequence[str]) -> bool:
+    """Return whether a text is a date whose year is last."""
+    return any(re.match(_PARTS, text.strip()) for text in texts)
 
 
 def _of_two(owners: pl.Series, dates: pl.Series) -> bool:
@@ -190,20 +230,7 @@ def _of_two(owners: pl.Series, dates: pl.Series) -> bool:
     return owners.filter(dates.fill_null(False)).n_unique() >= min(owners.n_unique(), 2)
 
 
-def _fractions(text: pl.Series, series: pl.Series, *, strict: bool) -> pl.Series:
-    """Return numbers with a fraction; other text is counted and refused."""
-    numbers = text.cast(pl.Float64, strict=False)
-    bad = numbers.null_count() - text.null_count()
-    if bad and strict:
-        raise DataError(
-            f"{bad:,} of {len(series):,} times are neither numbers nor dates (as 2005-03-01T12:00:00+00:00); "
-            "choose another column, leave such rows out (--skip-bad-lines), or leave the times out with "
-            "columns time=None (--columns time=none)."
-        )
-    return numbers
-
-
-def _units(series: pl.Series) -> tuple[str, ...]:
+def units_of(series: pl.Series) -> tuple[str, ...]:
     """Return the units that numbers are in, as far as their size tells."""
     if not series.dtype.is_numeric() or series.null_count() == len(series):
         return ()

@@ -1,0 +1,436 @@
+"""Guess the schema of a file, for its data owner: encoding, delimiter, header, columns and types of IDs.
+
+A guess looks at the file as much as it likes, so it may depend on any user's rows. The schema lists what was
+guessed, and labels treat each such field as a condition. Reading itself guesses nothing.
+"""
+
+from __future__ import annotations
+
+import codecs
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, NamedTuple, TypedDict, final
+
+from discreet.core.checks import DataError, FileError, ParameterError, one_of
+from discreet.data.reading.blocks import head, unpacked_text
+from discreet.data.reading.columns import (
+    ITEM,
+    TIME,
+    USER,
+    Choice,
+    UnclearHeader,
+    are_places,
+    choose,
+    date_order,
+    how_to_name,
+    is_moment,
+    is_number,
+    recognizes,
+    unread_times,
+    without_order,
+)
+from discreet.data.reading.tally import ITEM_TYPE, USER_TYPE, Tally
+from discreet.data.reading.text import BREAK, read_text, split_fields
+from discreet.data.reading.times import is_year_last, shown_order
+from discreet.data.schema import LAYOUTS, ROLES, UTF_8, UTF_16, Schema, stateless
+
+_HEAD = 1 << 16
+_SEPARATORS = ("::", "\t", ",", ";", "|", " ")
+# Where the first line begins with it, lines that do are comments.
+_COMMENT = "#"
+_WHOLE = re.compile(r"-?(0|[1-9][0-9]{0,17})")
+_JESTER_COLUMNS = 101
+# Lines with more different lengths than this are lists, not rows of a table.
+_FEW_LENGTHS = 2
+# So many objects at the beginning say which keys there are.
+_MOST_OBJECTS, _MOST_KEYS = 100, 1000
+_LAYOUT = (
+    "format",
+    "encoding",
+    "delimiter",
+    "quote",
+    "comment",
+    "header",
+    "columns",
+    "user_type",
+    "item_type",
+)
+
+
+class TextOptions(TypedDict, total=False):
+    """How a text file is written; what is absent (or None) is guessed from its first lines.
+
+    Attributes:
+        delimiter: The letter between fields, or ::.
+        quote: The letter around fields that contain a delimiter; "none" if nothing is quoted.
+        escape: The letter before a quote inside quotes; without one a quote is doubled.
+        encoding: UTF-8 (the default), UTF-16, or a code page of one byte a letter.
+        comment: The beginning of lines to skip.
+        skip_bad_lines: Skip lines that do not fit, or whose ID, rating or time cannot be read, each judged by
+            itself, and log how many.
+        layout: A well-known layout: movielens, netflix, lightgcn, recbole or sasrec.
+    """
+
+    delimiter: str | None
+    quote: str | None
+    escape: str | None
+    encoding: str | None
+    comment: str | None
+    skip_bad_lines: bool
+    layout: str | None
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wishes:
+    """What the caller declares about a file before it is described."""
+
+    choice: Choice | None = None
+    implicit: bool = False
+    layout: str | None = None
+    #: Fields of the schema.
+    declared: Mapping[str, Any]
+
+    @classmethod
+    def taken_from(
+        cls, options: dict[str, Any], choice: Choice | None = None, *, implicit: bool = False
+    ) -> Wishes:
+        """Take the text options out of `options`, which keeps the others."""
+        given = {name: options.pop(name, None) for name in TextOptions.__annotations__}
+        said = {name: value for name, value in given.items() if value is not None}
+        layout, skip = said.pop("layout", None), said.pop("skip_bad_lines", None)
+        if layout is not None:
+            one_of("layout", layout, LAYOUTS)
+        if skip is not None:
+            said["bad_rows"] = "drop" if skip else "reject"
+        said |= {name: "" for name in ("quote", "escape") if said.get(name) == "none"}
+        if said.get("delimiter") in ("tab", "\\t"):
+            said["delimiter"] = "\t"
+        if "encoding" in said and not _needs_mark(said["encoding"]):
+            said["encoding"] = stateless(said["encoding"])
+        order = date_order(choice)
+        if order is not None:
+            said["date_order"] = order
+        # The letters are checked before any file is opened.
+        Schema(**{name: value for name, value in said.items() if name != "encoding"})
+        return cls(choice=without_order(choice), implicit=implicit, layout=layout, declared=said)
+
+
+NOTHING = Wishes(declared={})
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Description:
+    """A schema, and a column that looks like times and that no role takes."""
+
+    schema: Schema
+    unread_times: str | None = None
+
+
+def describe(file: Path, wishes: Wishes) -> Description:
+    """Return the schema of a text file, or of JSON lines; what the caller declares is not guessed.
+
+    Raises:
+        FileError: The file is not text, or is known not to be a table.
+        DataError: The file is empty, or nothing shows which column is which.
+    """
+    encoding = _encoding(file, wishes)
+    top = head(file, encoding, _HEAD)
+    if b"\x00" in top:
+        raise FileError(
+            f"{file.name} is not a text table; CSV, TSV, Parquet and MovieLens files can be read."
+        )
+    _refuse_known(file, top)
+    declared = {"bad_rows": "reject", **wishes.declared, "encoding": encoding}
+    found = _of_json if _JSON_OBJECT.match(top) else _of_table
+    description = found(file, top, wishes, declared)
+    schema = description.schema
+    guessed = [name for name in _LAYOUT if name not in wishes.declared]
+    guessed += [role for role in ROLES if role not in (wishes.choice or {}) and getattr(schema, role)]
+    guessed += ["multiline"] * schema.multiline
+    return replace(description, schema=replace(schema, guessed=(*guessed, *schema.guessed)))
+
+
+def _needs_mark(encoding: str) -> bool:
+    try:
+        return codecs.lookup(encoding).name == "utf-16"
+    except LookupError:
+        return False
+
+
+def _encoding(file: Path, wishes: Wishes) -> str:
+    """Return the declared encoding, or UTF-8; a mark at the beginning of a file shows the kind of UTF-16."""
+    said = wishes.declared.get("encoding")
+    if said is not None and not _needs_mark(said):
+        return str(said)
+    with unpacked_text(file) as source:
+        first = source.read(2)
+    for name, mark in zip(UTF_16, (b"\xff\xfe", b"\xfe\xff"), strict=True):
+        if first == mark:
+            return name
+    if said is not None:
+        raise ParameterError(f"{file.name} has no byte order mark: pass encoding='utf-16-le' or 'utf-16-be'.")
+    return UTF_8
+
+
+# An id such as {3F2504E0-...} also begins with a brace, so a key must follow.
+_JSON_OBJECT = re.compile(rb'\s*\{\s*["}]')
+_NO_TABLES = {
+    re.compile(rb"\s*\[\s*(\{|$|\n)"): "is one JSON value; write one object a line (JSON lines), or CSV",
+    re.compile(rb"\s*\{\s*'"): "holds Python dictionaries; write them as JSON, one object a line",
+    re.compile(
+        rb"\s*<(\?xml|!doctype|html)", re.I
+    ): "is a web page or XML, not a table; fetch the file itself",
+    re.compile(
+        rb"\s*[0-9]+:\s*\n"
+    ): 'is no table; a file of the Netflix Prize needs layout="netflix" (--layout)',
+}
+
+
+def _refuse_known(file: Path, top: bytes) -> None:
+    for form, what in _NO_TABLES.items():
+        if form.match(top):
+            raise FileError(f"{file.name} {what}.")
+
+
+def _of_table(file: Path, top: bytes, wishes: Wishes, declared: Mapping[str, Any]) -> Description:
+    lines = _first_lines(file, top, declared)
+    grammar = Schema(**{**declared, "comment": lines.comment, "columns": ()})
+    if "delimiter" not in declared:
+        grammar = replace(grammar, delimiter=_separator(file, lines.first, grammar))
+    grammar, fields = _split(lines.text, grammar)
+    choice, first = wishes.choice, fields[0]
+    unnamed = tuple(f"column_{place + 1}" for place in range(len(first)))
+    if len(first) == _JESTER_COLUMNS and all(map(is_number, first)) and not choice:
+        return Description(schema=replace(grammar, format="jester", header=False, columns=unnamed))
+    header = _has_header(fields, choice, file.name)
+    if not (header or choice or grammar.bad_rows == "drop") and grammar.delimiter == " ":
+        _refuse_lists(fields, file.name)
+    if header and lines.is_marked:
+        first = [first[0].lstrip("# "), *first[1:]]
+    names = tuple(first) if header else unnamed
+    if header and b"\n" not in lines.text:
+        raise DataError(f"{file.name} has a header and no ratings.")
+    roles = choose(names, choice if header else _by_position(names, choice), implicit=wishes.implicit)
+    rows = fields[1:] if header else fields
+    if grammar.multiline and not _of_two_users(rows, names.index(roles[USER]) if USER in roles else None):
+        grammar = replace(grammar, multiline=False)
+        rows = [row for row in split_fields(lines.text, grammar)[header:] if row is not None]
+    sample = {name: [row[k] for row in rows if len(row) > k] for k, name in enumerate(names)}
+    schema = grammar.changed(header=header, columns=names, **roles, **_id_types(sample, roles))
+    _refuse_other_table(file, schema, wishes.layout)
+    return Description(
+        schema=_with_order(file, schema, sample), unread_times=unread_times(sample, roles, choice)
+    )
+
+
+class _Lines(NamedTuple):
+    """The first lines of a file, and what begins comments among them."""
+
+    text: bytes
+    first: bytes
+    comment: str
+    #: Whether the first line is a header behind a comment sign, as in `# user,item,rating`.
+    is_marked: bool
+
+
+def _first_lines(file: Path, top: bytes, declared: Mapping[str, Any]) -> _Lines:
+    lines = [line for line in top.split(b"\n") if line.strip()]
+    if not lines:
+        raise DataError(f"{file.name} is empty.")
+    comment = str(declared.get("comment", ""))
+    is_marked = not comment and _is_marked_header(lines[0].decode("utf-8", "replace"))
+    if not comment and lines[0].startswith(_COMMENT.encode()) and not is_marked:
+        comment = _COMMENT
+    kept = [line for line in lines if not comment or not line.startswith(comment.encode())]
+    if not kept:
+        raise DataError(f"{file.name} has comments and no ratings.")
+    return _Lines(b"\n".join(kept), kept[0], comment, is_marked)
+
+
+def _is_marked_header(line: str) -> bool:
+    names = re.split(r"[,;|\t ]+|::", line.removeprefix(_COMMENT).strip())
+    return line.startswith(_COMMENT) and len(names) > 1 and recognizes(names[:2], None) and len(names) < 5
+
+
+def _separator(file: Path, line: bytes, grammar: Schema) -> str:
+    """Return the mark that splits the first line into most fields.
+
+    In `7;lamp;4,5` a comma splits as well, but into fewer. Blanks count only where nothing else does. Other
+    lines have no say: they are users' rows.
+    """
+    marks = [mark for mark in _SEPARATORS if mark.encode() in line]
+    marks = [mark for mark in marks if mark != " "] or marks
+
+    def width(mark: str) -> int:
+        return max(
+            (len(row or ()) for row in split_fields(line, replace(grammar, delimiter=mark))), default=0
+        )
+
+    found = max(marks, key=width, default=None)
+    if found is None:
+        raise DataError(f"{file.name} has one column only; a table needs the user and the item at least.")
+    return found
+
+
+def _split(text: bytes, grammar: Schema) -> tuple[Schema, list[list[str]]]:
+    """Return the fields of the first lines; if quotes are open at the end of lines, rows may span several."""
+    fields = split_fields(text, grammar)
+    if None in fields and fields[0] is not None:
+        joined = split_fields(text, replace(grammar, multiline=True))
+        # The last row may be cut.
+        if None not in joined[:-1] and {len(row or ()) for row in joined[:-1]} == {len(fields[0])}:
+            return replace(grammar, multiline=True), [row for row in joined if row is not None]
+    found = [row for row in fields if row is not None]
+    return grammar, found or [text.split(b"\n")[0].decode("utf-8", "replace").split(grammar.delimiter)]
+
+
+def _of_two_users(rows: Sequence[Sequence[str]], user: int | None) -> bool:
+    """Return whether rows that span several lines are of two users; one user's quotes may swallow others."""
+    long = [row for row in rows if any(BREAK in field for field in row)]
+    return user is None or len({row[user] for row in long}) > 1
+
+
+def _refuse_lists(fields: Sequence[Sequence[str]], name: str) -> None:
+    """Reject lines of numbers that differ in length: a user and all their items, as LightGCN writes them."""
+    numbers = all(field.isdecimal() for row in fields for field in row)
+    if numbers and len({len(row) for row in fields}) > _FEW_LENGTHS:
+        raise DataError(
+            f"{name} has lines of numbers of different lengths. If each is a user and all their items, pass "
+            'layout="lightgcn" (--layout lightgcn).'
+        )
+
+
+def _has_header(fields: Sequence[Sequence[str]], choice: Choice | None, name: str) -> bool:
+    """Tell a header from a rating, and reject what is unclear: an error that lists columns shows no rating.
+
+    Names that are known make a header, and columns that are named by their places make none; a number where
+    the rating is makes a rating; otherwise a column that turns to numbers or dates below the first line shows
+    that the first one is different.
+    """
+    first, others = fields[0], fields[1:]
+    if recognizes(first, choice):
+        return True
+    if are_places(choice):
+        return False
+    if is_number(first[2]) if len(first) > 2 else any(map(is_number, first)):
+        return False
+    for place, field in enumerate(first):
+        below = [row[place] for row in others if len(row) > place]
+        if below and not is_moment(field) and all(map(is_moment, below)):
+            return True
+    raise UnclearHeader(how_to_name(len(first), choice, name), first)
+
+
+def _by_position(names: tuple[str, ...], choice: Choice | None) -> Choice:
+    """Give the first columns of a file without a header their usual meaning."""
+    chosen = dict(choice or {})
+    roles = [role for role in ROLES[:4] if chosen.get(role, "") is not None]
+    usual = dict(zip(roles, names, strict=False)) if len(names) <= len(roles) else {}
+    return {**{role: name for role, name in usual.items() if name not in chosen.values()}, **chosen}
+
+
+def _id_types(sample: Mapping[str, Sequence[str]], roles: Mapping[str, str]) -> dict[str, str]:
+    """Return the types of IDs: whole numbers if each in the sample is one; IDs such as 007 must stay text."""
+    columns = {role: sample[roles[role]] for role in (USER, ITEM) if role in roles}
+    return {
+        f"{role}_type": "integer" if all(map(_WHOLE.fullmatch, fields)) else "text"
+        for role, fields in columns.items()
+    }
+
+
+def widened(schema: Schema, tally: Tally) -> Schema | None:
+    """Return the schema with IDs as text if a guess of whole numbers was wrong; None if it was not."""
+    wrong = {
+        name: "text"
+        for name, mark in (("user_type", USER_TYPE), ("item_type", ITEM_TYPE))
+        if name in schema.guessed and tally.count(mark)
+    }
+    return schema.changed(**wrong) if wrong else None
+
+
+def _with_order(file: Path, schema: Schema, sample: Mapping[str, Sequence[str]]) -> Schema:
+    """Return the schema with the order of day and month, which dates of two users must show."""
+    if schema.date_order or not schema.time or not is_year_last(sample[schema.time]):
+        return schema
+    texts = replace(
+        schema, user_type="text", item=schema.time, item_type="text", rating="", weight="", time=""
+    )
+    rows, _ = read_text(file, texts)
+    order = shown_order(rows.items, rows.users if schema.user else None)
+    return replace(schema, date_order=order or "", guessed=("date_order",))
+
+
+def _of_json(file: Path, top: bytes, wishes: Wishes, declared: Mapping[str, Any]) -> Description:
+    sample = _keys(file, top)
+    roles = choose(list(sample), wishes.choice, implicit=wishes.implicit)
+    schema = Schema(**{**declared, "format": "json", "header": False, **roles})
+    if schema.bad_rows == "drop":
+        _require_declared(roles, wishes.choice)
+    if TIME in roles and not schema.date_order and is_year_last(sample[roles[TIME]]):
+        from discreet.data.reading.json_lines import read_json_lines
+
+        texts = replace(schema, item=schema.time, rating="", weight="", time="")
+        rows, _ = read_json_lines(file, texts)
+        order = shown_order(rows.items, rows.users if schema.user else None)
+        schema = replace(schema, date_order=order or "", guessed=("date_order",))
+    schema = schema.changed(**_id_types(sample, roles))
+    return Description(schema=schema, unread_times=unread_times(sample, roles, wishes.choice))
+
+
+def _require_declared(roles: Mapping[str, str], choice: Choice | None) -> None:
+    """Reject keys that were found in users' lines where lines without them are skipped.
+
+    One user's line with one key more would otherwise skip everybody else's.
+    """
+    said = choice or {}
+    missing = [role for role in dict.fromkeys((*roles, TIME)) if role not in said]
+    if missing:
+        names = ",".join(f"{role}={roles.get(role, 'none')}" for role in missing)
+        raise ParameterError(
+            f"JSON lines may each have other keys, so --skip-bad-lines needs them declared: --columns "
+            f"{names} (time=none if there is none)."
+        )
+
+
+def _keys(file: Path, top: bytes) -> dict[str, list[str]]:
+    """Return the keys of the first objects with their values as text."""
+    keys: dict[str, list[str]] = {}
+    lines = [line for line in top.split(b"\n") if line.strip()]
+    for line in lines[:_MOST_OBJECTS]:
+        try:
+            found = json.loads(line)
+        except (ValueError, RecursionError):
+            continue
+        for key, value in found.items() if isinstance(found, dict) else ():
+            keys.setdefault(key, []).append(str(value))
+    if not keys or len(keys) > _MOST_KEYS:
+        raise DataError(f"{file.name} looks like JSON lines, but its first lines hold no objects with keys.")
+    return keys
+
+
+_TYPES = (":token", ":float", ":token_seq", ":float_seq")
+
+
+def _refuse_other_table(file: Path, schema: Schema, layout: str | None) -> None:
+    """Reject a table that does not look like the layout named for it."""
+    if layout == "movielens":
+        names = tuple(name.lower() for name in schema.columns)
+        as_csv = schema.delimiter == "," and names == ("userid", "movieid", "rating", "timestamp")
+        plain = schema.delimiter in ("\t", "::") and not schema.header and len(names) == 4
+        if not as_csv and not plain:
+            raise DataError(
+                f"{file.name} is not laid out as MovieLens files are: four fields between tabs or ::, or the "
+                "header userId,movieId,rating,timestamp; leave the layout out, or name another."
+            )
+    if layout == "recbole":
+        typed = all(name.endswith(_TYPES) for name in schema.columns)
+        if schema.delimiter != "\t" or not schema.header or not typed:
+            raise DataError(
+                f"{file.name} is not laid out as RecBole's .inter files are: a header such as user_id:token, "
+                "item_id:token, rating:float, with tabs between; leave the layout out, or name another."
+            )

@@ -1,0 +1,153 @@
+"""Read text in blocks of whole lines, in UTF-8, so that memory does not grow with the file.
+
+A letter's bytes are decoded by themselves, so it doesn't matter where blocks end. Bytes that are no letter
+become bytes that are no UTF-8, and the reader of lines marks that line alone.
+"""
+
+from __future__ import annotations
+
+import codecs
+import gzip
+import zipfile
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, NamedTuple, cast
+
+import numpy as np
+
+from discreet.core.checks import FileError
+from discreet.data.schema import UTF_8, UTF_16
+
+GZIP, ZIP, PARQUET = b"\x1f\x8b", b"PK\x03\x04", b"PAR1"
+BLOCK = 1 << 22
+LONGEST_LINE = 1 << 24
+_MARKS = {UTF_8: b"\xef\xbb\xbf", "utf-16-le": b"\xff\xfe", "utf-16-be": b"\xfe\xff"}
+_LABEL_OF_MODELS = "label.json"
+_NO_LETTER = "discreet-no-letter"
+
+
+def _half_a_pair(error: UnicodeError) -> tuple[str, int]:
+    """Return a letter that UTF-8 does not have for each byte that a code page does not have."""
+    assert isinstance(error, UnicodeDecodeError)
+    return "\udcff" * (error.end - error.start), error.end
+
+
+codecs.register_error(_NO_LETTER, _half_a_pair)
+
+
+class Span(NamedTuple):
+    """A part of a file: bytes of text, or rows of Parquet."""
+
+    start: int
+    stop: int
+
+
+def magic(path: Path) -> bytes:
+    """Return the first four bytes."""
+    try:
+        with path.open("rb") as file:
+            return file.read(4)
+    except OSError as error:
+        raise FileError(f"{path} cannot be read: {error.strerror}.") from error
+
+
+@contextmanager
+def unpacked_text(path: Path) -> Iterator[IO[bytes]]:
+    """Open a file, or what a gzip or zip file contains; raise a FileError if it is damaged."""
+    kind = magic(path)
+    try:
+        if kind == ZIP:
+            with zipfile.ZipFile(path) as archive, archive.open(_only_table(path, archive)) as member:
+                yield member
+        else:
+            packed = kind.startswith(GZIP)
+            with cast(IO[bytes], gzip.open(path, "rb") if packed else path.open("rb")) as source:
+                yield source
+    except (EOFError, zlib.error, gzip.BadGzipFile, zipfile.BadZipFile, NotImplementedError) as error:
+        what = "zip archive" if kind == ZIP else "file"
+        raise FileError(f"{path.name} is a damaged {what} and cannot be unpacked; fetch it again.") from error
+
+
+def _only_table(path: Path, archive: zipfile.ZipFile) -> str:
+    members = [
+        one for one in archive.infolist() if not one.is_dir() and not one.filename.startswith("__MACOSX")
+    ]
+    if any(one.filename == _LABEL_OF_MODELS for one in members):
+        raise FileError(
+            f"{path.name} is a model of discreet, not ratings; `discreet label` shows its guarantee, and "
+            "`discreet score` measures it."
+        )
+    if len(members) != 1:
+        raise FileError(
+            f"{path.name} is a zip archive with {len(members)} files; unpack it and name the file inside."
+        )
+    return members[0].filename
+
+
+def blocks(file: Path, encoding: str, span: Span | None = None) -> Iterator[bytes]:
+    """Yield a text file, packed or not, in UTF-8; each block ends with a line, or with the file."""
+    with unpacked_text(file) as source:
+        left = None
+        if span is not None:
+            source.seek(span.start)
+            left = span.stop - span.start
+        yield from whole_lines(source, encoding, file.name, left, at_start=span is None or span.start == 0)
+
+
+def whole_lines(
+    source: IO[bytes], encoding: str, name: str, left: int | None = None, *, at_start: bool = True
+) -> Iterator[bytes]:
+    """Yield what is left of an open file, block by block."""
+    rest, mark = b"", _MARKS.get(encoding, b"") if at_start else b""
+    while raw := source.read(BLOCK if left is None else min(BLOCK, left)):
+        left = None if left is None else left - len(raw)
+        raw = rest + raw
+        if mark:
+            raw, mark = raw.removeprefix(mark), b""
+        cut = after_last_line(raw, encoding)
+        rest = raw[cut:]
+        if len(rest) > LONGEST_LINE:
+            raise FileError(f"{name} has a line of more than {LONGEST_LINE:,} letters; no ratings do.")
+        if cut:
+            yield to_utf8(raw[:cut], encoding)
+    if rest:
+        yield to_utf8(rest, encoding)
+
+
+def after_last_line(raw: bytes, encoding: str) -> int:
+    """Return the place behind the last line feed; 0 if there is none."""
+    if encoding not in UTF_16:
+        return raw.rfind("\n".encode(encoding)) + 1
+    units = np.frombuffer(raw, dtype="<u2" if encoding.endswith("le") else ">u2", count=len(raw) // 2)
+    feeds = np.flatnonzero(units == 10)
+    return 2 * int(feeds[-1]) + 2 if feeds.size else 0
+
+
+def to_utf8(raw: bytes, encoding: str) -> bytes:
+    """Return text in UTF-8; what is no letter becomes bytes that UTF-8 does not have."""
+    if encoding == UTF_8:
+        return raw
+    if encoding in UTF_16:
+        # Half a letter at the end of a file.
+        odd = b"\xff" if len(raw) % 2 else b""
+        text = raw[: len(raw) - len(odd)].decode(encoding, "surrogatepass")
+        return text.encode("utf-8", "surrogatepass") + odd
+    return raw.decode(encoding, _NO_LETTER).encode("utf-8", "surrogatepass")
+
+
+def head(file: Path, encoding: str, size: int) -> bytes:
+    """Return the beginning of a text in UTF-8, without a line that is cut."""
+    with unpacked_text(file) as source:
+        raw = source.read(size)
+        is_whole = not source.read(1)
+    if encoding in _MARKS:
+        raw = raw.removeprefix(_MARKS[encoding])
+    cut = 0 if is_whole else after_last_line(raw, encoding)
+    return to_utf8(raw[:cut] if cut else raw, encoding)
+
+
+def as_array(block: bytes) -> np.ndarray[tuple[int], np.dtype[np.uint8]]:
+    """Return the bytes of a block as an array that may be changed."""
+    return np.frombuffer(bytearray(block), dtype=np.uint8)

@@ -1,0 +1,378 @@
+"""Split lines into fields and read numbers: the compiled loops behind the reader of text tables.
+
+One loop both decides whether a line is a row of the table and splits it. What it returns for a line depends
+on the bytes of that line and on the declared grammar: no state crosses a line break (proofs/reading.md).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from numba import njit
+
+from discreet.data.reading.tally import FIELDS, FITS, LETTERS, QUOTES, RATING_MISSING, TIME_MISSING
+
+Bytes = npt.NDArray[np.uint8]
+Places = npt.NDArray[np.int64]
+Marks = npt.NDArray[np.uint8]
+
+_LINE_FEED, _RETURN, _MINUS, _PLUS, _POINT, _COMMA, _ZERO, _NINE = 10, 13, 45, 43, 46, 44, 48, 57
+# So many digits fit in 64 bits with a sign, and in the 24 bits of a single.
+_DIGITS, _DIGITS_OF_SINGLES = 18, 7
+_POWERS = np.array([10.0**power for power in range(11)], dtype=np.float32)
+_PRIME = np.uint64(0x9E3779B97F4A7C15)
+
+
+@njit(cache=True, nogil=True)
+def _is_blank(byte: int) -> bool:
+    return byte == 32 or 9 <= byte <= 13
+
+
+@njit(cache=True, nogil=True)
+def _ends_field(data: Bytes, at: int, last: int, delimiter: Bytes) -> bool:
+    if data[at] != delimiter[0] or at + delimiter.size > last:
+        return False
+    for offset in range(1, delimiter.size):  # noqa: SIM110
+        if data[at + offset] != delimiter[offset]:
+            return False
+    return True
+
+
+@njit(cache=True, nogil=True)
+def _is_utf8(data: Bytes, at: int, last: int) -> bool:
+    """Return whether bytes are UTF-8: no overlong form, no surrogate, nothing above U+10FFFF."""
+    while at < last:
+        lead = data[at]
+        if lead < 0x80:
+            at += 1
+            continue
+        more = 1 if 0xC2 <= lead < 0xE0 else 2 if 0xE0 <= lead < 0xF0 else 3 if 0xF0 <= lead < 0xF5 else 0
+        if more == 0 or at + more >= last:
+            return False
+        second = data[at + 1]
+        low = 0xA0 if lead == 0xE0 else 0x90 if lead == 0xF0 else 0x80
+        high = 0x9F if lead == 0xED else 0x8F if lead == 0xF4 else 0xBF
+        if second < low or second > high:
+            return False
+        for offset in range(2, more + 1):
+            if data[at + offset] < 0x80 or data[at + offset] > 0xBF:
+                return False
+        at += more + 1
+    return True
+
+
+@njit(cache=True, nogil=True)
+def _split_line(
+    data: Bytes,
+    begin: int,
+    last: int,
+    delimiter: Bytes,
+    quote: int,
+    escape: int,
+    slots: Places,
+    starts: Places,
+    ends: Places,
+) -> tuple[int, int]:
+    """Write where the needed fields of a line are; return a mark and how many fields it has.
+
+    Quotes inside quotes are unescaped in place, and blanks around a field are not part of it.
+    """
+    found, at = 0, begin
+    separated_by_blank = _is_blank(delimiter[0])
+    while True:
+        start = at
+        while (
+            start < last
+            and _is_blank(data[start])
+            and not (separated_by_blank and _ends_field(data, start, last, delimiter))
+        ):
+            start += 1
+        if quote >= 0 and start < last and data[start] == quote:
+            start += 1
+            end, at, is_closed = start, start, False
+            while at < last and not is_closed:
+                byte = data[at]
+                escaped = at + 1 < last and (
+                    (byte == quote and data[at + 1] == quote)
+                    or (byte == escape and (data[at + 1] == quote or data[at + 1] == escape))
+                )
+                if byte == quote and not escaped:
+                    is_closed = True
+                else:
+                    at += escaped
+                    data[end] = data[at]
+                    end += 1
+                at += 1
+            if not is_closed:
+                return QUOTES, found
+            while at < last and _is_blank(data[at]) and not _ends_field(data, at, last, delimiter):
+                at += 1
+            if at < last and not _ends_field(data, at, last, delimiter):
+                return QUOTES, found
+        else:
+            at = start
+            while at < last and not _ends_field(data, at, last, delimiter):
+                at += 1
+            end = at
+        while start < end and _is_blank(data[start]):
+            start += 1
+        while start < end and _is_blank(data[end - 1]):
+            end -= 1
+        if found < slots.size and slots[found] >= 0:
+            starts[slots[found]], ends[slots[found]] = start, end
+        found += 1
+        if at >= last:
+            break
+        at += delimiter.size
+    return FITS if found == slots.size else FIELDS, found
+
+
+@njit(cache=True, nogil=True)
+def split_rows(
+    data: Bytes,
+    delimiter: Bytes,
+    quote: int,
+    escape: int,
+    comment: Bytes,
+    slots: Places,
+    starts: Places,
+    ends: Places,
+    marks: Marks,
+    places: Places,
+) -> int:
+    """Split each line that is neither blank nor a comment; return how many there are.
+
+    `slots` has the row of `starts` and `ends` for each field of a line, -1 for fields that are not needed.
+    `places` gets the number of each line and how many fields it has.
+    """
+    row, line, at = 0, 0, 0
+    begins, stops = np.empty(starts.shape[0], np.int64), np.empty(starts.shape[0], np.int64)
+    while at < data.size:
+        begin, line = at, line + 1
+        is_plain, is_empty = True, True
+        while at < data.size and data[at] != _LINE_FEED:
+            byte = data[at]
+            is_plain &= 0 < byte < 0x80
+            is_empty &= _is_blank(byte)
+            at += 1
+        last = at
+        at += 1
+        if is_empty:
+            continue
+        is_comment = 0 < comment.size <= last - begin
+        for offset in range(comment.size if is_comment else 0):
+            is_comment &= data[begin + offset] == comment[offset]
+        if is_comment:
+            continue
+        mark, found = FITS, 0
+        if not is_plain:
+            for offset in range(begin, last):
+                if data[offset] == 0:
+                    mark = LETTERS
+            if not _is_utf8(data, begin, last):
+                mark = LETTERS
+        if mark == FITS:
+            mark, found = _split_line(data, begin, last, delimiter, quote, escape, slots, begins, stops)
+        for slot in range(begins.size):
+            starts[slot, row], ends[slot, row] = (begins[slot], stops[slot]) if mark == FITS else (0, 0)
+        marks[row], places[0, row], places[1, row] = mark, line, found
+        row += 1
+    return row
+
+
+@njit(cache=True, nogil=True)
+def join_lines(data: Bytes, delimiter: Bytes, quote: int, escape: int, letter: int) -> None:
+    """Turn line breaks inside quotes into another letter, in place."""
+    at, begins_field = 0, True
+    while at < data.size:
+        if begins_field and data[at] == quote:
+            at += 1
+            while at < data.size:
+                doubled = at + 1 < data.size and data[at + 1] == quote
+                if (data[at] == quote or data[at] == escape) and doubled:
+                    at += 1
+                elif data[at] == quote:
+                    break
+                elif data[at] == _LINE_FEED or data[at] == _RETURN:
+                    data[at] = letter
+                at += 1
+            begins_field = False
+            at += 1
+        elif _ends_field(data, at, data.size, delimiter):
+            begins_field = True
+            at += delimiter.size
+        else:
+            begins_field = data[at] == _LINE_FEED or (begins_field and _is_blank(data[at]))
+            at += 1
+
+
+@njit(cache=True, nogil=True)
+def read_integers(
+    data: Bytes, starts: Places, ends: Places, marks: Marks, missing: int, odd: int, found: Places
+) -> None:
+    """Read ids that are whole numbers in the usual form: no sign +, no zeros in front, 18 digits at most."""
+    for row in range(marks.size):
+        if marks[row] != FITS:
+            continue
+        at, end = starts[row], ends[row]
+        if at == end:
+            marks[row] = missing
+            continue
+        is_negative = data[at] == _MINUS
+        at += is_negative
+        digits = end - at
+        usual = 0 < digits <= _DIGITS and (data[at] != _ZERO or (digits == 1 and not is_negative))
+        number = np.int64(0)
+        for place in range(at, end if usual else at):
+            usual &= _ZERO <= data[place] <= _NINE
+            number = number * 10 + (np.int64(data[place]) - _ZERO)
+        if usual:
+            found[row] = -number if is_negative else number
+        else:
+            marks[row] = odd
+
+
+@njit(cache=True, nogil=True)
+def read_moments(data: Bytes, starts: Places, ends: Places, marks: Marks, found: Places, rest: Marks) -> None:
+    """Read times that are whole numbers of at most 18 digits; `rest` marks the others."""
+    for row in range(marks.size):
+        if marks[row] != FITS:
+            continue
+        at, end = starts[row], ends[row]
+        if at == end:
+            marks[row] = TIME_MISSING
+            continue
+        is_negative = data[at] == _MINUS
+        at += is_negative
+        whole, number = 0 < end - at <= _DIGITS, np.int64(0)
+        for place in range(at, end if whole else at):
+            whole &= _ZERO <= data[place] <= _NINE
+            number = number * 10 + (np.int64(data[place]) - _ZERO)
+        found[row] = -number if is_negative else number
+        rest[row] = not whole
+
+
+@njit(cache=True, nogil=True)
+def read_singles(
+    data: Bytes, starts: Places, ends: Places, marks: Marks, found: npt.NDArray[np.float32], rest: Marks
+) -> None:
+    """Read ratings of a few digits; `rest` marks the others.
+
+    A quotient of two singles is rounded once, so the result is the single nearest to what is written.
+    """
+    for row in range(marks.size):
+        if marks[row] != FITS:
+            continue
+        at, end = starts[row], ends[row]
+        if at == end:
+            marks[row] = RATING_MISSING
+            continue
+        is_negative = data[at] == _MINUS
+        at += is_negative
+        digits, behind, is_plain, number = 0, 0, end - at <= _DIGITS_OF_SINGLES + 1, 0
+        for place in range(at, end if is_plain else at):
+            byte = data[place]
+            if byte == _POINT and behind == 0 and place + 1 < end:
+                behind = end - place - 1
+            elif _ZERO <= byte <= _NINE:
+                digits += 1
+                number = number * 10 + (byte - _ZERO)
+            else:
+                is_plain = False
+        if is_plain and 0 < digits <= _DIGITS_OF_SINGLES and digits > behind:
+            quotient = np.float32(number) / _POWERS[behind]
+            found[row] = -quotient if is_negative else quotient
+        else:
+            rest[row] = 1
+
+
+@njit(cache=True, nogil=True)
+def gather(data: Bytes, starts: Places, ends: Places, chosen: Places, joined: Bytes) -> int:
+    """Write the fields of the chosen rows one after the other, a line feed after each; return the length."""
+    end = 0
+    for row in chosen:
+        for place in range(starts[row], ends[row]):
+            joined[end] = data[place]
+            end += 1
+        joined[end] = _LINE_FEED
+        end += 1
+    return end
+
+
+@njit(cache=True, nogil=True)
+def number_texts(
+    data: Bytes,
+    starts: Places,
+    ends: Places,
+    marks: Marks,
+    missing: int,
+    table: npt.NDArray[np.int32],
+    hashes: npt.NDArray[np.uint64],
+    edges: Places,
+    letters: Bytes,
+    count: int,
+    codes: npt.NDArray[np.int32],
+) -> int:
+    """Number the texts in the order in which they first occur; return how many there are now.
+
+    `table` finds a number by the hash of its text, which is in `letters` from `edges` on, a line feed behind.
+    """
+    mask = np.uint64(table.size - 1)
+    for row in range(marks.size):
+        codes[row] = 0
+        if marks[row] != FITS:
+            continue
+        start, end = starts[row], ends[row]
+        if start == end:
+            marks[row] = missing
+            continue
+        hashed = hashes[0]
+        for place in range(start, end):
+            hashed = (hashed ^ np.uint64(data[place])) * _PRIME
+            hashed ^= hashed >> np.uint64(29)
+        at = hashed & mask
+        while True:
+            code = table[at]
+            if code == 0:
+                table[at] = count + 1
+                hashes[count + 1] = hashed
+                for offset in range(end - start):
+                    letters[edges[count] + offset] = data[start + offset]
+                letters[edges[count] + end - start] = _LINE_FEED
+                edges[count + 1] = edges[count] + end - start + 1
+                codes[row] = count
+                count += 1
+                break
+            code -= 1
+            is_same = hashes[code + 1] == hashed and edges[code + 1] - edges[code] == end - start + 1
+            offset = 0
+            while is_same and offset < end - start:
+                is_same = letters[edges[code] + offset] == data[start + offset]
+                offset += 1
+            if is_same:
+                codes[row] = code
+                break
+            at = (at + np.uint64(1)) & mask
+    return count
+
+
+@njit(cache=True, nogil=True)
+def fill_table(table: npt.NDArray[np.int32], hashes: npt.NDArray[np.uint64], count: int) -> None:
+    """Enter the numbers of all texts into a larger table."""
+    mask = np.uint64(table.size - 1)
+    for code in range(count):
+        at = hashes[code + 1] & mask
+        while table[at] != 0:
+            at = (at + np.uint64(1)) & mask
+        table[at] = code + 1
+
+
+def room(array: npt.NDArray[Any], size: int) -> npt.NDArray[Any]:
+    """Return an array with room for `size` entries, with the same entries at its beginning."""
+    if array.size >= size:
+        return array
+    larger = np.zeros(max(size, 2 * array.size), dtype=array.dtype)
+    larger[: array.size] = array
+    return larger

@@ -1,0 +1,307 @@
+"""Declare how a file of ratings is written: a frozen, public value with a TOML form.
+
+A schema and the bytes of a row decide what is read from that row, and nothing else does. A schema that was
+guessed from a file lists the guessed fields in `guessed`: a guarantee then holds if these are public.
+"""
+
+from __future__ import annotations
+
+import codecs
+import importlib
+import json
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
+from pathlib import Path
+from typing import Any, Self, final, get_args
+
+from discreet.core.checks import FileError, ParameterError, finite, integer, one_of, positive_finite, require
+from discreet.core.files import write_whole
+from discreet.data.facts import Duplicates
+
+FORMATS = ("text", "json", "parquet", "frame", "netflix", "lightgcn", "sasrec", "jester")
+#: Text tables that are read under a name; files of other named layouts have a format of their own.
+TABLE_LAYOUTS = ("movielens", "recbole")
+LAYOUTS = ("movielens", "netflix", "lightgcn", "recbole", "sasrec")
+ROLES = ("user", "item", "rating", "time", "weight")
+ID_TYPES = ("text", "integer")
+DAY_FIRST, MONTH_FIRST = "day-first", "month-first"
+UTF_8, UTF_16 = "utf-8", ("utf-16-le", "utf-16-be")
+_ROWS, _ZEROS, _SCALES = ("drop", "reject"), ("ratings", "missing"), ("reject", "clip", "drop")
+_DECIMALS = ("either", "point", "comma")
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Schema:
+    """The declared form of a file of ratings, and the rules for its rows.
+
+    Attributes:
+        format: Text with fields, JSON lines, Parquet, a data frame, or a layout that is not a table.
+        encoding: UTF-8, a code page of one byte a letter, UTF-16-LE or UTF-16-BE.
+        delimiter: The text between fields.
+        quote: The letter around fields that contain a delimiter; empty if nothing is quoted.
+        escape: The letter before a quote inside quotes; a quote may also be doubled.
+        comment: The beginning of lines to skip.
+        header: Whether the first line contains the names of the columns.
+        multiline: Whether a quoted field may contain line breaks. Rows then depend on the lines before them.
+        columns: The names of all columns of a text table, in order.
+        user, item, rating, time, weight: The column of each role; empty if there is none.
+        user_type, item_type: IDs are text, or whole numbers in the usual form.
+        date_order: Whether the day or the month is first in dates whose year is last.
+        time_format: A pattern such as %d.%m.%Y; without one, whole numbers and usual dates are read.
+        decimal: The decimal mark: a point, a comma, or either (a comma before one or two digits).
+        duplicates: What to do with rows of the same user and item.
+        zeros: Whether ratings of 0 are ratings, or mean that there is no rating.
+        bad_rows: Drop rows that cannot be read, or reject the file.
+        off_scale: Reject, clip or drop ratings outside a declared scale.
+        unknown_items: Reject the file, or drop rows of items that a declared catalog doesn't have.
+        low, high, step: The rating scale.
+        catalog: A file with the IDs of all items.
+        max_per_user: The cap on the ratings of a user.
+        guessed: The fields that were read from the data.
+    """
+
+    format: str = "text"
+    encoding: str = UTF_8
+    delimiter: str = ","
+    quote: str = '"'
+    escape: str = ""
+    comment: str = ""
+    header: bool = True
+    multiline: bool = False
+    columns: tuple[str, ...] = ()
+    user: str = ""
+    item: str = ""
+    rating: str = ""
+    time: str = ""
+    weight: str = ""
+    user_type: str = "text"
+    item_type: str = "text"
+    date_order: str = ""
+    time_format: str = ""
+    decimal: str = "either"
+    duplicates: Duplicates = "refuse"
+    zeros: str = "ratings"
+    bad_rows: str = "drop"
+    off_scale: str = "reject"
+    unknown_items: str = "reject"
+    low: float | None = None
+    high: float | None = None
+    step: float | None = None
+    catalog: str = ""
+    max_per_user: int | None = None
+    guessed: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        for name, choices in _CHOICES.items():
+            one_of(name, getattr(self, name), choices)
+        object.__setattr__(self, "encoding", stateless(self.encoding))
+        object.__setattr__(self, "columns", tuple(self.columns))
+        object.__setattr__(self, "guessed", tuple(dict.fromkeys(self.guessed)))
+        self._check_letters()
+        self._check_roles()
+        for name in ("low", "high"):
+            if getattr(self, name) is not None:
+                finite(name, getattr(self, name))
+        if self.step is not None:
+            positive_finite("step", self.step)
+        if self.max_per_user is not None:
+            integer("max_per_user", self.max_per_user, least=1)
+        unknown = set(self.guessed) - {field.name for field in fields(self)}
+        require(not unknown, "guessed", sorted(unknown), "must name fields of the schema")
+
+    def _check_letters(self) -> None:
+        known = self.delimiter == "::" or (len(self.delimiter) == 1 and self.delimiter not in "\r\n")
+        require(known, "delimiter", self.delimiter, "must be one letter", "Or ::, as in MovieLens.")
+        for name in ("quote", "escape"):
+            value = getattr(self, name)
+            require(len(value.encode()) <= 1, name, value, "must be one letter of ASCII", 'Or "none".')
+        require("\n" not in self.comment, "comment", self.comment, "must not contain a line break")
+
+    def _check_roles(self) -> None:
+        played = [getattr(self, role) for role in ROLES if getattr(self, role)]
+        require(len(set(played)) == len(played), "columns", played, "must differ from role to role")
+        if self.rating and self.weight:
+            raise ParameterError("The schema names a rating and a weight. A row has one of them.")
+        if self.format == "text" and self.columns:
+            absent = [name for name in played if name not in self.columns]
+            require(not absent, "columns", absent, "must be among the columns of the schema")
+
+    @property
+    def roles(self) -> dict[str, str]:
+        """Return the columns that are read, by role."""
+        return {role: getattr(self, role) for role in ROLES if getattr(self, role)}
+
+    def changed(self, **changes: Any) -> Schema:
+        """Return the schema with other values of some fields."""
+        return replace(self, **changes)
+
+    def with_fields(self, **changes: Any) -> Schema:
+        """Return the schema with fields that the caller declares, which are not guessed any more."""
+        said = {name: value for name, value in changes.items() if value is not None}
+        known = {field.name for field in fields(self)}
+        unknown = sorted(set(said) - known)
+        require(not unknown, "schema", unknown, "has no such field", f"Fields: {', '.join(sorted(known))}.")
+        kept = tuple(name for name in self.guessed if name not in said)
+        return replace(self, **{"guessed": kept, **said})
+
+    def summary(self) -> str:
+        """Return the guessed layout in a few words, without any value of a row."""
+        shown = [name for name in _SHOWN if name in self.guessed]
+        return ", ".join(_described(name, getattr(self, name)) for name in shown)
+
+    def to_toml(self) -> str:
+        """Return the TOML form, which `from_toml` reads; fields without a value are left out."""
+        lines = ["# How a file of ratings is written. Everything here is public."]
+        if self.guessed:
+            lines.append("# The fields in `guessed` were read from data. Remove one to declare it public.")
+        given = ((field.name, getattr(self, field.name)) for field in fields(self))
+        return (
+            "\n".join([*lines, *(f"{name} = {_toml(value)}" for name, value in given if value is not None)])
+            + "\n"
+        )
+
+    @classmethod
+    def from_toml(cls, text: str) -> Self:
+        """Read the TOML form."""
+        try:
+            return cls.from_json(tomllib.loads(text))
+        except tomllib.TOMLDecodeError as error:
+            raise ParameterError(f"This is not a schema in TOML: {error}.") from error
+
+    def to_json(self) -> dict[str, Any]:
+        """Return a JSON object with the fields that differ from their defaults."""
+        given = {field.name: getattr(self, field.name) for field in fields(self)}
+        plain = {name: list(value) if isinstance(value, tuple) else value for name, value in given.items()}
+        return {name: value for name, value in plain.items() if given[name] != _DEFAULTS[name]}
+
+    @classmethod
+    def from_json(cls, record: Mapping[str, Any]) -> Self:
+        """Read what `to_json` or a TOML file states; raise a ParameterError for anything else."""
+        for name, value in record.items():
+            require(
+                name in _DEFAULTS, "schema", name, "has no such field", f"Fields: {', '.join(_DEFAULTS)}."
+            )
+            kinds = _KINDS[name]
+            fits = isinstance(value, kinds) and isinstance(value, bool) == (kinds == (bool,))
+            fits &= not isinstance(value, list | tuple) or all(isinstance(one, str) for one in value)
+            require(fits, f"schema field {name}", value, f"must be {' or '.join(k.__name__ for k in kinds)}")
+        plain: dict[str, Any] = {
+            name: tuple(value) if isinstance(value, list) else value for name, value in record.items()
+        }
+        return cls(**plain)
+
+    @classmethod
+    def read(cls, path: str | Path) -> Self:
+        """Read a schema from a TOML file; its catalog is found next to it."""
+        file = Path(path)
+        try:
+            schema = cls.from_toml(file.read_text(encoding="utf-8"))
+        except (OSError, UnicodeDecodeError) as error:
+            raise FileError(
+                f"{file} cannot be read as a schema. Write one with `discreet describe`."
+            ) from error
+        if not schema.catalog or Path(schema.catalog).is_absolute():
+            return schema
+        return replace(schema, catalog=str(file.parent / schema.catalog))
+
+    def write(self, path: str | Path) -> None:
+        """Write the TOML form."""
+        write_whole(Path(path), self.to_toml().encode())
+
+
+_CHOICES: dict[str, tuple[str, ...]] = {
+    "format": FORMATS,
+    "user_type": ID_TYPES,
+    "item_type": ID_TYPES,
+    "date_order": ("", DAY_FIRST, MONTH_FIRST),
+    "decimal": _DECIMALS,
+    "duplicates": get_args(Duplicates),
+    "zeros": _ZEROS,
+    "bad_rows": _ROWS,
+    "off_scale": _SCALES,
+    "unknown_items": ("reject", "drop"),
+}
+_DEFAULTS = {field.name: field.default for field in fields(Schema)}
+_KINDS: dict[str, tuple[type, ...]] = {
+    name: (bool,)
+    if isinstance(value, bool)
+    else (list, tuple)
+    if isinstance(value, tuple)
+    else (int,)
+    if name == "max_per_user"
+    else (int, float)
+    if value is None
+    else (str,)
+    for name, value in _DEFAULTS.items()
+}
+# Fields of the layout, in the order in which a label lists them.
+_SHOWN = (
+    "format",
+    "encoding",
+    "delimiter",
+    "header",
+    "multiline",
+    "user_type",
+    "item_type",
+    "date_order",
+    "columns",
+)
+_NAMED = {",": "comma", ";": "semicolon", "\t": "tab", "|": "bar", " ": "blank", "::": "double colon"}
+
+
+def _described(name: str, value: Any) -> str:
+    if name == "encoding":
+        return str(value).upper()
+    if name == "delimiter":
+        return _NAMED.get(value, f"delimiter {value!r}")
+    if name == "header":
+        return "a header" if value else "no header"
+    if name == "multiline":
+        return "line breaks in quotes" if value else "one row per line"
+    if name == "columns":
+        return f"{len(value)} columns"
+    if name == "format":
+        return {"json": "JSON lines", "parquet": "Parquet", "frame": "data frame"}.get(value, str(value))
+    if name in ("user_type", "item_type"):
+        return f"{name.removesuffix('_type')} IDs as {'text' if value == 'text' else 'whole numbers'}"
+    return str(value) or "no day-month order"
+
+
+def _toml(value: Any) -> str:
+    if isinstance(value, tuple):
+        return "[" + ", ".join(map(_toml, value)) + "]"
+    # A basic string of TOML has the escapes of JSON, but for the solidus and letters above the first plane.
+    return json.dumps(value, ensure_ascii=False) if isinstance(value, str) else str(value).lower()
+
+
+def stateless(encoding: str) -> str:
+    """Return the usual name of an encoding in which no letter depends on earlier ones; reject the others.
+
+    In an encoding with state, or with letters of several bytes, one user's bytes could change how later
+    lines are read.
+    """
+    try:
+        name = codecs.lookup(encoding).name
+    except LookupError as error:
+        raise ParameterError(f"encoding={encoding!r} is not known; latin-1 and cp1252 are common.") from error
+    if name in ("utf-8", "utf-8-sig", "ascii"):
+        return UTF_8
+    if name in UTF_16 or name == "iso8859-1" or _is_code_page(name):
+        return name
+    raise ParameterError(
+        f"encoding={encoding!r} is not supported: its letters depend on earlier bytes, so one user's text "
+        "could change how other users are read. Convert the file to UTF-8, as with iconv. Supported: UTF-8, "
+        "UTF-16-LE, UTF-16-BE and code pages such as latin-1 and cp1252."
+    )
+
+
+def _is_code_page(name: str) -> bool:
+    """Return whether an encoding maps each byte to one letter, by a table."""
+    try:
+        module = importlib.import_module(f"encodings.{name.replace('-', '_')}")
+    except ImportError:
+        return False
+    table = getattr(module, "decoding_table", None)
+    return isinstance(table, str) and len(table) == 256
