@@ -14,10 +14,10 @@ from rich.console import Console
 from discreet import demo
 from discreet.audit.questions import has_questions
 from discreet.cli.demo import show_tour
-from discreet.cli.output.label import label_table
 from discreet.core.registry import FIRST
 from discreet.data.facts import PublicFacts
 from discreet.recipes import describe_models, estimator
+from discreet.report.label import label_table
 
 README = Path(__file__).parents[1] / "README.md"
 MODELS = Path(__file__).parent / "models.md"

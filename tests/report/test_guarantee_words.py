@@ -11,11 +11,11 @@ from rich.console import Console
 
 from assumption_examples import CONDITIONS, EXAMPLES, TAKEN_CATALOG, TAKEN_SCALE
 from discreet.cli.output.card import model_card
-from discreet.cli.output.label import label_html, label_markdown, label_table
 from discreet.dossier.registry import registry_entry
 from discreet.privacy.assumptions import STATEMENTS, Assumption, Fact, Kind
 from discreet.privacy.guarantee import Basis, Guarantee, Neighbors, Trust, Unit
 from discreet.report import guarantee as words
+from discreet.report.label import label_html, label_markdown, label_table
 from privacy_values import guarantees, make
 
 
@@ -48,8 +48,8 @@ DOORS = {
     "terminal": printed,
     "notebook": lambda one: unescape(one._repr_html_()),
     "json": lambda one: json.dumps(one.to_json(), ensure_ascii=False),
-    "markdown": lambda one: plain(label_markdown(label_of(one), "unsigned")),
-    "page": lambda one: unescape(label_html(label_of(one), "unsigned")),
+    "markdown": lambda one: plain(label_markdown(label_of(one), one, "unsigned")),
+    "page": lambda one: unescape(label_html(label_of(one), one, "unsigned")),
     "card": lambda one: plain(model_card(label_of(one), "unsigned", None, "", file="m.discreet")),
     "registry": lambda one: plain(registry_entry(label_of(one))),
 }

@@ -177,7 +177,7 @@ def show_campaign(campaign: AnyCampaign, as_json: bool, last: str = "") -> None:
     if as_json:
         emit(facts_of(campaign))
         return
-    from discreet.cli.output.label import label_table
+    from discreet.report.label import label_table
 
     facts = facts_of(campaign)
     printing.show(

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 from rich.table import Table
 
 from discreet.cli.options.declared import AsJson
-from discreet.cli.output.label import label_table
 from discreet.cli.output.printing import answering, emit
 from discreet.cli.output.terminal import Terminal
+from discreet.report.label import label_table
 
 if TYPE_CHECKING:
     from rich.console import Console

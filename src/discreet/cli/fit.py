@@ -229,8 +229,8 @@ def _show_fit(
     fitted: FittedModel, how_read: Mapping[str, str] | None, chosen: PrivateFacts, written: str
 ) -> None:
     """Print the label and, if `how_read` is there, what was read and decided."""
-    from discreet.cli.output.label import label_table
     from discreet.cli.output.tables import decisions_table
+    from discreet.report.label import label_table
 
     if how_read:
         show(reading_table(how_read))

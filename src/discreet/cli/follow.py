@@ -326,7 +326,7 @@ def show(
     if as_json:
         emit(status.to_json())
         return
-    from discreet.cli.output.label import label_table
+    from discreet.report.label import label_table
 
     written = [f"Written to {path}." for path in (page, out) if path is not None]
     printing.show(

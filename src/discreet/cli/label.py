@@ -46,9 +46,11 @@ def label(
         raise ParameterError("--facts states facts for a registry entry. Add --registry FILE.")
     written = _write_elsewhere(content, signed, file, registry, page, card, facts=facts, force=force)
     if markdown:
-        from discreet.cli.output.label import label_markdown
+        from discreet.privacy.guarantee import Guarantee
+        from discreet.report.label import label_markdown
 
-        write(visible(label_markdown(content, signed).rstrip("\n")))
+        guarantee = Guarantee.from_json(content["guarantee"])
+        write(visible(label_markdown(content, guarantee, signed).rstrip("\n")))
         return
     last = last_audit(content["name"])
     if as_json:
@@ -66,8 +68,8 @@ def _show(content: dict[str, Any], signed: str, last: LastAudit | None) -> None:
     """Print the promise, where each array comes from, and what else is known about the file."""
     from rich.table import Table
 
-    from discreet.cli.output.label import by_origin, label_table
     from discreet.privacy.guarantee import Guarantee
+    from discreet.report.label import by_origin, label_table
 
     promise = Guarantee.from_json(content["guarantee"])
     facts = label_table(promise, f"Privacy facts: {content['name']}")
@@ -149,10 +151,11 @@ def _write_elsewhere(
     """Write the label in the requested formats, all or none; return sentences about what was written."""
     from discreet.audit.last_audits import last_audit
     from discreet.cli.output.card import CARD, is_card, model_card
-    from discreet.cli.output.label import PAGE, label_html
     from discreet.core.files import refuse_output, write_whole
     from discreet.dossier.facts import HumanFacts
     from discreet.dossier.registry import ENTRY, is_entry, registry_entry
+    from discreet.privacy.guarantee import Guarantee
+    from discreet.report.label import PAGE, label_html
     from discreet.report.pages import refuse_page
 
     texts: dict[Path, str] = {}
@@ -162,7 +165,7 @@ def _write_elsewhere(
         texts[registry] = registry_entry(content, None if facts is None else HumanFacts.read(facts))
     if page is not None:
         refuse_page(page, kind=PAGE, force=force, inputs=[file, *texts])
-        texts[page] = label_html(content, signed)
+        texts[page] = label_html(content, Guarantee.from_json(content["guarantee"]), signed)
     if card is not None:
         refuse_output(card, force=force, kind=CARD, is_ours=is_card, inputs=[file, *texts])
         last = last_audit(content["name"])

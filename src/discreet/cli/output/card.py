@@ -13,11 +13,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from discreet.cli.output.label import label_markdown
 from discreet.core.checks import visible
 from discreet.core.yaml_text import yaml_text
 from discreet.privacy.guarantee import Guarantee
 from discreet.report.guarantee import listed_assumptions
+from discreet.report.label import label_markdown
 
 if TYPE_CHECKING:
     from discreet.audit.last_audits import LastAudit
@@ -75,7 +75,7 @@ def model_card(
     parts = [
         f"---\n{yaml_text(front)}---\n",
         f"# {visible(str(label['name']))}\n",
-        label_markdown(label, signed),
+        label_markdown(label, promise, signed),
         f"## Audit\n\n{sentence}\n",
         _use(label, file),
         _OPEN,

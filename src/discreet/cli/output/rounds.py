@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any, final
 
 from rich.table import Table
 
-from discreet.cli.output.label import label_table
 from discreet.cli.output.printing import remark, show
 from discreet.federated.transport import Answered, Transport
 from discreet.follow.coordinator import FollowedTogether
+from discreet.report.label import label_table
 
 if TYPE_CHECKING:
     from discreet.federated.coordinator import Round, RunOutcome

@@ -1,4 +1,4 @@
-"""Show a label: as a table, as Markdown, or as an HTML page."""
+"""Show the label of a file: as a table, as Markdown, or as an HTML page."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from discreet.core.checks import visible
-from discreet.privacy.guarantee import Guarantee
+from discreet.report.guarantee import GuaranteeView, rows, sentence
 from discreet.report.numbers import number_above
 from discreet.report.pages import Html, element, facts_table, page, table
 
@@ -19,13 +19,13 @@ from discreet.report.pages import Html, element, facts_table, page, table
 PAGE = "label"
 
 
-def label_table(guarantee: Guarantee, title: str) -> Table:
-    """Return the table that `discreet label` prints: the promise, line by line."""
+def label_table(guarantee: GuaranteeView, title: str) -> Table:
+    """Return the table that `discreet label` prints: the guarantee, line by line."""
     table = Table(title=Text(title, style="bold"), show_header=False, min_width=60)
     table.add_column("what", style="bold", no_wrap=True)
     table.add_column("value")
     previous = ""
-    for what, value in guarantee.rows():
+    for what, value in rows(guarantee):
         table.add_row("" if what == previous else what, Text(value))
         previous = what
     return table
@@ -35,18 +35,17 @@ def label_table(guarantee: Guarantee, title: str) -> Table:
 _MARKUP = frozenset("\\|`*[]")
 
 
-def label_markdown(label: Mapping[str, Any], signed: str) -> str:
-    """Return the label as two Markdown tables."""
-    promise = Guarantee.from_json(label["guarantee"])
+def label_markdown(label: Mapping[str, Any], guarantee: GuaranteeView, signed: str) -> str:
+    """Return the label as two Markdown tables; `guarantee` is the one in the label."""
     lines = [
         f"## Privacy facts: {_cell(label['name'])}",
         "",
-        _cell(promise.sentence()),
+        _cell(sentence(guarantee)),
         "",
         "| | |",
         "|---|---|",
     ]
-    lines += [f"| {what} | {_cell(value)} |" for what, value in promise.rows()]
+    lines += [f"| {what} | {_cell(value)} |" for what, value in rows(guarantee)]
     lines += ["", "| array | where it comes from |", "|---|---|"]
     lines += [f"| {_cell(name)} | {_cell(origin)} |" for name, origin in label["provenance"].items()]
     return "\n".join([*lines, "", _cell(signed)]) + "\n"
@@ -60,15 +59,14 @@ def by_origin(provenance: Mapping[str, Any]) -> list[tuple[str, str]]:
     return [(origin, ", ".join(some)) for origin, some in names.items()]
 
 
-def label_html(label: Mapping[str, Any], signed: str) -> str:
-    """Return the label as one page."""
-    promise = Guarantee.from_json(label["guarantee"])
+def label_html(label: Mapping[str, Any], guarantee: GuaranteeView, signed: str) -> str:
+    """Return the label as one page; `guarantee` is the one in the label."""
     title = f"Privacy facts: {label['name']}"
     card = [
         element("h1", title),
-        _amount(promise),
-        element("p", promise.sentence()),
-        facts_table(promise.rows(), "The promise"),
+        _amount(guarantee),
+        element("p", sentence(guarantee)),
+        facts_table(rows(guarantee), "The guarantee"),
         element("p", signed),
     ]
     origins = [(names, origin) for origin, names in by_origin(label["provenance"])]
@@ -80,13 +78,13 @@ def label_html(label: Mapping[str, Any], signed: str) -> str:
     return visible(page(title, body, kind=PAGE, narrow=True))
 
 
-def _amount(promise: Guarantee) -> Html:
-    """Return the promise in large letters."""
-    if math.isinf(promise.epsilon):
+def _amount(guarantee: GuaranteeView) -> Html:
+    """Return the guarantee in large letters."""
+    if math.isinf(guarantee.epsilon):
         return element("p", "NOT PRIVATE", "amount")
-    numbers = f"<span>ε = {number_above(promise.epsilon)}</span>"
-    if promise.delta:
-        numbers += f"<span>δ = {number_above(promise.delta)}</span>"
+    numbers = f"<span>ε = {number_above(guarantee.epsilon)}</span>"
+    if guarantee.delta:
+        numbers += f"<span>δ = {number_above(guarantee.delta)}</span>"
     return Html(f'<p class="amount">{numbers}</p>')
 
 
