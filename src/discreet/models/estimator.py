@@ -154,9 +154,10 @@ class Estimator(ABC):
     def named(self) -> str:
         """Return the model's name with the settings that are not the default, except the budget."""
         changed = [
-            f"{entry.name}={getattr(self, entry.name)}"
+            f"{entry.name}={value}"
             for entry in fields(self)  # type: ignore[arg-type]
-            if entry.name not in ("epsilon", "delta") and getattr(self, entry.name) != entry.default
+            if entry.name not in ("epsilon", "delta")
+            and (value := _named(getattr(self, entry.name))) != entry.default
         ]
         return " ".join([self.name, *changed])
 
@@ -312,12 +313,6 @@ class Estimator(ABC):
         scorer = self._trained(session, silent)
         session.check(promise)
         return scorer
-
-
-def unmetered(session: Session) -> tuple[Any, PrivacyRandom]:
-    """Return data and noise of an estimator whose releases are not metered yet."""
-    session._log.complete = False
-    return session._source, session._random
 
 
 def renamed(data: DataSource, name: str) -> DataSource:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import dataclasses
 import math
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -23,16 +24,28 @@ from discreet.privacy.guarantee import Basis, Guarantee, Neighbors, Trust, Unit
 from discreet.privacy.ledger.book import Ledger
 from discreet.privacy.mechanisms.additive import Gaussian, Laplace
 from discreet.recipes import MODELS, from_toml, parse_settings, to_toml
-from discreet.testing.small_data import fitted_once, never_private, notes_folder, observed, toy_data
+from discreet.testing.small_data import (
+    fitted_once,
+    never_private,
+    notes_folder,
+    observed,
+    toy_data,
+)
+from discreet.testing.spending import Cases, cases, data_for, spends_exactly, undeclared
 
 _FACTS = PublicFacts(n_items=40, n_users=256)
 
 
 class EstimatorContract:
-    """Hold one estimator to the contract; `proofs_in` is the folder that holds the note it names."""
+    """The contract of one estimator.
+
+    `proofs_in` is the folder of the note that the estimator names. `tried` has values of its own settings,
+    for the law that it spends exactly what it guarantees; `spending.SETTINGS` has those of usual names.
+    """
 
     estimator: ClassVar[type[Estimator]]
     proofs_in: ClassVar[Path | None] = None
+    tried: ClassVar[Mapping[str, Cases]] = {}
 
     def make(self, epsilon: float = 2.0) -> Estimator:
         """Return the estimator with default settings; without privacy if it has no private version."""
@@ -207,6 +220,20 @@ class EstimatorContract:
         used, without = (self.make()._bound(one) for one in (capped, capped.where(fewer)))
         assert used.n_ratings - without.n_ratings == 1
         assert Fact.CAP not in {one.fact for one in self.make().promise(capped.facts).assumes}
+
+    def test_every_setting_has_values_to_try(self) -> None:
+        self._needs_privacy()
+        missing = undeclared(self.estimator, self.tried)
+        assert not missing, f"Declare values of {sorted(missing)} in `tried`: any may change a release."
+
+    def test_it_spends_exactly_what_it_guarantees(self) -> None:
+        self._needs_privacy()
+        wrong = {
+            f"{estimator.named} at {estimator.epsilon:g}": found
+            for estimator in cases(self.estimator, self.tried)
+            if (found := spends_exactly(estimator, data_for(estimator)))
+        }
+        assert not wrong
 
     # What it releases
 

@@ -177,7 +177,7 @@ class CompletedMatrix:
 @final
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class MatrixEntries:
-    """MatrixEntries of a completed matrix, each clipped to `bound`; one rating can move all of them.
+    """Entries of a completed matrix, each clipped to `bound`; one rating can move all of them.
 
     With `alone` each entry counts as if it were the only one that is ever asked for, in experiments.
     """
@@ -216,8 +216,16 @@ class Vault:
         if self._session.simulated:
             once = MatrixEntries(rows=rows, items=items, bound=self._bound, alone=True)
             return self._session.repeated().release(once, Fraction(1, self.cells)).values
-        entries = MatrixEntries(rows=rows, items=items, bound=self._bound)
-        return self._session.release(entries, Fraction(rows.size, self.cells)).values
+        # All are reserved before the first is released. Each has noise of its own bound, because that of many
+        # together may be too small for the sampler.
+        (asked,) = self._session.split(Fraction(rows.size, self.cells))
+        released = [
+            part.release(
+                MatrixEntries(rows=rows[[k]], items=items[[k]], bound=self._bound), Fraction(1)
+            ).values
+            for k, part in enumerate(asked.rounds(rows.size))
+        ]
+        return np.concatenate(released)
 
 
 @final

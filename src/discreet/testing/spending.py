@@ -1,0 +1,205 @@
+"""Values of settings to try, and the law that every estimator spends exactly what its guarantee states."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from fractions import Fraction
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from discreet.core.checks import ParameterError
+from discreet.core.progress import silent
+from discreet.core.randomness import PrivacyRandom
+from discreet.data.interactions import Interactions
+from discreet.models.biases import Biases
+from discreet.models.estimator import Estimator
+from discreet.privacy.accounting.gaussian import compose_gaussians, gaussian_epsilon
+from discreet.privacy.guarantee import Guarantee
+from discreet.privacy.session import ReleaseEntry, Session
+from discreet.testing.small_data import timed_data
+
+#: Settings to try, each as what is passed; a function makes what a fit needs on disk.
+Cases = Sequence[Mapping[str, Any] | Callable[[], Mapping[str, Any]]]
+
+# Rounding of epsilon when two accountants compute it.
+_CLOSE = 1e-6
+
+
+@cache
+def _earlier_release() -> str:
+    """Return the file of an earlier release, to start from."""
+    folder = Path(tempfile.mkdtemp(prefix="discreet-prior-"))
+    Biases(epsilon=1.0).fit(timed_data(), random=PrivacyRandom.simulate(1)).save(folder / "earlier.discreet")
+    return str(folder / "earlier.discreet")
+
+
+def _features() -> Mapping[str, Any]:
+    """Return a table of words that two halves of the catalog share."""
+    import polars as pl
+
+    ids = timed_data().catalog.ids.tolist()
+    words = [
+        f"{'east' if place % 2 else 'west'} {'old' if place % 3 else 'new'}" for place in range(len(ids))
+    ]
+    return {"item_features": pl.DataFrame({"item": ids, "words": words})}
+
+
+#: What to try for each setting, by its name. A setting that is not here fails the suite until it is declared.
+SETTINGS: Mapping[str, Cases] = {
+    "feedback": [{"feedback": "implicit"}],
+    "purpose": [{"purpose": "lists"}, {"purpose": "ratings"}],
+    "item_features": [_features, lambda: {**_features(), "purpose": "lists"}],
+    "prior": [lambda: {"prior": _earlier_release()}],
+    "for_synthesis": [
+        {"for_synthesis": True},
+        {"for_synthesis": True, "purpose": "lists"},
+        {"for_synthesis": True, "half_life": 7.0, "now": "2000-08-01"},
+    ],
+    "half_life": [{"half_life": 7.0}, {"half_life": 1e-3}, {"half_life": 7.0, "purpose": "lists"}],
+    "now": [{"half_life": 7.0, "now": "2000-08-01"}],
+    "rounds": [{"rounds": 1}, {"rounds": 3}],
+    "solver": [{"solver": "oja"}, {"solver": "covariance"}, {"solver": "oja", "rounds": 2}],
+    "schedule": [{"schedule": "growing", "rounds": 3}],
+    "steps": [{"steps": 3, "solver": "oja", "rounds": 2}],
+    "row_bound": [{"row_bound": 2.0}],
+    "radius": [{"radius": 5.0}],
+    "factors": [{"factors": 2}],
+    "loss": [{"loss": name} for name in ("symmetric", "complementary", "strawman")],
+    "alpha0": [{"alpha0": 0.5, "loss": "symmetric"}],
+    "importance_sampling": [{"importance_sampling": True, "delta": 0.0}],
+    "neighbors": [{"neighbors": 3}],
+    "likeness": [{"likeness": "jaccard"}],
+    "iterations": [{"iterations": 2}],
+    "directions": [{"directions": 2}],
+    "spread": [{"spread": 0.3}],
+    "ratings_per_user": [{"ratings_per_user": 5}],
+    "seed": [{"seed": 1}],
+    "components": [{"components": 2}],
+    "regularization": [{"regularization": 0.5}],
+    "epochs": [{"epochs": 2}],
+    "rate": [{"rate": 0.5}],
+    "projected": [{"projected": 4}],
+    "most_columns": [{"most_columns": 4}],
+    "rho": [{"rho": 0.5}],
+    "gamma": [{"gamma": 0.5}],
+    "intrinsic": [{"intrinsic": 1.0}],
+    "link": [{"link": "probit"}],
+    "scale": [{"scale": 2.0}],
+    "bound": [{"bound": 2.0}],
+    "leveling": [{"leveling": 0.0}],
+    "above": [{"above": 3.0}],
+    "mean_share": [{"mean_share": 0.2}],
+    "tolerance": [{"tolerance": 1e-2}],
+    "clamp": [{"clamp": 0.25, "rounds": 2}],
+    "step": [{"step": "barzilai-borwein", "rounds": 3}],
+    "flip_positive": [{"flip_positive": 0.3, "flip_negative": 0.3}],
+    "flip_negative": [{"flip_positive": 0.4, "flip_negative": 0.3}],
+    "answer_bound": [{"answer_bound": 0.5}],
+    "cells": [{"cells": 3}],
+}
+
+
+@cache
+def grouped_data() -> Interactions:
+    """Return many users of four groups that prefer items of their own, so that factors stand out of noise."""
+    rng, users, per_user = np.random.default_rng(3), 2000, 12
+    group = np.arange(users) % 4
+    catalog = timed_data().catalog
+    chances = np.where(np.arange(len(catalog)) % 4 == np.arange(4)[:, None], 9.0, 1.0)
+    drawn = rng.random((users, len(catalog))) ** (1 / chances[group])
+    items = np.argsort(-drawn, axis=1)[:, :per_user]
+    values = np.clip(
+        np.round(3 + np.where(items % 4 == group[:, None], 1.5, -1.5) + rng.normal(0, 0.7, items.shape)), 1, 5
+    )
+    return Interactions.from_arrays(
+        np.repeat(np.arange(users), per_user),
+        catalog.ids[items.ravel()],
+        values.ravel(),
+        rng.permutation(items.size) + 964_982_703,
+        catalog=catalog,
+        facts=timed_data().facts,
+        name="groups",
+    )
+
+
+def undeclared(kind: type[Estimator], own: Mapping[str, Cases]) -> set[str]:
+    """Return the settings of an estimator for which no values to try are declared."""
+    names = {field.name for field in dataclasses.fields(kind)}  # type: ignore[arg-type]
+    return names - {"epsilon", "delta"} - SETTINGS.keys() - own.keys()
+
+
+def cases(kind: type[Estimator], own: Mapping[str, Cases]) -> list[Estimator]:
+    """Return the estimator with its defaults, and with every declared value of each of its settings."""
+    names = [field.name for field in dataclasses.fields(kind)]  # type: ignore[arg-type]
+    tried: list[Mapping[str, Any]] = [{}]
+    if "delta" in names and _allows(kind, {"delta": 0.0}):
+        tried.append({"delta": 0.0})
+    for name in names:
+        for case in own.get(name, SETTINGS.get(name, ())):
+            settings = case() if callable(case) else case
+            if settings.keys() <= set(names):
+                tried.append(settings)
+    # With little noise a fit takes other routes: more rounds, item vectors, factors.
+    return [kind(**{"epsilon": epsilon, **settings}) for settings in tried for epsilon in (1.0, 30.0)]
+
+
+def _allows(kind: type[Estimator], settings: Mapping[str, Any]) -> bool:
+    try:
+        kind(epsilon=1.0, **settings)
+    except ParameterError:
+        return False
+    return True
+
+
+def metered(estimator: Estimator, data: Interactions) -> tuple[Session, Guarantee]:
+    """Return the session of a fit with real noise, after all that the model answers, and its guarantee."""
+    source: Any = estimator.without_unread(data)
+    promise = estimator.promise(source.facts)
+    session = Session.open(source, promise, PrivacyRandom.from_os())
+    scorer = estimator._trained(session, silent)
+    if estimator.answers_in_process:
+        # Entries are released when somebody asks for them; the fit is paid for so many.
+        count = int(estimator.settings["cells"])
+        scorer.predict(source, np.zeros(count, dtype=np.int64), np.arange(count))
+    return session, promise
+
+
+def recounted(log: Sequence[ReleaseEntry], delta: float) -> float:
+    """Return the epsilon of all releases at this delta, from noise and bounds alone."""
+    pure, multipliers = Fraction(0), []
+    for one in log:
+        if one.epsilon is not None:
+            pure += one.epsilon
+        elif one.mechanism == "laplace" and one.scale:
+            pure += one.bound / one.scale
+        elif one.mechanism == "gaussian" and one.scale:
+            multipliers.append(float(one.scale / one.bound))
+        else:
+            return math.inf
+    gaussian = gaussian_epsilon(compose_gaussians(multipliers), delta) if multipliers else 0.0
+    return float(pure) + gaussian
+
+
+def data_for(estimator: Estimator) -> Interactions:
+    """Return data on which an estimator with little noise takes all routes it has, in a moment."""
+    return grouped_data() if estimator.rows_needed() is None else timed_data()
+
+
+def spends_exactly(estimator: Estimator, data: Interactions) -> str:
+    """Return what is wrong with an estimator's spending on these data, or nothing."""
+    session, promise = metered(estimator, data)
+    if math.isinf(promise.epsilon):
+        return ""
+    session.check(promise)
+    if session.unspent() > Fraction(1, 10**9):
+        return f"{float(session.unspent()):.3g} of an account was never spent"
+    found = recounted(session.log, promise.delta)
+    if abs(found / promise.epsilon - 1) > _CLOSE:
+        return f"the log costs epsilon={found:.9g}, and the guarantee states {promise.epsilon:.9g}"
+    return ""
