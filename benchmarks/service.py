@@ -18,6 +18,7 @@ from collections import Counter
 from pathlib import Path
 from typing import NamedTuple
 
+import answers
 import harness
 import numpy as np
 
@@ -142,10 +143,12 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="a tenth of the posts, two kills")
     options = harness.options(parser, toy={})
     size = TOY if options.toy else QUICK if options.quick else WHOLE
-    harness.tell(measure(size), options.json, show)
+    found = answers.measure(answers.TOY if options.toy else answers.WHOLE, toy=options.toy)
+    harness.tell({**found, **measure(size)}, options.json, show)
 
 
 def show(found: dict) -> None:
+    answers.show(found)
     for kind, rows in found["stores"].items():
         for connections, row in rows.items():
             print(

@@ -26,6 +26,7 @@ SCRIPTS = [
 EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
 # They start servers, a browser or a federation of processes: by default only their options are parsed.
 SLOW = {
+    "benchmarks/answers.py",
     "benchmarks/bundle.py",
     "benchmarks/doors.py",
     "benchmarks/service.py",

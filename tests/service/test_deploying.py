@@ -146,6 +146,15 @@ def test_the_cluster_example_fits_the_schemas_of_kubernetes():
         schemas.validate({**wrong, "spec": {**wrong["spec"], "portals": []}}, version, strict=True)
 
 
+def test_pods_answer_on_their_port_and_reach_nothing():
+    kinds = {one["kind"]: one for one in CLUSTER}
+    policy, pod = kinds["NetworkPolicy"]["spec"], kinds["Deployment"]["spec"]["template"]
+    assert policy["podSelector"]["matchLabels"].items() <= pod["metadata"]["labels"].items()
+    assert set(policy["policyTypes"]) == {"Ingress", "Egress"} and policy["egress"] == []
+    (allowed,) = policy["ingress"]
+    assert [port["port"] for port in allowed["ports"]] == [port["name"] for port in deployment()["ports"]]
+
+
 def test_parts_of_the_cluster_example_fit_together():
     kinds = {one["kind"]: one for one in CLUSTER}
     pod = kinds["Deployment"]["spec"]["template"]

@@ -44,8 +44,8 @@ __all__ = ["ByItem", "Interactions", "PublicFacts", "Vocabulary"]
 # None keeps the width an array came with.
 _TYPES = {"indptr": np.int64, "items": np.int32, "values": np.float32, "times": np.int64, "listed": None}
 
-# Of more ratings columns are numbered one after the other.
-_MANY = 1 << 24
+# Of fewer ratings, or of more, columns are numbered one after the other.
+_FEW, _MANY = 1 << 12, 1 << 24
 
 Total = TypeVar("Total", covariant=True)
 
@@ -224,6 +224,11 @@ class Interactions:
         return matrix
 
     @cached_property
+    def kept(self) -> dict[str, Any]:
+        """Return what was computed from these rows and is needed again; it is forgotten with them."""
+        return {}
+
+    @cached_property
     def by_item(self) -> ByItem:
         """Return the ratings by item; sorted on first use."""
         indptr, users, order = group(self.items, self.n_items, self.rows())
@@ -383,6 +388,9 @@ def _numbered(
     Numbering runs in compiled code that lets the other column be numbered meanwhile. Of a large file one
     column is numbered after the other, so that the first is freed before.
     """
+    if isinstance(given[0], Sized) and len(given[0]) < _FEW:
+        numbered_people = encode(given.pop(0), declared.get("people"), "user ids")  # type: ignore[arg-type]
+        return numbered_people, encode_items(given.pop(0), declared.get("catalog"), n_items)  # type: ignore[arg-type]
     with ThreadPoolExecutor(1) as other:
         numbered = other.submit(encode, given.pop(0), declared.get("people"), "user ids")  # type: ignore[arg-type]
         if isinstance(given[0], Sized) and len(given[0]) > _MANY:

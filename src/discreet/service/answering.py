@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from fastapi import FastAPI, Request
+import orjson
+from fastapi import FastAPI, Request, Response
 from pydantic.json_schema import models_json_schema
 
 from discreet.core.checks import DiscreetError
@@ -20,7 +22,6 @@ from discreet.service.questions import (
     MOST_BYTES,
     Answer,
     ManyAnswers,
-    NoAnswer,
     Question,
     Questions,
     answer,
@@ -108,43 +109,36 @@ def _add_recommend(
         summary="Recommend from a history, or from many",
         openapi_extra={"requestBody": body},
         responses=answer_such_as(answer_example(model)),
+        response_model=Answer | ManyAnswers,
     )
-    async def recommend(request: Request) -> Answer | ManyAnswers:
+    async def recommend(request: Request) -> Response:
         """Nothing of a history is stored or logged. With `people`, one that is refused loses no other."""
         limit(request)
         raw = await body_of(request, MOST_BYTES)
+        model = newest().model
 
-        def read() -> tuple[Published, dict[str, Any], list[Any] | dict[str, Any]]:
-            published = newest()
-            form = example(published.model)
-            return published, form, parsed(raw, form)
+        def read() -> list[Any] | bytes:
+            form = example(model)
+            asked = parsed(raw, form)
+            return asked if isinstance(asked, list) else orjson.dumps(_answer(model, asked, form))
 
-        published, form, asked = await workers.run(read)
-        if isinstance(asked, dict):
-            return await _one(workers, published, asked, form)
-        limit(request, len(asked) - 1)
-        found: list[Answer | NoAnswer] = []
-        # One after the other: between them, others are answered.
-        for each in asked:
-            try:
-                found.append(await _one(workers, published, each, form))
-            except RefusedError as refused:
-                found.append(NoAnswer(error=refused.sentence, status=refused.status))
-        return ManyAnswers(answers=found)
+        found = await workers.run(read)
+        if isinstance(found, list):
+            limit(request, len(found) - 1)
+            answers = [await workers.run(partial(_or_refusal, model, each)) for each in found]
+            found = await workers.run(lambda: orjson.dumps({"answers": answers}))
+        return Response(found, media_type="application/json")
 
     @app.get("/recommend", include_in_schema=False)
-    def how_to_ask() -> None:
+    async def how_to_ask() -> None:
         """Say how, with a body to copy: a history in an address would be logged on its way."""
         form = example(newest().model)
         raise RefusedError(405, "Ask with POST /recommend, and a body such as the example.", form)
 
 
-async def _one(workers: Workers, published: Published, asked: Any, form: dict[str, Any]) -> Answer:
-    def work() -> Answer:
-        return answer(published.model, question(asked, form))
-
+def _answer(model: FittedModel, asked: Any, form: dict[str, Any]) -> dict[str, Any]:
     try:
-        return await workers.run(work)
+        return answer(model, question(asked, form))
     except RefusedError:
         raise
     except DiscreetError as error:
@@ -153,6 +147,14 @@ async def _one(workers: Workers, published: Published, asked: Any, form: dict[st
         # Its words and its traceback may quote the history; one person's trouble is nobody else's.
         log("question failed", kind=type(error).__name__)
         raise RefusedError(500, "This question could not be answered.") from None
+
+
+def _or_refusal(model: FittedModel, asked: Any) -> dict[str, Any]:
+    """Answer one of many; between them, others are answered."""
+    try:
+        return _answer(model, asked, {})
+    except RefusedError as refused:
+        return {"error": refused.sentence, "status": refused.status}
 
 
 def _describe_questions(app: FastAPI) -> None:
@@ -174,17 +176,17 @@ def _add_state(app: FastAPI, newest: Callable[[], Published], shelf: ModelShelf)
     told = {"name": "user-factorization", "guarantee": promised, "...": "..."}
 
     @app.get("/label", summary="What the model promises", responses=answer_such_as(told))
-    def label() -> dict[str, Any]:
+    async def label() -> dict[str, Any]:
         return newest().label
 
     @app.get("/health", summary="Whether the service is up", responses=answer_such_as({"status": "ok"}))
-    def health() -> dict[str, str]:
+    async def health() -> dict[str, str]:
         return {"status": "ok" if shelf.newest() else "no model yet"}
 
     is_ready = answer_such_as({"status": "ready", "model": "user-factorization"})
 
     @app.get("/ready", summary="Whether the service can answer; 503 until it has a model", responses=is_ready)
-    def ready() -> dict[str, str]:
+    async def ready() -> dict[str, str]:
         published = shelf.newest()
         if published is None:
             raise RefusedError(503, "There is no model yet.")

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import orjson
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from discreet.models.answers import titles_in_order
@@ -98,7 +99,7 @@ class ManyAnswers(BaseModel):
 def parsed(raw: bytes, example: dict[str, Any]) -> list[Any] | dict[str, Any]:
     """Return the questions of many people, unread, or the one question of a person, unread."""
     try:
-        asked = json.loads(raw)
+        asked = _loaded(raw)
     except (ValueError, RecursionError):
         raise RefusedError(422, "The body is not JSON.", example) from None
     if not isinstance(asked, dict) or not ({"history", "people"} & asked.keys()):
@@ -117,6 +118,14 @@ def parsed(raw: bytes, example: dict[str, Any]) -> list[Any] | dict[str, Any]:
     return people
 
 
+def _loaded(raw: bytes) -> Any:
+    try:
+        return orjson.loads(raw)
+    except ValueError:
+        # Half of a surrogate pair in one of many questions must not lose the others: json reads it.
+        return json.loads(raw)
+
+
 def question(asked: Any, example: dict[str, Any]) -> Question:
     """Read a question; a history that is too long is refused before its entries are looked at."""
     if _length(asked) > MOST_HISTORY:
@@ -124,11 +133,14 @@ def question(asked: Any, example: dict[str, Any]) -> Question:
             422, f"A history may have {MOST_HISTORY:,} items; send the newest of them.", example
         )
     try:
-        json.dumps(asked, ensure_ascii=False).encode()
+        orjson.dumps(asked)
         return Question.model_validate(asked)
-    except UnicodeEncodeError:
+    except orjson.JSONEncodeError:
         raise RefusedError(
-            422, "The question has half of a surrogate pair, which no id holds. Send text as UTF-8.", example
+            422,
+            "The question has half of a surrogate pair, which no ID contains, or a number beyond 64 bits. "
+            "Send text as UTF-8, and long IDs as text.",
+            example,
         ) from None
     except ValidationError as error:
         raise RefusedError(422, _broken_rule(error), example) from None
@@ -155,8 +167,8 @@ def _length(asked: Any) -> int:
     return len(history) if isinstance(history, list | dict) else 0
 
 
-def answer(model: FittedModel, asked: Question) -> Answer:
-    """Return the list of one person."""
+def answer(model: FittedModel, asked: Question) -> dict[str, Any]:
+    """Return the list of one user, in the form of `Answer`."""
     history: Any = asked.history
     if isinstance(history, list):
         history = [one.model_dump(exclude_none=True) if isinstance(one, Row) else one for one in history]
@@ -168,10 +180,10 @@ def answer(model: FittedModel, asked: Question) -> Answer:
         user=asked.user,
     )
     listed = [
-        Listed(item=one.item, score=one.score, expected_stars=one.expected_stars, title=one.title)
+        {"item": one.item, "score": one.score, "expected_stars": one.expected_stars, "title": one.title}
         for one in found
     ]
-    return Answer(items=listed, ranked_by=model.scorer.ranked_by)
+    return {"items": listed, "ranked_by": model.scorer.ranked_by}
 
 
 def examples(model: FittedModel | None) -> dict[str, dict[str, Any]]:

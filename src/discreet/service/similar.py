@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from functools import partial
 from typing import Annotated, Any
 
+import orjson
 from fastapi import FastAPI, Query, Request
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field
 
 from discreet.core.checks import DiscreetError
 from discreet.models.fitted import FittedModel
@@ -127,10 +127,8 @@ def _or_refusal(model: FittedModel, item: ItemId, k: int) -> NeighborsAnswer | N
 
 def _read(raw: bytes, form: dict[str, Any]) -> SimilarQuestions:
     try:
-        asked = json.loads(raw)
-        json.dumps(asked, ensure_ascii=False).encode()
-        return SimilarQuestions.model_validate(asked)
-    except (ValidationError, ValueError, RecursionError):
+        return SimilarQuestions.model_validate(orjson.loads(raw))
+    except ValueError:
         raise RefusedError(
             422,
             f"The body must be an object with `items`, 1 to {MOST_PEOPLE} ids, and perhaps `k`, from 1 to "

@@ -10,7 +10,6 @@ from typing import Any
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import HTMLResponse, JSONResponse, PlainTextResponse
-from starlette.datastructures import MutableHeaders
 from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -48,6 +47,11 @@ def answer_such_as(shown: Any, kind: str = "application/json") -> dict[int | str
 _PIECE = 1 << 15
 
 
+_HEADERS = [
+    (name.encode(), value.encode()) for name, value in {**HEADERS, "cache-control": "no-store"}.items()
+]
+
+
 class _WithHeaders:
     """Add our headers to every answer unless it has them, and send large answers in pieces."""
 
@@ -57,9 +61,11 @@ class _WithHeaders:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         async def send_with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
-                headers = MutableHeaders(scope=message)
-                for name, value in {**HEADERS, "cache-control": "no-store"}.items():
-                    headers.setdefault(name, value)
+                own = {name.lower() for name, _ in message["headers"]}
+                message["headers"] = [
+                    *message["headers"],
+                    *((name, value) for name, value in _HEADERS if name not in own),
+                ]
             body = memoryview(message.get("body", b""))
             while len(body) > _PIECE:
                 await send({"type": "http.response.body", "body": body[:_PIECE], "more_body": True})

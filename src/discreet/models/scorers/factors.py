@@ -26,7 +26,7 @@ from discreet.models.scorers.parts import (
 from discreet.models.scorers.ranking import LinearScores
 from discreet.models.scorers.scorer import Scorer
 from discreet.models.scorers.similarity import refuse_plain
-from discreet.solvers.few_rows import products, ridge_vectors
+from discreet.solvers.few_rows import FEW, products, ridge_vectors
 from discreet.statistics.blocks import rows_of
 
 # Shown ratings are compressed smoothly near the ends of the scale, within about this fraction of it.
@@ -34,11 +34,20 @@ _SOFTNESS = 0.05
 
 
 def folded(scorer: Scorer, histories: Interactions, rows: Indices) -> tuple[Floats, Indices]:
-    """Return the vectors of the users in `rows`, each computed once, and the index of each row's vector."""
+    """Return the vectors of the users in `rows`, each computed once, and the index of each row's vector.
+
+    Vectors of a few users are kept with their histories: one answer needs them several times.
+    """
     asked, place = np.unique(rows, return_inverse=True)
     if asked.size < histories.n_users:
         histories = histories.select_users(asked)
-    return scorer.fold_in(histories), place
+    if histories.n_users > FEW:
+        return scorer.fold_in(histories), place
+    by, vectors = histories.kept.get("folded", (None, None))
+    if by is not scorer or vectors is None:
+        vectors = scorer.fold_in(histories)
+        histories.kept["folded"] = scorer, vectors
+    return vectors, place
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -141,7 +150,9 @@ class RatingScorer(LinearRatings):
         return self.item_factors / np.sqrt(self.ridge[1:])
 
     def _design(self) -> Floats:
-        return np.column_stack([np.ones(self.item_bias.size), self.item_factors])
+        return self.prepared(
+            "design", lambda: np.column_stack([np.ones(self.item_bias.size), self.item_factors])
+        )
 
 
 @final
@@ -261,4 +272,6 @@ class UnsureRatingScorer(LinearRatings):
         return self.item_factors if self.item_factors.shape[1] else Scorer.item_vectors(self)
 
     def _design(self) -> Floats:
-        return np.column_stack([np.ones(self.item_bias.size), self.item_factors])
+        return self.prepared(
+            "design", lambda: np.column_stack([np.ones(self.item_bias.size), self.item_factors])
+        )

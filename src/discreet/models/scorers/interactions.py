@@ -138,12 +138,15 @@ class InteractionScorer(Scorer):
     @property
     def following(self) -> NextItems:
         """Return the weights between items."""
-        return NextItems(
-            items=self.paired,
-            neighbors=self.neighbors,
-            weights=self.neighbor_weights,
-            blend=self.blend,
-            fading=self.pair_fading,
+        return self.prepared(
+            "following",
+            lambda: NextItems(
+                items=self.paired,
+                neighbors=self.neighbors,
+                weights=self.neighbor_weights,
+                blend=self.blend,
+                fading=self.pair_fading,
+            ),
         )
 
     def check(self) -> None:
@@ -152,17 +155,21 @@ class InteractionScorer(Scorer):
 
     def fold_in(self, histories: Interactions) -> Floats:
         """Return each user's embedding, from items and (if the histories have them) times, not ratings."""
-        share = self.popularity / self.popularity.sum()
-        centered = self.item_factors - share @ self.item_factors
+        turned_items, spread, turn = self.prepared("eigenbasis", self._eigenbasis)
         weights = recency(histories, self.fading, self.evenly)
         chosen = Rows(histories.indptr, histories.items, weights.astype(np.float32))
         counted = np.bincount(histories.rows(), weights=weights, minlength=histories.n_users)
-        # In the eigenbasis the problems of all users are diagonal.
-        spread, turn = np.linalg.eigh((centered * share[:, None]).T @ centered)
-        place: Floats = weighted_sums(chosen, centered @ turn)
+        place: Floats = weighted_sums(chosen, turned_items)
         place /= counted[:, None] * np.maximum(spread, 0.0) + self.ridge
         turned: Floats = place @ turn.T
         return turned
+
+    def _eigenbasis(self) -> tuple[Floats, Floats, Floats]:
+        """Return items in the basis in which the problems of all users are diagonal, and this basis."""
+        share = self.popularity / self.popularity.sum()
+        centered = self.item_factors - share @ self.item_factors
+        spread, turn = np.linalg.eigh((centered * share[:, None]).T @ centered)
+        return centered @ turn, spread, turn
 
     def predict(self, histories: Interactions, rows: Indices, items: Indices) -> Floats:
         """Return the scores of single pairs of user and item."""
@@ -182,7 +189,8 @@ class InteractionScorer(Scorer):
 
     def _blended(self, histories: Interactions, rows: Indices) -> Floats:
         asked, place = np.unique(rows, return_inverse=True)
-        people, every = histories.select_users(asked), np.arange(asked.size)
+        people = histories if asked.size == histories.n_users else histories.select_users(asked)
+        every = np.arange(asked.size)
         vectors = self.linear(people, every)
         scores = vectors.people @ vectors.items.T + vectors.bias
         follows = self.following.following(people, recency(people, self.pair_fading))
@@ -249,8 +257,10 @@ class InteractionScorer(Scorer):
 
     def item_bias(self) -> Floats:
         """Return the score of each item for a user at the origin."""
-        bias: Floats = np.log(self.popularity) - self.length * (self.item_factors**2).sum(axis=1)
-        return bias
+        return self.prepared(
+            "item_bias",
+            lambda: np.log(self.popularity) - self.length * (self.item_factors**2).sum(axis=1),
+        )
 
 
 def recency(histories: Interactions, fading: float, evenly: float = 0.0) -> Floats:

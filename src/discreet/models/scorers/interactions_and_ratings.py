@@ -118,6 +118,9 @@ class InteractionsAndRatings(Scorer):
     @property
     def stars(self) -> RatingScorer:
         """Return the part that predicts ratings."""
+        return self.prepared("stars", self._stars)
+
+    def _stars(self) -> RatingScorer:
         return RatingScorer(
             mean=self.mean,
             item_bias=self.item_bias,
@@ -130,6 +133,9 @@ class InteractionsAndRatings(Scorer):
     @property
     def choice(self) -> InteractionScorer:
         """Return the part that predicts interactions."""
+        return self.prepared("choice", self._choice)
+
+    def _choice(self) -> InteractionScorer:
         return InteractionScorer(
             popularity=self.popularity,
             item_factors=self.crowds,

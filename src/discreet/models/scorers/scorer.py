@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -19,6 +19,8 @@ from discreet.models.scorers.parts import Constant, Stored, plain_number, read_p
 from discreet.models.scorers.ranking import Ranking
 from discreet.models.scorers.similarity import Directions, KnownVectors, NearestItems
 
+Made = TypeVar("Made")
+
 #: Nobody in the data is called this: a release with rows of its own people must not take a visitor for one.
 NEWCOMER = "(a newcomer)"
 
@@ -30,7 +32,9 @@ class Scorer(ABC):
     Both name fields of the class. A file is read by these declarations alone (`build_scorer`).
     """
 
-    __slots__ = ()
+    # No field: what is in it follows from the fields.
+    __slots__ = ("_prepared",)
+    _prepared: dict[str, Any]
 
     kind: ClassVar[str]
     stored: ClassVar[Mapping[str, Stored]]
@@ -67,6 +71,18 @@ class Scorer(ABC):
     def check(self) -> None:
         """Refuse parts of a file that do not fit together, although each is as declared."""
         return
+
+    def prepared(self, name: str, make: Callable[[], Made]) -> Made:
+        """Return what `make` computes from released numbers alone; it is computed once for this scorer."""
+        try:
+            known = self._prepared
+        except AttributeError:
+            known = {}
+            object.__setattr__(self, "_prepared", known)
+        if name not in known:
+            known[name] = make()
+        made: Made = known[name]
+        return made
 
     @abstractmethod
     def fold_in(self, histories: Interactions) -> Floats:
