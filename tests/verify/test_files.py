@@ -1,11 +1,22 @@
 """Files that carry certificates: models, continual releases, and synthetic tables, genuine and forged."""
 
+import copy
+import json
+import zipfile
+from fractions import Fraction
+
 import pytest
 from discreet_verify import main
 
+import discreet
 from discreet.core.randomness import PrivacyRandom
+from discreet.models.storage import _digest, read_label
+from discreet.recipes import MODELS, estimator, is_never_private
+from discreet.synthesis.files import write_synthetic
+from discreet.synthesis.making import make
 from followed_years import CHOICES, STARS, batch, weeks, year
 from toy import toy_interactions
+from verify.certificates import sealed
 
 DATA = toy_interactions(seed=2)
 
@@ -16,6 +27,120 @@ def verdict(path, capsys):
     out = capsys.readouterr().out
     assert out.startswith("certified" if code == 0 else "rejected")
     return code, out
+
+
+def forge(path, change, *, digests=True):
+    """Rewrite the label of a model file, with digests that fit."""
+    with zipfile.ZipFile(path) as archive:
+        label, arrays = json.loads(archive.read("label.json")), archive.read("arrays.npz")
+    change(label)
+    if digests:
+        if "certificate" in label:
+            label["certificate"] = sealed(label["certificate"])
+        label.pop("digest")
+        label["digest"] = _digest(label, arrays)
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("label.json", json.dumps(label))
+        archive.writestr("arrays.npz", arrays)
+
+
+@pytest.fixture
+def model(tmp_path):
+    path = tmp_path / "m.discreet"
+    fitted = discreet.UserFactorization(epsilon=1.0, delta=1e-6).fit(DATA)
+    assert fitted.certificate is not None
+    fitted.save(path)
+    return path
+
+
+def test_a_model_is_certified_and_keeps_its_certificate(model, tmp_path, capsys):
+    assert verdict(model, capsys)[0] == 0
+    again = tmp_path / "again.discreet"
+    discreet.load(model).save(again)
+    assert verdict(again, capsys)[0] == 0
+    assert read_label(again)["certificate"] == read_label(model)["certificate"]
+
+
+# Training reads data and noise directly, so a session's log doesn't have all releases.
+UNMETERED = {"one-bit-input", "one-bit-objective", "one-bit-gradient", "one-bit-output"}
+
+
+@pytest.mark.parametrize("name", [name for name in MODELS if not is_never_private(name)])
+def test_a_file_of_every_private_model_is_certified_or_says_why_not(name, tmp_path, capsys):
+    path = tmp_path / "m.discreet"
+    fitted = estimator(name, {"epsilon": 4.0}).fit(DATA)
+    fitted.save(path)
+    code, out = verdict(path, capsys)
+    assert code == (1 if name in UNMETERED else 0), out
+    if code:
+        assert "not certified" in out
+        return
+    claim = fitted.certificate["claim"]
+    assert claim["epsilon"] == 4 and sum(one["count"] for one in fitted.certificate["releases"]) >= 1
+    # The claim is tight: the same releases don't prove 3% less.
+    forge(path, lambda label: tighten(label, Fraction(97, 100)))
+    assert verdict(path, capsys)[0] == 1
+
+
+def tighten(label, factor):
+    label["guarantee"]["epsilon"] *= float(factor)
+    label["certificate"]["claim"]["epsilon"] = str(Fraction(4) * factor)
+
+
+FORGERIES = {
+    "a smaller epsilon": lambda label: label["guarantee"].update(epsilon=0.5),
+    "a smaller delta": lambda label: label["guarantee"].update(delta=1e-9),
+    "another unit": lambda label: label["guarantee"].update(unit="rating"),
+    "other neighbors": lambda label: label["guarantee"].update(neighbours="replace"),
+    "simulated noise": lambda label: label["guarantee"].update(simulated=True),
+    "no certificate": lambda label: label.pop("certificate"),
+    "a claim that the releases do not prove": lambda label: (
+        label["guarantee"].update(epsilon=0.5),
+        label["certificate"]["claim"].update(epsilon="1/2"),
+    ),
+    "a release twice": lambda label: label["certificate"]["releases"].append(
+        copy.deepcopy(label["certificate"]["releases"][-1])
+    ),
+    "a group": lambda label: label["certificate"]["claim"].update(people=2),
+}
+
+
+@pytest.mark.parametrize("name", FORGERIES)
+def test_a_forged_label_is_rejected_even_with_digests_that_fit(name, model, capsys):
+    forge(model, FORGERIES[name])
+    assert verdict(model, capsys)[0] == 1
+
+
+def test_a_change_without_the_digest_is_rejected(model, capsys):
+    forge(model, lambda label: label.update(name="other"), digests=False)
+    assert verdict(model, capsys)[0] == 1
+
+
+def test_simulated_noise_and_no_noise_are_rejected(tmp_path, capsys):
+    simulated, plain = tmp_path / "s.discreet", tmp_path / "p.discreet"
+    discreet.UserFactorization(epsilon=1.0).fit(DATA, random=PrivacyRandom.simulate(1)).save(simulated)
+    discreet.UserFactorization(epsilon=float("inf")).fit(DATA).save(plain)
+    assert verdict(simulated, capsys)[0] == 1 and verdict(plain, capsys)[0] == 1
+
+
+def test_a_chosen_catalog_and_scale_are_releases_of_the_certificate(tmp_path, capsys):
+    path = tmp_path / "m.discreet"
+    chosen = {"select_items": discreet.PrivateCatalog(epsilon=8.0, delta=1e-2)}
+    fitted = discreet.UserFactorization(epsilon=1.0).fit(DATA, **chosen)
+    fitted.save(path)
+    kinds = {one["mechanism"] for one in fitted.certificate["releases"]}
+    assert "threshold-selection" in kinds
+    assert verdict(path, capsys)[0] == 0
+
+
+def test_synthetic_data_carry_the_certificate_of_their_model(tmp_path, capsys):
+    fitted = discreet.UserFactorization(epsilon=1.0, for_synthesis=True).fit(DATA)
+    for suffix in ("csv", "parquet"):
+        path = tmp_path / f"table.{suffix}"
+        write_synthetic(fitted, make(fitted, seed=1), path)
+        assert verdict(path, capsys)[0] == 0
+        path.write_bytes(path.read_bytes() + b"\n")
+        assert verdict(path, capsys)[0] == 1
 
 
 @pytest.mark.parametrize("facts", [STARS, CHOICES], ids=["ratings", "interactions"])

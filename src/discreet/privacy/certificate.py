@@ -17,6 +17,7 @@ from discreet.core.checks import PrivacyError
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.mechanisms.additive import Gaussian, Laplace
 from discreet.privacy.mechanisms.bounded import ModifiedLaplace
+from discreet.privacy.mechanisms.cells import HiddenNumbers, HiddenStars
 from discreet.privacy.mechanisms.channel import WORDS, CountTable
 from discreet.privacy.mechanisms.fixed_point import power_of_two
 from discreet.privacy.mechanisms.grid import GridMechanism
@@ -96,6 +97,11 @@ def response_release(
 
 def perturbed_release(name: str, mechanism: object) -> Release:
     """Return reports of a mechanism; the checker rejects a mechanism that has no certificate of its own."""
+    # Entries of a whole row are drawn from the same tables (proofs/local_nuclear.md).
+    if isinstance(mechanism, HiddenStars):
+        mechanism = mechanism._response()
+    elif isinstance(mechanism, HiddenNumbers):
+        mechanism = mechanism._laplace()
     if isinstance(mechanism, RandomizedResponse | SignFlip | GridMechanism | ModifiedLaplace):
         return response_release(name, mechanism)
     return {"mechanism": name, "name": name, "count": 1}

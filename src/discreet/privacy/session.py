@@ -539,7 +539,8 @@ class Session:
                 f"{channel.name!r} protects one {channel.of}, and the guarantee is for a {self._unit}."
             )
         if self.is_private:
-            release = perturbed_release(channel.name, getattr(channel, "mechanism", None))
+            drawn_from = getattr(channel, "mechanism", getattr(channel, "flip", None))
+            release = perturbed_release(channel.name, drawn_from)
             self._spend(channel.name, Fraction(channel.epsilon), release=release)
         elif math.isfinite(channel.epsilon):
             raise PrivacyError("The guarantee is none, so devices must not claim an epsilon.")
