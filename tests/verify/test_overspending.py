@@ -1,0 +1,84 @@
+"""Fits that overspend, with the session's own checks switched off: the checker alone must notice.
+
+Two wrong changes once survived the whole suite. `for_synthesis` released histories with the model's share of
+the budget, and `half_life` left the model the share that the release of recent ratings had spent.
+"""
+
+from dataclasses import replace
+from fractions import Fraction
+
+import pytest
+from discreet_verify import main
+
+import discreet
+from discreet.models.user_factorization import constants as tuned
+from discreet.models.user_factorization.estimator import UserFactorization, learn_ratings
+from discreet.models.user_factorization.history_release import HISTORY_SHARE, release_histories
+from discreet.models.user_factorization.recent import RecentReleases
+from discreet.privacy.session import Overspent, Session, share
+from discreet.statistics.recency import Recency
+from golden.cases import users_in_groups
+
+DATA = users_in_groups(n_users=300)
+
+
+def histories_with_the_share_of_the_model(self, session, progress):
+    """Train as `_train` does, but release histories with the model's share."""
+    histories, model = self.metered(session).split(1 - HISTORY_SHARE, 1 - HISTORY_SHARE)
+    released = release_histories(histories, rated=self.predicts_ratings)
+    return replace(self._learn(model, progress), **released.fields())
+
+
+def recent_ratings_on_top(self, session, progress):
+    """Learn as `_learn` does, but with the whole budget after a part of it was given away."""
+    fading, whole = session.split(share(tuned.RECENT_SHARE), Fraction(1))
+    recent = RecentReleases(recency=recency(self), session=fading)
+    return learn_ratings(whole, None, progress, purpose=self.purpose, words=None, recent=recent)
+
+
+def recency(model):
+    from discreet.models.user_factorization.estimator import recency_of
+
+    found = recency_of(model.half_life, model.now)
+    assert isinstance(found, Recency)
+    return found
+
+
+MUTANTS = {
+    "histories": ("_train", histories_with_the_share_of_the_model, {"for_synthesis": True}),
+    "half-life": ("_learn", recent_ratings_on_top, {"half_life": 30.0, "now": "1970-01-02"}),
+}
+
+
+def reserve_without_a_limit(self, share):
+    """Take a share off what is left, or hand it out all the same."""
+    if share <= self._left:
+        self._left -= share
+
+
+def switch_checks_off(monkeypatch):
+    monkeypatch.setattr(Session, "_reserve", reserve_without_a_limit)
+    monkeypatch.setattr(Session, "check", lambda self, guarantee: None)
+
+
+def fitted(settings, path):
+    discreet.UserFactorization(epsilon=1.0, delta=1e-6, **settings).fit(DATA).save(path)
+    return path
+
+
+@pytest.mark.parametrize("name", MUTANTS)
+def test_the_checker_rejects_a_fit_that_spends_more_than_its_label(name, tmp_path, monkeypatch, capsys):
+    method, wrong, settings = MUTANTS[name]
+    switch_checks_off(monkeypatch)
+    assert main([str(fitted(settings, tmp_path / "right.discreet"))]) == 0
+    monkeypatch.setattr(UserFactorization, method, wrong)
+    assert main([str(fitted(settings, tmp_path / "wrong.discreet"))]) == 1
+    assert "cost more" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("name", MUTANTS)
+def test_with_its_checks_the_session_returns_no_such_model(name, tmp_path, monkeypatch):
+    method, wrong, settings = MUTANTS[name]
+    monkeypatch.setattr(UserFactorization, method, wrong)
+    with pytest.raises(Overspent):
+        fitted(settings, tmp_path / "wrong.discreet")
