@@ -233,3 +233,9 @@ def test_a_query_for_ratings_does_not_serve_a_guarantee_for_users():
     users = Session.open(DATA, budget(1.0), PrivacyRandom.simulate(1)).laplace()
     with pytest.raises(PrivacyError, match="guarantee is for"):
         users.release(RatingPositions(size=SIZE, low=1.0, width=4.0), Fraction(1))
+
+
+def test_a_model_that_will_answer_has_no_certificate_of_what_it_released_before():
+    for mean_share in (0.0, 0.25):
+        assert OneBitOutput(epsilon=1.0, mean_share=mean_share).fit(DATA).certificate is None
+        assert OneBitObjective(epsilon=1.0, mean_share=mean_share).fit(DATA).certificate is not None

@@ -254,7 +254,8 @@ class Estimator(ABC):
             name=self.name,
             parameters={name: _named(value) for name, value in self.settings.items()},
             scorer=scorer,
-            certificate=session.certificate(promise),
+            # A certificate lists all releases, and this model may still make some.
+            certificate=None if self.answers_in_process else session.certificate(promise),
             releases=session.log,
         )
 

@@ -225,8 +225,6 @@ class _Log:
     entries: list[ReleaseEntry] = field(default_factory=list)
     lock: threading.RLock = field(default_factory=threading.RLock)
     process: int = field(default_factory=os.getpid)
-    # Whether every release is an entry; otherwise no certificate is written.
-    complete: bool = True
 
     def open(self, **fields: Any) -> _Account:
         account = _Account(number=len(self.accounts), **fields)
@@ -717,7 +715,7 @@ class Session:
     def certificate(self, guarantee: Guarantee) -> dict[str, Any] | None:
         """Return the certificate of all releases so far; None if the log lacks one, or one has no noise."""
         releases = [entry.release for entry in self.log if entry.release is not None]
-        whole = self._log.complete and len(releases) == len(self.log) > 0
+        whole = len(releases) == len(self.log) > 0
         return certificate(guarantee, releases) if whole and math.isfinite(guarantee.epsilon) else None
 
     def unspent(self) -> Fraction:
