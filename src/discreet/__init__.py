@@ -65,6 +65,8 @@ if TYPE_CHECKING:
     from discreet.papers.one_bit.estimators import OneBitInput as OneBitInput
     from discreet.papers.one_bit.estimators import OneBitObjective as OneBitObjective
     from discreet.papers.one_bit.estimators import OneBitOutput as OneBitOutput
+    from discreet.papers.one_bit.printed import OneBitObjectivePrinted as OneBitObjectivePrinted
+    from discreet.papers.one_bit.printed import OneBitOutputPrinted as OneBitOutputPrinted
     from discreet.planning.schedules import plan as plan
     from discreet.privacy.guarantee import Basis as Basis
     from discreet.privacy.guarantee import Guarantee as Guarantee
@@ -98,6 +100,7 @@ else:
             "discreet.models.private_facts": "PrivateCatalog PrivateScale",
             # Binary ratings
             "discreet.papers.one_bit.estimators": "OneBitInput OneBitObjective OneBitGradient OneBitOutput",
+            "discreet.papers.one_bit.printed": "OneBitObjectivePrinted OneBitOutputPrinted",
             # Local model: noise before ratings leave the device
             "discreet.papers.mixture.channel": "LocalChannel",
             "discreet.papers.mixture.mixture": "LocalMixture",

@@ -17,6 +17,16 @@ from discreet.models.estimator import Estimator
 from discreet.papers import paper_at
 from discreet.privacy.guarantee import Guarantee
 
+#: Names that papers use, with the model and the settings that they stand for.
+PAPER_NAMES: Mapping[str, tuple[str, Mapping[str, Any]]] = {
+    "blp-mog-mf": ("local-mixture", {"solver": "weighted-pca"}),
+    "isgd": ("local-sgd", {}),
+    "pg-mf": ("private-gradients", {}),
+    "dplcf": ("neighbours", {"likeness": "jaccard"}),
+    "ldpicf": ("neighbours", {"likeness": "cosine"}),
+    "one-bit-gradient-printed": ("one-bit-gradient", {"rounds": 5, "step": "barzilai-borwein"}),
+}
+
 
 class _Registry(Mapping[str, type[Estimator]]):
     """Map each name to its estimator; import an estimator's module when it is first looked up."""
@@ -44,17 +54,18 @@ MODELS: Mapping[str, type[Estimator]] = _Registry()
 def estimator(name: str, settings: Mapping[str, Any] | None = None) -> Estimator:
     """Return the estimator called `name` with these settings."""
     kind = _kind(name)
+    settings = {**_own_settings(name), **(settings or {})}
     known = {field.name for field in _fields(kind)}
-    for key in settings or {}:
+    for key in settings:
         if key not in known:
             raise ParameterError(_no_setting(name, key, known))
     required = [
         field.name for field in _fields(kind) if field.default is MISSING and field.default_factory is MISSING
     ]
-    missing = [key for key in required if key not in (settings or {})]
+    missing = [key for key in required if key not in settings]
     if missing:
         raise ParameterError(f"{name} needs {' and '.join(missing)}.")
-    return kind(**(settings or {}))
+    return kind(**settings)
 
 
 def estimators(
@@ -131,7 +142,8 @@ def parse_settings(name: str, pairs: Iterable[str]) -> dict[str, Any]:
 
 def defaults(name: str) -> dict[str, Any]:
     """Return the default of every setting that has one."""
-    return {field.name: field.default for field in _fields(_kind(name)) if field.default is not MISSING}
+    plain = {field.name: field.default for field in _fields(_kind(name)) if field.default is not MISSING}
+    return {**plain, **_own_settings(name)}
 
 
 def example_promise(name: str) -> Guarantee:
@@ -161,6 +173,7 @@ def describe_models() -> list[dict[str, str | None]]:
                 "source": kind.source,
                 "group": _group(name),
                 "paper": _paper(name),
+                "also": ", ".join(own for own, (of, _) in PAPER_NAMES.items() if of == name) or None,
             }
         )
     return rows
@@ -213,7 +226,14 @@ def _no_setting(name: str, key: str, known: Iterable[str]) -> str:
     return f"{name} has no setting {key!r}.{suggestion(key, known)} It has {', '.join(sorted(known))}."
 
 
+def _own_settings(name: str) -> Mapping[str, Any]:
+    """Return the settings that a paper's name stands for; a model's own name stands for none."""
+    return {} if name in ESTIMATORS.built_in else PAPER_NAMES.get(name, (name, {}))[1]
+
+
 def _kind(name: str) -> type[Estimator]:
+    if name not in ESTIMATORS.built_in and name in PAPER_NAMES:
+        name = PAPER_NAMES[name][0]
     if name not in MODELS:
         known = f"The models are {', '.join(sorted(MODELS))}."
         raise ParameterError(f"model={name!r} is not known.{suggestion(name, MODELS)} {known}")

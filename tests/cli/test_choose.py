@@ -15,7 +15,9 @@ from discreet.planning.commands import SUMMED
 
 # Models that nobody is advised to use, and why.
 _COMPARED = "reproduced to compare with; nobody should use it"
-UNADVISED = dict.fromkeys(("frank-wolfe-printed", "dpimf", "dpmf"), _COMPARED)
+UNADVISED = dict.fromkeys(
+    ("frank-wolfe-printed", "dpimf", "dpmf", "one-bit-objective-printed", "one-bit-output-printed"), _COMPARED
+)
 ANSWERS = list(itertools.product(SEES, HIDES, FEEDBACK, WANTS))
 
 

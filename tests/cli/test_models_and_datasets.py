@@ -18,7 +18,8 @@ def test_lists_models_and_datasets(discreet):
 def test_the_models_to_use_first_stand_first(discreet):
     shown = discreet("models")[1]
     places = [
-        shown.index(name) for name in (*FIRST, "one-bit: ", "one-bit-input", "dpimf: ", "Baselines", "ease")
+        shown.index(name)
+        for name in (*FIRST, "one-bit: ", "one-bit-input", "dpimf: ", "Baselines", "markov-chain")
     ]
     assert places == sorted(places)
 

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_matrix
 
+from discreet.papers.dpimf import printed
 from discreet.papers.dpimf.theory import composed
 
 
@@ -20,11 +21,11 @@ def clicks(people=60, items=40, seed=0):
 
 
 def setting(**options):
-    return part("printed").Setting(factors=3, regularization=0.1, epochs=6, alpha0=0.9, **options)
+    return printed.Setting(factors=3, regularization=0.1, epochs=6, alpha0=0.9, **options)
 
 
 def test_one_party_without_noise_is_plain_training():
-    federation, printed = part("federation"), part("printed")
+    federation = part("federation")
     data = clicks()
 
     def scores(epsilon, rounds=1, local=60):

@@ -1,15 +1,10 @@
 """The weighted PCA that the mixture paper names believes heavy cells."""
 
-import importlib
-
 import numpy as np
 from scipy.sparse import csr_matrix
 
 from discreet.core.rows import Rows
-
-
-def part(module):
-    return importlib.import_module(f"discreet.reproduce.mixture.{module}")
+from discreet.papers.mixture.weighted_pca import weighted_pca
 
 
 def test_weighted_pca_finds_the_factors_that_heavy_cells_agree_on():
@@ -18,7 +13,7 @@ def test_weighted_pca_finds_the_factors_that_heavy_cells_agree_on():
     truth = np.outer(rng.uniform(0.5, 1, 400), rng.uniform(0.5, 1, 12))
     lies = rng.random(truth.shape) < 0.2
     values = np.where(lies, 3.0, truth).astype(np.float32)
-    step = part("weighted_pca").weighted_pca(1)
+    step = weighted_pca(1)
 
     def error(weights):
         grid = csr_matrix(values)

@@ -10,6 +10,7 @@ from scipy.sparse import csr_matrix
 from discreet import reproduce
 from discreet.data.datasets.synthetic import rank_one
 from discreet.data.splits import random_split
+from discreet.papers.dpimf import printed
 from discreet.papers.dpimf.theory import room_to_learn
 from discreet.papers.one_bit.theory import link_constants, printed_constants
 from discreet.solvers.norm_ball import minimize_in_ball
@@ -42,7 +43,6 @@ def test_constants_of_theorem_1_are_calculated():
 
 def test_lowered_noise_is_what_the_second_reading_allows_and_no_more():
     """At weight 1 it is opt; at weight 4 and a small epsilon the noise is nearly a quarter."""
-    printed = part("dpimf", "printed")
     setting = printed.Setting(factors=2, regularization=0.1, epochs=1)
     rows, others = csr_matrix((2000, 30)), np.random.default_rng(0).uniform(size=(30, 2))
 
@@ -60,7 +60,6 @@ def test_lowered_noise_is_what_the_second_reading_allows_and_no_more():
 
 
 def test_tabulated_weights_are_those_of_algorithm_3():
-    printed = part("dpimf", "printed")
     from discreet.privacy.mechanisms.subsampling import ImportanceSampling
 
     lengths = np.random.default_rng(0).uniform(0.01, 1, 300)
@@ -107,7 +106,7 @@ def test_a_copy_of_netflix_is_cut_as_the_poster_says(tmp_path):
     assert split.test.n_ratings == pytest.approx(0.01 * whole.sum(), rel=0.3)
     limited = reproduce.Run("quick", None, data={"netflix": tmp_path})
     found = run._on_netflix(limited)
-    assert set(found) == {f"netflix-{epsilon}" for epsilon in ("0.1", "0.5", "1", "2", "5")}
+    assert set(found) == {f"netflix-{epsilon}" for epsilon in ("0.1", "5")}
     assert all(len(values) == 1 and values[0] > 0 for values in found.values())
 
 
@@ -128,7 +127,6 @@ def test_newton_finds_what_bisection_found():
 
 
 def test_noise_of_federations_is_that_of_numpy_but_for_rounding():
-    printed = part("dpimf", "printed")
     ours = printed.laplace(np.random.default_rng(3), 0.5, (2000, 8))
     theirs = np.random.default_rng(3).laplace(scale=0.5, size=(2000, 8))
     np.testing.assert_allclose(ours, theirs, rtol=0, atol=1e-9)
@@ -138,7 +136,6 @@ def test_noise_of_federations_is_that_of_numpy_but_for_rounding():
 
 def test_a_printed_lambda_above_the_root_of_the_density_leaves_zero_profiles():
     """Alternating exact solves shrink to zero there, and reach factors where lambda is small enough."""
-    printed = part("dpimf", "printed")
     clicks = csr_matrix((np.random.default_rng(0).random((60, 40)) < 0.1).astype(float))
     density = clicks.nnz / 2400
     sizes = {}

@@ -18,6 +18,7 @@ from discreet.papers.dpimf import theory as dpimf
 from discreet.papers.frank_wolfe import theory as frank_wolfe
 from discreet.papers.mixture import theory as mixture
 from discreet.papers.one_bit import theory as one_bit
+from discreet.privacy.mechanisms.cells import HiddenStars
 
 ML100K = PublicSizes(users=943, items=1682, ratings=100_000, epsilon=1.0)
 COMMAND = ("--users", "943", "--items", "1682", "--ratings", "100000", "--epsilon", "1")
@@ -104,7 +105,7 @@ def test_the_scale_is_right_for_the_whole_range_only(epsilon):
 
 
 def test_shares_of_reports_add_up():
-    stars = collection.HiddenStars(epsilon=1.0)
+    stars = HiddenStars(epsilon=1.0)
     rated = ML100K.ratings / ML100K.cells
     share, fake = collection.reported_share(stars, ML100K), collection.fake_share(stars, ML100K)
     assert share * (1 - fake) == pytest.approx(rated * stars.keep)

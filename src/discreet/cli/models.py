@@ -28,7 +28,8 @@ def models(as_json: AsJson = False) -> None:
         table = Table("model", "protects", "against", "learns from", show_lines=True, title=title)
         table.columns[0].width, table.columns[3].no_wrap = 41, True
         for row in some:
-            what = Text.assemble((str(row["name"]), "bold"), "\n", str(row["summary"]))
+            also = f"\nIn the paper: {row['also']}." if row["also"] else ""
+            what = Text.assemble((str(row["name"]), "bold"), "\n", str(row["summary"]), also)
             learns = str(row["feedback"]).replace(" or ", "\nor ")
             table.add_row(what, row["unit"], row["trust"], learns)
         show(table)

@@ -119,6 +119,8 @@ ESTIMATORS = Registry(
         "one-bit-objective": "discreet.papers.one_bit.estimators:OneBitObjective",
         "one-bit-gradient": "discreet.papers.one_bit.estimators:OneBitGradient",
         "one-bit-output": "discreet.papers.one_bit.estimators:OneBitOutput",
+        "one-bit-objective-printed": "discreet.papers.one_bit.printed:OneBitObjectivePrinted",
+        "one-bit-output-printed": "discreet.papers.one_bit.printed:OneBitOutputPrinted",
         "local-channel": "discreet.papers.mixture.channel:LocalChannel",
         "local-mixture": "discreet.papers.mixture.mixture:LocalMixture",
         "local-nuclear": "discreet.papers.collection.nuclear:LocalNuclear",

@@ -19,6 +19,22 @@ SEVERAL_YEARS = (
 )
 #: On objective perturbation with the probit link.
 PROBIT_OBJECTIVE = "the noise of a probit objective doesn't hide ratings, whatever epsilon it was drawn for"
+#: On models that release as a paper prints, where the printed guarantee is refuted.
+PRINTED_OBJECTIVE = (
+    "NOT PRIVATE as printed: the proof leaves out the Jacobian, and at epsilon 1 238 of 240 ratings were "
+    "recovered with the probit link"
+)
+PRINTED_OUTPUT = (
+    "NOT PRIVATE as printed: epsilon is that of one entry, and the whole matrix is released; one rating can "
+    "move every entry"
+)
+PRINTED_DPIMF = (
+    "NOT PRIVATE as printed: one user is in every item's problem, profiles are trained on the same rows "
+    "without noise, and the noise is scaled to the longest actual profile"
+)
+PRINTED_DPMF = "NOT PRIVATE as printed: profiles are trained on the same rows without noise"
+PRINTED_WEIGHTS = "the noise is for a sum without the sampling weights, which the released sum has"
+TRAINED_WITHOUT_NOISE = "trained without noise"
 
 
 def continual_release(number: int, of: int, until: str | None) -> str:

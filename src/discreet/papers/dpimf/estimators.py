@@ -26,15 +26,9 @@ from discreet.papers.dpimf import printed
 from discreet.papers.dpimf.theory import LOSSES, Loss
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.session import Session
+from discreet.report.notes import PRINTED_DPIMF, PRINTED_DPMF, PRINTED_WEIGHTS, TRAINED_WITHOUT_NOISE
 
 Sampling = Literal["none", "corrected", "printed"]
-
-_REFUTED = (
-    "NOT PRIVATE as printed: one user is in every item's problem, profiles are trained on the same rows "
-    "without noise, and the noise is scaled to the longest actual profile"
-)
-_NO_NOISE = "trained without noise"
-_WEIGHTS_REFUTED = "the sampling weights are not in the sensitivity: the noise is for a sum without weights"
 
 
 @final
@@ -123,9 +117,9 @@ class Dpimf(Estimator):
 
     def promise(self, facts: PublicFacts) -> Guarantee:
         """Return no guarantee, and why the printed one does not hold."""
-        notes: tuple[str, ...] = (_REFUTED,) if math.isfinite(self.epsilon) else (_NO_NOISE,)
+        notes: tuple[str, ...] = (PRINTED_DPIMF,) if math.isfinite(self.epsilon) else (TRAINED_WITHOUT_NOISE,)
         if self.sampling == "printed":
-            notes += (_WEIGHTS_REFUTED,)
+            notes += (PRINTED_WEIGHTS,)
         return replace(no_promise(facts), notes=notes)
 
     def _train(self, session: Session, progress: Progress) -> Scorer:
@@ -217,8 +211,10 @@ class Dpmf(Estimator):
 
     def promise(self, facts: PublicFacts) -> Guarantee:
         """Return no guarantee, and why the printed one does not hold."""
-        note = "NOT PRIVATE as printed: profiles are trained on the same rows without noise"
-        return replace(no_promise(facts), notes=(note if math.isfinite(self.epsilon) else _NO_NOISE,))
+        note = PRINTED_DPMF
+        return replace(
+            no_promise(facts), notes=(note if math.isfinite(self.epsilon) else TRAINED_WITHOUT_NOISE,)
+        )
 
     def _train(self, session: Session, progress: Progress) -> Scorer:
         setting = printed.Setting(

@@ -4,21 +4,24 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar, final
+from typing import ClassVar, Literal, final
 
 import numpy as np
 
 from discreet.collect.estimate import Collected
 from discreet.collect.mechanisms import RatingMechanism
-from discreet.core.checks import integer, positive_finite
+from discreet.core.checks import integer, one_of, positive_finite
 from discreet.core.progress import Progress
 from discreet.core.rows import Rows
 from discreet.data.facts import PublicFacts
 from discreet.models.local.estimator import POINTS, LocalEstimator, check_local, exact_for
 from discreet.models.scorers.local import factor_scorer
 from discreet.models.scorers.scorer import Scorer
+from discreet.papers.mixture.weighted_pca import weighted_pca
 from discreet.privacy.mechanisms.local import rating_mechanism
 from discreet.solvers.mixture import fit_mixture
+
+Solver = Literal["als", "weighted-pca"]
 
 
 @final
@@ -44,6 +47,7 @@ class LocalMixture(LocalEstimator):
         components: The number of Gaussians at the start.
         regularization: Precision of the factors' prior; the paper has none, so it is small.
         iterations: The most steps of expectation-maximization.
+        solver: The factor step: `als`, one sweep of alternating least squares, or `weighted-pca` as printed.
         ratings_per_user: A public number of ratings for which the label spells out the promise to a person.
 
     References:
@@ -72,9 +76,11 @@ class LocalMixture(LocalEstimator):
     iterations: int = 30
     ratings_per_user: int | None = None
     seed: int = 0
+    solver: Solver = "als"
 
     def __post_init__(self) -> None:
         check_local(self)
+        one_of("solver", self.solver, ("als", "weighted-pca"))
         integer("factors", self.factors, least=1)
         integer("components", self.components, least=1)
         integer("iterations", self.iterations, least=1)
@@ -101,6 +107,7 @@ class LocalMixture(LocalEstimator):
             regularization=self.regularization,
             iterations=self.iterations,
             seed=self.seed,
+            step=weighted_pca(self.factors) if self.solver == "weighted-pca" else None,
         )
         progress(self.name, 1, 1)
         noise = float(fit.mixture.shares @ fit.mixture.variances)

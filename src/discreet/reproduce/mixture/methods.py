@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -20,7 +19,6 @@ from discreet.papers.mixture.channel import LocalChannel
 from discreet.papers.mixture.mixture import LocalMixture
 from discreet.papers.mixture.private_gradients import PrivateGradients
 from discreet.papers.mixture.sgd import LocalSgd
-from discreet.reproduce.mixture.weighted_pca import pca_error
 
 EPSILONS = (0.1, 0.5, 1.0, 2.0, 3.0)
 Method = Callable[[Split, float, int], float]
@@ -119,7 +117,10 @@ METHODS: dict[str, Method] = {
     "local-channel on the device": on_device,
     "local-mixture": fitted(LocalMixture),
     **{f"local-mixture rank {rank}": fitted(LocalMixture, factors=rank) for rank in RANKS},
-    **{f"weighted PCA rank {rank}": partial(pca_error, factors=rank) for rank in (1, *RANKS)},
+    **{
+        f"weighted PCA rank {rank}": fitted(LocalMixture, solver="weighted-pca", factors=rank)
+        for rank in (1, *RANKS)
+    },
     "local-sgd as described": fitted(LocalSgd),
     "private-gradients": fitted(PrivateGradients),
     "debiased item mean": item_mean,

@@ -1,7 +1,7 @@
-"""The paper's own fit: a mixture of Gaussians whose factors come from weighted principal components.
+"""The factor step that the mixture paper names: weighted principal components.
 
-The paper hands equation (13) to a weighted PCA; `local-mixture` hands it to one ridge sweep of alternating
-least squares instead. Both are run. Directions are the leading eigenvectors of the weighted covariance of the
+The paper solves equation (13) by a weighted PCA; by default `local-mixture` takes one ridge sweep of
+alternating least squares instead. Directions are the leading eigenvectors of the weighted covariance of the
 items, people's coordinates a weighted least-squares fit to them; nothing is centered, as the model is U V'.
 """
 
@@ -11,14 +11,10 @@ import numpy as np
 from scipy.sparse import csr_matrix
 from scipy.sparse.linalg import eigsh
 
-from discreet.collect.estimate import collect_from
 from discreet.core.arrays import Floats
-from discreet.core.randomness import PrivacyRandom
 from discreet.core.rows import Rows
-from discreet.data.splits import Split
-from discreet.papers.mixture.mixture import LocalMixture
 from discreet.solvers.als import solve_rows
-from discreet.solvers.mixture import FactorStep, fit_mixture
+from discreet.solvers.mixture import FactorStep
 
 # So little that it only keeps a person's equations solvable who has fewer ratings than there are factors.
 _SOLVABLE = 1e-6
@@ -55,25 +51,3 @@ def _directions(covariance: Floats, factors: int) -> Floats:
         return np.ascontiguousarray(np.linalg.eigh(covariance)[1][:, -factors:])
     start = np.ones(len(covariance))
     return np.ascontiguousarray(eigsh(covariance, k=factors, which="LA", v0=start)[1])
-
-
-def pca_error(split: Split, epsilon: float, seed: int, factors: int) -> float:
-    """Return the error of the paper's fit on held-out ratings; the reports are those of local-mixture."""
-    settings = LocalMixture(epsilon=epsilon, factors=factors)
-    collected = collect_from(split.train, settings.mechanism(split.train.facts), PrivacyRandom.simulate(seed))
-    reports, turned = collected.reports, collected.reports.by_item
-    low, width = collected.mechanism.low, collected.width
-    values = ((reports.values - low) / width).astype(np.float32)
-    fit = fit_mixture(
-        Rows(reports.indptr, reports.items, values),
-        Rows(turned.indptr, turned.users, values[turned.order]),
-        turned.order,
-        factors=factors,
-        components=settings.components,
-        iterations=settings.iterations,
-        step=weighted_pca(factors),
-    )
-    cells = split.test.rows(), split.test.items
-    guess = np.sum(fit.user_factors[cells[0]] * fit.item_factors[cells[1]], axis=1)
-    wrong = np.clip(low + width * guess, low, low + width) - split.test.values
-    return float(np.sqrt(np.mean(wrong**2)))

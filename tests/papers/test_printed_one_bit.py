@@ -1,0 +1,83 @@
+"""Objective and output perturbation as printed: labels state the refutation, noise has the printed scale."""
+
+import math
+
+import numpy as np
+import pytest
+
+import discreet
+from discreet import recipes
+from discreet.core.checks import ParameterError
+from discreet.core.randomness import PrivacyRandom
+from discreet.data.datasets.synthetic import popularity_skewed
+from discreet.papers.one_bit.printed import released_matrix
+from discreet.papers.one_bit.theory import printed_sensitivity
+
+FILMS = popularity_skewed(n_users=80, n_items=40, mean_per_user=15)
+KINDS = [discreet.OneBitObjectivePrinted, discreet.OneBitOutputPrinted]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_it_is_saved_and_served_and_says_not_private(kind, tmp_path):
+    model = kind(epsilon=1.0).fit(FILMS, random=PrivacyRandom.from_os())
+    assert not model.guarantee.is_private
+    assert any("NOT PRIVATE as printed" in note for note in model.guarantee.notes)
+    model.save(tmp_path / "m.discreet")
+    history = {FILMS.catalog.id_at(0): 5}
+    assert discreet.load(tmp_path / "m.discreet").recommend(history, 5) == model.recommend(history, 5)
+
+
+def test_output_noise_is_printed_and_projection_removes_most_of_it():
+    def matrix(**settings):
+        scorer = discreet.OneBitOutputPrinted(**settings).fit(FILMS, random=PrivacyRandom.simulate(1)).scorer
+        return scorer.left @ scorer.right.T
+
+    clear = np.clip(matrix(), -1, 1)
+    rough = matrix(epsilon=2.0, project=False) - clear
+    smooth = matrix(epsilon=2.0) - clear
+    # Laplace noise of scale 2 bound / epsilon has this mean absolute value.
+    assert np.abs(rough).mean() == pytest.approx(1.0, rel=0.1)
+    assert np.abs(smooth).mean() < np.abs(rough).mean() / 2
+
+
+def test_a_projection_lies_in_the_ball():
+    scorer = discreet.OneBitOutputPrinted().fit(FILMS).scorer
+    noisy = np.random.default_rng(0).normal(size=(80, 40))
+    found = released_matrix(scorer, noisy, 10.0)
+    sizes = np.linalg.svd(found.left @ found.right.T, compute_uv=False)
+    assert sizes.sum() == pytest.approx(10.0)
+
+
+def test_the_printed_delta_of_probit_draws_more_noise_than_the_exact_one():
+    assert printed_sensitivity("probit") > 2.7 * printed_sensitivity("logistic")
+
+    def moved(epsilon):
+        models = [
+            discreet.OneBitObjectivePrinted(epsilon=level).fit(FILMS, random=PrivacyRandom.simulate(2)).scorer
+            for level in (math.inf, epsilon)
+        ]
+        first, second = (one.left @ one.right.T for one in models)
+        return np.abs(first - second).mean()
+
+    assert moved(100.0) < moved(1.0)
+
+
+@pytest.mark.parametrize("wrong", [{"link": "cauchy"}, {"bound": 0}, {"radius": -1}, {"epsilon": 0}])
+def test_settings_are_checked(wrong):
+    with pytest.raises(ParameterError):
+        discreet.OneBitOutputPrinted(**wrong)
+
+
+@pytest.mark.parametrize("name", recipes.PAPER_NAMES)
+def test_a_name_of_a_paper_is_a_model_with_its_settings(name, discreet, tmp_path):
+    model, settings = recipes.PAPER_NAMES[name]
+    found = recipes.estimator(name, {"epsilon": 1.0})
+    assert found.name == model
+    assert {key: getattr(found, key) for key in settings} == dict(settings)
+    assert recipes.defaults(name).items() >= settings.items()
+    shown = discreet("models")[1]
+    assert name in shown
+
+
+def test_a_setting_of_your_own_wins_over_that_of_the_name():
+    assert recipes.estimator("dplcf", {"epsilon": 1.0, "likeness": "cosine"}).likeness == "cosine"
