@@ -1,4 +1,4 @@
-"""A promise is a value with a frame: its laws, its words, and its way through JSON."""
+"""A guarantee is a value with a privacy definition: its laws, and its way through JSON."""
 
 import itertools
 import json
@@ -63,7 +63,7 @@ def test_foreign_json_is_refused(change):
 
 @pytest.mark.parametrize("record", [{}, [], "promise", None])
 def test_what_is_no_record_is_refused(record):
-    with pytest.raises(ParameterError, match="not a promise that discreet wrote"):
+    with pytest.raises(ParameterError, match="a guarantee that discreet wrote"):
         Guarantee.from_json(record)
 
 
@@ -73,7 +73,7 @@ def test_what_is_no_record_is_refused(record):
 def test_an_incomplete_record_is_refused(name):
     record = make().to_json()
     del record[name]
-    with pytest.raises(ParameterError, match="not a promise"):
+    with pytest.raises(ParameterError, match="a guarantee that discreet wrote"):
         Guarantee.from_json(record)
 
 

@@ -1,4 +1,4 @@
-"""State a guarantee as a value: epsilon, delta, and its privacy definition (unit, neighbors, trust)."""
+"""Guarantees as values with an algebra: epsilon, delta, and a definition (unit, neighbors, trust)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from discreet.report import guarantee as words
 
 
 class Unit(StrEnum):
-    """Name the privacy unit: what one secret is, from the smallest to the largest."""
+    """The privacy unit: what one secret is, from the smallest to the largest."""
 
     VALUE = "value"
     RATING = "rating"
@@ -36,14 +36,14 @@ class Unit(StrEnum):
 
 
 class Neighbors(StrEnum):
-    """Say how neighboring datasets differ in one secret."""
+    """How neighboring datasets differ in one secret."""
 
     REPLACE = "replace"
     ADD_OR_REMOVE = "add-or-remove"
 
 
 class Trust(StrEnum):
-    """Say against whom the promise holds."""
+    """The attackers against whom a guarantee holds."""
 
     LOCAL = "local"
     CENTRAL = "central"
@@ -51,7 +51,7 @@ class Trust(StrEnum):
 
 
 class Basis(StrEnum):
-    """Say why the promise should be believed."""
+    """The reason to believe a guarantee."""
 
     PROVED = "proved"
     AS_PUBLISHED = "as-published"
@@ -60,16 +60,16 @@ class Basis(StrEnum):
 
 #: Above this delta a guarantee is weak: few datasets worth a model have fewer than 1,000 users.
 LARGE_DELTA = 1e-3
-# Composed promises have the weaker basis.
+# Composed guarantees have the weaker basis.
 _WEAKNESS = {Basis.PROVED: 0, Basis.AS_PUBLISHED: 1, Basis.NONE: 2}
 
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Guarantee:
-    """Promise that one secret changes the probability of any outcome by at most e^`epsilon`, plus `delta`.
+    """A bound: one secret changes the probability of any outcome by at most e^`epsilon`, plus `delta`.
 
-    `epsilon=math.inf` promises nothing and says so. Promises with different privacy definitions (unit,
+    `epsilon=math.inf` guarantees nothing. Guarantees with different privacy definitions (unit,
     neighbors, trust) neither compare nor add; `for_user` and `to_approximate` convert explicitly.
 
     Example:
@@ -112,7 +112,7 @@ class Guarantee:
 
     @property
     def is_private(self) -> bool:
-        """Return whether anybody is protected: epsilon is finite and the noise cannot be repeated."""
+        """Return whether anyone is protected: epsilon is finite and the noise can't be repeated."""
         return math.isfinite(self.epsilon) and not self.simulated
 
     @property
@@ -122,35 +122,35 @@ class Guarantee:
 
     @property
     def definition(self) -> tuple[Unit, Neighbors, Trust]:
-        """Return the privacy definition, which two promises must share to be compared or added."""
+        """Return the privacy definition, which two guarantees must share to be compared or added."""
         return self.unit, self.neighbors, self.trust
 
     def _same_definition(self, other: Guarantee) -> None:
         if self.definition != other.definition:
             mine, theirs = ("/".join(g.definition) for g in (self, other))
             raise PrivacyError(
-                f"Promises with different privacy definitions ({mine} and {theirs}) neither compare nor add. "
-                "Convert one of them first."
+                f"Guarantees with different privacy definitions ({mine} and {theirs}) neither compare nor "
+                "add. Convert one of them first."
             )
 
     def _weakened(self, *, epsilon: float, delta: float, **changes: Any) -> Guarantee:
-        """Return a weaker promise; one that may fail with certainty promises nothing."""
+        """Return a weaker guarantee; one that may fail with certainty guarantees nothing."""
         if delta >= 1:
             epsilon, delta = math.inf, 0.0
         return replace(self, epsilon=epsilon, delta=delta, **changes)
 
     def __le__(self, other: Guarantee) -> bool:
-        """Return whether this promise is at least as strong as the other."""
+        """Return whether this guarantee is at least as strong as the other."""
         self._same_definition(other)
         believable = self.simulated <= other.simulated and _WEAKNESS[self.basis] <= _WEAKNESS[other.basis]
         return believable and self.epsilon <= other.epsilon and self.delta <= other.delta
 
     def __ge__(self, other: Guarantee) -> bool:
-        """Return whether this promise is at most as strong as the other."""
+        """Return whether this guarantee is at most as strong as the other."""
         return other <= self
 
     def __add__(self, other: Guarantee) -> Guarantee:
-        """Return the promise of making both releases, by basic composition."""
+        """Return the guarantee of both releases together, by basic composition."""
         self._same_definition(other)
         return self._weakened(
             epsilon=sum_up([self.epsilon, other.epsilon]),
@@ -163,13 +163,13 @@ class Guarantee:
         )
 
     def for_user(self, ratings: int) -> Guarantee:
-        """Return the promise for a person with `ratings` ratings (or catalog entries), by group privacy.
+        """Return the guarantee for a user with `ratings` ratings (or catalog entries), by group privacy.
 
-        A promise about rating values does not cover which items were rated; the result lists that as assumed.
+        A guarantee about rating values doesn't cover which items were rated. The result assumes them public.
         """
         integer("ratings", ratings, least=1)
         if self.unit is Unit.USER:
-            raise PrivacyError("A promise per user already covers the person's whole history.")
+            raise PrivacyError("A guarantee per user already covers the user's whole history.")
         silent = (Assumption.of(Kind.DECLARED, Fact.RATED_ITEMS),) if self.unit is Unit.VALUE else ()
         longest = Assumption.of(Kind.DECLARED, Fact.RATINGS_PER_USER, ratings=ratings)
         return self._weakened(
@@ -180,15 +180,18 @@ class Guarantee:
         )
 
     def to_approximate(self, delta: float) -> Guarantee:
-        """Return the same promise stated with a larger delta; epsilon is unchanged."""
+        """Return the same guarantee stated with a larger delta; epsilon is unchanged."""
         failure_probability("delta", delta)
         require(
-            delta >= self.delta, "delta", delta, f"must be at least the promise's own delta ({self.delta:g})"
+            delta >= self.delta,
+            "delta",
+            delta,
+            f"must be at least the guarantee's own delta ({self.delta:g})",
         )
         return replace(self, delta=delta)
 
     def to_replace(self) -> Guarantee:
-        """Return the promise for replacing a secret: one removal and one addition."""
+        """Return the guarantee for replacing a secret: one removal and one addition."""
         if self.neighbors is Neighbors.REPLACE:
             return self
         return self._weakened(
@@ -198,11 +201,11 @@ class Guarantee:
         )
 
     def as_simulated(self) -> Guarantee:
-        """Return the promise marked as made with repeatable noise: it protects nobody."""
+        """Return the guarantee marked as made with repeatable noise: it protects nobody."""
         return replace(self, simulated=True)
 
     def from_raw_ratings(self) -> Guarantee:
-        """Return the promise of a fit that simulates a collection: whoever runs it reads the ratings."""
+        """Return the guarantee of a fit that simulates a collection: the data owner reads the ratings."""
         if self.trust is not Trust.LOCAL or math.isinf(self.epsilon):
             return self
         return self.assuming(Assumption.of(Kind.RAW, Fact.RAW_RATINGS))
@@ -286,9 +289,9 @@ class Guarantee:
                 notes=read_notes(record["notes"]),
             )
         except (KeyError, TypeError, ValueError) as error:
-            raise ParameterError(f"This is not a promise that discreet wrote: {error}.") from error
+            raise ParameterError(f"This isn't a guarantee that discreet wrote: {error}.") from error
 
 
 def weaker_basis(one: Basis, other: Basis) -> Basis:
-    """Return the basis of two promises composed: the weaker one."""
+    """Return the basis of two guarantees composed: the weaker one."""
     return max(one, other, key=_WEAKNESS.__getitem__)

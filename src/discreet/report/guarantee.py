@@ -178,7 +178,7 @@ ASSUMPTION_WORDS: Mapping[tuple[str, str], _Words] = {
     ("declared", "picked items"): "items were picked from the catalog without looking at the ratings",
     ("declared", "cap"): "at most {ratings:,} ratings per user are used",
     ("declared", "users"): "the approximate number of users ({users:,}) is public",
-    ("taken", "layout"): "the layout of the file is public",
+    ("taken", "layout"): "the layout of the file ({layout}) is public",
     ("declared", "times"): "the presence of times in the data is public",
     ("declared", "item features"): "the table of item features is public",
     ("declared", "participation"): "the list of participating users is public",
