@@ -11,6 +11,7 @@ import json
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, final
@@ -27,6 +28,7 @@ from discreet.federated.journal import Journal
 from discreet.federated.keeper import Line, NotConfirmed, Words, ask_masks, read_names, unmasked
 from discreet.federated.protocols.protocol import (
     CONFIRM,
+    Exchange,
     ItemProtocol,
     Protocol,
     StepResult,
@@ -36,6 +38,7 @@ from discreet.federated.protocols.protocol import (
 from discreet.federated.transport import Transport, agreed_terms, collect, confirmations, promised
 from discreet.federated.wire import FederationError, ImpossibleSum, Message, Refusal, Refused, Value
 from discreet.models.fitted import FittedModel
+from discreet.models.scorers.scorer import Scorer
 from discreet.privacy.assumptions import assumptions_of
 from discreet.privacy.ledger.chain import Anchor
 from discreet.report.notes import WEAKEST_PARTY
@@ -145,7 +148,9 @@ class Coordinator:
             raise FederationError("Parties that share people each get their own model: use run_rounds().")
         size = len(self._shared)
         require(facts.n_items == size, "facts.n_items", facts.n_items, "must be the size of the catalog")
-        return self._outcome(protocol, facts, self.run_rounds(progress))
+        with closing(protocol.begin(size)) as run:
+            rounds = self._finish(run, progress)
+            return self._outcome(protocol, facts, rounds, run.scorer())
 
     def run_rounds(self, progress: Progress = silent) -> tuple[Round, ...]:
         """Run all rounds that are not finished yet and return all of them.
@@ -153,22 +158,44 @@ class Coordinator:
         Raises:
             FederationError: Too few parties answered a round; the run can be resumed.
         """
+        with closing(self._protocol.begin(len(self._shared))) as run:
+            return self._finish(run, progress)
+
+    def _finish(self, run: Exchange, progress: Progress) -> tuple[Round, ...]:
+        """Hand a run the results that were kept, then ask and answer until it ends."""
+        for entry in self.rounds:
+            run.answer(entry.result)
         for _ in range(_MOST_STEPS):
             rounds = self.rounds
-            question = self._question(rounds)
+            question = self._question(rounds, run)
             if question is None:
                 return rounds
-            self._journal.keep(_kept(self._round(question), self._run, question.step))
+            entry = self._round(question)
+            self._go_on(run, entry, question.step)
+            self._journal.keep(_kept(entry, self._run, question.step))
             progress(self._protocol.name, len(rounds) + 1, len(rounds) + 2)
         raise FederationError(f"The protocol did not end after {_MOST_STEPS} rounds; use another protocol.")
 
-    def _question(self, rounds: Sequence[Round]) -> Message | None:
+    def _go_on(self, run: Exchange, entry: Round, step: int) -> None:
+        """Hand a result to the run; one that it can't go on with is not kept."""
+        try:
+            with np.errstate(all="ignore"):
+                run.answer(entry.result)
+                if run.question() is None and isinstance(self._protocol, ItemProtocol):
+                    _require_finite(run.scorer())
+        except (ValueError, ArithmeticError) as error:
+            raise FederationError(
+                f"The sum of step {step} over {', '.join(sorted(entry.counted))} is possible, but no model "
+                f"follows from it ({type(error).__name__}). Nothing was published. Begin a new run."
+            ) from error
+
+    def _question(self, rounds: Sequence[Round], run: Exchange) -> Message | None:
         """Return the next question; one that was sent before a crash is repeated bit for bit."""
         step = len(rounds)
         for message in self._own():
             if message.step == step and "settings" in message.fields and message.kind != CONFIRM:
                 return message
-        part = self._protocol.question([entry.result for entry in rounds], len(self._shared))
+        part = run.question()
         if part is None:
             return None
         chains = {name: place for entry in rounds for name, place in entry.chains.items()}
@@ -194,7 +221,7 @@ class Coordinator:
         answers, left_out = collected.answers, collected.left_out
         chains = {name: own_place(answer) for name, answer in answers.items()}
         result = self._result(question, answers, left_out)
-        while not self._possible(question, result) or not self._leads_on(result):
+        while not self._possible(question, result):
             self._leave_out_largest(answers, left_out, question.step)
             result = self._result(question, answers, left_out)
         counted = tuple(name for name in self._parties if name in answers)
@@ -227,21 +254,6 @@ class Coordinator:
         try:
             self._protocol.check_sums(question, result)
         except Refused:
-            return False
-        return True
-
-    def _leads_on(self, result: StepResult) -> bool:
-        """Return whether the results lead to a next question that parties take, or to a model."""
-        so_far, size = [*(entry.result for entry in self.rounds), result], len(self._shared)
-        try:
-            with np.errstate(all="ignore"):
-                part = self._protocol.question(so_far, size)
-                if part is not None:
-                    self._protocol.shapes(part, size)
-                elif isinstance(self._protocol, ItemProtocol):
-                    numbers = self._protocol.scorer(so_far, size).arrays().values()
-                    return all(bool(np.isfinite(array).all()) for array in numbers)
-        except (ValueError, ArithmeticError):
             return False
         return True
 
@@ -325,7 +337,9 @@ class Coordinator:
             )
         return chosen
 
-    def _outcome(self, protocol: ItemProtocol, facts: PublicFacts, rounds: tuple[Round, ...]) -> RunOutcome:
+    def _outcome(
+        self, protocol: ItemProtocol, facts: PublicFacts, rounds: tuple[Round, ...], scorer: Scorer
+    ) -> RunOutcome:
         epsilon = max(entry.epsilon for entry in rounds)
         assumed = (*assumptions_of(facts), *protocol.assumes())
         promise = promise_of(epsilon, max(entry.delta for entry in rounds), assumed)
@@ -336,13 +350,18 @@ class Coordinator:
             catalog=self._shared,
             name=f"federated-{protocol.name}",
             parameters={"settings": protocol.settings(), "parties": len(self._parties)},
-            scorer=protocol.scorer([entry.result for entry in rounds], facts.n_items),
+            scorer=scorer,
         )
         return RunOutcome(model=model, rounds=rounds)
 
 
 def _listed(names: Iterable[str]) -> str:
     return json.dumps(sorted(names))
+
+
+def _require_finite(scorer: Scorer) -> None:
+    if not all(bool(np.isfinite(array).all()) for array in scorer.arrays().values()):
+        raise ArithmeticError("A number of the model is not finite.")
 
 
 def _size(array: npt.NDArray[Any]) -> float:

@@ -17,8 +17,10 @@ say, it stays charged, and the party answers nothing more in that run.
 from __future__ import annotations
 
 import json
+import math
 import threading
 from dataclasses import replace
+from fractions import Fraction
 from pathlib import Path
 from typing import final
 
@@ -255,7 +257,7 @@ class Party:
         if same is not None and same.fields["question"] != question.digest():
             raise Refused(Refusal.TWICE)
         drawn = {
-            step: Drawn(kind=str(one.fields["of"]), price=float(one.fields["price"]))
+            step: Drawn(kind=str(one.fields["of"]), price=_price(one.fields["price"]))
             for step, one in begun.items()
         }
         for answer in self._answers():
@@ -296,7 +298,7 @@ class Party:
         fields: dict[str, Value] = {
             "of": question.kind,
             "question": question.digest(),
-            "price": self.protocol.price(question),
+            "price": str(self.protocol.price(question)),
         }
         attempts = len(records)
         if attempts < _MOST_ATTEMPTS:
@@ -368,6 +370,12 @@ def _event(message: Message) -> bytes:
     """Return what a record adds to the chain: all of it but its own place."""
     fields = {name: value for name, value in message.fields.items() if name != CHAIN}
     return encode(replace(message, fields=fields))
+
+
+def _price(kept: Value) -> Fraction | float:
+    """Return the exact price of a draw; earlier versions kept it as a float."""
+    infinite = kept in ("inf", math.inf)
+    return math.inf if infinite else Fraction(kept)
 
 
 def _terms(promise: Guarantee) -> str:

@@ -257,7 +257,7 @@ class Session:
     _account: _Account
     _left: Fraction
     _log: _Log
-    _random: PrivacyRandom
+    _random: PrivacyRandom | None
     _releases: Releases | None
     _source: Any
     _unit: Unit
@@ -268,13 +268,21 @@ class Session:
 
     @classmethod
     def open(
-        cls, source: Any, guarantee: Guarantee, random: PrivacyRandom, *, releases: Releases | None = None
+        cls,
+        source: Any,
+        guarantee: Guarantee,
+        random: PrivacyRandom | None,
+        *,
+        releases: Releases | None = None,
     ) -> Session:
         """Return a session on data that may spend what the guarantee states.
 
         If the guarantee is none (epsilon is infinite), releases get no noise and `rows` returns the data.
-        With `releases`, noisy sums come from elsewhere, such as parties; nothing is drawn here.
+        With `releases`, noisy sums come from elsewhere, such as parties; nothing is drawn here, and `random`
+        may be None.
         """
+        if random is None and releases is None:
+            raise PrivacyError("A session that releases sums itself needs a source of noise.")
         log = _Log()
         if math.isinf(guarantee.epsilon):
             account = log.open(kind="none")
@@ -323,7 +331,7 @@ class Session:
     @property
     def simulated(self) -> bool:
         """Return whether the noise comes from a seed, which protects nobody."""
-        return self._random.simulated
+        return self._random is not None and self._random.simulated
 
     @property
     def log(self) -> tuple[ReleaseEntry, ...]:
@@ -478,11 +486,17 @@ class Session:
     def _drawn(self, query: Query, asked: Sequence[tuple[PartOfSum, Noise]]) -> list[Floats]:
         sums: ExactSums = self._source.total(query)
         return [
-            noise.release_symmetric(sums.steps(part.name), self._random)
+            noise.release_symmetric(sums.steps(part.name), self._noise_source())
             if part.symmetric
-            else noise.release(sums.steps(part.name), self._random)
+            else noise.release(sums.steps(part.name), self._noise_source())
             for part, noise in asked
         ]
+
+    def _noise_source(self) -> PrivacyRandom:
+        """Return the source of noise; a session whose sums come from elsewhere has none."""
+        if self._random is None:
+            raise PrivacyError("This model draws noise beside its sums, so it cannot run over parties.")
+        return self._random
 
     def _noise(self, part: PartOfSum, share: Fraction) -> Noise:
         """Return the noise of a release; bound, norm and secret are the statistic's own."""
@@ -542,7 +556,7 @@ class Session:
             self._spend(channel.name, Fraction(channel.epsilon), release=release)
         elif math.isfinite(channel.epsilon):
             raise PrivacyError("The guarantee is none, so devices must not claim an epsilon.")
-        return channel.over(self._source, self._random)
+        return channel.over(self._source, self._noise_source())
 
     def _spend(
         self, mechanism: str, epsilon: Fraction, *, release: Release, statistic: str = "reports"
@@ -593,9 +607,9 @@ class Session:
             release=sampling_release(type(query).__name__, mechanism),
         )
         largest = mechanism.largest_norm()
-        drawn, heavier = mechanism.sample(query.norms(self._source, largest), self._random)
+        drawn, heavier = mechanism.sample(query.norms(self._source, largest), self._noise_source())
         sums = query.weighted(self._source, np.where(drawn, heavier, 0.0), largest)
-        return Noisy(mechanism.noisy(sums, self._random), math.sqrt(noise.variance))
+        return Noisy(mechanism.noisy(sums, self._noise_source()), math.sqrt(noise.variance))
 
     def names(self, query: Query, *, epsilon: float, delta: float, most: int) -> npt.NDArray[np.bool_]:
         """Return which entries of a secret set enough users have, each decided with noise.
@@ -625,7 +639,7 @@ class Session:
                     release=threshold_release(type(query).__name__, mechanism),
                 )
             )
-        return mechanism.passing(self._source.total(query).steps(part.name), self._random)
+        return mechanism.passing(self._source.total(query).steps(part.name), self._noise_source())
 
     def select(self, choice: Selection) -> Session:
         """Return this session on the data that a choice made with noise leaves; the choice is paid here."""
@@ -649,7 +663,7 @@ class Session:
         if self._account.kind not in ("approximate", "none"):
             raise PrivacyError("Noise gets a stream of its own before a budget is divided, never after.")
         session = self._child(self._account)
-        session._random = self._random.spawn(name)
+        session._random = self._noise_source().spawn(name)
         return session
 
     def repeated(self) -> Session:
@@ -691,7 +705,7 @@ class Session:
         """
         if self.is_private:
             raise PrivacyError("Noise under a guarantee is set by the budget. Use release.")
-        return Laplace(scale=scale, l1_sensitivity=bound or scale).release(values, self._random)
+        return Laplace(scale=scale, l1_sensitivity=bound or scale).release(values, self._noise_source())
 
     # The end of a fit
 

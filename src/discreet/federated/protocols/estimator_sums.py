@@ -1,10 +1,9 @@
 """Run an estimator's own training over parties: each sum that it releases is one question to all of them.
 
-Training sees a data source without rows. What it asks for is put to the parties, who answer with their exact
-sums and a share of the noise; released numbers are played to it from the start until it asks for the next
-one, or is done. So a change of the estimator's algorithm is a change of the federated one, and without noise
-both give the same model to the last bit. Every estimator that asks for no rows can run so, also one that this
-library does not know: it lists the statistics that it brings.
+Training gets a session without rows (`training.py`). What it asks for is put to the parties, who answer with
+their exact sums and a share of the noise. A change of the estimator's algorithm changes the federated one
+too, and without noise both give the same model to the last bit. Every estimator that needs no rows can run
+over parties. One that this library does not know lists the statistics that it brings.
 """
 
 from __future__ import annotations
@@ -12,38 +11,33 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from functools import cache
 from typing import Any, ClassVar, Self, cast, final
 
 import numpy as np
 
-from discreet.core.arrays import Floats
 from discreet.core.checks import ParameterError, require
 from discreet.core.progress import silent
 from discreet.core.randomness import PrivacyRandom
 from discreet.data.facts import PublicFacts
 from discreet.data.interactions import Interactions
-from discreet.data.vocabulary import Vocabulary
-from discreet.federated.noise import SharedNoise, symmetric_from
+from discreet.federated.noise import SharedNoise
 from discreet.federated.protocols.asked import Answerable, Asked, size_of
 from discreet.federated.protocols.protocol import Drawn, ItemProtocol, MessagePart, Shapes, StepResult
-from discreet.federated.wire import FederationError, Message, Refusal, Refused
+from discreet.federated.protocols.training import RemoteTraining, RemoteUsers
+from discreet.federated.wire import Message, Refusal, Refused
 from discreet.models.estimator import Estimator
 from discreet.models.scorers.scorer import Scorer
 from discreet.models.sums_estimator import statistics_of
-from discreet.privacy.accounting.gaussian import gaussian_epsilon, gaussian_multiplier
-from discreet.privacy.mechanisms.additive import Gaussian
-from discreet.privacy.mechanisms.fixed_point import RemoteSum
-from discreet.privacy.session import Session
-from discreet.statistics.statistic import Part as Added
+from discreet.privacy.session import Releases, Session
+from discreet.privacy.shared_budget import SharedBudget
 from discreet.statistics.statistic import Statistic
 
 # People who may be there if nobody declared about how many are: more than live.
 _MOST_PEOPLE = 2**33
 # "About" so many people are at most so many times as many; noise beyond so many deviations does not happen.
 _ABOUT, _TAILS = 4.0, 64.0
-# Shares of a budget add up to 1 but for rounding; the noise is widened by more than that.
-_SLACK = 1e-9
 _SUM = "total"
 
 
@@ -82,56 +76,59 @@ class EstimatorSums(ItemProtocol):
             epsilon=estimator.epsilon, delta=estimator.delta, estimator=estimator, facts=facts, noise=noise
         )
 
+    @property
+    def budget(self) -> SharedBudget:
+        """Return the exact account of a party."""
+        return SharedBudget(
+            epsilon=self.epsilon,
+            delta=self.delta,
+            parties=self.noise.parties,
+            least=self.noise.least_parties,
+        )
+
     def events(self) -> Sequence[Any]:
         """Return one Gaussian release: all that a party answers costs no more."""
-        if math.isinf(self.epsilon):
-            return ()
-        return [Gaussian(sigma=self._least(), l2_sensitivity=1.0).event()]
-
-    def _least(self) -> float:
-        """Return the multiplier of one release that keeps the promise."""
-        return gaussian_multiplier(self.epsilon, self.delta)
+        return self.budget.events()
 
     def planned(self) -> Estimator:
-        """Return the estimator that knows how much noise there is if all parties answer.
-
-        Shares are so wide that the parties that must be there are enough; when all are, there is more.
-        """
+        """Return the estimator that knows how much noise there is if all parties answer."""
         if math.isinf(self.epsilon):
             return self.estimator
-        wide = self._least() * math.sqrt(self.noise.parties / self.noise.least_parties)
-        epsilon = min(gaussian_epsilon(wide, self.delta), self.epsilon)
-        return cast(Estimator, replace(cast(Any, self.estimator), epsilon=epsilon))
+        return cast(Estimator, replace(cast(Any, self.estimator), epsilon=self.budget.planned_epsilon))
+
+    def begin(self, n_shared: int) -> SumsRun:
+        """Return a training that asks parties for its sums."""
+        return SumsRun(self)
 
     def question(self, results: Sequence[StepResult], n_shared: int) -> MessagePart | None:
-        """Ask for what training needs after these results."""
-        asked = self._played(results)
-        return self._answerable().write(asked) if isinstance(asked, Asked) else None
+        """Ask for what training needs after these results; a run that goes on uses `begin`."""
+        run = self._after(results)
+        try:
+            return run.question()
+        finally:
+            run.close()
 
-    def _answerable(self) -> Answerable:
+    def scorer(self, results: Sequence[StepResult], n_items: int) -> Scorer:
+        """Return what training ends with."""
+        run = self._after(results)
+        try:
+            return run.scorer()
+        finally:
+            run.close()
+
+    def _after(self, results: Sequence[StepResult]) -> SumsRun:
+        run = SumsRun(self)
+        for result in results:
+            run.answer(result)
+        return run
+
+    def answerable(self) -> Answerable:
+        """Return the statistics that parties answer in this run."""
         return _answerable(statistics_of(self.estimator))
 
     def read(self, question: MessagePart | Message, n_items: int) -> Asked:
         """Return what a question asks for, or raise `Refused`."""
-        return self._answerable().read(question, n_items)
-
-    def scorer(self, results: Sequence[StepResult], n_items: int) -> Scorer:
-        """Return what training ends with."""
-        result = self._played(results)
-        if isinstance(result, Asked):
-            raise FederationError("The run is not finished.")
-        return result
-
-    def _played(self, results: Sequence[StepResult]) -> Asked | Scorer:
-        """Train on the results; return what training needs next, or the model."""
-        recording = [np.asarray(entry.arrays[_SUM]) for entry in results]
-        source = cast(Interactions, _Nobody(self.facts, recording))
-        try:
-            planned = self.planned()
-            random = cast(PrivacyRandom, _NoNoise())
-            return planned._train(Session.open(source, planned.promise(self.facts), random), silent)
-        except _Asking as asking:
-            return asking.asked
+        return self.answerable().read(question, n_items)
 
     def shapes(self, question: MessagePart | Message, n_shared: int) -> Shapes:
         """Return the one array that answers a question."""
@@ -142,25 +139,19 @@ class EstimatorSums(ItemProtocol):
         return kind == "sum"
 
     def allows(self, question: Message, before: Sequence[Drawn]) -> bool:
-        """Tell whether a sum, with all that were drawn before, costs no more than the promise."""
-        if math.isinf(self.epsilon):
-            return True
-        spent = math.fsum([*(one.price for one in before), self.price(question)])
-        allowed = gaussian_multiplier(self.planned().epsilon, self.delta) ** -2
-        return spent <= allowed * (1 + _SLACK)
+        """Return whether a sum, with all that were drawn before, costs no more than the guarantee."""
+        return self.budget.covers([*(one.price for one in before), self.price(question)])
 
-    def price(self, question: Message) -> float:
-        """Return the square of a person's length over the noise: the length is the statistic's own."""
-        if math.isinf(self.epsilon):
-            return 0.0
+    def price(self, question: Message) -> Fraction | float:
+        """Return the square of a user's length over the noise: the length is the statistic's own."""
         asked = self.read(question, self.facts.n_items)
-        return (asked.part.bound / asked.sigma) ** 2 if asked.sigma > 0 else math.inf
+        return self.budget.price(asked.part.bound, asked.sigma)
 
-    def kept_price(self, answer: Message) -> float:
-        """Return the price of an answer by what the party itself wrote beside it."""
+    def kept_price(self, answer: Message) -> Fraction | float:
+        """Return the price of an answer by what the party itself wrote with it."""
         bound, sigma = answer.fields.get("bound"), answer.fields.get("sigma")
-        known = isinstance(bound, float) and isinstance(sigma, float) and sigma > 0
-        return (bound / sigma) ** 2 if known else math.inf  # type: ignore[operator]
+        known = isinstance(bound, float) and isinstance(sigma, float)
+        return self.budget.price(bound, sigma) if known else math.inf  # type: ignore[arg-type]
 
     def check_sums(self, question: Message, results: StepResult) -> None:
         """Refuse sums that are larger than the declared people and the planned noise give, or below zero.
@@ -170,7 +161,7 @@ class EstimatorSums(ItemProtocol):
         asked, numbers = self.read(question, self.facts.n_items), results.arrays[_SUM]
         people = _MOST_PEOPLE if self.facts.n_users is None else _ABOUT * self.facts.n_users
         most = people * asked.part.bound
-        noise = 0.0 if math.isinf(self.epsilon) else asked.sigma * (1 + _SLACK)
+        noise = 0.0 if math.isinf(self.epsilon) else asked.sigma
         too_far = np.abs(numbers).max(initial=0.0) > most + _TAILS * noise
         too_long = np.linalg.norm(numbers) > most + noise * (math.sqrt(numbers.size) + _TAILS)
         below = asked.part.nonnegative and numbers.min(initial=0.0) < -_TAILS * noise
@@ -183,21 +174,51 @@ class EstimatorSums(ItemProtocol):
         """Return a party's exact sum with its share of the noise."""
         asked = self.read(question, data.n_items)
         sums = data.total(asked.statistic).steps(asked.part.name)
-        numbers, deviation = self.noise.share(sums, self._noise(asked), asked.part.symmetric, random)
+        noise = self.budget.noise(asked.part.bound, asked.sigma)
+        numbers, deviation = self.noise.share(sums, noise, asked.part.symmetric, random)
         return MessagePart(kind=question.kind, arrays={_SUM: numbers}, fields={f"noise {_SUM}": deviation})
 
     def own_deviations(self, question: MessagePart | Message) -> Mapping[str, float]:
         """Return the deviation of a party's share of the noise."""
         asked = self.read(question, self.facts.n_items)
-        return {_SUM: self.noise.deviation(self._noise(asked).sigma)}
+        return {_SUM: self.noise.deviation(self.budget.noise(asked.part.bound, asked.sigma).sigma)}
 
-    def _noise(self, asked: Asked) -> Gaussian:
-        """Return the noise that the parties which must be there add together."""
-        if math.isinf(self.epsilon):
-            return Gaussian(sigma=0.0, l2_sensitivity=asked.part.bound)
-        planned = gaussian_multiplier(self.planned().epsilon, self.delta)
-        sigma = asked.sigma * (self._least() / planned) * (1 + _SLACK)
-        return Gaussian(sigma=sigma, l2_sensitivity=asked.part.bound)
+
+@final
+class SumsRun:
+    """One run over parties: training that waits for sums, and its questions as messages."""
+
+    def __init__(self, protocol: EstimatorSums) -> None:
+        self._answerable = protocol.answerable()
+        self._training = RemoteTraining(lambda sums: _trained(protocol, sums))
+
+    def question(self) -> MessagePart | None:
+        """Return what training waits for, or None when it has ended."""
+        asked = self._training.question()
+        return None if asked is None else self._answerable.write(asked)
+
+    def answer(self, result: StepResult) -> None:
+        """Hand in the parties' sum."""
+        self._training.question()
+        self._training.answer(np.asarray(result.arrays[_SUM]))
+
+    def scorer(self) -> Scorer:
+        """Return the model that training ends with."""
+        return self._training.scorer()
+
+    def close(self) -> None:
+        """End a training that nobody answers any more."""
+        self._training.close()
+
+
+def _trained(protocol: EstimatorSums, sums: Releases) -> Scorer:
+    """Return what training gives if its sums come from elsewhere."""
+    planned = protocol.planned()
+    promise = planned.promise(protocol.facts)
+    session = Session.open(RemoteUsers(protocol.facts), promise, None, releases=sums)
+    scorer = planned._train(session, silent)
+    session.check(promise)
+    return scorer
 
 
 @cache
@@ -215,75 +236,3 @@ def protocol_for(estimator: Estimator, facts: PublicFacts, noise: SharedNoise) -
     if reason is not None:
         raise ParameterError(f"{estimator.name} cannot run over parties: {reason}.")
     return EstimatorSums.of(estimator, facts, noise)
-
-
-class _Asking(Exception):
-    """Carry what training asks for out of it."""
-
-    def __init__(self, asked: Asked) -> None:
-        super().__init__()
-        self.asked = asked
-
-
-class _NoNoise:
-    """Stand where noise comes from: a coordinator draws none."""
-
-    def __getattr__(self, name: str) -> Any:
-        raise ParameterError("This model draws noise beside its sums and cannot run over parties.")
-
-
-@final
-class _Nobody:
-    """Stand for people that parties hold: facts, and totals in the order in which they came."""
-
-    def __init__(self, facts: PublicFacts, recording: Sequence[Floats]) -> None:
-        self.facts, self.n_items = facts, facts.n_items
-        # Names are for tables of items, which no run over parties has.
-        self.catalog = Vocabulary.range(facts.n_items)
-        # Parties do not say; those without times contribute nothing to what is asked of order.
-        self.has_times = True
-        self._recording = iter(recording)
-
-    def __getattr__(self, name: str) -> Any:
-        raise ParameterError("This model looks at more than sums over people and cannot run over parties.")
-
-    def total(self, statistic: Statistic) -> _Totals:
-        return _Totals(statistic, self)
-
-    def next_result(self, asked: Asked) -> Floats:
-        numbers = next(self._recording, None)
-        if numbers is None:
-            raise _Asking(asked)
-        return numbers
-
-
-class _Totals:
-    """Stand for the sums of a statistic; each part is asked for when it is released."""
-
-    def __init__(self, statistic: Statistic, source: _Nobody) -> None:
-        self._statistic, self._source = statistic, source
-
-    def floats(self, name: str | None = None) -> Floats:
-        """Return one part without noise; parties send it only where nothing is promised."""
-        awaited = self.steps(name)
-        return awaited.released(Gaussian(sigma=0.0, l2_sensitivity=1.0), symmetric=awaited.part.symmetric)
-
-    def steps(self, name: str | None = None) -> _Awaited:
-        """Return what stands for one part."""
-        parts = self._statistic.parts
-        part = parts[0] if name is None else next(part for part in parts if part.name == name)
-        return _Awaited(self._statistic, part, self._source)
-
-
-class _Awaited(RemoteSum):
-    """Stand for one part of a sum that parties hold."""
-
-    def __init__(self, statistic: Statistic, part: Added, source: _Nobody) -> None:
-        self._statistic, self.part, self._source = statistic, part, source
-
-    def released(self, noise: object, *, symmetric: bool) -> Floats:
-        """Return what the parties answered, or ask them."""
-        if not isinstance(noise, Gaussian) or symmetric != self.part.symmetric:
-            raise ParameterError("Parties share Gaussian noise only.")
-        results = self._source.next_result(Asked(self._statistic, self.part, noise.sigma))
-        return symmetric_from(results) if symmetric else results.reshape(self.part.shape)

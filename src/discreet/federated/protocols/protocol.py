@@ -12,7 +12,9 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
+from fractions import Fraction
 from typing import Any, ClassVar, final
+from typing import Protocol as Interface
 
 import numpy as np
 
@@ -66,7 +68,23 @@ class Drawn:
     """Hold what a party began to draw: which kind of question, and its price by the party's own reading."""
 
     kind: str
-    price: float
+    price: Fraction | float
+
+
+class Exchange(Interface):
+    """One run as the coordinator sees it: what is asked next, and what was answered."""
+
+    def question(self) -> MessagePart | None:
+        """Return the next question, or None when nothing is left to ask."""
+
+    def answer(self, result: StepResult) -> None:
+        """Take the result of the step that was asked for."""
+
+    def scorer(self) -> Scorer:
+        """Return the model of the shared items; raise if the run is not finished."""
+
+    def close(self) -> None:
+        """Release what the run occupies."""
 
 
 class Protocol(ABC):
@@ -93,6 +111,10 @@ class Protocol(ABC):
     def question(self, results: Sequence[StepResult], n_shared: int) -> MessagePart | None:
         """Return the next question after these results, or None when nothing is left to ask."""
 
+    def begin(self, n_shared: int) -> Exchange:
+        """Return a run; it begins without results."""
+        return _Results(self, n_shared)
+
     @abstractmethod
     def shapes(self, question: MessagePart | Message, n_shared: int) -> Shapes:
         """Return the arrays that answer a question; raise `Refused` if it makes no sense."""
@@ -116,13 +138,13 @@ class Protocol(ABC):
     def may_ask(self, kind: str, before: Sequence[str]) -> bool:
         """Return whether a party that answered `before` may answer this kind within its promise."""
 
-    def price(self, question: Message) -> float:
+    def price(self, question: Message) -> Fraction | float:
         """Return what a question costs, by the party's own reading; protocols with a plan count kinds."""
-        return 0.0
+        return Fraction(0)
 
-    def kept_price(self, answer: Message) -> float:
+    def kept_price(self, answer: Message) -> Fraction | float:
         """Return the price of an answer that an earlier version kept, by what that party wrote down."""
-        return 0.0
+        return Fraction(0)
 
     def allows(self, question: Message, before: Sequence[Drawn]) -> bool:
         """Return whether a party that drew `before` may answer a question within its promise."""
@@ -178,6 +200,28 @@ class ItemProtocol(Protocol):
     @abstractmethod
     def scorer(self, results: Sequence[StepResult], n_items: int) -> Scorer:
         """Return the model."""
+
+
+@final
+class _Results:
+    """A run whose next question is computed from all results so far."""
+
+    def __init__(self, protocol: Protocol, n_shared: int) -> None:
+        self._protocol, self._n_shared = protocol, n_shared
+        self._results: list[StepResult] = []
+
+    def question(self) -> MessagePart | None:
+        return self._protocol.question(self._results, self._n_shared)
+
+    def answer(self, result: StepResult) -> None:
+        self._results.append(result)
+
+    def scorer(self) -> Scorer:
+        assert isinstance(self._protocol, ItemProtocol)
+        return self._protocol.scorer(self._results, self._n_shared)
+
+    def close(self) -> None:
+        return
 
 
 def names_digest(shared: Vocabulary) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
+from functools import lru_cache
 
 from scipy.special import erfcx, log_ndtr, ndtr
 
@@ -57,8 +58,12 @@ def gaussian_epsilon(multiplier: float, delta: float) -> float:
     multiplier, delta = positive("multiplier", multiplier), failure_probability("delta", delta)
     if math.isinf(multiplier):
         return 0.0
-    if delta == 0:
-        return math.inf
+    return math.inf if delta == 0 else _searched_epsilon(multiplier, delta)
+
+
+# A search is a pure function of public numbers, and a run over parties asks for the same few again and again.
+@lru_cache(maxsize=4096)
+def _searched_epsilon(multiplier: float, delta: float) -> float:
     shift, target = _above(1 / multiplier), _log_below(delta)
     if log_delta_above(shift, 0.0) <= target:
         return 0.0
@@ -85,8 +90,11 @@ def gaussian_multiplier(epsilon: float, delta: float) -> float:
         "must be greater than 0 for Gaussian noise",
         "Use Laplace for a pure promise.",
     )
-    if math.isinf(epsilon):
-        return 0.0
+    return 0.0 if math.isinf(epsilon) else _searched_multiplier(epsilon, delta)
+
+
+@lru_cache(maxsize=4096)
+def _searched_multiplier(epsilon: float, delta: float) -> float:
     target = _log_below(delta)
     return least(
         lambda multiplier: log_delta_above(_above(1 / multiplier), epsilon) <= target, guess=1 / epsilon

@@ -26,7 +26,6 @@ from discreet.privacy.accounting.rounding import round_up
 from discreet.privacy.mechanisms.fixed_point import (
     FixedPoint,
     NoiseGrid,
-    RemoteSum,
     finite_floats,
     fixed_point_noise,
     grid_exponent,
@@ -52,23 +51,19 @@ class Additive(ABC):
 
     __slots__ = ()
 
-    def release(self, vector: npt.ArrayLike | FixedPoint | RemoteSum, random: PrivacyRandom) -> Floats:
+    def release(self, vector: npt.ArrayLike | FixedPoint, random: PrivacyRandom) -> Floats:
         """Return the values, of any shape, with noise on each of them; fixed-point sums stay exact.
 
         Raises:
             DataError: a value is not finite, or too large for the fixed point.
         """
-        if isinstance(vector, RemoteSum):
-            return vector.released(self, symmetric=False)
         values, bits = _taken(vector)
         if random.recording is not None:
             random.recording.exact(self, values if bits is None else _plain(values, bits))
         grid = self._grid(values.size)
         return _plain(values, bits) if grid is None else grid.release(values, random, bits)
 
-    def release_symmetric(
-        self, matrix: npt.ArrayLike | FixedPoint | RemoteSum, random: PrivacyRandom
-    ) -> Floats:
+    def release_symmetric(self, matrix: npt.ArrayLike | FixedPoint, random: PrivacyRandom) -> Floats:
         """Return the symmetric matrix that the upper triangle defines, with symmetric noise.
 
         An entry off the diagonal counts twice in the sensitivity, so it gets less noise: half the scale of a
@@ -77,8 +72,6 @@ class Additive(ABC):
         Raises:
             DataError: a value is not finite, or too large for the fixed point.
         """
-        if isinstance(matrix, RemoteSum):
-            return matrix.released(self, symmetric=True)
         values, bits = _taken(matrix)
         grid = self._grid(square_matrix(values).size)
         if random.recording is not None:

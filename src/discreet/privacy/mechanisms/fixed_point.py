@@ -7,7 +7,6 @@ set of possible outputs does not depend on the data. Arrays are processed in chu
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
@@ -40,14 +39,6 @@ class FixedPoint(NamedTuple):
 
     counts: Integers
     bits: int
-
-
-class RemoteSum(ABC):
-    """Represent a sum that other parties hold: they add the noise and release the result."""
-
-    @abstractmethod
-    def released(self, noise: object, *, symmetric: bool) -> Floats:
-        """Return what the parties released with this noise."""
 
 
 @final
