@@ -74,6 +74,7 @@ ORDER: dict[str, dict[str, str]] = {
     },
     "Papers": {
         "Papers": "papers.md",
+        "Commands": "paper_commands.md",
         "One-bit": "papers/one-bit.md",
         "Frank-Wolfe": "papers/frank-wolfe.md",
         "Local mixture": "papers/mixture.md",

@@ -14,7 +14,7 @@ from discreet.reproduce.papers import claims_of, committed, draws_made, names, p
 
 _INTRODUCTION = """# Papers, run again
 
-One line for each theorem, algorithm, table and figure of a paper. The linked pages hold plots, code, every
+One line for each theorem, algorithm, table and figure of a paper. The linked pages have plots, code, every
 claim and its draws.
 
 | verdict | meaning |
