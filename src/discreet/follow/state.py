@@ -314,27 +314,84 @@ def opened(path: Path, *, writing: bool) -> Iterator[State]:
                     connection.execute("ROLLBACK")
 
 
-@contextlib.contextmanager
-def created(path: Path) -> Iterator[State]:
-    """Lend the state of a new year; the file appears whole when the block ends, and never over another."""
-    aside = path.with_name(f".follow-{os.getpid()}-{path.name}")
-    with _one_sentence(path):
-        os.close(os.open(aside, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
+@final
+class Draft:
+    """The state of a year that is not paid for yet, next to the place where it will be."""
+
+    def __init__(self, path: Path, aside: Path) -> None:
+        self._path, self._aside = path, aside
+
+    def content(self) -> tuple[dict[str, Any], list[Any]] | None:
+        """Return settings and items that an interrupted start has left, if it came so far."""
+        if not is_state(self._aside):
+            return None
         try:
-            with contextlib.closing(_connect(aside)) as connection:
-                connection.execute("BEGIN IMMEDIATE")
-                connection.execute(f"PRAGMA application_id = {APPLICATION}")
-                connection.execute(f"PRAGMA user_version = {VERSION}")
-                for statement in _TABLES:
-                    connection.execute(statement)
-                yield State(connection)
-                connection.execute("COMMIT")
-            os.link(aside, path)
-            _sync_folder(path)
+            with contextlib.closing(_connect(self._aside)) as connection:
+                state = State(connection)
+                return state.settings()[0], [one for _, ids in state.item_ids() for one in ids]
+        except (sqlite3.Error, ValueError):
+            return None
+
+    def write(self, content: dict[str, Any], items: list[Any]) -> None:
+        """Write settings and items; they are on the disk when this returns."""
+        os.truncate(self._aside, 0)
+        self._aside.with_name(f"{self._aside.name}-journal").unlink(missing_ok=True)
+        with contextlib.closing(_connect(self._aside)) as connection:
+            connection.execute("BEGIN IMMEDIATE")
+            connection.execute(f"PRAGMA application_id = {APPLICATION}")
+            connection.execute(f"PRAGMA user_version = {VERSION}")
+            for statement in _TABLES:
+                connection.execute(statement)
+            state = State(connection)
+            state.found(content)
+            state.declare(0, items)
+            connection.execute("COMMIT")
+
+    def publish(self) -> None:
+        """Put the state in its place, never over another file."""
+        try:
+            os.link(self._aside, self._path)
         except FileExistsError:
-            raise FileError(f"{path} exists already and was left as it is. Choose another file.") from None
+            raise FileError(
+                f"{self._path} exists already and was left as it is. Choose another file."
+            ) from None
+        _sync_folder(self._path)
+
+
+def draft_path(path: Path) -> Path:
+    """Return where the draft of a state is."""
+    return path.with_name(f".follow-{path.name}")
+
+
+@contextlib.contextmanager
+def drafted(path: Path) -> Iterator[Draft]:
+    """Lend the draft of a new year to one process at a time; only a process that dies leaves it behind."""
+    aside = draft_path(path)
+    with _one_sentence(path):
+        handle = os.open(aside, os.O_CREAT | os.O_RDWR | getattr(os, "O_NOFOLLOW", 0), 0o600)
+        try:
+            if not _is_alone(handle, aside):
+                raise FileError(f"{path} is being started by another process. Nothing was spent.")
+            try:
+                yield Draft(path, aside)
+            finally:
+                for name in (aside.name, f"{aside.name}-journal"):
+                    aside.with_name(name).unlink(missing_ok=True)
         finally:
-            aside.unlink(missing_ok=True)
+            os.close(handle)
+
+
+def _is_alone(handle: int, aside: Path) -> bool:
+    """Lock an open file; return whether nobody else has it, and whether it is still the one at its path."""
+    if os.name != "posix":
+        return True
+    import fcntl
+
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        return os.path.samestat(os.fstat(handle), aside.lstat())
+    except OSError:
+        return False
 
 
 def is_state(path: Path) -> bool:

@@ -255,8 +255,9 @@ def _refuse_again(state: State, batch: str, *, again: bool) -> None:
     """Refuse a batch whose public name was added before, and remember a new one."""
     if state.batch_known(batch) and not again:
         raise PrivacyError(
-            f"{batch} was added before, so this would use up a release. Nothing was drawn. If it is meant, "
-            "pass --again (again=True)."
+            f"{batch} was added before. Nothing was drawn. If that run was interrupted, write its model with "
+            "`discreet follow show STATE --out MODEL` (model()): this draws nothing. To use up another "
+            "release for the same file, pass --again (again=True)."
         )
     state.keep_batch(batch)
 

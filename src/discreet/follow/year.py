@@ -6,6 +6,9 @@ the noise only, leaves behind a mask, and is never shown here.
 
 from __future__ import annotations
 
+import contextlib
+import json
+import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
@@ -20,13 +23,13 @@ from discreet.follow.batches import Batch
 from discreet.follow.entries import enter
 from discreet.follow.releases import draw
 from discreet.follow.settings import FollowSettings
-from discreet.follow.state import Release, State, created, summed
+from discreet.follow.state import Draft, Release, State, draft_path, drafted, summed
 from discreet.privacy.assumptions import Assumption, assumptions_of
 from discreet.privacy.certificate import certificate
 from discreet.privacy.guarantee import Guarantee
-from discreet.privacy.ledger.book import Ledger
+from discreet.privacy.ledger.book import Ledger, Spending
 from discreet.privacy.ledger.chain import Chain
-from discreet.privacy.ledger.records import PAID_AT_ONCE
+from discreet.privacy.ledger.records import PAID_AT_ONCE, EntryState
 
 
 @final
@@ -121,10 +124,10 @@ def begin(
     """
     instance("settings", settings, FollowSettings)
     path = Path(path)
-    if path.exists():
-        raise FileError(f"{path} exists already and was left as it is. Choose another file.")
     if not path.absolute().parent.is_dir():
         raise FileError(f"{path} cannot be written: its folder does not exist.")
+    if path.exists() and not draft_path(path).exists():
+        raise FileError(f"{path} exists already and was left as it is. Choose another file.")
     promise = settings.promise(facts)
     of_ledger = () if ledger is None else ledger.assumptions(name)
     budget = None if ledger is None else ledger.budget(name)
@@ -132,21 +135,56 @@ def begin(
         of_ledger += (PAID_AT_ONCE,)
     promise = promise.assuming(*assumes, *of_ledger)
     book = ledger or Ledger.nowhere()
-    with book.spend(name, promise, what=what, events=settings.events()), created(path) as state:
-        state.found(
-            {
-                "name": name,
-                "began": datetime.now(UTC).isoformat(timespec="seconds"),
-                "settings": settings.to_json(),
-                "facts": facts.to_json(),
-                "promise": promise.to_json(),
-                "shares": shares,
-                "run": run,
-                "recorded": ledger is not None,
-                "certificate": _certificate(settings, facts, promise) if shares == 1 else None,
-            }
-        )
-        state.declare(0, items.ids.tolist())
+    content = {
+        "name": name,
+        "began": datetime.now(UTC).isoformat(timespec="seconds"),
+        "settings": settings.to_json(),
+        "facts": facts.to_json(),
+        "promise": promise.to_json(),
+        "shares": shares,
+        "run": run,
+        "recorded": ledger is not None,
+        "certificate": _certificate(settings, facts, promise) if shares == 1 else None,
+        "process": os.getpid(),
+    }
+    ids = items.ids.tolist()
+    # The draft is on the disk before the budget is spent, so that a process that dies can be repeated.
+    with drafted(path) as draft:
+        spending = _interrupted(draft, book, what, content, ids)
+        if path.exists():
+            with spending or contextlib.nullcontext():
+                pass
+            raise FileError(f"{path} exists already and was left as it is. Choose another file.")
+        if spending is None:
+            draft.write(content, ids)
+            spending = book.spend(name, promise, what=what, events=settings.events())
+        with spending:
+            draft.publish()
+
+
+def _interrupted(
+    draft: Draft, book: Ledger, what: str, content: dict[str, Any], ids: list[Any]
+) -> Spending | None:
+    """Return the spending of a start with the same settings whose process died before it was finished."""
+    left = draft.content()
+    if left is None:
+        return None
+    found, declared = left
+    wanted = json.loads(json.dumps(content))
+    own = {"began", "process"}
+    if declared != ids or any(found.get(name) != wanted[name] for name in wanted.keys() - own):
+        return None
+    began = datetime.fromisoformat(found["began"])
+    for entry in book.entries(content["name"]):
+        if (
+            entry.state is EntryState.OPEN
+            and entry.what == what
+            and entry.process == found.get("process")
+            and entry.time >= began
+            and entry.guarantee.to_json() == content["promise"]
+        ):
+            return Spending(book, entry)
+    return None
 
 
 def _certificate(settings: FollowSettings, facts: PublicFacts, promise: Guarantee) -> dict[str, Any]:
