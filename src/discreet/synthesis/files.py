@@ -54,8 +54,26 @@ def refuse_target(out: Path, *, force: bool, inputs: tuple[Path, ...]) -> None:
     """Refuse, before anything is drawn, a path that cannot be written."""
     if out.suffix not in (".parquet", ".csv"):
         raise FileError(f"{out} must end in .parquet or .csv.")
-    refuse_output(out, force=force, kind=KIND, is_ours=is_synthetic, inputs=inputs)
-    refuse_output(label_path(out), force=force, kind="label", is_ours=is_label_file, inputs=inputs)
+    refuse_output(out, force=force, kind=KIND, is_ours=_is_ours, inputs=inputs)
+    beside = label_path(out)
+    # A label without data is what is left of a process that died between the two.
+    alone = not out.exists() and is_label_file(beside)
+    refuse_output(beside, force=force or alone, kind="label", is_ours=is_label_file, inputs=inputs)
+
+
+def _is_ours(path: Path) -> bool:
+    """Return whether we wrote a file: its label says so, or says that the file is being replaced."""
+    if is_synthetic(path):
+        return True
+    try:
+        label = json.loads(label_path(path).read_bytes())
+        return is_label_file(label_path(path)) and label.get("replaces") == _digest(path.read_bytes())
+    except (OSError, ValueError):
+        return False
+
+
+def _digest(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()
 
 
 def write_synthetic(model: FittedModel, made: Synthetic, out: Path, *, force: bool = False) -> dict[str, Any]:
@@ -68,9 +86,14 @@ def write_synthetic(model: FittedModel, made: Synthetic, out: Path, *, force: bo
     else:
         _frame(made.data).write_csv(buffer)
     content = buffer.getvalue()
+    beside = {**label, "sha256": _digest(content)}
+    # The label comes first and names what it replaces. A process that dies between the two leaves a label
+    # that fits no data, and the same command puts both right.
+    before = {"replaces": _digest(out.read_bytes())} if out.exists() else {}
+    write_whole(label_path(out), json.dumps({**beside, **before}, indent=1).encode())
     write_whole(out, content)
-    beside = {**label, "sha256": hashlib.sha256(content).hexdigest()}
-    write_whole(label_path(out), json.dumps(beside, indent=1).encode())
+    if before:
+        write_whole(label_path(out), json.dumps(beside, indent=1).encode())
     return label
 
 
