@@ -28,18 +28,6 @@ MAY_DRAW = ("collect/", "federated/", "follow/", "audit/", "core/randomness.py")
 PENDING = {
     "evaluation/private/release.py",
     "federated/protocols/averaged_users.py",
-    "federated/protocols/estimator_sums.py",
-    "follow/settings.py",
-    "papers/dpimf/printed.py",
-    "papers/dpimf/theory.py",
-    "reproduce/dpimf/experiments.py",
-    "reproduce/dpimf/sampling.py",
-    "reproduce/frank_wolfe/one_frame.py",
-    "reproduce/frank_wolfe/poster.py",
-    "reproduce/mixture/noise.py",
-    "reproduce/mixture/run.py",
-    "reproduce/one_bit/methods.py",
-    "reproduce/one_bit/rates.py",
 }
 
 

@@ -18,8 +18,8 @@ from discreet.privacy.accounting.gaussian import gaussian_multiplier
 from discreet.privacy.assumptions import Assumption, Fact, Kind, assumptions_of
 from discreet.privacy.certificate import Release, continual_release
 from discreet.privacy.guarantee import Basis, Guarantee, Neighbors, Trust, Unit
-from discreet.privacy.mechanisms.additive import Gaussian
 from discreet.privacy.mechanisms.fixed_point import fixed_point_noise, root_above
+from discreet.privacy.session import gaussian_event
 from discreet.report.notes import SEVERAL_YEARS, many_releases
 
 PROOF = "proofs/follow.md"
@@ -120,7 +120,7 @@ class FollowSettings:
 
     def events(self) -> Sequence[Any]:
         """Return the one Gaussian that all releases together are."""
-        return [Gaussian.calibrated(epsilon=self.epsilon, delta=self.delta, l2_sensitivity=1.0).event()]
+        return [gaussian_event(self.epsilon, self.delta)]
 
     def promise(self, facts: PublicFacts) -> Guarantee:
         """Return what all releases of the year promise together."""

@@ -17,7 +17,7 @@ from scipy.sparse import csr_matrix
 
 from discreet.core.randomness import experiment_generator
 from discreet.papers.dpimf.theory import LOSSES, Loss
-from discreet.privacy.mechanisms.subsampling import ImportanceSampling
+from discreet.privacy.experiments import largest_weights
 from discreet.solvers.norm_ball import minimize_in_ball
 
 Floats = npt.NDArray[np.float64]
@@ -183,8 +183,8 @@ def sampled_rows(
 def importance_weights(epsilon: float) -> tuple[Floats, Floats]:
     """Tabulate Algorithm 3: with the noise of opt a weight depends on |p_u|_1 / max |p|_1 alone."""
     shares = np.linspace(0.0, 1.0, _TABULATED)
-    sampling = ImportanceSampling(epsilon=epsilon * (1 + 1e-8), scale=1 / epsilon, max_weight=_MOST_WEIGHT)
-    return shares, sampling.weights(shares)
+    more = epsilon * (1 + 1e-8)
+    return shares, largest_weights(shares, epsilon=more, scale=1 / epsilon, max_weight=_MOST_WEIGHT)
 
 
 def lowered_rows(

@@ -14,7 +14,7 @@ import numpy as np
 
 from discreet.core.checks import integer, non_negative, positive_finite, require
 from discreet.papers.bounds import Bound, PublicSizes, Standing, TheorySettings
-from discreet.privacy.mechanisms.subsampling import ImportanceSampling
+from discreet.privacy.experiments import largest_weights, sampling_scale
 
 Loss = Literal["strawman", "complementary", "symmetric", "optimal"]
 LOSSES: tuple[Loss, ...] = ("strawman", "complementary", "symmetric", "optimal")
@@ -97,8 +97,9 @@ def room_to_learn(density: float, regularization: float) -> float:
 
 def corrected_weights(epsilon: float, shares: tuple[float, ...], max_weight: float) -> list[float]:
     """Return Algorithm 3's weights for norms as shares of the largest, with noise for the weighted sum."""
-    sampling = ImportanceSampling.calibrated(epsilon=epsilon, largest_norm=1.0, max_weight=max_weight)
-    return [float(weight) for weight in sampling.weights(np.asarray(shares))]
+    scale = sampling_scale(epsilon=epsilon, largest_norm=1.0)
+    weights = largest_weights(np.asarray(shares), epsilon=epsilon, scale=scale, max_weight=max_weight)
+    return [float(weight) for weight in weights]
 
 
 def printed_weights(shares: tuple[float, ...], mean: float) -> list[float]:

@@ -27,7 +27,7 @@ from discreet.papers.dpimf.printed import (
     train,
 )
 from discreet.papers.dpimf.theory import corollary_holds, gamma
-from discreet.privacy.mechanisms.subsampling import ImportanceSampling
+from discreet.privacy.experiments import largest_weights, sampling_loss, sampling_scale
 from discreet.reproduce.dpimf.bounds import excess, redesign_share, row_loss, theory_of
 from discreet.reproduce.dpimf.federation import PrintedPlan, federate, overlap, split
 from discreet.reproduce.dpimf.protocol import Bench
@@ -37,6 +37,8 @@ from discreet.reproduce.dpimf.sampling import figure6
 Curve = list[list[float]]
 SAMPLED = ["hr@10:99", "ndcg@10:99"]
 LOSS_EPSILONS = (0.1, 0.3, 1.0)
+# The largest weight of the importance sample whose losses are measured.
+_MOST_WEIGHT = 1024.0
 
 
 def curves(
@@ -128,11 +130,12 @@ def theory(room: Bench, setting: Setting, seed: int) -> dict[str, list[float]]:
         if variant == "com":
             found["theorem 4"] = [redesign_share(model, setting)]
     norms = 2 * np.abs(model.users).sum(axis=1)
-    sampling = ImportanceSampling.calibrated(epsilon=1.0, largest_norm=float(norms.max()))
-    weights = sampling.weights(norms)
-    active = weights < sampling.max_weight
-    found["slack"] = [float(np.abs(sampling.loss(norms, weights)[active] - 1.0).max())]
-    found["amplified"] = [amplification_error(norms / sampling.scale, weights)]
+    scale = sampling_scale(epsilon=1.0, largest_norm=float(norms.max()))
+    weights = largest_weights(norms, epsilon=1.0, scale=scale, max_weight=_MOST_WEIGHT)
+    active = weights < _MOST_WEIGHT
+    loss = sampling_loss(norms, weights, epsilon=1.0, scale=scale)
+    found["slack"] = [float(np.abs(loss[active] - 1.0).max())]
+    found["amplified"] = [amplification_error(norms / scale, weights)]
     lost = row_loss(room.clicks, model.users, 1.0)
     found["row loss"] = [float(np.median(lost)), float(lost.max())]
     return found

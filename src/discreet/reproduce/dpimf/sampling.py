@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from discreet.papers.dpimf.printed import Floats
-from discreet.privacy.mechanisms.subsampling import ImportanceSampling
+from discreet.privacy.experiments import largest_weights
 
 _BISECTIONS = 60
 _EPSILON = 1.0
@@ -49,7 +49,7 @@ def _by_importance(norms: Floats, sample: float) -> tuple[Floats, float]:
     low, high = float(norms.max()) / _EPSILON * (1 + 1e-6), float(norms.max()) * 1e6
     for _ in range(_BISECTIONS):
         scale = np.sqrt(low * high)
-        weights = ImportanceSampling(epsilon=_EPSILON, scale=scale, max_weight=2.0**32).weights(norms)
+        weights = largest_weights(norms, epsilon=_EPSILON, scale=scale, max_weight=2.0**32)
         low, high = (scale, high) if np.sum(1 / weights) > sample else (low, scale)
     return weights, float(scale)
 

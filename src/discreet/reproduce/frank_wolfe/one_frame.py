@@ -15,7 +15,7 @@ import numpy.typing as npt
 from discreet.core.randomness import PrivacyRandom
 from discreet.data.splits import Split
 from discreet.privacy.accounting.gaussian import gaussian_multiplier
-from discreet.privacy.mechanisms.additive import Gaussian
+from discreet.privacy.experiments import simulated_gaussian
 
 Floats = npt.NDArray[np.float64]
 PER_USER, FACTORS, DELTA = 80, 20, 1e-6
@@ -89,7 +89,7 @@ def gradient_without_biases(split: Split, epsilon: float, seed: int) -> float:
         matrix = matrix - table.seen * matrix + np.clip(table.values, -_CLAMP, _CLAMP)
         lengths = np.linalg.norm(matrix, axis=1, keepdims=True)
         moment = matrix.T @ (matrix * np.minimum(1, bound / np.maximum(lengths, 1e-12)) ** 2)
-        released = Gaussian(sigma=noise, l2_sensitivity=bound**2).release_symmetric(moment, random)
+        released = simulated_gaussian(moment, sigma=noise, bound=bound**2, random=random, symmetric=True)
         values, vectors = np.linalg.eigh(released)
         # Below this the spectrum of the noise alone would lie.
         sizes = np.sqrt(np.maximum(values - 2 * noise * math.sqrt(items), 0.0))
@@ -100,7 +100,7 @@ def gradient_without_biases(split: Split, epsilon: float, seed: int) -> float:
 
 def random_normal(sigma: float, size: int, random: PrivacyRandom) -> Floats:
     """Return noise as the package draws it."""
-    return Gaussian(sigma=sigma, l2_sensitivity=1.0).release(np.zeros(size), random)
+    return simulated_gaussian(np.zeros(size), sigma=sigma, bound=1.0, random=random)
 
 
 def _svd(table: Table, noise: float, random: PrivacyRandom) -> Floats:
@@ -108,7 +108,7 @@ def _svd(table: Table, noise: float, random: PrivacyRandom) -> Floats:
     counts = np.maximum(table.seen.sum(axis=1, keepdims=True), 1.0)
     rows = np.clip(table.values, -_CLAMP, _CLAMP)
     moment = (rows / counts).T @ rows
-    released = Gaussian(sigma=noise, l2_sensitivity=_CLAMP**2).release_symmetric(moment, random)
+    released = simulated_gaussian(moment, sigma=noise, bound=_CLAMP**2, random=random, symmetric=True)
     values, vectors = np.linalg.eigh(released)
     items = len(values)
     # A person with c of d items adds about c / d^2 of their covariance; noise has eigenvalues up to the edge.

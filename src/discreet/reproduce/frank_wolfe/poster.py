@@ -12,7 +12,7 @@ import numpy as np
 
 from discreet.core.randomness import PrivacyRandom
 from discreet.privacy.accounting.gaussian import gaussian_multiplier
-from discreet.privacy.mechanisms.additive import Gaussian
+from discreet.privacy.experiments import simulated_gaussian
 
 FAILURE = 0.05  # beta: how often the bound on the noise may fail
 
@@ -42,7 +42,9 @@ class Poster:
             errors = seen * matrix - values
             moment = (errors.T @ errors).astype(np.float64)
             if noise:
-                moment = Gaussian(sigma=noise, l2_sensitivity=4 * bound**2).release_symmetric(moment, random)
+                moment = simulated_gaussian(
+                    moment, sigma=noise, bound=4 * bound**2, random=random, symmetric=True
+                )
             eigenvalues, vectors = np.linalg.eigh(moment)
             direction = vectors[:, -1].astype(values.dtype)
             places = errors @ direction / (math.sqrt(max(eigenvalues[-1], 0.0)) + raised)

@@ -9,8 +9,8 @@ import numpy.typing as npt
 
 from discreet.core.randomness import PrivacyRandom
 from discreet.data.interactions import Interactions
-from discreet.privacy.mechanisms.additive import Laplace
-from discreet.privacy.mechanisms.bounded import BoundedLaplace
+from discreet.privacy.experiments import simulated_laplace
+from discreet.privacy.mechanisms.local import rating_mechanism
 
 SAMPLES = 100_000
 _GAUSSIANS, _STEPS = 3, 200
@@ -25,9 +25,9 @@ def draw_noise(data: Interactions) -> dict[float, tuple[Floats, Floats]]:
     ratings = data.values[:SAMPLES].astype(np.float64)
     drawn = {}
     for epsilon in (0.1, 1.0):
-        plain = Laplace.calibrated(epsilon=epsilon, l1_sensitivity=4.0).release(ratings, random) - ratings
-        bounded = BoundedLaplace(epsilon=epsilon, low=1, high=5).release(ratings, random) - ratings
-        drawn[epsilon] = plain, bounded
+        plain = simulated_laplace(ratings, epsilon=epsilon, bound=4.0, random=random)
+        mechanism = rating_mechanism("bounded-laplace", epsilon=epsilon, low=1, high=5, points=1025)
+        drawn[epsilon] = plain - ratings, mechanism.release(ratings, random) - ratings
     return drawn
 
 

@@ -15,7 +15,7 @@ from discreet.collect.campaign import Campaign
 from discreet.collect.device import Device
 from discreet.data.interactions import Interactions
 from discreet.papers.mixture.private_gradients import PrivateGradients
-from discreet.privacy.mechanisms.bounded import BoundedLaplace
+from discreet.privacy.mechanisms.local import rating_mechanism
 from discreet.reproduce import Run, copies
 from discreet.reproduce.mixture.comparisons import compare
 from discreet.reproduce.mixture.figures import plot_errors, plot_figure3, plot_noise
@@ -59,7 +59,7 @@ def communication(data: Interactions, run: Run) -> Found:
     lengths = np.diff(data.indptr)
     asked = Campaign(
         name="films",
-        mechanism=BoundedLaplace(epsilon=1.0, low=1, high=5, points=241),
+        mechanism=rating_mechanism("bounded-laplace", epsilon=1.0, low=1, high=5, points=241),
         catalog=data.catalog,
         max_reports=int(lengths.max()),
         step=1.0,

@@ -13,7 +13,7 @@ from discreet.data.interactions import Interactions
 from discreet.models.fitted import FittedModel
 from discreet.papers.one_bit.estimators import OneBitGradient, OneBitInput, OneBitObjective
 from discreet.papers.one_bit.task import OneBit
-from discreet.privacy.mechanisms.additive import Laplace
+from discreet.privacy.experiments import simulated_laplace
 
 Floats = npt.NDArray[np.float64]
 CLEAR, OUTPUT = "clear", "output"
@@ -45,5 +45,5 @@ def fit(data: Interactions, method: str, epsilon: float, seed: int, **settings: 
 
 def with_printed_noise(answers: Floats, bound: float, epsilon: float, seed: int) -> Floats:
     """Add the printed noise to every answer; this protects single entries, NOT the matrix."""
-    noise = Laplace.calibrated(epsilon=epsilon, l1_sensitivity=2 * bound)
-    return noise.release(np.clip(answers, -bound, bound), PrivacyRandom.simulate(seed))
+    random = PrivacyRandom.simulate(seed)
+    return simulated_laplace(np.clip(answers, -bound, bound), epsilon=epsilon, bound=2 * bound, random=random)

@@ -14,7 +14,7 @@ from discreet.data.datasets.synthetic import numbered
 from discreet.data.facts import PublicFacts
 from discreet.data.interactions import Interactions
 from discreet.papers.one_bit.estimators import OneBitInput, OneBitObjective
-from discreet.privacy.mechanisms.additive import Laplace
+from discreet.privacy.experiments import simulated_laplace
 
 Floats = npt.NDArray[np.float64]
 _BOUND = 10.0
@@ -48,8 +48,9 @@ def slope(x: Sequence[float], y: Sequence[float]) -> float:
 
 def output_excess(epsilon: float, seed: int) -> float:
     """Return what the printed noise adds to the mean squared error."""
-    noise = Laplace.calibrated(epsilon=epsilon, l1_sensitivity=2.0)
-    return float(np.mean(noise.release(np.zeros(160_000), PrivacyRandom.simulate(seed)) ** 2))
+    random = PrivacyRandom.simulate(seed)
+    noise = simulated_laplace(np.zeros(160_000), epsilon=epsilon, bound=2.0, random=random)
+    return float(np.mean(noise**2))
 
 
 def slopes(seed: int, side: int) -> dict[str, float]:
