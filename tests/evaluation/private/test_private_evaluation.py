@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import replace
+from fractions import Fraction
 
 import numpy as np
 import polars as pl
@@ -11,8 +12,9 @@ import discreet
 from discreet.core.checks import BudgetError, DataError, ParameterError, PrivacyError
 from discreet.core.randomness import PrivacyRandom
 from discreet.evaluation.private import choose_privately, evaluate_privately, fit_and_evaluate
-from discreet.evaluation.private.release import noise_of, release_sums
+from discreet.evaluation.private.release import promise_of_scores, read_score
 from discreet.evaluation.private.user_scores import (
+    PersonalScores,
     fixed_point_scores,
     hide_one_each,
     personal_scores,
@@ -25,6 +27,7 @@ from discreet.privacy.accounting.gaussian import gaussian_multiplier
 from discreet.privacy.ledger import Ledger
 from discreet.privacy.ledger.book import Period
 from discreet.privacy.mechanisms.fixed_point import FixedPoint
+from discreet.privacy.session import Session
 from toy import toy_interactions
 
 DATA = toy_interactions(n_users=600, n_items=30, per_user=10, seed=4)
@@ -62,27 +65,58 @@ def test_what_is_hidden_is_the_own_latest_item():
     np.testing.assert_array_equal(split.test.times, latest)
 
 
+class Summed:
+    """People whose scores are summed already."""
+
+    facts = DATA.facts
+
+    def __init__(self, contributions):
+        self._steps = FixedPoint(fixed_point_scores(contributions), 24)
+
+    def total(self, query):
+        return self
+
+    def steps(self, name=None):
+        return self._steps
+
+
+def released(contributions, epsilon, random):
+    """Return the noisy sums of scores, and the deviation that the session states."""
+    promise = promise_of_scores(DATA, epsilon, 1e-6, Ledger.in_memory(), simulated=True)
+    session = Session.open(Summed(contributions), promise, random)
+    scores = PersonalScores(models=(None,), metric=private_metric("hr@10"))
+    noisy = session.gaussian().release(scores, Fraction(1))
+    session.check(promise)
+    assert session.unspent() == 0
+    return noisy
+
+
+@pytest.mark.parametrize("epsilon", [0.01, 0.5, 4.0])
+def test_the_noise_on_scores_is_what_it_was_before_sessions(epsilon):
+    noisy = released(np.zeros((10, 1)), epsilon, PrivacyRandom.simulate(1))
+    before = gaussian_multiplier(epsilon, 1e-6) * math.sqrt(2) / 2
+    assert abs(noisy.deviation / before - 1) < 1e-12
+    # The twin: a sensitivity that forgets the count of users.
+    assert abs(noisy.deviation / (gaussian_multiplier(epsilon, 1e-6) / 2) - 1) > 1e-12
+
+
 def test_the_released_value_is_the_truth_and_stated_noise():
     """The spread of many releases is the noise that is stated; a claim 30 % off is rejected."""
-    steps = FixedPoint(fixed_point_scores(np.full((4000, 1), 0.3)), 24)
-    noise = noise_of(gaussian_multiplier(1.0, 1e-6), 1)
-    random = PrivacyRandom.simulate(5)
-    sums = np.array([release_sums(steps, noise, random)[0][0] for _ in range(600)])
+    random, people = PrivacyRandom.simulate(5), np.full((4000, 1), 0.3)
+    found = [released(people, 1.0, random) for _ in range(600)]
+    sums, sigma = np.array([noisy.values[0] for noisy in found]), found[0].deviation
     deviation = sums.std()
     slack = 5 / math.sqrt(2 * 600)
-    assert abs(deviation / noise.sigma - 1) < slack
-    assert abs(deviation / (1.3 * noise.sigma) - 1) > slack
-    assert abs(sums.mean() - 1200) < 5 * noise.sigma / math.sqrt(600) + 1e-3
+    assert abs(deviation / sigma - 1) < slack
+    assert abs(deviation / (1.3 * sigma) - 1) > slack
+    assert abs(sums.mean() - 1200) < 5 * sigma / math.sqrt(600) + 1e-3
     with pytest.raises(ParameterError):
         fixed_point_scores(np.array([[0.7]]))
 
 
 def test_intervals_cover_and_would_not_without_the_noise():
     """Draw people from a known rate many times: about 95 in 100 intervals hold it, noise included."""
-    from discreet.evaluation.private.release import promise_of_scores, read_score
-
     rng, random, rate, games = np.random.default_rng(6), PrivacyRandom.simulate(7), 0.2, 1500
-    noise = noise_of(gaussian_multiplier(0.2, 1e-6), 1)
     promise, metric = (
         promise_of_scores(DATA, 0.5, 1e-6, Ledger.in_memory(), simulated=True),
         private_metric("hr@10"),
@@ -90,10 +124,11 @@ def test_intervals_cover_and_would_not_without_the_noise():
     covered = without = 0
     for _ in range(games):
         hits = (rng.random(800) < rate).astype(float)[:, None] - 0.5
-        sums, count = release_sums(FixedPoint(fixed_point_scores(hits), 24), noise, random)
-        score = read_score(metric, sums[0], count, noise.sigma, DATA.facts, promise, difference=False)
+        noisy = released(hits, 0.2, random)
+        total, count = noisy.values[0], 2 * noisy.values[1]
+        score = read_score(metric, total, count, noisy.deviation, DATA.facts, promise, difference=False)
         covered += score.low <= rate <= score.high
-        blind = read_score(metric, sums[0], count, 0.0, DATA.facts, promise, difference=False)
+        blind = read_score(metric, total, count, 0.0, DATA.facts, promise, difference=False)
         without += blind.low <= rate <= blind.high
     assert covered / games > 0.93
     assert without / games < 0.9

@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from pathlib import Path
-from typing import Any, Unpack, final
+from typing import Any, Unpack, cast, final
 
 from discreet.core.checks import ParameterError, PrivacyError, probability, require
 from discreet.core.randomness import PrivacyRandom
@@ -14,15 +15,25 @@ from discreet.data.facts import Declarations, PublicFacts, refuse_unknown_names
 from discreet.data.inputs import accept, refuse_columns, refuse_declared
 from discreet.data.interactions import Interactions
 from discreet.data.reading.columns import Choice
-from discreet.evaluation.private.release import PrivateScore, noise_of, promise_of_scores, score_all
-from discreet.evaluation.private.user_scores import OneEach, hide_one_each, private_metric, scale_of
+from discreet.evaluation.private.release import PrivateScore, promise_of_scores, released_scores
+from discreet.evaluation.private.user_scores import (
+    OneEach,
+    PersonalScores,
+    bound_of,
+    hide_one_each,
+    private_metric,
+    scale_of,
+)
 from discreet.evaluation.scoring import refuse_meaningless
 from discreet.models.estimator import Estimator
 from discreet.models.fitted import FittedModel
-from discreet.privacy.accounting.gaussian import gaussian_epsilon, gaussian_multiplier, split_gaussian
+from discreet.privacy.accounting.gaussian import gaussian_epsilon
 from discreet.privacy.assumptions import Assumption
 from discreet.privacy.guarantee import Guarantee, Trust, Unit, weaker_basis
 from discreet.privacy.ledger import Ledger
+from discreet.privacy.mechanisms.additive import Gaussian
+from discreet.privacy.session import Session, planned_noise
+from discreet.privacy.session import share as exact
 from discreet.statistics.data_source import DataSource, KnownPart, open_source
 
 # Exceeds the rounding error from a multiplier to its epsilon and back.
@@ -72,11 +83,14 @@ def fit_and_evaluate(
         refuse_meaningless(one, asked)
     epsilon, delta = _common(estimators)
     random = random or PrivacyRandom.from_os()
-    *fits, scoring = _multipliers(epsilon, delta, len(estimators), share)
-    cheaper = [_with_multiplier(one, multiplier) for one, multiplier in zip(estimators, fits, strict=True)]
-    noises = [noise_of(scoring * math.sqrt(len(asked)), len(estimators)) for _ in asked]
+    shares = _shares(len(estimators), len(asked), share)
+    noises = planned_noise(epsilon, delta, shares)
+    cheaper = [
+        _with_multiplier(one, cast(Gaussian, noise).sigma)
+        for one, noise in zip(estimators, noises, strict=False)
+    ]
     events: list[Any] = [event for one in cheaper for event in one.events(source.facts)]
-    events += [noise.event() for noise in noises]
+    events += [noise.event() for noise in noises[len(estimators) :]]
     book = ledger or Ledger.nowhere()
     promise = _with_weaknesses(
         promise_of_scores(source, epsilon, delta, book, simulated=random.simulated),
@@ -89,17 +103,21 @@ def fit_and_evaluate(
         fitted = (one.fit(known, random=random) for one in cheaper)
         # The fits are paid here, so the assumptions of this ledger are added to their labels here.
         models = tuple(_assuming(model, book.assumptions(source.name)) for model in fitted)
+        session = Session.open(source.bounded(), promise, random)
+        # The fits spent their parts in sessions of their own.
+        *_, scoring = session.gaussian().split(sum(shares[: len(models)], Fraction(0)), exact(share))
         scores = {
-            str(metric): tuple(score_all(models, source, metric, noise, promise, random))
-            for metric, noise in zip(asked, noises, strict=True)
+            str(metric): tuple(released_scores(part, PersonalScores(models=models, metric=metric), promise))
+            for metric, part in zip(asked, scoring.rounds(len(asked)), strict=True)
         }
+        session.check(promise)
     return Together(models=models, scores=scores, guarantee=promise)
 
 
-def _multipliers(epsilon: float, delta: float, models: int, share: float) -> tuple[float, ...]:
-    """Return the noise of each model, and that of the scores, as multiples of the sensitivity."""
-    each = (1 - share) / models
-    return split_gaussian(gaussian_multiplier(epsilon, delta), [each] * models + [share])
+def _shares(models: int, metrics: int, share: float) -> list[Fraction]:
+    """Return the exact share of each fit, then that of each metric."""
+    part = exact(share)
+    return [(1 - part) / models] * models + [part / metrics] * metrics
 
 
 # For a forecast: predictions of ratings are off by about a quarter of the scale.
@@ -116,8 +134,8 @@ def expected_noise(
     if facts.n_users is None:
         return None
     epsilon, delta = _common(estimators)
-    scoring = _multipliers(epsilon, delta, len(estimators), share)[-1]
-    sigma = noise_of(scoring * math.sqrt(len(metrics)), len(estimators)).sigma
+    noise = planned_noise(epsilon, delta, _shares(len(estimators), len(metrics), share)[-1:])[0]
+    sigma = math.sqrt(noise.variance) * bound_of(len(estimators))
     # The noisy number of people adds as much again where scores are near 0 or 1.
     added = math.sqrt(2) * sigma / facts.n_users
 

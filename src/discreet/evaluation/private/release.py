@@ -9,11 +9,11 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from typing import Any, final
 
 import numpy as np
 
-from discreet.core.arrays import Floats
 from discreet.core.checks import DataError, PrivacyError, require
 from discreet.core.randomness import PrivacyRandom
 from discreet.data.facts import Duplicates, PublicFacts
@@ -22,12 +22,10 @@ from discreet.evaluation.metrics import Metric
 from discreet.evaluation.private.user_scores import PersonalScores, private_metric, scale_of, scored_data
 from discreet.models.estimator import check_budget
 from discreet.models.fitted import FittedModel
-from discreet.privacy.accounting.gaussian import gaussian_multiplier
 from discreet.privacy.assumptions import Assumption, Fact, Kind, assumptions_of
 from discreet.privacy.guarantee import Basis, Guarantee, Neighbors, Trust, Unit
 from discreet.privacy.ledger import Ledger
-from discreet.privacy.mechanisms.additive import Gaussian
-from discreet.privacy.mechanisms.fixed_point import FixedPoint
+from discreet.privacy.session import Session, gaussian_event
 from discreet.statistics.data_source import DataSource
 
 PROOF = "proofs/private_evaluation.md"
@@ -112,11 +110,12 @@ def evaluate_privately(
     book, what = ledger or Ledger.nowhere(), f"score {asked}"
     promise = promise_of_scores(data, epsilon, delta, book, simulated=random.simulated)
     promise = given_models(promise, models, are_public=models_are_public)
-    noise = noise_of(gaussian_multiplier(epsilon, delta), 1)
-    with book.spend(data.name, promise, what=what, events=[noise.event()]):
+    with book.spend(data.name, promise, what=what, events=[gaussian_event(epsilon, delta)]):
+        session = Session.open(data.bounded(), promise, random)
         scores = PersonalScores(models=models, metric=asked, difference=against is not None)
-        sums, count = release_sums(data.bounded().total(scores).steps(), noise, random)
-    return read_score(asked, sums[0], count, noise.sigma, data.facts, promise, difference=against is not None)
+        (found,) = released_scores(session.gaussian(), scores, promise)
+        session.check(promise)
+    return found
 
 
 def _require_ratings(models: Sequence[FittedModel], metric: Metric) -> None:
@@ -177,26 +176,30 @@ def choose_privately(
     book, what = ledger or Ledger.nowhere(), f"choice by {asked}"
     promise = promise_of_scores(data, epsilon, delta, book, simulated=random.simulated)
     promise = given_models(promise, tuple(models.values()), are_public=models_are_public)
-    noise = noise_of(gaussian_multiplier(epsilon, delta), len(models))
-    with book.spend(data.name, promise, what=what, events=[noise.event()]):
-        scores = score_all(tuple(models.values()), data, asked, noise, promise, random)
+    with book.spend(data.name, promise, what=what, events=[gaussian_event(epsilon, delta)]):
+        session = Session.open(data.bounded(), promise, random)
+        asks = PersonalScores(models=tuple(models.values()), metric=asked)
+        scores = released_scores(session.gaussian(), asks, promise)
+        session.check(promise)
     named = dict(zip(models, scores, strict=True))
     return best_of(named), named
 
 
-def score_all(
-    models: tuple[FittedModel, ...],
-    data: DataSource,
-    metric: Metric,
-    noise: Gaussian,
-    promise: Guarantee,
-    random: PrivacyRandom,
-) -> list[PrivateScore]:
-    """Release the scores of several models on held-out items; the noise must be set for that many scores."""
-    exact = data.bounded().total(PersonalScores(models=models, metric=metric))
-    sums, count = release_sums(exact.steps(), noise, random)
+def released_scores(session: Session, scores: PersonalScores, promise: Guarantee) -> list[PrivateScore]:
+    """Release scores on held-out items for all that a Gaussian session has, and return them as means."""
+    noisy = session.release(scores, Fraction(1))
+    count = 2 * float(noisy.values[-1])
     return [
-        read_score(metric, total, count, noise.sigma, data.facts, promise, difference=False) for total in sums
+        read_score(
+            scores.metric,
+            float(total),
+            count,
+            noisy.deviation,
+            session.facts,
+            promise,
+            difference=scores.difference,
+        )
+        for total in noisy.values[:-1]
     ]
 
 
@@ -245,18 +248,6 @@ def best_of(scores: Mapping[str, PrivateScore]) -> str:
     """Return the name of the best released score."""
     sign = -1 if Metric.parse(next(iter(scores.values())).metric).lower_is_better else 1
     return max(scores, key=lambda name: sign * scores[name].value)
-
-
-def noise_of(multiplier: float, scores: int) -> Gaussian:
-    """Return the noise for `scores` scores at once; a contribution's norm is at most sqrt(scores + 1) / 2."""
-    length = math.sqrt(scores + 1) / 2
-    return Gaussian(sigma=multiplier * length * (1 + 2.0**-40), l2_sensitivity=length)
-
-
-def release_sums(sums: FixedPoint, noise: Gaussian, random: PrivacyRandom) -> tuple[Floats, float]:
-    """Return the noisy sum of each score, and the noisy number of people."""
-    noisy = noise.release(sums, random)
-    return noisy[:-1], 2 * float(noisy[-1])
 
 
 def read_score(

@@ -99,13 +99,18 @@ class PersonalScores(Statistic):
     def parts(self) -> tuple[Part, ...]:
         """Return one part: the sums of scores, followed by the sum of halves."""
         count = 1 if self.difference else len(self.models)
-        return (Part("scores", (count + 1,), bound=math.nextafter(math.sqrt(count + 1) / 2, math.inf)),)
+        return (Part("scores", (count + 1,), bound=bound_of(count)),)
 
     def _add(self, block: Block, sums: tuple[Steps, ...]) -> None:
         split = hide_one_each(block.alone())
         scores = [personal_scores(model, split, self.metric) - 0.5 for model in self.models]
         contributions = np.column_stack([(scores[0] - scores[1]) / 2] if self.difference else scores)
         sums[0][:] += fixed_point_scores(contributions)
+
+
+def bound_of(scores: int) -> float:
+    """Return the largest norm of one user's contribution to so many scores, rounded up."""
+    return math.nextafter(math.sqrt(scores + 1) / 2, math.inf)
 
 
 def fixed_point_scores(contributions: Floats) -> Steps:

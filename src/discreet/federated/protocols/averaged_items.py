@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from fractions import Fraction
 from typing import Any, ClassVar, final
 
 import numpy as np
@@ -48,7 +49,7 @@ from discreet.statistics import profile_sums as statistics
 _LOSS = items_of.Loss(shared_weight=1.0, chosen_weight=0.0)
 _NO_PAIRS = np.zeros((0, 2), dtype=np.int64)
 # How the budget is shared: votes, and over all rounds the Gram matrices and the linear terms.
-_VOTES, _GRAM, _LINEAR = 0.15, 0.05, 0.80
+_VOTES, _GRAM, _LINEAR = Fraction(3, 20), Fraction(1, 20), Fraction(16, 20)
 # How far items' places spread before anything is known of them.
 _START_SPREAD = 0.3
 

@@ -11,7 +11,8 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, final
+from fractions import Fraction
+from typing import Any, ClassVar, cast, final
 
 import numpy as np
 
@@ -31,15 +32,15 @@ from discreet.federated.protocols.protocol import (
 )
 from discreet.federated.wire import Arrays, Message, Refusal, Refused
 from discreet.models.estimator import check_budget
-from discreet.privacy.accounting.gaussian import gaussian_multiplier, split_gaussian
 from discreet.privacy.mechanisms.additive import Gaussian
+from discreet.privacy.session import planned_noise
 from discreet.solvers.spectrum import with_fixed_signs
 from discreet.statistics.blocks import blocks
 from discreet.statistics.fixed_point import ROUNDING, VECTOR_BITS, to_fixed_point
 from discreet.statistics.profiles import COUNT_PART, ProfiledItems, shortened
 
 # How the budget is shared: placing items in all rounds, sending people's places, and the fine-tuning.
-_PLACING, _SENDING, _TUNING = 0.25, 0.55, 0.20
+_PLACING, _SENDING, _TUNING = Fraction(5, 20), Fraction(11, 20), Fraction(4, 20)
 # How many noises an item's count must exceed to be believed.
 _BELIEVED = 2.0
 
@@ -197,10 +198,6 @@ def check_averaging(epsilon: float, delta: float, rounds: int, factors: int, noi
     require(not noise.masked, "noise", noise, "must be OwnNoise()", "Averages are not sums.")
 
 
-def noises_by_share(epsilon: float, delta: float, shares: Sequence[float]) -> list[Gaussian]:
+def noises_by_share(epsilon: float, delta: float, shares: Sequence[Fraction]) -> list[Gaussian]:
     """Return noises for releases that one person moves by at most 1, together (epsilon, delta)."""
-    if math.isinf(epsilon):
-        multipliers: Sequence[float] = [0.0] * len(shares)
-    else:
-        multipliers = split_gaussian(gaussian_multiplier(epsilon, delta), shares)
-    return [Gaussian(sigma=multiplier, l2_sensitivity=1.0) for multiplier in multipliers]
+    return cast(list[Gaussian], planned_noise(epsilon, delta, shares))
