@@ -5,6 +5,7 @@ import math
 import numpy as np
 import pytest
 
+from budgets import budget
 from discreet import PrivacyRandom, UserFactorization, load
 from discreet.core.checks import ParameterError
 from discreet.data.facts import PublicFacts
@@ -12,10 +13,10 @@ from discreet.data.interactions import Interactions
 from discreet.models.scorers.released_histories import ReleasedHistories, nearest_counts
 from discreet.models.user_factorization.history_release import (
     HISTORY_SHARE,
-    HistoryBudget,
     history_question,
     release_histories,
 )
+from discreet.privacy.session import Session
 from discreet.statistics.history_summary import LENGTH_STARTS, SummedHistories
 from toy import toy_interactions
 
@@ -45,21 +46,18 @@ def test_it_knows_whether_histories_have_an_order():
     with_times = Interactions.from_arrays(users, items, times=np.arange(120))
     at_once = Interactions.from_arrays(users, items, times=users)
     without = Interactions.from_arrays(users, items)
+    nothing = budget(math.inf)
     found = [
-        release_histories(data, 0.0, PrivacyRandom.simulate(0), rated=False).ordered
+        release_histories(Session.open(data, nothing, PrivacyRandom.simulate(0)), rated=False).ordered
         for data in (with_times, at_once, without)
     ]
     assert found == pytest.approx([1.0, 0.0, 0.0], abs=1e-5)
 
 
-def test_both_parts_of_the_budget_are_the_whole():
-    whole = 3.0
-    budget = HistoryBudget.of(whole)
-    spent = 1 / budget.histories**2 + 1 / budget.model**2
-    assert 0.999 / whole**2 < spent <= 1 / whole**2
-    # The twin: a model that keeps the whole budget would spend more than was promised.
-    assert 1 / budget.histories**2 + 1 / whole**2 > 1 / whole**2 * (1 + HISTORY_SHARE / 2)
-    assert HistoryBudget.of(0.0) == (0.0, 0.0)
+def test_histories_and_the_model_share_the_whole_budget():
+    releases = fitted(toy_interactions(n_users=80, n_items=30), epsilon=2.0).releases
+    histories = [one.share for one in releases if one.statistic == "HistorySummary"]
+    assert histories == [HISTORY_SHARE] and sum(one.share for one in releases) == 1
 
 
 def test_implicit_feedback_does_not_read_ratings():
