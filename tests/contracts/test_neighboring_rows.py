@@ -1,0 +1,116 @@
+"""No user's rows change how another user's rows are read; each earlier fault, put back, is found."""
+
+import csv
+import io
+from dataclasses import replace
+from unittest import mock
+
+import numpy as np
+import polars as pl
+import pytest
+
+from discreet.audit import neighboring_rows
+from discreet.audit.neighboring_rows import read_case, search
+from discreet.data import encoding
+from discreet.data.describing import Wishes
+from discreet.data.reading import frames
+from discreet.data.reading.readers import read
+from discreet.data.vocabulary import Vocabulary
+from discreet.distributed.pieces import PieceReader
+
+
+def test_other_users_are_read_alike():
+    result = search(140, seed=11)
+    assert not result.differences and 2 * result.readable >= result.pairs
+
+
+@pytest.mark.slow
+def test_other_users_are_read_alike_in_many_pairs():
+    result = search(100_000, seed=12)
+    assert not result.differences and 2 * result.readable >= result.pairs
+    assert all(result.by_form[form] for form in neighboring_rows.FORMS)
+
+
+def sums_in_order_of_rows(case, folder, *, both):
+    """Add doubles in the order in which rows were sorted."""
+
+    def added(values, starts):
+        return np.add.reduceat(values.astype(np.float64), starts)
+
+    with mock.patch.object(encoding, "exact_sums", added):
+        return read_case(case, folder, both=both)
+
+
+def layout_of_each_piece(case, folder, *, both):
+    """Describe each piece of a file without a header by itself."""
+    schema = replace(case.schema, header=False, comment="", encoding="utf-8")
+    lines = neighboring_rows._text(replace(case, schema=schema), case.rows(both=both), False).split(b"\n")[
+        :-1
+    ]
+    places = {"user": "column_1", "item": "column_2", "rating": "column_3", "time": "column_4"}
+    options = {"skip_bad_lines": True, "delimiter": schema.delimiter}
+    reader = PieceReader(wishes=Wishes.taken_from(options, places))
+    path, parts = folder / "piece.csv", []
+    for start in range(0, len(lines), 5):
+        path.write_bytes(b"\n".join(lines[start : start + 5]) + b"\n")
+        parts += [reader.read(piece) for piece in reader.pieces(path)]
+    return neighboring_rows.joined(parts, case, Vocabulary.of([*neighboring_rows.ITEMS, "new"]))
+
+
+def decoder_with_state(case, folder, *, both):
+    """Decode the whole text in an encoding with escape sequences."""
+    plain = replace(case, packed="", schema=replace(case.schema, encoding="utf-8"))
+    rows = plain.rows(both=both)
+    text = neighboring_rows._text(plain, rows, False).decode("iso2022_jp", "replace")
+    path = folder / "decoded.csv"
+    path.write_text(text, encoding="utf-8")
+    catalog = [*neighboring_rows.ITEMS, "new"]
+    return read(path, schema=plain.schema, catalog=catalog, drop_unknown=True, low=-1e30, high=1e30)
+
+
+def quotes_across_lines(case, folder, *, both):
+    """Let a parser that knows quotes across lines split what another one judged."""
+    plain = replace(case, packed="", schema=replace(case.schema, encoding="utf-8", header=False, quote='"'))
+    text = neighboring_rows._text(plain, plain.rows(both=both), False).decode().replace("\r", "")
+    rows = [
+        row for row in csv.reader(io.StringIO(text), delimiter=plain.schema.delimiter[0]) if len(row) == 4
+    ]
+    path = folder / "again.csv"
+    with path.open("w", newline="", encoding="utf-8") as file:
+        csv.writer(file, delimiter=plain.schema.delimiter[0], lineterminator="\n").writerows(rows)
+    catalog = [*neighboring_rows.ITEMS, "new"]
+    schema = replace(plain.schema, delimiter=plain.schema.delimiter[0], escape="", comment="")
+    return read(path, schema=schema, catalog=catalog, drop_unknown=True, low=-1e30, high=1e30)
+
+
+def type_of_all_times(case, folder, *, both):
+    """Give a container of times the type that all of them have in common."""
+
+    def common(items):
+        return pl.Series(np.array([float(one) if isinstance(one, int | float) else np.nan for one in items]))
+
+    def chosen(items):
+        mixed = len({type(one) for one in items if not isinstance(one, str)}) > 1
+        return common(items).fill_nan(None) if mixed else frames_times(items)
+
+    frames_times = frames.times_of_objects
+    with mock.patch.object(frames, "times_of_objects", chosen):
+        numbers = tuple(row for row in case.others if row.time.isdigit())
+        return read_case(
+            replace(case, others=numbers, places=tuple(0 for _ in case.places)), folder, both=both
+        )
+
+
+TWINS = {
+    "R1": (sums_in_order_of_rows, ("parquet",), 0.5),
+    "R2": (layout_of_each_piece, ("pieces",), 0.0),
+    "R3": (decoder_with_state, ("text",), 0.0),
+    "R4": (quotes_across_lines, ("text",), 0.0),
+    "R5": (type_of_all_times, ("objects",), 0.0),
+}
+
+
+@pytest.mark.parametrize("fault", TWINS)
+def test_each_earlier_fault_is_found(fault):
+    reader, forms, large = TWINS[fault]
+    assert search(200, seed=3, reader=reader, forms=forms, large=large, stop=True).differences
