@@ -68,7 +68,7 @@ def test_a_history_may_lack_columns_of_the_fit_that_it_does_not_need(tmp_path):
 
 def test_the_columns_of_a_history_of_ones_own_are_listed(tmp_path):
     path = tmp_path / "me.csv"
-    path.write_text("kunde,artikel\nich,alien\n", encoding="utf8")
-    with pytest.raises(DataError, match="the columns are kunde, artikel") as refused:
+    path.write_text("wer,was\nich,alien\n", encoding="utf8")
+    with pytest.raises(DataError, match="the columns are wer, was") as refused:
         read_history(path, implicit=True)
     assert "user=NAME" not in str(refused.value)

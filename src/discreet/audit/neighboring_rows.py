@@ -372,7 +372,7 @@ def search(
     return result
 
 
-def audit_rows(name: str, epsilon: float, delta: float, *, pairs: int = 300, seed: int = 0) -> Finding:
+def audit_rows(name: str, epsilon: float, delta: float, *, pairs: int = 100, seed: int = 0) -> Finding:
     """Return what a search over neighboring files found."""
     start = time.perf_counter()
     result = search(pairs, seed)

@@ -20,6 +20,7 @@ from discreet.core.checks import DiscreetError, suggestion
 PANELS = {
     "Start": {
         "demo": "See the main job on embedded data, in a minute.",
+        "describe": "Describe how a file is written, as a schema.",
         "choose": "Answer a few questions, and get a command.",
         "plan": "Plan releases: what each may cost, and what to expect.",
         "models": "List all models.",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -13,6 +13,7 @@ from discreet.cli.output.printing import emit, show
 from discreet.core.checks import ParameterError
 
 if TYPE_CHECKING:
+    from discreet.data.schema import Schema
     from discreet.data.vocabulary import Vocabulary
     from discreet.distributed.pieces import PieceReader
 
@@ -45,21 +46,26 @@ def shard(
         raise ParameterError("--drop-unknown needs a declared catalog. Add --items.")
     catalog = None if reading.items is None else read_items(reading.items)
     low, high, step = parse_scale(reading.scale)
+    reader = _reader(reading, catalog)
+    given = {
+        "low": low,
+        "high": high,
+        "step": step,
+        "max_per_user": reading.max_per_user,
+        "n_users": reading.people,
+        "catalog": catalog,
+        "duplicates": reading.duplicates if reading.duplicates != "refuse" else None,
+    }
+    declared = {**_declared(reader.schema), **{name: one for name, one in given.items() if one is not None}}
     with terminal_progress(None) as report:
         made = make_shards(
             files,
             out,
-            reader=_reader(reading, catalog),
+            reader=reader,
             name=checked_name(name),
             n_shards=shards,
             progress=report,
-            low=low,
-            high=high,
-            step=step,
-            max_per_user=reading.max_per_user,
-            n_users=reading.people,
-            catalog=catalog,
-            duplicates=reading.duplicates,
+            **declared,
         )
     count = len(made.shards)
     if as_json:
@@ -69,17 +75,30 @@ def shard(
     show(f"Written to {out}: {written} all people's data: protect {them} like the files.")
 
 
+def _declared(schema: Schema | None) -> dict[str, Any]:
+    """Return the facts and rules of a schema, but for the items to drop, which the reader knows."""
+    from discreet.data.reading.readers import declared_in
+
+    found = {} if schema is None else declared_in(schema)
+    return {name: one for name, one in found.items() if one is not None and name != "drop_unknown"}
+
+
 def _reader(reading: Reading, catalog: Vocabulary | None) -> PieceReader:
     """Return what reads a piece of a file, as the options say."""
     from discreet.data.describing import Wishes
+    from discreet.data.reading.readers import overridden
     from discreet.distributed.pieces import PieceReader, as_texts
 
     gone = None if reading.without is None else read_ids(reading.without, "user")
+    wishes = Wishes.taken_from(reading.written(), parse_columns(reading.columns), implicit=reading.implicit)
+    schema = None if reading.schema is None else overridden(reading.schema, wishes)
+    if schema is not None and schema.unknown_items == "drop" and catalog is None and schema.catalog:
+        catalog = read_items(Path(schema.catalog))
+    drops = reading.drop_unknown or (schema is not None and schema.unknown_items == "drop")
     return PieceReader(
-        wishes=Wishes.taken_from(
-            reading.written(), parse_columns(reading.columns), implicit=reading.implicit
-        ),
-        zeros=reading.zeros,
+        wishes=wishes,
+        schema=schema,
+        zeros=reading.zeros if reading.schema is None or reading.zeros != "ratings" else None,
         without=None if gone is None else as_texts(gone),
-        known=catalog if reading.drop_unknown else None,
+        known=catalog if drops else None,
     )

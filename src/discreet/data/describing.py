@@ -104,8 +104,9 @@ class Wishes:
         layout, skip = said.pop("layout", None), said.pop("skip_bad_lines", None)
         if layout is not None:
             one_of("layout", layout, LAYOUTS)
-        if skip is not None:
-            said["bad_rows"] = "drop" if skip else "reject"
+        # Not asked for, a schema's own rule stays, and without one a line that does not fit rejects the file.
+        if skip:
+            said["bad_rows"] = "drop"
         said |= {name: "" for name in ("quote", "escape") if said.get(name) == "none"}
         if said.get("delimiter") in ("tab", "\\t"):
             said["delimiter"] = "\t"

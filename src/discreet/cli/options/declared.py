@@ -160,6 +160,12 @@ class Reading(TextFile):
     """How to read DATA, and what is declared about it."""
 
     columns: Columns = None
+    schema: Annotated[
+        Path | None,
+        typer.Option(
+            "--schema", help="Read DATA with this schema, which `discreet describe --out FILE` writes."
+        ),
+    ] = None
     implicit: Annotated[
         bool,
         typer.Option(
@@ -206,7 +212,7 @@ class Reading(TextFile):
 
     def files(self) -> list[Path]:
         """Return the files to read besides DATA."""
-        return [path for path in (self.items, self.without) if path is not None]
+        return [path for path in (self.items, self.without, self.schema) if path is not None]
 
     def check(self) -> None:
         """Refuse invalid options before any file is read."""
@@ -237,7 +243,7 @@ class Reading(TextFile):
         low, high, step = scale if self.scale is None else parse_scale(self.scale)
         if catalog is None and self.items is not None:
             catalog = read_items(self.items)
-        if self.drop_unknown and catalog is None:
+        if self.drop_unknown and catalog is None and self.schema is None:
             raise ParameterError("--drop-unknown needs a declared catalog. Add --items.")
         data = open_data(
             source,
@@ -250,9 +256,11 @@ class Reading(TextFile):
             max_per_user=self.max_per_user,
             n_users=self.people,
             catalog=catalog,
-            duplicates=self.duplicates,  # type: ignore[arg-type]
-            zeros=self.zeros,  # type: ignore[arg-type]
-            drop_unknown=self.drop_unknown,
+            schema=self.schema,
+            # Options that were not given leave the rules of a schema as they are.
+            duplicates=self.duplicates if self.schema is None or self.duplicates != "refuse" else None,  # type: ignore[arg-type]
+            zeros=self.zeros if self.schema is None or self.zeros != "ratings" else None,  # type: ignore[arg-type]
+            drop_unknown=self.drop_unknown or None,  # type: ignore[arg-type]
             **self.written(),
         )
         if self.without is None:

@@ -27,14 +27,18 @@ Choice = Mapping[str, str | None]
 _USUAL_NAMES = {
     USER: (
         "userid user users uid reviewerid customerid customer personid person memberid visitorid profileid "
-        "visitor member clientid client accountid account buyerid buyer"
+        "visitor member clientid client accountid account buyerid buyer kunde kundennr kundennummer nutzer "
+        "benutzer"
     ),
     ITEM: (
         "itemid item items iid movieid movie placeid place productid product asin parentasin bookid isbn "
         "book businessid jokeid joke trackid songid song artistid animeid filmid film gameid game recipeid "
-        "newsid articleid article sku"
+        "newsid articleid article sku artikel artikelnr artikelnummer produkt"
     ),
-    RATING: "rating ratings score stars overall ratingvalue bookrating value plays playcount listencount",
+    RATING: (
+        "rating ratings score stars overall ratingvalue bookrating value plays playcount listencount "
+        "bewertung sterne"
+    ),
     TIME: (
         "timestamp time unixreviewtime ts datetime date reviewtime createdat eventtime at when purchasedat "
         "orderdate orderedat occurredat ratedat day zeit zeitpunkt datum fecha"
