@@ -14,8 +14,8 @@ import yaml
 
 import discreet as package
 from command_line import one_sentence
-from discreet.dossier.evidence import Odds
 from discreet.dossier.facts import MEANINGS, HumanFacts
+from discreet.report.odds import percent, posterior, power
 from registry_schema import faults, schema
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "facts.toml"
@@ -166,10 +166,29 @@ def test_a_model_without_a_guarantee_and_a_foreign_ledger_have_no_dossier(discre
 @pytest.mark.parametrize("delta", [0.0, 1e-6, 0.5])
 def test_odds_are_those_of_randomized_response_with_failures(epsilon, delta):
     """The worst mechanism reveals the truth with probability delta, and else answers at random."""
-    odds = Odds.of(epsilon, delta)
     likely = 1 / (1 + math.exp(-epsilon))
-    assert odds.posterior == pytest.approx(delta + (1 - delta) * likely, rel=1e-9)
-    for alarms, power in ((0.01, odds.power_at_1_percent), (0.001, odds.power_at_1_permille)):
-        assert 0 <= power <= 1 and power >= alarms
-        assert power <= math.exp(min(epsilon, 600)) * alarms + delta + 1e-12
-        assert 1 - power >= math.exp(-epsilon) * (1 - delta - alarms) - 1e-12
+    assert posterior(epsilon, delta) == pytest.approx(delta + (1 - delta) * likely, rel=1e-9)
+    for alarms in (0.01, 0.001):
+        detected = power(epsilon, delta, alarms)
+        assert alarms <= detected <= 1
+        assert detected <= math.exp(min(epsilon, 600)) * alarms + delta + 1e-12
+        assert 1 - detected >= math.exp(-epsilon) * (1 - delta - alarms) - 1e-12
+    assert float(percent(posterior(epsilon, delta)).rstrip("%")) >= 100 * posterior(epsilon, delta) - 1e-6
+
+
+def test_a_label_states_odds_releases_and_households(discreet, model):
+    code, shown, _ = discreet("label", model, "--people", "3", "--full")
+    text = " ".join(shown.split())
+    assert code == 0 and "73.2%" in text and "For 3 users together" in text and "Gaussian" in text
+    found = json.loads(discreet("label", model, "--people", "3", "--json")[1])
+    assert found["odds"]["posterior"] == pytest.approx(0.731, abs=1e-3)
+    assert found["group"]["epsilon"] == 3.0 and found["group"]["delta"] > 1e-6
+    plain = json.loads(discreet("label", model, "--json")[1])
+    assert "group" not in plain
+    assert "73.2%" in discreet("label", model, "--markdown")[1]
+
+
+def test_a_model_without_a_guarantee_has_no_odds(discreet, ratings, tmp_path):
+    bare = tmp_path / "bar.discreet"
+    assert discreet("fit", ratings, "--model", "als", "--epsilon", "inf", "--out", bare)[0] == 0
+    assert "odds" not in json.loads(discreet("label", bare, "--json")[1])

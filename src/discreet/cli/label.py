@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -13,6 +14,8 @@ from discreet.cli.output.printing import emit, show, write
 from discreet.core.checks import ParameterError, visible
 
 if TYPE_CHECKING:
+    from rich.table import Table
+
     from discreet.audit.last_audits import LastAudit
 
 
@@ -30,6 +33,10 @@ def label(
     card: Annotated[
         Path | None, typer.Option("--card", help="Write a model card (Hugging Face layout) to this file.")
     ] = None,
+    people: Annotated[
+        int | None, typer.Option("--people", help="Also state what holds for so many users together.", min=1)
+    ] = None,
+    full: Annotated[bool, typer.Option("--full", help="Also list each release with its noise.")] = False,
     force: Force = False,
     markdown: Annotated[bool, typer.Option("--markdown", help="Print the label as Markdown.")] = False,
     as_json: AsJson = False,
@@ -54,17 +61,61 @@ def label(
         return
     last = last_audit(content["name"])
     if as_json:
-        emit({**content, "last_audit": None if last is None else last.to_json()})
+        emit({**content, **_odds(content, people), "last_audit": None if last is None else last.to_json()})
         return
     if written:
         from discreet.privacy.guarantee import Guarantee
 
         show(f"{' '.join(written)} {Guarantee.from_json(content['guarantee']).sentence()}")
         return
-    _show(content, signed, last)
+    _show(content, signed, last, people, full=full)
 
 
-def _show(content: dict[str, Any], signed: str, last: LastAudit | None) -> None:
+def _odds(content: dict[str, Any], people: int | None) -> dict[str, Any]:
+    """Return what an attacker can achieve, and the guarantee of a group, if anybody is protected."""
+    from discreet.dossier.evidence import for_people
+    from discreet.privacy.guarantee import Guarantee
+    from discreet.report.odds import Odds
+
+    guarantee = Guarantee.from_json(content["guarantee"])
+    if not guarantee.is_private:
+        return {}
+    found: dict[str, Any] = {"odds": Odds.of(guarantee).to_json()}
+    if people is not None:
+        epsilon, delta, said = for_people(guarantee, people)
+        level = "inf" if math.isinf(epsilon) else epsilon
+        found["group"] = {"people": people, "epsilon": level, "delta": delta, "sentence": said}
+    return found
+
+
+def _said_of_odds(content: dict[str, Any], people: int | None) -> tuple[str, ...]:
+    """Return the odds as sentences and as a picture in one line."""
+    from discreet.privacy.guarantee import Guarantee
+    from discreet.report.odds import Odds, odds_bar
+
+    found = _odds(content, people)
+    if not found:
+        return ()
+    odds = Odds.of(Guarantee.from_json(content["guarantee"]))
+    group = found.get("group")
+    return (odds.sentence(), odds_bar(odds), *(() if group is None else (group["sentence"],)))
+
+
+def _releases(content: dict[str, Any]) -> Table:
+    """Return the releases of the certificate as a table; a file without one has no rows."""
+    from rich.table import Table
+
+    from discreet.dossier.evidence import listed_releases
+
+    table = Table("release", "mechanism", "noise", "bound", title="Releases (from the certificate)")
+    for row in listed_releases(content):
+        table.add_row(*map(visible, row))
+    return table
+
+
+def _show(
+    content: dict[str, Any], signed: str, last: LastAudit | None, people: int | None, *, full: bool
+) -> None:
     """Print the promise, where each array comes from, and what else is known about the file."""
     from rich.table import Table
 
@@ -78,7 +129,9 @@ def _show(content: dict[str, Any], signed: str, last: LastAudit | None) -> None:
         table.add_row(names, origin)
     limits = (f"Not to be used for {text}." for text in content.get("not_for", ()))
     audited = _audited(content, last)
-    show(facts, promise.sentence(), table, *_purpose(content), signed, *limits, *audited)
+    odds = _said_of_odds(content, people)
+    more = [_releases(content)] if full else []
+    show(facts, promise.sentence(), *odds, *more, table, *_purpose(content), signed, *limits, *audited)
 
 
 def read_any_label(file: Path, *, signed: bool) -> dict[str, Any]:

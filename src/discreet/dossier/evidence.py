@@ -11,15 +11,16 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, NamedTuple, Self, final
+from typing import Any, Self, final
 
 from discreet.audit.last_audits import LastAudit, last_audit
 from discreet.core.checks import ParameterError
 from discreet.dossier.facts import HumanFacts
 from discreet.privacy.accounting.rounding import group_delta, times_up
-from discreet.privacy.guarantee import Guarantee
+from discreet.privacy.guarantee import Guarantee, Unit
 from discreet.privacy.ledger.book import Ledger
 from discreet.report.numbers import number_above
+from discreet.report.odds import Odds, percent, posterior
 
 # A note of a release for people: what a mechanism is called there.
 _MECHANISMS = {
@@ -32,48 +33,6 @@ _MECHANISMS = {
     "continual-gaussian": "discrete Gaussian noise on a continual release",
     "shared-gaussian": "discrete Gaussian noise that parties share",
 }
-
-
-class Odds(NamedTuple):
-    """What the best attacker can achieve against any release with this epsilon and delta.
-
-    The attacker knows all other users' data and tests whether one user is in the data. `posterior` is the
-    best chance to be right if both cases are equally likely. A test's power is the chance to detect the user.
-    """
-
-    posterior: float
-    power_at_1_percent: float
-    power_at_1_permille: float
-
-    @classmethod
-    def of(cls, epsilon: float, delta: float) -> Self:
-        """Return the odds; each is rounded up by those who print it.
-
-        Example:
-            >>> round(Odds.of(1.0, 0.0).posterior, 3)
-            0.731
-        """
-        doubt = math.exp(-epsilon)
-
-        def power(false_alarms: float) -> float:
-            steep = (false_alarms / doubt if doubt > 0 else math.inf) + delta
-            return min(1.0, steep, 1 - doubt * (1 - delta - false_alarms))
-
-        return cls(min((1 + delta * doubt) / (1 + doubt), 1.0), power(0.01), power(0.001))
-
-    def sentence(self) -> str:
-        """Return the odds in words."""
-        return (
-            "An attacker who knows everything except whether one user is in the data, and who considers both "
-            f"cases equally likely, is right at most {_percent(self.posterior)} of the time. A guess is "
-            f"right 50%. If the attacker accepts 1% false alarms, they detect the user at most "
-            f"{_percent(self.power_at_1_percent)} of the time; with 0.1% false alarms, at most "
-            f"{_percent(self.power_at_1_permille)}."
-        )
-
-
-def _percent(chance: float) -> str:
-    return f"{math.ceil(1000 * chance - 1e-9) / 10:g}%"
 
 
 @final
@@ -188,39 +147,56 @@ class Evidence:
     @property
     def odds(self) -> Odds:
         """Return what the best attacker can achieve."""
-        return Odds.of(self.guarantee.epsilon, self.guarantee.delta)
+        return Odds.of(self.guarantee)
 
     def for_people(self, people: int) -> str:
-        """Return the guarantee of a household in words, by group privacy."""
-        epsilon = times_up(self.guarantee.epsilon, people)
-        delta = group_delta(self.guarantee.epsilon, self.guarantee.delta, people)
-        if delta >= 1:
-            return f"For {people} users together the guarantee states nothing."
-        chance = _percent(Odds.of(epsilon, delta).posterior)
-        return (
-            f"For {people} users together: {_level(epsilon, delta)}. The attacker is right at most {chance}."
-        )
+        """Return the guarantee of a household in words."""
+        return for_people(self.guarantee, people)[2]
 
     @property
     def releases(self) -> list[tuple[str, str, str, str]]:
         """Return each release by name, mechanism, noise and contribution bound, from the certificate."""
-        certificate = self.label.get("certificate")
-        listed = certificate["releases"] if isinstance(certificate, dict) else []
-        return [
-            (
-                str(one["name"]),
-                _MECHANISMS.get(one["mechanism"], str(one["mechanism"])),
-                _noise(one),
-                _bound(one),
-            )
-            for one in listed
-        ]
+        return listed_releases(self.label)
 
     @property
     def schema_digest(self) -> str:
         """Return the SHA-256 of the public facts that the model was fitted with."""
         text = json.dumps(self.label.get("facts", {}), sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()
+
+
+def listed_releases(label: Mapping[str, Any]) -> list[tuple[str, str, str, str]]:
+    """Return each release of a label's certificate in words; a label without one has none.
+
+    A label may come from anybody, so what doesn't look like a release is left out.
+    """
+    certificate = label.get("certificate")
+    listed = certificate.get("releases") if isinstance(certificate, dict) else None
+    return [
+        (
+            str(one.get("name"))[:80],
+            _MECHANISMS.get(str(one.get("mechanism")), str(one.get("mechanism"))[:80]),
+            _noise(one),
+            _bound(one),
+        )
+        for one in (listed if isinstance(listed, list) else [])
+        if isinstance(one, dict)
+    ]
+
+
+def for_people(guarantee: Guarantee, people: int) -> tuple[float, float, str]:
+    """Return epsilon, delta and a sentence for as many secrets together, by group privacy.
+
+    A group whose delta reaches 1 has no guarantee: its epsilon is infinite.
+    """
+    epsilon = times_up(guarantee.epsilon, people)
+    delta = group_delta(guarantee.epsilon, guarantee.delta, people)
+    noun = {Unit.USER: "users", Unit.RATING: "ratings", Unit.VALUE: "rating values"}[guarantee.unit]
+    if delta >= 1:
+        return math.inf, 1.0, f"For {people} {noun} together, the guarantee states nothing."
+    chance = percent(posterior(epsilon, delta))
+    said = f"{_level(epsilon, delta)}. The attacker is right at most {chance} of the time."
+    return epsilon, delta, f"For {people} {noun} together: {said}"
 
 
 def _number(value: object) -> float | None:

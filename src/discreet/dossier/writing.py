@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import json
-import math
 from pathlib import Path
 
 from discreet.core.checks import FileError, visible
 from discreet.core.files import write_whole
 from discreet.dossier.documents import Document, documents
-from discreet.dossier.evidence import Evidence, Odds
+from discreet.dossier.evidence import Evidence
 from discreet.dossier.registry import registry_entry
-from discreet.report.pages import Html, element, is_page, page, table
+from discreet.report.odds import odds_picture
+from discreet.report.pages import element, is_page, page, table
 
 #: The kind of its page, by which we know our own.
 PAGE = "dossier"
@@ -74,21 +74,3 @@ def _page(found: Evidence, made: list[Document]) -> str:
         element("p", "Date and signature: ______________________________"),
     ]
     return page(title, body, kind=PAGE)
-
-
-def odds_picture(odds: Odds) -> Html:
-    """Return a small picture of the attacker's odds: a guess, the bound, and certainty."""
-    width, middle, most = 400, 200, math.ceil(400 * odds.posterior)
-    times = math.ceil(100 * odds.posterior - 1e-9)
-    text = '<text y="43" font-size="11" fill="currentColor"'
-    drawn = [
-        f'<rect x="0" y="8" width="{width}" height="16" fill="none" stroke="currentColor"/>',
-        f'<rect x="0" y="8" width="{most}" height="16" fill="currentColor" opacity="0.35"/>',
-        f'<line x1="{middle}" y1="2" x2="{middle}" y2="30" stroke="currentColor"/>',
-        f'{text} x="{middle}" text-anchor="middle">guess</text>',
-        f'{text} x="{width}" text-anchor="end">certain</text>',
-    ]
-    words = f"A guess is right 50 times in 100, the best attacker at most {times} times"
-    opening = f'<svg viewBox="0 0 {width} 46" width="{width}" role="img" aria-label="{words}">'
-    caption = f"<figcaption>The best attacker is right at most {times} times in 100</figcaption>"
-    return Html(f"<figure>{caption}{opening}{''.join(drawn)}</svg></figure>")

@@ -13,6 +13,7 @@ from rich.text import Text
 from discreet.core.checks import visible
 from discreet.report.guarantee import GuaranteeView, rows, sentence
 from discreet.report.numbers import number_above
+from discreet.report.odds import Odds, odds_picture
 from discreet.report.pages import Html, element, facts_table, page, table
 
 #: The kind of its page, by which we know our own.
@@ -46,6 +47,7 @@ def label_markdown(label: Mapping[str, Any], guarantee: GuaranteeView, signed: s
         "|---|---|",
     ]
     lines += [f"| {what} | {_cell(value)} |" for what, value in rows(guarantee)]
+    lines += ["", _cell(Odds.of(guarantee).sentence())] if guarantee.is_private else []
     lines += ["", "| array | where it comes from |", "|---|---|"]
     lines += [f"| {_cell(name)} | {_cell(origin)} |" for name, origin in label["provenance"].items()]
     return "\n".join([*lines, "", _cell(signed)]) + "\n"
@@ -67,6 +69,7 @@ def label_html(label: Mapping[str, Any], guarantee: GuaranteeView, signed: str) 
         _amount(guarantee),
         element("p", sentence(guarantee)),
         facts_table(rows(guarantee), "The guarantee"),
+        *_odds(guarantee),
         element("p", signed),
     ]
     origins = [(names, origin) for origin, names in by_origin(label["provenance"])]
@@ -76,6 +79,14 @@ def label_html(label: Mapping[str, Any], guarantee: GuaranteeView, signed: str) 
         table(("arrays", "where they come from"), origins, "Origin of each array"),
     ]
     return visible(page(title, body, kind=PAGE, narrow=True))
+
+
+def _odds(guarantee: GuaranteeView) -> list[Html]:
+    """Return the attacker's odds as a sentence and a picture; nothing if nobody is protected."""
+    if not guarantee.is_private:
+        return []
+    odds = Odds.of(guarantee)
+    return [element("p", odds.sentence()), odds_picture(odds)]
 
 
 def _amount(guarantee: GuaranteeView) -> Html:

@@ -1,0 +1,108 @@
+"""State what the best attacker can achieve against a release, as a sentence and as a small picture."""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple, Self
+
+from discreet.report.guarantee import GuaranteeView
+from discreet.report.pages import Html
+
+# What the attacker wants to know, by the unit and the neighbors of a guarantee.
+_SECRETS = {
+    ("user", "add-or-remove"): "whether one user is in the data",
+    ("user", "replace"): "which of two histories one user has",
+    ("rating", "add-or-remove"): "whether one user rated one item",
+    ("rating", "replace"): "whether and how one user rated one item",
+    ("value", "add-or-remove"): "whether the value of one rating is in the data",
+    ("value", "replace"): "which of two values one rating has",
+}
+
+
+class Odds(NamedTuple):
+    """What the best attacker can achieve against any release with an epsilon and a delta.
+
+    The attacker knows all of the data but one secret, and tests between two possibilities. `posterior` is the
+    best chance to be right if both are equally likely. A test's power is the chance to detect the first one.
+    """
+
+    posterior: float
+    power_at_1_percent: float
+    power_at_1_permille: float
+    secret: str
+
+    @classmethod
+    def of(cls, guarantee: GuaranteeView) -> Self:
+        """Return the odds against a release with this guarantee."""
+        epsilon, delta = guarantee.epsilon, guarantee.delta
+        secret = _SECRETS[str(guarantee.unit), str(guarantee.neighbors)]
+        detected, rarely = power(epsilon, delta, 0.01), power(epsilon, delta, 0.001)
+        return cls(posterior(epsilon, delta), detected, rarely, secret)
+
+    def sentence(self) -> str:
+        """Return the odds in words; every number is rounded up."""
+        return (
+            f"An attacker who knows everything except {self.secret}, and who considers both cases equally "
+            "likely, "
+            f"is right at most {percent(self.posterior)} of the time. A guess is right 50%. With 1% false "
+            "alarms, "
+            f"the attacker detects it at most {percent(self.power_at_1_percent)} of the time; with 0.1% "
+            "false "
+            f"alarms, at most {percent(self.power_at_1_permille)}."
+        )
+
+    def to_json(self) -> dict[str, float | str]:
+        """Return the odds as JSON."""
+        return {"prior": 0.5, **self._asdict()}
+
+
+def posterior(epsilon: float, delta: float) -> float:
+    """Return the best chance to tell two equally likely cases apart: (e^epsilon + delta) / (1 + e^epsilon).
+
+    Example:
+        >>> round(posterior(1.0, 0.0), 3)
+        0.731
+    """
+    doubt = math.exp(-epsilon)
+    return min((1 + delta * doubt) / (1 + doubt), 1.0)
+
+
+def power(epsilon: float, delta: float, alarms: float) -> float:
+    """Return the largest chance to detect a case with this chance of a false alarm.
+
+    Example:
+        >>> round(power(1.0, 0.0, 0.01), 4)
+        0.0272
+    """
+    doubt = math.exp(-epsilon)
+    steep = (alarms / doubt if doubt > 0 else math.inf) + delta
+    return min(1.0, steep, 1 - doubt * (1 - delta - alarms))
+
+
+def percent(chance: float) -> str:
+    """Return a chance in percent with one digit after the point, rounded up."""
+    return f"{math.ceil(1000 * chance - 1e-9) / 10:g}%"
+
+
+def odds_picture(odds: Odds) -> Html:
+    """Return a small picture of the odds: a guess, the bound, and certainty."""
+    width, middle, most = 400, 200, math.ceil(400 * odds.posterior)
+    times = math.ceil(100 * odds.posterior - 1e-9)
+    text = '<text y="43" font-size="11" fill="currentColor"'
+    drawn = [
+        f'<rect x="0" y="8" width="{width}" height="16" fill="none" stroke="currentColor"/>',
+        f'<rect x="0" y="8" width="{most}" height="16" fill="currentColor" opacity="0.35"/>',
+        f'<line x1="{middle}" y1="2" x2="{middle}" y2="30" stroke="currentColor"/>',
+        f'{text} x="{middle}" text-anchor="middle">guess</text>',
+        f'{text} x="{width}" text-anchor="end">certain</text>',
+    ]
+    words = f"A guess is right 50 times in 100, the best attacker at most {times} times"
+    opening = f'<svg viewBox="0 0 {width} 46" width="{width}" role="img" aria-label="{words}">'
+    caption = f"<figcaption>The best attacker is right at most {times} times in 100</figcaption>"
+    return Html(f"<figure>{caption}{opening}{''.join(drawn)}</svg></figure>")
+
+
+def odds_bar(odds: Odds, width: int = 40) -> str:
+    """Return the picture as one line of text: a guess is in the middle, certainty at the end."""
+    filled = math.ceil(width * odds.posterior)
+    return f"guess {'█' * (width // 2)}|{'█' * (filled - width // 2)}{'░' * (width - filled)} certain"
