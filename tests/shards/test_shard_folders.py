@@ -6,6 +6,8 @@ import errno
 import json
 import os
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -383,3 +385,25 @@ def test_a_mistake_leaves_nothing_behind(tmp_path):
         make_shards([path], out)
     assert not out.exists()
     assert make_shards([path], out, duplicates="last").name == "shards"
+
+
+TRUNCATED = """
+import os, sys
+from pathlib import Path
+from discreet.distributed.shards import open_shards
+from discreet.statistics.counts import UserCount
+
+shard = open_shards(sys.argv[1]).shard(0)
+before = int(shard.items.sum()), int(shard.indptr[-1])
+for file in Path(sys.argv[1]).rglob("*.npy"):
+    os.truncate(file, 0)
+assert (int(shard.items.sum()), int(shard.indptr[-1])) == before
+"""
+
+
+def test_a_shard_that_becomes_shorter_during_a_sum_does_not_end_the_process(folder):
+    """A mapped file that was truncated ended the process with a bus error."""
+    done = subprocess.run([sys.executable, "-c", TRUNCATED, str(folder)], capture_output=True, check=False)
+    assert done.returncode == 0, done.stderr.decode()
+    with pytest.raises(FileError):
+        open_shards(folder).shard(0)

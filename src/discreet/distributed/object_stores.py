@@ -1,6 +1,6 @@
 """Fetch shards from object stores to a local cache, file by file when needed, checked by digest.
 
-Arrays are memory-mapped, which needs files: a worker keeps those of its shards on its own disk. The cache
+Arrays are read from files: a worker keeps those of its shards on its own disk. The cache
 holds users' rows, so only its owner can read it.
 """
 

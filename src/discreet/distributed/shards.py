@@ -88,7 +88,7 @@ def open_shards(path: str | Path) -> ShardFolder:
 @final
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ShardFolder:
-    """Hold a folder of shards as a data source; rows stay on disk and are memory-mapped for a sum."""
+    """A folder of shards as a data source; rows stay on disk, and one shard at a time is read for a sum."""
 
     folder: Path
     manifest: Manifest
@@ -190,12 +190,12 @@ class ShardFolder:
             start = stop
 
     def shard(self, number: int) -> Interactions:
-        """Return a shard with memory-mapped arrays, after checking it once per process."""
+        """Return a shard, read into memory, after checking it once per process."""
         place, record = shard_folder(self.folder, number), self.manifest.shards[number]
         what = f"Shard {number} of {self.folder}"
         self._fetch(number)
         before = self._state(place)
-        arrays = {name: _mapped(place / name) for name in _names(self.manifest)}
+        arrays = {name: _array(place / name) for name in _names(self.manifest)}
         sizes = {INDPTR: record.people + 1, ITEMS: record.ratings, VALUES: record.ratings}
         sizes |= {TIMES: record.ratings} if self.manifest.has_times else {}
         if any(arrays[name].shape != (size,) for name, size in sizes.items()):
@@ -295,11 +295,11 @@ def _names(manifest: Manifest) -> list[str]:
     return [INDPTR, ITEMS, VALUES, *([TIMES] if manifest.has_times else [])]
 
 
-def _mapped(file: Path) -> npt.NDArray[Any]:
-    """Memory-map an array; refuse a file with another type in it."""
+def _array(file: Path) -> npt.NDArray[Any]:
+    """Return an array that is read, not mapped: a mapped file that becomes shorter ends the process."""
     require_regular(file)
     try:
-        size = np.load(file, mmap_mode="r", allow_pickle=False)
+        size = np.load(file, allow_pickle=False)
     except _NO_ARRAY as error:
         raise FileError(f"{file} cannot be read as an array; make the folder again.") from error
     if size.dtype != _TYPES[file.name] or size.ndim != 1:

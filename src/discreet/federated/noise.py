@@ -25,7 +25,7 @@ from discreet.privacy.accounting.rounding import round_up
 from discreet.privacy.assumptions import Assumption, Fact, Kind
 from discreet.privacy.mechanisms.additive import Gaussian, Laplace
 from discreet.privacy.mechanisms.fixed_point import FixedPoint
-from discreet.privacy.sampling.draws import add_discrete_gaussian
+from discreet.privacy.sampling.draws import LARGEST_SCALE, add_discrete_gaussian
 from discreet.statistics.fixed_point import PRODUCT_BITS
 
 Numbers = npt.NDArray[Any]
@@ -154,6 +154,10 @@ class SharedNoise:
         if width:
             add_discrete_gaussian(units, width, random)
         return math.ldexp(width, -STEP_BITS)
+
+    def can_draw(self, sigma: float) -> bool:
+        """Return whether the sampler draws shares of noise with this deviation in all."""
+        return self._width(sigma, Fraction(1)) <= LARGEST_SCALE
 
     def deviation(self, sigma: float) -> float:
         """Return the deviation of a party's share of noise with this deviation in all."""

@@ -52,6 +52,7 @@ from discreet.federated.protocols.protocol import (
     Drawn,
     MessagePart,
     Protocol,
+    Shapes,
     names_digest,
     only_fields,
 )
@@ -63,6 +64,9 @@ from discreet.privacy.ledger.chain import Chain
 
 _BEGUN, _KEY, _TUNED, _DRAWING, _FAILED = "begun", "key", "tuned", "drawing", "failed"
 _OWN_RECORDS = (_BEGUN, _KEY, _TUNED, _DRAWING, _FAILED, CONFIRM)
+# What a party keeps of one run: no honest run comes near. Answers stay in memory.
+_MOST_ANSWERS = 1000
+_MOST_BYTES, _MOST_BYTES_PER_ITEM = 1 << 28, 1 << 12
 # A crash may end a draw that nobody saw; one that ends so every time is a failure.
 _MOST_ATTEMPTS = 3
 
@@ -175,7 +179,8 @@ class Party:
             return self._confirmed(question)
         kept = self._kept(question)
         if kept is None:
-            self.protocol.shapes(question, len(self.protocol.shared(self._data)))
+            n_shared = len(self.protocol.shared(self._data))
+            self._require_room(self.protocol.shapes(question, n_shared), n_shared)
             self._require_current(question)
             if any(message.kind == _FAILED for message in self._own()):
                 raise Refused(Refusal.DECLINED)
@@ -234,6 +239,17 @@ class Party:
     def _count(self) -> None:
         """Record the chain's latest place in the ledger, after the journal: the ledger never knows more."""
         count_in(self._ledger, self._counted, self._chain, self.run)
+
+    def _require_room(self, shapes: Shapes, n_shared: int) -> None:
+        """Raise `Refused` if a run asks for more answers, or longer ones, than any run needs.
+
+        Price alone does not bound them: a question with much noise costs next to nothing.
+        """
+        answers = self._answers()
+        kept = sum(array.nbytes for answer in answers for array in answer.arrays.values())
+        more = 8 * sum(math.prod(shape) for shape in shapes.values())
+        if len(answers) >= _MOST_ANSWERS or kept + more > max(_MOST_BYTES, _MOST_BYTES_PER_ITEM * n_shared):
+            raise Refused(Refusal.OVERSIZED)
 
     def _kept(self, question: Message) -> Message | None:
         """Return the answer that was given at this step; another question for the same step is refused."""

@@ -6,10 +6,13 @@ lists of arguments for Flower's command line on standard input. All end with the
 
 *SuperLink.* Flower 1.41 serves parties, its command line and its own processes on one port, and authenticates
 only parties: anyone who reaches the port could start a run, which is a program, on every machine of the
-federation. Here requests from other machines reach the parties' endpoint only.
+federation. Here requests from other machines reach the parties' endpoint only, with bodies no longer than a
+message, and requests from this machine must come from a process of the same user.
 
 *SuperNode.* It runs any program that the SuperLink sends. Here that program is compared, byte for byte, with
-the relay packed from the party's own copy of discreet.
+the relay packed from the party's own copy of discreet. Its own port, which stands in the arguments of
+processes, answers processes of the same user only. Linux shows whose a connection is; elsewhere this is not
+checked.
 """
 
 from __future__ import annotations
@@ -25,31 +28,106 @@ from pathlib import Path
 from typing import Any
 
 _PARTIES_ENDPOINT = "/v1/fleet/"
+# The longest message with what Flower puts around it, and how much all bodies at once may have.
+_MOST_BODY = (1 << 28) + (1 << 20)
+_MOST_BODIES = 4 * _MOST_BODY
 _APP = Path(__file__).resolve().parent / "app"
 
 
 class LocalCommands:
-    """Refuse requests from other machines for anything but the parties' endpoint."""
+    """What lets requests of other machines reach the parties' endpoint only, and bounds their bodies."""
 
-    def __init__(self, app: Any) -> None:
-        self._app = app
+    def __init__(self, app: Any, public: str = _PARTIES_ENDPOINT) -> None:
+        self._app, self._public = app, public
+        self._held = 0
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         """Pass on allowed requests."""
-        if scope["type"] == "lifespan" or _is_allowed(scope):
+        if scope["type"] == "lifespan":
             await self._app(scope, receive, send)
+        elif scope["type"] == "http" and not self._is_allowed(scope):
+            await _end(send, 403)
         elif scope["type"] == "http":
-            await send({"type": "http.response.start", "status": 403, "headers": []})
-            await send({"type": "http.response.body", "body": b""})
+            await self._bounded(scope, receive, send)
+        elif is_own(scope.get("client")):
+            await self._app(scope, receive, send)
+
+    def _is_allowed(self, scope: Any) -> bool:
+        public = bool(self._public) and scope["path"].startswith(self._public)
+        return public or is_own(scope.get("client"))
+
+    async def _bounded(self, scope: Any, receive: Any, send: Any) -> None:
+        """Pass on a request whose body is counted as it comes; one that is too long ends with an error."""
+        stated = next((value for name, value in scope.get("headers", ()) if name == b"content-length"), b"0")
+        if not stated.isdigit() or len(stated) > 12 or int(stated) > _MOST_BODY:
+            await _end(send, 413)
+            return
+        size, answering = 0, False
+
+        async def counted() -> Any:
+            nonlocal size
+            message = await receive()
+            got = len(message.get("body", b""))
+            size += got
+            self._held += got
+            if size > _MOST_BODY or self._held > _MOST_BODIES:
+                raise TooLong
+            return message
+
+        async def sending(message: Any) -> None:
+            nonlocal answering
+            answering = True
+            await send(message)
+
+        try:
+            await self._app(scope, counted, sending)
+        except TooLong:
+            if not answering:
+                await _end(send, 413)
+        finally:
+            self._held -= size
 
 
-def _is_allowed(scope: Any) -> bool:
-    if scope["type"] == "http" and scope["path"].startswith(_PARTIES_ENDPOINT):
-        return True
+class TooLong(Exception):
+    """A body that is longer than any message, or more bodies at once than fit."""
+
+
+async def _end(send: Any, status: int) -> None:
+    await send({"type": "http.response.start", "status": status, "headers": []})
+    await send({"type": "http.response.body", "body": b""})
+
+
+def is_own(client: Any) -> bool:
+    """Return whether a connection comes from this machine and, where Linux shows it, from the same user."""
     try:
-        return ipaddress.ip_address(scope["client"][0]).is_loopback
+        host, port = client
+        address = ipaddress.ip_address(host)
     except (TypeError, ValueError):
         return False
+    if not address.is_loopback:
+        return False
+    return not sys.platform.startswith("linux") or owner_of(address, port) == os.getuid()
+
+
+def _in_table(packed: bytes) -> str:
+    """Return an address as Linux lists it: words of four bytes in the machine's order."""
+    words = (packed[at : at + 4] for at in range(0, len(packed), 4))
+    return "".join(f"{int.from_bytes(word, sys.byteorder):08X}" for word in words)
+
+
+def owner_of(address: Any, port: int) -> int | None:
+    """Return the user whose process opened a connection from this address and port on this machine."""
+    written, mapped = _in_table(address.packed), _in_table(bytes(10) + b"\xff\xff")
+    for table in ("/proc/net/tcp", "/proc/net/tcp6"):
+        try:
+            rows = Path(table).read_text().splitlines()[1:]
+        except OSError:
+            continue
+        for row in rows:
+            columns = row.split()
+            if columns[1] in (f"{written}:{port:04X}", f"{mapped}{written}:{port:04X}"):
+                return int(columns[7])
+    return None
 
 
 def superlink() -> None:
@@ -65,6 +143,7 @@ def superlink() -> None:
 def supernode() -> None:
     """Start the SuperNode."""
     from flwr.cli.build import build_fab_from_disk
+    from flwr.supernode import main
     from flwr.supernode.cli.flower_supernode import flower_supernode
     from flwr.supernode.fleet_http_client import FleetHttpClient
 
@@ -76,6 +155,12 @@ def supernode() -> None:
             raise PermissionError("The SuperLink handed out a program that is not discreet's relay.")
         return response
 
+    def guarded(*given: Any, **options: Any) -> Any:
+        app = create(*given, **options)
+        app.add_middleware(LocalCommands, public="")
+        return app
+
+    create, main.create_app = main.create_app, guarded
     FleetHttpClient.GetFab = checked
     flower_supernode()
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, final
 
 from discreet.core.checks import FileError
-from discreet.federated.identity.keys import AUTHORITY, CERTIFICATE, KEY, NODE_KEY
+from discreet.federated.identity.keys import AUTHORITY, CERTIFICATE, KEY, NODE_KEY, require_private
 from discreet.federated.wire import FederationError
 
 _HERE = Path(__file__).resolve().parent
@@ -22,6 +22,10 @@ _HERE = Path(__file__).resolve().parent
 VARIABLE = "DISCREET_FLOWER"
 _START_SECONDS = 90.0
 _CONNECTION = "federation"
+# Where programs, homes and temporary files are, and the language; no other variable reaches Flower.
+_PASSED_ON = frozenset(
+    ["PATH", "HOME", "TMPDIR", "TEMP", "TMP", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "SYSTEMROOT"]
+)
 
 
 @final
@@ -47,6 +51,7 @@ class Flower:
 
     def start_superlink(self, address: tuple[str, int]) -> subprocess.Popen[bytes]:
         """Start the SuperLink, with TLS and for known nodes only, and wait until it answers."""
+        require_private(self._folder / KEY)
         if answers_at(address):
             raise FederationError(
                 f"Something already listens at {address[0]}:{address[1]}. Stop it, or agree on another port."
@@ -75,6 +80,8 @@ class Flower:
         self, address: tuple[str, int], daemon: Path, seconds: float
     ) -> subprocess.Popen[bytes]:
         """Start a party's SuperNode, which forwards questions to the daemon's socket."""
+        require_private(self._folder / KEY)
+        require_private(self._folder / NODE_KEY)
         options = ["--superlink", f"{address[0]}:{address[1]}", "--root-certificates", self._own(AUTHORITY)]
         options += ["--auth-supernode-private-key", self._own(NODE_KEY)]
         options += ["--ssl-certfile", self._own(CERTIFICATE), "--ssl-keyfile", self._own(KEY)]
@@ -125,8 +132,11 @@ class Flower:
             )
 
     def _environment(self) -> dict[str, str]:
-        """Return an environment with Flower's own paths, without telemetry, update checks or installs."""
-        kept = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
+        """Return an environment with Flower's own paths, without telemetry, update checks or installs.
+
+        Secrets of this process may be in its environment, so only what every program needs is passed on.
+        """
+        kept = {name: value for name, value in os.environ.items() if name in _PASSED_ON}
         path = os.pathsep.join([str(self._programs), os.environ.get("PATH", os.defpath)])
         own = {
             "PATH": path,

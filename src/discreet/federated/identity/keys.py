@@ -12,6 +12,7 @@ from __future__ import annotations
 import datetime
 import ipaddress
 import os
+import stat
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -57,8 +58,19 @@ def read_key_text(text: str) -> PublicKey:
     return key
 
 
+def require_private(path: Path) -> None:
+    """Raise `FileError` if other users of this machine may read or write a secret file that exists."""
+    mode = stat.S_IMODE(path.stat().st_mode) if path.exists() else 0
+    if os.name == "posix" and mode & 0o077:
+        raise FileError(
+            f"{path} is open to other users of this machine (mode {mode:04o}). "
+            f"If nobody else had it, run `chmod 600 {path}`. Otherwise make a new key."
+        )
+
+
 def read_private_key(path: Path) -> PrivateKey:
-    """Return the private key in a PEM file."""
+    """Return the private key in a PEM file that only its owner may read."""
+    require_private(path)
     try:
         key = serialization.load_pem_private_key(path.read_bytes(), password=None)
     except (OSError, ValueError, TypeError, UnsupportedAlgorithm) as error:

@@ -132,7 +132,10 @@ class EstimatorSums(ItemProtocol):
 
     def shapes(self, question: MessagePart | Message, n_shared: int) -> Shapes:
         """Return the one array that answers a question."""
-        return {_SUM: (size_of(self.read(question, n_shared).part),)}
+        asked = self.read(question, n_shared)
+        if not self.noise.can_draw(self.budget.noise(asked.part.bound, asked.sigma).sigma):
+            raise Refused(Refusal.OUT_OF_RANGE)
+        return {_SUM: (size_of(asked.part),)}
 
     def may_ask(self, kind: str, before: Sequence[str]) -> bool:
         """Allow any number of sums; what they cost together decides."""

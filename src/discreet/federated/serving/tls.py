@@ -1,7 +1,8 @@
 """Answer messages behind mutual TLS, signed by members whose keys are known.
 
 A stranger gets no further than the handshake. A slow peer is disconnected after a fixed time. When too many
-peers connect at once, the one that has waited longest without authenticating is disconnected.
+peers connect at once, the one that has waited longest without authenticating is disconnected. Each member has
+a few connections of its own, so that no member can take those of others.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from discreet.federated.identity.keys import (
     PublicKey,
     key_of_certificate,
     opened,
+    require_private,
     sealed,
 )
 from discreet.federated.keeper import MOST_BYTES, PARTY_KINDS, Keeper
@@ -36,7 +38,8 @@ from discreet.federated.wire import FederationError, Message, Refusal, Refused, 
 #: From the authenticated sender's name and its message to the answer.
 Service = Callable[[str, bytes], bytes]
 _MOST_PENDING = 64
-_MOST_SERVED = 256
+# A member needs one connection at a time; a few more may be about to end.
+_MOST_OF_ONE = 8
 _HANDSHAKE_SECONDS = 5.0
 _MESSAGE_SECONDS = 60.0
 
@@ -48,6 +51,7 @@ def tls_context(folder: Path, *, server: bool) -> ssl.SSLContext:
     # Members are identified by their keys, not by host names.
     context.check_hostname = False
     context.verify_mode = ssl.CERT_REQUIRED
+    require_private(folder / KEY)
     try:
         context.load_verify_locations(folder / AUTHORITY)
         context.load_cert_chain(folder / CERTIFICATE, folder / KEY)
@@ -74,7 +78,7 @@ class TlsServer:
         self._members, self._service = dict(members), service
         self._pending: OrderedDict[socket.socket, None] = OrderedDict()
         self._lock = threading.Lock()
-        self._served = threading.BoundedSemaphore(_MOST_SERVED)
+        self._served = {name: threading.BoundedSemaphore(_MOST_OF_ONE) for name in members.values()}
         try:
             self._listener = socket.create_server(address)
         except OSError as error:
@@ -111,11 +115,11 @@ class TlsServer:
                     self._pending.pop(peer, None)
             with line:
                 name = self._members.get(key_of_certificate(line.getpeercert(binary_form=True) or b""))
-                if name is not None and self._served.acquire(blocking=False):
+                if name is not None and self._served[name].acquire(blocking=False):
                     try:
                         self._answer(line, name)
                     finally:
-                        self._served.release()
+                        self._served[name].release()
 
     def _answer(self, line: ssl.SSLSocket, name: str) -> None:
         with _cut_off(line, _MESSAGE_SECONDS):

@@ -1,0 +1,217 @@
+"""Floods are bounded: questions and bytes at a party, connections at a keeper, bodies at a SuperLink.
+
+Also local secrets: keys that others can read, and what other users of a machine can reach.
+"""
+
+import asyncio
+import ipaddress
+import os
+import socket
+import stat
+import subprocess
+import sys
+import threading
+
+import pytest
+
+from discreet.core.checks import FileError
+from discreet.data.facts import PublicFacts
+from discreet.data.interactions import Interactions
+from discreet.federated import party as parties
+from discreet.federated.flower import launch
+from discreet.federated.flower.processes import Flower
+from discreet.federated.identity.keys import KEY, Authority, key_text, new_key, read_private_key
+from discreet.federated.keeper import Keeper
+from discreet.federated.noise import SharedNoise
+from discreet.federated.protocols.asked import Answerable, Asked
+from discreet.federated.protocols.estimator_sums import protocol_for
+from discreet.federated.protocols.protocol import names_digest
+from discreet.federated.serving import tls
+from discreet.federated.serving.tls import TlsLine, TlsServer, tls_context
+from discreet.federated.wire import Message, decode, encode
+from discreet.models.popularity import Popularity
+from discreet.privacy.ledger.book import Ledger
+from discreet.statistics.counts import ItemVotes
+
+FACTS = PublicFacts(n_items=1000, low=1, high=1)
+DATA = Interactions.from_arrays([1, 1, 2], [1, 2, 3], facts=FACTS, n_items=1000, name="shop")
+PROTOCOL = protocol_for(Popularity(epsilon=1.0), FACTS, SharedNoise(parties=3, missing=1))
+
+
+def party(ledger=None):
+    keeper = Keeper(roster=["p0", "p1", "p2"], least=2)
+    return parties.Party("p0", DATA, PROTOCOL, run="r", ledger=ledger or Ledger.in_memory(), keeper=keeper)
+
+
+def votes(step, sigma):
+    statistic = ItemVotes(n_items=1000, norm="l2")
+    asked = Answerable.of().write(Asked(statistic, statistic.parts[0], sigma))
+    agreed = {"settings": PROTOCOL.settings(), "shared": names_digest(DATA.catalog)}
+    fields = {**asked.fields, **agreed}
+    return Message(kind="sum", run="r", step=step, sender="coordinator", fields=fields, arrays=asked.arrays)
+
+
+def ask(member, step, sigma=1e6):
+    return decode(member.answer(encode(votes(step, sigma))))
+
+
+@pytest.mark.parametrize("limit", ["_MOST_ANSWERS", "_MOST_BYTES"])
+def test_a_coordinator_does_not_fill_a_party(monkeypatch, limit):
+    """Questions with much noise cost next to nothing; their number and their bytes are limited."""
+    monkeypatch.setattr(parties, limit, {"_MOST_ANSWERS": 5, "_MOST_BYTES": 5 * 8_000}[limit])
+    monkeypatch.setattr(parties, "_MOST_BYTES_PER_ITEM", 0)
+    member = party()
+    kinds = [ask(member, step).kind for step in range(8)]
+    assert kinds == ["sum"] * 5 + ["declined"] * 3
+    assert ask(member, 7).fields["reason"] == "oversized"
+    # What was answered is repeated, and nothing more is kept.
+    before = len(member._journal.messages)
+    assert ask(member, 4).kind == "sum" and len(member._journal.messages) == before
+
+
+def test_a_run_has_room_for_what_honest_runs_ask():
+    assert parties._MOST_ANSWERS == 1000 and parties._MOST_BYTES == 2**28
+
+
+@pytest.mark.parametrize("sigma", [2.4e8, 3e8, 1e9])
+def test_noise_that_the_sampler_cannot_draw_is_refused_before_it_is_paid(sigma):
+    ledger = Ledger.in_memory()
+    member = party(ledger)
+    assert ask(member, 0, sigma).fields["reason"] == "out of range"
+    assert ledger.entries() == [] and member._journal.messages == ()
+    # The party lives on, and the largest noise that can be drawn is drawn.
+    assert ask(member, 0, 1.3e8).kind == "sum"
+
+
+@pytest.fixture
+def door(tmp_path):
+    authority = Authority.new("shops")
+    keys = {name: new_key() for name in ("keeper", "greedy", "honest")}
+    for name, key in keys.items():
+        authority.write_member(tmp_path / name, name, key, "localhost")
+    members = {key_text(key.public_key()): name for name, key in keys.items()}
+    server = TlsServer(("127.0.0.1", 0), tmp_path / "keeper", members, lambda name, raw: name.encode())
+    threading.Thread(target=server.run, daemon=True).start()
+    yield server, tmp_path, key_text(keys["keeper"].public_key())
+    server.close()
+
+
+def test_one_member_does_not_take_the_places_of_others(door):
+    server, folder, key = door
+    context = tls_context(folder / "greedy", server=False)
+    taken = []
+    for _ in range(5 * tls._MOST_OF_ONE):
+        peer = socket.create_connection(server.address, timeout=10)
+        try:
+            taken.append(context.wrap_socket(peer))
+        except OSError:
+            peer.close()
+    line = TlsLine(server.address, folder / "honest", key, seconds=5.0)
+    assert line(b"hello") == b"honest"
+    held = tls._MOST_OF_ONE - server._served["greedy"]._value
+    assert 0 < held <= tls._MOST_OF_ONE
+    for one in taken:
+        one.close()
+
+
+def posted(sizes, length=None, client=("203.0.113.7", 1), path="/v1/fleet/x", app=None):
+    """Return the status of a request with these parts of a body, and how many bytes the app got."""
+    got, sent = [0], []
+
+    async def reading(scope, receive, send):
+        more = True
+        while more:
+            message = await receive()
+            got[0] += len(message["body"])
+            more = message["more_body"]
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+
+    parts = iter([*sizes, None])
+
+    async def receive():
+        size = next(parts)
+        return {"type": "http.request", "body": bytes(size or 0), "more_body": size is not None}
+
+    async def send(message):
+        sent.append(message)
+
+    headers = [] if length is None else [(b"content-length", str(length).encode())]
+    scope = {"type": "http", "path": path, "client": client, "headers": headers}
+    asyncio.run((app or launch.LocalCommands(reading))(scope, receive, send))
+    return sent[0]["status"], got[0]
+
+
+def test_a_body_that_is_longer_than_a_message_is_not_taken(monkeypatch):
+    monkeypatch.setattr(launch, "_MOST_BODY", 1000)
+    assert posted([400, 500]) == (200, 900)
+    assert posted([], length=1_500_000_000) == (413, 0)
+    assert posted([], length="9" * 30) == (413, 0)
+    status, got = posted([400] * 100)
+    assert status == 413 and got <= 1000
+
+
+def test_bodies_at_once_are_bounded_and_forgotten_afterward(monkeypatch):
+    monkeypatch.setattr(launch, "_MOST_BODIES", 1000)
+
+    async def reading(scope, receive, send):
+        await receive()
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+
+    guarded = launch.LocalCommands(reading)
+    guarded._held = 900
+    assert posted([400], app=guarded)[0] == 413
+    assert guarded._held == 900 and posted([50], app=guarded)[0] == 200 and guarded._held == 900
+
+
+needs_linux = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="Linux shows whose they are")
+CONNECT = """
+import encodings.idna, os, socket, sys
+os.setuid(int(sys.argv[2]))
+line = socket.socket()
+line.connect(("127.0.0.1", int(sys.argv[1])))
+sys.stdin.read()
+"""
+
+
+@needs_linux
+@pytest.mark.parametrize("user", [None, 65534])
+def test_other_users_of_the_machine_do_not_reach_flower(user):
+    if user is not None and os.getuid() != 0:
+        pytest.skip("only root can be another user")
+    user = os.getuid() if user is None else user
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = str(listener.getsockname()[1])
+        other = subprocess.Popen([sys.executable, "-c", CONNECT, port, str(user)], stdin=subprocess.PIPE)
+        try:
+            listener.settimeout(60)
+            peer, client = listener.accept()
+            with peer:
+                assert launch.owner_of(ipaddress.ip_address(client[0]), client[1]) == user
+                assert launch.is_own(client) is (user == os.getuid())
+                status, _ = posted([1], client=client, path="/v1/control/start-run")
+                assert status == (200 if user == os.getuid() else 403)
+        finally:
+            other.communicate(timeout=60)
+    # A stated address of this machine that no connection has is nobody's.
+    assert not launch.is_own(("127.0.0.1", 1)) and not launch.is_own(None)
+
+
+@pytest.mark.parametrize("mode", [0o644, 0o640, 0o604, 0o660, 0o602])
+def test_a_key_that_others_can_read_is_refused(tmp_path, mode):
+    Authority.new("shops").write_member(tmp_path, "p1", new_key(), "localhost")
+    assert read_private_key(tmp_path / KEY) and stat.S_IMODE((tmp_path / KEY).stat().st_mode) == 0o600
+    (tmp_path / KEY).chmod(mode)
+    with pytest.raises(FileError, match="chmod 600"):
+        read_private_key(tmp_path / KEY)
+    for server in (True, False):
+        with pytest.raises(FileError, match="chmod 600"):
+            tls_context(tmp_path, server=server)
+
+
+def test_flower_gets_no_secrets_of_the_environment(tmp_path, monkeypatch):
+    (tmp_path / "programs").mkdir()
+    (tmp_path / "programs" / "flower-superlink").touch()
+    for name in ("AWS_SECRET_ACCESS_KEY", "DISCREET_TOKEN", "PYTHONPATH", "DATABASE_URL"):
+        monkeypatch.setenv(name, "secret")
+    found = Flower(tmp_path, tmp_path / "programs")._environment()
+    assert "secret" not in found.values() and found["FLWR_TELEMETRY_ENABLED"] == "0" and "PATH" in found
