@@ -69,7 +69,12 @@ def of_the_file(monkeypatch):
     def with_its_items(self, facts):
         return package.PublicFacts.from_json(before(self, facts).to_json() | {"n_items": facts.n_items})
 
+    def one_for_each_thousand(self, facts):
+        return [*events(self, facts)] * (1 + facts.n_items // 1000)
+
+    events = MODELS["frank-wolfe"].events
     monkeypatch.setattr(PrivateFacts, "before", with_its_items)
+    monkeypatch.setattr(MODELS["frank-wolfe"], "events", one_for_each_thousand)
 
 
 def refused_unpaid(monkeypatch):

@@ -1,6 +1,7 @@
 """What labels say of the last audit is what the kept run says, and only of what it audited."""
 
 import json
+from fractions import Fraction
 from pathlib import Path
 
 import pytest
@@ -62,7 +63,7 @@ def test_fingerprints_differ_with_noise_shares_and_statistics(monkeypatch):
     assert found("user-factorization") != found("user-factorization", feedback="implicit")
     before = found("biases"), found("popularity")
     mean, pilot, final = biases.SHARES
-    monkeypatch.setattr(biases, "SHARES", (mean, pilot + 0.01, final - 0.01))
+    monkeypatch.setattr(biases, "SHARES", (mean, pilot + Fraction(1, 100), final - Fraction(1, 100)))
     assert found("biases") != before[0] and found("popularity") == before[1]
 
 

@@ -22,7 +22,8 @@ from discreet.federated.journal import Journal
 from discreet.federated.keeper import Keeper
 from discreet.federated.protocols.averaged_items import AveragedItems
 from discreet.federated.protocols.summed import SummedStatistics
-from discreet.federated.transport import judged
+from discreet.federated.protocols.protocol import check_arrays
+from discreet.federated.transport import addressed
 from discreet.federated.wire import Message, decode, encode
 from discreet.privacy.ledger.book import Ledger
 from discreet.privacy.mechanisms.cells import HiddenStars
@@ -108,7 +109,9 @@ class Messages:
         elif kind == 1:
             protocol, question, answer = chance.choice(self.told)
             _, changed = self._changed((protocol, answer), chance)
-            judged(question, "p0", changed, protocol, protocol.shapes(question, self.data.n_items))
+            answer = addressed(question, "p0", changed)
+            check_arrays(answer, protocol.shapes(question, self.data.n_items), protocol.number_type)
+            protocol.check_answer(answer)
         elif kind == 2:
             fields = {"key": "00" * 32, "question": "q", "least": 2, "names": '["a","b"]', "size": 3}
             message = Message(

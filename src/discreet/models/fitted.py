@@ -25,12 +25,13 @@ from discreet.models.listings import ListedItem, Listing, SimilarItem, SimilarIt
 from discreet.models.lists import best_items, closed_items, recommend_rows
 from discreet.models.scorers.scorer import Scorer
 from discreet.privacy.guarantee import Guarantee
-from discreet.privacy.session import ReleaseEntry
 from discreet.report.guarantee import condition_text
 from discreet.report.notebooks import html_table
 
 if TYPE_CHECKING:
     import polars as pl
+
+    from discreet.privacy.session import ReleaseEntry
 else:
     pl = Later("polars")
 

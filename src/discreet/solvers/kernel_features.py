@@ -34,10 +34,16 @@ def kernel_features(vectors: Floats, weights: Floats, *, width: float, landmarks
     order = order[values[order] > _LEAST * max(float(values.max(initial=0.0)), 1e-300)]
     basis = with_fixed_signs(basis[:, order]) / np.sqrt(values[order])
     features = _kernel(vectors, vectors[chosen], width) @ basis
+    whole = _length(share, features)
     features -= share @ features
-    size = float(np.sqrt(share @ (features**2).sum(axis=1)))
-    found: Floats = features / max(size, 1e-150)
-    return found
+    size = _length(share, features)
+    # Items in one place differ by rounding alone, which must not be scaled up to unit length.
+    return features / size if size > _LEAST * whole else np.zeros_like(features)
+
+
+def _length(share: Floats, features: Floats) -> float:
+    """Return the root mean square length of rows."""
+    return float(np.sqrt(share @ (features**2).sum(axis=1)))
 
 
 def _kernel(left: Floats, right: Floats, width: float) -> Floats:

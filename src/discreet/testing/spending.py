@@ -64,7 +64,12 @@ SETTINGS: Mapping[str, Cases] = {
     "half_life": [{"half_life": 7.0}, {"half_life": 1e-3}, {"half_life": 7.0, "purpose": "lists"}],
     "now": [{"half_life": 7.0, "now": "2000-08-01"}],
     "rounds": [{"rounds": 1}, {"rounds": 3}],
-    "solver": [{"solver": "oja"}, {"solver": "covariance"}, {"solver": "oja", "rounds": 2}],
+    "solver": [
+        {"solver": "oja"},
+        {"solver": "covariance"},
+        {"solver": "oja", "rounds": 2},
+        {"solver": "weighted-pca"},
+    ],
     "schedule": [{"schedule": "growing", "rounds": 3}],
     "steps": [{"steps": 3, "solver": "oja", "rounds": 2}],
     "row_bound": [{"row_bound": 2.0}],
@@ -129,9 +134,16 @@ def grouped_data() -> Interactions:
 
 
 def undeclared(kind: type[Estimator], own: Mapping[str, Cases]) -> set[str]:
-    """Return the settings of an estimator for which no values to try are declared."""
+    """Return the settings of an estimator for which no values that it accepts are declared."""
     names = {field.name for field in dataclasses.fields(kind)}  # type: ignore[arg-type]
-    return names - {"epsilon", "delta"} - SETTINGS.keys() - own.keys()
+    return {name for name in names - {"epsilon", "delta"} if not _accepted(kind, own, name)}
+
+
+def _accepted(kind: type[Estimator], own: Mapping[str, Cases], name: str) -> list[Mapping[str, Any]]:
+    """Return the declared values of a setting that the estimator accepts; names may mean several things."""
+    names = {field.name for field in dataclasses.fields(kind)}  # type: ignore[arg-type]
+    given = [case() if callable(case) else case for case in own.get(name, SETTINGS.get(name, ()))]
+    return [one for one in given if one.keys() <= names and _allows(kind, one)]
 
 
 def cases(kind: type[Estimator], own: Mapping[str, Cases]) -> list[Estimator]:
@@ -140,18 +152,14 @@ def cases(kind: type[Estimator], own: Mapping[str, Cases]) -> list[Estimator]:
     tried: list[Mapping[str, Any]] = [{}]
     if "delta" in names and _allows(kind, {"delta": 0.0}):
         tried.append({"delta": 0.0})
-    for name in names:
-        for case in own.get(name, SETTINGS.get(name, ())):
-            settings = case() if callable(case) else case
-            if settings.keys() <= set(names):
-                tried.append(settings)
+    tried += [settings for name in names for settings in _accepted(kind, own, name)]
     # With little noise a fit takes other routes: more rounds, item vectors, factors.
     return [kind(**{"epsilon": epsilon, **settings}) for settings in tried for epsilon in (1.0, 30.0)]
 
 
 def _allows(kind: type[Estimator], settings: Mapping[str, Any]) -> bool:
     try:
-        kind(epsilon=1.0, **settings)
+        kind(**{"epsilon": 1.0, **settings})
     except ParameterError:
         return False
     return True
