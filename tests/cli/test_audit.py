@@ -68,7 +68,7 @@ def test_games_are_played_in_the_view_asked_for(discreet):
 
 
 def test_what_a_party_sends_costs_what_its_own_share_of_the_noise_promises(discreet, monkeypatch):
-    from discreet.federated.noise import SharedNoise
+    from discreet.federated.noise import STEP_BITS, SharedNoise
     from discreet.models.popularity import Popularity
     from discreet.recipes import MODELS
 
@@ -83,11 +83,13 @@ def test_what_a_party_sends_costs_what_its_own_share_of_the_noise_promises(discr
     from discreet.audit.party import price_a_party
 
     add = SharedNoise._add
-    monkeypatch.setattr(
-        SharedNoise,
-        "_add",
-        lambda self, steps, sigma, part, random: add(self, steps, sigma / 2, part, random),
-    )
+
+    def too_little(self, steps, sigma, part, random):
+        """Add half of the noise, and state all of it: a coordinator turns away a party that states less."""
+        add(self, steps, sigma / 2, part, random)
+        return self._width(sigma, part) / 2.0**STEP_BITS
+
+    monkeypatch.setattr(SharedNoise, "_add", too_little)
     assert price_a_party("popularity", MODELS["popularity"](epsilon=1.0)).broken
 
 

@@ -6,6 +6,7 @@ of an earlier moment, while the coordinator, honest or hostile, asks on.
 
 import os
 import shutil
+from contextlib import closing
 from dataclasses import replace
 
 import numpy as np
@@ -314,7 +315,8 @@ def test_a_clone_with_the_same_randomness_never_reuses_a_mask(tmp_path, monkeypa
         )
         if question is None:
             leader = coordinator(SHARED, dict.fromkeys(PARTS), DATA.catalog, keeper=lambda raw: raw)
-            question = leader._question(())
+            with closing(SHARED.begin(len(DATA.catalog))) as run:
+                question = leader._question((), run)
         assert decode(party.answer(encode(question))).kind == "sum"
     (one, first), (two, second) = seen
     assert first != second and one != two

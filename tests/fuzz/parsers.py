@@ -21,8 +21,8 @@ from discreet.data.vocabulary import Vocabulary
 from discreet.federated.journal import Journal
 from discreet.federated.keeper import Keeper
 from discreet.federated.protocols.averaged_items import AveragedItems
-from discreet.federated.protocols.summed import SummedStatistics
 from discreet.federated.protocols.protocol import check_arrays
+from discreet.federated.protocols.summed import SummedStatistics
 from discreet.federated.transport import addressed
 from discreet.federated.wire import Message, decode, encode
 from discreet.privacy.ledger.book import Ledger

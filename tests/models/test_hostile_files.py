@@ -122,7 +122,7 @@ def test_strange_headers_of_arrays_get_a_sentence(header, tmp_path):
     raw = b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header + bytes(64)
     file.write_bytes(raw)
     with pytest.raises(FileError, match="cannot be read as an array"):
-        shards._mapped(file)
+        shards._array(file)
     packed = io.BytesIO()
     with zipfile.ZipFile(packed, "w") as archive:
         archive.writestr("popularity.npy", raw)

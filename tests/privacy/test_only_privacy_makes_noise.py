@@ -24,11 +24,6 @@ MAY_NAME = ("testing/", "audit/")
 # Device kernels draw on behalf of one user. A party draws keys and its share of the noise, and an audit
 # draws seeds.
 MAY_DRAW = ("collect/", "federated/", "follow/", "audit/", "core/randomness.py")
-# Not migrated yet: this list only gets shorter.
-PENDING = {
-    "evaluation/private/release.py",
-    "federated/protocols/averaged_users.py",
-}
 
 
 def draws(kind):
@@ -197,13 +192,12 @@ def test_all_mechanisms_are_known():
 
 def test_no_module_outside_privacy_uses_a_mechanism_class_as_a_value():
     found = {name: where for name, text in modules(*MAY_NAME).items() if (where := strays(text, CLASSES))}
-    assert {name: where for name, where in found.items() if name not in PENDING} == {}
-    assert set(found) >= PENDING, "Remove migrated files from the list of files that are not migrated."
+    assert found == {}
 
 
 def test_no_module_outside_privacy_constructs_a_mechanism():
     found = {name: where for name, text in modules().items() if (where := calls(text))}
-    assert {name: where for name, where in found.items() if name not in PENDING} == {}
+    assert found == {}
 
 
 def test_no_module_opens_a_session():

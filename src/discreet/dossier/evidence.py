@@ -11,16 +11,18 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, Self, final
+from typing import TYPE_CHECKING, Any, Self, final
 
 from discreet.audit.last_audits import LastAudit, last_audit
 from discreet.core.checks import ParameterError
 from discreet.dossier.facts import HumanFacts
 from discreet.privacy.accounting.rounding import group_delta, times_up
 from discreet.privacy.guarantee import Guarantee, Unit
-from discreet.privacy.ledger.book import Ledger
 from discreet.report.numbers import number_above
 from discreet.report.odds import Odds, percent, posterior
+
+if TYPE_CHECKING:
+    from discreet.privacy.ledger.book import Ledger
 
 # A note of a release for people: what a mechanism is called there.
 _MECHANISMS = {
