@@ -29,6 +29,14 @@ REPEAT = 3
 WIDE_ITEMS, TOY_WIDE_ITEMS = 1_000_000, 7_000
 
 
+def metered(data, random):
+    """Return a session with the whole budget of a fit."""
+    from discreet.papers.frank_wolfe.frank_wolfe import FrankWolfe
+    from discreet.privacy.session import Session
+
+    return Session.open(data, FrankWolfe(epsilon=1.0).promise(data.facts), random).gaussian()
+
+
 def one_round(data, view, factors, random) -> None:
     """Do what a fit does between two directions."""
     from discreet.papers.frank_wolfe.directions import item_factor
@@ -36,7 +44,7 @@ def one_round(data, view, factors, random) -> None:
     from discreet.solvers.low_rank.oja import random_signs
 
     start = view.look.counts * random_signs(data.n_items, "benchmark")
-    item_factor(oja_direction(data, view.scaling(factors), start, [1.0] * STEPS, random), view.look)
+    item_factor(oja_direction(metered(data, random), view.scaling(factors), start, STEPS), view.look)
 
 
 def bare_products(matrix, vector) -> None:
@@ -64,7 +72,7 @@ def time_size(n_ratings: int) -> dict[str, float]:
 
     data, random = large(LargeShape.of(n_ratings)), PrivacyRandom.simulate(0)
     matrix = data.to_scipy()
-    view = centered(data, 1.0, random, silent)
+    view = centered(metered(data, random), silent)
     ours = fastest(one_round, data, view, np.zeros((data.n_items, 0)), random)
     later = fastest(one_round, data, view, np.full((data.n_items, 3), 0.1), random)
     bare = fastest(bare_products, matrix, np.ones(data.n_items, dtype=np.float32))
