@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 
-.PHONY: browser coq docs demo proofs test test-scripts test-systems test-random test-slow test-lowest smoke golden mutants lint bench flower clean
+.PHONY: browser coq docs demo proofs test test-scripts test-systems test-random test-slow test-lowest smoke golden mutants mutants-privacy lint bench flower clean
 
 demo: $(VENV)/.ready
 	$(BIN)/discreet demo
@@ -42,6 +42,10 @@ golden: $(VENV)/.ready-test
 # Wrong changes of random lines, one at a time in a private copy: which of them do tests not notice? Takes about an hour.
 mutants: $(VENV)/.ready-test
 	PYTHONPATH=src:tests OPENBLAS_NUM_THREADS=1 nice -n 19 $(BIN)/python -m mutation.run --out tests/mutation/results.json
+
+# The same for the code that decides about privacy, with tests chosen by module. Takes about an hour of processor time.
+mutants-privacy: $(VENV)/.ready-test
+	PYTHONPATH=src:tests OPENBLAS_NUM_THREADS=1 nice -n 19 $(BIN)/python -m mutation.privacy --out tests/mutation/privacy_results.json
 
 lint: $(VENV)/.ready-test
 	$(BIN)/ruff check .

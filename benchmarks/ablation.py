@@ -1,7 +1,7 @@
-"""What each tuned constant of user-factorization is worth: HR@10 and RMSE at half and at double.
+"""What each tuned setting of user-factorization is worth: HR@10 and RMSE at half and at double.
 
     nice python benchmarks/ablation.py --data movielens-100k --seeds 5        epsilon 1 and 5
-    python benchmarks/ablation.py --data movielens-1m --constants STRONG,EXPLAINED
+    python benchmarks/ablation.py --data movielens-1m --constants strong,quality_ridge
 
 Scored on a validation part: everybody's latest item is put aside and never used, and the one before it is
 hidden. Noise is simulated; a constant is compared with the usual value seed by seed. A constant that a fit
@@ -14,13 +14,11 @@ constants that are left; docs/make_constants.py makes a page of them.
 from __future__ import annotations
 
 import argparse
-import importlib
 import json
 import sys
-import types
-from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import ClassVar
+from dataclasses import is_dataclass, replace
+from operator import attrgetter
+from typing import Any
 
 import harness
 import numpy as np
@@ -30,61 +28,43 @@ from discreet.core.randomness import PrivacyRandom
 from discreet.data.interactions import Interactions
 from discreet.data.splits import Split, leave_one_out
 from discreet.evaluation import measure
-from discreet.models.user_factorization import constants
 from discreet.models.user_factorization.estimator import UserFactorization
+from discreet.models.user_factorization.settings import FactorizationSettings
 
 RESULTS = harness.HERE / "results" / "ablation.json"
 DELTA = 1e-5
-METRICS = {"explicit": "hr@10,rmse", "implicit": "hr@10"}
-# Weights of a geometric decay, and the part of a catalog.
-AT_MOST_ONE = ("CO_OCCURRENCE_NEAR", "EMBEDDING_NEAR", "LIST_EVENLY", "NEARLY_ALL")
-# These define statistics, which read them in their own modules.
-SHARED = {
-    "COUNT_PART": ("discreet.statistics.counts", "discreet.statistics.residual_moment"),
-    "USER_RIDGE": ("discreet.statistics.counts",),
-    "TYPICAL_RESIDUAL": ("discreet.statistics.counts",),
-}
+METRICS = {"both": "hr@10,rmse", "ratings": "rmse", "lists": "hr@10"}
+# Weights of a geometric decay.
+AT_MOST_ONE = ("near", "apart", "back")
 FACTORS = {"half": (0.5, 0.75), "double": (2.0, 1.5, 1.25)}
+USUAL = FactorizationSettings()
 
 
-class Reads(types.ModuleType):
-    """Stand for the module of constants and remember which of them are read."""
+class Recorded:
+    """Settings that remember which of them are read."""
 
-    seen: ClassVar[set[str]] = set()
+    def __init__(self, settings: object, seen: set[str], prefix: str = "") -> None:
+        self.settings, self.seen, self.prefix = settings, seen, prefix
 
-    def __getattribute__(self, name: str) -> object:
-        Reads.seen.add(name)
-        return super().__getattribute__(name)
-
-
-@contextmanager
-def reading() -> Iterator[set[str]]:
-    """Yield the names of the constants that are read from now on; what defines statistics always is."""
-    Reads.seen = set(SHARED)
-    constants.__class__ = Reads
-    try:
-        yield Reads.seen
-    finally:
-        constants.__class__ = types.ModuleType
+    def __getattr__(self, name: str) -> object:
+        value = getattr(self.settings, name)
+        if is_dataclass(value):
+            return Recorded(value, self.seen, f"{name}.")
+        self.seen.add(self.prefix + name)
+        return value
 
 
-@contextmanager
-def replaced(name: str, value: float) -> Iterator[None]:
-    """Replace a constant in every module that reads it."""
-    modules = [constants, *(importlib.import_module(one) for one in SHARED.get(name, ()))]
-    before = getattr(constants, name)
-    try:
-        for module in modules:
-            setattr(module, name, value)
-        yield
-    finally:
-        for module in modules:
-            setattr(module, name, before)
+def replaced(name: str, value: float) -> FactorizationSettings:
+    """Return the settings with one value changed; a group's settings have its name in front."""
+    group, _, own = name.rpartition(".")
+    if group:
+        return replace(USUAL, **{group: replace(getattr(USUAL, group), **{own: value})})
+    return replace(USUAL, **{own: value})
 
 
 def tried(name: str, factor: float) -> float:
-    """Return a constant times a factor; whole numbers stay whole."""
-    value = getattr(constants, name)
+    """Return a setting times a factor; whole numbers stay whole."""
+    value = attrgetter(name)(USUAL)
     if isinstance(value, int):
         return max(round(value * factor), 1)
     return min(value * factor, 1.0) if name in AT_MOST_ONE else value * factor
@@ -95,16 +75,15 @@ def validation(data: Interactions) -> Split:
     return leave_one_out(leave_one_out(data, 0).train, 0)
 
 
-def scores(split: Split, epsilon: float, feedback: str, seeds: range) -> dict[str, list[float]]:
+def scores(
+    split: Split, epsilon: float, purpose: str, seeds: range, settings: Any = USUAL
+) -> dict[str, list[float]]:
     """Return each metric, seed by seed."""
     found: dict[str, list[float]] = {}
     for seed in seeds:
-        estimator = UserFactorization(epsilon=epsilon, delta=DELTA, feedback=feedback)
-        train, test = split.train, split.test
-        if feedback == "implicit":
-            train, test = (one.with_values(np.ones_like(one.values)) for one in (train, test))
-        model = estimator.fit(train, random=PrivacyRandom.simulate(seed))
-        for metric, value in measure(model, train, test, METRICS[feedback]).items():
+        estimator = UserFactorization.with_settings(settings)(epsilon=epsilon, delta=DELTA, purpose=purpose)
+        model = estimator.fit(split.train, random=PrivacyRandom.simulate(seed))
+        for metric, value in measure(model, split.train, split.test, METRICS[purpose]).items():
             found.setdefault(metric, []).append(float(value))
     return found
 
@@ -112,9 +91,13 @@ def scores(split: Split, epsilon: float, feedback: str, seeds: range) -> dict[st
 Cell = tuple[float, str]
 
 
-def measured(split: Split, cells: list[Cell], seeds: range) -> dict[Cell, dict[str, list[float]]]:
+def measured(
+    split: Split, cells: list[Cell], seeds: range, settings: Any = USUAL
+) -> dict[Cell, dict[str, list[float]]]:
     """Return every metric of every cell, seed by seed."""
-    return {(epsilon, feedback): scores(split, epsilon, feedback, seeds) for epsilon, feedback in cells}
+    return {
+        (epsilon, purpose): scores(split, epsilon, purpose, seeds, settings) for epsilon, purpose in cells
+    }
 
 
 def changed(name: str, side: str, split: Split, seeds: range, usual: dict[Cell, dict]) -> dict | None:
@@ -122,13 +105,12 @@ def changed(name: str, side: str, split: Split, seeds: range, usual: dict[Cell, 
     for factor in FACTORS[side]:
         value = tried(name, factor)
         try:
-            with replaced(name, value):
-                found = measured(split, list(usual), seeds)
+            found = measured(split, list(usual), seeds, replaced(name, value))
         except ParameterError:
             continue
         differences = {
-            f"{feedback} {metric} at {epsilon:g}": np.subtract(values, usual[epsilon, feedback][metric])
-            for (epsilon, feedback), metrics in found.items()
+            f"{purpose} {metric} at {epsilon:g}": np.subtract(values, usual[epsilon, purpose][metric])
+            for (epsilon, purpose), metrics in found.items()
             for metric, values in metrics.items()
         }
         return {"value": value} | {
@@ -144,24 +126,24 @@ def ablate(name: str, options: argparse.Namespace) -> dict:
     seeds = range(options.seeds)
     usual, reads = {}, {}
     for epsilon in map(float, options.epsilons.split(",")):
-        for feedback in options.feedback.split(","):
-            with reading() as read:
-                usual |= measured(split, [(epsilon, feedback)], seeds)
-            reads[epsilon, feedback] = read
+        for purpose in options.purposes.split(","):
+            reads[epsilon, purpose] = set()
+            recorded = Recorded(USUAL, reads[epsilon, purpose])
+            usual |= measured(split, [(epsilon, purpose)], seeds, recorded)
     found: dict = {
         "seeds": options.seeds,
         "delta": DELTA,
         "usual": {
-            f"{feedback} {metric} at {epsilon:g}": {
+            f"{purpose} {metric} at {epsilon:g}": {
                 "mean": float(np.mean(values)),
                 "spread": float(np.std(values, ddof=1)),
             }
-            for (epsilon, feedback), metrics in usual.items()
+            for (epsilon, purpose), metrics in usual.items()
             for metric, values in metrics.items()
         },
         "constants": {},
     }
-    names = options.constants.split(",") if options.constants else list(constants.tuned())
+    names = options.constants.split(",") if options.constants else list(USUAL.described())
     for number, one in enumerate(names, 1):
         cells = {cell: metrics for cell, metrics in usual.items() if one in reads[cell]}
         found["constants"][one] = (
@@ -190,15 +172,15 @@ def main() -> None:
     )
     parser.add_argument("--data", default="discreet-demo,movielens-100k", help="names separated by commas")
     parser.add_argument("--epsilons", default="1,5")
-    parser.add_argument("--feedback", default="explicit,implicit")
+    parser.add_argument("--purposes", default="both,ratings,lists")
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--constants", default="", help="names separated by commas; all by default")
     toy = {
         "data": "toy",
         "epsilons": "5",
-        "feedback": "explicit",
+        "purposes": "both",
         "seeds": 2,
-        "constants": "MEAN_SHARE,COUNT_PART,EFFECTS_SHARE",
+        "constants": "question_share,items.users_to_count,first_share",
     }
     options = harness.options(parser, toy=toy)
     results = {"data": {name: ablate(name, options) for name in options.data.split(",")}}

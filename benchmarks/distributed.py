@@ -42,7 +42,7 @@ def generate(folder: Path, n_ratings: int) -> None:
     from discreet.data.bounding import hash_ids
     from discreet.data.facts import PublicFacts
     from discreet.data.vocabulary import Vocabulary
-    from discreet.distributed.manifest import CATALOG, Manifest, digest, shard_of_hash, write_ids
+    from discreet.sources.manifest import CATALOG, Manifest, digest, shard_of_hash, write_ids
     from discreet.testing.large_data import LargeShape
 
     whole = LargeShape.of(n_ratings)
@@ -73,8 +73,8 @@ def write_shard(folder: Path, number: int, people, shape):
     """Generate the ratings of some people; after `DISTINCT` shards the same ratings come again."""
     import polars as pl
 
-    from discreet.distributed.manifest import ShardRecord, digest, shard_folder, write_ids
-    from discreet.distributed.shards import INDPTR, ITEMS, PEOPLE, VALUES
+    from discreet.sources.manifest import ShardRecord, digest, shard_folder, write_ids
+    from discreet.sources.shards import INDPTR, ITEMS, PEOPLE, VALUES
     from discreet.testing.large_data import large
 
     place, first = shard_folder(folder, number), shard_folder(folder, number % DISTINCT)
@@ -96,7 +96,7 @@ def in_memory(folder: Path):
     import polars as pl
 
     from discreet.data.vocabulary import Vocabulary
-    from discreet.distributed.shards import open_shards
+    from discreet.sources.shards import open_shards
 
     shards = open_shards(folder)
     items = np.empty(shards.n_ratings, np.int32)
@@ -123,9 +123,9 @@ def fingerprint(model) -> str:
 
 def fit(way: str, folder: Path, model: str, epsilon: float, toy: bool) -> dict[str, object]:
     """Fit in one way; the noise is simulated, so that the ways can be compared."""
-    from discreet.distributed.cluster import on_cluster
-    from discreet.distributed.connection import connected
-    from discreet.distributed.shards import open_shards
+    from discreet.sources.cluster import on_cluster
+    from discreet.sources.connection import connected
+    from discreet.sources.shards import open_shards
 
     if not toy:
         warm_up(model, epsilon)
@@ -199,7 +199,7 @@ def write_files(folder: Path, n_ratings: int, n_files: int) -> None:
 
 
 def cut_files(folder: Path) -> dict[str, object]:
-    from discreet.distributed.sharding import make_shards
+    from discreet.sources.sharding import make_shards
 
     start, cpu = time.perf_counter(), time.process_time()
     made = make_shards(sorted(folder.glob("*.parquet")), folder / "shards", low=1.0, high=5.0, step=1.0)

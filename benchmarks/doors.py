@@ -32,12 +32,12 @@ from discreet.core.randomness import PrivacyRandom
 from discreet.data.inputs import open_data
 from discreet.data.interactions import Interactions
 from discreet.data.splits import leave_one_out
-from discreet.distributed.lists import Wanted
-from discreet.distributed.sharding import make_shards
-from discreet.distributed.shards import open_shards
 from discreet.evaluation import measure
 from discreet.models.fitted import FittedModel
 from discreet.models.user_factorization.estimator import UserFactorization
+from discreet.sources.lists import Wanted
+from discreet.sources.sharding import make_shards
+from discreet.sources.shards import open_shards
 
 K = 10
 Lists = list[list[str | int]]

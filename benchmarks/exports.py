@@ -4,7 +4,7 @@
     python benchmarks/exports.py --targets pgvector,qdrant --people 100
     python benchmarks/exports.py --data gowalla --epsilons 5
 
-Each model is exported as `discreet export` does. For people drawn at random, an index is asked with the
+Each model is exported as `discreet model export` does. For people drawn at random, an index is asked with the
 vector of `model.search_vector` for ten items and as many as the person has seen, and `model.rerank` makes the
 list. `same` is the share of the items of `recommend_all` that are in it, `ranks` that of places with the same
 item, and `vectors_alone` the share without `rerank`.

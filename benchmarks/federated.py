@@ -66,6 +66,7 @@ def in_process(split: Split, protocol, parties: int, seed: int) -> float:
         shared=split.train.catalog,
         run=RUN,
         keeper=keeper,
+        simulated=True,
     )
     return score(coordinator.train(split.train.facts).model, split)
 
@@ -98,7 +99,9 @@ def shared_people(split: Split, epsilon: float, delta: float, parties: int, seed
         name: Party(name, data, protocol, run=RUN, random=noise.spawn(name)) for name, data in own.items()
     }
     transport = InProcess({name: member.answer for name, member in members.items()})
-    coordinator = Coordinator(protocol, transport, parties=list(own), shared=split.train.users, run=RUN)
+    coordinator = Coordinator(
+        protocol, transport, parties=list(own), shared=split.train.users, run=RUN, simulated=True
+    )
     results = [entry.result for entry in coordinator.run_rounds()]
     profiles = protocol.profiles(results, split.train.n_users)
     table = members["party 0"].tune(profiles).scores(profiles)

@@ -53,8 +53,8 @@ def called(*arguments) -> list[str]:
     return [sys.executable, "-m", "discreet", *map(str, arguments)]
 
 
-def found(root: Path, split: Split, names: list[str], epsilon: float, delta: float) -> Path:
-    """Write every party's people and the federation's folders."""
+def found(root: Path, split: Split, names: list[str], *options: object) -> Path:
+    """Write every party's users and the federation's folders."""
     train, rows = split.train, split.train.rows()
     for number, name in enumerate(names):
         mine = rows % len(names) == number
@@ -63,8 +63,8 @@ def found(root: Path, split: Split, names: list[str], epsilon: float, delta: flo
         table = pl.DataFrame({"user": users.tolist(), "item": items.tolist(), "rating": 1})
         table.write_csv(root / f"{name}.csv")
     (root / "items.txt").write_text("\n".join(map(str, train.catalog.ids)))
-    given = ["--parties", ",".join(names), "--items", root / "items.txt", "--epsilon", epsilon]
-    given += ["--delta", delta, "--implicit", "--missing", max(1, len(names) // 5)]
+    given = ["--parties", ",".join(names), "--items", root / "items.txt"]
+    given += ["--implicit", "--missing", max(1, len(names) // 5), *options]
     given += ["--coordinator", f"127.0.0.1:{free_port()}", "--keeper", f"127.0.0.1:{free_port()}"]
     subprocess.run(called("federation", "init", root / "f", *given), check=True, stdout=subprocess.DEVNULL)
     return root / "f"
@@ -162,7 +162,7 @@ def measured(root: Path, split: Split, names: list[str], arguments: argparse.Nam
         Flower(root)
     except FileError as error:
         return {"skipped": str(error)}
-    folder = found(root, split, names, arguments.epsilon, arguments.delta)
+    folder = found(root, split, names, "--epsilon", arguments.epsilon, "--delta", arguments.delta)
     empty = empty_message(folder, names)
     rounds, out = run(root, folder, names)
     alone = UserFactorization(epsilon=arguments.epsilon, delta=arguments.delta, feedback="implicit")

@@ -100,10 +100,11 @@ def with_weights(interactions, random):
     """Return the same scorer with weights between its most popular items, as many as fits keep."""
     import numpy as np
 
-    from discreet.models.user_factorization import constants as tuned
+    from discreet.models.user_factorization.settings import FactorizationSettings
 
-    count = min(tuned.MOST_CO_OCCURRENCE_ITEMS, interactions.popularity.size)
-    shape = (count, min(tuned.MOST_NEIGHBORS, count))
+    settings = FactorizationSettings()
+    count = min(settings.most_co_occurrence_items, interactions.popularity.size)
+    shape = (count, min(settings.most_neighbors, count))
     return dataclasses.replace(
         interactions,
         paired=np.sort(np.argsort(-interactions.popularity, kind="stable")[:count]),

@@ -1,4 +1,4 @@
-"""Write the curves that `discreet plan` reads, from the committed accuracy run.
+"""Write the curves that `discreet budget plan` reads, from the committed accuracy run.
 
     python benchmarks/planning.py [--json]
 

@@ -40,7 +40,7 @@ def with_a_model(folder: Path) -> dict[str, list[str]]:
     subprocess.run([sys.executable, *VERB, *fit], check=True, stdout=subprocess.DEVNULL)
     history.write_text("item,rating\nReturn of the Satellite,5\nThe Cursed Doll and I,1\n")
     return {
-        "discreet label": [*VERB, "label", model, "--json"],
+        "discreet model label": [*VERB, "label", model, "--json"],
         "discreet recommend": [*VERB, "recommend", model, "--history", str(history), "--json"],
     }
 

@@ -76,9 +76,9 @@ def on_dask(data: Any, estimator: Any, folder: Path) -> Callable[[], object]:
     import polars as pl
     from dask.distributed import Client, LocalCluster
 
-    from discreet.distributed.cluster import on_cluster
-    from discreet.distributed.sharding import make_shards
-    from discreet.distributed.shards import open_shards
+    from discreet.sources.cluster import on_cluster
+    from discreet.sources.sharding import make_shards
+    from discreet.sources.shards import open_shards
 
     users, items = data.users.id_at(data.rows()), data.catalog.id_at(data.items)
     columns = {"user": users.tolist(), "item": items.tolist(), "rating": data.values}

@@ -1,4 +1,4 @@
-"""Tell the reader of docstrings about our sections: `Guarantee`, `Noise` and `Assumes` have no colon.
+"""Declare our docstring sections to the docstring parser: `Guarantee`, `Noise` and `Assumes` have no colon.
 
 mkdocstrings loads this extension (mkdocs.yml). Contract suites hold every mechanism and estimator to these
 sections, also those of other packages, so that the source keeps its form and the site adds the colon.

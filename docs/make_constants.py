@@ -3,25 +3,30 @@
 from __future__ import annotations
 
 import json
+from operator import attrgetter
 from pathlib import Path
+from statistics import mean, stdev
 from typing import Any
 
 from making import making
 
-from discreet.models.user_factorization import constants
+from discreet.models.user_factorization.settings import BOUND, EDGE, STATED, FactorizationSettings
 
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "constants.md"
 RESULTS = ROOT / "benchmarks" / "results" / "ablation.json"
 # A difference of so many standard errors is called clear; with few seeds some of these are still chance.
 ERRORS = 5.0
+USUAL = FactorizationSettings()
 HEAD = """# Constants of `user-factorization`
 
-Made by `docs/make_constants.py` from `benchmarks/results/ablation.json`; do not edit. The values stand in
-`src/discreet/models/user_factorization/constants.py`. All of them are public.
+Made by `docs/make_constants.py` from `benchmarks/results/ablation.json`; do not edit. The values are in
+`src/discreet/models/user_factorization/settings.py`. All of them are public.
 
+The sections on half and double are an ablation of the constants of 0.2. One value replaces several of them
+now.
 Each constant was set to half and to double (or to the largest value that the budget allows). A model was
-fitted on a validation part: everybody's latest item is not used, and the one before it is hidden. Delta is
+fitted on a validation part: each user's latest item is not used, and the item before it is hidden. Delta is
 1e-5, and noise is simulated. A difference is the mean over seeds, against the usual value with the same
 seed. It is in **bold** if it exceeds {errors:g} standard errors; there are few seeds and many cells, so a few
 bold ones are chance. "=" means that no seed changed and "-" that the fit does not read the constant. HR@10 is
@@ -61,7 +66,7 @@ def columns(found: dict[str, Any]) -> list[str]:
 def effects(results: dict[str, Any]) -> dict[str, set[str]]:
     """Return constants by what was seen: clear effects, no clear effect, no change at all, not read."""
     kinds: dict[str, set[str]] = {"clear": set(), "within noise": set(), "unchanged": set(), "unread": set()}
-    for name in constants.tuned():
+    for name in USUAL.described():
         cells = [
             one
             for data in results["data"].values()
@@ -80,13 +85,14 @@ def effects(results: dict[str, Any]) -> dict[str, set[str]]:
 
 def text(results: dict[str, Any]) -> str:
     """Return the page."""
-    described = constants.tuned()
+    described = USUAL.described()
     lines = [HEAD.format(errors=ERRORS), "## Values", "", "| constant | value | meaning | chosen |"]
     lines += ["|---|---|---|---|"]
     lines += [
-        f"| `{name}` | {getattr(constants, name):g} | {one.meaning} | {one.chosen} |"
+        f"| `{name}` | {attrgetter(name)(USUAL):g} | {one.meaning} | {one.chosen} |"
         for name, one in described.items()
     ]
+    lines += ["", *compared(results["merged"])]
     for data, found in results["data"].items():
         usual = ", ".join(
             f"{name}: {one['mean']:.4f} ± {one['spread']:.4f}" for name, one in found["usual"].items()
@@ -100,8 +106,25 @@ def text(results: dict[str, Any]) -> str:
         left = [f"`{name}`" for name in described if name not in found["constants"]]
         lines += ["", f"Not read by these fits: {', '.join(unread) or 'none'}."]
         lines += [f"Not measured: {', '.join(left) or 'none'}."]
-    lines += ["", "## What it says", "", *summary(effects(results))]
+    lines += ["", "## Summary", "", *summary(effects(results))]
     return "\n".join(lines) + "\n"
+
+
+def compared(merged: dict[str, dict[str, list[float]]]) -> list[str]:
+    """Return the scores before and after constants were merged, with their deviation over seeds."""
+    lines = [
+        "## Before and after one value replaced several",
+        "",
+        "The same validation parts. Mean and standard deviation over seeds of simulated noise.",
+        "",
+        "| data, epsilon, purpose, metric | seeds | before | after |",
+        "|---|---|---|---|",
+    ]
+    for key, before in merged["before"].items():
+        scores = [before, merged["after"][key]]
+        shown = [f"{mean(one):.4f} ± {stdev(one) if len(one) > 1 else 0:.4f}" for one in scores]
+        lines.append(f"| {key} | {len(before)} | {' | '.join(shown)} |")
+    return lines
 
 
 def row(name: str, found: dict[str, Any]) -> str:
@@ -117,16 +140,20 @@ def summary(kinds: dict[str, set[str]]) -> list[str]:
         "clear": "An effect above the noise",
         "within noise": "Differences within the noise",
         "unchanged": "No change at all",
-        "unread": "Not read, or not measured",
+        "unread": "Not read, not measured, or new",
     }
     lines = []
     for kind, names in kinds.items():
-        listed = ", ".join(f"`{name}`" for name in constants.tuned() if name in names)
+        listed = ", ".join(f"`{name}`" for name in USUAL.described() if name in names)
         lines.append(f"- {words[kind]} ({len(names)}): {listed or 'none'}.")
+    chosen = [one.chosen for one in USUAL.described().values()]
+    fixed = sum(one in (BOUND, EDGE, STATED) for one in chosen)
     keep = (
-        "Constants without an effect here stay. Removing one would change released numbers, which golden "
-        "arrays hold, and two data sets do not reach every branch: many users with weak factors, public "
-        "features, earlier releases."
+        f"Of {len(chosen)} settings, {len(chosen) - fixed} are tuned. Three tuned constants are elsewhere: "
+        "`COUNT_PART` in `statistics/typical.py`, and two in `models/scorers/counts.py` that all models with "
+        f"counts share. The other {fixed} settings bound time, memory or sizes, are the edge of the noise in "
+        "theory, or are a documented cost. Numbers with a reason are next to their code, such as weights of "
+        "count^-1/2, which give all sums one variance."
     )
     return [*lines, "", keep]
 

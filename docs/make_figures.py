@@ -1,7 +1,7 @@
-"""Draw the picture of docs/accuracy.md: errors of ratings against epsilon on MovieLens 1M, which it needs.
+"""Draw two pictures: errors of ratings by epsilon for docs/accuracy.md, and docs/how_many_users.md.
 
-Models come from benchmarks/results/accuracy.json. What is not there, each person's own mean, is measured on
-as many splits. `--draw` measures nothing and draws the committed numbers again.
+The first needs MovieLens 1M. Its models come from benchmarks/results/accuracy.json. Each user's mean isn't
+there, so it is measured on as many splits. `--draw` measures nothing and draws the committed numbers again.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from discreet import Biases, Interactions, catalog
 from discreet.data.datasets.synthetic import popularity_skewed
 from discreet.evaluation.protocol import evaluate
 from discreet.evaluation.references import PREFIX
+from discreet.planning.curves import curves
 
 RESULTS = ROOT / "benchmarks" / "results" / "accuracy.json"
 DATA = "movielens-1m"
@@ -67,6 +68,27 @@ def draw(found: Numbers, path: Path) -> None:
     plt.close(figure)
 
 
+def draw_how_many(path: Path) -> None:
+    """Write the picture of the gain that is left, by epsilon times users per item."""
+    figure, axes = plt.subplots(figsize=(7, 4))
+    marks = iter("osD^v")
+    for curve in curves():
+        if curve.metric == "hr@10":
+            sizes = [epsilon * curve.people / curve.items for epsilon, _ in curve.points]
+            kept = [100 * curve.share(value) for _, value in curve.points]
+            axes.plot(sizes, kept, marker=next(marks), label=f"{curve.dataset} ({curve.people:,} users)")
+    axes.axhline(0, color="black", lw=0.8, ls=":")
+    axes.set_xscale("log")
+    axes.set_ylim(-65, 100)
+    axes.xaxis.set_major_formatter("{x:g}")
+    axes.set_xlabel("epsilon times users per item")
+    axes.set_ylabel("share of the possible gain (%)")
+    axes.legend(fontsize=8, loc="lower right")
+    figure.tight_layout()
+    figure.savefig(path)
+    plt.close(figure)
+
+
 if __name__ == "__main__":
     with making(__doc__, draw="measure nothing, draw the committed numbers") as made:
         if made.options.draw:
@@ -79,3 +101,4 @@ if __name__ == "__main__":
         kept = json.dumps(numbers, indent=1) + "\n"
         made.place(HERE / "accuracy.json").write_text(kept, encoding="utf8")
         draw(numbers, made.place(HERE / "accuracy.png"))
+        draw_how_many(made.place(HERE / "how-many-users.svg"))

@@ -11,7 +11,7 @@ from pathlib import Path
 from making import making
 from rich.console import Console
 
-from discreet import demo
+from discreet import catalog, demo
 from discreet.audit.questions import has_questions
 from discreet.cli.demo import show_tour
 from discreet.core.registry import FIRST
@@ -23,6 +23,7 @@ README = Path(__file__).parents[1] / "README.md"
 MODELS = Path(__file__).parent / "models.md"
 RESEARCH = Path(__file__).parent / "research.md"
 START = Path(__file__).parent / "start.md"
+DATA = Path(__file__).parent / "data.md"
 FEDERATED = Path(__file__).parent / "federated.md"
 INSTALLS = README.parent / "benchmarks" / "results" / "install_sizes.json"
 LABELS = Path(__file__).parent / "labels.md"
@@ -65,7 +66,7 @@ def federated_models() -> str:
 
 
 def example_label() -> str:
-    """Return the label of a fit on a file with declared facts, as `discreet label` prints it."""
+    """Return the label of a fit on a file with declared facts, as `discreet model label` prints it."""
     facts = PublicFacts(n_items=3_706, low=1, high=5, step=1, n_users=6_000)
     promise = estimator("user-factorization", {"epsilon": 1.0, "delta": 1e-6}).promise(facts)
     screen = io.StringIO()
@@ -110,6 +111,15 @@ def installs_table() -> str:
     return "\n".join(lines)
 
 
+def datasets_table() -> str:
+    """Return the known datasets as a Markdown table."""
+    lines = ["| name | users | items rated | ratings | scale | terms |", "|---|---:|---:|---:|---|---|"]
+    for row in catalog.describe():
+        sizes = " | ".join(f"{row[one]:,}" for one in ("users", "items", "ratings"))
+        lines.append(f"| `{row['name']}` | {sizes} | {row['scale']} | {row['terms']} |")
+    return "\n".join(lines)
+
+
 def fill(text: str, part: str, content: str) -> str:
     """Replace what stands between the comments that mark a part."""
     pattern = re.compile(rf"(<!-- {part} -->\n).*?(<!-- /{part} -->)", re.DOTALL)
@@ -125,6 +135,7 @@ PARTS: list[tuple[Path, str, Callable[[], str]]] = [
     (FEDERATED, "federated", federated_models),
     (LABELS, "label", example_label),
     (START, "installs", installs_table),
+    (DATA, "datasets", datasets_table),
 ]
 
 

@@ -1,7 +1,7 @@
 """Write docs/results.md from benchmarks/results.
 
 Every file there is made by `benchmarks/keep.py` (accuracy.json and synthesis.json by their own scripts) and
-says how it was measured. No number on the page is typed in.
+states how it was measured. No number on the page is typed in.
 """
 
 from __future__ import annotations
@@ -36,7 +36,11 @@ each is there.
 """
 # Pages, what stands there, and why it was not measured again.
 EARLIER = (
-    ("[accuracy](accuracy.md#beside-another-auditor)", "the other auditor's columns", "needs jax-privacy"),
+    (
+        "[accuracy](accuracy.md#compared-with-another-auditor)",
+        "the other auditor's columns",
+        "needs jax-privacy",
+    ),
     ("[accuracy](accuracy.md#scale)", "100 and 400 million ratings, Dask", "takes hours"),
     (
         "[accuracy](accuracy.md#federations)",
@@ -47,7 +51,7 @@ EARLIER = (
     (
         "[accuracy](accuracy.md#local-collection)",
         "local, one-bit, low-rank methods",
-        "`discreet reproduce` does",
+        "`discreet papers reproduce` does",
     ),
     (
         "[accuracy](accuracy.md#audits)",
@@ -78,7 +82,7 @@ def page() -> str:
 
 
 def provenance(content: dict[str, Any]) -> str:
-    """Say in one line how a result was measured."""
+    """Return one line that states how a result was measured."""
     machine = content["machine"]
     return (
         f"`{content['command']}`: {content['date']}, version {content['version']} ({content['commit']}), "
@@ -312,9 +316,9 @@ SECTIONS: dict[str, tuple[str, str, Callable[[dict[str, Any]], str]]] = {
         _scale_times,
     ),
     "lists": (
-        "Lists for everybody",
-        "Lists of 20 for 10,000 users from 17,770 items: processor time by user and item, one thread, beside "
-        "`implicit.cpu.topk` in the same run. Fold-in and the table are part of ours.",
+        "Recommendations for all users",
+        "Lists of 20 for 10,000 users from 17,770 items: processor time by user and item, one thread, "
+        "compared with `implicit.cpu.topk` in the same run. Our times include fold-in and the table.",
         _lists,
     ),
     "distributed": (
@@ -323,18 +327,18 @@ SECTIONS: dict[str, tuple[str, str, Callable[[dict[str, Any]], str]]] = {
         _distributed,
     ),
     "federated": (
-        "Parties that do not share data",
-        "Ten parties of MovieLens 1M against one data holder; HR@10 among 99 sampled items, delta 1e-5.",
+        "Parties that don't share data",
+        "Ten parties of MovieLens 1M against one data owner; HR@10 among 99 sampled items, delta 1e-5.",
         _federated,
     ),
     "retraining": (
         "A year of monthly fits",
-        "MovieLens 1M cut by time into twelve parts, (5, 1e-6) a year; RMSE on hidden ratings of the last.",
+        "MovieLens 1M cut by time into twelve parts, (5, 1e-6) per year; RMSE on hidden ratings of the last.",
         _retraining,
     ),
     "audit": (
         "Bounds of audits",
-        "The largest epsilon refuted of a true epsilon 1, at 99 %. The other auditor is `CanaryScoreAuditor` "
+        "The largest epsilon refuted of a true epsilon 1, at 99%. The other auditor is `CanaryScoreAuditor` "
         "of jax-privacy; a dash: it was not installed for this run.",
         _audit,
     ),
@@ -350,13 +354,13 @@ SECTIONS: dict[str, tuple[str, str, Callable[[dict[str, Any]], str]]] = {
     ),
     "bundle": (
         "Bundles in a browser",
-        "`discreet bundle` of `user-factorization` at epsilon 5, in Chromium: lists of ten for people of the "
-        "data, with their own histories, beside `recommend`. Times are medians; the page loads int8.",
+        "`discreet model bundle` of `user-factorization` at epsilon 5, in Chromium: ten recommendations for "
+        "users in the data, compared with `recommend`. Times are medians; the page loads int8.",
         _bundle,
     ),
     "frank_wolfe": (
         "A round of private Frank-Wolfe",
-        "Processor seconds of a round of Oja's method, beside the sparse products it needs.",
+        "Processor seconds of a round of Oja's method, compared with the sparse products it needs.",
         _frank_wolfe,
     ),
     "exports": (

@@ -1,7 +1,7 @@
-"""What the scripts of this folder share: where they write, and a toy size.
+"""Shared options of the scripts in this folder: where they write, and a toy size.
 
-Every script takes `--toy`: as small as it gets, and into a temporary folder that is thrown away. A test runs
-all of them so.
+With `--toy`, every script does as little as possible and writes into a temporary folder. A test runs all of
+them this way.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ ROOT = Path(__file__).resolve().parents[1]
 
 
 class Making(NamedTuple):
-    """Hold what was asked for, and under which folder files go."""
+    """Options of a script, and the folder that its files go to."""
 
     options: argparse.Namespace
     folder: Path
 
     @property
     def toy(self) -> bool:
-        """Tell whether this is only to see that it runs."""
+        """Return whether this run only checks that the script works."""
         return bool(self.options.toy)
 
     def place(self, path: Path) -> Path:

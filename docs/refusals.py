@@ -29,7 +29,7 @@ class Refusal(NamedTuple):
 
 @dataclass
 class Source:
-    """Hold the modules of a package, and what sentences can be called by in them."""
+    """Modules of a package, and the names that their messages can have."""
 
     trees: dict[Path, ast.Module]
     kinds: set[str] = field(default_factory=set)
@@ -69,16 +69,16 @@ class Source:
         for path, tree in self.trees.items():
             for call, function in _calls(tree, None):
                 kind = _name(call.func)
-                if kind not in {*self.kinds, _MISUNDERSTOOD, "require"}:
+                if kind not in {*self.kinds, _MISUNDERSTOOD}:
                     continue
-                sentences = list(self._said(call, kind, function, tree))
+                # An error with a code has no sentence here: its class has the template.
+                sentences = list(self._texts(call.args[0], function, tree)) if call.args else [""]
                 said = (function and ast.get_docstring(function)) or ast.get_docstring(tree) or ""
                 when = said.partition("\n")[0]
                 found |= {Refusal(kind, one, when) for one in sentences if any(map(str.isalpha, one))}
                 if not sentences:
                     lost.append(f"{path.name}:{call.lineno} {ast.unparse(call)}")
-        rules = {one._replace(kind="ParameterError") if one.kind == "require" else one for one in found}
-        return sorted(rules), lost
+        return sorted(found), lost
 
     def causes(self) -> dict[str, str]:
         """Return what each kind of error that has sentences is for."""
@@ -88,19 +88,8 @@ class Source:
                 said[node.name] = (ast.get_docstring(node) or "").partition("\n")[0]
         return {kind: said[kind] for kind in sorted({one.kind for one in self.refusals[0]})}
 
-    def _said(
-        self, call: ast.Call, kind: str, function: ast.FunctionDef | None, tree: ast.Module
-    ) -> Iterator[str]:
-        if kind == "require":
-            name, rule = (next(self._texts(call.args[place], function, tree), _GAP) for place in (1, 3))
-            yield f"{name}={_GAP} {rule}."
-        elif not call.args:
-            yield ""
-        else:
-            yield from self._texts(call.args[0], function, tree)
-
     def _texts(self, node: ast.expr, function: ast.FunctionDef | None, tree: ast.Module) -> Iterator[str]:
-        """Yield the texts that an expression may stand for; none if that cannot be told."""
+        """Yield the texts that an expression may mean; none if they can't be found."""
         if isinstance(node, ast.Constant):
             yield str(node.value)
         elif isinstance(node, ast.JoinedStr):

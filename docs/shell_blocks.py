@@ -27,7 +27,7 @@ _INDENTED = re.compile(r"^ {4,}(\S.*)$", re.MULTILINE)
 
 
 class Command(NamedTuple):
-    """Hold a command, without its comment, and the page that shows it."""
+    """One command without its comment, and the page that shows it."""
 
     page: str
     text: str

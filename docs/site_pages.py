@@ -8,7 +8,9 @@ import json
 import logging
 import os
 import re
-from collections.abc import Iterable
+import shutil
+import subprocess
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -21,58 +23,60 @@ import discreet
 from discreet import collect, federated, recipes
 
 ROOT = Path(__file__).parents[1]
-# The pages by what a reader wants. Every page of docs/ stands here; a new one comes under Other until it is.
+# The pages by need: tutorials, how-to guides, reference, explanation (Diátaxis). A page of docs/ that isn't
+# listed here appears under Other.
 ORDER: dict[str, dict[str, str]] = {
-    "Tutorial": {
+    "Tutorials": {
         "Overview": "index.md",
-        "Start": "start.md",
-        "In a notebook": "tutorial.md",
-    },
-    "A job": {
-        "A shop's lists": "shop.md",
-        "A year of releases": "a_year.md",
-        "Fresh all year": "fresh.md",
-        "A federation": "federated.md",
-        "A collection": "collecting.md",
+        "Quickstart": "start.md",
+        "Notebook": "tutorial.md",
+        "A year at a shop": "a_year.md",
     },
     "How-to": {
-        "Choose a model": "choosing.md",
         "Prepare data": "data.md",
-        "Recommend on the device": "on_device.md",
-        "Scale out": "scale.md",
+        "Choose a model and an epsilon": "choosing.md",
         "Evaluate": "evaluation.md",
-        "Give data away": "give_data_away.md",
-        "Audit": "audit.md",
+        "Keep recommendations fresh": "fresh.md",
         "Serve a model": "serving.md",
-        "Use a model in other tools": "exporting.md",
+        "Recommend on the device": "on_device.md",
+        "Export to other tools": "exporting.md",
+        "Share synthetic data": "give_data_away.md",
+        "Collect ratings without seeing them": "collecting.md",
+        "Train across companies": "federated.md",
+        "Scale out": "scale.md",
+        "Audit a model or your code": "audit.md",
+        "Troubleshooting by symptom": "symptoms.md",
+        "Migrate from 0.2": "migration.md",
     },
     "Reference": {
-        "CLI, API and errors": "reference.md",
+        "Overview of commands and errors": "reference.md",
         "Commands": "reference/commands.md",
         "Models in Python": "reference/python.md",
-        "Data": "reference/data.md",
-        "Guarantees and ledgers": "reference/privacy.md",
-        "Evaluation": "reference/evaluation.md",
+        "Data in Python": "reference/data.md",
+        "Guarantees and ledgers in Python": "reference/privacy.md",
+        "Evaluation in Python": "reference/evaluation.md",
         "Exceptions": "reference/errors.md",
         "discreet.collect": "reference/collect.md",
         "discreet.federated": "reference/federated.md",
         "Errors": "troubleshooting.md",
         "Models": "models.md",
         "Research methods": "research.md",
+        "Labels and formats": "labels.md",
         "Accuracy": "accuracy.md",
         "Results": "results.md",
-        "Labels, formats and glossary": "labels.md",
+        "Glossary": "glossary.md",
+        "Stability policy": "stability.md",
         "Changelog": "changelog.md",
     },
-    "Explanation": {"Guarantees and limits": "limits.md"},
-    "Contributing": {
-        "Contributing": "contributing.md",
-        "Architecture": "architecture.md",
-        "Add a model": "adding_a_model.md",
-        "Tuned constants": "constants.md",
-        "What stays the same": "stability.md",
+    "Explanation": {
+        "Concepts": "concepts.md",
+        "What the guarantee doesn't cover": "limits.md",
+        "How many users do you need?": "how_many_users.md",
+        "Methodology": "methodology.md",
+        "For privacy officers": "privacy_officers.md",
+        "Compared with other libraries": "compared.md",
     },
-    "Papers": {
+    "Reproduced papers": {
         "Papers": "papers.md",
         "Commands": "paper_commands.md",
         "One-bit": "papers/one-bit.md",
@@ -81,6 +85,12 @@ ORDER: dict[str, dict[str, str]] = {
         "Collection": "papers/collection.md",
         "Implicit": "papers/dpimf.md",
         "Claims under audit": "papers/audit.md",
+    },
+    "Project": {
+        "Contributing": "contributing.md",
+        "Architecture": "architecture.md",
+        "Add a model": "adding_a_model.md",
+        "Tuned constants": "constants.md",
     },
 }
 # What new users searched for and did not find, and the page that has it.
@@ -94,6 +104,30 @@ SEARCHED = {
     "cold start": "models",
     "incremental training": "fresh",
     "retrain": "a_year",
+}
+# Symptoms as users type them, written down before the pages that answer them, and the pages that answer. One
+# of these pages must be among the first three results.
+SYMPTOMS = {
+    "all recommendations are popular items": ("symptoms",),
+    "every user gets the same recommendations": ("symptoms",),
+    "first fit is slow": ("symptoms",),
+    "label says private if": ("symptoms", "labels"),
+    "budget exceeded": ("symptoms", "a_year"),
+    "fit failed but budget is spent": ("symptoms",),
+    "duplicate user item pairs": ("symptoms", "data"),
+    "wrong date format day month": ("symptoms", "data"),
+    "out of memory": ("symptoms", "scale"),
+    "new item is never recommended": ("symptoms", "models"),
+    "recommendations for a user without history": ("start", "symptoms", "models"),
+    "predicted ratings are all the same": ("symptoms",),
+    "accuracy worse than baseline": ("symptoms", "evaluation"),
+    "good offline scores but poor live results": ("symptoms", "evaluation"),
+    "user asks to be deleted": ("a_year", "fresh", "symptoms"),
+    "csv encoding error": ("data", "symptoms"),
+    "how many users do I need": ("how_many_users",),
+    "party does not answer": ("federated", "symptoms"),
+    "can I publish evaluation scores": ("evaluation", "symptoms"),
+    "model is simulated": ("symptoms", "limits", "labels"),
 }
 _LINK = re.compile(r"(!?)\[([^\]]*)\]\(([^)\s]+)\)")
 
@@ -182,14 +216,19 @@ def proofs_page() -> str:
 
 def commands_page() -> str:
     """Describe every verb from the program itself."""
-    from discreet.cli.application import SEVERAL, VERBS, verb_command
+    from discreet.cli.application import command
+    from discreet.cli.verbs import OLD, OLD_PARTS, commands
 
-    lines = ["# Commands", "", "Made from the program; `discreet VERB --help` prints the same.", ""]
-    for name in VERBS:
-        command = verb_command(name)
-        parts = getattr(command, "commands", {}) if name in SEVERAL else {}
-        for called, one in (parts or {"": command}).items():
-            lines += _command(" ".join(["discreet", name, called]).strip(), one)
+    lines = ["# Commands", "", "Made from the program; `discreet COMMAND --help-all` prints the same.", ""]
+    for words in commands():
+        lines += _command(" ".join(("discreet", *words)), command(words))
+    lines += ["## Old names", "", "They work in this version and print a hint.", ""]
+    lines += ["| old | new |", "|---|---|"]
+    moved = {(old,): new for old, new in OLD.items()}
+    moved |= {(old, part): new for old, parts in OLD_PARTS.items() for part, new in parts.items()}
+    for old, new in moved.items():
+        lines.append(f"| `discreet {' '.join(old)}` | `discreet {' '.join(new)}` |")
+    lines.append("")
     return "\n".join(lines)
 
 
@@ -286,8 +325,11 @@ def troubleshooting_page() -> str:
     lines = [
         "# Errors",
         "",
-        "Every error is one sentence. Here are all of them, read from the program; dots stand for what a",
-        "sentence fills in. Search for two words of yours. The right column says what was being done.",
+        "An error has a code, such as `out-of-range`. `discreet errors CODE` explains it. In Python, the",
+        "code and the fields in braces are attributes of the error. Over HTTP they are fields of the answer.",
+        "",
+        *_error_codes(),
+        "Other errors have no code yet. Dots mark what a message fills in. Search for two words of yours.",
         "",
     ]
     for kind, cause in source.causes().items():
@@ -295,6 +337,16 @@ def troubleshooting_page() -> str:
         lines += [f"## {kind}", "", cause, "", "| sentence | while |", "|---|---|"]
         lines += [f"| {_cell(one.sentence)} | {_cell(one.when)} |" for one in rows] + [""]
     return "\n".join(lines)
+
+
+def _error_codes() -> list[str]:
+    """Return the table of all errors that have codes."""
+    from discreet.cli.catalog import described, error_classes
+
+    rows = [described(kind) for kind in error_classes().values()]
+    lines = ["| code | meaning | message |", "|---|---|---|"]
+    lines += [f"| `{row['code']}` | {_cell(row['meaning'])} | {_cell(row['message'])} |" for row in rows]
+    return [*lines, ""]
 
 
 def _cell(text: str) -> str:
@@ -317,7 +369,9 @@ def on_config(config: Any) -> Any:
         page for page in there - named if page.startswith("proofs/") and page != "proofs/index.md"
     )
     nav.append({"Proofs": ["proofs/index.md", *proofs]})
-    others = sorted(there - named - set(proofs) - {"proofs/index.md"})
+    decisions = sorted(page for page in there - named if page.startswith("decisions/"))
+    nav.append({"Decisions": [*decisions]})
+    others = sorted(there - named - {*proofs, *decisions, "proofs/index.md"})
     nav += [{"Other": others}] if others else []
     config.nav = nav
     return config
@@ -335,14 +389,38 @@ def on_files(files: Any, config: Any) -> Any:
     return files
 
 
+def search_boost(place: str) -> float:
+    """Return the weight of a page in the search: symptoms first, and records of the project last."""
+    if place == "symptoms.md":
+        return 3.0
+    known = {page for section in ("Tutorials", "How-to", "Explanation") for page in ORDER[section].values()}
+    return 1.0 if place in {*known, "models.md", "labels.md", "research.md", "reference.md"} else 0.2
+
+
 def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
-    """Mend links of pages that are files of `docs/`."""
+    """Fix links of pages that are files of `docs/`, and set the weight of the page in the search."""
+    page.meta["search"] = {"boost": search_boost(page.file.src_uri)}
     source = ROOT / "docs" / page.file.src_uri
     return relinked(markdown, source, page.file.src_uri) if source.exists() else markdown
 
 
+def unfound_symptoms(found: Mapping[str, Sequence[str]]) -> list[str]:
+    """Return the symptoms whose pages are not among the first three results."""
+    return [symptom for symptom, pages in SYMPTOMS.items() if not {*found[symptom][:3]} & {*pages}]
+
+
+def first_results(site: Path, queries: Iterable[str]) -> dict[str, list[str]]:
+    """Return the first pages that the search of a built site finds for each query; needs node."""
+    program = Path(__file__).with_name("site_search.js")
+    answered = subprocess.run(
+        ["node", program, site], input=json.dumps([*queries]), capture_output=True, text=True, check=True
+    )
+    found: dict[str, list[str]] = json.loads(answered.stdout)
+    return found
+
+
 def missing_words(index: dict[str, Any]) -> list[str]:
-    """Return the words that people search for and that the index does not have of the page they want."""
+    """Return words that users search for and that the index doesn't have for the page they want."""
     texts: dict[str, str] = {}
     for part in index["docs"]:
         page = part["location"].partition(".html")[0]
@@ -351,7 +429,11 @@ def missing_words(index: dict[str, Any]) -> list[str]:
 
 
 def on_post_build(config: Any) -> None:
-    """Refuse a site whose search does not find what people look for."""
+    """Raise an error if the search of the site does not find what users look for."""
     index = json.loads((Path(config.site_dir) / "search" / "search_index.json").read_text(encoding="utf8"))
     if missing := missing_words(index):
         raise RuntimeError(f"The search does not find {', '.join(missing)}. Use the words that readers use.")
+    if shutil.which("node") is None:
+        print("node is not installed, so the search for symptoms was not checked.")
+    elif lost := unfound_symptoms(first_results(Path(config.site_dir), SYMPTOMS)):
+        raise RuntimeError(f"No page for these symptoms is among the first three results: {'; '.join(lost)}.")

@@ -22,6 +22,7 @@ _DETAILS = {
     "layout": "UTF-8, comma, header",
     "reason": "new users",
     "parties": 3,
+    "members": "north, south",
     "coordinator": True,
     "text": "a statement of another version",
 }

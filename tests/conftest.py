@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
+from command_line import Answer
 from kernel_caches import forget_stale
 
 # The default run is the same on every machine; `make test-random` looks further, with fresh seeds.
@@ -57,8 +58,18 @@ def discreet(capsys, monkeypatch):
     """Call the command line in this process; return its code and what it printed."""
     # Not before stale kernels are gone.
     from discreet import cli
+    from discreet.cli import application
+
+    errors, complain = [], application.complain
+
+    def remember(error, *options):
+        errors.append(error)
+        complain(error, *options)
+
+    monkeypatch.setattr(application, "complain", remember)
 
     def call(*arguments):
+        errors.clear()
         monkeypatch.setattr(sys, "argv", ["discreet", *map(str, arguments)])
         try:
             cli.main()
@@ -66,6 +77,6 @@ def discreet(capsys, monkeypatch):
         except SystemExit as stop:
             code = stop.code or 0
         shown = capsys.readouterr()
-        return code, shown.out, shown.err
+        return Answer((code, shown.out, shown.err), *errors)
 
     return call

@@ -47,6 +47,7 @@ def keeper_of(protocol, parts):
 def coordinator(protocol, endpoints, shared, **options):
     """Return a coordinator of parties in this process."""
     transport = options.pop("transport", None) or InProcess(endpoints)
+    options = {"simulated": True} | options
     return Coordinator(protocol, transport, parties=list(endpoints), shared=shared, run=RUN, **options)
 
 

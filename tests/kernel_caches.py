@@ -9,7 +9,7 @@ import hashlib
 import re
 import shutil
 
-_COMPILED = re.compile(r"^@(compiled|njit)\b", re.MULTILINE)
+_COMPILED = re.compile(r"^@(compiled|strict|inner|strict_inner|njit)\b", re.MULTILINE)
 
 
 def forget_stale(root):

@@ -118,7 +118,7 @@ def test_the_commands_of_the_page_run(package):
         "models": "discreet-top-shelf",
         "fit": "mine.discreet",
         "evaluate": "hit-first@1",
-        "audit": "top-shelf",
+        "model": "top-shelf",
     }
     assert [words[0] for words in commands()] == [*said]
     for expected, (code, told) in zip(said.values(), json.loads(found.stdout), strict=True):

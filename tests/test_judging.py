@@ -1,13 +1,11 @@
 """A claim is decided beyond two standard errors, from three draws on; each rule has a twin."""
 
-import json
 import math
 
 import pytest
 
-from discreet.reproduce import Claim, DrawnValues, Outcome, PaperRow, changes, judge, ratio_of_means
-from discreet.reproduce.claims import Paper
-from discreet.reproduce.judging import standard_error, statements, tally, together
+from discreet.reproduce import Claim, DrawnValues, Outcome, PaperRow, judge, ratio_of_means
+from discreet.reproduce.claims import Paper, over_readings, standard_error, statements, tally, together
 
 
 def claim(name="c", **options):
@@ -93,13 +91,13 @@ def test_one_statement_counts_once_and_the_paper_apart_from_us():
         claim("check", kind="sanity"),
     ]
     verdicts = [judge(one, [-1.0 if one.group else 1.0] * 3) for one in claims]
-    paper = Paper("t", rows, tuple(claims))
+    paper = Paper(title="t", rows=rows, claims=tuple(claims))
     assert tally(paper, verdicts, "paper") == {Outcome.FAILS: 2, Outcome.HOLDS: 1}
     assert tally(paper, verdicts, "ours") == {Outcome.HOLDS: 1}
     assert [row for row, _, _ in statements(rows, verdicts, "paper")] == ["Figure 1", "Figure 1", "Theorem 3"]
     # The twin: without the group every measurement counts.
     apart = [judge(claim(f"refuted-{place}"), [-1.0] * 3) for place in range(7)]
-    assert tally(Paper("t", rows[:1], ()), apart, "paper") == {Outcome.FAILS: 7}
+    assert tally(Paper(title="t", rows=rows[:1], claims=()), apart, "paper") == {Outcome.FAILS: 7}
 
 
 def test_of_several_measurements_the_strongest_speaks():
@@ -119,19 +117,26 @@ def test_a_ratio_of_means_knows_its_error():
     assert ratio_of_means([1.0], [2.0]).error is None
 
 
-def test_the_list_of_changes_says_what_was_and_why(tmp_path, monkeypatch):
-    earlier = {"sums": {"held": ["same", "few", "gone"], "did not hold": ["other"]}}
-    (tmp_path / "earlier.json").write_text(json.dumps({"verdicts": earlier}))
-    monkeypatch.setattr(changes, "papers_folder", lambda: tmp_path)
-    verdicts = [
-        judge(claim("same"), [1.0] * 3),
-        judge(claim("few"), [1.0]),
-        judge(claim("other", setup="Other data."), [-1.0] * 3),
-    ]
-    text = "\n".join(changes.changes({"sums": verdicts}))
-    moved = "| sums, Figure 1 | 1 held → undecided; 1 did not hold → other set-up |"
-    assert f"{moved} fewer than 3 draws; Other data |" in text
-    assert "| sums, all parts | 1 withdrawn |" in text
-    # The twin: nothing to compare with, nothing to say.
-    (tmp_path / "earlier.json").unlink()
-    assert changes.changes({"sums": verdicts}) == []
+def test_readings_that_disagree_are_counted_as_such():
+    """One reading that holds and one that fails depend; the twin without readings fails."""
+
+    def verdicts(*readings):
+        return [
+            judge(claim(f"c{place}", group="g", reading=reading), [value] * 3)
+            for place, (reading, value) in enumerate(readings)
+        ]
+
+    both = verdicts(("plain", 1.0), ("projected", -1.0))
+    assert over_readings(both) == Outcome.DEPENDS
+    assert over_readings(verdicts(("", 1.0), ("", -1.0))) == Outcome.FAILS
+    # A reading fails as soon as one of its measurements does, and then two readings agree.
+    assert over_readings(verdicts(("plain", 1.0), ("plain", -1.0), ("projected", -1.0))) == Outcome.FAILS
+    assert over_readings(verdicts(("plain", 1.0), ("projected", 2.0))) == Outcome.HOLDS
+    # A reading that was not measured, or is too close to call, leaves the statement open.
+    unsaid = judge(claim("u", group="g", reading="other"), [])
+    assert over_readings([both[0], unsaid]) == over_readings([both[1], unsaid]) == Outcome.UNDECIDED
+    close = judge(claim("n", group="g", reading="other"), spread(0.0, 1.0))
+    assert over_readings([both[1], close]) == Outcome.UNDECIDED
+    other = judge(claim("o", group="g", reading="other", setup="Other data."), [1.0] * 3)
+    assert over_readings([both[1], other]) == Outcome.FAILS
+    assert over_readings([unsaid]) == Outcome.UNSAID

@@ -82,8 +82,10 @@ def test_the_container_builds_the_whole_wheel(container, tmp_path):
         commands = wheel.read(next(name for name in built if name.endswith("/entry_points.txt"))).decode()
     expected = {f"discreet/{name}" for name in files(ROOT / "src" / "discreet")}
     expected |= {f"discreet/proofs/{name}" for name in files(ROOT / "proofs")}
-    claims = (ROOT / "papers").glob("*/claims.toml")
-    expected |= {f"discreet/reproduce/{path.parent.name}/claims.toml" for path in claims}
+    printed = [
+        path for name in ("claims.toml", "printed.json") for path in (ROOT / "papers").glob(f"*/{name}")
+    ]
+    expected |= {f"discreet/reproduce/printed/{path.parent.name}/{path.name}" for path in printed}
     expected |= {"discreet_verify.py"}
     assert {name for name in built if ".dist-info/" not in name} == expected
     assert {".html", ".css", ".js", ".json", ".md"} <= {Path(name).suffix for name in built}

@@ -51,11 +51,6 @@ def toy_data(monkeypatch, tmp_path):
         monkeypatch.setattr(catalog, name, function)
 
 
-def test_every_paper_can_be_measured():
-    for paper in reproduce.names():
-        assert callable(reproduce.load_paper(paper).measure)
-
-
 @pytest.mark.scripts
 @pytest.mark.parametrize("paper", reproduce.names())
 def test_a_paper_runs_at_toy_size(paper, toy_data):

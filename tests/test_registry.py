@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from discreet.core.checks import DataError, DiscreetError, ParameterError
+from discreet.core.checks import DiscreetError
 from discreet.core.registry import (
     ESTIMATORS,
     METRIC_EXAMPLES,
@@ -25,6 +25,7 @@ from discreet.evaluation.scoring import measure
 from discreet.models.scorers.scorer import scorer_class
 from discreet.recipes import MODELS, describe_models, estimator
 from discreet.statistics.data_source import open_source
+from discreet.testing import refuses
 from toy import toy_interactions
 
 ROOT = Path(__file__).parents[1]
@@ -131,9 +132,9 @@ def test_an_estimator_and_its_file_come_from_another_package(plug_in, tmp_path):
 
 def test_a_file_whose_package_is_missing_is_one_sentence(tmp_path):
     assert "alphabet" not in MODELS
-    with pytest.raises(DataError, match="no such kind"):
+    with refuses("malformed-part", part="kind"):
         scorer_class("our-scorer")
-    with pytest.raises(ParameterError, match="is not known"):
+    with refuses("unknown-choice", name="model", value="alphabet"):
         estimator("alphabet", {"epsilon": 1.0})
 
 
@@ -165,7 +166,9 @@ def test_a_broken_entry_is_one_sentence_that_names_the_package(plug_in, look, sa
 
 def test_a_name_of_two_packages_is_refused(plug_in):
     install(plug_in, "discreet-rival", "[discreet.estimators]\nalphabet = discreet_rival:Alphabet\n")
-    with pytest.raises(DiscreetError, match=r"discreet-.* and discreet-.* both register .*'alphabet'"):
+    with refuses(
+        "registered-twice", noun="estimator", name="alphabet", packages=("discreet-plug-in", "discreet-rival")
+    ):
         MODELS["alphabet"]
 
 
@@ -194,14 +197,14 @@ def test_metrics_of_another_package(plug_in):
     (plug_in / "discreet_plug_in-1.0.dist-info" / "entry_points.txt").write_text(
         "[discreet.metrics]\nfirst1 = discreet_plug_in:HITS_FIRST\n"
     )
-    with pytest.raises(ParameterError, match=r"novelty@10.*, first1@1; append"):
+    with refuses("unknown-metric", metric="nonsense"):
         Metric.parse("nonsense")
 
 
 def test_only_list_metrics_of_others_can_be_released_privately(plug_in):
     assert private_metric("first1@1").kind == "first1"
     for text in ("bias", "shown@3", "recall@20"):
-        with pytest.raises(ParameterError, match="cannot be released privately"):
+        with refuses("metric-does-not-fit", subject="private scores"):
             private_metric(text)
 
 

@@ -19,32 +19,33 @@ NOT_RUN = {
     r"^make |^pip |-m venv": "installs packages or runs the tests",
     r"^(\w+=\S+ )?dask |dask://|/shared/": "needs several machines",
     r"^python -m http.server": "serves until it is stopped; tests/service does that",
+    r"--on (duckdb|spark):": "needs a database or Spark; tests/shards/test_engines.py has both",
     r"--to onnx": "needs the extra onnx; tests/models/test_onnx_graph.py runs it",
     r"--to (faiss|hnswlib)": "needs the extra vectors; tests/models/test_exporting.py runs it",
     r"^aws |s3://": "needs an object store",
     r"^docker|^podman|^nginx|^mkdocs|^git |^curl": "needs another program",
     r"^python benchmarks/|^python docs/|^python papers/": "takes minutes; test_scripts.py runs a toy",
-    r"^discreet reproduce": "takes minutes; test_reproduce.py runs a part",
-    r"^discreet (serve|collect (fit|invite)|campaign close)": "needs a service; tests/service runs it",
-    r"^discreet (keeper|party) serve|^discreet federation run": "needs other parties; see tests/federated",
-    r"^discreet export .*--url": "needs a running store; tests/models/test_vector_stores.py starts one",
-    r"^discreet choose": "asks questions at a terminal; test_choose.py answers them",
-    r"^discreet audit --all|--questions|--full": "takes minutes; tests/audit runs parts",
-    r"^discreet audit (?!biases$)": "takes half a minute or more; tests/cli/test_audit.py runs it smaller",
-    r"^discreet audit biases --": "takes half a minute or more; tests/cli/test_audit.py runs it smaller",
+    r"^discreet papers reproduce": "takes minutes; test_reproduce.py runs a part",
+    r"^discreet (serve|campaign (fit|invite|close))": "needs a service; tests/service runs it",
+    r"^discreet federation (keeper|party|run)": "needs other parties; see tests/federated",
+    r"^discreet model export .*--url": "needs a running store; tests/models/test_vector_stores.py starts one",
+    r"^discreet model choose": "asks questions at a terminal; test_choose.py answers them",
+    r"^discreet model audit --all|--questions|--full": "takes minutes; tests/audit runs parts",
+    r"^discreet model audit (?!biases$)": "takes half a minute; tests/cli/test_audit.py runs it smaller",
+    r"^discreet model audit biases --": "takes half a minute; tests/cli/test_audit.py runs it smaller",
     r"top-shelf|mine\.discreet|hit-first": "needs the package of that page; test_adding_a_model.py runs it",
     r"given:u1": "needs the original files of MovieLens 100K",
 }
 LARGE = ("movielens-1m", "movielens-100k")
 # What a command shows, loosely: numbers differ with the data and the noise.
 SHOWN = {
-    "discreet label": "privacy facts|^written to",
+    "discreet model label": "privacy facts|^written to",
     "discreet fit": "ε|epsilon",
     "discreet budget": "epsilon|ε|spent",
-    "discreet plan": "epsilon",
+    "discreet budget plan": "epsilon",
     "discreet recommend": "item|lists",
-    "discreet evaluate": "rmse|hr@10",
-    "discreet audit": "not refuted",
+    "discreet evaluate": "rmse|hr@10|accuracy",
+    "discreet model audit": "not refuted",
 }
 # Enough to sample 99 items that somebody has not rated.
 ITEMS = 130
@@ -126,8 +127,8 @@ def test_most_commands_run_and_every_reason_is_used():
 def test_commands_are_found_and_parted_from_comments(tmp_path):
     page = tmp_path / "page.md"
     page.write_text(
-        "    discreet fit a.csv \\\n        --epsilon 1    # a comment\n\n```\ndiscreet label m\n```\n"
+        "    discreet fit a.csv \\\n        --epsilon 1    # a comment\n\n```\ndiscreet model label m\n```\n"
         "```python\ndiscreet = 1\n```\n\n    discreet models   lists them\n"
     )
     found = [command.text for command in script("shell_blocks").commands(page, tmp_path)]
-    assert sorted(found) == ["discreet fit a.csv --epsilon 1", "discreet label m", "discreet models"]
+    assert sorted(found) == ["discreet fit a.csv --epsilon 1", "discreet model label m", "discreet models"]

@@ -1,9 +1,9 @@
-"""Make from a kept run (`discreet audit --all --full --out results/models.json`) what is told of it.
+"""Make from a kept run (`discreet model audit --all --full --out results/models.json`) what is told of it.
 
 `python papers/audit/table.py` prints the table of docs/accuracy.md, and writes the file that labels show and
 the present fingerprints of all models, with which labels compare it; with `--toy` it writes nothing.
-`--add new.json` first takes over the audits of the models in another run (`discreet audit NAME --full --out
-new.json`).
+`--add new.json` first takes over the audits of the models in another run (`discreet model audit NAME --full
+--out new.json`).
 """
 
 from __future__ import annotations

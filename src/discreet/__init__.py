@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from discreet.core.exports import Exports
 
-# Stands for `typing.TYPE_CHECKING`; importing `typing` would take longer than the rest of this module.
+# Replaces `typing.TYPE_CHECKING`; importing `typing` would take longer than the rest of this module.
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
@@ -87,7 +87,7 @@ else:
             "discreet.data.interactions": "Interactions",
             "discreet.data.facts": "PublicFacts",
             "discreet.data.vocabulary": "Vocabulary",
-            # Central model: a trusted data holder
+            # Central model: a trusted data owner
             "discreet.models.user_factorization.estimator": "UserFactorization",
             "discreet.models.biases": "Biases",
             "discreet.models.popularity": "Popularity",

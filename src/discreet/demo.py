@@ -1,4 +1,4 @@
-"""Show the main workflow on embedded data: fit with a promise, read the label, recommend, compare."""
+"""Show the main workflow on embedded data: fit with a guarantee, read the label, recommend, compare."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ MODEL = "user-factorization"
 EPSILON = 1.0
 STARS, LISTS = "rmse", "ndcg@10"
 METRICS = (STARS, LISTS)
-# Each is compared in what it is good for: a baseline of stars says nothing about lists, nor the reverse.
+# Each is compared in what it is good for: a baseline of stars shows nothing about lists, nor the reverse.
 _BESIDE = (
     ("biases", EPSILON, STARS),
     ("popularity", EPSILON, LISTS),

@@ -10,9 +10,18 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import MISSING, Field, fields, is_dataclass
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
-from discreet.core.checks import ParameterError, suggestion
+from discreet.core.checks import one_of
+from discreet.core.errors import WrongKind, shown
 from discreet.core.registry import ESTIMATORS, FIRST
 from discreet.data.facts import PublicFacts
+from discreet.models.errors import (
+    BadRecipe,
+    BadSettingText,
+    NoPurpose,
+    SetForAll,
+    SettingsMissing,
+    UnknownSetting,
+)
 from discreet.models.estimator import Estimator
 from discreet.papers import paper_at
 from discreet.privacy.guarantee import Guarantee
@@ -24,6 +33,8 @@ PAPER_NAMES: Mapping[str, tuple[str, Mapping[str, Any]]] = {
     "pg-mf": ("private-gradients", {}),
     "dplcf": ("neighbours", {"likeness": "jaccard"}),
     "ldpicf": ("neighbours", {"likeness": "cosine"}),
+    "svd-poster": ("covariance-svd", {"biases": False}),
+    "pgd-poster": ("projected-gradient", {"biases": False, "rounds": 5}),
     "one-bit-gradient-printed": ("one-bit-gradient", {"rounds": 5, "step": "barzilai-borwein"}),
 }
 
@@ -58,13 +69,13 @@ def estimator(name: str, settings: Mapping[str, Any] | None = None) -> Estimator
     known = {field.name for field in _fields(kind)}
     for key in settings:
         if key not in known:
-            raise ParameterError(_no_setting(name, key, known))
+            raise UnknownSetting(model=name, setting=key, settings=sorted(known))
     required = [
         field.name for field in _fields(kind) if field.default is MISSING and field.default_factory is MISSING
     ]
     missing = [key for key in required if key not in settings]
     if missing:
-        raise ParameterError(f"{name} needs {' and '.join(missing)}.")
+        raise SettingsMissing(model=name, settings=missing)
     return kind(**settings)
 
 
@@ -82,9 +93,7 @@ def estimators(
     model that has one and does not say its own.
     """
     if purpose is not None and not any("purpose" in defaults(called.split(":")[0]) for called in names):
-        raise ParameterError(
-            f"--for {purpose} is a choice of user-factorization, which is not among the models."
-        )
+        raise NoPurpose(purpose=purpose)
     found: list[Estimator] = []
     for called in names:
         name, *pairs = called.split(":")
@@ -94,7 +103,7 @@ def estimators(
         shared |= parse_settings(name, pairs)
         for key in ("epsilon", "delta"):
             if key in shared:
-                raise ParameterError(f"{called} sets {key}; say --{key}s or --{key} for all models.")
+                raise SetForAll(model=called, setting=key)
         if delta is not None and "delta" in defaults(name):
             shared["delta"] = delta
         quiet = is_never_private(name) and not _kind(name).published_noise
@@ -109,13 +118,11 @@ def feedback_setting(name: str, *, implicit: bool) -> dict[str, Any]:
 
 
 def purpose_setting(name: str, purpose: str | None) -> dict[str, Any]:
-    """Return the setting that says what a model's budget is spent on; refuse it where there is no choice."""
+    """Return the setting that states what a model's budget is spent on; raise if the model has no choice."""
     if purpose is None:
         return {}
     if "purpose" not in defaults(name):
-        raise ParameterError(
-            f"--for {purpose} is a choice of user-factorization; {name} has none. Leave it out."
-        )
+        raise NoPurpose(purpose=purpose)
     return {"purpose": purpose}
 
 
@@ -133,9 +140,9 @@ def parse_settings(name: str, pairs: Iterable[str]) -> dict[str, Any]:
         key, separator, text = pair.partition("=")
         key = key.strip().replace("-", "_")
         if not separator or not key:
-            raise ParameterError(f"--set {pair!r} must have the form key=value.")
+            raise BadSettingText(pair=pair)
         if key not in known:
-            raise ParameterError(_no_setting(name, key, known))
+            raise UnknownSetting(model=name, setting=key, settings=sorted(known))
         settings[key] = _parse(key, text.strip(), hints[key])
     return settings
 
@@ -147,7 +154,7 @@ def defaults(name: str) -> dict[str, Any]:
 
 
 def example_promise(name: str) -> Guarantee:
-    """Return what a model promises at epsilon 1, to show its privacy definition; some promise nothing."""
+    """Return a model's guarantee at epsilon 1, to show its privacy definition; some have none."""
     facts = PublicFacts(n_items=1000, n_users=1024)
     return estimator(name, {"epsilon": math.inf if is_never_private(name) else 1.0}).promise(facts)
 
@@ -208,35 +215,29 @@ def from_toml(text: str) -> Estimator:
     try:
         recipe = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
-        raise ParameterError(f"The recipe is not valid TOML: {error}.") from error
+        raise BadRecipe(reason=str(error)) from error
     unknown = set(recipe) - {"model", "settings"}
     if "model" not in recipe or unknown:
-        raise ParameterError('A recipe has model = "NAME" and a table [settings], nothing else.')
+        raise BadRecipe(reason="its tables are wrong")
     return estimator(recipe["model"], recipe.get("settings", {}))
 
 
 def to_toml(recipe: Estimator) -> str:
-    """Write an estimator as TOML that `from_toml` reads back; settings that are None are left out."""
+    """Write an estimator as TOML that `from_toml` reads back; settings that are None are omitted."""
     lines = [f"model = {json.dumps(recipe.name)}", "", "[settings]"]
     lines += [f"{key} = {_toml(value)}" for key, value in recipe.settings.items() if value is not None]
     return "\n".join(lines) + "\n"
 
 
-def _no_setting(name: str, key: str, known: Iterable[str]) -> str:
-    return f"{name} has no setting {key!r}.{suggestion(key, known)} It has {', '.join(sorted(known))}."
-
-
 def _own_settings(name: str) -> Mapping[str, Any]:
-    """Return the settings that a paper's name stands for; a model's own name stands for none."""
+    """Return the settings that a paper's name implies; a model's own name implies none."""
     return {} if name in ESTIMATORS.built_in else PAPER_NAMES.get(name, (name, {}))[1]
 
 
 def _kind(name: str) -> type[Estimator]:
     if name not in ESTIMATORS.built_in and name in PAPER_NAMES:
         name = PAPER_NAMES[name][0]
-    if name not in MODELS:
-        known = f"The models are {', '.join(sorted(MODELS))}."
-        raise ParameterError(f"model={name!r} is not known.{suggestion(name, MODELS)} {known}")
+    one_of("model", name, sorted(MODELS))
     return MODELS[name]
 
 
@@ -279,5 +280,5 @@ def _parse(key: str, text: str, hint: Any) -> Any:
         if hint is float:
             return float(text)
     except (KeyError, ValueError) as error:
-        raise ParameterError(f"{key}={text!r} must be {_WORDS[hint]}.") from error
+        raise WrongKind(name=key, kind=_WORDS[hint], found=shown(text)) from error
     return text

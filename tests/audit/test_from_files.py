@@ -1,6 +1,7 @@
 """Releases that start from files: neighboring files leave the same behind, and every old break is caught."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -16,9 +17,10 @@ from discreet.audit.from_files import (
     named_draw,
     names_of,
 )
-from discreet.audit.neighboring_files import CANARIES, specs, written
+from discreet.audit.neighboring_files import CANARIES, SCHEMA, specs, written
 from discreet.audit.white_box.recording import Player, Recorder
 from discreet.core.randomness import PrivacyRandom
+from discreet.data.schema import Schema
 from discreet.data.vocabulary import Vocabulary
 from discreet.evaluation.private import release
 from discreet.models.estimator import Estimator
@@ -113,10 +115,15 @@ def any_scored(monkeypatch):
     ],
 )
 def test_every_old_break_is_caught(twin, route, canary, model, monkeypatch):
-    estimator = MODELS[model](epsilon=1.0)
-    assert not audit_route(model, estimator, ROUTE[route], canaries=[canary]).broken
+    estimator, tried = MODELS[model](epsilon=1.0), ROUTE[route]
+    if twin is of_the_column:
+        # A guess takes the types of IDs from all rows; files with the same words for them are compared.
+        tried = replace(tried, schema=None)
+        monkeypatch.setattr(Schema, "summary", lambda self: "guessed")
+        monkeypatch.setattr(Schema, "remembered", lambda self: SCHEMA)
+    assert not audit_route(model, estimator, tried, canaries=[canary]).broken
     twin(monkeypatch)
-    found = audit_route(model, estimator, ROUTE[route], canaries=[canary])
+    found = audit_route(model, estimator, tried, canaries=[canary])
     assert found.broken and found.refuted > found.promised and (found.notes or math.isfinite(found.refuted))
 
 
@@ -139,7 +146,9 @@ def test_the_command_line_says_and_writes_the_same(canary, monkeypatch, tmp_path
     from discreet import cli
 
     route = ROUTE["catalog and scale chosen"]
+    SCHEMA.write(tmp_path / "month.toml")
     fit = ["fit", "DATA", "--epsilon", "20", "--private-catalog", "--catalog-share", "0.8", "--delta", "1e-3"]
+    fit += ["--schema", str(tmp_path / "month.toml")]
     _, people = next(specs())
     seen, names, recorder = [], [], Recorder()
     for lines in (people, [*people, *CANARIES[canary]]):

@@ -30,7 +30,7 @@ def test_every_model_that_promises_something_was_audited_and_none_refuted():
         found = last_audit(name)
         assert (found is None) == is_never_private(name), name
         if found is not None:
-            assert found.verdict == "not refuted" and found.sentence().endswith("An audit is no proof.")
+            assert found.verdict == "not refuted" and found.sentence().endswith("An audit isn't a proof.")
             assert 0 < found.exact <= found.promised * (1 + ROUNDING)
 
 

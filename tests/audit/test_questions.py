@@ -83,7 +83,8 @@ def test_a_price_that_the_question_names_is_found(hostile, monkeypatch):
 
     monkeypatch.setattr(asked, "only_fields", lambda *_: None)
     monkeypatch.setattr(EstimatorSums, "price", believed)
-    assert searched(hostile, "ItemVotes", "bound=1e-12").paid > PROMISED
+    found = searched(hostile, "ItemVotes", "bound=1e-12")
+    assert found.paid > PROMISED or found.leaks
 
 
 def test_only_models_that_learn_from_sums_have_questions():

@@ -16,7 +16,7 @@ from discreet.audit.white_box.noise import (
     is_reused,
     is_too_narrow,
 )
-from discreet.audit.white_box.recording import Player, RecordedAdditive, Recorder, StrayError
+from discreet.audit.white_box.recording import Player, RecordedAdditive, Recorder
 from discreet.audit.white_box.structure import examine
 from discreet.audit.white_box.subjects import quick_audit, variants
 from discreet.core.checks import PrivacyError
@@ -25,6 +25,7 @@ from discreet.privacy.accounting.gaussian import gaussian_epsilon, gaussian_mult
 from discreet.privacy.guarantee import Basis
 from discreet.privacy.mechanisms.additive import Gaussian, Laplace
 from discreet.recipes import MODELS, is_never_private
+from discreet.testing import refuses
 
 NAMES = sorted(name for name in MODELS if not is_never_private(name))
 SMALL = SyntheticSpec(people=8, items=6, per_person=3, wide=0)
@@ -96,7 +97,8 @@ def test_rare_outcomes_lead_to_every_release():
         recorder = Recorder(noise_scale=noise_scale)
         estimator.rehearse(wide.base, PrivacyRandom.recorded(0, recorder))
         draws.append(len(recorder.calls))
-    assert draws[0] < draws[1] < draws[2]
+    # Votes that noise hides get all of the budget; only loud votes lead to the releases after them.
+    assert draws[0] <= draws[1] < draws[2] and draws[2] >= 10
 
 
 def two_of_each():
@@ -117,7 +119,7 @@ def test_every_twin_is_caught(twin, model, monkeypatch):
     try:
         inside = examine(estimator, SMALL)
     except PrivacyError as error:
-        assert "cannot be audited" in str(error)
+        assert error.code in ("not-replayable", "audit-stopped")
         return
     caught = not inside.holds
     if not caught:
@@ -177,18 +179,18 @@ def test_replaying_on_the_same_data_is_the_same_fit():
     player.finish()
     for key, array in first.arrays().items():
         np.testing.assert_array_equal(array, second.arrays()[key])
-    with pytest.raises(StrayError, match="fewer"):
+    with refuses("draws-differ", draw=1):
         Player(recorder.calls).finish()
-    with pytest.raises(StrayError, match="more"):
+    with refuses("draws-differ", draw=2):
         estimator.rehearse(data, PrivacyRandom.recorded(2, Player(recorder.calls[:1])))
 
 
 def test_a_rehearsal_needs_simulated_noise():
     estimator = MODELS["popularity"](epsilon=1.0)
-    with pytest.raises(PrivacyError, match="not paid for"):
+    with refuses("real-noise-in-rehearsal"):
         estimator.rehearse(next(neighboring(estimator)).base, PrivacyRandom.from_os())
 
 
 def test_a_model_without_privacy_cannot_be_audited():
-    with pytest.raises(PrivacyError, match="cannot be audited"):
+    with refuses("not-replayable", model="popularity"):
         examine(MODELS["popularity"](epsilon=math.inf))

@@ -72,7 +72,7 @@ def delta_ignored(patch, kind):
 
 def composition_forgotten(patch, kind):
     """Give every release the noise that one alone would need."""
-    patch.setattr(session_module, "_sigma", lambda multiplier, bound, share: multiplier * bound)
+    patch.setattr(session_module, "gaussian_sigma", lambda multiplier, bound, share: multiplier * bound)
     _disarm(patch)
 
 

@@ -1,18 +1,16 @@
-"""`discreet audit` on the command line."""
+"""`discreet model audit` on the command line."""
 
 import json
 
 import pytest
 
-from command_line import one_sentence
+from command_line import one_sentence, rejected
 
 FIELDS = {"model", "attack", "promised", "refuted", "confidence", "fits", "seconds", "verdict"}
 
 
 def test_a_models_file_and_a_page_that_exists_are_refused_at_once(discreet, model, tmp_path):
-    answer = discreet("audit", model)
-    one_sentence(*answer)
-    assert "Name the kind: discreet audit biases" in answer[2]
+    rejected(discreet("audit", model), "fitted-model-given", model="biases")
     (tmp_path / "page.html").write_text("mine")
     one_sentence(*discreet("audit", "popularity", "--page", tmp_path / "page.html"))
     assert (tmp_path / "page.html").read_text() == "mine"
@@ -68,8 +66,9 @@ def test_games_are_played_in_the_view_asked_for(discreet):
 
 
 def test_what_a_party_sends_costs_what_its_own_share_of_the_noise_promises(discreet, monkeypatch):
-    from discreet.federated.noise import STEP_BITS, SharedNoise
+    from discreet.federated.noise import SharedNoise
     from discreet.models.popularity import Popularity
+    from discreet.privacy import session
     from discreet.recipes import MODELS
 
     code, out, error = discreet("audit", "popularity", "--view", "report", "--json")
@@ -77,19 +76,18 @@ def test_what_a_party_sends_costs_what_its_own_share_of_the_noise_promises(discr
     (report,) = (finding for finding in json.loads(out) if finding["attack"] == "report")
     # One share of two that must be there: the label of a federation says the same, rounded up.
     assert 0.999 * report["promised"] < report["refuted"] <= report["promised"]
-    left = SharedNoise(parties=3, missing=1).assumes(1.0, Popularity(epsilon=1.0).delta)[-1]
+    left = SharedNoise(parties=3, missing=1).assumes(1.0, Popularity(epsilon=1.0).delta)[-2]
     assert report["promised"] <= dict(left.detail)["epsilon"] < report["promised"] + 0.011
 
     from discreet.audit.party import price_a_party
 
-    add = SharedNoise._add
+    real = session.with_share
 
-    def too_little(self, steps, sigma, part, random):
+    def too_little(sums, sigma, units, random, *, symmetric):
         """Add half of the noise, and state all of it: a coordinator turns away a party that states less."""
-        add(self, steps, sigma / 2, part, random)
-        return self._width(sigma, part) / 2.0**STEP_BITS
+        return real(sums, sigma / 2, units, random, symmetric=symmetric)
 
-    monkeypatch.setattr(SharedNoise, "_add", too_little)
+    monkeypatch.setattr(session, "with_share", too_little)
     assert price_a_party("popularity", MODELS["popularity"](epsilon=1.0)).broken
 
 
@@ -159,7 +157,7 @@ def test_labels_tell_of_the_last_audit_and_call_it_no_proof(discreet, model):
     finally:
         known.clear()
         known.update(before)
-    assert "An audit is no proof." in " ".join(out.split()) and "2026-11-16" in out
+    assert "An audit isn't a proof." in " ".join(out.split()) and "2026-11-16" in out
     assert "earlier form" not in " ".join(out.split()) and "at least 0.90" in " ".join(out.split())
     changed = " ".join(changed.split())
     assert "audited in an earlier form" in changed and "at least" not in changed.split("Last audit")[1]

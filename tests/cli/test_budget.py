@@ -10,7 +10,7 @@ from itertools import pairwise
 import pytest
 
 import discreet as package
-from command_line import one_sentence, other_remarks
+from command_line import one_sentence, other_remarks, rejected
 from discreet.privacy.guarantee import Basis, Guarantee, Neighbors, Trust, Unit
 from discreet.privacy.ledger.book import Ledger
 
@@ -33,9 +33,7 @@ def test_a_budget_counts_what_a_model_promises(discreet, ratings, tmp_path):
     ledger, out = tmp_path / "shop.ledger", tmp_path / "m.discreet"
     local = ("fit", ratings, "--model", "local-channel", "--epsilon", "1", "--out", out, "--ledger", ledger)
     assert discreet("budget", ledger, "--name", "people", "--epsilon", "2")[0] == 0
-    code, shown, error = discreet(*local, "--name", "people")
-    one_sentence(code, shown, error)
-    assert "--for" in error
+    rejected(discreet(*local, "--name", "people"), "definitions-unlike", dataset="people")
     assert discreet("budget", ledger, "--name", "shop", "--epsilon", "2", "--for", "local-channel")[0] == 0
     assert discreet(*local, "--name", "shop")[0] == 0
     again = ("budget", ledger, "--name", "shop", "--epsilon", "3", "--reason", "approved", "--json")
@@ -53,9 +51,8 @@ def test_a_budget_is_shown_for_one_name_and_set_with_epsilon_only(discreet, tmp_
     assert code == 0 and [row["dataset"] for row in json.loads(shown)["datasets"]] == ["shop"]
     code, shown, _ = discreet("budget", ledger, "--name", "shop")
     assert code == 0 and "library" not in shown
-    code, shown, error = discreet("budget", ledger, "--name", "shpo")
-    one_sentence(code, shown, error)
-    assert "'library', 'shop'" in error
+    answer = discreet("budget", ledger, "--name", "shpo")
+    rejected(answer, "dataset-not-in-ledger", name="shpo", known=("library", "shop"))
     for ignored in (("--delta", "1e-6"), ("--reason", "why"), ("--for", "biases")):
         one_sentence(*discreet("budget", ledger, "--name", "shop", *ignored))
     code, shown, error = discreet("budget", ledger, "--name", "shop", "--epsilon", "3")

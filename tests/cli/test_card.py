@@ -32,7 +32,7 @@ def test_a_card_has_epsilon_unit_and_audit(discreet, ratings, tmp_path):
     assert "belong to models that promise epsilon 1. This one promises epsilon 2" in text
     assert front["data"] == {"feedback": "ratings", "items": 40, "lowest_rating": 1.0, "highest_rating": 5.0}
     assert front["settings"]["purpose"] == "both" and "epsilon" not in front["settings"]
-    assert "## Privacy facts" in text and "## Audit" in text and "An audit is no proof." in text
+    assert "## Privacy facts" in text and "## Audit" in text and "An audit isn't a proof." in text
 
 
 @pytest.mark.parametrize("model", ["als"])

@@ -9,7 +9,8 @@ import pytest
 
 from command_line import one_sentence
 from discreet import recipes
-from discreet.cli.application import verb_command
+from discreet.cli.application import command
+from discreet.cli.verbs import PARTS
 from discreet.planning.advice import FEEDBACK, HIDES, OPTIONS, SEES, WANTS, advise
 from discreet.planning.commands import SUMMED
 
@@ -94,6 +95,12 @@ def test_it_asks_where_somebody_can_answer(discreet, monkeypatch):
     one_sentence(*discreet("choose", "--sees", "us"))
     one_sentence(*discreet("choose", "--sees", "you", "--hides", "person", "--from", "clicks"))
     one_sentence(*discreet("choose", "--sees", "us", "--hides", "person", "--from", "ratings"))
+    for typed, model in (("2\nvalue\n1\nlists\n", "local-channel"), ("\n\n\n\n", "user-factorization")):
+        answers = io.StringIO(typed)
+        answers.isatty = lambda: True
+        monkeypatch.setattr("sys.stdin", answers)
+        code, shown, error = discreet("model", "choose", "--people", "200", "--parties", "1")
+        assert code == 0 and model in shown, error
     answers = io.StringIO("2\nvalue\n1\nlists\n")
     answers.isatty = lambda: True
     monkeypatch.setattr("sys.stdin", answers)
@@ -101,13 +108,11 @@ def test_it_asks_where_somebody_can_answer(discreet, monkeypatch):
     assert code == 0 and "--model local-channel" in shown and "3 parties" in shown, error
 
 
-def _parses(command):
+def _parses(line):
     """Check that a command's words are options and arguments that it declares."""
-    _, name, *rest = shlex.split(command)
-    verb = verb_command(name)
-    if hasattr(verb, "commands"):
-        verb, rest = verb.commands[rest[0]], rest[1:]
-    verb.make_context(name, rest)
+    _, *words = shlex.split(line)
+    count = 2 if words[0] in PARTS else 1
+    command(tuple(words[:count])).make_context(words[0], words[count:])
 
 
 def test_ratings_that_nobody_may_see_are_collected_on_devices(discreet, tmp_path, monkeypatch):
@@ -116,14 +121,14 @@ def test_ratings_that_nobody_may_see_are_collected_on_devices(discreet, tmp_path
     for hides, feedback, wants in itertools.product(HIDES, FEEDBACK, WANTS):
         found = advise(sees="nobody", hides=hides, feedback=feedback, wants=wants)
         starts = [" ".join(shlex.split(command)[1:3]) for command in found.commands]
-        assert starts == ["campaign new", "serve mine.campaign", "collect fit", "campaign close"]
+        assert starts == ["campaign new", "serve mine.campaign", "campaign fit", "campaign close"]
         # What is tried first is what is collected; a log of clicks cannot show what people would answer.
         assert found.trial is None if feedback == "clicks" else f"--model {found.model} " in found.trial
         assert f"--model {found.model} " in found.commands[2]
         code, _, error = discreet(*shlex.split(found.command)[1:], "--force")
         assert code == 0, error
-        for command in found.commands:
-            _parses(command)
+        for line in found.commands:
+            _parses(line)
 
 
 @pytest.mark.parametrize("sees", ["us", "everybody"])
@@ -135,15 +140,15 @@ def test_parties_end_in_a_federation(sees, discreet, tmp_path, monkeypatch):
         found = advise(sees=sees, hides=hides, feedback=feedback, wants=wants, parties=3)
         assert found.model in SUMMED and found.trial.startswith("discreet federation simulate")
         starts = [" ".join(shlex.split(command)[1:3]) for command in found.commands]
-        assert starts == ["federation init", "keeper serve", *["party serve"] * 3, "federation run"]
+        assert starts == ["federation init", "federation keeper", *["federation party"] * 3, "federation run"]
         if found.command in seen:
             continue
         seen.add(found.command)
         words = shlex.split(found.command)
         code, _, error = discreet(*words[1:3], f"together{len(seen)}", *words[4:])
         assert code == 0, error
-        for command in (*found.commands, found.trial):
-            _parses(command)
+        for line in (*found.commands, found.trial):
+            _parses(line)
 
 
 def test_models_for_parties_learn_from_sums():
@@ -236,6 +241,6 @@ def test_few_people_are_told_of_the_simple_model_for_stars_and_for_lists():
     stars, lists = (advise(**asked, wants=wants, people=4000) for wants in ("stars", "lists"))
     assert any("no better than those of biases" in reason for reason in stars.why)
     assert any("popular items" in reason for reason in lists.why)
-    assert "where there are many people" in stars.why[0] and "--for ratings" in stars.command
+    assert "for many users" in stars.why[0] and "--for ratings" in stars.command
     many = advise(**asked, wants="stars", people=50_000)
-    assert "many people" not in many.why[0] and len(many.why) == 1
+    assert "many users" not in many.why[0] and len(many.why) == 1

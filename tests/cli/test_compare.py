@@ -119,4 +119,4 @@ def test_compare_needs_only_data(discreet, ratings, tmp_path):
     )
     written = page.read_text()
     assert "interactions without noise" in written
-    assert "Held out: a random 10 %." in written and "--split leave-one-out" in written
+    assert "Held out: a random row of each user (there are no times)." in written

@@ -2,7 +2,7 @@
 
 import json
 
-from command_line import one_sentence
+from command_line import one_sentence, rejected
 from discreet.cli.options.measuring import Measuring
 
 
@@ -48,9 +48,8 @@ def test_lists_are_asked_for_hits_and_ratings_for_errors(discreet, ratings):
         code, out, error = discreet(*asked, *more, "--json")
         assert code == 0 and list(json.loads(out)["metrics"]) == metrics, error
         assert all(set(one) <= set(metrics) for one in json.loads(out)["references"].values())
-    code, out, error = discreet(*asked, "--for", "lists", "--metric", "rmse")
-    one_sentence(code, out, error)
-    assert "predicts no ratings" in error and "ndcg@10" in error
+    answer = discreet(*asked, "--for", "lists", "--metric", "rmse")
+    rejected(answer, "metric-does-not-fit", metric="rmse", examples=("ndcg@10", "hr@10"))
 
 
 def test_the_table_says_which_way_is_better_and_what_a_simple_baseline_reaches(discreet, ratings):
@@ -106,8 +105,8 @@ def test_lists_of_a_random_part_get_a_hint():
     (said,) = Measuring().hints(["rmse", "hr@10"], timed=True)
     assert "leave-one-out" in said and "--split time" in said
     # Data without times cannot be split by time.
-    (said,) = Measuring().hints(["hr@10"], timed=False)
+    (said,) = Measuring(split="random").hints(["hr@10"], timed=False)
     assert "leave-one-out" in said and "--split time" not in said
-    assert Measuring().hints(["rmse"], timed=True) == []
+    assert Measuring().hints(["rmse"], timed=True) == Measuring().hints(["hr@10"], timed=True) == []
     fitting = [Measuring(split=split).hints(["hr@10"], timed=True) for split in ("leave-one-out", "time")]
     assert fitting == [[], []]

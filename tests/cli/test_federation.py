@@ -6,7 +6,7 @@ import polars as pl
 import pytest
 
 from assumption_examples import stated
-from command_line import one_sentence
+from command_line import one_sentence, rejected
 from discreet.privacy.assumptions import Fact, Kind
 from discreet.privacy.ledger.book import Ledger
 
@@ -118,9 +118,7 @@ def test_a_followed_party_needs_parquet_and_a_name_before_anything_is_paid(discr
     assert discreet(*given, "--follow", "52", "--epsilon", "2")[0] == 0
     data.write_text("user,item\nann,1\n")
     given = ("party", "serve", folder / "a", "--data", data, "--ledger", ledger, "--yes", "--alone")
-    code, out, error = discreet(*given, "--name", "shop")
-    one_sentence(code, out, error)
-    assert "week.csv is not a Parquet file" in error and "write_parquet(" in error
+    rejected(discreet(*given, "--name", "shop"), "not-parquet", path=data)
     pl.read_csv(data).write_parquet(tmp_path / "week.parquet")
     given = ("party", "serve", folder / "a", "--data", tmp_path / "week.parquet", "--ledger", ledger)
     code, out, error = discreet(*given, "--yes", "--alone")
@@ -165,8 +163,8 @@ def test_a_simulated_year_writes_an_ordinary_model(discreet, tmp_path):
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
-        (("--half-life", "7d"), "Add --follow"),
-        (("--follow", "12", "--model", "popularity"), "takes the place of a model"),
+        (("--half-life", "7d"), "option-needs"),
+        (("--follow", "12", "--model", "popularity"), "options-conflict"),
         (("--follow", "12", "--max-per-user", "9"), "--max-per-user"),
         (("--follow", "0"), "releases"),
         (("--follow", "12", "--half-life", "soon"), "--half-life"),
@@ -190,9 +188,8 @@ def test_a_half_life_without_times_is_refused_before_anything_is_paid(discreet, 
         "--out",
         tmp_path / "m",
     )
-    code, out, error = discreet(*given)
-    one_sentence(code, out, error)
-    assert "no times" in error and not (tmp_path / "l.ledger").exists()
+    rejected(discreet(*given), "times-needed", setting="half_life")
+    assert not (tmp_path / "l.ledger").exists()
 
 
 def test_a_gaussian_account_counts_a_simulated_federation(discreet, ratings, tmp_path):
@@ -246,6 +243,6 @@ def test_a_simulated_year_takes_the_first_of_repeated_events_and_says_what_lies_
     )
     for wrong in ("2030-01-01", "2020-01-01"):
         paid = ("--ledger", tmp_path / "l.ledger", "--out", tmp_path / "m")
-        code, out, error = discreet(*year, "--from", wrong, *paid)
-        one_sentence(code, out, error)
-        assert "from 2026-01 to 2026-02" in error and not (tmp_path / "l.ledger").exists()
+        answer = discreet(*year, "--from", wrong, *paid)
+        rejected(answer, "empty-year", begins=wrong, first="2026-01", last="2026-02")
+        assert not (tmp_path / "l.ledger").exists()

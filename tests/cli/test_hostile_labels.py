@@ -18,7 +18,7 @@ def forms(path, folder):
     """Return every way to print a label, with where it goes."""
     page, draft = folder / "label.html", folder / "draft.yaml"
     return {
-        "table": ((path,), None),
+        "table": ((path, "--full"), None),
         "json": ((path, "--json"), None),
         "markdown": ((path, "--markdown"), None),
         "page": ((path, "--html", page), page),
@@ -31,9 +31,10 @@ def forms(path, folder):
     [
         {"provenance": {EVIL: EVIL, "catalog": "public"}},
         {"name": EVIL},
+        {"origin": {"date": EVIL, "version": EVIL, "code": "0" * 16, "account": EVIL}},
         {"guarantee": {**PROMISE, "assumes": [EVIL], "notes": [EVIL], "proof": EVIL}},
     ],
-    ids=["provenance", "name", "promise"],
+    ids=["provenance", "name", "origin", "promise"],
 )
 def test_what_a_stranger_wrote_is_shown_and_not_obeyed(change, discreet, tmp_path):
     path = tmp_path / "m.discreet"
@@ -63,6 +64,9 @@ def test_what_a_stranger_wrote_is_shown_and_not_obeyed(change, discreet, tmp_pat
         {"guarantee": []},
         {"guarantee": {**PROMISE, "proof": 5}},
         {"parameters": None},
+        {"origin": None},
+        {"origin": {"date": 5, "version": [], "code": {}, "entry": True, "account": ["x"]}},
+        {"schema": ["a"]},
     ],
     ids=json.dumps,
 )

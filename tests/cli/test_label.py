@@ -1,5 +1,7 @@
 """A label is read from a whole file or not at all."""
 
+import json
+
 from command_line import one_sentence
 from discreet.cli.label import _short
 
@@ -34,3 +36,22 @@ def test_settings_that_were_not_audited_are_told_with_their_values(discreet, rat
     shown = " ".join(discreet("label", model)[1].split())
     assert "The audit was of the default settings; this model has feedback=implicit" in shown
     assert _short("x" * 99) == "x" * 36 + "..." and _short(None) == "null" and "\x1b" not in _short("\x1b[2J")
+
+
+def test_a_label_shows_its_release_in_the_ledger(discreet, ratings, tmp_path):
+    book = tmp_path / "shop.ledger"
+    assert discreet("budget", book, "--name", "shop", "--epsilon", "4", "--delta", "1e-5")[0] == 0
+    for out in ("first", "second"):
+        paid = ("--ledger", book, "--name", "shop", "--epsilon", "1", "--out", tmp_path / out)
+        assert discreet("fit", ratings, "--model", "biases", *paid)[0] == 0
+    found = [
+        json.loads(discreet("label", tmp_path / out, "--ledger", book, "--json")[1])["ledger"]
+        for out in ("first", "second")
+    ]
+    assert [(one["number"], one["of"], one["dataset"]) for one in found] == [(1, 2, "shop"), (2, 2, "shop")]
+    assert "epsilon 2" in found[0]["spent"] and found[0]["left"] == found[1]["left"]
+    shown = discreet("label", tmp_path / "second", "--ledger", book)[1]
+    assert all(word in shown for word in ("Release", "Spent", "Left"))
+    other = tmp_path / "other.ledger"
+    discreet("budget", other, "--name", "shop", "--epsilon", "4", "--delta", "1e-5")
+    one_sentence(*discreet("label", tmp_path / "second", "--ledger", other))

@@ -17,6 +17,8 @@ def test_lists_models_and_datasets(discreet):
 
 def test_the_models_to_use_first_stand_first(discreet):
     shown = discreet("models")[1]
+    assert all(name in shown for name in FIRST) and "one-bit" not in shown and "--all" in shown
+    shown = discreet("models", "--all")[1]
     places = [
         shown.index(name)
         for name in (*FIRST, "one-bit: ", "one-bit-input", "dpimf: ", "Baselines", "markov-chain")

@@ -22,7 +22,7 @@ def test_a_model_and_its_scores_cost_one_promise(discreet, ratings, tmp_path):
     assert entry["guarantee"]["epsilon"] == 2.0 and entry["what"] == "biases with scores"
     code, shown, _ = discreet(*evaluate)
     shown = " ".join(shown.split())
-    assert code == 0 and "may be published only if the catalog and the scale are public" in shown
+    assert code == 0 and "may be published only if the catalog, the scale, and this file" in shown
     assert "Nothing was recorded" in shown
     code, shown, _ = discreet(*evaluate, "--dry-run")
     assert code == 0 and "Nothing was learned" in shown

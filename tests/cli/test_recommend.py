@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from command_line import one_sentence
+from command_line import one_sentence, rejected
 
 
 def test_a_new_user_with_a_history_is_served(discreet, model, tmp_path):
@@ -29,15 +29,17 @@ def test_a_history_is_told_what_recommend_itself_can_do(discreet, model, tmp_pat
 
     def told(content):
         history.write_text(content)
-        code, out, error = discreet(*recommend)
-        one_sentence(code, out, error)
-        assert not any(option in error for option in ("--duplicates", "--implicit", "declare"))
-        return error
+        answer = discreet(*recommend)
+        one_sentence(*answer)
+        assert not any(option in answer[2] for option in ("--duplicates", "--implicit", "declare"))
+        return answer
 
-    assert "--ignore-unknown" in told("item,rating\n3,5\nnever heard of,1\n")
-    assert "scale of the model, 1 to 5" in told("item,rating\n3,9\n")
-    assert "learned from ratings" in told("item,when\n3,today\n")
-    assert "learned from ratings" in told("item\n3\n")
+    unknown = told("item,rating\n3,5\nnever heard of,1\n")
+    rejected(unknown, "unknown-items", count=1, of=2)
+    assert "--ignore-unknown" in unknown[2]
+    rejected(told("item,rating\n3,9\n"), "off-scale", low=1.0, high=5.0)
+    told("item,when\n3,today\n")
+    told("item\n3\n")
     history.write_text("item,rating\n3,5\n3,1\n7,2\n")
     assert discreet(*recommend)[0] == 0
     one_sentence(*discreet(*recommend, "-k", "0"))
@@ -113,9 +115,7 @@ def test_alike_items_and_reasons(discreet, ratings, tmp_path):
 def test_similar_says_what_is_not_known(discreet, ratings, tmp_path):
     plain = tmp_path / "plain.discreet"
     assert discreet("fit", ratings, "--implicit", "--epsilon", "0.1", "--out", plain)[0] == 0
-    code, shown, error = discreet("similar", plain, "3")
-    one_sentence(code, shown, error)
-    assert "above the noise" in " ".join(error.split())
+    rejected(discreet("similar", plain, "3"), "no-factors-found")
     code, shown, _ = discreet("explain", plain, "--history", ratings, "--user", "3")
     assert code == 0 and "latent factors" not in shown
 
@@ -134,12 +134,20 @@ def test_a_header_that_is_taken_for_an_item_is_named(discreet, ratings, tmp_path
     fit = ("fit", ratings, "--implicit", "--model", "popularity", "--epsilon", "1", "--out", model)
     assert discreet(*fit)[0] == 0
     history.write_text("title_id\n3\n7\n5\n")
-    code, shown, error = discreet("recommend", model, "--history", history)
-    one_sentence(code, shown, error)
-    assert "If it is a header, name it: --columns item=title_id." in " ".join(error.split())
+    answer = discreet("recommend", model, "--history", history)
+    rejected(answer, "header-or-unknown-item", column="title_id")
     asked = ("recommend", model, "--history", history, "-k", "2")
     assert discreet(*asked, "--columns", "item=title_id")[0] == 0
     assert discreet(*asked, "--ignore-unknown")[0] == 0
     # With other unknown items it is no header alone.
     history.write_text("title_id\n3\nno such\n")
-    assert "2 of the history's 3 items" in " ".join(discreet(*asked)[2].split())
+    rejected(discreet(*asked), "unknown-items", count=2, of=3)
+
+
+def test_the_time_of_the_request_is_stated(discreet, model, tmp_path):
+    history = tmp_path / "me.csv"
+    history.write_text("item,rating,time\n3,5,1700000000\n7,1,1700000060\n")
+    for verb in ("recommend", "explain"):
+        code, out, _ = discreet(verb, model, "--history", history, "--now", "2026-01-31", "--json")
+        assert code == 0 and json.loads(out)
+        one_sentence(*discreet(verb, model, "--history", history, "--now", "yesterday"))

@@ -6,16 +6,22 @@ import types
 
 import pytest
 
-from command_line import one_sentence
+from command_line import one_sentence, rejected
 from discreet import reproduce
 from discreet.cli.reproduce import progress, sentence, summary
-from discreet.core.checks import DiscreetError, FileError
 from discreet.reproduce import Outcome, copies, papers
 from discreet.reproduce.page import papers_pages, row_verdict
 from discreet.reproduce.running import Run, Tick
+from discreet.testing import refuses
 
 CLAIMS = """
 title = "Sums of small numbers"
+
+[[headline]]
+claim = "a sum is at least 1"
+of = "sum"
+printed = "1"
+ours = "{sum}"
 
 [[row]]
 what = "Figure 1"
@@ -85,7 +91,7 @@ def sums(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(papers, "__file__", str(tmp_path / "src" / "a" / "b" / "c.py"))
     monkeypatch.setattr(papers, "PAPERS", {"sums": "Sums of small numbers"})
-    monkeypatch.setitem(sys.modules, "discreet.reproduce.sums.run", module)
+    monkeypatch.setitem(sys.modules, "discreet.reproduce.sums", module)
     return tmp_path
 
 
@@ -108,7 +114,7 @@ def test_a_smaller_run_never_goes_over_a_full_one_and_tells_its_own_draws(sums):
     full = reproduce.reproduce("sums", out=sums / "papers")
     results = sums / "papers" / "sums" / "results"
     before = {path.name: path.read_bytes() for path in results.iterdir()}
-    with pytest.raises(FileError, match="holds a full run"):
+    with refuses("full-run-kept", size="quick"):
         reproduce.reproduce("sums", size="quick", out=sums / "papers")
     quick = reproduce.reproduce("sums", size="quick")
     assert [verdict.runs for verdict in full] == [4, 4, 1]
@@ -122,7 +128,7 @@ def test_minutes_and_draws_limit_a_run_and_what_was_reached_is_judged(sums):
 
     assert judged(draws=2) == [2, 4, 1]
     assert judged(minutes=0) == [2, 4, 1], "only what is kept is judged"
-    assert "| 2 to 4 | 2 of 4 |" in papers_pages(sums / "out", sums)["papers.md"]
+    assert "Draws: 2 of 4" in papers_pages(sums / "out", sums)["papers/sums.md"]
     assert (sums / "calls.txt").read_text().split() == ["0", "1"]
     assert judged() == [4, 4, 1] and judged(minutes=0) == [4, 4, 1]
     assert (sums / "calls.txt").read_text().split() == ["0", "1", "2", "3"]
@@ -217,34 +223,46 @@ def test_time_left_comes_from_the_earlier_run(sums):
     assert ticks[-1].seconds_left == 0
 
 
-def test_the_page_counts_what_can_fail_and_names_it_first(sums):
+def test_the_page_shows_claims_figures_and_readings(sums):
     reproduce.reproduce("sums", out=sums / "papers")
-    pages = papers_pages(sums / "papers", sums)
-    counts = "| [sums](#sums) | paper | 1 | 1 |  |  |  | 4 | 4 of 4 | 0.00 |"
-    assert counts in pages["papers.md"] and "In sum 4 of 4" in pages["papers.md"]
-    first = "| [Figure 1](papers/sums.md#figure-1) | 1 holds, 1 **fails** | nothing is negative |"
-    assert first in pages["papers.md"]
-    details = pages["papers/sums.md"]
-    assert "- Found: a sum of 2.5" in details and "- Draws: 4" in details
-    assert "](sums/results/sums.svg)" in details
-    assert '<details markdown="1"><summary>2 claims</summary>' in details
-    assert details.index("| the difference (Section 2) |") < details.index("| the sum |")
-    assert "1 sanity checks, not counted" in details and "| draw | 1 | 4 | 4 |" in details
-    # The twin: where the difference is said to be what it is, nothing fails.
     path = sums / "papers" / "sums" / "claims.toml"
-    path.write_text(CLAIMS.replace("expected = 5.0", "expected = 1.0"))
-    assert "| paper | 2 |  |" in papers_pages(sums / "papers", sums)["papers.md"]
+    pages = papers_pages(sums / "papers", sums)
+    assert "[Sums of small numbers](papers/sums.md)" in pages["papers.md"]
+    assert "| 1 holds, 1 **fails** |" in pages["papers.md"]
+    page = pages["papers/sums.md"]
+    assert "| a sum is at least 1 | 1 | 2.5 | holds |" in page
+    assert "- Found: a sum of 2.5" in page and "Draws: 4 of 4" in page
+    assert "![Figure 1: sums.svg](sums/results/sums.svg)" in page and "## Readings" not in page
+    assert page.index("| the difference (Section 2) |") < page.index("| the sum |")
+    assert "1 sanity checks, not counted" in page
+    # Two readings of one statement that disagree.
+    group = 'group = "a sum"\nreading = "{}"\nrow'
+    parts = CLAIMS.split("[[claim]]")
+    parts[1], parts[2] = (
+        part.replace("row", group.format(words), 1)
+        for part, words in zip(parts[1:3], ("plain", "shifted"), strict=True)
+    )
+    path.write_text("[[claim]]".join(parts).replace('of = "sum"', 'of = "a sum"'))
+    pages = papers_pages(sums / "papers", sums)
+    assert "| depends on the reading |" in pages["papers.md"]
+    page = pages["papers/sums.md"]
+    assert "| a sum: **depends on the reading** | plain | at least 1 | 2.5 | holds |" in page
+    assert "|  | shifted | 5 ± 1 | 1 | **fails** |" in page
+    # A headline of nothing is an error.
+    path.write_text(CLAIMS.replace('of = "sum"', 'of = "nothing"'))
+    with refuses("bad-claims") as caught:
+        papers_pages(sums / "papers", sums)
+    assert "row" in caught.value.must
 
 
 def test_the_command_runs_everything_onto_one_page(sums, discreet):
     code, answer, _ = discreet("reproduce", "--all", "--quick", "--out", "out", "--json")
     assert code == 0 and [row["runs"] for row in json.loads(answer)["sums"]] == [2, 2, 1]
-    assert "| [sums](#sums) | paper |" in (sums / "out" / "papers.md").read_text()
+    assert "[Sums of small numbers](papers/sums.md)" in (sums / "out" / "papers.md").read_text()
     assert (sums / "out" / "papers" / "sums.md").exists()
     code, answer, said = discreet("reproduce", "sums", "--quick")
     assert code == 0 and "paper: 2 undecided" in answer and "1 steps done" in said
-    code, _, error = discreet("reproduce")
-    assert code == 1 and "Name one paper" in error
+    rejected(discreet("reproduce"), "option-missing")
 
 
 def test_a_terminal_shows_a_bar_and_how_long_the_rest_may_take(sums, capsys, monkeypatch):
@@ -259,22 +277,23 @@ def test_a_terminal_shows_a_bar_and_how_long_the_rest_may_take(sums, capsys, mon
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "refusal"),
+    ("old", "new", "must"),
     [
-        ('rule = "at-least"', 'rule = "about"', "no known rule"),
-        ('kind = "sanity"', 'by = "them"', "no known rule, kind, author"),
-        ('picture = "sums.svg"', 'verdict = "perhaps"', "no known verdict"),
-        ('row = "Figure 1"', 'row = "Figure 2"', "is not there"),
-        ('id = "same"', 'id = "sum"', "the same id"),
-        ("expected = 5.0", "", "lacks a field"),
-        ("{sum}", "{some}", "which is not in claims.toml"),
+        ('rule = "at-least"', 'rule = "about"', "known rule"),
+        ('kind = "sanity"', 'by = "them"', "known rule"),
+        ('picture = "sums.svg"', 'verdict = "perhaps"', "known verdict"),
+        ('row = "Figure 1"', 'row = "Figure 2"', "row that exists"),
+        ('id = "same"', 'id = "sum"', "be different"),
+        ("expected = 5.0", "", "all fields"),
+        ("a sum of {sum}", "a sum of {some}", "exist"),
     ],
 )
-def test_a_list_of_claims_with_a_fault_is_refused(old, new, refusal, sums):
+def test_a_list_of_claims_with_a_fault_is_refused(old, new, must, sums):
     path = sums / "papers" / "sums" / "claims.toml"
     path.write_text(CLAIMS.replace(old, new, 1))
-    with pytest.raises(DiscreetError, match=refusal):
+    with refuses("bad-claims") as caught:
         papers_pages(sums / "papers", sums)
+    assert must in caught.value.must
 
 
 @pytest.mark.parametrize("paper", reproduce.names())

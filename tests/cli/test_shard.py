@@ -8,9 +8,9 @@ import pytest
 
 import discreet as library
 from assumption_examples import stated
-from command_line import one_sentence
-from discreet.distributed.shards import open_shards
+from command_line import rejected
 from discreet.privacy.assumptions import Fact, Kind
+from discreet.sources.shards import open_shards
 from shard_files import files_of
 from toy import toy_interactions
 
@@ -30,11 +30,6 @@ def folder(discreet, tmp_path):
     return out
 
 
-def refused(answer, sentence):
-    one_sentence(*answer)
-    assert sentence in answer[2]
-
-
 def test_fit_and_recommend_from_shards(discreet, folder, tmp_path):
     model, ledger = tmp_path / "m.discreet", tmp_path / "l.ledger"
     fit = ("fit", folder, "--model", "biases", "--epsilon", "1", "--out", model, "--ledger", ledger)
@@ -50,13 +45,13 @@ def test_fit_and_recommend_from_shards(discreet, folder, tmp_path):
     data, fitted = toy_interactions(seed=2), library.load(model)
     expected = fitted.recommend_all(data, 3).sort("user", "rank")
     assert read.sort("user", "rank")["item"].to_list() == expected["item"].to_list()
-    refused(discreet("recommend", model, folder, "--all", "--out", lists), "exists already")
+    rejected(discreet("recommend", model, folder, "--all", "--out", lists), "file-exists")
 
 
 def test_what_was_settled_is_not_said_again(discreet, folder, tmp_path):
     fit = ("fit", folder, "--model", "biases", "--epsilon", "1", "--out", tmp_path / "m.discreet")
-    refused(discreet(*fit, "--scale", "1,5"), "fixed when")
-    refused(discreet(*fit, "--implicit", "--model", "popularity"), "holds ratings")
+    rejected(discreet(*fit, "--scale", "1,5"), "fixed-by-shards", option="--scale")
+    rejected(discreet(*fit, "--implicit", "--model", "popularity"), "fixed-by-shards", option="--implicit")
     code, shown, error = discreet(*fit, "--people", "150", "--max-per-user", "5", "--json")
     assert code == 0, error
     assert stated(json.loads(shown)["guarantee"])[Kind.DECLARED, Fact.CAP] == {"ratings": 5}
@@ -64,15 +59,23 @@ def test_what_was_settled_is_not_said_again(discreet, folder, tmp_path):
 
 def test_what_cannot_be_done_is_a_sentence(discreet, folder, ratings, tmp_path):
     out = ("--epsilon", "1", "--out", tmp_path / "m.discreet")
-    refused(discreet("fit", folder, "--model", "projected-gradient", *out), "cannot learn from shards")
-    refused(
-        discreet("fit", ratings, "--model", "biases", *out, "--on", "dask://local"),
-        "needs a folder of shards",
+    rejected(
+        discreet("fit", folder, "--model", "projected-gradient", *out),
+        "rows-needed",
+        model="projected-gradient",
     )
-    refused(discreet("fit", folder, "--model", "biases", *out, "--on", "spark://x"), "not understood")
-    refused(discreet("shard", ratings, "--out", folder), "finished folder of shards")
-    refused(discreet("shard", ratings, "--out", ratings), "cannot be written: Not a directory")
-    refused(discreet("shard", ratings, "--out", "/dev/null/x"), "cannot be written")
+    rejected(
+        discreet("fit", ratings, "--model", "biases", *out, "--on", "dask://local"),
+        "shards-needed",
+    )
+    rejected(
+        discreet("fit", folder, "--model", "biases", *out, "--on", "spark://x"),
+        "unknown-engine",
+        address="spark://x",
+    )
+    rejected(discreet("shard", ratings, "--out", folder), "shards-finished")
+    rejected(discreet("shard", ratings, "--out", ratings), "sharding-stopped", reason="Not a directory")
+    rejected(discreet("shard", ratings, "--out", "/dev/null/x"), "sharding-stopped")
 
 
 def test_a_model_is_measured_on_shards(discreet, folder, ratings):
@@ -84,8 +87,8 @@ def test_a_model_is_measured_on_shards(discreet, folder, ratings):
     code, shown, error = discreet(*evaluate, "--metric", "rmse", "--private", "--share", "0.2")
     assert code == 0, error
     assert json.loads(shown)["guarantee"]["epsilon"] == 4.0
-    refused(discreet(*evaluate, "--split", "time:0.1"), "needs data in memory")
-    refused(discreet("evaluate", ratings, *evaluate[2:], "--on", "dask://local"), "needs a folder of shards")
+    rejected(discreet(*evaluate, "--split", "time:0.1"), "split-needs-memory")
+    rejected(discreet("evaluate", ratings, *evaluate[2:], "--on", "dask://local"), "shards-needed")
 
 
 def test_people_and_items_are_left_out(discreet, tmp_path):
@@ -96,8 +99,13 @@ def test_people_and_items_are_left_out(discreet, tmp_path):
     (tmp_path / "kept.txt").write_text("\n".join(map(str, kept)))
     left_out = ("--without", tmp_path / "gone.txt", "--drop-unknown")
     shard = ("shard", *files, "--scale", "1,5,1", "--shards", "2", *left_out)
-    refused(discreet(*shard, "--out", tmp_path / "out"), "needs a declared catalog")
-    refused(discreet(*shard, "--out", tmp_path / "out", "--zeros", "x"), "--zeros")
+    rejected(discreet(*shard, "--out", tmp_path / "out"), "option-needs", options=("--drop-unknown",))
+    rejected(
+        discreet(*shard, "--out", tmp_path / "out", "--zeros", "x"),
+        "unknown-choice",
+        name="--zeros",
+        value="x",
+    )
     code, _, error = discreet(*shard, "--items", tmp_path / "kept.txt", "--out", tmp_path / "out")
     assert code == 0, error
     shards = open_shards(tmp_path / "out")

@@ -76,6 +76,7 @@ def test_composition(origins, wanted):
 def test_a_federation(origins, wanted):
     data, parts = toy_parts(n_items=20)
     data = data.with_facts(replace(data.facts, from_file=origins))
+    parts = {name: own.with_facts(replace(own.facts, from_file=())) for name, own in parts.items()}
     protocol = protocol_for(discreet.Biases(epsilon=8.0), data.facts, SharedNoise(parties=4, missing=1))
     assert conditions(protocol.promise(data.facts)) == wanted
     assert conditions(train(protocol, parts, data).model.guarantee) == wanted

@@ -6,13 +6,15 @@ from typing import ClassVar, final
 import numpy as np
 import pytest
 
-from discreet.core.checks import DiscreetError, ParameterError
+from contracts.families import REPEATED
+from discreet.core.checks import DiscreetError
 from discreet.models.estimator import Estimator
 from discreet.models.popularity import Popularity
 from discreet.models.scorers.item_item import PopularityScorer
 from discreet.recipes import MODELS, describe_models, estimator, is_never_private
-from discreet.testing import EstimatorContract
+from discreet.testing import EstimatorContract, refuses
 from discreet.testing.small_data import toy_data
+from discreet.testing.spending import representatives
 
 NAMES = sorted(MODELS)
 NON_PRIVATE = {"als", "implicit-als", "ease", "item-knn", "markov-chain"}
@@ -20,16 +22,56 @@ NON_PRIVATE = {"als", "implicit-als", "ease", "item-knn", "markov-chain"}
 NON_PRIVATE |= {"dpimf", "dpmf", "one-bit-objective-printed", "one-bit-output-printed"}
 
 
+class RegisteredContract(EstimatorContract):
+    """The contract with a few settings; the slow test below tries all of them."""
+
+    def spending_cases(self):
+        return representatives(self.estimator)
+
+
+def slow(name):
+    """Return a check of the contract as a slow test; the contract's own function keeps its marks."""
+
+    def check(self):
+        getattr(EstimatorContract, name)(self)
+
+    return pytest.mark.slow(check)
+
+
+# Checks that fit a model again and again.
+FITTING = (
+    "test_same_simulation_same_model_and_other_noise_other_model",
+    "test_permuting_users_permutes_results_without_noise",
+    "test_leaves_the_data_alone",
+    "test_fit_attaches_the_promise_and_marks_simulated_noise",
+    "test_predictions_agree_with_scores",
+    "test_recommends_unseen_items_of_the_catalog",
+    "test_no_refusal_depends_on_one_user",
+)
+
+
 def suite(name):
     words = "".join(word.capitalize() for word in name.split("-"))
-    return f"Test{words}", type(f"Test{words}", (EstimatorContract,), {"estimator": MODELS[name]})
+    checks = {"estimator": MODELS[name]}
+    checks |= {check: slow(check) for check in FITTING} if name in REPEATED else {}
+    return f"Test{words}", type(f"Test{words}", (RegisteredContract,), checks)
 
 
 # One class of checks for each name in the registry.
 globals().update(map(suite, NAMES))
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("name", [name for name in NAMES if not is_never_private(name)])
+def test_every_declared_setting_spends_exactly_what_it_guarantees(name, tmp_path):
+    whole = type("Whole", (EstimatorContract,), {"estimator": MODELS[name]})()
+    whole.test_it_spends_exactly_what_it_guarantees()
+    if whole.make().rows_needed() is None:
+        whole.test_it_spends_exactly_on_shards_and_on_a_cluster(tmp_path)
+
+
 def test_the_names_are_those_of_the_registry():
+    assert set(MODELS) >= REPEATED and all(hasattr(EstimatorContract, name) for name in FITTING)
     assert all(MODELS[name].name == name for name in NAMES)
     assert {name for name in NAMES if is_never_private(name)} == NON_PRIVATE
 
@@ -41,7 +83,7 @@ def test_every_model_is_described():
 
 
 def test_an_unknown_model_is_one_sentence():
-    with pytest.raises(DiscreetError, match="is not known"):
+    with refuses("unknown-choice", name="model", value="oracle"):
         estimator("oracle", {"epsilon": 1.0})
 
 
@@ -54,7 +96,7 @@ def test_things_of_another_kind_are_one_sentence():
         {"data": explicit, "ledger": "paid.ledger"},
         {"data": explicit, "random": 3},
     ):
-        with pytest.raises(ParameterError, match=r"must be (of type|interactions)"):
+        with refuses("wrong-kind"):
             model.fit(**arguments)
 
 
@@ -65,7 +107,7 @@ def test_a_history_may_be_a_series_and_must_hold_numbers():
     history = dict.fromkeys(explicit.catalog.ids[:3].tolist(), 4.0)
     assert fitted.recommend(pandas.Series(history), 5) == fitted.recommend(history, 5)
     for wrong in ("x", None):
-        with pytest.raises(DiscreetError, match="must be numbers"):
+        with refuses("bad-history", must="have numbers as ratings"):
             fitted.recommend(dict.fromkeys(history, wrong))
 
 

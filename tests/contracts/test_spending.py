@@ -13,7 +13,8 @@ from discreet.models.popularity import Popularity
 from discreet.models.scorers.item_item import PopularityScorer
 from discreet.models.user_factorization import estimator as flagship
 from discreet.models.user_factorization.estimator import UserFactorization
-from discreet.privacy.session import Overspent, Session
+from discreet.privacy.release_log import Overspent
+from discreet.privacy.session import Session
 from discreet.statistics.counts import ItemVotes
 from discreet.testing.small_data import timed_data
 from discreet.testing.spending import cases, data_for, metered, recounted, spends_exactly, undeclared

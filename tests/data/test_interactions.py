@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from discreet.core.checks import DataError, ParameterError
 from discreet.data import Interactions, PublicFacts, Vocabulary
 from discreet.data.bounding import clip_to_scale, hash_ids
+from discreet.testing import refuses
 
 
 def small(**options):
@@ -88,7 +89,7 @@ def test_declared_facts_are_not_named():
 def test_facts_survive_json():
     facts = PublicFacts(n_items=7, low=-10, high=10, max_per_user=3, n_users=64, from_file=("n_items",))
     assert PublicFacts.from_json(facts.to_json()) == facts
-    with pytest.raises(ParameterError, match="not public facts"):
+    with refuses("damaged-facts"):
         PublicFacts.from_json({"n_items": 3})
 
 
@@ -113,9 +114,9 @@ def test_a_declared_number_of_items_stands_for_a_range():
     assert Interactions.from_arrays([1, 2], [1, 5], n_items=5).catalog == Vocabulary.range(5, 1)
     facts = PublicFacts(n_items=5)
     assert Interactions.from_arrays([1, 2], [1, 2], [3, 4], facts=facts).n_items == 5
-    with pytest.raises(DataError, match="pass catalog="):
+    with refuses("other-number-of-items", declared=5, items=2):
         Interactions.from_arrays([1, 2], [10, 20], n_items=5)
-    with pytest.raises(DataError, match="pass catalog="):
+    with refuses("other-number-of-items", declared=5, items=2):
         Interactions.from_arrays([1, 2], ["a", "b"], n_items=5)
 
 
@@ -130,7 +131,7 @@ def test_an_empty_history_is_legal_when_the_catalog_is_declared():
     data = Interactions.from_arrays([], [], [], catalog=catalog, people=Vocabulary.of([1]), low=1, high=5)
     assert (data.n_users, data.n_items, data.n_ratings) == (1, 2, 0)
     for without in ({}, {"catalog": catalog}):
-        with pytest.raises(DataError, match="no ratings"):
+        with refuses("no-rows"):
             Interactions.from_arrays([], [], [], **without)
     assert data.bounded(1).n_ratings == 0 and data.by_item.indptr.tolist() == [0, 0, 0]
 
@@ -139,8 +140,8 @@ def test_an_empty_history_is_legal_when_the_catalog_is_declared():
     ("columns", "says"),
     [
         (([1, 1, 1], [2, 2, 3], [1, 2, 3]), "1 of 3 ratings repeat"),
-        (([1, 1], [2, 3], [1, float("nan")]), "1 of 2 ratings are missing, NaN"),
-        (([1, 1], [2, 3], [1, 1e39]), "1 of 2 ratings are missing, NaN or infinite"),
+        (([1, 1], [2, 3], [1, float("nan")]), "1 of 2 ratings are missing"),
+        (([1, 1], [2, 3], [1, 1e39]), "1 of 2 ratings are missing"),
         (([1, 1], [2, 3], ["five", "six"]), "text"),
         (([1, 1, 2], [2, 3], [1, 2]), "differ in length"),
         (([1, None], [2, 3], [1, 2]), "1 of 2 user ids are missing"),
@@ -157,9 +158,9 @@ def test_bad_columns_are_refused_in_one_sentence(columns, says):
 def test_ratings_outside_the_scale_are_counted_and_never_quoted():
     with pytest.raises(DataError) as caught:
         Interactions.from_arrays([1, 1, 2], [1, 2, 3], [4711, 3, 4712], low=1, high=5)
-    assert "2 of 3 ratings lie outside the declared scale 1 to 5" in str(caught.value)
+    assert caught.value.facts() == {"count": 2, "of": 3, "low": 1.0, "high": 5.0, "step": None}
     assert "471" not in str(caught.value)
-    with pytest.raises(DataError, match="1 of 2 ratings are not on the declared steps"):
+    with refuses("off-declared-scale", count=1, of=2, step=1.0):
         Interactions.from_arrays([1, 2], [1, 2], [3.5, 3], low=1, high=5, step=1)
 
 
@@ -172,7 +173,7 @@ def test_repeated_pairs_can_be_merged():
     assert last.times.tolist() == mean.times.tolist() == [10, 30, 40] and last.indptr.tolist() == [0, 2, 3]
     untimed = Interactions.from_arrays(*columns[:3], duplicates="last")
     assert cells(untimed) == {(7, 1): 1, (7, 2): 4, (8, 1): 4}
-    with pytest.raises(ParameterError, match="duplicates"):
+    with refuses("unknown-choice", name="duplicates", value="any"):
         Interactions.from_arrays(*columns, duplicates="any")
 
 

@@ -8,8 +8,8 @@ import pytest
 import discreet
 from discreet.core.checks import FileError, ParameterError
 from discreet.data.schema import Schema, stateless
-from discreet.distributed import pieces
-from discreet.distributed.pieces import PieceReader
+from discreet.sources import pieces
+from discreet.sources.pieces import PieceReader
 
 FACTS = {"low": 1.0, "high": 5.0}
 OWN = [f"u{k},i{k % 5},{k % 5 + 1}" for k in range(60)]

@@ -177,7 +177,7 @@ def test_declared_facts_reach_the_interactions(tmp_path):
     )
     assert data.facts.from_file == () and data.facts.max_per_user == 9 and data.name == "mine"
     assert data.n_items == 3 and data.facts.n_users == 2000
-    assert read(path, facts=data.facts, catalog=data.catalog).facts is data.facts
+    assert read(path, facts=data.facts, catalog=data.catalog).facts == data.facts
     assert read(path).name == "r" and read(path).facts.max_per_user is None
 
 

@@ -9,6 +9,7 @@ import pytest
 from discreet.core.checks import DataError, FileError, ParameterError
 from discreet.data import Interactions
 from discreet.data.splits import given, kfold, leave_one_out, parse_split, random_split, time_split
+from discreet.testing import refuses
 
 needs_data = pytest.mark.skipif("DISCREET_DATA" not in os.environ, reason="DISCREET_DATA names no folder")
 
@@ -124,7 +125,7 @@ def test_what_has_no_times_is_not_split_by_time():
         time_split(some(), 0.1)
     with pytest.raises(DataError, match="one time"):
         time_split(Interactions.from_arrays([1, 1], [1, 2], times=[3, 3]), 0.1)
-    with pytest.raises(ParameterError, match="strictly between"):
+    with refuses("broken-rule", name="fraction", value=1.0):
         time_split(some(times=True), 1.0)
 
 

@@ -3,9 +3,10 @@ import polars as pl
 import pytest
 from scipy.special import expit, ndtr
 
-from discreet.core.checks import FileError, ParameterError
+from discreet.core.checks import ParameterError
 from discreet.data.datasets.synthetic import invented_items, one_bit, popularity_skewed, rank_one
 from discreet.data.reading.readers import read
+from discreet.testing import refuses
 from discreet.testing.large_data import LargeShape, large, write_large
 
 
@@ -213,11 +214,11 @@ def test_a_written_file_holds_the_same_ratings(kind, shape, tmp_path):
 
 
 def test_large_refuses_other_files_crowded_shapes_and_missing_folders(shape, tmp_path):
-    with pytest.raises(ParameterError, match=r"must end in \.parquet or \.csv"):
+    with refuses("broken-rule", name="path", value="ratings.txt"):
         write_large(tmp_path / "ratings.txt", shape)
-    with pytest.raises(ParameterError, match="quarter of the matrix"):
+    with refuses("broken-rule", name="n_ratings", value=90):
         LargeShape(n_users=10, n_items=10, n_ratings=90)
-    with pytest.raises(FileError, match="cannot be written"):
+    with refuses("cannot-write"):
         write_large(tmp_path / "nowhere" / "ratings.csv", shape)
 
 

@@ -8,10 +8,11 @@ import polars as pl
 import pytest
 
 from discreet import Biases, Popularity
-from discreet.core.checks import DataError, ParameterError
+from discreet.core.checks import DataError
 from discreet.data.inputs import accept_history
 from discreet.data.reading.readers import from_frame, read
 from discreet.data.reading.times import read_times
+from discreet.testing import refuses
 
 NOON = int(datetime(2005, 3, 1, 12, tzinfo=UTC).timestamp())
 FORMS = {
@@ -177,10 +178,10 @@ def test_events_may_have_weights_and_counts_are_clipped():
     assert weighted.values.tolist() == [4, 5, 2.5] and "scale" in weighted.facts.from_file
     clipped = from_frame(EVENTS, columns={"weight": "event"}, duplicates="count", low=0, high=4)
     assert clipped.values.tolist() == [4, 4, 2.5] and "scale" not in clipped.facts.from_file
-    with pytest.raises(ParameterError, match="leave one out"):
+    with refuses("rating-and-weight"):
         from_frame(EVENTS, columns={"weight": "event", "rating": "time"})
     heavy = EVENTS.with_columns(event=pl.lit(3e38))
-    with pytest.raises(DataError, match="declare the scale"):
+    with refuses("weights-overflow"):
         from_frame(heavy, columns={"weight": "event"}, duplicates="count")
 
 
@@ -196,10 +197,10 @@ def test_what_one_person_counts_does_not_depend_on_others():
 
 
 def test_fit_says_what_becomes_of_repetitions():
-    with pytest.raises(DataError, match="repeat a pair"):
+    with refuses("repeated-pairs", count=3, of=6):
         Popularity(epsilon=1.0).fit(EVENTS)
     assert Popularity(epsilon=1.0).fit(EVENTS, duplicates="last").name == "popularity"
     rated = EVENTS.rename({"event": "rating"}).to_pandas()
     assert Biases(epsilon=1.0).fit(rated, duplicates="mean").facts.high == 5
-    with pytest.raises(ParameterError, match="duplicates"):
+    with refuses("unknown-choice", name="duplicates", value="all"):
         Popularity(epsilon=1.0).fit(EVENTS, duplicates="all")

@@ -1,12 +1,11 @@
 """Sampled items: never met, distinct, uniform, repeatable."""
 
 import numpy as np
-import pytest
 
-from discreet.core.checks import DataError
 from discreet.data.interactions import Interactions
 from discreet.evaluation import negatives as module
 from discreet.evaluation.negatives import sample_negatives
+from discreet.testing import refuses
 
 
 def split(n_users, n_items, density, seed):
@@ -39,7 +38,7 @@ def test_everything_unmet_is_drawn_when_just_enough_is_left():
     data = Interactions.from_arrays([1, 1, 2], [0, 3, 4], n_items=5)
     train, test = data.where(np.array([True, False, True])), data.where(np.array([False, True, False]))
     assert sorted(sample_negatives(train, test, np.array([0]), 3, seed=0)[0].tolist()) == [1, 2, 4]
-    with pytest.raises(DataError, match=r"1 of 1 people have fewer than 4 .*leave out the :4"):
+    with refuses("too-few-to-sample", users=1, of=1, count=4):
         sample_negatives(train, test, np.array([0]), 4, seed=0)
 
 

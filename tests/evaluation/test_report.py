@@ -8,7 +8,6 @@ from html.parser import HTMLParser
 import pytest
 
 from discreet import recipes
-from discreet.core.checks import FileError, ParameterError
 from discreet.data.datasets.synthetic import popularity_skewed
 from discreet.evaluation import Evaluation, Score, compare, render_report, write_report
 from discreet.evaluation.comparison import shown_names, variant_names
@@ -16,6 +15,7 @@ from discreet.evaluation.cost_of_privacy import cost_of_privacy
 from discreet.evaluation.references import PREFIX
 from discreet.privacy.assumptions import Assumption, Fact, Kind
 from discreet.privacy.guarantee import Basis, Guarantee, Neighbors, Trust, Unit
+from discreet.testing import refuses
 
 BESIDE = {PREFIX + "user mean": {"rmse": Score((1.04, 1.06))}}
 
@@ -89,7 +89,7 @@ def test_the_page_shows_scores_labels_and_warnings(page):
     assert "user mean" in text and "NOT PRIVATE, baseline" in text
     assert "simulated" in text
     assert "the catalog of 50 items is public" in text
-    assert "1,000 people" in text
+    assert "1,000 users" in text
     assert "films & <b>more</b>" in text
 
 
@@ -116,17 +116,17 @@ def test_epsilons_are_ticked_as_they_were_asked_for(page):
 def test_a_file_is_not_overwritten_by_accident(evaluations, tmp_path):
     path = tmp_path / "report.html"
     write_report(evaluations, path, title="one")
-    with pytest.raises(FileError, match="exists already"):
+    with refuses("file-exists", replaceable=True):
         write_report(evaluations, path, title="two")
     assert "one" in path.read_text(encoding="utf-8")
     write_report(evaluations, path, title="three", force=True)
     assert "three" in path.read_text(encoding="utf-8")
-    with pytest.raises(FileError, match="cannot be written"):
+    with refuses("cannot-write"):
         write_report(evaluations, tmp_path / "nowhere" / "report.html", title="four")
 
 
 def test_nothing_makes_no_report():
-    with pytest.raises(ParameterError, match="at least one"):
+    with refuses("nothing-given", name="evaluations", least=1):
         render_report((), title="empty")
 
 
@@ -138,9 +138,9 @@ def test_comparing_gives_each_the_metrics_that_fit_it():
     assert turns == ["biases", "popularity"]
     assert [list(each.metrics) for each in found] == [["rmse", "hr@5"], ["hr@5"]]
     assert [bool(each.references) for each in found] == [True, False]
-    with pytest.raises(ParameterError, match="predicts no ratings"):
+    with refuses("metric-does-not-fit", metric="rmse"):
         compare(estimators, data, metrics="rmse")
-    with pytest.raises(ParameterError, match="at least one"):
+    with refuses("nothing-given", name="estimators", least=1):
         compare([], data)
 
 

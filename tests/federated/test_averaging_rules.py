@@ -5,17 +5,38 @@ import pytest
 
 from discreet.federated.protocols.averaged_items import AveragedItems
 from discreet.federated.protocols.averaged_users import AveragedUsers
+from discreet.federated.protocols.protocol import MessagePart
+from discreet.federated.protocols.summed import SummedStatistics
 
 
 @pytest.mark.parametrize("rounds", [1, 3])
 def test_users_are_asked_once_a_round_and_nothing_else(rounds):
     """A question more than the rounds would cost privacy that was never promised."""
     protocol = AveragedUsers(epsilon=1.0, delta=1e-6, rounds=rounds)
+    users, votes = MessagePart(kind="users"), MessagePart(kind="votes")
+    price = protocol.price(users)
     for asked in range(rounds):
-        assert protocol.may_ask("users", ["users"] * asked)
-        assert not protocol.may_ask("votes", ["users"] * asked)
-    assert not protocol.may_ask("users", ["users"] * rounds)
-    assert not protocol.may_ask("users", ["users"] * (rounds + 1))
+        assert protocol.allows(users, [price] * asked)
+        assert not protocol.allows(votes, [price] * asked)
+    assert not protocol.allows(users, [price] * rounds)
+    assert rounds * price + protocol.reserved == 1
+
+
+@pytest.mark.parametrize(
+    ("protocol", "kinds"),
+    [
+        (AveragedItems(epsilon=1.0, rounds=3), ["votes", *["items"] * 3]),
+        (SummedStatistics(epsilon=1.0, rounds=2), ["votes", "moment", "terms", "terms"]),
+        (SummedStatistics(epsilon=1.0, delta=0.0), ["votes", "recount"]),
+    ],
+)
+def test_an_honest_run_costs_exactly_the_budget(protocol, kinds):
+    prices = [protocol.price(MessagePart(kind=kind)) for kind in kinds]
+    assert sum(prices) == 1
+    assert protocol.allows(MessagePart(kind=kinds[-1]), prices[:-1])
+    assert not protocol.allows(MessagePart(kind=kinds[0]), prices)
+    assert protocol.price(MessagePart(kind="stranger")) == 0
+    assert not protocol.allows(MessagePart(kind="stranger"), [])
 
 
 def test_profiles_are_averaged_over_holders_and_origins_over_parties():

@@ -2,7 +2,7 @@
 
 import pytest
 
-from discreet.core.checks import DataError, ParameterError
+from discreet.core.checks import DataError
 from discreet.core.randomness import PrivacyRandom
 from discreet.data.datasets.synthetic import popularity_skewed
 from discreet.data.splits import parse_split
@@ -10,6 +10,7 @@ from discreet.evaluation.scoring import measure
 from discreet.federated.comparison import ALONE, POOLED, TOGETHER, compare_parties
 from discreet.federated.noise import SharedNoise
 from discreet.models.popularity import Popularity
+from discreet.testing import refuses
 
 THREE = SharedNoise(parties=3, missing=1)
 
@@ -18,7 +19,7 @@ def test_one_holder_is_scored_as_it_would_be_alone():
     data = popularity_skewed(n_users=300, n_items=60, mean_per_user=15)
     estimator = Popularity(epsilon=4.0)
     found = compare_parties(estimator, data, THREE, metrics="hr@10", seed=3)
-    (parts,) = parse_split("random:0.1").splits(data, 3)
+    (parts,) = parse_split("leave-one-out").splits(data, 3)
     random = PrivacyRandom.simulate(3).spawn("run 0").spawn(POOLED)
     model = estimator.fit(parts.train, random=random)
     assert (
@@ -42,7 +43,7 @@ def test_parties_gain_where_noise_hides_what_each_has():
 
 def test_mistakes():
     data = popularity_skewed(n_users=20, n_items=30, mean_per_user=15)
-    with pytest.raises(ParameterError, match="rmse"):
+    with refuses("metric-does-not-fit", metric="rmse"):
         compare_parties(Popularity(epsilon=1.0), data, THREE, metrics="rmse")
     with pytest.raises(DataError):
         compare_parties(Popularity(epsilon=1.0), data.where(data.items < 0), THREE)

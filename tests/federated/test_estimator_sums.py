@@ -21,6 +21,7 @@ from discreet.models.user_factorization.estimator import UserFactorization
 from discreet.privacy.accounting.gaussian import gaussian_multiplier
 from discreet.privacy.ledger.book import Ledger
 from discreet.statistics.counts import ItemVotes, RatingShares
+from discreet.testing import refuses
 from federation import coordinator, keeper_of, members, toy_parts, train
 
 DATA, _ = toy_parts()
@@ -211,7 +212,7 @@ def test_models_that_see_more_than_sums_are_refused():
         protocol_for(Als(epsilon=math.inf), DATA.facts, NOISE)
     with pytest.raises(ParameterError, match=r"looks at more than sums|draws noise"):
         EstimatorSums.of(Als(epsilon=math.inf), DATA.facts, NOISE).question([], DATA.n_items)
-    with pytest.raises(ParameterError, match="delta"):
+    with refuses("broken-rule", name="delta", value=0.0):
         protocol_for(Popularity(epsilon=1.0, delta=0.0), DATA.facts, NOISE)
 
 

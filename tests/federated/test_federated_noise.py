@@ -1,21 +1,28 @@
 """Noise of one party and of all together, masks, and the keeper."""
 
 import math
+from fractions import Fraction
 
 import numpy as np
 import pytest
 from scipy.special import ndtr
 
-from discreet.core.checks import DataError, ParameterError
+from budgets import budget
+from discreet.core.checks import PrivacyError
 from discreet.core.randomness import PrivacyRandom
 from discreet.federated import keeper as keepers
 from discreet.federated.keeper import Keeper, hand_key, mask, masked, set_token, unmasked
-from discreet.federated.noise import OwnNoise, SharedNoise, symmetric_from, upper
+from discreet.federated.noise import STEP_BITS, OwnNoise, SharedNoise, symmetric_from
 from discreet.federated.wire import FederationError, Message, decode, encode
 from discreet.privacy.accounting.gaussian import gaussian_epsilon, gaussian_multiplier
 from discreet.privacy.assumptions import Assumption, Fact, Kind
-from discreet.privacy.mechanisms.additive import Gaussian, Laplace
+from discreet.privacy.mechanisms.fixed_point import FixedPoint
+from discreet.privacy.noise_shares import upper, with_share
+from discreet.privacy.session import Session
+from discreet.statistics.counts import UserCount
+from discreet.testing import refuses
 from evidence import follows, samples_to_separate
+from toy import toy_interactions
 
 KEYS = {name: bytes([number] * 32) for number, name in enumerate("abcd")}
 
@@ -38,6 +45,12 @@ def keeper_with_keys(least=3, **changed):
     return keeper
 
 
+def share_of(policy, values, sigma, seed, *, symmetric=False):
+    """Return values with one share of noise, in the ring."""
+    units = FixedPoint(np.ldexp(values, STEP_BITS).astype(np.int64), STEP_BITS)
+    return with_share(units, sigma, policy.units, PrivacyRandom.simulate(seed), symmetric=symmetric)
+
+
 def test_triangles_and_matrices():
     matrix = np.array([[1.0, 2, 3], [2, 4, 5], [3, 5, 6]])
     assert upper(matrix).tolist() == [1, 2, 3, 4, 5, 6]
@@ -46,23 +59,20 @@ def test_triangles_and_matrices():
 
 def test_shares_of_the_least_number_of_parties_make_the_whole_noise():
     """The sum of five of seven shares has the noise that was asked for; with four it has visibly less."""
-    policy, noise = SharedNoise(parties=7, missing=2), Gaussian(sigma=1.5, l2_sensitivity=1.0)
+    policy = SharedNoise(parties=7, missing=2)
     gap = np.max(np.abs(ndtr(np.linspace(-3, 3, 601)) - ndtr(np.linspace(-3, 3, 601) * math.sqrt(5 / 4))))
     size = samples_to_separate(float(gap))
-    random = PrivacyRandom.simulate(1)
-    shares = [policy.protect(np.zeros(size), noise, False, random) for _ in range(5)]
-    whole = policy.read(sum(numbers for numbers, _ in shares))
-    fewer = policy.read(sum(numbers for numbers, _ in shares[:4]))
+    shares = [share_of(policy, np.zeros(size), 1.5, seed) for seed in range(5)]
+    whole, fewer = policy.read(sum(shares)), policy.read(sum(shares[:4]))
     assert follows(whole, lambda x: ndtr(np.asarray(x) / 1.5))
     assert not follows(fewer, lambda x: ndtr(np.asarray(x) / 1.5))
-    assert math.isclose(math.sqrt(sum(deviation**2 for _, deviation in shares)), 1.5, rel_tol=1e-6)
-    assert math.sqrt(sum(deviation**2 for _, deviation in shares)) >= 1.5
+    assert 1.5 <= math.sqrt(5 * policy.units.deviation(1.5) ** 2) < 1.5 * (1 + 1e-6)
 
 
 def test_entries_off_the_diagonal_get_half_the_variance():
-    policy, noise = SharedNoise(parties=2, missing=0), Gaussian(sigma=2.0, l2_sensitivity=1.0)
-    parts = [policy.protect(np.zeros((400, 400)), noise, True, PrivacyRandom.simulate(s)) for s in (1, 2)]
-    released = symmetric_from(policy.read(sum(numbers for numbers, _ in parts)))
+    policy = SharedNoise(parties=2, missing=0)
+    parts = [share_of(policy, np.zeros((400, 400)), 2.0, seed, symmetric=True) for seed in (1, 2)]
+    released = symmetric_from(policy.read(sum(parts)))
     off = released[np.triu_indices(400, 1)]
     assert follows(off, lambda x: ndtr(np.asarray(x) / math.sqrt(2)))
     assert not follows(off, lambda x: ndtr(np.asarray(x) / 2.0))
@@ -70,21 +80,36 @@ def test_entries_off_the_diagonal_get_half_the_variance():
 
 
 def test_without_noise_sums_are_exact():
-    policy, nothing = SharedNoise(parties=3, missing=1), Gaussian(sigma=0.0, l2_sensitivity=1.0)
+    policy = SharedNoise(parties=3, missing=1)
     values = np.array([-5.0, 0.0, 2.0**-26, 1e6])
-    sent = [policy.protect(values, nothing, False, PrivacyRandom.simulate(0))[0] for _ in range(3)]
+    sent = [share_of(policy, values, 0.0, 0) for _ in range(3)]
     assert np.array_equal(policy.read(sum(sent)), 3 * values)
 
 
-def test_what_cannot_be_shared_is_refused():
-    policy = SharedNoise(parties=3, missing=1)
-    with pytest.raises(DataError, match="Gaussian noise only"):
-        policy.protect(np.zeros(2), Laplace(scale=1.0, l1_sensitivity=1.0), False, PrivacyRandom.simulate(0))
-    with pytest.raises(DataError, match="fixed-point units"):
-        policy.protect(
-            np.array([0.1]), Gaussian(sigma=1.0, l2_sensitivity=1.0), False, PrivacyRandom.simulate(0)
-        )
-    with pytest.raises(ParameterError, match="missing"):
+def opened(data, seed=0):
+    return Session.open(data, budget(1.0, 1e-6), PrivacyRandom.simulate(seed))
+
+
+def test_a_session_adds_one_share_for_all_that_it_has_left():
+    toy = toy_interactions()
+    policy, whole = SharedNoise(parties=3, missing=1), opened(toy).gaussian()
+    half = whole.split(Fraction(1, 2))[0]
+    sigma = half.deviation(UserCount(), Fraction(1))
+    (part,) = UserCount().parts
+    numbers = half.release_share(UserCount(), part.name, policy.units)
+    (entry,) = whole.log
+    assert entry.scale == Fraction(sigma) and entry.share == Fraction(1, 2) and entry.release is None
+    assert numbers.dtype == np.uint64 and half.left == 0
+    assert abs(policy.read(numbers)[0] - toy.n_users) < 8 * policy.units.deviation(sigma)
+    with pytest.raises(PrivacyError):
+        half.release_share(UserCount(), part.name, policy.units)
+    with pytest.raises(PrivacyError):
+        opened(toy).laplace().release_share(UserCount(), part.name, policy.units)
+    assert len(whole.log) == 1
+
+
+def test_two_parties_hide_behind_each_other_at_least():
+    with refuses("broken-rule", name="missing", value=2):
         SharedNoise(parties=3, missing=2)
 
 
@@ -93,14 +118,14 @@ def test_the_label_says_what_is_left_when_coordinator_and_keeper_collude():
     alone = gaussian_epsilon(gaussian_multiplier(1.0, 1e-6) / math.sqrt(8), 1e-6)
     assert alone > 2.5
     party = Kind.PARTY
-    assert lines[-1] == Assumption.of(party, Fact.ONE_SHARE, epsilon=math.ceil(100 * alone) / 100)
+    assert lines[-2] == Assumption.of(party, Fact.ONE_SHARE, epsilon=math.ceil(100 * alone) / 100)
     # The coordinator leaves out two honest parties and keeps its friend: seven shares of eight are left.
     seven = gaussian_epsilon(gaussian_multiplier(1.0, 1e-6) * math.sqrt(7 / 8), 1e-6)
     left = math.ceil(100 * seven) / 100
-    assert lines[-2] == Assumption.of(party, Fact.KNOWN_SHARE, epsilon=left, coordinator=True)
+    assert lines[-3] == Assumption.of(party, Fact.KNOWN_SHARE, epsilon=left, coordinator=True)
     curious = SharedNoise(parties=2, missing=0).assumes(1.0, 1e-6)
     assert Assumption.of(party, Fact.KNOWN_SHARE, epsilon=1.46, coordinator=False) in curious
-    assert OwnNoise().assumes(1.0, 1e-6) == ()
+    assert OwnNoise().assumes(1.0, 1e-6) == (Assumption.of(Kind.BACKUP, Fact.PARTY_AND_LEDGER),)
 
 
 def test_masks_hide_each_answer_and_leave_the_sum():

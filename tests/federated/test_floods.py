@@ -96,11 +96,12 @@ def door(tmp_path):
     server.close()
 
 
-def test_one_member_does_not_take_the_places_of_others(door):
+@pytest.mark.parametrize("count", [2 * tls._MOST_OF_ONE, pytest.param(300, marks=pytest.mark.slow)])
+def test_one_member_does_not_take_the_places_of_others(door, count):
     server, folder, key = door
     context = tls_context(folder / "greedy", server=False)
     taken = []
-    for _ in range(5 * tls._MOST_OF_ONE):
+    for _ in range(count):
         peer = socket.create_connection(server.address, timeout=10)
         try:
             taken.append(context.wrap_socket(peer))

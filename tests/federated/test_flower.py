@@ -7,7 +7,9 @@ import os
 import re
 import socket
 import ssl
+import sys
 import threading
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -294,6 +296,41 @@ def test_strangers_and_foreign_programs_are_refused(found, tmp_path):
     log = stranger / "flower" / "supernode.log"
     assert wait_until(lambda: log.exists() and "Failed to activate SuperNode" in log.read_text())
     assert federation.processes["stranger"].wait(300) != 0
+
+
+def memory_mb(pid, field):
+    status = Path(f"/proc/{pid}/status").read_text()
+    return int(status.partition(f"{field}:")[2].split()[0]) / 1024
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="Linux shows a process's memory")
+@pytest.mark.parametrize("stated", [True, False], ids=["length stated", "in chunks"])
+def test_a_stranger_does_not_fill_the_coordinators_memory(found, stated):
+    """Anyone who reaches the port posts 1.5 GB over TLS to the parties' endpoint."""
+    federation = found(toy_interactions(n_users=300), *CHOICES, "--epsilon", "8", "--delta", "1e-5")
+    flower = Flower(federation.folder / COORDINATOR, federation.flower)
+    federation.processes["superlink"] = process = flower.start_superlink(federation.address)
+    before, size, piece = memory_mb(process.pid, "VmRSS"), 1_500_000_000, bytes(1 << 20)
+    context = ssl.create_default_context(cafile=federation.folder / "north" / AUTHORITY)
+    sent = 0
+    with (
+        socket.create_connection(federation.address, timeout=120) as line,
+        context.wrap_socket(line, server_hostname="localhost") as peer,
+    ):
+        length = f"content-length: {size}" if stated else "transfer-encoding: chunked"
+        peer.sendall(f"POST /v1/fleet/push-messages HTTP/1.1\r\nhost: x\r\n{length}\r\n\r\n".encode())
+        with contextlib.suppress(OSError):
+            while sent < size:
+                peer.sendall(piece if stated else b"100000\r\n" + piece + b"\r\n")
+                sent += len(piece)
+        with contextlib.suppress(OSError):
+            assert int(peer.recv(100).split()[1]) >= 400
+    # One body that is not longer than a message may be read; no more is.
+    assert memory_mb(process.pid, "VmHWM") - before < 700, sent
+    assert process.poll() is None and not refused_by_tls(
+        federation.address, federation.folder / "north" / AUTHORITY
+    )
 
 
 PROGRAM = """

@@ -19,7 +19,12 @@ from discreet.privacy.ledger.book import Ledger
 from federation import RUN, coordinator, keeper_of, members, shared_sums, toy_parts, train
 
 DATA, PARTS = toy_parts()
-ITEM_PROTOCOLS = [SummedStatistics(epsilon=30.0, rounds=2), AveragedItems(epsilon=30.0, factors=3)]
+DECLARED = SummedStatistics(epsilon=30.0, rounds=2, users=100)
+ITEM_PROTOCOLS = [
+    SummedStatistics(epsilon=30.0, rounds=2),
+    AveragedItems(epsilon=30.0, factors=3),
+    DECLARED,
+]
 
 
 def liar(honest, change, at=None):
@@ -78,15 +83,16 @@ LIES = [
 ]
 
 
-@pytest.mark.parametrize("protocol", ITEM_PROTOCOLS, ids=lambda protocol: protocol.name)
+@pytest.mark.parametrize("protocol", ITEM_PROTOCOLS, ids=["summed", "averaged", "users declared"])
 @pytest.mark.parametrize("lie", range(len(LIES)))
 @pytest.mark.parametrize("step", [0, 1, None])
 def test_a_run_ends_whatever_one_party_sends(protocol, lie, step):
     honest = members(PARTS, protocol)["p3"].answer
     outcome = train(protocol, PARTS, DATA, replaced={"p3": liar(honest, LIES[lie], step)})
     assert all(np.isfinite(array).all() for array in outcome.model.scorer.arrays().values())
-    if lie in (0, 5):
-        assert outcome.rounds[step or 0].left_out == {"p3": "out of range"}
+    if lie in (0, 5) or protocol is DECLARED:
+        reason = "wrong guarantee" if LIES[lie] is loud_noise else "out of range"
+        assert outcome.rounds[step or 0].left_out == {"p3": reason}
 
 
 @pytest.mark.parametrize("lie", range(len(LIES)))
@@ -97,6 +103,8 @@ def test_shared_people_end_their_run_too(lie):
     endpoints["p1"] = liar(endpoints["p1"], LIES[lie])
     rounds = coordinator(protocol, endpoints, DATA.users).run_rounds()
     assert len(rounds) == 2 and all(np.isfinite(entry.result.arrays["profiles"]).all() for entry in rounds)
+    # A user's place has a length of at most 1 and noise: every lie is found.
+    assert all("p1" in entry.left_out for entry in rounds)
 
 
 PARTS_OF_ITEMS = {f"p{k}": DATA.select_items(np.arange(k, DATA.n_items, 2)) for k in range(2)}
@@ -237,9 +245,45 @@ def test_a_record_cut_by_a_crash_is_still_dropped(tmp_path):
 def stating(honest, **stated):
     def answer(raw):
         message = decode(honest(raw))
-        return encode(replaced(message, fields={**message.fields, **stated}))
+        known = {name: value for name, value in stated.items() if name in message.fields or name == "more"}
+        return encode(replaced(message, fields={**message.fields, **known}))
 
     return answer
+
+
+def in_earnest(protocol, keeper=None):
+    """Return parties whose noise is not simulated."""
+    return {
+        name: Party(name, data, protocol, run=RUN, ledger=Ledger.in_memory(), keeper=keeper)
+        for name, data in PARTS.items()
+    }
+
+
+def test_simulated_noise_is_a_guarantee_only_where_it_was_agreed_on():
+    protocol = SummedStatistics(epsilon=30.0, rounds=2)
+    for simulated in (False, True):
+        endpoints = {name: party.answer for name, party in in_earnest(protocol).items()}
+        endpoints["p3"] = members(PARTS, protocol)["p3"].answer
+        outcome = coordinator(protocol, endpoints, DATA.catalog, simulated=simulated).train(DATA.facts)
+        assert outcome.rounds[0].left_out == ({} if simulated else {"p3": "wrong guarantee"})
+        assert outcome.model.guarantee.simulated is simulated
+
+
+def test_an_answer_that_states_more_than_was_agreed_on_names_its_party():
+    protocol = SummedStatistics(epsilon=30.0, rounds=2)
+    endpoints = {name: party.answer for name, party in members(PARTS, protocol).items()}
+    endpoints["p3"] = stating(endpoints["p3"], more=1)
+    outcome = coordinator(protocol, endpoints, DATA.catalog).train(DATA.facts)
+    assert outcome.rounds[0].left_out == {"p3": "unknown field"}
+
+
+@pytest.mark.parametrize("users", [None, 100])
+def test_a_declared_number_of_users_bounds_what_one_party_can_send(users):
+    protocol = SummedStatistics(epsilon=30.0, rounds=2, users=users)
+    endpoints = {name: party.answer for name, party in members(PARTS, protocol).items()}
+    endpoints["p3"] = liar(endpoints["p3"], lambda message: rubbish(5000.0)(message), 0)
+    found = coordinator(protocol, endpoints, DATA.catalog).train(DATA.facts).rounds[0].left_out
+    assert found == ({} if users is None else {"p3": "out of range"})
 
 
 STATED = [
@@ -249,6 +293,8 @@ STATED = [
     {"delta": 0.9},
     {"delta": 0.0},
     {"epsilon": 31.0, "delta": 1e-7},
+    {"simulated": True},
+    {"simulated": True, "epsilon": 30},
     {"noise votes": 1.0, "noise total": 1.0},
     {"noise votes": 0.0, "noise total": 0.0},
 ]
@@ -259,9 +305,11 @@ STATED = [
 def test_a_guarantee_that_was_not_agreed_on_names_its_party(stated, masked):
     protocol = shared_sums(DATA) if masked else SummedStatistics(epsilon=30.0, rounds=2)
     keeper = keeper_of(protocol, PARTS)
-    endpoints = {name: party.answer for name, party in members(PARTS, protocol, keeper=keeper).items()}
+    endpoints = {name: party.answer for name, party in in_earnest(protocol, keeper).items()}
     endpoints["p3"] = stating(endpoints["p3"], **stated)
-    outcome = coordinator(protocol, endpoints, DATA.catalog, keeper=keeper).train(DATA.facts)
+    run = coordinator(protocol, endpoints, DATA.catalog, keeper=keeper, simulated=False)
+    outcome = run.train(DATA.facts)
+    assert not outcome.model.guarantee.simulated
     assert outcome.rounds[0].left_out == {"p3": "wrong guarantee"}
     assert outcome.model.guarantee.epsilon == 30.0 and outcome.model.guarantee.delta == protocol.delta
 

@@ -50,7 +50,13 @@ def run_parties(protocol, parts, union, replaced=None, given=True):
         for name, part in parts.items()
     } | (replaced or {})
     coordinator = Coordinator(
-        protocol, InProcess(members), parties=list(members), shared=union, run=RUN, keeper=keeper
+        protocol,
+        InProcess(members),
+        parties=list(members),
+        shared=union,
+        run=RUN,
+        keeper=keeper,
+        simulated=True,
     )
     return coordinator.train(catalogs.over(parts["p0"], union).facts)
 

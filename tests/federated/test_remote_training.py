@@ -21,9 +21,11 @@ from discreet.models.popularity import Popularity
 from discreet.models.user_factorization.estimator import UserFactorization
 from discreet.papers.dpimf.objective import ImplicitObjective
 from discreet.privacy.accounting import gaussian
-from discreet.privacy.session import Overspent, Session
+from discreet.privacy.release_log import Overspent
+from discreet.privacy.session import Session
 from discreet.privacy.shared_budget import SharedBudget
 from discreet.statistics.counts import ItemVotes, UserCount
+from discreet.testing import refuses
 from federation import coordinator, keeper_of, members, toy_parts
 
 DATA, PARTS = toy_parts(parties=3)
@@ -151,7 +153,7 @@ def test_the_fewest_parties_add_enough_noise(epsilon, parties, least):
     for bound, share in ((1.0, Fraction(1)), (0.3, Fraction(1, 7)), (2.0**0.5, Fraction(3, 10))):
         planned = Fraction(budget.planned_multiplier) * Fraction(bound)
         sigma = float(planned) * float(1 / share) ** 0.5 * (1 + 1e-12)
-        noise = Fraction(budget.noise(bound, sigma).sigma)
+        noise = Fraction(budget.deviation(bound, sigma))
         price = budget.price(bound, sigma)
         # The share of the guarantee that the least noise costs is no more than the share that was metered.
         assert (Fraction(bound) / noise) ** 2 * Fraction(budget.multiplier) ** 2 <= (
@@ -238,7 +240,7 @@ def test_a_coordinator_has_no_rows_and_no_noise():
         lambda session: session.with_stream("own"),
     ):
         training = opened(ask)
-        with pytest.raises(Exception, match="draws noise"):
+        with refuses("no-noise-source"):
             training.question()
 
 

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 import discreet
-from discreet.core.checks import ParameterError
 from discreet.core.randomness import PrivacyRandom
 from discreet.federated.party import Party
 from discreet.federated.protocols.averaged_items import AveragedItems
@@ -19,6 +18,7 @@ from discreet.federated.transport import InProcess
 from discreet.federated.wire import FederationError, Message, decode, encode
 from discreet.papers.dpimf.objective import ImplicitObjective
 from discreet.privacy.ledger.book import Ledger
+from discreet.testing import refuses
 from federation import RUN, coordinator, keeper_of, members, shared_sums, toy_parts, train
 
 DATA, PARTS = toy_parts()
@@ -49,7 +49,7 @@ def test_one_party_alone_is_the_private_model_up_to_its_noise():
 
 
 def test_own_noise_adds_up_and_shared_noise_stays():
-    alone = math.sqrt(QUIET.plan().votes.variance)
+    alone = math.sqrt(QUIET.planned("votes")["votes"].variance)
     own = train(QUIET, PARTS, DATA).rounds[0].result.noise["votes"]
     shared = train(SHARED, PARTS, DATA).rounds[0].result.noise["total"]
     assert math.isclose(own, 2 * alone)
@@ -375,14 +375,14 @@ def test_a_party_with_another_catalog_is_left_out():
 
 
 def test_wrong_arguments():
-    with pytest.raises(ParameterError, match="different names"):
+    with refuses("broken-rule", name="parties"):
         coordinator(QUIET, {}, DATA.catalog)
-    with pytest.raises(ParameterError, match="keeper"):
+    with refuses("broken-rule", name="keeper"):
         coordinator(SHARED, {"p0": crash}, DATA.catalog)
-    with pytest.raises(ParameterError, match="least"):
+    with refuses("out-of-range", name="least", value=2, least=1, most=1):
         coordinator(QUIET, {"p0": crash}, DATA.catalog, least=2)
     facts = replace(DATA.facts, n_items=7)
-    with pytest.raises(ParameterError, match="n_items"):
+    with refuses("broken-rule", name="facts.n_items", value=7):
         coordinator(QUIET, {"p0": crash}, DATA.catalog).train(facts)
 
 

@@ -5,18 +5,18 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from discreet.core.checks import DataError
 from discreet.core.randomness import PrivacyRandom
 from discreet.data.vocabulary import Vocabulary
-from discreet.distributed.cluster import ClusterSource, on_cluster
-from discreet.distributed.connection import connected
-from discreet.distributed.sharding import make_shards
-from discreet.distributed.shards import open_shards
 from discreet.follow import Following, batches
 from discreet.follow.batches import Batch
 from discreet.follow.state import opened
 from discreet.follow.weights import WHOLE, Pace
 from discreet.follow.year import make_release, read_year
+from discreet.sources.cluster import ClusterSource, on_cluster
+from discreet.sources.connection import connected
+from discreet.sources.sharding import make_shards
+from discreet.sources.shards import open_shards
+from discreet.testing import refuses
 from followed_years import ITEMS, N_ITEMS, STARS, batch, weeks, year
 from shard_files import declared, files_of
 
@@ -32,7 +32,7 @@ class Worker:
 
         self.given += 1
         done = pickle.loads(pickle.dumps(job(*pickle.loads(pickle.dumps(arguments)))))
-        return type("Done", (), {"result": lambda self: done})()
+        return type("Done", (), {"result": lambda self, timeout=None: done})()
 
     def cancel(self, futures):
         self.cancelled += len(futures)
@@ -82,7 +82,7 @@ def test_one_user_in_several_batches_stays_within_a_year(tmp_path):
         for start in (0, 2, 4)
     ]
     with opened(started.path, writing=True) as state:
-        counts = make_release(state, read_year(state), given, PrivacyRandom.simulate(0))
+        counts = make_release(state, read_year(state), given, PrivacyRandom.simulate(0)).counts
     assert (counts.entered, counts.known_pairs) == (8, 4)
     with opened(started.path, writing=False) as state:
         assert state.user_ids() == ["ann"]
@@ -99,7 +99,7 @@ def test_what_fails_on_a_cluster_draws_nothing(tmp_path):
     facts = replace(STARS, n_items=1)
     wide = batch([(f"u{k}", "new", 5) for k in range(30)], facts, Vocabulary.of(["new"]))
     shards, client = sharded(wide, tmp_path), Worker()
-    with pytest.raises(DataError, match="not declared"):
+    with refuses("undeclared-items", count=5, of=5):
         few.add(ClusterSource(shards=shards, client=client))
     assert client.given < 7 + batches._AHEAD and not Following(few.path).status().times
 

@@ -31,7 +31,8 @@ AGREEMENTS = {
     "shared, users declared": replace(SHARED, facts=replace(STARS, n_users=30)),
 }
 ONE = 1 << RELEASE_BITS
-POINTS = 50
+# All points are tried in a slow test; a few of them always.
+POINTS, FEW = 50, 5
 
 
 def part(one, number, facts):
@@ -164,9 +165,10 @@ def test_the_twin_without_the_check_the_lie_is_published(tmp_path, monkeypatch):
     assert float(np.abs(found.model.scorer.popularity).max()) > 1e5
 
 
+@pytest.mark.parametrize("seeds", [1, pytest.param(3, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("agreement", AGREEMENTS)
-def test_honest_years_pass_the_check(tmp_path, agreement):
-    for seed in range(3):
+def test_honest_years_pass_the_check(tmp_path, agreement, seeds):
+    for seed in range(seeds):
         year = Year(tmp_path / str(seed), AGREEMENTS[agreement], weeks(6, seed=seed, each=100))
         coordinator = year.coordinator()
         for _ in range(6):
@@ -176,7 +178,10 @@ def test_honest_years_pass_the_check(tmp_path, agreement):
                 party.erase("u1")
 
 
-@pytest.mark.parametrize("stated", [{"epsilon": 1e6}, {"epsilon": "inf"}, {"delta": 0.9}, {"epsilon": 1.0}])
+STATED = [{"epsilon": 1e6}, {"epsilon": "inf"}, {"delta": 0.9}, {"epsilon": 1.0}, {"simulated": True}]
+
+
+@pytest.mark.parametrize("stated", STATED, ids=str)
 @pytest.mark.parametrize("agreement", ["own", "shared"])
 def test_a_guarantee_that_was_not_agreed_on_names_its_party(tmp_path, agreement, stated):
     year = Year(tmp_path, AGREEMENTS[agreement])
@@ -206,9 +211,10 @@ def test_an_answer_to_another_question_is_not_counted(tmp_path):
     assert found.left_out == {"east": "wrong question"}
 
 
+@pytest.mark.parametrize("points", [FEW, pytest.param(POINTS, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("agreement", ["own", "shared"])
-def test_a_restored_following_party_draws_nothing_again(tmp_path, agreement, caplog):
-    """At 50 moments of a year the party's state is restored, alone or with its ledger."""
+def test_a_restored_following_party_draws_nothing_again(tmp_path, agreement, points, caplog):
+    """At moments of a year the party's state is restored, alone or with its ledger."""
     year = Year(tmp_path / "year", AGREEMENTS[agreement])
     leader, moments = year.coordinator(), []
     for number in range(6):
@@ -221,7 +227,7 @@ def test_a_restored_following_party_draws_nothing_again(tmp_path, agreement, cap
                 leader.release()
     leader._journal.close()
     behind, rng = 0, np.random.default_rng(46)
-    for _ in range(POINTS):
+    for _ in range(points):
         number, copy = moments[rng.integers(len(moments))]
         files = [["east.follow"], ["east.follow", "east.ledger"]][rng.integers(2)]
         trial = tmp_path / "trial"
@@ -251,7 +257,7 @@ def test_a_restored_following_party_draws_nothing_again(tmp_path, agreement, cap
         chief._journal.close()
         if again.journal is not None:
             again.journal.close()
-    assert behind > POINTS // 2
+    assert behind > points // 2
 
 
 def test_a_restored_party_never_reuses_a_mask(tmp_path, monkeypatch):

@@ -11,7 +11,7 @@ import polars as pl
 import pytest
 
 from assumption_examples import stated
-from discreet.core.checks import FileError, ParameterError, PrivacyError
+from discreet.core.checks import FileError, PrivacyError
 from discreet.core.randomness import PrivacyRandom
 from discreet.data.interactions import Interactions
 from discreet.data.vocabulary import Vocabulary
@@ -25,7 +25,6 @@ from discreet.federated.serving.tls import SealedTransport, TlsServer, keeper_se
 from discreet.federated.transport import InProcess
 from discreet.federated.wire import FederationError
 from discreet.follow import FollowAgreement, Following, FollowParty, FollowSettings
-from discreet.follow import releases as drawing
 from discreet.follow.federation import (
     STATE,
     coordinated,
@@ -39,8 +38,10 @@ from discreet.follow.federation import (
 from discreet.follow.state import State
 from discreet.follow.supplies import supply_from
 from discreet.follow.weights import ONCE
+from discreet.privacy import continual as drawing
 from discreet.privacy.assumptions import Fact, Kind
 from discreet.privacy.ledger.book import Ledger
+from discreet.testing import refuses
 from flower import Federation
 from followed_years import CHOICES, ITEMS, STARS, batch, weeks
 from ports import free_port
@@ -57,7 +58,7 @@ SETTINGS = FollowSettings(releases=4, epsilon=2.0, half_life=7.0, days=28.0)
 def test_a_recipe_is_read_back_as_it_was(settings):
     assert from_recipe(to_recipe(settings)) == settings
     assert from_recipe('model = "popularity"\n\n[settings]\nepsilon = 1.0\n') is None
-    with pytest.raises(ParameterError, match="recipe"):
+    with refuses("bad-period-recipe", model="follow"):
         from_recipe(to_recipe(settings) + "\n[more]\n")
 
 
@@ -168,7 +169,7 @@ def test_members_with_keys_follow_as_one_holder_would(members, tmp_path, monkeyp
     more, wider = Vocabulary.of(["i3", "new"]), replace(STARS, n_items=13)
     for member in (COORDINATOR, *NAMES):
         assert declare_items(members.folder / member, members.agreement, more) == 1
-    with pytest.raises(FileError, match="keeper"):
+    with refuses("keeper-has-no-items"):
         declare_items(members.folder / KEEPER, members.agreement, more)
     rows = [("u1", "new", 5), ("u2", "new", 5), ("u3", "i0", 5)]
     third = batch(rows, wider, Vocabulary.of([*ITEMS.ids.tolist(), "new"]))
@@ -206,12 +207,12 @@ def test_a_party_that_lost_its_state_does_not_begin_the_run_again(members):
     assert (Kind.BACKUP, Fact.RESTART) in stated(label)
     members.daemons["east"].close()
     (members.folder / "east" / STATE).unlink()
-    with pytest.raises(PrivacyError, match="was begun and paid for"):
+    with refuses("state-missing"):
         members.party("east", members.ending)
     assert len(Ledger.open(members.folder / "east.ledger").entries()) == 1
     assert not (members.folder / "east" / STATE).exists()
     # Under another name of the data, too.
-    with pytest.raises(PrivacyError, match="was begun and paid for"):
+    with refuses("state-missing"):
         members.party("east", members.ending, dataset="other")
 
 
@@ -228,7 +229,7 @@ def test_a_year_that_failed_to_begin_may_be_begun(tmp_path, monkeypatch):
     # Another party of the run may pay from the same ledger.
     FollowParty.start("b", tmp_path / "b", ITEMS, agreement, lambda release: None, ledger=ledger)
     (tmp_path / "b").unlink()
-    with pytest.raises(PrivacyError, match="gree on a new run"):
+    with refuses("state-missing", run="s"):
         FollowParty.start("b", tmp_path / "b", ITEMS, agreement, lambda release: None, ledger=ledger)
 
 
@@ -244,11 +245,11 @@ def test_a_run_that_fits_a_model_follows_no_year(tmp_path):
         label="fit",
     )
     assert year_of(agreement) is None
-    with pytest.raises(FileError, match="does not follow"):
+    with refuses("not-a-period"):
         declare_items(tmp_path / "north", agreement, ITEMS)
     follows = founded(tmp_path / "year")
     assert year_of(follows).settings == SETTINGS
-    with pytest.raises(FileError, match="no year"):
+    with refuses("no-state"):
         declare_items(tmp_path / "year" / "north", follows, ITEMS)
 
 
@@ -280,7 +281,7 @@ def test_a_simulated_year_is_that_of_one_holder(tmp_path, monkeypatch):
 
 
 def test_nobody_waits_for_flower_to_be_told_a_wrong_number(members):
-    with pytest.raises(ParameterError, match="number"):
+    with refuses("out-of-range", name="number", value=5, least=1, most=4):
         members.coordinator().release(number=5)
 
 

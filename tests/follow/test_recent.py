@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
-from discreet.core.checks import ParameterError
 from discreet.follow.factorization import Factorization
 from discreet.follow.releases import Estimate, estimate_level, estimate_rated, estimate_recent
 from discreet.follow.settings import RELEASE_BITS, FollowSettings
 from discreet.follow.state import ItemSums
+from discreet.testing import refuses
 
 N_ITEMS, MADE = 40, 20
 NOTHING = np.zeros(0, dtype=np.int64)
@@ -97,7 +97,7 @@ def test_steady_sums_are_exact_and_less_noisy(made):
         assert plan.steady_estimator(made, 1.0) @ mix @ late < 0.7
         assert np.isclose(plan.steady_estimator(made, 0.0) @ mix @ late, 1.0)
         assert np.linalg.norm(plan.steady_estimator(made, 1.0)) < plan.deviation(made)
-    with pytest.raises(ParameterError, match="released"):
+    with refuses("out-of-range", name="released", value=27, least=1, most=26):
         plan.steady_estimator(27, 1.0)
 
 

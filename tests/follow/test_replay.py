@@ -3,14 +3,13 @@
 import json
 
 import numpy as np
-import pytest
 
 from command_line import one_sentence
-from discreet.core.checks import DataError
 from discreet.data.interactions import Interactions
 from discreet.federated.noise import SharedNoise
 from discreet.follow import FollowSettings
 from discreet.follow.replay import FOLLOWED, replay_year
+from discreet.testing import refuses
 
 DAY = 86_400
 YEAR = FollowSettings(releases=6, epsilon=8.0, delta=1e-6, half_life=30.0)
@@ -61,7 +60,7 @@ def test_what_comes_later_changes_no_earlier_model():
     whole, part = replay_year(data, two, begins=0.0), replay_year(cut, two, begins=0.0)
     assert whole.asked == part.asked + int(late.sum())
     early = data.where(data.times < DAY * 182)
-    with pytest.raises(DataError, match="nothing to ask for"):
+    with refuses("nothing-between", first="1970-01", last="1970-07"):
         replay_year(early, two, begins=0.0)
 
 
@@ -81,7 +80,7 @@ def test_ratings_are_scored_by_their_errors():
 
 
 def test_without_times_there_is_nothing_to_replay():
-    with pytest.raises(DataError, match="without times"):
+    with refuses("times-for-replay"):
         replay_year(Interactions.from_arrays([0, 1], [0, 1]), YEAR)
 
 

@@ -11,7 +11,6 @@ import pyarrow.parquet as pq
 import pytest
 
 from assumption_examples import stated
-from discreet.core.checks import DataError, FileError, ParameterError
 from discreet.core.randomness import PrivacyRandom
 from discreet.data.facts import PublicFacts
 from discreet.data.vocabulary import Vocabulary
@@ -22,6 +21,7 @@ from discreet.follow.settings import RELEASE_BITS
 from discreet.follow.supplies import supply_from
 from discreet.follow.weights import ONCE
 from discreet.privacy.assumptions import Fact, Kind
+from discreet.testing import refuses
 from followed_years import Recorder
 
 ITEMS = Vocabulary.of(["a", "b", "c"])
@@ -130,7 +130,7 @@ def test_a_reader_of_text_lets_one_user_move_the_sums_further(tmp_path, case, le
 def test_what_is_not_parquet_is_refused_by_its_name(tmp_path, name):
     as_text(tmp_path / name, HONEST)
     for path in (tmp_path / name, tmp_path):
-        with pytest.raises(FileError, match=r"write_parquet\(") as refused:
+        with refuses("not-parquet") as refused:
             entered(path)
         assert name in str(refused.value)
 
@@ -151,7 +151,7 @@ def test_files_of_a_folder_are_read_in_order_and_what_came_first_counts(tmp_path
         tmp_path / "3.parquet"
     )
     (tmp_path / ".4.parquet").write_text("being written")
-    with pytest.raises(DataError, match="user"):
+    with refuses("roles-missing", roles=("user",), columns=("who", "book", "stars")):
         entered(tmp_path)
     pl.DataFrame({"user": ["ann", "7"], "book": ["a", "b"], "stars": [1, 9]}).write_parquet(
         tmp_path / "2[*].PARQUET"
@@ -179,23 +179,23 @@ def test_bytes_that_are_no_text_are_left_out_by_themselves(tmp_path):
     assert entered(file) == {("ann", "a"): 5}
     table["user"] = pa.Array.from_buffers(pa.string(), 4, table["user"].buffers(), null_count=1)
     pq.write_table(pa.table(table), file)
-    with pytest.raises(FileError, match="cannot be read"):
+    with refuses("not-parquet"):
         entered(file)
     assert (Kind.PARTY, Fact.UNICODE) in stated(YEAR.promise())
 
 
 def test_only_what_is_public_is_refused(tmp_path):
-    with pytest.raises(FileError, match="no file or folder"):
+    with refuses("file-unreadable"):
         entered(tmp_path / "gone")
     (tmp_path / "notes.parquet").write_text("x")
-    with pytest.raises(FileError, match="cannot be read"):
+    with refuses("not-parquet"):
         entered(tmp_path)
-    with pytest.raises(ParameterError, match="user"):
+    with refuses("broken-rule", name="columns"):
         supply_from(tmp_path, {"user": None}, rated=True)
     # A date that Python cannot hold would end the program, so that a row would decide; a type is public.
     for moment in (0, 2**62):
         dates = pl.Series([moment]).cast(pl.Datetime("ms"))
         table = pl.DataFrame({"user": ["ann"], "item": ["a"], "rating": dates})
         table.write_parquet(tmp_path / "notes.parquet")
-        with pytest.raises(DataError, match="numbers or text, not Datetime"):
+        with refuses("wrong-column-type", column="ratings"):
             entered(tmp_path)

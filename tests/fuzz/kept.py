@@ -9,9 +9,9 @@ import numpy as np
 import discreet
 from discreet.collect.campaign import Campaign
 from discreet.collect.device import Device
-from discreet.distributed.sharding import make_shards
-from discreet.distributed.shards import open_shards
 from discreet.models.signatures import new_key, sign_file, signature_path, signer
+from discreet.sources.sharding import make_shards
+from discreet.sources.shards import open_shards
 from discreet.statistics.counts import ItemVotes
 from fuzz.models import OLD
 from fuzz.mutations import array_of, bytes_of, json_of

@@ -111,7 +111,7 @@ class Messages:
             _, changed = self._changed((protocol, answer), chance)
             answer = addressed(question, "p0", changed)
             check_arrays(answer, protocol.shapes(question, self.data.n_items), protocol.number_type)
-            protocol.check_answer(answer)
+            protocol.check_answer(question, answer)
         elif kind == 2:
             fields = {"key": "00" * 32, "question": "q", "least": 2, "names": '["a","b"]', "size": 3}
             message = Message(

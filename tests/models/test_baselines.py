@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import discreet
-from discreet.core.checks import DataError, ParameterError
+from discreet.core.checks import ParameterError
 from discreet.core.randomness import PrivacyRandom
 from discreet.data.interactions import Interactions
 from discreet.data.splits import leave_one_out, random_split
@@ -22,6 +22,7 @@ from discreet.models.baselines.item_item import Ease, ItemKnn, co_occurrence_cou
 from discreet.models.baselines.markov_chain import MarkovChain, transition_counts, transition_probabilities
 from discreet.models.baselines.tuning import SearchDirection, hide_interactions, sample_users, walk
 from discreet.models.biases import Biases
+from discreet.testing import refuses
 from toy import toy_interactions
 
 
@@ -126,7 +127,7 @@ def test_als_leans_less_on_items_it_hardly_knows():
 
 def test_a_file_with_spreads_of_another_size_is_refused():
     scorer = Als().fit(toy_interactions(seed=2)).scorer
-    with pytest.raises(DataError, match="item_spreads"):
+    with refuses("malformed-part", part="item_spreads"):
         replace(scorer, item_spreads=scorer.item_spreads[:, :-1]).check()
 
 
@@ -256,6 +257,19 @@ def test_neighbors_in_a_large_catalog_are_those_of_a_small_one(every_catalog_is_
     again = discreet.load(tmp_path / "near.discreet")
     assert again.recommend([3, 5], 4) == model.recommend([3, 5], 4)
     assert [near[0] for near in model.similar_items(3, 1)] == [int(np.argmax(cosine[3]))]
+
+
+def test_ease_in_a_large_catalog_is_that_of_a_small_one(every_catalog_is_large):
+    """Every pair of items occurs, so all are near each other; the twin has a ridge of its own."""
+    data = crowds(n_users=600, n_items=30)
+    together = co_occurrence_counts(data, np.arange(30))
+    assert together.all()
+    inverse = np.linalg.inv(together + 5.0 * np.eye(30))
+    weights = -inverse / np.diag(inverse)
+    np.fill_diagonal(weights, 0.0)
+    found, twin = (Ease(regularization=ridge).fit(data).scorer.table().toarray() for ridge in (5.0, 9.0))
+    assert np.allclose(found, weights, atol=1e-5)
+    assert not np.allclose(twin, weights, atol=1e-3)
 
 
 @pytest.mark.parametrize("timed", [True, False])

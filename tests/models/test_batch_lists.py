@@ -74,19 +74,23 @@ def model_of(data, scorer):
 
 def both_ways(model, data, k, rank_by=None, exclude_seen=True, closed=()):
     closed = np.array(closed, dtype=np.int64)
-    plain = list(_one_by_one(model, data, k, rank_by, exclude_seen, closed, 0.0))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(type(model.scorer), "ranking", lambda *_: None)
+        plain = list(_one_by_one(model, data, k, rank_by, exclude_seen, closed, 0.0))
+    few = list(_one_by_one(model, data, k, rank_by, exclude_seen, closed, 0.0))
     fast = list(_many(model, data, k, rank_by, exclude_seen, closed))
     return [
         tuple(np.concatenate([block[part] for block in blocks]) for part in (1, 2))
-        for blocks in (plain, fast)
+        for blocks in (plain, few, fast)
     ]
 
 
-def require_equal(plain, fast):
+def require_equal(plain, *others):
     listed = np.isfinite(plain[1])
-    assert (listed == np.isfinite(fast[1])).all()
-    assert (plain[0][listed] == fast[0][listed]).all()
-    np.testing.assert_allclose(plain[1][listed], fast[1][listed], rtol=3e-7, atol=3e-7)
+    for other in others:
+        assert (listed == np.isfinite(other[1])).all()
+        assert (plain[0][listed] == other[0][listed]).all()
+        np.testing.assert_allclose(plain[1][listed], other[1][listed], rtol=3e-7, atol=3e-7)
 
 
 @pytest.mark.parametrize("whole", [False, True])
@@ -100,6 +104,21 @@ def test_every_place_is_what_all_scores_give(data, kind, whole):
     require_equal(*both_ways(model, data, 300, closed=every[::2]))
     # Fewer items are open than a list has places.
     require_equal(*both_ways(model, data, 20, closed=every[9:]))
+
+
+@pytest.mark.parametrize("kind", sorted(scorers(True)))
+def test_one_user_alone_has_the_list_that_they_have_among_many(data, kind):
+    """Bit by bit, scores and expected ratings included; the twin is the list of another user."""
+    model, nothing = model_of(data, scorers(False)[kind]), np.zeros(0, dtype=np.int64)
+
+    def lists(rows):
+        best = best_items(model, data.select_users(rows), 9, exclude_seen=True, closed=nothing)
+        return [None if part is None else part.reshape(-1, 9).tolist() for part in best[2:]]
+
+    many, alone = lists(np.arange(data.n_users)), [lists(np.array([row])) for row in range(data.n_users)]
+    for part, found in enumerate(many):
+        assert found is None or found == [one[part][0] for one in alone]
+    assert many[0][0] != alone[1][0][0] or model.scorer.same_for_all
 
 
 @pytest.mark.parametrize("kind", ["paired", "paired, both"])

@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 
 import discreet
-from discreet.core.checks import FileError, ParameterError
 from discreet.data.interactions import Interactions
 from discreet.models.bundle import encoding
 from discreet.models.bundle.encoding import PRECISIONS, decoded, encode, int8_vectors, int8_weights
@@ -19,6 +18,7 @@ from discreet.models.bundle.parts import KINDS, parts_of
 from discreet.models.bundle.scoring import agreement, drawn_histories, own_lists, scores_of
 from discreet.models.lists import best_places
 from discreet.models.scorers.interactions import InteractionScorer
+from discreet.testing import refuses
 from models_on_devices import MODELS, next_items, paired
 from service.node import BUNDLED, NODE, device_lists, needs_node, run_module
 from toy import toy_interactions
@@ -234,16 +234,69 @@ def test_the_package_is_imported_by_its_name(tmp_path, model_of):
     assert json.loads(told.stdout) == [item for item, _ in model.recommend(history, 4)]
 
 
+READING = """
+import { readFile } from "node:fs/promises";
+import { openBundle, Recommender, BundleError, UnknownItemsError } from "films";
+const plain = await openBundle();
+const bytes = async (url) => new Uint8Array(await readFile(url));
+const views = await openBundle(undefined, { read: bytes });
+const buffers = await openBundle(undefined, { read: async (url) => (await bytes(url)).slice().buffer });
+const caught = async (call) => { try { await call(); } catch (error) { return error; } };
+const id = plain.ids[3];
+const strange = await caught(() => plain.recommend([id, "no such", 7.5]));
+const among = await caught(() => plain.recommend([id], { among: ["elsewhere"] }));
+const unread = await caught(() => openBundle(undefined, { read: async () => "text" }));
+console.log(JSON.stringify({
+  lists: [plain, views, buffers].map((one) => one.recommend([id], { k: 5 }).map(({ item }) => item)),
+  unknown: strange instanceof UnknownItemsError && strange.items,
+  among: among.items,
+  skipped: plain.recommend([id, "no such"], { k: 5, ignoreUnknown: true }).map(({ item }) => item),
+  unread: unread instanceof BundleError,
+  either: numbers(),
+}));
+function numbers() {
+  const one = new Recommender({ model: model(), items: { ids: plain.ids.map((_, at) => at) } });
+  const texts = new Recommender({ model: model(), items: { ids: plain.ids.map((_, at) => String(at)) } });
+  const list = (of, history) => of.recommend(history, { k: 5 }).map(({ item }) => Number(item));
+  const shapes = [list(one, ["4"]), list(one, [4]), list(texts, [4]), list(texts, ["4"])];
+  const same = shapes.every((found) => String(found) === String(shapes[0]));
+  return { same, padded: one.has("04") || one.has("") };
+}
+function model() { return bytesOfModel; }
+"""
+
+
+@needs_node
+def test_node_reads_the_package_with_any_kind_of_bytes_and_ids(tmp_path, model_of):
+    (tmp_path / "node_modules").mkdir()
+    folder = tmp_path / "node_modules" / "films"
+    write_bundle(model_of("popularity"), folder, package="films", precisions=["float32"])
+    file = json.dumps(str(folder / "model.float32.bin"))
+    read = f"const bytesOfModel = await readFile({file});"
+    (tmp_path / "use.mjs").write_text(READING.replace("const plain", f"{read}\nconst plain"))
+    done = subprocess.run([NODE, "use.mjs"], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert found["lists"][0] == found["lists"][1] == found["lists"][2] == found["skipped"]
+    assert found["unknown"] == ["no such", 7.5] and found["among"] == ["elsewhere"] and found["unread"]
+    assert found["either"] == {"same": True, "padded": False}
+
+
 def test_what_cannot_be_bundled_is_refused_with_what_can(data, tmp_path, model_of):
-    with pytest.raises(ParameterError, match=r"Lists of als cannot .* user-factorization, popularity"):
+    with refuses("not-on-device", model="als"):
         write_bundle(discreet.Als(factors=2).fit(data), tmp_path / "out")
     model = model_of("popularity")
-    for wrong in ({"precisions": ["int4"]}, {"precisions": []}, {"package": "../up"}, {"title": "x" * 1000}):
-        with pytest.raises(ParameterError, match=next(iter(wrong))[:7]):
+    for code, wrong in (
+        ("unknown-choice", {"precisions": ["int4"]}),
+        ("out-of-range", {"precisions": []}),
+        ("bad-package-name", {"package": "../up"}),
+        ("out-of-range", {"title": "x" * 1000}),
+    ):
+        with refuses(code):
             write_bundle(model, tmp_path / "out", **wrong)
     (tmp_path / "there").symlink_to(tmp_path / "nowhere")
-    for place, why in (("there", "exists already"), ("no/out", "does not exist")):
-        with pytest.raises(FileError, match=why):
+    for place, code in (("there", "file-exists"), ("no/out", "cannot-write")):
+        with refuses(code):
             write_bundle(model, tmp_path / place)
     assert [path.name for path in tmp_path.iterdir()] == ["there"]
 
@@ -255,7 +308,7 @@ def test_force_replaces_a_bundle_and_nothing_else(tmp_path, model_of):
     assert json.loads((out / "bundle.json").read_text())["title"] == "Second"
     assert not (out / "model.int8.bin").exists()
     (out / "shared" / "mine.js").write_text("// mine")
-    with pytest.raises(FileError, match="other files in it"):
+    with refuses("not-ours"):
         write_bundle(model, out, force=True)
     assert (out / "shared" / "mine.js").read_text() == "// mine"
 
@@ -266,13 +319,13 @@ def test_a_scorer_that_holds_something_new_is_refused(model_of, monkeypatch):
     monkeypatch.setattr(
         type(model.scorer), "arrays", lambda self: {"popularity": 0, "item_factors": 0, "news": 0}
     )
-    with pytest.raises(ParameterError, match="cannot be made on a device"):
+    with refuses("not-on-device", model="user-factorization"):
         parts_of(model)
 
 
 def test_a_model_that_is_too_large_is_refused(model_of, monkeypatch):
     monkeypatch.setattr(encoding, "MOST_BYTES", 1000)
-    with pytest.raises(ParameterError, match="MB on a device in float32"):
+    with refuses("bundle-too-large", what="The model", most=0.001):
         device_file(model_of("interactions"))
 
 

@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 
-from discreet.core.checks import DataError, ParameterError
 from discreet.core.randomness import PrivacyRandom
 from discreet.data.interactions import Interactions
 from discreet.data.vocabulary import Vocabulary
@@ -13,6 +12,7 @@ from discreet.papers.collection.nuclear import LocalNuclear, LocalNuclearPlain
 from discreet.papers.frank_wolfe.projected_gradient import ProjectedGradient
 from discreet.privacy.ledger.book import Ledger
 from discreet.solvers.low_rank.matrix import threshold
+from discreet.testing import refuses
 
 
 @pytest.mark.parametrize("kind", [LocalNuclear, LocalNuclearPlain])
@@ -45,7 +45,7 @@ def test_a_row_bound_far_beyond_a_narrow_scale_is_no_error():
 
 def test_a_scale_that_single_precision_cannot_square_is_refused_before_paying():
     ledger = Ledger.in_memory()
-    with pytest.raises(DataError, match="Rescale"):
+    with refuses("scale-too-wide", width=2e-30):
         LocalNuclear(epsilon=2.0).fit(narrow(), random=PrivacyRandom.simulate(1), ledger=ledger)
     assert ledger.entries() == []
 
@@ -54,7 +54,7 @@ def test_a_scale_that_single_precision_cannot_square_is_refused_before_paying():
 def test_a_scale_of_one_value_is_refused_before_paying(kind):
     equal = Interactions.from_arrays([0, 0, 1], [0, 1, 1], [3.0] * 3, low=3, high=3, n_items=2)
     ledger = Ledger.in_memory()
-    with pytest.raises(ParameterError, match="has one value only"):
+    with refuses("scale-too-small", low=3.0, high=3.0):
         kind(epsilon=2.0).fit(equal, ledger=ledger)
     assert ledger.entries() == []
     # The twin: lists need no scale.

@@ -14,11 +14,11 @@ import polars as pl
 import pytest
 
 import discreet
-from discreet.core.checks import ParameterError
 from discreet.data.vocabulary import Vocabulary
 from discreet.models.exporting import export_items, item_matrix
 from discreet.models.feast_files import DEFINITIONS, ITEMS, STORE, write_feast
 from discreet.models.vector_stores import VectorTable
+from discreet.testing import refuses
 from toy import toy_interactions
 
 
@@ -84,7 +84,7 @@ def test_texts_of_a_model_are_data_and_no_code(tmp_path):
     )
     write_feast(table, tmp_path)
     assert tagged(tmp_path) == {"model": evil, "epsilon": evil}
-    with pytest.raises(ParameterError, match="cannot name a table"):
+    with refuses("bad-store-name", value="x'''\"\"\"\\\nimport os  # "):
         VectorTable(catalog=table.catalog, vectors=table.vectors, label={}, name=evil)
 
 

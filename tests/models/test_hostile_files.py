@@ -15,9 +15,10 @@ import discreet
 from discreet.core.checks import DataError, FileError
 from discreet.data.bounding import hash_ids
 from discreet.data.vocabulary import Vocabulary
-from discreet.distributed import shards
 from discreet.models.items import checked
 from discreet.models.storage import DAMAGED, is_model, read_label, unpack_arrays
+from discreet.sources import shards
+from discreet.testing import refuses
 from fuzz.models import OLD, contents, forge, use, with_factors
 from toy import toy_interactions
 
@@ -62,7 +63,7 @@ def forged(tmp_path, kind, *, grown=False, **changes):
 def test_arrays_that_do_not_fit_are_refused(kind, array, tmp_path):
     grown = kind in ("profiles", "projected-gradient", "ratings")
     use(forged(tmp_path, kind, grown=grown))
-    with pytest.raises(FileError, match="cannot read it"):
+    with refuses("other-version"):
         discreet.load(forged(tmp_path, kind, grown=grown, **array))
 
 
@@ -105,7 +106,7 @@ def test_locked_deep_and_foreign_members_get_a_sentence(tmp_path):
     for start in (raw.index(b"PK\x03\x04") + 6, raw.index(b"PK\x01\x02") + 8):
         raw[start] |= 1
     path.write_bytes(raw)
-    with pytest.raises(FileError, match="not a discreet model, or it is damaged"):
+    with refuses("not-a-model"):
         discreet.load(path)
     assert not is_model(path)
     for text in ("[" * 100_000, "9" * 5000, '{"format": "discreet-model", "version": 1}'):
@@ -121,7 +122,7 @@ def test_strange_headers_of_arrays_get_a_sentence(header, tmp_path):
     file = tmp_path / "values.npy"
     raw = b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header + bytes(64)
     file.write_bytes(raw)
-    with pytest.raises(FileError, match="cannot be read as an array"):
+    with refuses("shards-damaged", file=file):
         shards._array(file)
     packed = io.BytesIO()
     with zipfile.ZipFile(packed, "w") as archive:
@@ -159,7 +160,8 @@ discreet.load({str(OLD / "ratings.discreet")!r})
 print(*[name for name in sys.modules if name.startswith("discreet")])
 """
     found = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    loaded = found.stdout.split()
+    # Each package may have one module with templates of errors, which imports nothing else.
+    loaded = [name for name in found.stdout.split() if not name.endswith(".errors")]
     assert len(loaded) < 70
     scorers = {name.rsplit(".", 1)[1] for name in loaded if name.startswith("discreet.models.scorers.")}
     assert scorers == {"scorer", "parts", "factors", "counts", "log_chance", "ranking", "similarity"}
@@ -185,5 +187,5 @@ def test_the_catalog_says_where_it_comes_from(tmp_path):
 @pytest.mark.parametrize("column", [("Alien",), ("Alien", "Heat", "Up"), ["Alien", "Heat"], None])
 def test_public_columns_are_as_long_as_the_catalog(column):
     assert checked(["title"], [("Alien", "Heat")], 2) == {"title": ("Alien", "Heat")}
-    with pytest.raises(DataError, match="length"):
+    with refuses("malformed-part", part="public column"):
         checked(["title"], [column], 2)

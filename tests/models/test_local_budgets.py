@@ -6,10 +6,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from discreet.collect.device import CellReports
-from discreet.collect.estimate import RatingReports
+from discreet.collect.device import collect_cells
+from discreet.collect.estimate import DeviceReports, collect_from
 from discreet.collect.gradient_bits import GradientBits
-from discreet.core.checks import PrivacyError
 from discreet.core.randomness import PrivacyRandom
 from discreet.data.facts import PublicFacts
 from discreet.papers.collection.nuclear import LocalNuclear, LocalNuclearPlain
@@ -19,7 +18,9 @@ from discreet.papers.mixture.mixture import LocalMixture
 from discreet.papers.mixture.private_gradients import PrivateGradients
 from discreet.papers.mixture.sgd import LocalSgd
 from discreet.privacy.mechanisms.local import hidden_numbers, hidden_stars, rating_mechanism, sign_flip
-from discreet.privacy.session import Overspent, Session
+from discreet.privacy.release_log import Overspent
+from discreet.privacy.session import Session
+from discreet.testing import refuses
 from spending import costs_all_of, trained
 from toy import toy_interactions
 
@@ -61,8 +62,7 @@ def test_spends_nothing_without_privacy(kind):
 def test_devices_that_reveal_a_last_bit_more_are_rejected_before_they_answer(kind, monkeypatch):
     """The twin of every estimator: its devices use a mechanism of another epsilon than the guarantee's."""
     for channel, mechanism in (
-        (RatingReports, "mechanism"),
-        (CellReports, "mechanism"),
+        (DeviceReports, "mechanism"),
         (InteractionBits, "flip"),
         (GradientBits, "flip"),
     ):
@@ -102,9 +102,12 @@ def test_rounds_that_each_cost_the_whole_budget_are_rejected(monkeypatch):
 @pytest.mark.parametrize(
     "channel",
     [
-        RatingReports(mechanism=rating_mechanism("bounded-laplace", epsilon=0.7, low=1, high=5, points=241)),
-        CellReports(mechanism=hidden_stars(epsilon=0.7, low=1, high=5, step=1)),
-        CellReports(mechanism=hidden_numbers(epsilon=0.7, low=1, high=5)),
+        DeviceReports(
+            mechanism=rating_mechanism("bounded-laplace", epsilon=0.7, low=1, high=5, points=241),
+            collect=collect_from,
+        ),
+        DeviceReports(mechanism=hidden_stars(epsilon=0.7, low=1, high=5, step=1), collect=collect_cells),
+        DeviceReports(mechanism=hidden_numbers(epsilon=0.7, low=1, high=5), collect=collect_cells),
         InteractionBits(flip=sign_flip(0.7)),
         GradientBits(flip=sign_flip(0.7), items=np.ones((12, 2)), signs=np.ones((3, 12))),
     ],
@@ -117,13 +120,17 @@ def test_the_cost_of_a_channel_is_its_mechanisms(channel):
 
 def test_a_device_of_ratings_does_not_serve_a_guarantee_for_users(monkeypatch):
     monkeypatch.setattr(GradientBits, "of", "rating")
-    with pytest.raises(PrivacyError, match="guarantee is for a user"):
+    with refuses("wrong-secret", name="sign-flip", of="rating", unit="user"):
         trained(PrivateGradients(epsilon=1.0), DATA)
 
 
 def test_reports_have_no_times():
     timed = replace(DATA, times=np.arange(DATA.n_ratings))
     mechanism = LocalChannel(epsilon=1.0).mechanism(timed.facts)
-    reports = RatingReports(mechanism=mechanism).over(timed, PrivacyRandom.simulate(1)).reports
+    reports = (
+        DeviceReports(mechanism=mechanism, collect=collect_from)
+        .over(timed, PrivacyRandom.simulate(1))
+        .reports
+    )
     assert reports.times is None and not np.array_equal(reports.values, timed.values)
     np.testing.assert_array_equal(reports.items, timed.items)

@@ -57,7 +57,7 @@ def test_items_that_are_not_known_are_left_out(model):
         ({"history": "7"}, ""),
         ({"history": "[{}]"}, ""),
         ({"history": "[[1, 2, 3, 4, 5]]"}, ""),
-        ({"history": "[]", "k": 0}, "whole number from 1"),
+        ({"history": "[]", "k": 0}, "at least 1"),
         ({"history": "[]", "k": 2.5}, "whole number from 1"),
         ({"history": "[]", "k": math.inf}, "whole number from 1"),
         ({"history": "[]", "k": "many"}, "whole number from 1"),

@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 import discreet
-from discreet.core.checks import DataError
 from discreet.core.randomness import PrivacyRandom
 from discreet.data.interactions import Interactions
 from discreet.data.splits import leave_one_out
@@ -17,6 +16,8 @@ from discreet.models.scorers.next_items import NextItems
 from discreet.models.scorers.scorer import build_scorer
 from discreet.models.user_factorization import implicit_feedback
 from discreet.models.user_factorization.estimator import UserFactorization
+from discreet.models.user_factorization.settings import FactorizationSettings
+from discreet.testing import refuses
 
 
 def paths(n_users=600, n_items=60, seed=0) -> Interactions:
@@ -99,10 +100,10 @@ def test_a_file_keeps_the_weights_and_one_without_them_loads(tmp_path, split, mo
     )
     assert isinstance(earlier, InteractionScorer) and not earlier.following
     twice = {**arrays, "paired": np.zeros_like(arrays["paired"])}
-    with pytest.raises(DataError, match="twice"):
+    with refuses("malformed-part", part="paired"):
         build_scorer("clicks", twice, settings, split.train.n_items)
     lost = {name: one for name, one in arrays.items() if name != "neighbors"}
-    with pytest.raises(DataError, match="fit"):
+    with refuses("malformed-part", part="neighbors"):
         build_scorer("clicks", lost, settings, split.train.n_items)
 
 
@@ -115,11 +116,14 @@ def test_lists_of_many_and_of_one_agree(split, model):
     assert one == model.catalog.ids[np.argsort(-worth, kind="stable")[:5]].tolist()
 
 
+SETTINGS, NOISES = FactorizationSettings(), (1e9, 1e6, 1e4, 100.0, 1.0, 1e-6, 0.0)
+
+
 def test_pairs_count_by_users_per_noise_and_nothing_without_pairs():
-    blends = [implicit_feedback._blend(1e6, noise) for noise in (1e9, 1e6, 1e4, 100.0, 1.0, 1e-6, 0.0)]
+    blends = [implicit_feedback._blend(1e6, noise, SETTINGS) for noise in NOISES]
     assert blends[0] < 1e-3 and blends == sorted(blends)
     assert blends[-2] == pytest.approx(blends[-1], abs=1e-3) and blends[-1] < 1
-    few, many = (implicit_feedback._blend(people, 0.0) for people in (50.0, 1e5))
+    few, many = (implicit_feedback._blend(people, 0.0, SETTINGS) for people in (50.0, 1e5))
     assert few < 0.5 * many
     assert not NextItems.none()
     noisy = UserFactorization(epsilon=0.01, delta=1e-5, feedback="implicit")

@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 from budgets import budget
-from discreet.core.checks import PrivacyError
 from discreet.core.randomness import PrivacyRandom
 from discreet.models.scorers.one_bit import CompletedMatrix, MatrixEntries, binary_ratings
 from discreet.papers.one_bit.estimators import OneBitGradient, OneBitInput, OneBitObjective, OneBitOutput
@@ -21,8 +20,11 @@ from discreet.papers.one_bit.releases import (
 from discreet.papers.one_bit.task import OneBit
 from discreet.privacy.accounting.gaussian import gaussian_multiplier
 from discreet.privacy.mechanisms.local import sign_flip
-from discreet.privacy.session import Overspent, Session, laplace_scale
+from discreet.privacy.noise_plans import laplace_scale
+from discreet.privacy.release_log import Overspent
+from discreet.privacy.session import Session
 from discreet.solvers.low_rank.losses import MeteredGradient
+from discreet.testing import refuses
 from spending import costs_all_of, pure_cost, trained
 from toy import toy_interactions
 
@@ -87,7 +89,7 @@ def test_answers_together_spend_what_is_guaranteed(cells, mean_share):
     session.check(promise)
     assert costs_all_of(session, promise.epsilon)
     assert scorer.predict(DATA, np.array([0]), np.array([0])) == first
-    with pytest.raises(PrivacyError, match=f"cells={cells} were paid for"):
+    with refuses("entries-used-up", asked=1):
         scorer.predict(DATA, np.array([next(asked)]), np.array([2]))
     assert len(session.log) == cells + bool(mean_share)
 
@@ -175,7 +177,7 @@ def test_a_mean_that_is_released_twice_is_rejected(monkeypatch):
 
 def test_training_with_a_guarantee_never_gets_rows(monkeypatch):
     monkeypatch.setattr(OneBitGradient, "_learn", lambda self, task, session: session.rows())
-    with pytest.raises(PrivacyError, match="never rows"):
+    with refuses("rows-are-secret"):
         trained(OneBitGradient(epsilon=1.0), DATA)
 
 
@@ -231,7 +233,7 @@ def test_flipped_ratings_state_the_epsilon_of_their_mechanism():
 
 def test_a_query_for_ratings_does_not_serve_a_guarantee_for_users():
     users = Session.open(DATA, budget(1.0), PrivacyRandom.simulate(1)).laplace()
-    with pytest.raises(PrivacyError, match="guarantee is for"):
+    with refuses("wrong-secret", name="positions", of="rating", unit="user"):
         users.release(RatingPositions(size=SIZE, low=1.0, width=4.0), Fraction(1))
 
 

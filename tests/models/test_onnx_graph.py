@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 import discreet
-from discreet.core.checks import FileError, ParameterError
 from discreet.models.bundle import onnx_graph
 from discreet.models.bundle.encoding import decoded
 from discreet.models.bundle.folder import bundle_files
@@ -16,6 +15,7 @@ from discreet.models.bundle.onnx_graph import graph_of
 from discreet.models.bundle.scoring import scores_of
 from discreet.models.exporting import export_items
 from discreet.models.scorers.interactions import InteractionScorer
+from discreet.testing import refuses
 from models_on_devices import MODELS, next_items, paired
 from toy import toy_interactions
 
@@ -137,7 +137,7 @@ def test_export_and_bundle_write_the_graph(data, runtime, tmp_path):
     assert exported.get_modelmeta().custom_metadata_map["label"] == model.guarantee.sentence()
     bundled = bundle_files(model, onnx=True)["model.onnx"]
     assert len(bundled) < (tmp_path / "shop" / "model.onnx").stat().st_size
-    with pytest.raises(FileError, match="exists already"):
+    with refuses("file-exists"):
         export_items(model, tmp_path / "shop", "onnx")
 
 
@@ -147,7 +147,7 @@ def test_without_the_extra_it_is_named(data, monkeypatch, tmp_path):
 
     monkeypatch.setattr(onnx_graph, "import_module", missing)
     model = discreet.Popularity(epsilon=1.0).fit(data)
-    with pytest.raises(ParameterError, match=r"discreet\[onnx\]"):
+    with refuses("extra-missing", package="onnx", extra="discreet[onnx]"):
         export_items(model, tmp_path / "shop", "onnx")
     assert not (tmp_path / "shop").exists()
 

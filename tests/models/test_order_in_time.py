@@ -13,12 +13,13 @@ from discreet.core.randomness import PrivacyRandom
 from discreet.data.interactions import Interactions
 from discreet.data.splits import leave_one_out
 from discreet.evaluation.scoring import measure
-from discreet.models.user_factorization import constants as tuned
-from discreet.models.user_factorization.budget_split import ReleaseWeights
 from discreet.models.user_factorization.estimator import UserFactorization
 from discreet.models.user_factorization.order_in_time import order_informs
+from discreet.models.user_factorization.settings import FactorizationSettings
+from discreet.privacy.noise_plans import share
 from discreet.privacy.session import Session
 from discreet.solvers.empirical_bayes import VoteEstimate
+from discreet.solvers.local_regression import OrderWeights
 from discreet.statistics.co_occurrence import CoOccurrence
 from discreet.statistics.data_source import KnownPart
 
@@ -56,8 +57,8 @@ def rated(items, times) -> Interactions:
     )
 
 
-def fitted(data, feedback="implicit"):
-    estimator = UserFactorization(epsilon=math.inf, feedback=feedback)
+def fitted(data, feedback="implicit", kind=UserFactorization):
+    estimator = kind(epsilon=math.inf, feedback=feedback)
     return estimator.fit(data, random=PrivacyRandom.simulate(0))
 
 
@@ -89,9 +90,8 @@ def test_random_times_are_treated_like_no_times(feedback):
     expected = other.worth(timeless(data), rows)
     # Weights between items are kept as half-precision numbers, here of another size.
     np.testing.assert_allclose(model.worth(data, rows), expected, atol=0.01)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(tuned, "LEAST_ORDER", -1.0)
-        twin = fitted(data, feedback)
+    sure = UserFactorization.with_settings(FactorizationSettings(least_order=-1.0))
+    twin = fitted(data, feedback, sure)
     assert twin.scorer.explain()["order informs"] == "cannot tell"
     assert np.abs(twin.worth(data, rows) - expected).max() > 0.1
 
@@ -135,7 +135,7 @@ def test_what_is_said_follows_from_the_released_numbers(told, said):
     asked = CoOccurrence(n_items=4, top=np.arange(4), weight=weight, near=0.8, apart=0.1, back=4)
     tally = VoteEstimate.of(np.full(4, 20.0), 0.0)
     session = Session.open(None, budget(math.inf), PrivacyRandom.simulate(0), releases=told)
-    assert order_informs(session, Fraction(1), asked, np.ones((4, 4)), tally) == said
+    assert order_informs(session, Fraction(1), asked, np.ones((4, 4)), tally, 0.02) == said
 
 
 @pytest.mark.parametrize("feedback", ["implicit", "explicit"])
@@ -144,8 +144,10 @@ def test_asking_costs_its_share_and_nothing_without_times(feedback, timed):
     data = scattered() if timed else timeless(scattered())
     model = UserFactorization(epsilon=30.0, feedback=feedback).fit(data, random=PrivacyRandom.simulate(0))
     assert sum(one.share for one in model.releases) == 1
-    asked = any(one.share == Fraction(1, 200) for one in model.releases)
-    assert asked == timed == (model.scorer.explain()["order informs"] != "not asked")
+    cost = share(FactorizationSettings().question_share)
+    asked = [one.share for one in model.releases if one.statistic == "OrderEvidence"]
+    assert asked == ([cost] if timed else [])
+    assert timed == (model.scorer.explain()["order informs"] != "not asked")
 
 
 def test_a_part_of_a_source_knows_whether_it_has_times():
@@ -154,8 +156,6 @@ def test_a_part_of_a_source_knows_whether_it_has_times():
     assert not KnownPart(source=timeless(data), hiding=None).has_times
 
 
-def test_weights_without_order_are_those_of_many_users_for_ratings():
-    assert not ReleaseWeights.of("ratings", many=True).ordered
-    weights = ReleaseWeights.of("lists")
-    assert weights.ordered and not weights.without_order().ordered
-    assert weights.without_order().near == 1.0
+def test_weights_have_an_order_unless_it_does_not_count():
+    assert FactorizationSettings().order.ordered
+    assert not OrderWeights().ordered and OrderWeights().near == OrderWeights().back == 1.0

@@ -17,6 +17,7 @@ from discreet.privacy.assumptions import Fact, Kind
 from discreet.privacy.ledger.book import Ledger
 from discreet.statistics.counts import ItemResiduals
 from discreet.statistics.recency import Recency, RecentResiduals, RecentVotes
+from discreet.testing import refuses
 
 DAY = 86400
 NOW = "1970-02-01"
@@ -126,11 +127,11 @@ def test_settings_and_data_that_make_no_sense_are_refused():
     data = stream()
     bare = Interactions.from_arrays([0, 1], [0, 1], [1, 2], low=1, high=5)
     for kind in (Popularity, Biases, UserFactorization):
-        with pytest.raises(DataError, match="no times"):
+        with refuses("times-needed", setting="half_life"):
             kind(epsilon=1.0, half_life=3.0).fit(bare)
-        with pytest.raises(ParameterError, match="must be a date"):
+        with refuses("wrong-kind", name="now", found="'soon'"):
             kind(epsilon=1.0, half_life=3.0, now="soon")
-        with pytest.raises(ParameterError, match="half_life only"):
+        with refuses("settings-conflict", setting="now"):
             kind(epsilon=1.0, now=NOW)
         with pytest.raises(ParameterError):
             kind(epsilon=1.0, half_life=0.0)

@@ -7,7 +7,6 @@ import pickle
 import numpy as np
 import pytest
 
-from discreet.core.checks import DataError
 from discreet.core.randomness import PrivacyRandom
 from discreet.models.answers import nothing_similar
 from discreet.models.baselines.item_item import Ease, ItemKnn
@@ -15,6 +14,7 @@ from discreet.models.listings import Listing, SimilarItem, SimilarItems
 from discreet.models.scorers.similarity import Directions, KnownVectors, NearestItems, false_discoveries
 from discreet.models.user_factorization.estimator import UserFactorization
 from discreet.papers.dpimf.neighbors import ItemNeighbors
+from discreet.testing import refuses
 from toy import toy_interactions
 
 N, D = 600, 8
@@ -129,7 +129,7 @@ def test_flipped_bits_name_nobody_where_they_lie_most_of_the_time():
 def test_a_batch_refuses_what_is_unknown():
     data = toy_interactions(n_users=60, seed=8)
     model = Ease().fit(data)
-    with pytest.raises(DataError, match="not in the model's catalog"):
+    with refuses("unknown-item", item="a secret", near=(), example="item 00", of=40):
         model.similar_items([data.catalog.ids.tolist()[0], "a secret"])
     assert model.similar_items([]) == {}
     assert isinstance(model.scorer.similarities(noised=False)(0, 3), NearestItems)
@@ -156,7 +156,7 @@ def test_lists_of_neighbors_say_why_they_are_empty_and_are_one_table():
     assert frame["rank"].to_list() == [1, 2, 3, 1, 2, 3]
     assert found._repr_html_().count("<tr>") == 7 and str(first) in found._repr_html_()
     empty = Listing[SimilarItem](why_empty=nothing_similar(third))
-    assert "Nothing stands out of the noise" in repr(empty) and "larger epsilon" in empty._repr_html_()
+    assert "noise hides any similarity" in repr(empty) and "larger epsilon" in empty._repr_html_()
     assert empty.to_frame().columns == ["rank", "item", "similarity"] and empty == []
     with_empty = SimilarItems({**found, third: empty})
     assert f"similar to {third}" in with_empty._repr_html_() and with_empty.to_frame().equals(frame)
@@ -164,7 +164,7 @@ def test_lists_of_neighbors_say_why_they_are_empty_and_are_one_table():
 
 
 def test_a_noisy_model_says_why_it_names_nothing():
-    model = UserFactorization(epsilon=0.05).fit(toy_interactions(seed=3), random=PrivacyRandom.simulate(1))
+    model = UserFactorization(epsilon=12.0).fit(toy_interactions(seed=3), random=PrivacyRandom.simulate(3))
     item = model.catalog.ids.tolist()[0]
     found = model.similar_items(item)
     assert found == [] and found.why_empty == nothing_similar(item)

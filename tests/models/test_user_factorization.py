@@ -128,7 +128,9 @@ def test_every_route_spends_exactly_the_budget(split, monkeypatch, epsilon, purp
     monkeypatch.setattr(Gaussian, "__post_init__", noted)
     estimator = UserFactorization(epsilon=epsilon, purpose=purpose)
     model = estimator.fit(split.train, random=PrivacyRandom.simulate(2))
-    assert model.scorer.explain()["route"] == {0.05: "effects", 2.0: "taste", 20.0: "taste"}[epsilon]
+    # With lists among the purposes, votes come before effects where noise hides which items are on top.
+    few = "effects" if purpose == "ratings" else "votes"
+    assert model.scorer.explain()["route"] == {0.05: few, 2.0: "taste", 20.0: "taste"}[epsilon]
     whole = gaussian_multiplier(epsilon, 1e-6) ** -2
     assert sum(spent) == pytest.approx(whole, rel=1e-9) and sum(spent) <= whole * (1 + 1e-12)
 

@@ -9,7 +9,6 @@ import pytest
 
 import discreet
 from discreet.core import kernels, rows
-from discreet.core.checks import ParameterError
 from discreet.core.randomness import PrivacyRandom
 from discreet.core.rows import Rows
 from discreet.data.interactions import Interactions
@@ -25,8 +24,8 @@ from discreet.privacy.accounting.events import event_from_json
 from discreet.privacy.accounting.gaussian import gaussian_multiplier
 from discreet.privacy.ledger.book import Ledger
 from discreet.privacy.mechanisms.additive import Gaussian
-from discreet.statistics.domain import DomainError
 from discreet.statistics.item_context import ItemContext
+from discreet.testing import refuses
 from small_sources import people_of
 from toy import toy_interactions
 
@@ -140,9 +139,9 @@ def test_reads_no_ratings_and_of_times_only_their_order(split):
 
 
 def test_refuses_metrics_of_ratings_and_unknown_feedback(split):
-    with pytest.raises(ParameterError, match="predicts no ratings"):
+    with refuses("metric-does-not-fit", metric="rmse"):
         evaluate(UserFactorization(epsilon=1.0, feedback="implicit"), split.train, metrics="rmse")
-    with pytest.raises(ParameterError, match="feedback"):
+    with refuses("unknown-choice", name="feedback"):
         UserFactorization(epsilon=1.0, feedback="vibes")
 
 
@@ -221,18 +220,21 @@ def test_broken_numbers_and_single_choices_tell_nothing():
     data = toy_interactions(seed=2)
     places = some_places(data.n_items, 3, 5)
     for bad in (np.nan, np.inf):
-        with pytest.raises(DomainError, match="vectors holds numbers outside"):
+        with refuses("domain", name="vectors", shape=False):
             dataclasses.replace(places, vectors=np.full_like(places.vectors, bad))
     single = Rows(np.array([0, 1]), np.array([2], np.int32), np.ones(1, np.float32))
     assert not any(piece.any() for piece in told_by(people_of(single, data.n_items), places))
 
 
-@pytest.mark.parametrize(("directions", "ratio"), [(1, 3 ** (16 / 17)), (40, 1.175)])
+@pytest.mark.parametrize(("directions", "ratio"), [(1, 3.0), (40, 1.081)])
 def test_embeddings_keep_their_lengths_in_one_direction_and_have_about_one_in_many(directions, ratio):
     some = np.random.default_rng(directions).normal(size=(125, directions))
     some /= np.linalg.norm(some, axis=1, keepdims=True)
     vectors, popularity = np.concatenate([some, -some, 3 * some, -3 * some]), np.full(500, 2.0)
-    found, centered = even_lengths(vectors, popularity), vectors - vectors.mean(axis=0)
+    found, centered = (
+        even_lengths(vectors, popularity),
+        vectors - vectors.mean(axis=0),
+    )
     lengths = np.linalg.norm(found, axis=1)
     assert np.median(lengths[250:]) / np.median(lengths[:250]) == pytest.approx(ratio, rel=0.02)
     cosines = (found * centered).sum(axis=1) / lengths / np.linalg.norm(centered, axis=1)

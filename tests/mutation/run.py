@@ -129,8 +129,7 @@ def tried(change: Change, tests: list[str], pristine: Path, mutant: Path, second
     source = (mutant / change.path).read_text(encoding="utf8")
     (mutant / change.path).unlink()
     (mutant / change.path).write_text(change.applied(source), encoding="utf8")
-    row = {"path": change.path, "line": change.line, "in": change.owner, "kind": change.kind}
-    row |= {"before": change.before, "after": change.after, "tests": len(tests)}
+    row = described(change) | {"tests": len(tests)}
     if not tests:
         return row | {"result": "survived", "by": "no test runs it"}
     start = time.monotonic()
@@ -141,10 +140,17 @@ def tried(change: Change, tests: list[str], pristine: Path, mutant: Path, second
     return row if code != 0 else row | equivalent(change)
 
 
+def described(change: Change) -> dict:
+    """Return the columns that name a change."""
+    row = {"path": change.path, "line": change.line, "in": change.owner, "kind": change.kind}
+    return row | {"before": change.before, "after": change.after}
+
+
 def equivalent(change: Change) -> dict:
     """Return why a change that survived makes no difference, if it is known."""
     for known in json.loads(EQUIVALENT.read_text(encoding="utf8")):
-        if (known["path"], known["before"], known["after"]) == (change.path, change.before, change.after):
+        same = (known["path"], known["before"], known["after"]) == (change.path, change.before, change.after)
+        if same and known.get("in", change.owner) == change.owner:
             return {"result": "equivalent", "by": known["reason"]}
     return {"result": "survived", "by": ""}
 

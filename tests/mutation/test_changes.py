@@ -1,12 +1,15 @@
 """The mutation pass changes what it says, and chooses the tests that run what it changed."""
 
 import ast
+import importlib
 import json
 import random
 
 import pytest
 
 from mutation.changes import KINDS, changes, drawn, tree
+from mutation.in_place import made
+from mutation.privacy import SUBJECTS, TESTS, sample
 from mutation.run import EQUIVALENT, GROUPS, ROOT
 from mutation.selection import Selection
 
@@ -31,6 +34,31 @@ class Box:
     def area(self):
         return self.size**2
 '''
+IN_PLACE = """
+from dataclasses import dataclass
+
+from numba import njit
+
+LIMIT = 7
+
+def area(a, b):
+    return a * b
+
+@dataclass(frozen=True, slots=True)
+class Box:
+    side: int
+
+    def double(self):
+        return 2 * self.side
+
+@njit
+def inner(x):
+    return x + 2
+
+@njit
+def outer(x):
+    return inner(x) + 1
+"""
 
 
 def test_every_kind_of_change_is_found_and_made_in_its_place():
@@ -77,6 +105,29 @@ def test_draws_can_be_repeated_and_every_change_is_still_a_program(group):
     assert [one.kind for one in found] == [*KINDS, *KINDS]
     for one in random.Random(1).sample(found, 6):
         assert ast.dump(tree(one.applied(sources[one.path]))) != ast.dump(tree(sources[one.path]))
+
+
+def test_the_sample_of_privacy_has_all_subjects_and_can_be_repeated():
+    found = sample(ROOT, seed=1)
+    assert len(found) >= 200 and found == sample(ROOT, seed=1)
+    assert len({(one.path, one.line) for one in found}) == len(found)
+    own = {one.path.removeprefix("src/discreet/") for one in found}
+    assert all(any(path.startswith(files) for path in own) for _, files in SUBJECTS.values())
+    assert all((ROOT / one).exists() for one in TESTS)
+
+
+def test_a_change_in_place_reaches_whoever_imported_the_function(tmp_path, monkeypatch):
+    (tmp_path / "changed_in_place.py").write_text(IN_PLACE, encoding="utf8")
+    monkeypatch.syspath_prepend(tmp_path)
+    module = importlib.import_module("changed_in_place")
+    function, method, kernel = module.area, module.Box(3).double, module.outer
+    assert (function(2, 3), method(), kernel(2)) == (6, 6, 5)
+    found = {one.before: one for one in changes("changed_in_place.py", IN_PLACE)}
+    # What runs on import alone can't be changed in place.
+    assert not made(found["7"], tmp_path)
+    for before, wrong in (("a * b", (1, 6, 5)), ("2 * self.side", (9, 2 / 3, 5)), ("x + 2", (9, 6, 1))):
+        assert made(found[before], tmp_path)
+        assert (function(3, 3), method(), kernel(2)) == wrong
 
 
 def test_changes_that_make_no_difference_are_of_lines_that_are_there():

@@ -4,10 +4,15 @@ import re
 import shlex
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+from discreet.collect.gradient_device import GradientDevice
+from discreet.collect.opening import open_campaign
 from discreet.models.storage import read_label
 from discreet.papers import PAPERS
+from discreet.service.admission import submission
+from discreet.service.stores.opening import open_store
 from toy import toy_interactions
 
 PAGE = Path(__file__).parents[2] / "docs" / "paper_commands.md"
@@ -23,6 +28,7 @@ def in_folder_with_ratings(tmp_path, monkeypatch):
     lines = ["userId,movieId,rating"]
     lines += [f"{u},{i},{v:g}" for u, i, v in zip(data.rows(), data.items, data.values, strict=True)]
     (tmp_path / "ratings.csv").write_text("\n".join(lines) + "\n")
+    (tmp_path / "items.txt").write_text("\n".join(map(str, range(data.n_items))) + "\n")
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
@@ -31,17 +37,60 @@ def test_every_line_of_a_table_has_a_command_and_every_paper_has_lines():
     rows = [line for line in PAGE.read_text(encoding="utf8").splitlines() if line.startswith("| ")]
     heads = sum(line.startswith("| part ") for line in rows)
     assert heads == len(PAPERS) and len(LINES) == len(rows) - heads
-    assert {line["command"].split()[1] for line in LINES if line["command"].startswith("theory")} == set(
-        PAPERS
-    )
+    assert {
+        line["command"].split()[2] for line in LINES if line["command"].startswith("papers theory")
+    } == set(PAPERS)
+
+
+# What each paper states or compares with, in the words of its section.
+STATED = {
+    "One-bit completion": "Algorithm 1, Algorithm 2, Algorithm 3, Algorithm 4, Clear, Theorems 1 to 4",
+    "Joint-DP Frank-Wolfe": "Frank-Wolfe as printed, Private Oja, SVD after cleansing, Projected gradient, "
+    "E_emp and E_gen",
+    "Bounded Laplace noise and a mixture of Gaussians": "BLP-MoG-MF, BLP on devices, ISGD, PG-MF, PG-MF over "
+    "HTTP, Non-private MF, Definition 1, Table 1",
+    "Two rating-collection mechanisms": "Randomized response and recovery, Modified Laplace and recovery, "
+    "Randomized response on devices, Modified Laplace on devices, Theorems 1 to 3",
+    "Implicit factorization (DPIMF)": "Strawman, Complementary, Symmetric, Optimal, Importance sampling, "
+    "Algorithm 1, User solves, DPMF, DPLCF, LDPICF, GT, Flower, Theorems 2 to 6, Corollary 1, Algorithm 3",
+}
+
+
+def test_no_part_of_a_paper_is_missing():
+    sections = dict(part.split("\n", 1) for part in PAGE.read_text(encoding="utf8").split("\n## ")[1:])
+    for title, parts in STATED.items():
+        found = [match["part"] for match in LINE.finditer(sections[title])]
+        missing = [part for part in parts.split(", ") if not any(part in one for one in found)]
+        assert not missing, title
+    assert len(STATED) == len(PAPERS)
+
+
+def answer_a_round(*, close):
+    """Keep one device's answer in a store, as a service does."""
+    asked = open_campaign("rounds.campaign")
+    store = open_store("rounds.db", asked)
+    question = asked.question(0, np.zeros((len(asked.catalog), asked.factors)))
+    store.take([submission(asked, GradientDevice(asked, {0: 5.0}).answer(question))])
+    if close:
+        store.close_round()
+    store.dispose()
 
 
 @pytest.mark.parametrize("line", LINES, ids=lambda line: line["part"])
-def test_a_command_runs_and_its_label_agrees(line, in_folder_with_ratings, discreet):
+def test_a_command_runs_and_its_label_agrees(line, in_folder_with_ratings, discreet, monkeypatch):
     arguments = shlex.split(line["command"])
+    # A service runs until it is stopped; tests/service/test_rounds.py asks one.
+    monkeypatch.setattr("discreet.service.running.run", lambda *given: None)
+    rounds = "rounds.db" in arguments
+    reads = ["rounds.campaign"] if rounds else arguments if arguments[1] != "new" else []
+    for made in (one for one in reads if one.endswith(".campaign")):
+        (before,) = (one["command"] for one in LINES if one["command"].endswith(f"--out {made}"))
+        assert discreet(*shlex.split(before))[0] == 0
+    if rounds:
+        answer_a_round(close=arguments[1] == "fit")
     code, _, error = discreet(*arguments)
     assert code == 0, error
-    if "--out" not in arguments:
+    if "m.discreet" not in arguments:
         return
     promise = read_label("m.discreet")["guarantee"]
     proved = promise["basis"] == "proved"

@@ -1,17 +1,14 @@
 """The printed federation, its samples and its true cost are what their names say."""
 
-import importlib
-
 import numpy as np
 import pytest
 from scipy.sparse import csr_matrix
 
 from discreet.papers.dpimf import printed
 from discreet.papers.dpimf.theory import composed
-
-
-def part(module):
-    return importlib.import_module(f"discreet.reproduce.dpimf.{module}")
+from discreet.reproduce.dpimf.federation import PrintedPlan, federate, overlap, split_parties
+from discreet.reproduce.dpimf.sampling import sampling_weights
+from discreet.reproduce.dpimf.theory import row_loss
 
 
 def clicks(people=60, items=40, seed=0):
@@ -25,11 +22,10 @@ def setting(**options):
 
 
 def test_one_party_without_noise_is_plain_training():
-    federation = part("federation")
     data = clicks()
 
     def scores(epsilon, rounds=1, local=60):
-        plan = federation.PrintedPlan(
+        plan = PrintedPlan(
             method="opt",
             epsilon=epsilon,
             setting=setting(),
@@ -38,7 +34,7 @@ def test_one_party_without_noise_is_plain_training():
             local=local,
             parties=1,
         )
-        users, items = federation.federate(data, plan, 0)
+        users, items = federate(data, plan, 0)
         return users @ items.T
 
     long = printed.Setting(factors=3, regularization=0.1, epochs=60)
@@ -48,24 +44,22 @@ def test_one_party_without_noise_is_plain_training():
 
 
 def test_parties_hold_parts_of_the_catalog_that_together_are_all_of_it():
-    federation = part("federation")
     data = clicks(people=60, items=40, seed=1)
     data = data.multiply(np.random.default_rng(2).random(data.shape) < 0.2).tocsr()
     data.eliminate_zeros()
-    parties = federation.split(data, "items", 10, 0)
+    parties = split_parties(data, "items", 10, 0)
     assert sorted(np.concatenate([party.own for party in parties])) == list(range(60))
     union = set(np.concatenate([party.shared for party in parties]).tolist())
     assert union == set(np.flatnonzero(np.asarray(data.sum(axis=0)).ravel()).tolist())
-    mine, all_hold = federation.overlap(parties)
+    mine, all_hold = overlap(parties)
     assert all_hold < mine < 1
 
 
 def test_weights_of_least_variance_have_no_better_neighbor():
-    sampling = part("sampling")
     rng = np.random.default_rng(0)
     users = rng.standard_normal((200, 4)) * rng.uniform(0.1, 3, (200, 1))
     squares = np.sum(users**2, axis=1)
-    for name, weights in sampling.sampling_weights(users, 20).items():
+    for name, weights in sampling_weights(users, 20).items():
         assert np.sum(1 / weights) == pytest.approx(20, rel=1e-3)
         chances = 1 / weights
         better = 0
@@ -79,7 +73,7 @@ def test_weights_of_least_variance_have_no_better_neighbor():
 def test_a_row_loses_what_its_items_lose_together():
     """In each chosen item the person with the largest norm loses all of epsilon: n times that in n items."""
     data = csr_matrix(np.array([[1.0, 1.0, 1.0, 0.0], [1.0, 0.0, 0.0, 0.0]]))
-    lost = part("bounds").row_loss(data, np.array([[2.0, -2.0], [1.0, 0.0]]), 0.5)
+    lost = row_loss(data, np.array([[2.0, -2.0], [1.0, 0.0]]), 0.5)
     assert lost.tolist() == [1.5, 0.125]
     whole = composed(1.0, 1682, 100, 20)
     assert 1e6 < whole <= 2000 * 1682

@@ -10,7 +10,7 @@ from discreet import recipes
 from discreet.core.checks import ParameterError
 from discreet.core.randomness import PrivacyRandom
 from discreet.data.datasets.synthetic import popularity_skewed
-from discreet.papers.one_bit.printed import released_matrix
+from discreet.papers.one_bit.estimators import projected_scorer
 from discreet.papers.one_bit.theory import printed_sensitivity
 
 FILMS = popularity_skewed(n_users=80, n_items=40, mean_per_user=15)
@@ -43,7 +43,7 @@ def test_output_noise_is_printed_and_projection_removes_most_of_it():
 def test_a_projection_lies_in_the_ball():
     scorer = discreet.OneBitOutputPrinted().fit(FILMS).scorer
     noisy = np.random.default_rng(0).normal(size=(80, 40))
-    found = released_matrix(scorer, noisy, 10.0)
+    found = projected_scorer(scorer, noisy, 10.0)
     sizes = np.linalg.svd(found.left @ found.right.T, compute_uv=False)
     assert sizes.sum() == pytest.approx(10.0)
 
@@ -75,9 +75,36 @@ def test_a_name_of_a_paper_is_a_model_with_its_settings(name, discreet, tmp_path
     assert found.name == model
     assert {key: getattr(found, key) for key in settings} == dict(settings)
     assert recipes.defaults(name).items() >= settings.items()
-    shown = discreet("models")[1]
+    shown = discreet("models", "--all")[1]
     assert name in shown
 
 
 def test_a_setting_of_your_own_wins_over_that_of_the_name():
     assert recipes.estimator("dplcf", {"epsilon": 1.0, "likeness": "cosine"}).likeness == "cosine"
+
+
+def test_entries_released_ahead_are_saved_served_and_certified(tmp_path):
+    settings = {"epsilon": 2.0, "cells": 50, "release": "ahead"}
+    model = discreet.OneBitOutput(**settings).fit(FILMS)
+    # Fifty entries at 2 each; the matrix as a whole isn't covered for less.
+    assert model.guarantee.epsilon == 100.0
+    assert model.certificate is not None
+    model.save(tmp_path / "m.discreet")
+    again = discreet.load(tmp_path / "m.discreet")
+    history = {FILMS.catalog.id_at(0): 5}
+    assert again.recommend(history, 3) == model.recommend(history, 3)
+    # The twin: a model that answers when asked has no certificate, and its file has no entries.
+    asked = discreet.OneBitOutput(epsilon=2.0, cells=50).fit(FILMS)
+    assert asked.certificate is None and not asked.scorer.arrays()["cells"].size
+
+
+def test_more_entries_ahead_recover_more_of_the_matrix():
+    rows = np.arange(FILMS.n_users)
+
+    def likeness(cells):
+        settings = {"epsilon": 20.0, "cells": cells, "release": "ahead", "answer_bound": 1.0}
+        model = discreet.OneBitOutput(**settings).fit(FILMS, random=PrivacyRandom.simulate(0))
+        return float(np.mean(model.scores(FILMS, rows) * exact))
+
+    exact = discreet.OneBitOutput(epsilon=np.inf).fit(FILMS).scores(FILMS, rows)
+    assert likeness(2000) > 3 * abs(likeness(20))

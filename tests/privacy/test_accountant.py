@@ -46,6 +46,7 @@ from discreet.privacy.accounting.events import FailureEvent, Leaf, tally
 from discreet.privacy.accounting.gaussian import least, log_delta_above
 from discreet.privacy.accounting.loss_bounds import DistributionBound, _laplace_loss
 from discreet.privacy.accounting.rounding import round_up, sum_up, times_up
+from discreet.testing import refuses
 
 # One example per priced event, as a function of how much noise there is.
 NOISY = {
@@ -167,7 +168,7 @@ def test_infinite_noise_travels_as_json_and_is_free():
     "record", [{}, {"kind": "NonPrivateDpEvent"}, {"kind": "GaussianDpEvent"}, [], "Gaussian"]
 )
 def test_foreign_json_is_refused(record):
-    with pytest.raises(ParameterError, match="not an event that discreet wrote"):
+    with refuses("damaged-record", kind="event"):
         event_from_json(record)
 
 
@@ -262,9 +263,9 @@ def test_epsilon_out_of_range_is_refused(epsilon):
 
 def test_gaussian_noise_cannot_be_pure():
     assert epsilon_at(GaussianDpEvent(5.0), 0.0) == math.inf
-    with pytest.raises(ParameterError, match="Laplace"):
+    with refuses("broken-rule", name="delta", value=0.0):
         gaussian_multiplier(1.0, 0.0)
-    with pytest.raises(PrivacyError, match="No amount of noise"):
+    with refuses("noise-insufficient", epsilon=1.0, delta=0.0):
         calibrate(GaussianDpEvent, 1.0, 0.0)
 
 
@@ -559,3 +560,9 @@ def test_a_delta_too_small_for_a_float_is_not_zero():
     """Zero would say that the releases are pure, which Gaussian noise never is."""
     assert 0 < delta_at([GaussianDpEvent(18.7), pure_event(4.26)], 20.0) < 1e-300
     assert delta_at([pure_event(4.26)], 20.0) == 0
+
+
+def test_a_delta_is_at_most_one():
+    """A mechanism that may fail, next to noise that hides nothing, can't fail more often than always."""
+    events = [GaussianDpEvent(1e-3), FailureEvent(probability=0.5)]
+    assert delta_at(events, 0.1) == 1.0

@@ -9,11 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.special import ndtr
 
-from discreet.core.checks import DataError, ParameterError
+from discreet.core.checks import ParameterError
 from discreet.core.randomness import PrivacyRandom
 from discreet.privacy.accounting import accountant
 from discreet.privacy.mechanisms.additive import Gaussian, Laplace
 from discreet.privacy.mechanisms.fixed_point import FixedPoint, NoiseGrid
+from discreet.testing import refuses
 from evidence import follows, gap, samples_to_separate
 
 GRID = np.linspace(-5, 5, 4001)
@@ -251,9 +252,9 @@ def test_without_privacy_nothing_is_added_and_the_event_says_so():
 @pytest.mark.parametrize("mechanism", MECHANISMS)
 @pytest.mark.parametrize("bad", [math.nan, math.inf, -math.inf])
 def test_values_that_are_not_finite_are_refused_without_being_quoted(mechanism, bad):
-    with pytest.raises(DataError, match="hold NaN or infinity"):
+    with refuses("not-finite-array", name="values"):
         mechanism.release([1.0, bad], PrivacyRandom.simulate(1))
-    with pytest.raises(DataError, match="hold NaN or infinity"):
+    with refuses("not-finite-array", name="values"):
         mechanism.release_symmetric([[bad]], PrivacyRandom.simulate(1))
 
 
@@ -262,23 +263,23 @@ def test_values_that_are_not_finite_are_refused_without_being_quoted(mechanism, 
     "values", [["a"], [1j], [None], np.array([1], dtype=np.longdouble), np.array([10**30])]
 )
 def test_values_that_are_not_numbers_are_refused(mechanism, values):
-    with pytest.raises(DataError, match="convert them first"):
+    with refuses("off-grid", name="values"):
         mechanism.release(values, PrivacyRandom.simulate(1))
 
 
 @pytest.mark.parametrize("mechanism", MECHANISMS)
 def test_values_beyond_the_grid_are_refused(mechanism):
     for value in (1e300, -1e18):
-        with pytest.raises(DataError, match="limit of this noise's fixed point"):
+        with refuses("sum-too-large"):
             mechanism.release([value, 0.0], PrivacyRandom.simulate(1))
-    with pytest.raises(DataError, match="beyond 2\\^53"):
+    with refuses("sum-too-large", exponent=53):
         mechanism.release(np.array([2**53 + 3]), PrivacyRandom.simulate(1))
 
 
 @pytest.mark.parametrize("mechanism", MECHANISMS)
 @pytest.mark.parametrize("matrix", [np.zeros((2, 3)), np.zeros(4), 1.0])
 def test_a_symmetric_matrix_must_be_square(mechanism, matrix):
-    with pytest.raises(ParameterError, match="as many rows as columns"):
+    with refuses("broken-rule", name="matrix"):
         mechanism.release_symmetric(matrix, PrivacyRandom.simulate(1))
 
 
@@ -305,20 +306,20 @@ def test_a_bad_epsilon_is_refused(epsilon):
 
 
 def test_so_little_noise_that_a_secret_could_leave_its_support_is_refused():
-    with pytest.raises(ParameterError, match="at least 1/32"):
+    with refuses("broken-rule", name="scale", value=1.0):
         Laplace(scale=1.0, l1_sensitivity=32.1)
-    with pytest.raises(ParameterError, match="at least 1/8"):
+    with refuses("broken-rule", name="sigma", value=1.0):
         Gaussian(sigma=1.0, l2_sensitivity=8.1)
-    with pytest.raises(ParameterError, match="Lower epsilon"):
+    with refuses("broken-rule", name="scale"):
         Laplace.calibrated(epsilon=128.0, l1_sensitivity=1.0)
 
 
 def test_more_noise_than_numbers_can_hold_is_refused():
-    with pytest.raises(ParameterError, match="more noise than a float can hold"):
+    with refuses("broken-rule", name="epsilon", value=1e-200):
         Laplace.calibrated(epsilon=1e-200, l1_sensitivity=1e200)
-    with pytest.raises(ParameterError, match="out of proportion"):
+    with refuses("broken-rule", name="sigma", value=1e200):
         Gaussian(sigma=1e200, l2_sensitivity=1e-200)
-    with pytest.raises(ParameterError, match="Release fewer values"):
+    with refuses("broken-rule", name="noise"):
         Laplace(scale=1e14, l1_sensitivity=1.0).release(np.zeros(1000), PrivacyRandom.simulate(1))
 
 
@@ -359,7 +360,7 @@ def test_whole_steps_are_rounded_to_the_grid_exactly(counts, bits, exponent):
     exact = [Fraction(count) / 2**bits / Fraction(2) ** exponent for count in counts]
     grid = quiet_grid(exponent)
     if any(abs(one) >= 2**62 for one in exact):
-        with pytest.raises(DataError, match="limit of this noise's fixed point"):
+        with refuses("sum-too-large"):
             grid._shifted(np.array(counts), bits)
     else:
         assert grid._shifted(np.array(counts), bits).tolist() == [round(one) for one in exact]

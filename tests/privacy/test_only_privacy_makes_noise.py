@@ -9,6 +9,7 @@ import ast
 import importlib
 import inspect
 import pkgutil
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -21,9 +22,22 @@ ROOT = Path(discreet.__file__).parent
 PRIVACY = "privacy/"
 # Contract suites and audits replace methods of mechanisms to see what they are given, so they name classes.
 MAY_NAME = ("testing/", "audit/")
-# Device kernels draw on behalf of one user. A party draws keys and its share of the noise, and an audit
-# draws seeds.
-MAY_DRAW = ("collect/", "federated/", "follow/", "audit/", "core/randomness.py")
+# Device kernels draw on behalf of one user. Keys and seeds are tokens, which are not noise.
+MAY_DRAW = ("collect/", "core/randomness.py")
+# The secrets and the noise of a release, by names and by types of parameters.
+DATA_TYPES, NOISE_NAMES = ("Interactions", "DataSource", "Rows", "Block"), {"multiplier", "sigma", "noise"}
+
+
+@cache
+def parsed(text):
+    """Return the syntax tree of a module; several rules read it."""
+    return ast.parse(text)
+
+
+@cache
+def nodes(text):
+    """Return all nodes of a module."""
+    return tuple(ast.walk(parsed(text)))
 
 
 def draws(kind):
@@ -96,7 +110,9 @@ def names_of(tree, wanted):
 
 def strays(text, wanted):
     """Return lines that use a wanted class or function as a value: a call, an alias, an argument, a base."""
-    tree = ast.parse(text)
+    if not any(name in text for name in wanted):
+        return []
+    tree = parsed(text)
     local, harmless = names_of(tree, wanted), annotations(tree)
     found = []
     for node in ast.walk(tree):
@@ -129,7 +145,7 @@ def opened(text):
     """Return lines that read the secrets of an object other than their own `self`."""
     return sorted(
         (node.lineno, node.attr)
-        for node in ast.walk(ast.parse(text))
+        for node in nodes(text)
         if isinstance(node, ast.Attribute)
         and node.attr in SECRETS
         and not (isinstance(node.value, ast.Name) and node.value.id == "self")
@@ -140,23 +156,28 @@ def drawn(text):
     """Return lines that draw: the method `bytes` of any object, or a kernel of additive noise."""
     return sorted(
         (node.lineno, "bytes")
-        for node in ast.walk(ast.parse(text))
+        for node in nodes(text)
         if isinstance(node, ast.Attribute) and node.attr == "bytes"
     ) + strays(text, DRAWS)
 
 
-def modules(*without):
-    found = {path.relative_to(ROOT).as_posix(): path for path in sorted(ROOT.rglob("*.py"))}
+@cache
+def sources():
     return {
-        name: path.read_text(encoding="utf8")
-        for name, path in found.items()
-        if not name.startswith((PRIVACY, *without))
+        path.relative_to(ROOT).as_posix(): path.read_text(encoding="utf8")
+        for path in sorted(ROOT.rglob("*.py"))
     }
+
+
+def modules(*without):
+    return {name: text for name, text in sources().items() if not name.startswith((PRIVACY, *without))}
 
 
 def calls(text):
     """Return lines that construct a mechanism, by its class or by a method such as `calibrated`."""
-    tree = ast.parse(text)
+    if not any(name in text for name in CLASSES):
+        return []
+    tree = parsed(text)
     local = names_of(tree, CLASSES)
 
     def names(node):
@@ -204,7 +225,42 @@ def test_no_module_opens_a_session():
     assert {name: where for name, text in modules().items() if (where := opened(text))} == {}
 
 
-def test_only_device_kernels_and_parties_draw():
+def reaching(text):
+    """Return functions that take data, a random source and the size of noise together."""
+    found = []
+    for node in nodes(text):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            given = [*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs]
+            types = {one.arg: ast.unparse(one.annotation) if one.annotation else "" for one in given}
+            data = any(
+                name == "data" or any(one in kind for one in DATA_TYPES) for name, kind in types.items()
+            )
+            random = any("PrivacyRandom" in kind for kind in types.values())
+            sized = types.keys() & NOISE_NAMES or any(
+                one in kind for kind in types.values() for one in ("Gaussian", "Laplace")
+            )
+            if data and random and sized:
+                found.append((node.lineno, node.name))
+    return found
+
+
+def test_no_function_takes_data_a_random_source_and_the_size_of_noise():
+    assert {name: where for name, text in sources().items() if (where := reaching(text))} == {}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "def train(data: Interactions, random: PrivacyRandom, multiplier: float): ...",
+        "def train(rows: Rows, *, sigma: float, random: PrivacyRandom | None): ...",
+        "class A:\n    def _items(self, data: Interactions, how: Gaussian, random: PrivacyRandom): ...",
+    ],
+)
+def test_a_function_that_takes_all_three_is_found(text):
+    assert reaching(text) and not reaching(text.replace("PrivacyRandom", "int"))
+
+
+def test_only_device_kernels_draw():
     assert {name: where for name, text in modules(*MAY_DRAW).items() if (where := drawn(text))} == {}
 
 

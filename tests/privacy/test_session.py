@@ -21,7 +21,9 @@ from discreet.privacy.accounting.gaussian import gaussian_multiplier
 from discreet.privacy.guarantee import Unit
 from discreet.privacy.mechanisms.additive import Gaussian, Laplace
 from discreet.privacy.mechanisms.fixed_point import FixedPoint
-from discreet.privacy.session import Overspent, Session, planned_noise, share
+from discreet.privacy.noise_plans import planned_noise, share
+from discreet.privacy.release_log import Overspent
+from discreet.privacy.session import Session
 from discreet.statistics.statistic import Part
 
 
@@ -216,8 +218,8 @@ def test_no_order_of_calls_costs_more_than_the_guarantee(calls):
 @pytest.mark.parametrize(
     ("name", "wrong"),
     [
-        ("_sigma", lambda multiplier, bound, share: multiplier * bound),
-        ("_sigma", lambda multiplier, bound, share: multiplier / math.sqrt(share)),
+        ("gaussian_sigma", lambda multiplier, bound, share: multiplier * bound),
+        ("gaussian_sigma", lambda multiplier, bound, share: multiplier / math.sqrt(share)),
         ("gaussian_multiplier", lambda epsilon, delta: 0.9 * gaussian_multiplier(epsilon, delta)),
         ("gaussian_multiplier", lambda epsilon, delta: gaussian_multiplier(epsilon, 10 * delta)),
     ],

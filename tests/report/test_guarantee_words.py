@@ -99,7 +99,7 @@ def test_the_clause_of_conditions_names_each_fact_once():
     assert words.condition_text(taken[:1]) == "the catalog is public"
     assert words.condition_text(taken) == "the catalog and the scale are public"
     layout = Assumption.of(Kind.TAKEN, Fact.LAYOUT, layout="UTF-8, comma")
-    assert words.condition_names([*taken, layout])[-1] == "the layout of the file"
+    assert words.condition_names([*taken, layout])[-1] == "this file's layout"
     strange = Assumption.of(Kind.UNKNOWN, Fact.STATEMENT, text="strange")
     assert words.condition_names([strange]) == [] and words.condition_text([strange])
     assert words.condition_text([]) == ""

@@ -45,7 +45,7 @@ def test_recommends_what_the_library_recommends(answering):
     unknown = {**history, "no such item": 3.0}
     assert ask_json(f"{service.url}/recommend", {"history": unknown, "ignore_unknown": True})[0] == 200
     status, answer = ask_json(f"{service.url}/recommend", {"history": unknown})
-    assert status == 422 and "1 of the history's 4 items" in answer["error"]
+    assert status == 422 and (answer["fields"]["count"], answer["fields"]["of"]) == (1, 4)
     assert "('no such item')" in answer["error"]
 
 
@@ -241,7 +241,7 @@ def test_many_items_are_answered_in_one_request(answering):
     status, found = ask_json(f"{service.url}/similar", {"items": [ids[0], "no such item", ids[1]], "k": 3})
     alone = [ask_json(f"{service.url}/similar?item={quote(item)}&k=3")[1] for item in ids]
     assert status == 200 and [found["answers"][0], found["answers"][2]] == alone
-    assert found["answers"][1].keys() == {"error", "status"} and found["answers"][1]["status"] == 422
+    assert found["answers"][1].keys() == {"error", "status", "code"} and found["answers"][1]["status"] == 422
 
 
 @pytest.mark.parametrize(
@@ -270,3 +270,24 @@ def test_an_empty_list_of_neighbors_says_why(answering, monkeypatch):
         alone = ask_json(f"{service.url}/similar?item={quote(item)}")[1]
         assert len(alone["items"]) == len(near) and alone["why"] == why
         assert ask_json(f"{service.url}/similar", {"items": [item]})[1]["answers"] == [alone]
+
+
+def test_a_rejection_is_a_problem_with_a_code_and_fields(answering):
+    """RFC 9457: programs read the code and the fields, people read the detail."""
+    url = f"{answering[0].url}/recommend"
+    expected = {
+        b"nonsense": "unprocessable-content",
+        b'{"history": [], "k": 0}': "unprocessable-content",
+        b'{"history": ["no such item"]}': None,
+    }
+    for body, code in expected.items():
+        status, headers, raw = ask(url, body, "application/json")
+        found = json.loads(raw)
+        assert headers["content-type"] == "application/problem+json"
+        assert status == found["status"] == 422 and found["type"] == "about:blank"
+        assert found["detail"] == found["error"] and isinstance(found["fields"], dict) and found["example"]
+        assert code is None or found["code"] == code
+    status, headers, raw = ask(f"{answering[0].url}/similar?k=0&item=1")
+    assert (status, json.loads(raw)["code"]) == (422, "invalid-parameter")
+    assert json.loads(raw)["fields"] == {"parameter": "k"}
+    assert json.loads(ask(f"{answering[0].url}/nothing")[2])["code"] == "not-found"

@@ -117,7 +117,7 @@ async def threads():
     found = await workers.run(threadpool_info)
     return [one["num_threads"] for one in found if one["user_api"] == "blas"]
 
-running._END_SECONDS = 1.0
+running.END_SECONDS = 1.0
 running.run(app, "127.0.0.1", int(sys.argv[1]))
 """
 

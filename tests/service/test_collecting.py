@@ -138,8 +138,8 @@ def test_metrics_are_counts(collecting, films):
     ask(f"{service.url}/reports", b"nonsense")
     shown = {"authorization": "Bearer for the operator"}
     text = ask(f"{service.url}/metrics", headers=shown)[2].decode()
-    assert "discreet_reports_kept_total 2\n" in text and "discreet_reports_repeated_total 4\n" in text
-    assert 'discreet_refused_total{reason="malformed"} 1\n' in text
+    assert "discreet_reports_kept_total 2.0\n" in text and "discreet_reports_repeated_total 4.0\n" in text
+    assert 'discreet_refused_total{reason="malformed"} 1.0\n' in text
 
 
 def test_every_answer_has_the_strict_headers(collecting, films):

@@ -128,7 +128,7 @@ def test_newcomers_are_answered_while_a_crowd_holds_all_connections(
     collecting, films, lines, monkeypatch, said
 ):
     monkeypatch.setattr(connections, "room", lambda: 12)
-    monkeypatch.setattr(connections, "bounded_protocol", lambda peers, most: bounded(peers, most, 4))
+    monkeypatch.setattr(connections, "bounded_protocol", lambda peers, most, share: bounded(peers, most, 4))
     service, _ = collecting(films)
     for number in range(60):
         lines += silent(service.port, 1, said, f"127.0.1.{1 + number % 30}")

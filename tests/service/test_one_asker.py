@@ -9,7 +9,7 @@ import pytest
 from discreet.core.randomness import PrivacyRandom
 from discreet.models.fitted import FittedModel
 from discreet.models.popularity import Popularity
-from discreet.service import answering
+from discreet.service import answering, publishing
 from discreet.service.answering import answering_app
 from discreet.service.limits import RefusedError
 from discreet.service.workers import Workers
@@ -36,8 +36,15 @@ def gate(monkeypatch):
         return whole(self, *given, **named)
 
     monkeypatch.setattr(FittedModel, "recommend", slow)
+    monkeypatch.setattr(publishing, "_is_quick", lambda _: False)
     yield opened
     opened.set()
+
+
+def test_only_a_fast_model_is_answered_on_the_event_loop(model, monkeypatch):
+    assert publishing.publish(model).is_quick
+    monkeypatch.setattr(publishing, "_QUICK_SECONDS", 0.0)
+    assert not publishing.publish(model).is_quick
 
 
 def in_thread(work, *given):

@@ -4,7 +4,7 @@ import dataclasses
 
 import pytest
 
-from discreet.distributed.sharding import make_shards
+from discreet.sources.sharding import make_shards
 from shard_files import declared, files_of
 from toy import toy_interactions
 

@@ -6,16 +6,16 @@ import numpy as np
 import pytest
 
 import discreet
-from discreet.core.checks import ParameterError
 from discreet.core.randomness import PrivacyRandom, experiment_generator
 from discreet.data.splits import Split, parse_split
-from discreet.distributed.cluster import on_cluster
-from discreet.distributed.connection import connected
-from discreet.distributed.shards import open_shards
 from discreet.evaluation.distributed_scores import hidings
 from discreet.evaluation.private import evaluate_privately, fit_and_evaluate
 from discreet.evaluation.private.user_scores import OneEach, hide_one_each
+from discreet.sources.cluster import on_cluster
+from discreet.sources.connection import connected
+from discreet.sources.shards import open_shards
 from discreet.statistics.data_source import KnownPart
+from discreet.testing import refuses
 
 
 def released(source):
@@ -95,10 +95,15 @@ def test_folds_hide_everything_once(user_data):
 
 
 @pytest.mark.parametrize(
-    ("split", "metric"), [("time:0.1", "rmse"), ("random:0.1", "hr@10:9"), ("random:0.1", "coverage@5")]
+    ("split", "metric", "code"),
+    [
+        ("time:0.1", "rmse", "split-needs-memory"),
+        ("random:0.1", "hr@10:9", "metric-does-not-fit"),
+        ("random:0.1", "coverage@5", "metric-does-not-fit"),
+    ],
 )
-def test_what_needs_everybody_at_once_is_a_sentence(shard_folders, split, metric):
-    with pytest.raises(ParameterError, match="needs data in memory"):
+def test_what_needs_everybody_at_once_is_a_sentence(shard_folders, split, metric, code):
+    with refuses(code):
         discreet.evaluate(
             discreet.Biases(epsilon=4.0), open_shards(shard_folders[3]), split=split, metrics=metric
         )

@@ -7,10 +7,10 @@ import pytest
 import scipy.sparse as sp
 
 from discreet.core import kernels
-from discreet.core.checks import DataError, ParameterError
 from discreet.core.rows import Rows
 from discreet.solvers import bayesian_als
 from discreet.solvers.bayesian_als import believe, line_size, lines_of, settle, spreads_of, start, sweep
+from discreet.testing import refuses
 
 
 def rows_of(dense, present):
@@ -117,14 +117,14 @@ def test_lines_hold_expected_squares():
 
 def test_what_cannot_be_learned_from_is_refused():
     dense, _, present = world(n_users=30)
-    with pytest.raises(DataError, match="no ratings"):
+    with refuses("nothing-to-learn"):
         learned(dense, np.zeros_like(present))
     by_user = rows_of(dense, present)
     known = start(by_user, 40, 2, 0)
-    with pytest.raises(ParameterError, match="transpose"):
+    with refuses("not-transposed"):
         sweep(by_user, rows_of(dense.T, ~present.T & (dense.T > 2)), known)
     spoiled = by_user._replace(values=np.full_like(by_user.values, np.nan))
-    with pytest.raises(DataError, match="no finite answer"):
+    with refuses("no-finite-answer"):
         believe(spoiled, 0, 30, known)
 
 

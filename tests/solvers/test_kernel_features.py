@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from discreet.models.user_factorization import constants
 from discreet.models.user_factorization.latent_factors import LatentFactors, with_curves
+from discreet.models.user_factorization.settings import FactorizationSettings
 from discreet.solvers.kernel_features import kernel_features
 
 
@@ -55,20 +55,20 @@ def factors(columns: np.ndarray) -> LatentFactors:
 def test_the_factors_stay_and_functions_of_them_follow(vectors):
     plain = np.random.default_rng(1).standard_normal((60, 2))
     given = factors(np.column_stack([plain, vectors]))
-    found = with_curves(given, np.ones(60), 1e4, 1.0, beside=False)
+    found = with_curves(given, np.ones(60), 1e4, 1.0, FactorizationSettings())
     assert np.array_equal(found.features[:, :6], given.features)
-    assert found.features.shape[1] == 6 + min(60, constants.MOST_CURVES) == found.ridge.size
+    assert found.features.shape[1] == 6 + min(60, FactorizationSettings().most_curves) == found.ridge.size
 
 
 def test_quality_and_popularity_alone_stay_as_they_are(vectors):
     given = factors(vectors[:, :2])
-    assert with_curves(given, np.ones(60), 1e4, 1.0, beside=False) is given
+    assert with_curves(given, np.ones(60), 1e4, 1.0, FactorizationSettings()) is given
 
 
-def test_less_is_asked_of_them_where_there_is_noise_or_rating_factors(vectors):
+def test_less_is_asked_of_them_with_noise_or_few_ratings(vectors):
     given = factors(vectors)
 
-    def ridge(users: float = 1e4, rated: float = 1.0, *, beside: bool = False) -> float:
-        return float(with_curves(given, np.ones(60), users, rated, beside=beside).ridge[-1])
+    def ridge(users: float = 1e4, rated: float = 1.0) -> float:
+        return float(with_curves(given, np.ones(60), users, rated, FactorizationSettings()).ridge[-1])
 
-    assert min(ridge(users=500.0), ridge(rated=0.2), ridge(beside=True)) > ridge()
+    assert min(ridge(users=500.0), ridge(rated=0.2)) > ridge()

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.special import erfcx, expit, log_ndtr
 
-from discreet.core.checks import DataError, ParameterError, PrivacyError
+from discreet.core.checks import DataError
 from discreet.solvers.low_rank.losses import (
     MeteredGradient,
     OneBitLoss,
@@ -14,6 +14,7 @@ from discreet.solvers.low_rank.losses import (
     curvature_ratio,
     steepness,
 )
+from discreet.testing import refuses
 
 POINTS = np.array([-700.0, -40.0, -5.1, -5.0, -4.9, -1.0, 0.0, 0.3, 5.0, 30.0, 700.0])
 
@@ -108,10 +109,10 @@ def test_meter_refuses_the_question_that_was_not_paid_for():
     meter = MeteredGradient(lambda scores: scores + 1, allowed=2)
     for _ in range(2):
         np.testing.assert_array_equal(meter.gradient(np.zeros(3)), np.ones(3))
-    with pytest.raises(PrivacyError, match="more often"):
+    with refuses("gradient-overspent", allowed=2):
         meter.gradient(np.zeros(3))
     assert meter.asked == 2
-    with pytest.raises(PrivacyError, match="objective is private"):
+    with refuses("objective-private"):
         meter.value_and_gradient(np.zeros(3))
 
 
@@ -120,5 +121,5 @@ def test_refuses_what_does_not_fit():
         OneBitLoss(verdicts=np.ones(2, np.int8)).value_and_gradient(np.zeros(3))
     with pytest.raises(DataError):
         OneBitLoss(verdicts=np.ones(2, np.int8), linear=np.zeros(3))
-    with pytest.raises(ParameterError, match="link"):
+    with refuses("unknown-choice", name="link", value="cauchy"):
         OneBitLoss(verdicts=np.ones(2, np.int8), link="cauchy")

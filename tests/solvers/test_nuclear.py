@@ -6,9 +6,10 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
-from discreet.core.checks import DataError, ParameterError
+from discreet.core.checks import DataError
 from discreet.core.rows import Rows
 from discreet.solvers.low_rank.nuclear import largest_singular, recover
+from discreet.testing import refuses
 
 
 def observed(m=50, n=40, rank=3, share=0.5, noise=0.5, seed=0, weighted=False):
@@ -140,11 +141,11 @@ def test_largest_singular_values_are_the_largest():
 
 def test_bad_arguments_are_refused():
     cells, _, rho = observed()
-    with pytest.raises(ParameterError, match="rho"):
+    with refuses("out-of-range", name="rho", value=-1.0, least=0):
         recover(cells, 40, -1.0)
-    with pytest.raises(ParameterError, match="rho"):
+    with refuses("out-of-range", name="rho", value=0.0, above=0):
         recover(cells, 40, 0.0)
-    with pytest.raises(ParameterError, match="most_columns"):
+    with refuses("out-of-range", name="most_columns", value=0, least=1):
         recover(cells, 40, rho, most_columns=0)
     with pytest.raises(DataError):
         recover(cells, 30, rho)

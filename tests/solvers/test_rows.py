@@ -7,6 +7,7 @@ import scipy.sparse as sp
 from discreet.core import kernels, rows
 from discreet.core.checks import DataError
 from discreet.core.rows import Rows, column_sums, multiply, predict_cells, require_fit, run
+from discreet.testing import refuses
 
 
 @pytest.fixture
@@ -89,17 +90,17 @@ def test_an_error_in_a_thread_is_not_lost(monkeypatch):
 
 def test_parts_that_do_not_belong_together_are_refused(matrix):
     own = rows_of(matrix)
-    with pytest.raises(DataError, match="length"):
+    with refuses("bad-sparse-matrix", part="lengths"):
         require_fit(own._replace(values=own.values[1:]), 200)
-    with pytest.raises(DataError, match="decrease"):
+    with refuses("bad-sparse-matrix", part="row pointers"):
         require_fit(own._replace(indptr=np.array([0, 5, 3, own.columns.size])), 200)
-    with pytest.raises(DataError, match="columns outside"):
+    with refuses("bad-sparse-matrix", part="columns"):
         multiply(own, np.ones((199, 2)))
-    with pytest.raises(DataError, match="negative or NaN"):
+    with refuses("bad-sparse-matrix", part="weights"):
         require_fit(own._replace(weights=np.full_like(own.values, np.nan)), 200)
-    with pytest.raises(DataError, match="lies outside"):
+    with refuses("bad-sparse-matrix", part="entries"):
         predict_cells(np.ones((30, 2)), np.ones((9, 2)), np.array([30]), np.array([0]))
-    with pytest.raises(DataError, match="pair up"):
+    with refuses("bad-sparse-matrix", part="columns"):
         column_sums(own.columns, own.values, 10)
 
 

@@ -4,7 +4,15 @@ import numpy as np
 import pytest
 
 from discreet.core.kernels import compiled, fetch_entry, fetch_row
-from discreet.statistics.block_algebra import BLOCK, invert, room_to_invert
+from discreet.statistics import block_algebra
+from discreet.statistics.block_algebra import BLOCK, room_to_invert
+
+_invert = block_algebra.invert
+
+
+@compiled
+def invert(matrix, four, weights, rows, parts):
+    return _invert(matrix, four, weights, rows, parts)
 
 
 @pytest.mark.parametrize("size", [4, 12, BLOCK - 4, BLOCK, BLOCK + 4, 2 * BLOCK + 8])

@@ -7,7 +7,7 @@ import pytest
 
 from discreet.data.interactions import Interactions
 from discreet.statistics.co_occurrence import CoOccurrence
-from discreet.statistics.domain import DomainError
+from discreet.testing import refuses
 from toy import toy_interactions
 
 TOP = np.arange(0, 30, 2)
@@ -121,7 +121,7 @@ def test_without_times_all_pairs_count_alike():
 
 @pytest.mark.parametrize("weight", [np.nan, np.inf, -np.inf, -1.0])
 def test_weights_that_cannot_be_meant_are_refused(weight):
-    with pytest.raises(DomainError, match="weight"):
+    with refuses("domain", name="weight"):
         pairs(weight=np.full(TOP.size, weight))
 
 
@@ -150,5 +150,5 @@ def test_nobody_is_longer_than_one_where_squares_vanish(near, apart):
 
 @pytest.mark.parametrize("back", [-1, 17, 0.5, True])
 def test_another_weight_of_the_direction_back_is_refused(back):
-    with pytest.raises(DomainError, match="back"):
+    with refuses("domain", name="back", shape=False):
         pairs(back=back)

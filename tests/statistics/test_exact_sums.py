@@ -14,13 +14,15 @@ from discreet.core import kernels, rows
 from discreet.core.randomness import PrivacyRandom
 from discreet.core.rows import Rows
 from discreet.models.released_items import ItemView, pilot_release
+from discreet.models.tuned_settings import ItemSettings
 from discreet.models.user_factorization.latent_factors import LatentFactors, free_directions
+from discreet.models.user_factorization.settings import FactorizationSettings
 from discreet.privacy.session import Session
 from discreet.statistics.blocks import blocks
 from discreet.statistics.counts import MEAN_LENGTH, ItemResiduals, UserMeans
-from discreet.statistics.domain import DomainError
 from discreet.statistics.item_vectors import ItemVectors
 from discreet.statistics.residual_moment import ResidualMoment, add_rows
+from discreet.testing import refuses
 from small_sources import people_of
 from toy import toy_interactions
 
@@ -31,7 +33,7 @@ def squared_length(*arrays) -> Fraction:
 
 def seen(data) -> ItemView:
     session = Session.open(data, budget(math.inf), PrivacyRandom.simulate(0))
-    return pilot_release(session.gaussian(), Fraction(1, 2), Fraction(1, 2))
+    return pilot_release(session.gaussian(), Fraction(1, 2), Fraction(1, 2), ItemSettings())
 
 
 def item_sums(data, effects):
@@ -159,7 +161,7 @@ def test_a_person_whose_numbers_are_not_finite_tells_nothing(bad):
     others = told_about_vectors(data.select_users(np.arange(1, data.n_users)), model)
     for piece, only in zip(told_by(broken, model), others, strict=True):
         np.testing.assert_array_equal(piece, only)
-    with pytest.raises(DomainError, match="features"):
+    with refuses("domain", name="features", shape=False):
         dataclasses.replace(model, features=np.full_like(model.features, bad))
 
 
@@ -181,7 +183,7 @@ def test_a_row_that_is_not_finite_adds_no_moment():
 def test_one_person_moves_the_second_moment_by_exactly_their_own_square(person):
     data = toy_interactions(seed=7)
     look = seen(data)
-    start: LatentFactors = free_directions(look)
+    start: LatentFactors = free_directions(look, FactorizationSettings())
     top, item_weights = np.arange(0, data.n_items, 2), look.counts**-0.25
     keep = np.arange(data.n_users) != person
 

@@ -5,6 +5,7 @@ import math
 import numpy as np
 import pytest
 
+from discreet.core.kernels import compiled
 from discreet.statistics.block_algebra import BLOCK
 from discreet.statistics.item_vectors import _add_contribution
 from discreet.statistics.profiles import Lens, place
@@ -27,6 +28,27 @@ def test_a_profile_leaves_out_exactly_the_item_it_is_seen_from(item, grows):
     np.testing.assert_allclose(found, expected, rtol=1e-12)
 
 
+@compiled
+def add_contribution(columns, own, residuals, lengths, products, longest, weights, part, totals, room):
+    sums, counts, moment = totals
+    factors, units = room
+    _add_contribution(
+        columns,
+        own,
+        residuals,
+        lengths,
+        products,
+        longest,
+        weights,
+        part,
+        sums,
+        counts,
+        moment,
+        factors,
+        units,
+    )
+
+
 def told(residuals, lengths, count_part=0.5):
     """Return what one user with two ratings adds to sums, counts and the moment."""
     sums, counts, moment = np.zeros((3, 2), np.int64), np.zeros(3, np.int64), np.zeros((2, 2), np.int64)
@@ -35,7 +57,7 @@ def told(residuals, lengths, count_part=0.5):
     laid_out = np.zeros((1, 2, BLOCK))
     laid_out[0, :, :2] = own
     columns, item_weights = np.array([0, 2], np.int32), np.ones(3)
-    _add_contribution(
+    add_contribution(
         columns,
         laid_out.reshape(1, -1),
         np.array(residuals),
@@ -44,9 +66,8 @@ def told(residuals, lengths, count_part=0.5):
         2.0,
         item_weights,
         count_part,
-        sums,
-        counts,
-        moment,
+        (sums, counts, moment),
+        (np.empty(BLOCK), np.empty(2 * BLOCK, np.int32)),
     )
     return sums, counts, moment
 

@@ -7,7 +7,6 @@ import pytest
 
 from budgets import budget
 from discreet import PrivacyRandom, UserFactorization, load
-from discreet.core.checks import ParameterError
 from discreet.data.facts import PublicFacts
 from discreet.data.interactions import Interactions
 from discreet.models.scorers.released_histories import ReleasedHistories, nearest_counts
@@ -18,6 +17,7 @@ from discreet.models.user_factorization.history_release import (
 )
 from discreet.privacy.session import Session
 from discreet.statistics.history_summary import LENGTH_STARTS, SummedHistories
+from discreet.testing import refuses
 from toy import toy_interactions
 
 
@@ -116,5 +116,5 @@ def test_nearest_counts_keep_the_total():
 
 
 def test_the_setting_is_true_or_false():
-    with pytest.raises(ParameterError, match="for_synthesis"):
+    with refuses("wrong-kind", name="for_synthesis", found="'yes'"):
         UserFactorization(epsilon=1.0, for_synthesis="yes")

@@ -72,12 +72,18 @@ def continual(releases=12):
     return certificate(guarantee(), [release])
 
 
-def shared(honest=3, parties=4):
+def shared(honest=3, parties=4, symmetric=False):
     exact = Fraction(gaussian_multiplier(1.0, 1e-6)) * (1 + Fraction(1, 2**40)) * 2**RELEASE_BITS
-    width = fixed_point_noise(root_above(exact**2 / honest + 4))
+    width, narrow = (fixed_point_noise(root_above(exact**2 / honest / part + 4)) for part in (1, 2))
     sensitivity = Fraction(2**RELEASE_BITS)
     release = shared_release(
-        "sums", sensitivity=sensitivity, width=width, coordinates=50, honest=honest, parties=parties
+        "sums",
+        sensitivity=sensitivity,
+        width=width,
+        off_diagonal=narrow if symmetric else None,
+        coordinates=50,
+        honest=honest,
+        parties=parties,
     )
     return certificate(guarantee(), [release])
 
@@ -116,6 +122,7 @@ CERTIFICATES = {
     "mixed": mixed,
     "continual": continual,
     "shared noise": shared,
+    "shared noise, symmetric": lambda: shared(symmetric=True),
     "group": group,
     "group, pure": lambda: pure(
         additive_release("counts", Laplace.calibrated(epsilon=0.25, l1_sensitivity=2.0), 30), people=4

@@ -10,6 +10,9 @@ from discreet_verify import main
 
 import discreet
 from discreet.core.randomness import PrivacyRandom
+from discreet.federated.noise import SharedNoise
+from discreet.federated.protocols.estimator_sums import protocol_for
+from discreet.federated.simulation import simulate
 from discreet.models.storage import _digest, read_label
 from discreet.recipes import MODELS, estimator, is_never_private
 from discreet.synthesis.files import write_synthetic
@@ -51,6 +54,17 @@ def model(tmp_path):
     assert fitted.certificate is not None
     fitted.save(path)
     return path
+
+
+@pytest.mark.parametrize("name", ["biases", "covariance-svd"])
+def test_a_model_of_parties_with_shared_noise_is_certified(name, tmp_path, capsys):
+    path, noise = tmp_path / "parties.discreet", SharedNoise(parties=4, missing=1)
+    protocol = protocol_for(estimator(name, {"epsilon": 1.0, "delta": 1e-6}), DATA.facts, noise)
+    simulate(protocol, DATA, 4).model.save(path)
+    assert verdict(path, capsys)[0] == 0
+    # Noise that only the one party more would complete proves nothing.
+    forge(path, lambda label: [one.update(honest=2) for one in label["certificate"]["releases"]])
+    assert verdict(path, capsys)[0] != 0
 
 
 def test_a_model_is_certified_and_keeps_its_certificate(model, tmp_path, capsys):
@@ -158,3 +172,20 @@ def test_a_simulated_continual_release_is_rejected(tmp_path, capsys):
     followed = year(tmp_path)
     followed.add(weeks(1)[0], random=PrivacyRandom.simulate(1))
     assert verdict(followed.path, capsys)[0] == 1
+
+
+def test_private_scores_are_certified(tmp_path, capsys):
+    model = discreet.Popularity(epsilon=1.0).fit(DATA)
+    score = discreet.evaluate_privately(model, DATA, epsilon=0.5)
+    both = [discreet.Popularity(epsilon=1.0), discreet.Biases(epsilon=1.0)]
+    together = discreet.fit_and_evaluate(both, DATA)
+    whole = {"guarantee": together.guarantee.to_json(), "certificate": together.certificate}
+    path = tmp_path / "scores.json"
+    for record in (score.to_json(), whole):
+        path.write_text(json.dumps(record))
+        assert verdict(path, capsys)[0] == 0
+        forged = copy.deepcopy(record)
+        forged["certificate"]["releases"][-1]["count"] += 1
+        forged["certificate"] = sealed(forged["certificate"])
+        path.write_text(json.dumps(forged))
+        assert verdict(path, capsys)[0] != 0

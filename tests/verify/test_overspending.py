@@ -11,11 +11,12 @@ import pytest
 from discreet_verify import main
 
 import discreet
-from discreet.models.user_factorization import constants as tuned
 from discreet.models.user_factorization.estimator import UserFactorization, learn_ratings
 from discreet.models.user_factorization.history_release import HISTORY_SHARE, release_histories
 from discreet.models.user_factorization.recent import RecentReleases
-from discreet.privacy.session import Overspent, Session, share
+from discreet.privacy.noise_plans import share
+from discreet.privacy.release_log import Overspent
+from discreet.privacy.session import Session
 from discreet.statistics.recency import Recency
 from golden.cases import users_in_groups
 
@@ -31,9 +32,9 @@ def histories_with_the_share_of_the_model(self, session, progress):
 
 def recent_ratings_on_top(self, session, progress):
     """Learn as `_learn` does, but with the whole budget after a part of it was given away."""
-    fading, whole = session.split(share(tuned.RECENT_SHARE), Fraction(1))
+    fading, whole = session.split(share(self.tuned.recent_share), Fraction(1))
     recent = RecentReleases(recency=recency(self), session=fading)
-    return learn_ratings(whole, None, progress, purpose=self.purpose, words=None, recent=recent)
+    return learn_ratings(whole, None, progress, self.tuned, purpose=self.purpose, words=None, recent=recent)
 
 
 def recency(model):

@@ -47,7 +47,7 @@ DECLINING = {
     "threshold-selection": ("scale", "threshold", "failing"),
     "importance-sampling": ("scale", "epsilon"),
     "continual-gaussian": ("scale",),
-    "shared-gaussian": ("scale", "honest"),
+    "shared-gaussian": ("scale", "off_diagonal", "honest"),
 }
 
 

@@ -156,13 +156,15 @@ def _gaussian(moved: arb, variance: Fraction, record: Record) -> Cost:
     return Cost(mu_squared=mu_squared, closeness=arb(whole(record, "coordinates")) / arb(2) ** 111)
 
 
+def _variance(record: Record) -> Fraction:
+    """Return s^2; an entry off the diagonal of a symmetric matrix counts twice in the norm."""
+    off = 2 * (exact(record, "off_diagonal") ** 2 - 4) if "off_diagonal" in record else _scale(record) ** 2
+    return min(_scale(record) ** 2 - 4, off)
+
+
 def discrete_gaussian(record: Record) -> Cost:
     """Return the cost of discrete Gaussian noise: variance s^2 + 4 hides what a continuous s^2 hides."""
-    variance = _scale(record) ** 2 - 4
-    if "off_diagonal" in record:
-        # An entry off the diagonal of a symmetric matrix counts twice in the norm.
-        variance = min(variance, 2 * (exact(record, "off_diagonal") ** 2 - 4))
-    return _gaussian(_moved(record, norm="l2"), variance, record)
+    return _gaussian(_moved(record, norm="l2"), _variance(record), record)
 
 
 def discrete_laplace(record: Record) -> Cost:
@@ -238,11 +240,11 @@ def continual_gaussian(record: Record) -> Cost:
 def shared_gaussian(record: Record) -> Cost:
     """Return the cost of a sum to which parties add parts of the noise, which `honest` ones keep secret."""
     # h discrete Gaussians of variance v + 4 are like one of h (v + 4) up to 4.4 h exp(-pi^2 v) each.
-    honest, variance = whole(record, "honest"), _scale(record) ** 2 - 4
+    honest, variance = whole(record, "honest"), _variance(record)
     require(honest <= whole(record, "parties"), "there are more honest parties than parties")
     cost = _gaussian(_moved(record, norm="l2"), variance * honest, record)
     many = ball(Fraction(44, 10) * honest * whole(record, "coordinates"))
-    return cost.plus(Cost(closeness=many * (-(arb.pi() ** 2) * ball(variance)).exp()))
+    return cost.plus(Cost(closeness=many * (-(arb.pi() ** 2) * ball(variance / 2)).exp()))
 
 
 _ADDITIVE = "norm sensitivity rounded coordinates scale"
@@ -266,7 +268,7 @@ def cost_of(release: Record) -> Cost:
         raise unknown("mechanism", kind)
     priced, fields = MECHANISMS[kind]
     needed = {"mechanism", "name", "count", *fields.split()}
-    more = {"off_diagonal"} if fields == _ADDITIVE else set()
+    more = {"off_diagonal"} if fields.startswith(_ADDITIVE) else set()
     require(needed <= release.keys() <= needed | more, f"{kind} has missing or unknown fields")
     return priced(release).times(whole(release, "count"))
 

@@ -1,6 +1,6 @@
-"""Try to refute privacy promises from what is released.
+"""Try to refute privacy guarantees from what is released.
 
-`audit` attacks any callable; `discreet audit MODEL` attacks a model of this package in every view.
+`audit` attacks any callable; `discreet model audit MODEL` attacks a model of this package in every view.
 """
 
 from __future__ import annotations

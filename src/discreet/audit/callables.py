@@ -9,11 +9,13 @@ from typing import Any, final
 import numpy as np
 import numpy.typing as npt
 
+from discreet.audit.errors import NotNumbers
 from discreet.audit.findings import Finding
 from discreet.audit.games.scores import LearnedScore, Truth, aligned
 from discreet.audit.games.stopping import Plan, play
 from discreet.core.arrays import Floats
-from discreet.core.checks import DataError, failure_probability, integer, non_negative, require
+from discreet.core.checks import failure_probability, integer, non_negative, within
+from discreet.core.errors import OutOfRange
 from discreet.core.randomness import experiment_generator
 
 # A fifth of the games trains the score, and a tenth sets the thresholds for guessing.
@@ -35,14 +37,14 @@ def audit(
 
     The function is called once per game, with one of the two datasets picked by a fair coin, and must draw
     fresh noise every time. The attacker sees only what it returns: a number, or an array of numbers of any
-    shape. An exception counts as an answer, too. A promise is called refuted only if a fresh run of the same
+    shape. An exception is an answer, too. A guarantee is called refuted only if a fresh run of the same
     size refutes it again.
 
     Parameters:
         function: What is audited.
-        neighbors: Two neighboring datasets, between which the promise holds.
-        epsilon: The promise.
-        delta: The promise's delta.
+        neighbors: Two neighboring datasets, between which the guarantee applies.
+        epsilon: The epsilon of the guarantee.
+        delta: The delta of the guarantee.
         games: How many times the function is called, not counting a confirming run.
         confidence: How sure the bound is.
         distance: If the shape of the noise is known: the total variation between the outputs on the two
@@ -57,11 +59,12 @@ def audit(
         >>> audit(lambda x: x + noise.laplace(scale=0.5), (0.0, 1.0), epsilon=1.0).verdict
         'refuted'
     """
-    require(len(neighbors) == 2, "neighbors", len(neighbors), "must be two datasets")
+    if len(neighbors) != 2:
+        raise OutOfRange(name="neighbors", value=len(neighbors), least=2, most=2)
     non_negative("epsilon", epsilon)
     failure_probability("delta", delta)
     integer("games", games, least=1_000)
-    require(0.5 <= confidence < 1, "confidence", confidence, "must lie in [0.5, 1)")
+    within("confidence", confidence, least=0.5, below=1)
     start = time.perf_counter()
     attack = _CallableAttack(function, neighbors, lessons=games // _TO_LEARN, seed=seed)
     counted = games - games // _TO_LEARN - games // _TO_CUT
@@ -117,5 +120,5 @@ class _CallableAttack:
 def _numbers(output: Any) -> Floats:
     array: npt.NDArray[Any] = np.asarray(output)
     if array.dtype.kind not in "fiub":
-        raise DataError("The function must return numbers: a number, or an array of them.")
+        raise NotNumbers()
     return np.nan_to_num(array.astype(np.float64).reshape(-1), posinf=1e30, neginf=-1e30)

@@ -11,7 +11,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any, final
 
-from discreet.core.checks import FileError
+from discreet.audit.errors import NotAnAudit
 from discreet.core.files import write_whole
 
 NOT_REFUTED, REFUTED = "not refuted", "refuted"
@@ -20,13 +20,13 @@ NOT_REFUTED, REFUTED = "not refuted", "refuted"
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """Hold the result of one attack on one promise.
+    """The result of one attack on one guarantee.
 
     Parameters:
         model: The model, with its settings that are not the default.
         attack: The name of the attack.
-        promised: The epsilon of the promise, at its delta.
-        delta: The delta of the promise.
+        promised: The epsilon of the guarantee, at its delta.
+        delta: The delta of the guarantee.
         refuted: The largest epsilon that this attack refutes at that delta.
         confidence: The confidence of `refuted`; 1 where no chance is involved.
         fits: The number of fits.
@@ -34,7 +34,7 @@ class Finding:
         curve: The largest epsilon refuted under the assumption that the shape of the noise is known, if
             that was tried.
         notes: What was found, in sentences.
-        broken: Whether the promise is refuted.
+        broken: Whether the guarantee is refuted.
     """
 
     model: str
@@ -51,11 +51,11 @@ class Finding:
 
     @property
     def verdict(self) -> str:
-        """Return "refuted" if the promise is, else "not refuted"."""
+        """Return "refuted" if the guarantee is, else "not refuted"."""
         return REFUTED if self.broken else NOT_REFUTED
 
     def to_json(self) -> dict[str, Any]:
-        """Return what `discreet audit --json` prints; infinity becomes null."""
+        """Return what `discreet model audit --json` prints; infinity becomes null."""
         shown = {
             "model": self.model,
             "attack": self.attack,
@@ -84,7 +84,7 @@ class Finding:
 
 
 def any_refuted(findings: Iterable[Finding]) -> bool:
-    """Return whether any promise is refuted."""
+    """Return whether any guarantee is refuted."""
     return any(finding.broken for finding in findings)
 
 
@@ -101,9 +101,9 @@ _KIND = "audits"
 
 @final
 class KeptFindings:
-    """Store findings by model, promise and attack; with a path, each one is written at once.
+    """Store findings by model, guarantee and attack; with a path, each one is written at once.
 
-    A file written by another version is refused: its findings are about other code. Findings about another
+    A file written by another version is rejected: its findings are about other code. Findings about another
     mechanism (`fingerprint`) are not used again.
     """
 
@@ -157,12 +157,10 @@ class KeptFindings:
         try:
             content = json.loads(path.read_text(encoding="utf8"))
         except (OSError, ValueError) as error:
-            raise FileError(f"{path} cannot be read as a run of audits; name another file.") from error
+            raise NotAnAudit(path=path) from error
         if not isinstance(content, dict) or content.get("kind") != _KIND:
-            raise FileError(f"{path} holds no run of audits; name another file.")
+            raise NotAnAudit(path=path)
         if content.get("version") != self._version:
-            raise FileError(
-                f"{path} was written by version {content.get('version')}; begin another file for this one."
-            )
+            raise NotAnAudit(path=path)
         rows: list[dict[str, Any]] = content["found"]
         return rows

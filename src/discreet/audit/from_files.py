@@ -1,7 +1,7 @@
 """Audit releases that start from files: neighboring files must lead to the same output.
 
 The white-box audit starts from data in memory. This one starts from the text of a file. A release is recorded
-on one file and replayed on files with one more person, whose ids, ratings and times are unusual. Given the
+on one file and replayed on files with one more user, whose ids, ratings and times are unusual. Given the
 same mechanism outputs, everything released must be the same: the bytes of the model file, its label, released
 scores, the rows of the ledger, and the error message where the release fails. Differences in the inputs of
 the mechanisms have a privacy cost, as in the white-box audit.
@@ -17,16 +17,18 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, final
 
+from discreet.audit.errors import StrayError
 from discreet.audit.findings import Finding
-from discreet.audit.neighboring_files import CANARIES, ITEMS, OUTSIDE, Line, specs, written
+from discreet.audit.neighboring_files import CANARIES, ITEMS, OUTSIDE, SCHEMA, Line, specs, written
 from discreet.audit.white_box.costs import price
-from discreet.audit.white_box.recording import Named, Player, Recorder, StrayError
+from discreet.audit.white_box.recording import Named, Player, Recorder
 from discreet.audit.white_box.structure import ROUNDING
 from discreet.core.checks import DiscreetError
 from discreet.core.progress import silent
 from discreet.core.randomness import PrivacyRandom
 from discreet.data.inputs import open_data
 from discreet.data.interactions import Interactions
+from discreet.data.schema import Schema
 from discreet.data.vocabulary import Vocabulary
 from discreet.evaluation.private.fit_and_score import fit_and_evaluate
 from discreet.evaluation.private.release import evaluate_privately
@@ -53,13 +55,14 @@ class Route:
     chosen: PrivateFacts = field(default_factory=PrivateFacts)
     prior: str | None = None
     scores: str | None = None
+    schema: Schema | None = SCHEMA
 
     def declared(self) -> dict[str, Any]:
         """Return the facts that are declared when the file is read."""
         facts: dict[str, Any] = {} if self.chosen.scale else {"low": 1.0, "high": 5.0}
         if self.chosen.catalog is None:
-            facts |= {"catalog": Vocabulary.of([int(item) for item in ITEMS]), "drop_unknown": True}
-        return {**facts, "max_per_user": 8}
+            facts |= {"catalog": Vocabulary.of(ITEMS), "drop_unknown": True}
+        return {**facts, "max_per_user": 8, "schema": self.schema}
 
     def canaries(self, wanted: Collection[str] | None = None) -> dict[str, list[Line]]:
         """Return the canaries by name: all of them, or only those in `wanted`."""
@@ -83,7 +86,7 @@ ROUTES: tuple[Route, ...] = (
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Left:
-    """Hold everything that a release makes visible, and its promise."""
+    """Everything that a release makes visible, and its guarantee."""
 
     sentence: str
     file: bytes
@@ -93,7 +96,7 @@ class Left:
 
     @property
     def claims(self) -> bool:
-        """Return whether the outputs must agree: the promise is private, or a refusal came before it."""
+        """Return whether the outputs must agree: the release is private, or an error came before it."""
         return self.promise is None or self.promise.is_private
 
     def difference(self, other: Left) -> str | None:
@@ -105,7 +108,7 @@ class Left:
 
 
 def has_files(estimator: Estimator) -> bool:
-    """Return whether files are audited for this promise: joint trust, adding or removing one user."""
+    """Return whether files are audited for this guarantee: joint trust, adding or removing one user."""
     promise = estimator.promise(_public().facts)
     people = (Unit.USER, Neighbors.ADD_OR_REMOVE, Trust.JOINT)
     return promise.definition == people and promise.is_private
@@ -240,7 +243,7 @@ def _starting(
         model = estimator.fit(data, random=PrivacyRandom.simulate(7), progress=silent)
     else:
         model = estimator.fit(data, random=random, progress=silent)
-        # Recorded noise stands for real noise here, so the label must not say "simulated".
+        # Recorded noise replaces real noise here, so the label must not state "simulated".
         model = replace(model, guarantee=replace(model.guarantee, simulated=False))
     model.save(folder / "earlier")
     return estimator.clone(prior=str(folder / "earlier"))
@@ -292,7 +295,7 @@ def audit_budget(name: str, estimator: Estimator) -> Finding:
             except DiscreetError as error:
                 if not book.entries():
                     continue
-                leaks.append(f"{what} paid before it was refused: {error}")
+                leaks.append(f"{what} recorded a cost before it was rejected: {error}")
                 continue
             spent = book.entries()[-1].guarantee.epsilon
             leaks.append(f"{what} spent epsilon={spent:g} outside the budget of epsilon={_LIMIT:g}")
@@ -311,7 +314,7 @@ def audit_budget(name: str, estimator: Estimator) -> Finding:
 
 
 def _promised(estimator: Estimator, route: Route, folder: Path) -> Guarantee:
-    """Return the promise of all draws on a route, including that of an earlier release."""
+    """Return the guarantee of all draws on a route, including that of an earlier release."""
     data = open_data(
         str(written(folder, next(specs())[1])),
         implicit=estimator.feedback == "implicit",

@@ -11,6 +11,7 @@ import numpy as np
 
 from discreet.audit.canaries.one_run import CanaryFileAttack, one_run_epsilon
 from discreet.audit.canaries.planting import Canaries, CanaryAttack, Game
+from discreet.audit.errors import NotAuditable
 from discreet.audit.findings import Finding
 from discreet.audit.games.bounds import curve_of, joined, refuted_by_betting, refuted_without_luck
 from discreet.audit.games.playing import FileAttack, TranscriptAttack
@@ -21,7 +22,6 @@ from discreet.audit.synthetic import NearestNeighborAttack, has_synthetic, simil
 from discreet.audit.white_box.recording import Recorder
 from discreet.audit.white_box.structure import examine
 from discreet.core.arrays import Floats
-from discreet.core.checks import ParameterError
 from discreet.core.randomness import PrivacyRandom
 from discreet.data.interactions import Interactions
 from discreet.models.estimator import Estimator
@@ -29,7 +29,7 @@ from discreet.privacy.guarantee import Guarantee, Neighbors, Trust, Unit
 
 TRANSCRIPT, FILE, SYNTHETIC, REPORT = "transcript", "file", "synthetic", "report"
 VIEWS = (TRANSCRIPT, FILE, SYNTHETIC, REPORT)
-# Small datasets: fits are fast, and a promise holds for any size.
+# Small datasets: fits are fast, and a guarantee applies to any size.
 SMALL = SyntheticSpec(people=4, items=5, per_person=2, wide=0)
 _MOST_DRAWS = 400_000
 _MOST_FILES = 12_000
@@ -45,7 +45,7 @@ _FEWEST_FITS, _MOST_FITS = 20, 4_000
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Subject:
-    """Hold an estimator, its promise on the small dataset, and its total variation by epsilon."""
+    """An estimator, its guarantee on the small dataset, and its total variation by epsilon."""
 
     name: str
     estimator: Estimator
@@ -88,7 +88,7 @@ def play_view(
     if view == REPORT:
         return _report(name, estimator)
     if view == SYNTHETIC and not has_synthetic(estimator):
-        raise ParameterError(f"No synthetic data can be drawn from {name}; audit its transcript or file.")
+        raise NotAuditable(model=name, view="synthetic data")
     subject, start = Subject.of(name, estimator), time.perf_counter()
     deadline = start + seconds
     promise = subject.promise
@@ -123,7 +123,7 @@ def views_of(estimator: Estimator) -> tuple[str, ...]:
 def _report(name: str, estimator: Estimator) -> Finding:
     """Return the exact privacy cost of a device's report, by enumerating its finitely many answers."""
     if REPORT not in views_of(estimator):
-        raise ParameterError(f"{name} collects no reports from devices; audit its transcript or file.")
+        raise NotAuditable(model=name, view="reports")
     inside = examine(estimator, SMALL)
     return Finding(
         model=name,
@@ -167,7 +167,7 @@ def _canaries_in_background(estimator: Estimator) -> Canaries:
     people, each = (1_000, 1) if implicit else (4_000, 5)
     spec = SyntheticSpec(people=people, items=_ITEMS_OF_FILES, per_person=each, similar=True)
     facts = spec.facts(implicit=implicit)
-    rows: dict[str, Row] = {f"person {number:05d}": row for number, row in enumerate(spec.rows(facts))}
+    rows: dict[str, Row] = {f"user {number:05d}": row for number, row in enumerate(spec.rows(facts))}
     return Canaries.disjoint(rows, facts, 1)
 
 
@@ -184,7 +184,7 @@ def _many_canaries(estimator: Estimator) -> Canaries:
     matrices = any(statistic.shape == (SMALL.items, SMALL.items) for statistic in recorder.statistics)
     spec = SyntheticSpec(people=2, items=_ITEMS[matrices], per_person=1)
     facts = replace(spec.facts(implicit=estimator.feedback == "implicit"), n_users=None)
-    people: dict[str, Row] = {f"person {number}": row for number, row in enumerate(spec.rows(facts))}
+    people: dict[str, Row] = {f"user {number}": row for number, row in enumerate(spec.rows(facts))}
     return Canaries.costliest(estimator, people, facts)
 
 
@@ -222,7 +222,7 @@ def _settled(
     cuts = Cuts.learned(scores[:taught], truth[:taught].astype(np.bool_), promise.delta, error)
     tally = cuts.tally(scores[taught:], truth[taught:])
     curve = None if distance is None else _on_curve(games, lessons, cuts, distance, error / 2)
-    # Guesses about one fit are dependent; the one-run bound allows that, and holds for many fits as one.
+    # Guesses about one fit are dependent; the one-run bound allows that, for many fits as for one.
     counts = (tally.games, tally.guesses, tally.right)
     free = one_run_epsilon(*counts, promise.delta, error / 2) if tally.guesses else 0.0
     return GameOutcome(refuted=free, curve=curve, broken=False, tally=tally, error=error)

@@ -65,7 +65,7 @@ def questions(estimator: Estimator) -> Iterator[HostileQuestion]:
     whole = _whole(estimator)
     for seed in honest_questions():
         name = f"{seed.fields['statistic']} {seed.fields['part']}"
-        # One question may take nearly all that is promised; of some statistics a person is longer than 1.
+        # One question may spend nearly the whole guarantee; some statistics bound a user by more than 1.
         plain = _with(seed, sigma=1.12 * whole)
         yield HostileQuestion(label=name, question=plain)
         for label, changed in _changed(plain):
@@ -185,13 +185,13 @@ def _asked_by(model: Estimator) -> Sequence[Message]:
 
 
 def _whole(estimator: Estimator) -> float:
-    """Return the deviation with which one question takes all that is promised."""
+    """Return the deviation with which one question spends the whole guarantee."""
     planned: Any = protocol_for(estimator, facts(), NOISE)
     return gaussian_multiplier(planned.planned().epsilon, estimator.delta) * (1 + 1e-6)
 
 
 def _source() -> Interactions:
-    """Return people of two kinds, so that every release of every model has something to show."""
+    """Return users of two kinds, so that every release of every model has something to show."""
     draw = experiment_generator(0, "questions")
     users = np.repeat(np.arange(_PEOPLE), ITEMS)
     items = np.tile(np.arange(ITEMS), _PEOPLE)
@@ -202,7 +202,7 @@ def _source() -> Interactions:
 
 
 def rows(people: Sequence[dict[int, float]]) -> Interactions:
-    """Return people with these ratings by item."""
+    """Return users with these ratings by item."""
     cells = [(user, item, value) for user, row in enumerate(people) for item, value in row.items()]
     users, items, values = zip(*cells, strict=True)
     return _data(np.array(users), np.array(items), np.array(values))
@@ -214,7 +214,7 @@ def _data(users: npt.NDArray[Any], items: npt.NDArray[Any], values: npt.NDArray[
 
 
 def facts() -> PublicFacts:
-    """Return what is public about the parties' people."""
+    """Return what is public about the parties' users."""
     return PublicFacts(n_items=ITEMS, low=1.0, high=5.0, n_users=_PEOPLE)
 
 

@@ -1,12 +1,12 @@
 """Report when a kind of model was last audited and what was found.
 
 `last_audits.json`, which ships with the package, is made from a full run that is kept in the repository
-(`papers/audit/table.py`). An audit tries to refute a promise, and can never prove one: the proofs are in
+(`papers/audit/table.py`). An audit tries to refute a guarantee, and can never prove one: the proofs are in
 proofs/.
 
-An audit is about the mechanism that it audited. `fingerprints.json` holds the present fingerprint of every
+An audit is about the mechanism that it audited. `fingerprints.json` has the present fingerprint of every
 model at the epsilons of full runs (`fingerprint`). An audit whose fingerprints differ, or that has none, is
-of an earlier form of the model, and its sentence says so. `audited_settings.json` holds the default settings,
+of an earlier form of the model, and its sentence states it. `audited_settings.json` has the default settings,
 which are those that full runs audit; a label compares its file with them without loading any model.
 """
 
@@ -21,17 +21,17 @@ from typing import Any, NamedTuple
 _SHIPPED, _PRESENT, _SETTINGS = "last_audits.json", "fingerprints.json", "audited_settings.json"
 #: The epsilons of a full run.
 EPSILONS = (0.5, 1.0, 4.0)
-# The bounds shown are those at the most common promise.
+# The bounds shown are those at the most common guarantee.
 _SHOWN = 1.0
 
 
 class LastAudit(NamedTuple):
-    """Hold the last audit of a kind of model.
+    """The last audit of a kind of model.
 
-    `tried` are the epsilons that were audited. At a promise of `promised`, `exact` is the exact privacy cost
+    `tried` are the epsilons that were audited. At epsilon `promised`, `exact` is the exact privacy cost
     of the worst pair of neighboring datasets found (None if something leaked). `refuted` is the largest
     epsilon refuted by attacks without an assumption; `curve` assumes that the shape of the noise is known.
-    `fingerprints` names what was audited, by epsilon; empty if that was not recorded. `present` says whether
+    `fingerprints` names what was audited, by epsilon; empty if not recorded. `present` states whether
     the model still releases the same.
     """
 
@@ -52,15 +52,15 @@ class LastAudit(NamedTuple):
         if not self.present:
             return (
                 f"audited in an earlier form ({self.date}, version {self.version}: {self.verdict}). "
-                "What the model releases now has not been audited in full. An audit is no proof."
+                "What the model releases now has not been audited in full. An audit isn't a proof."
             )
         tried = ", ".join(f"{epsilon:g}" for epsilon in self.tried)
         worst = "unbounded (a leak)" if self.exact is None else f"{self.exact:.2f}"
         return (
             f"{self.date}, version {self.version}, at epsilon {tried}: {self.verdict}. "
-            f"Worst case {worst} of the promised epsilon {self.promised:g}; attacks prove at least "
+            f"Worst case {worst} of the guaranteed epsilon {self.promised:g}; attacks prove at least "
             f"{max(self.refuted, self.curve):.2f} ({100 * self.confidence:.0f} % confidence). "
-            "An audit is no proof."
+            "An audit isn't a proof."
         )
 
     def to_json(self) -> dict[str, Any]:

@@ -1,7 +1,7 @@
 """Build small neighboring datasets: they differ by one user, one rating, or one rating value.
 
-The search for a worst case tries rows that have broken promises before: long rows, rows of one item, the
-first and the last id, an item nobody else rated, ties, the empty row, extreme values and values outside the
+The search for a worst case tries rows that have broken guarantees before: long rows, rows of one item, the
+first and the last id, an item no other user rated, ties, the empty row, extreme values and values outside the
 scale.
 """
 
@@ -26,7 +26,7 @@ Row = Mapping[int, float]
 _FIRST, _LAST = "", "~"
 # The number of users declared for a wide catalog, so that models also plan the rounds that need many users.
 _DECLARED = 1_000_000
-# The outcomes tried there: as drawn; a very large first release; and large later releases besides.
+# The outcomes tried there: as drawn; a very large first release; and large later releases as well.
 _OUTCOMES = (None, NoiseScale(first=1e4), NoiseScale(first=1e4, later=10.0))
 
 
@@ -88,7 +88,7 @@ class SyntheticSpec:
 
 
 def neighboring(estimator: Estimator, spec: SyntheticSpec | None = None) -> Iterator[NeighboringDatasets]:
-    """Yield datasets with neighbors in the sense of the estimator's promise."""
+    """Yield datasets with neighbors in the sense of the estimator's guarantee."""
     spec = spec or SyntheticSpec()
     facts = spec.facts(implicit=estimator.feedback == "implicit")
     promise = estimator.promise(facts)
@@ -148,7 +148,7 @@ def build(rows: Mapping[str, Row], facts: PublicFacts, *, timed: bool = False) -
 
 
 def _named(rows: list[dict[int, float]]) -> dict[str, Row]:
-    return {f"person {number:03d}": row for number, row in enumerate(rows)}
+    return {f"user {number:03d}": row for number, row in enumerate(rows)}
 
 
 def _one_user(
@@ -183,7 +183,7 @@ def _one_user(
 
 
 def _wide_catalog(all_users: list[dict[int, float]], facts: PublicFacts) -> NeighboringDatasets:
-    """Return long rows with times beside two other users; moments of rows reach their full cost there."""
+    """Return long rows with times next to two other users; moments of rows reach their full cost there."""
     few = dict(list(_named(all_users).items())[:2])
     every = range(facts.n_items)
     rows: dict[str, Row] = {

@@ -1,6 +1,6 @@
-"""Write small files that differ by one person, whose ids, ratings and times are unusual.
+"""Write small files that differ by one user, whose ids, ratings and times are unusual.
 
-One person's lines must not change how the others are read. Typical faults: one id turns a column of ids into
+One user's lines must not change how the others are read. Typical faults: one id turns a column of ids into
 text, a new item renumbers the items, and many new items change a model's plan.
 """
 
@@ -9,8 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+from discreet.data.schema import Schema
+
 #: User, item, rating and time, as written in the file.
 Line = tuple[str, str, str, str]
+_COLUMNS = ("user", "item", "rating", "time")
+#: How the files are written. It is declared, since a guess would be a condition of the guarantee.
+SCHEMA = Schema(columns=_COLUMNS, user="user", item="item", rating="rating", time="time")
 ITEMS = tuple(str(10 * (item + 1)) for item in range(6))
 # So many new items would change the plan of a model that reads the size of the catalog from the data.
 _MANY = 5_001
@@ -22,7 +27,7 @@ def _lines(items: tuple[str, ...], rating: str = "5", user: str = "900", moment:
     return [(user, item, rating, moment) for item in items]
 
 
-#: Lines of the added person, by what is unusual about them.
+#: Lines of the added user, by what is unusual about them.
 CANARIES: Mapping[str, list[Line]] = {
     "an item id in text": _lines(("zebra",)),
     "item ids that look like numbers": _lines(
@@ -47,7 +52,7 @@ CANARIES: Mapping[str, list[Line]] = {
     ],
     "many items of their own": _lines(tuple(str(10**6 + item) for item in range(_MANY))),
 }
-#: Ratings outside a declared scale, which are refused when the file is read.
+#: Ratings outside a declared scale, which are rejected when the file is read.
 OUTSIDE: Mapping[str, list[Line]] = {
     "ratings far outside": [("900", "10", "1e30", "1"), ("900", "20", "-1e30", "2")],
     "a rating of 0 and one of 100": [("900", "10", "0", "1"), ("900", "20", "100", "2")],
@@ -77,7 +82,7 @@ def specs() -> Iterator[tuple[str, list[Line]]]:
 def written(folder: Path, lines: list[Line]) -> Path:
     """Write the file into the folder, replacing the previous one."""
     path = folder / _NAME
-    text = "\n".join(",".join(map(_field, line)) for line in [("user", "item", "rating", "time"), *lines])
+    text = "\n".join(",".join(map(_field, line)) for line in [_COLUMNS, *lines])
     path.write_text(text + "\n", encoding="utf-8")
     return path
 

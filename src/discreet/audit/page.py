@@ -21,7 +21,7 @@ _POINTS = np.linspace(0.0, 1.0, 201)
 
 
 def claimed_curve(epsilon: float, delta: float) -> Floats:
-    """Return the least miss rate that an (epsilon, delta) promise allows, by false alarm rate.
+    """Return the least miss rate that an (epsilon, delta) guarantee allows, by false alarm rate.
 
     Example:
         >>> round(float(claimed_curve(1.0, 0.0)[0]), 3)
@@ -53,23 +53,23 @@ def write_page(path: Path, found: Sequence[Finding], games: tuple[Floats, Truth]
     """Write the findings, and the trade-off curve of `games` if given, to one HTML file."""
     broken = sum(one.broken for one in found)
     said = (
-        f"{broken} of {len(found)} attacks refuted the promise."
+        f"{broken} of {len(found)} attacks refuted the guarantee."
         if broken
-        else f"None of {len(found)} attacks refuted the promise."
+        else f"None of {len(found)} attacks refuted the guarantee."
     )
     body = [
         element("h1", "What an audit found"),
         element("p", f"{said} Not refuted is not proved: the proofs are notes of their own.", "note"),
         table(
-            ("model", "attack", "promised ε", "at least ε", "fits", "confidence", "verdict"),
+            ("model", "attack", "guaranteed ε", "at least ε", "fits", "confidence", "result"),
             [_row(one) for one in found],
             "Findings",
             numbers={2, 3, 4, 5},
         ),
         element(
             "p",
-            "An attack shows that epsilon is at least so much. A promise is broken only if that is above "
-            "what is promised.",
+            "An attack shows that epsilon is at least so much. A guarantee is broken only if that is above "
+            "what is guaranteed.",
             "quiet",
         ),
         *(
@@ -79,12 +79,12 @@ def write_page(path: Path, found: Sequence[Finding], games: tuple[Floats, Truth]
         ),
     ]
     if games is not None:
-        body += [element("h2", "Promised and measured"), _chart(found[0], *games)]
+        body += [element("h2", "Guaranteed and measured"), _chart(found[0], *games)]
         body.append(
             element(
                 "p",
                 "An attacker guesses from which of two neighboring datasets a release came. False alarms and "
-                "misses trade off. The promise is refuted only if the whole band dips below the dashes.",
+                "misses trade off. The guarantee is refuted only if the whole band dips below the dashes.",
                 "quiet",
             )
         )

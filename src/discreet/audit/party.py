@@ -1,4 +1,4 @@
-"""Compute what a party of a federation reveals to whoever lifts its masks."""
+"""Compute what a party of a federation reveals to an attacker who removes its masks."""
 
 from __future__ import annotations
 
@@ -6,11 +6,12 @@ import math
 import time
 from typing import TYPE_CHECKING
 
+from discreet.audit.errors import StrayError
 from discreet.audit.findings import Finding
 from discreet.audit.full import REPORT, SMALL
 from discreet.audit.neighboring import neighboring
 from discreet.audit.white_box.costs import price
-from discreet.audit.white_box.recording import Player, Recorder, StrayError
+from discreet.audit.white_box.recording import Player, Recorder
 from discreet.audit.white_box.structure import ROUNDING
 from discreet.core.randomness import PrivacyRandom
 from discreet.federated.coordinator import Coordinator
@@ -34,7 +35,7 @@ _NOISE = SharedNoise(parties=3, missing=1)
 
 
 def price_a_party(name: str, estimator: Estimator) -> Finding:
-    """Return the exact privacy loss of a party's answers against the promise of its own share of the noise.
+    """Return the exact privacy loss of a party's answers against the guarantee of its own share of the noise.
 
     Raises:
         ParameterError: The model cannot run over parties.
@@ -109,5 +110,6 @@ def _sent(
         shared=others.catalog,
         run="audit",
         keeper=keeper,
+        simulated=True,
     ).train(others.facts)
     return sent

@@ -1,8 +1,8 @@
 """Ask a party of a federation whatever a hostile coordinator could ask, about neighboring data sets.
 
-Questions of honest runs are changed in every way that has broken a promise before: numbers at and beyond the
+Questions of honest runs are changed in every way that has broken a guarantee before: numbers at or above the
 ends of what can be meant, one item made loud and all ridges weak, sides of length 0, fields that name a
-price, questions asked again. Each is put to a party with and without one person more. All that comes out
+price, questions asked again. Each is put to a party with and without one user more. All that comes out
 must be the same: the bytes of the reply, a refusal or an error, what is written into the journal and the
 ledger, and whether the party got as far as drawing (what it takes in time, roughly). What differs in the
 draws has an exact price. The party runs in a process of its own, with the bounds of all arrays checked; one
@@ -23,10 +23,11 @@ from multiprocessing.connection import Connection
 from tempfile import TemporaryDirectory
 from typing import Any, final
 
+from discreet.audit.errors import StrayError
 from discreet.audit.findings import Finding
 from discreet.audit.hostile_questions import ITEMS, NOISE, HostileQuestion, facts, questions, rows
 from discreet.audit.white_box.costs import price
-from discreet.audit.white_box.recording import Player, Recorder, StrayError
+from discreet.audit.white_box.recording import Player, Recorder
 from discreet.audit.white_box.structure import ROUNDING
 from discreet.core.randomness import PrivacyRandom
 from discreet.data.interactions import Interactions
@@ -91,7 +92,7 @@ def has_questions(estimator: Estimator) -> bool:
 
 
 def audit_questions(name: str, estimator: Estimator) -> Finding:
-    """Search for a question that distinguishes neighboring data sets beyond what is promised.
+    """Search for a question that distinguishes neighboring data sets beyond the guarantee.
 
     Raises:
         ParameterError: The model cannot run over parties.
@@ -103,7 +104,7 @@ def audit_questions(name: str, estimator: Estimator) -> Finding:
     found = _searched(estimator, promised)
     output = (
         f"{found.tried:,} questions about {len(found.statistics)} statistics, {found.accepted:,} accepted; "
-        f"the costliest answer pays {found.paid:.4g} ({found.costliest})"
+        f"the costliest answer costs {found.paid:.4g} ({found.costliest})"
     )
     return Finding(
         model=name,
@@ -218,7 +219,7 @@ def try_question(estimator: Estimator, asked: HostileQuestion, found: SearchFind
             if paid > found.paid:
                 found.paid, found.costliest = paid, f"{asked.label}, {canary}"
             if paid > found.promised * (1 + ROUNDING):
-                leak = f"{asked.label}, {canary}: the answer pays {paid:.4g}"
+                leak = f"{asked.label}, {canary}: the answer costs {paid:.4g}"
                 found.leaks.setdefault(f"price {asked.change}", leak)
 
 
@@ -260,11 +261,11 @@ def outputs(
 
 @cache
 def _neighbors() -> tuple[Interactions, dict[str, Interactions]]:
-    """Return a few people, none of whom holds the last item, and the same with one odd person more."""
+    """Return a few users, none of whom rated the last item, and the same with one odd user more."""
     canaries = {
-        "somebody with all items": {item: 1.0 + 4.0 * (item % 2) for item in range(ITEMS)},
-        "somebody with the last item": {ITEMS - 1: 5.0},
-        "somebody with the first item": {0: 5.0},
+        "a user with all items": {item: 1.0 + 4.0 * (item % 2) for item in range(ITEMS)},
+        "a user with the last item": {ITEMS - 1: 5.0},
+        "a user with the first item": {0: 5.0},
     }
     few = [{0: 4.0, 1: 2.0, 3: 5.0}, {1: 1.0, 2: 3.0}]
     return rows(few), {name: rows([*few, row]) for name, row in canaries.items()}

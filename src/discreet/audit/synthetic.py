@@ -5,7 +5,7 @@ users are drawn from it. The attacker sees these alone. For every canary it find
 history; if histories are copied, those of members are nearer. How near they usually are depends on the
 canary, so the attacker learns that from fits whose canaries are known.
 
-Synthetic data are post-processing of a release, so its promise bounds how often the attacker is right.
+Synthetic data are post-processing of a release, so its guarantee bounds how often the attacker is right.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def has_synthetic(estimator: Estimator) -> bool:
 def similar_canaries(estimator: Estimator) -> Canaries:
     """Return canaries with disjoint rows of a few items, among other users of the same items."""
     facts = _BACKGROUND.facts(implicit=estimator.feedback == "implicit")
-    rows: dict[str, Row] = {f"person {number:05d}": row for number, row in enumerate(_BACKGROUND.rows(facts))}
+    rows: dict[str, Row] = {f"user {number:05d}": row for number, row in enumerate(_BACKGROUND.rows(facts))}
     return Canaries.disjoint(rows, facts, _ROW)
 
 

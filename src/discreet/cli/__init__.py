@@ -16,6 +16,12 @@ def main() -> None:
     """Run the command line; Ctrl-C prints one sentence, also while libraries are being loaded."""
     try:
         with not_lost():
+            if sys.argv[1:] in (["--help"], ["--help-all"]):
+                # Nothing else is loaded for the first thing that a user asks for.
+                from discreet.cli.verbs import overview
+
+                sys.stdout.write(overview(everything=sys.argv[1] == "--help-all") + "\n")
+                return
             from discreet.cli.application import run
 
             run()

@@ -1,4 +1,4 @@
-"""`discreet add-items`: add items that nobody rated yet, from their public features."""
+"""`discreet model add-items`: add items that nobody rated yet, from their public features."""
 
 from __future__ import annotations
 

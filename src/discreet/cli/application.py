@@ -2,82 +2,31 @@
 
 from __future__ import annotations
 
-import functools
 import importlib
+import os
 import sys
-from collections.abc import Callable
+from collections.abc import Collection, Mapping
 from typing import Annotated, Any
 
 import typer
-from typer.core import TyperGroup
+from typer.core import TyperCommand, TyperGroup
 
-from discreet.cli.options.parsing import spread
-from discreet.cli.output.printing import UnreadError, speak, write
+from discreet.cli.messages import message_for_terminal
+from discreet.cli.options.parsing import HELP_ALL, MANY, UNUSUAL, spread
+from discreet.cli.output.printing import UnreadError, remark, speak, write
+from discreet.cli.verbs import (
+    HIDDEN,
+    MORE,
+    OLD,
+    OLD_PARTS,
+    PARTS,
+    ROAD,
+    names,
+    overview,
+    part_overview,
+    place,
+)
 from discreet.core.checks import DiscreetError, suggestion
-
-# The help of `discreet`, in its order. A verb is the function of its name in the module of its name or in
-# `_HOMES`.
-PANELS = {
-    "Start": {
-        "demo": "See the main job on embedded data, in a minute.",
-        "describe": "Describe how a file is written, as a schema.",
-        "choose": "Answer a few questions, and get a command.",
-        "plan": "Plan releases: what each may cost, and what to expect.",
-        "models": "List all models.",
-        "datasets": "List known datasets, or download one.",
-    },
-    "Learn": {
-        "fit": "Fit a model and write it, with its privacy label.",
-        "refit": "Fit the next release on new data.",
-        "follow": "Keep a model fresh all year at one budget.",
-        "add-items": "Add new items to a model from public features.",
-        "shard": "Split data that are larger than memory.",
-    },
-    "Use a model": {
-        "recommend": "List what to show to one person, or to many.",
-        "similar": "List items similar to one.",
-        "explain": "Say why an item is in somebody's list.",
-        "serve": "Answer over HTTP: a model, or a collection.",
-        "export": "Write vectors for a vector store, or ONNX.",
-        "bundle": "Write a folder that recommends on the device.",
-        "synthesize": "Make synthetic users from a release.",
-    },
-    "Check": {
-        "label": "Show what a model promises.",
-        "budget": "Show what a ledger has spent, or set a budget.",
-        "evaluate": "Fit and score a model on held-out data, beside baselines.",
-        "score": "Score a model file on data it has not seen.",
-        "compare": "Score several models and epsilons, with a page.",
-        "audit": "Try to refute a model's promise.",
-        "dossier": "Write the documents that a privacy officer signs.",
-        "sign": "Sign a model file.",
-        "verify": "Check a model's signature.",
-        "theory": "Print the bounds of a paper for your sizes.",
-        "reproduce": "Run the experiments of papers.",
-    },
-    "Collect and federate": {
-        "campaign": "Set up a collection from devices that add noise.",
-        "collect": "Learn from what was collected.",
-        "federation": "Learn one model with several data holders.",
-        "party": "Take part in a federation.",
-        "keeper": "Keep the mask keys of a federation.",
-    },
-}
-VERBS = tuple(verb for verbs in PANELS.values() for verb in verbs)
-# Verbs with subcommands: each is the function of that name in the module of the verb.
-SEVERAL = {
-    "federation": ("init", "simulate", "run", "declare"),
-    "party": ("serve",),
-    "keeper": ("serve",),
-    "campaign": ("new", "show", "check", "close"),
-    "collect": ("fit", "backup", "invite"),
-    "follow": ("start", "add", "release", "show", "erase", "replay"),
-}
-# Other names for parts of a verb, which help does not list.
-HIDDEN = {"follow": {"init": "start", "status": "show"}}
-
-# Verbs in the module of another verb.
-_HOMES = {"similar": "recommend", "explain": "recommend", "verify": "sign", "datasets": "models"}
 
 # The exit code that shells use for a program that wrote into a closed pipe.
 _UNREAD = 141
@@ -87,63 +36,159 @@ class _StoppedError(Exception):
     """Carry a Ctrl-C past typer, which would end the program silently."""
 
 
-def _stoppable(verb: Callable[..., None]) -> Callable[..., None]:
-    @functools.wraps(verb)
-    def run(*arguments: Any, **options: Any) -> None:
+# Options that the short help of a command lists before others, as far as there is room.
+_EVERYDAY = (
+    "--help --help-all --out --model --models --epsilons --json --columns --schema --implicit --ledger "
+    "--force --dry-run --split --metric --for --items --scale --history --user --parties"
+)
+
+
+class _Verb(TyperCommand):
+    """One command: its errors are printed in the words of its options."""
+
+    # The present name, if the command was called by the name of an earlier version.
+    renamed: tuple[str, ...] = ()
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Return what is left of the arguments; a pattern that the shell expanded gets a hint."""
+        given = [*args]
         try:
-            verb(*arguments, **options)
+            return super().parse_args(ctx, args)
+        except Exception as error:
+            if "unexpected extra argument" in str(error) and sum(map(os.path.isfile, given)) > 1:
+                ctx.fail(
+                    f"{error} To read several files, give their folder, or quote the pattern: 'sales-*.csv'."
+                )
+            raise
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        """Return the options; a flag has no value to describe."""
+        found: list[Any] = super().get_params(ctx)
+        for one in found:
+            if getattr(one, "is_flag", False):
+                one.metavar = ""
+        return found
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        """Write the everyday options, or with `--help-all` all of them."""
+        hidden = [] if ctx.meta.get(HELP_ALL) else self._rare(ctx)
+        for one in hidden:
+            one.hidden = True
+        try:
+            super().format_help(ctx, formatter)
+        finally:
+            for one in hidden:
+                one.hidden = False
+        if hidden:
+            write(f" `{ctx.command_path} {HELP_ALL}` lists {len(hidden)} more options.\n")
+
+    def _rare(self, ctx: Any) -> list[Any]:
+        """Return the options that a short help skips: those that come last in order of use."""
+        options = [one for one in self.get_params(ctx) if one.param_type_name == "option" and not one.hidden]
+        place = {name: place for place, name in enumerate(_EVERYDAY.split())}
+
+        def use(option: Any) -> tuple[bool, int, bool]:
+            first = min(place.get(name, len(place)) for name in option.opts)
+            return not option.required, first, option.rich_help_panel == UNUSUAL
+
+        return sorted(options, key=use)[MANY:] if len(options) > MANY else []
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the command."""
+        try:
+            found = super().invoke(ctx)
         except KeyboardInterrupt as error:
             raise _StoppedError(*error.args) from error
+        except DiscreetError as error:
+            complain(error, {name[2:] for one in self.params for name in one.opts if name.startswith("--")})
+            raise typer.Exit(1) from error
+        # A program reads one value and nothing else.
+        if self.renamed and not ctx.params.get("as_json"):
+            new = " ".join(("discreet", *self.renamed))
+            remark(f"discreet: `{ctx.command_path}` is now `{new}`. The old name works in this version.")
+        return found
 
-    return run
 
+class _Parts(TyperGroup):
+    """The parts of a group; the module of a part is imported when the part runs or shows its own help."""
 
-class _Verbs(TyperGroup):
-    """Hold the verbs; a verb's module is imported when it is run or listed."""
+    def __init__(self, name: str, parts: Mapping[str, tuple[str, ...]], *, old: bool = False) -> None:
+        super().__init__(name=name, no_args_is_help=True)
+        self.parts, self._old = parts, old
 
     def list_commands(self, ctx: Any) -> list[str]:
         """Return the names in the order of the help."""
-        return list(VERBS)
+        return list(self.parts)
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        """Return one verb, with its line in the help."""
-        for panel, verbs in PANELS.items():
-            if cmd_name in verbs:
-                command = verb_command(cmd_name)
-                command.rich_help_panel, command.short_help = panel, verbs[cmd_name]
-                return command
-        return None
+        """Return one part."""
+        if cmd_name == "":
+            return command(("budget",), renamed=("budget", "show"))
+        words = self.parts.get(cmd_name) or HIDDEN.get((str(self.name), cmd_name))
+        return None if words is None else command(words, renamed=words if self._old else ())
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Return the arguments; `discreet budget FILE` of earlier versions still works."""
+        if self.name == "budget" and args and args[0] not in (*self.parts, "--help"):
+            args = ["", *args]
+        return super().parse_args(ctx, args)
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        """Return the verb that the first argument names; suggest the right one for a misspelled name."""
-        if args and args[0] not in VERBS and not args[0].startswith("-"):
-            close = suggestion(args[0], VERBS)
-            ctx.fail(f"There is no command {args[0]!r}.{close or ' `discreet --help` lists them.'}")
+        """Return the part that the first argument names; suggest the right one for a misspelled name."""
+        if args and self.get_command(ctx, args[0]) is None:
+            close = suggestion(args[0], list(self.parts))
+            ctx.fail(
+                f"There is no command {args[0]!r}.{close or f' `{ctx.command_path} --help` lists them.'}"
+            )
+        return super().resolve_command(ctx, args)
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        """Write the list of parts."""
+        if self._old:
+            super().format_help(ctx, formatter)
+        else:
+            formatter.write(part_overview(str(self.name)))
+
+
+class _Verbs(TyperGroup):
+    """All commands; the module of a command is imported when the command runs or shows its own help."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """Return the names in the order of the help, which a shell completes."""
+        return [*ROAD, *MORE]
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """Return a command, a group, or the command of an old name."""
+        if cmd_name in PARTS:
+            return _Parts(cmd_name, {part: (cmd_name, part) for part in PARTS[cmd_name]})
+        if cmd_name in OLD_PARTS:
+            return _Parts(cmd_name, OLD_PARTS[cmd_name], old=True)
+        if cmd_name in OLD:
+            return command(OLD[cmd_name], renamed=OLD[cmd_name])
+        return command((cmd_name,)) if cmd_name in (*ROAD, *MORE) else None
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        """Write the list of commands."""
+        formatter.write(overview(everything=bool(ctx.meta.get(HELP_ALL))))
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """Return the command that the first argument names; suggest the right one for a misspelled name."""
+        known = names()
+        if args and args[0] not in known and not args[0].startswith("-"):
+            close = suggestion(args[0], known)
+            ctx.fail(f"There is no command {args[0]!r}.{close or ' `discreet --help-all` lists them.'}")
         return super().resolve_command(ctx, args)
 
 
-def verb_command(name: str) -> Any:
-    """Return the command of a verb."""
-    function = name.replace("-", "_")
-    alone = typer.Typer(
-        name=name, add_completion=False, pretty_exceptions_enable=False, rich_markup_mode="rich"
-    )
-    if name in SEVERAL:
-        module = importlib.import_module(f"discreet.cli.{function}")
-        what = (module.__doc__ or "").splitlines()[0].partition(": ")[2].capitalize()
-        alone.callback(no_args_is_help=True, help=what)(lambda: None)
-        for part in SEVERAL[name]:
-            _add(alone, part, f"discreet.cli.{function}")
-        for other, part in HIDDEN.get(name, {}).items():
-            _add(alone, part, f"discreet.cli.{function}", hidden_name=other)
-    else:
-        _add(alone, name, f"discreet.cli.{_HOMES.get(name, function)}")
-    return typer.main.get_command(alone)
-
-
-def _add(verbs: typer.Typer, name: str, module: str, *, hidden_name: str = "") -> None:
-    verb = getattr(importlib.import_module(module), name.replace("-", "_"))
-    verbs.command(hidden_name or name, hidden=bool(hidden_name))(_stoppable(spread(verb)))
+def command(words: tuple[str, ...], *, renamed: tuple[str, ...] = ()) -> Any:
+    """Return the command of these words, such as `("model", "label")`."""
+    module, function = place(words)
+    alone = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode="rich")
+    verb = getattr(importlib.import_module(f"discreet.cli.{module}"), function)
+    alone.command(words[-1], cls=_Verb)(spread(verb))
+    found: Any = typer.main.get_command(alone)
+    found.renamed = renamed
+    return found
 
 
 app = typer.Typer(
@@ -164,10 +209,19 @@ def _show_version(asked: bool) -> None:
         raise typer.Exit
 
 
+def _show_all(asked: bool) -> None:
+    if asked:
+        write(overview(everything=True))
+        raise typer.Exit
+
+
 @app.callback()
 def _options(
     version: Annotated[
         bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Print the version.")
+    ] = False,
+    everything: Annotated[
+        bool, typer.Option(HELP_ALL, callback=_show_all, is_eager=True, help="Show all commands.")
     ] = False,
     verbose: Annotated[
         bool, typer.Option("--verbose", "-v", help="Report each step on standard error.")
@@ -181,7 +235,7 @@ def run() -> None:
     try:
         app()
     except DiscreetError as error:
-        _complain(error)
+        complain(error)
         sys.exit(1)
     except UnreadError:
         sys.exit(_UNREAD)
@@ -189,9 +243,10 @@ def run() -> None:
         raise KeyboardInterrupt(*error.args) from error
 
 
-def _complain(error: DiscreetError) -> None:
+def complain(error: DiscreetError, options: Collection[str] | None = None) -> None:
+    """Print the message of an error on standard error."""
     from rich.console import Console
     from rich.text import Text
 
-    sentence = Text.assemble(("discreet:", "bold red"), " ", str(error))
+    sentence = Text.assemble(("discreet:", "bold red"), " ", message_for_terminal(error, options))
     Console(stderr=True, soft_wrap=True, highlight=False).print(sentence)

@@ -1,4 +1,4 @@
-"""`discreet audit`: try to refute a model's privacy promise."""
+"""`discreet model audit`: try to refute a model's privacy promise."""
 
 from __future__ import annotations
 
@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from discreet.cli.errors import FittedModelGiven, OptionMissing, UnsupportedByModel
 from discreet.cli.options.declared import AsJson, Delta
 from discreet.cli.options.parsing import listed, parse_number
 from discreet.cli.output.printing import emit, show
-from discreet.core.checks import FileError, ParameterError, one_of
+from discreet.core.checks import one_of
+from discreet.core.errors import FileExists
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -19,8 +21,8 @@ if TYPE_CHECKING:
     from discreet.audit.findings import Finding, KeptFindings
     from discreet.models.estimator import Estimator
 
-# The error probability of one attack's bound. A verdict also needs a fresh run at a tenth of it, so even of a
-# hundred audits of sound promises, one is called refuted with a probability below 1 in 1,000.
+# The error probability of one attack's bound. A result also needs a fresh run at a tenth of it, so even of a
+# hundred audits of sound guarantees, one is called refuted with a probability below 1 in 1,000.
 _ERROR = 0.01
 
 
@@ -93,9 +95,9 @@ def audit(
     from discreet.audit.findings import KeptFindings, any_refuted
 
     if (model is None) == (not every) or (every and on_data is not None):
-        raise ParameterError("Name one model, or pass --all, or name your data and --model.")
+        raise OptionMissing(options=("a model", "--all", "your data with --model"))
     if page is not None and page.exists():
-        raise FileError(f"{page} exists. Name another page.")
+        raise FileExists(path=page, replaceable=False)
     if on_data is None and model is not None:
         _refuse_file(model)
     if on_data is not None and model is not None:
@@ -133,25 +135,21 @@ _MEANING = (
 
 
 def _refuse_file(model: str) -> None:
-    """Say what to do to somebody who names a model's file."""
+    """Raise, with what to do, if a model's file is named."""
     if not Path(model).is_file():
         return
     from discreet.models.storage import read_label
 
     name = read_label(Path(model))["name"]
-    raise ParameterError(
-        f"{model} is one fitted model; an audit fits a kind of model many times. Name the kind: "
-        f"discreet audit {name}."
-    )
+    raise FittedModelGiven(path=str(model), model=name)
 
 
 def _refuse_without_files(subjects: list[Estimator]) -> None:
     from discreet.audit.from_files import has_files
 
     if not any(map(has_files, subjects)):
-        raise ParameterError(
-            "--files compares files with and without a person; this model promises something else. Leave "
-            "it out."
+        raise UnsupportedByModel(
+            model="The model", option="--files", why="it doesn't protect whole users of a file"
         )
 
 
@@ -159,8 +157,8 @@ def _refuse_without_questions(subjects: list[Estimator]) -> None:
     from discreet.audit.questions import has_questions
 
     if not any(map(has_questions, subjects)):
-        raise ParameterError(
-            "--questions asks a party of a federation; this model needs more than sums with Gaussian noise."
+        raise UnsupportedByModel(
+            model="The model", option="--questions", why="it needs more than sums with Gaussian noise"
         )
 
 
@@ -205,7 +203,7 @@ def _without_data(
             found += once("rows", partial(_read_rows, name, estimator))
         if "questions" in edges and has_questions(estimator):
             found += once("questions", partial(_asked, name, estimator))
-        # What was not asked for by name is left out where a model has no such view.
+        # What was not asked for by name is skipped if a model has no such view.
         has = views if named else [one for one in views if one in views_of(estimator)]
         for view in has:
             found += once(view, partial(_played, name, estimator, view, seconds))

@@ -2,32 +2,40 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, final
 
 import typer
 
+from discreet.cli.errors import DatasetNotInLedger, LedgerMissing, NoPrivacyBudget, OptionEmpty, OptionNeeds
 from discreet.cli.options.declared import AsJson, Force
-from discreet.cli.options.parsing import checked_name, parse_number
+from discreet.cli.options.parsing import checked_name, group, parse_number
 from discreet.cli.output.printing import emit, remark, show
-from discreet.core.checks import FileError, ParameterError, one_of, require
+from discreet.core.checks import one_of
 
 if TYPE_CHECKING:
     from discreet.privacy.guarantee import Guarantee
 
 
-def budget(
-    file: Annotated[Path, typer.Argument(help="A ledger file.")],
-    name: Annotated[
-        str | None, typer.Option("--name", help="The dataset to show, or to set a budget for.")
-    ] = None,
+Name = Annotated[str | None, typer.Option("--name", help="The dataset to show, or to set a budget for.")]
+LedgerFile = Annotated[Path, typer.Argument(help="A ledger file.")]
+Page = Annotated[Path | None, typer.Option("--html", help="Also write the ledger to this HTML page.")]
+
+
+@group()
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WantedBudget:
+    """The budget to set."""
+
     epsilon: Annotated[
         float | None,
         typer.Option(
             "--epsilon", help="Set the budget to this epsilon.", parser=parse_number, metavar="FLOAT"
         ),
-    ] = None,
-    delta: Annotated[float | None, typer.Option("--delta", help="The budget's delta. Default: 1e-5.")] = None,
+    ] = None
+    delta: Annotated[float | None, typer.Option("--delta", help="The budget's delta. Default: 1e-5.")] = None
     model: Annotated[
         str | None,
         typer.Option(
@@ -35,31 +43,54 @@ def budget(
             help="Set the budget for this model's privacy definition (unit, neighbors, trust). Default: that "
             "of the present budget, else a person's whole history with a trusted data holder.",
         ),
-    ] = None,
+    ] = None
     reason: Annotated[
         str | None, typer.Option("--reason", help="Why the budget is raised; the ledger keeps it.")
-    ] = None,
+    ] = None
     account: Annotated[
         str | None,
         typer.Option(
             "--account",
             help="How releases compose: adding (default), gaussian or concentrated; set by the first budget.",
         ),
-    ] = None,
+    ] = None
     renews: Annotated[
         str | None,
         typer.Option("--renews", help="Reset the spending every period: yearly, quarterly or monthly."),
-    ] = None,
+    ] = None
     renewed: Annotated[
         str | None,
         typer.Option(
             "--start-anew",
             help="Reset the spending now, under this assumption. Every label will state it.",
         ),
-    ] = None,
-    page: Annotated[
-        Path | None, typer.Option("--html", help="Also write the ledger to this HTML page.")
-    ] = None,
+    ] = None
+
+    @property
+    def stated(self) -> bool:
+        """Return whether any option sets a budget."""
+        return self != WantedBudget()
+
+
+def show_ledger(
+    file: LedgerFile, name: Name = None, page: Page = None, force: Force = False, as_json: AsJson = False
+) -> None:
+    """Show what a ledger has spent, on what, and what is left."""
+    budget(file, WantedBudget(), name, page, force, as_json)
+
+
+def set_budget(
+    file: LedgerFile, wanted: WantedBudget, name: Name = None, force: Force = False, as_json: AsJson = False
+) -> None:
+    """Set the budget of a dataset, and show the ledger."""
+    budget(file, wanted if wanted.stated else replace(wanted, reason=""), name, None, force, as_json)
+
+
+def budget(
+    file: LedgerFile,
+    wanted: WantedBudget,
+    name: Name = None,
+    page: Page = None,
     force: Force = False,
     as_json: AsJson = False,
 ) -> None:
@@ -71,23 +102,21 @@ def budget(
     name = checked_name(name)
     if page is not None:
         refuse_page(page, kind=PAGE, force=force, inputs=[file])
-    if epsilon is not None:
+    if wanted.epsilon is not None:
         if name is None:
-            raise ParameterError("--epsilon sets the budget of one dataset. Name it with --name.")
-        rules = _rules(account, renews, renewed)
-        _set_budget(file, name, epsilon, delta, model, reason or "", rules)
-    elif any(value is not None for value in (delta, model, reason, account, renews, renewed)):
-        raise ParameterError(
-            "--delta, --for, --reason, --account, --renews and --start-anew set a budget. Add its --epsilon."
+            raise OptionNeeds(options=("--epsilon",), needs="--name", why="each budget is for one dataset")
+        _set_budget(file, name, wanted.epsilon, wanted)
+    elif wanted.stated:
+        raise OptionNeeds(
+            options=("--delta", "--for", "--reason", "--account", "--renews", "--start-anew"),
+            needs="--epsilon",
+            why="they set a budget",
         )
     if not file.exists():
-        raise FileError(
-            f"{file} does not exist. Create a ledger with `discreet fit --ledger`, or with --epsilon here."
-        )
+        raise LedgerMissing(path=file)
     with Ledger.open(file, read_only=True) as book:
         if name is not None and name not in book.datasets():
-            known = ", ".join(map(repr, book.datasets())) or "none"
-            raise ParameterError(f"{file} has no spending and no budget of {name!r}. Its datasets: {known}.")
+            raise DatasetNotInLedger(path=file, name=name, known=tuple(book.datasets()))
         if page is not None:
             from discreet.cli.output.ledger import write_ledger_page
 
@@ -99,7 +128,7 @@ def budget(
 
 
 def _rules(account: str | None, renews: str | None, renewed: str | None) -> dict[str, Any]:
-    """Return the given rules of a budget beside its size."""
+    """Return the given rules of a budget other than its size."""
     from discreet.privacy.ledger.book import Account, Period
 
     rules: dict[str, Any] = {}
@@ -110,27 +139,21 @@ def _rules(account: str | None, renews: str | None, renewed: str | None) -> dict
         one_of("--renews", renews, [period.value for period in Period])
         rules["renews"] = Period(renews)
     if renewed is not None:
-        require(bool(renewed.strip()), "--start-anew", renewed, "must state an assumption")
+        if not renewed.strip():
+            raise OptionEmpty(option="--start-anew")
         rules["renewed"] = renewed
     return rules
 
 
-def _set_budget(
-    file: Path,
-    name: str,
-    epsilon: float,
-    delta: float | None,
-    model: str | None,
-    reason: str,
-    rules: dict[str, Any],
-) -> None:
+def _set_budget(file: Path, name: str, epsilon: float, wanted: WantedBudget) -> None:
     """Set a budget with the privacy definition of a model, else as `Ledger.set_budget` chooses it."""
     from discreet.privacy.ledger.book import Ledger
 
-    promise = None if model is None else _promise_of(model, epsilon, delta)
-    size: dict[str, Any] = {"epsilon": epsilon, "delta": delta} if promise is None else {}
+    promise = None if wanted.model is None else _promise_of(wanted.model, epsilon, wanted.delta)
+    size: dict[str, Any] = {"epsilon": epsilon, "delta": wanted.delta} if promise is None else {}
+    rules = _rules(wanted.account, wanted.renews, wanted.renewed)
     with Ledger.open(file) as book:
-        book.set_budget(name, promise, reason=reason, **size, **rules)
+        book.set_budget(name, promise, reason=wanted.reason or "", **size, **rules)
         spent = book.balance(name)
         if spent is not None and spent.share > 1:
             remark(
@@ -144,7 +167,7 @@ def _promise_of(model: str, epsilon: float, delta: float | None) -> Guarantee:
     from discreet.recipes import example_promise, is_never_private
 
     if is_never_private(model):
-        raise ParameterError(f"{model} is not private, so it has no privacy budget. Name a private model.")
+        raise NoPrivacyBudget(model=model)
     unit, neighbors, trust = example_promise(model).definition
     return Guarantee(
         epsilon=epsilon,

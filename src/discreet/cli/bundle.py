@@ -1,4 +1,4 @@
-"""`discreet bundle`: write what a browser or an app needs to recommend by itself."""
+"""`discreet model bundle`: write what a browser or an app needs to recommend by itself."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def bundle(
     """Write a folder that recommends on the device: a page, an npm package, the label. Costs no budget.
 
     Histories stay where they are. How far quantized lists agree with `recommend` is measured on histories
-    drawn from released numbers, and stands in bundle.json.
+    drawn from released numbers, and is in bundle.json.
     """
     from discreet.models.bundle.folder import write_bundle
     from discreet.models.storage import load

@@ -1,4 +1,4 @@
-"""`discreet choose`: answer a few questions and get a model, with the reason."""
+"""`discreet model choose`: answer a few questions and get a model, with the reason."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ from typing import Annotated
 
 import typer
 
+from discreet.cli.errors import OptionMissing
 from discreet.cli.options.declared import AsJson
 from discreet.cli.output.printing import emit, show, write
-from discreet.core.checks import ParameterError, one_of, suggestion, visible
+from discreet.core.checks import one_of, suggestion, visible
 from discreet.planning.advice import FEEDBACK, HIDES, SEES, WANTS, Advice, advise
 
 _MOST_PEOPLE, _MOST_PARTIES = 10**11, 1000
@@ -40,7 +41,7 @@ def choose(
     asks = None in (sees, hides, feedback)
     for option, (question, words) in _QUESTIONS.items():
         given = answers[option]
-        # What everybody may see has nothing to hide.
+        # Data that everyone may see has nothing to hide.
         if option == "--hides" and given is None and answers["--sees"] == "everybody":
             given = "person"
         # Clicks say nothing about stars.
@@ -86,7 +87,7 @@ def _show(found: Advice, scale: str) -> None:
             f"\nAdd --items FILE (and --scale {scale} for ratings) to declare what is public; else the "
             "promise holds only if it is. With `evaluate` instead of `fit`, without --out and --ledger, the "
             "same options show how good it is, beside simple baselines. If interests change within weeks, "
-            "`discreet plan --follow` compares refits with a model that stays fresh at one budget."
+            "`discreet budget plan --follow` compares refits with a model that stays fresh at one budget."
         )
     if found.others:
         show("\nAlso possible:", *(f"  {model}: {why}" for model, why in found.others))
@@ -95,11 +96,11 @@ def _show(found: Advice, scale: str) -> None:
 def _ask(option: str, question: str, words: Mapping[str, str]) -> str:
     """Ask on the terminal, again after a mistake; without a terminal, name the missing option."""
     if not sys.stdin.isatty():
-        raise ParameterError(f"{option} is missing. Pass {option} {'|'.join(words)}, or use a terminal.")
+        raise OptionMissing(options=(f"{option} {'|'.join(words)}",))
     names = list(words)
     show(question, *(f"  {place}. {name}: {words[name]}" for place, name in enumerate(names, start=1)))
     while True:
-        answer = input(f"[1-{len(names)}] ").strip()
+        answer = input(f"[1-{len(names)}, Enter for 1] ").strip() or "1"
         if answer.isdecimal() and 1 <= int(answer) <= len(names):
             return names[int(answer) - 1]
         if answer.lower() in words:

@@ -1,4 +1,4 @@
-"""`discreet collect`: learn from what a service has collected, copy its store, and invite devices."""
+"""`discreet collect`: learn from a service's reports, close rounds, copy a store, and invite devices."""
 
 from __future__ import annotations
 
@@ -23,8 +23,9 @@ def fit(
     ],
     out: Annotated[Path, typer.Option("--out", help="Where to write the model.")],
     model: Annotated[
-        str, typer.Option("--model", help="The model: local-channel or local-nuclear.")
-    ] = "local-channel",
+        str | None,
+        typer.Option("--model", help="A model of the campaign's mechanism. Default: the usual one."),
+    ] = None,
     settings: Annotated[
         list[str] | None,
         typer.Option("--set", help="Set an option of the model: key=value. May be repeated."),
@@ -35,14 +36,17 @@ def fit(
     """Fit a model to the reports so far. This costs nothing more: devices added the noise."""
     from discreet.models.storage import KIND, is_model
     from discreet.recipes import parse_settings
-    from discreet.service.refitting import fit_store
+    from discreet.service.refitting import fit_store, usual_model
     from discreet.service.stores.opening import open_store
 
     refuse_output(out, force=force, kind=KIND, is_ours=is_model)
     kept = open_store(store)
-    fitted = fit_store(kept, model, parse_settings(model, settings or []))
-    counts = kept.counts()
-    kept.dispose()
+    try:
+        model = model or usual_model(kept.campaign)
+        fitted = fit_store(kept, model, parse_settings(model, settings or []))
+        counts = kept.counts()
+    finally:
+        kept.dispose()
     fitted.save(out, force=force)
     if as_json:
         facts = {"model": fitted.name, "file": str(out), **counts._asdict()}
@@ -52,6 +56,31 @@ def fit(
         f"Written to {out} from {counts.reports:,} reports of {counts.senders:,} senders. "
         f"{fitted.guarantee.short()}"
     )
+
+
+def next_round(
+    store: Annotated[
+        str,
+        typer.Argument(
+            envvar="DISCREET_STORE", help="sqlite:///FILE, postgresql://... or a file; may be collecting."
+        ),
+    ],
+    as_json: AsJson = False,
+) -> None:
+    """Close the open round of a campaign with rounds. A running service asks the next one at once."""
+    from discreet.service.stores.opening import open_store
+
+    kept = open_store(store)
+    try:
+        number = kept.round
+        answers, rounds = kept.close_round(), getattr(kept.campaign, "rounds", 0)
+    finally:
+        kept.dispose()
+    if as_json:
+        emit({"closed": number, "answers": answers, "rounds": rounds})
+    else:
+        rest = "All rounds are over." if number + 1 == rounds else f"Round {number + 1} is open now."
+        show(f"Closed round {number} of {rounds:,} with {answers:,} answers. {rest}")
 
 
 def backup(
@@ -65,9 +94,9 @@ def backup(
     force: Force = False,
     as_json: AsJson = False,
 ) -> None:
-    """Copy all reports into a file that `collect fit` and `serve --store` read like the store itself.
+    """Copy all reports into a file that `campaign fit` and `serve --store` read like the store itself.
 
-    Copying the file of a store that runs may miss what is still in the log beside it.
+    Copying the file of a store that runs may miss what is still in the log next to it.
     """
     from discreet.service.stores.opening import copy_store, open_store
 
@@ -111,7 +140,7 @@ def invite(
     try:
         key_of(kept.campaign)
         codes = [new_code() for _ in range(count)]
-        # Written first: invitations that nobody has do no harm, unknown ones disappoint.
+        # Written first: unused invitations do no harm, unknown ones disappoint.
         prefix = f"{url.rstrip('/')}/#" if url else ""
         write_whole(out, "".join(f"{prefix}{code}\n" for code in codes).encode(), private=True)
         kept.add_invitations([code_name(code) for code in codes])

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from discreet.cli.errors import OptionNeeds
 from discreet.cli.options.declared import (
     AsJson,
     Data,
@@ -23,7 +24,6 @@ from discreet.cli.options.measuring import Measuring, Privately
 from discreet.cli.options.parsing import complete_models, listed, numbers, parse_columns
 from discreet.cli.output.printing import emit, remark, remark_on_delta, show
 from discreet.cli.private_scores import measure_privately
-from discreet.core.checks import ParameterError
 from discreet.core.files import refuse_output
 
 if TYPE_CHECKING:
@@ -76,7 +76,6 @@ def compare(
             remark("discreet: private scores are printed; --out was not used.")
         return
     from discreet.data.inputs import folder_of
-    from discreet.data.splits import parse_split
 
     folder = folder_of(data, reading.layout)
     if out is not None:
@@ -85,7 +84,8 @@ def compare(
     remark_on_delta(chosen, interactions.facts)
     found = _measured(chosen, interactions, measuring, reading, folder, resume)
     timed = interactions.times is not None
-    held_out = parse_split(measuring.split).held_out(timed=timed)
+    metrics = dict.fromkeys(name for one in found for name in one.metrics)
+    held_out = measuring.plan(metrics, interactions).held_out(timed=timed)
     hints = _hints(chosen, found, measuring, timed=timed)
     if out is not None:
         from discreet.evaluation.report import write_report
@@ -117,13 +117,15 @@ def _chosen(
     *,
     private: bool,
 ) -> list[Estimator]:
-    """Return every model at every epsilon; refuse what does not go together."""
+    """Return every model at every epsilon; raise for options that don't go together."""
     from discreet.recipes import estimators
 
     levels = numbers("--epsilons", ("1" if private else _USUAL_EPSILONS) if epsilons is None else epsilons)
     if private and len(levels) != 1:
-        raise ParameterError(
-            "--private pays for all models together, at one epsilon. Give one, as in --epsilons 1."
+        raise OptionNeeds(
+            options=("--private",),
+            needs="one epsilon, as in --epsilons 1",
+            why="all models are measured together at one cost",
         )
     lists = reading.implicit or purpose == "lists"
     named = listed(_USUAL_MODELS[lists] if models is None else models)
@@ -136,7 +138,7 @@ def _chosen(
 def _refuse_report(
     out: Path, data: str, measuring: Measuring, reading: Reading, folder: Path | None, *, force: bool
 ) -> None:
-    """Refuse, before anything is measured, a page that would overwrite something else."""
+    """Raise, before anything is measured, for a page that would overwrite something else."""
     from discreet.data.inputs import files_of
     from discreet.evaluation.report import KIND
     from discreet.report.pages import is_page
@@ -153,21 +155,28 @@ def _measured(
     folder: Path | None,
     resume: Path | None,
 ) -> Comparison:
+    from discreet.core.progress import terminal_progress
     from discreet.evaluation.comparison import compare as measure
 
-    return measure(
-        chosen,
-        data,
-        split=measuring.split,
-        metrics=measuring.metrics,
-        repeat=measuring.repeat,
-        seed=measuring.seed,
-        item_features=measuring.item_features,
-        folder=folder,
-        columns=parse_columns(reading.columns),
-        announce=lambda one: remark(_progress(one, chosen)),
-        keep=resume,
-    )
+    with terminal_progress(None) as report:
+
+        def announce(one: Estimator) -> None:
+            remark(_progress(one, chosen))
+            report("compare models", _place(one, chosen) - 1, len(chosen))
+
+        return measure(
+            chosen,
+            data,
+            split=measuring.split,
+            metrics=measuring.metrics,
+            repeat=measuring.repeat,
+            seed=measuring.seed,
+            item_features=measuring.item_features,
+            folder=folder,
+            columns=parse_columns(reading.columns),
+            announce=announce,
+            keep=resume,
+        )
 
 
 def _hints(chosen: Sequence[Estimator], found: Comparison, measuring: Measuring, *, timed: bool) -> list[str]:
@@ -203,5 +212,8 @@ def _show(found: Comparison, data: str, held_out: str, out: Path | None, hints: 
 
 def _progress(one: Estimator, chosen: Sequence[Estimator]) -> str:
     """Return which of the fits comes now, with its settings."""
-    place = next(number for number, other in enumerate(chosen, start=1) if other is one)
-    return f"{place} of {len(chosen)}: {one.named} at epsilon {one.epsilon:g}"
+    return f"{_place(one, chosen)} of {len(chosen)}: {one.named} at epsilon {one.epsilon:g}"
+
+
+def _place(one: Estimator, chosen: Sequence[Estimator]) -> int:
+    return next(number for number, other in enumerate(chosen, start=1) if other is one)

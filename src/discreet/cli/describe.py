@@ -12,7 +12,7 @@ import typer
 from discreet.cli.options.declared import AsJson, Columns, Force, TextFile
 from discreet.cli.options.parsing import parse_columns
 from discreet.cli.output.printing import emit, show
-from discreet.core.checks import FileError
+from discreet.core.errors import FileExists
 
 if TYPE_CHECKING:
     from discreet.data.reading.tables import TableSource
@@ -22,7 +22,7 @@ _PREVIEW = 5
 
 
 def describe(
-    file: Annotated[Path, typer.Argument(help="A file or folder of ratings.")],
+    file: Annotated[str, typer.Argument(help="A file, folder or table of ratings, as for `fit`.")],
     text: TextFile,
     columns: Columns = None,
     implicit: Annotated[bool, typer.Option("--implicit", help="Do not read ratings.")] = False,
@@ -41,11 +41,11 @@ def describe(
     wishes = Wishes.taken_from(text.written(), parse_columns(columns), implicit=implicit)
     guess, unread = schema_of(file, wishes)
     # Rows that cannot be read are counted here, so that the owner can look at them before a fit.
-    droppable = guess.format in ("text", "json", "parquet")
+    droppable = guess.format in ("text", "json", "parquet", "cells")
     source = read_rows(file, guess.changed(bad_rows="drop") if droppable else guess)
     if out is not None:
         if out.exists() and not force:
-            raise FileError(f"{out} exists. Choose another file, or pass --force.")
+            raise FileExists(path=out)
         source.schema.write(out)
     if as_json:
         emit({"schema": source.schema.to_json(), "rows": len(source.columns.items), "unread_times": unread})

@@ -1,4 +1,4 @@
-"""`discreet dossier`: write the documents that a privacy officer signs."""
+"""`discreet model dossier`: write the documents that a privacy officer signs."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from discreet.cli.errors import OptionNeeds
 from discreet.cli.options.declared import AsJson, Force
 from discreet.cli.output.printing import emit, remark, show
 
@@ -27,7 +28,6 @@ def dossier(
     """Write a registry entry, answers for reviewers and regulators, and one page to print and sign."""
     from discreet import __version__
     from discreet.cli.label import read_any_label
-    from discreet.core.checks import ParameterError
     from discreet.dossier.evidence import Evidence, LedgerRecord
     from discreet.dossier.facts import HumanFacts
     from discreet.dossier.writing import refuse_folder, write_dossier
@@ -35,7 +35,7 @@ def dossier(
     from discreet.privacy.ledger.book import Ledger
 
     if name is not None and ledger is None:
-        raise ParameterError("--name is a dataset of a ledger. Add --ledger FILE.")
+        raise OptionNeeds(options=("--name",), needs="--ledger", why="it names a dataset of the ledger")
     refuse_folder(out, force=force)
     key = signer(file)
     label = read_any_label(file, signed=key is not None)

@@ -36,14 +36,11 @@ def evaluate(
     if privately.asked(paying):
         measure_privately([estimator], data, measuring, reading, privately, paying, on, as_json=as_json)
         return
-    result, timed = _measured(estimator, data, measuring, reading, on)
+    result, timed, held_out = _measured(estimator, data, measuring, reading, on)
     if as_json:
         emit(result.to_json())
         return
-    from discreet.data.splits import parse_split
-
     runs = "" if measuring.repeat > 1 else " One run says little about small differences: --repeat 5."
-    held_out = parse_split(measuring.split).held_out(timed=timed)
     what = "interactions" if reading.implicit else "ratings"
     show(
         _table(result, f"{estimator.name} on {data}; held out: {held_out}"),
@@ -53,7 +50,7 @@ def evaluate(
     )
 
 
-#: Said of a model with two purposes where only ratings are scored.
+#: Remark about a model with two purposes where only ratings are scored.
 ALSO_LISTS = (
     "also learns lists from the same budget: --metric hr@10 scores them, and --for ratings spends all of it "
     "on ratings."
@@ -117,13 +114,13 @@ def _baseline(result: Evaluation, name: str) -> str:
 
 def _measured(
     estimator: Estimator, data: str, measuring: Measuring, reading: Reading, on: str | None
-) -> tuple[Evaluation, bool]:
-    """Return the scores, and whether the data have times."""
+) -> tuple[Evaluation, bool, str]:
+    """Return the scores, whether the data have times, and what was held out."""
     from discreet.core.progress import terminal_progress
     from discreet.data.inputs import folder_of
     from discreet.data.interactions import Interactions
-    from discreet.distributed.shards import is_shard_folder
     from discreet.evaluation.protocol import evaluate as measure
+    from discreet.sources.shards import is_shard_folder
 
     with terminal_progress(None) as report, opened(data, reading, None, on, report) as source:
         remark_on_delta([estimator], source.facts)
@@ -141,7 +138,8 @@ def _measured(
             folder=None if is_shard_folder(data) else folder_of(data, reading.layout),
             columns=parse_columns(reading.columns),
         )
-        return result, getattr(source, "times", None) is not None
+        timed = getattr(source, "times", None) is not None
+        return result, timed, measuring.plan(result.metrics, source).held_out(timed=timed)
 
 
 def _table(result: Evaluation, title: str) -> Table:

@@ -1,4 +1,4 @@
-"""`discreet export`: write item vectors for a vector store, or fill one that runs."""
+"""`discreet model export`: write item vectors for a vector store, or fill one that runs."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from typing import Annotated
 
 import typer
 
+from discreet.cli.errors import OptionMissing
 from discreet.cli.options.declared import AsJson, ForceFolder, ModelFile
 from discreet.cli.output.printing import emit, show
-from discreet.core.checks import ParameterError
 
 
 def export(
@@ -51,9 +51,7 @@ def export(
     from discreet.models.storage import load
 
     if (out is None) == (url is None or to not in LIVE):
-        raise ParameterError(
-            "Say where to write: --out FOLDER, or --url ADDRESS for a server of pgvector or qdrant that runs."
-        )
+        raise OptionMissing(options=("--out FOLDER", "--url ADDRESS"))
     fitted = load(file)
     if out is not None:
         export_items(fitted, out, to, name=name, force=force)
@@ -69,6 +67,6 @@ def export(
     what = "a graph that ranks" if to == "onnx" else "vectors of"
     show(f"Written to {place}: {what} {len(fitted.catalog):,} items, and the label that goes with them.")
     show(fitted.guarantee.short())
-    # A graph holds all that orders lists; vectors do not.
+    # A graph has all that orders lists; vectors do not.
     if to != "onnx" and (left_out := fitted.scorer.search_leaves_out):
         show(f"Left out: {left_out}. `model.rerank(history, found)` adds them to what a search found.")

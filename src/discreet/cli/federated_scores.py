@@ -1,13 +1,13 @@
-"""Measure a federation before there is one: parties together, one holder of all data, each party alone."""
+"""Measure a federation before there is one: parties together, one owner of all data, each party alone."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from discreet.cli.errors import OptionDoesNotApply
 from discreet.cli.options.declared import Learning, Reading
 from discreet.cli.options.measuring import Measuring
 from discreet.cli.output.printing import emit, remark_on_delta, show
-from discreet.core.checks import ParameterError
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from discreet.data.interactions import Interactions
     from discreet.federated.comparison import PartyScores
     from discreet.federated.noise import SharedNoise
+    from discreet.federated.protocols.choosing import Way
     from discreet.follow import FollowSettings
 
 
@@ -24,14 +25,15 @@ def show_scores(
     reading: Reading,
     measuring: Measuring,
     noise: SharedNoise,
+    way: Way,
     settings: FollowSettings | None,
     begins: str | None,
     *,
     as_json: bool,
 ) -> None:
-    """Print how good a model, or a followed year, of all parties would be; nothing is released."""
+    """Print how good a model, or a continual release, of all parties would be; nothing is released."""
     if settings is None:
-        _show_fits(whole, learning, reading, measuring, noise, as_json=as_json)
+        _show_fits(whole, learning, reading, measuring, noise, way, as_json=as_json)
     else:
         _show_year(whole, measuring, noise, settings, begins, as_json=as_json)
 
@@ -42,6 +44,7 @@ def _show_fits(
     reading: Reading,
     measuring: Measuring,
     noise: SharedNoise,
+    way: Way,
     *,
     as_json: bool,
 ) -> None:
@@ -55,6 +58,7 @@ def _show_fits(
             estimator,
             whole,
             noise,
+            way=way,
             split=measuring.split,
             metrics=measuring.metrics,
             repeat=measuring.repeat,
@@ -64,12 +68,17 @@ def _show_fits(
     if as_json:
         emit(found.to_json())
         return
+    private = estimator.promise(whole.facts).is_private
+    same = (
+        f"All rows with noise have the same guarantee. Together, parties add more noise than one data owner "
+        f"would, so that {noise.missing} may be absent."
+        if private
+        else "No row has a guarantee: the noise is the printed noise, which protects no user."
+    )
     one = "" if measuring.repeat > 1 else " One run says little about small differences: --repeat 5."
     show(
         _table(found, f"{estimator.name}, {noise.parties} parties, epsilon {learning.epsilon:g} each"),
-        f"{_directions(found)} All ways but those without noise promise the same epsilon. Together, parties "
-        f"add more noise than one holder would, so that {noise.missing} may be absent. A party alone learns "
-        "from its own users and is scored on them.",
+        f"{_directions(found)} {same} A party alone learns from its own users and is scored on them.",
         f"Nothing was released or paid. Scores have no noise: do not publish them.{one}",
         *measuring.hints(next(iter(found.ways.values())), timed=whole.times is not None),
     )
@@ -112,14 +121,16 @@ def _show_year(
 ) -> None:
     from discreet.cli.output.years import replay_shown
     from discreet.core.progress import terminal_progress
+    from discreet.data.reading.epochs import seconds_of
     from discreet.follow.replay import replay_year
-    from discreet.models.recency import seconds_of
 
     if measuring != Measuring(seed=measuring.seed):
-        raise ParameterError(
-            "A replayed year says itself what is measured. Of these options only --seed applies."
+        raise OptionDoesNotApply(
+            options=("--split", "--metric", "--repeat"),
+            to="--follow",
+            why="a replayed continual release has its own measurement",
         )
-    moment = None if begins is None else seconds_of(begins)
+    moment = None if begins is None else seconds_of(begins, "begins")
     with terminal_progress(None) as report:
         found = replay_year(whole, settings, begins=moment, noise=noise, seed=measuring.seed, progress=report)
     if as_json:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, TypedDict
 
 import typer
 
+from discreet.cli.errors import OptionDoesNotApply, OptionMissing, OptionNeeds, OptionsConflict
 from discreet.cli.federated_scores import show_scores
 from discreet.cli.options.declared import AsJson, Data, Force, Learning, Paying, Reading
 from discreet.cli.options.measuring import Measuring
@@ -19,7 +20,6 @@ from discreet.cli.options.parsing import listed, parse_scale, read_items
 from discreet.cli.options.years import YearTogether, digest
 from discreet.cli.output.printing import emit, remark, show
 from discreet.cli.simulation import play_simulated, refuse_empty_year, simulated_fit, simulated_year
-from discreet.core.checks import ParameterError
 from discreet.core.files import refuse_output, write_whole
 
 if TYPE_CHECKING:
@@ -30,6 +30,16 @@ if TYPE_CHECKING:
     from discreet.follow import FollowSettings
     from discreet.follow.coordinator import FollowedTogether
     from discreet.privacy.guarantee import Guarantee
+
+
+Protocol = Annotated[
+    str,
+    typer.Option(
+        "--protocol",
+        help="How parties learn together: `sums` adds up statistics with shared noise, `averages` averages "
+        "the items that each party solves. `dpimf` and `dpmf` always average, as printed.",
+    ),
+]
 
 
 def init(
@@ -52,6 +62,13 @@ def init(
     max_per_user: Annotated[
         int | None, typer.Option("--max-per-user", help="Use at most this many ratings per person.")
     ] = None,
+    users: Annotated[
+        int | None,
+        typer.Option(
+            "--users",
+            help="About how many users all parties have together: a public number. Larger sums are rejected.",
+        ),
+    ] = None,
     missing: Annotated[
         int,
         typer.Option("--missing", help="How many parties may be absent, or not keep their noise secret."),
@@ -62,6 +79,7 @@ def init(
     keeper: Annotated[
         str, typer.Option("--keeper", help="Address of the mask keeper, for all members: HOST:PORT.")
     ] = "127.0.0.1:9193",
+    protocol: Protocol = "sums",
     name: Annotated[str, typer.Option("--name", help="The name of the run.")] = "run",
     as_json: AsJson = False,
 ) -> None:
@@ -76,11 +94,13 @@ def init(
     if implicit:
         low, high, step = 1.0, 1.0, None
     if low is None or high is None:
-        raise ParameterError("The rating scale is missing. Pass it, as in --scale 1,5, or --implicit.")
-    facts = PublicFacts(n_items=len(catalog), low=low, high=high, step=step, max_per_user=max_per_user)
+        raise OptionMissing(options=("--scale LOW,HIGH", "--implicit"))
+    facts = PublicFacts(
+        n_items=len(catalog), low=low, high=high, step=step, max_per_user=max_per_user, n_users=users
+    )
     names = tuple(listed(parties))
     noise = SharedNoise(parties=len(names), missing=missing)
-    recipe, promise, called = _agreed(learning, year, facts, noise, implicit=implicit)
+    recipe, promise, called = _agreed(learning, year, facts, noise, protocol, implicit=implicit)
     agreement = found_federation(
         folder,
         recipe=recipe,
@@ -102,26 +122,38 @@ def init(
 
 
 def _agreed(
-    learning: Learning, year: YearTogether, facts: PublicFacts, noise: SharedNoise, *, implicit: bool
+    learning: Learning,
+    year: YearTogether,
+    facts: PublicFacts,
+    noise: SharedNoise,
+    protocol: str,
+    *,
+    implicit: bool,
 ) -> tuple[str, Guarantee, str]:
-    """Return the recipe of a run, what it promises, and what it is called: a model, or a followed year."""
-    from discreet import recipes
-    from discreet.federated.protocols.estimator_sums import protocol_for
+    """Return the recipe of a run, its guarantee, and its name: that of a model, or of a continual release."""
+    from discreet.cli import agreements
+    from discreet.federated.protocols import choosing
     from discreet.follow.agreement import FollowAgreement
     from discreet.follow.federation import to_recipe
 
     settings = year.settings(learning, rated=not implicit)
+    way = choosing.way_of(protocol)
     if settings is None:
         estimator = learning.estimator(implicit=implicit)
-        return (
-            recipes.to_toml(estimator),
-            protocol_for(estimator, facts, noise).promise(facts),
-            estimator.name,
+        agreed = choosing.item_protocol(estimator, facts, noise, way)
+        return agreements.to_recipe(estimator, way), agreed.promise(facts), estimator.name
+    if way != "sums":
+        raise OptionDoesNotApply(
+            options=("--protocol",), to="a continual release", why="a continual release always adds up sums"
         )
     if facts.max_per_user is not None:
-        raise ParameterError("--max-per-user is for a model; a followed year weighs ratings instead.")
-    agreed = FollowAgreement(run="year", settings=settings, facts=facts, noise=noise)
-    return to_recipe(settings), agreed.promise(), f"a year of {settings.releases:,} releases"
+        raise OptionDoesNotApply(
+            options=("--max-per-user",),
+            to="a continual release",
+            why="a continual release weights ratings instead of limiting them",
+        )
+    year_agreed = FollowAgreement(run="year", settings=settings, facts=facts, noise=noise)
+    return to_recipe(settings), year_agreed.promise(), f"a year of {settings.releases:,} releases"
 
 
 def simulate(
@@ -148,6 +180,7 @@ def simulate(
             "with --follow, with fits and refits, too.",
         ),
     ] = False,
+    protocol: Protocol = "sums",
     out: Annotated[Path | None, typer.Option("--out", help="Where to write the model.")] = None,
     force: Force = False,
     as_json: AsJson = False,
@@ -158,51 +191,74 @@ def simulate(
     """
     from discreet.data.inputs import files_of
     from discreet.federated.noise import SharedNoise
+    from discreet.federated.protocols.choosing import way_of
     from discreet.models.storage import KIND, is_model
 
     paying.check()
+    way = way_of(protocol)
     settings = year.settings(learning, rated=not reading.implicit)
     _refuse_contradictions(
         settings, begins, measuring, scored=scored, releases=out is not None or paying.asked
     )
     if paying.ledger is not None and out is None:
-        raise ParameterError("--ledger would pay for a model that is not kept. Name it with --out.")
-    if out is not None:
-        refuse_output(
-            out,
-            force=force,
-            kind=KIND,
-            is_ours=is_model,
-            inputs=[*files_of(data, reading.layout), *reading.files(), *paying.files()],
+        raise OptionNeeds(
+            options=("--ledger",),
+            needs="--out",
+            why="it would record the cost of a model that is not written",
         )
-    if settings is not None and reading.duplicates == "refuse":
-        # As in a followed year: of a user's interactions with an item the first one counts.
-        reading = replace(reading, duplicates="first")
     noise = SharedNoise(parties=parties, missing=missing)
-    whole = reading.load(data, paying.name)
-    if scored:
-        show_scores(whole, learning, reading, measuring, noise, settings, begins, as_json=as_json)
-        return
-    if settings is None or begins is None:
-        run = simulated_fit(learning.estimator(implicit=reading.implicit), whole, noise)
-    else:
-        refuse_empty_year(whole, settings, begins)
-        run = simulated_year(settings, whole, noise, begins)
-    play_simulated(run, whole.name, paying, out, force=force, as_json=as_json)
+    with paying.releasing(out, data, learning, year, reading, noise, way, begins) as release:
+        done = None if out is None else paying.finished(release, out)
+        if out is not None and done is not None:
+            show(f"Written to {out}. {paying.recorded(done.name, done.model.guarantee)}")
+            return
+        if out is not None:
+            refuse_output(
+                out,
+                force=force,
+                kind=KIND,
+                is_ours=is_model,
+                inputs=[*files_of(data, reading.layout), *reading.files(), *paying.files()],
+            )
+        if settings is not None and reading.duplicates == "refuse":
+            # As in a continual release: of a user's interactions with an item the first one counts.
+            reading = replace(reading, duplicates="first")
+        whole = reading.load(data, paying.name)
+        if scored:
+            show_scores(whole, learning, reading, measuring, noise, way, settings, begins, as_json=as_json)
+            return
+        if settings is None or begins is None:
+            run = simulated_fit(learning.estimator(implicit=reading.implicit), whole, noise, way)
+        else:
+            refuse_empty_year(whole, settings, begins)
+            run = simulated_year(settings, whole, noise, begins)
+        book = paying.book(whole.name, release)
+        play_simulated(run, whole.name, paying, book, out, force=force, as_json=as_json)
 
 
 def _refuse_contradictions(
     settings: FollowSettings | None, begins: str | None, measuring: Measuring, *, scored: bool, releases: bool
 ) -> None:
-    """Refuse options of a simulation that do not go together, before anything is read."""
+    """Raise for options of a simulation that do not go together, before anything is read."""
     if settings is None and begins is not None:
-        raise ParameterError("--from says when a followed year begins. Add --follow.")
+        raise OptionNeeds(
+            options=("--from",), needs="--follow", why="it is the first day of a continual release"
+        )
     if settings is not None and begins is None and not scored:
-        raise ParameterError("--follow needs --from: a year begins on a public date.")
+        raise OptionNeeds(
+            options=("--follow",), needs="--from DATE", why="a continual release begins on a public date"
+        )
     if not scored and measuring != Measuring():
-        raise ParameterError("--split, --metric, --repeat and --seed say how to measure. Add --evaluate.")
+        raise OptionNeeds(
+            options=("--split", "--metric", "--repeat", "--seed"),
+            needs="--evaluate",
+            why="they describe how to measure",
+        )
     if scored and releases:
-        raise ParameterError("--evaluate releases nothing, so there is no model to write and nothing to pay.")
+        raise OptionsConflict(
+            options=("--evaluate", "--out", "--ledger"),
+            why="an evaluation writes no model and spends no budget",
+        )
 
 
 def run(
@@ -231,18 +287,21 @@ def run(
 
     Where parties follow a year, this asks for its next release.
     """
-    from discreet import recipes
+    from discreet.cli.agreements import agreed_protocol
     from discreet.cli.output.rounds import WatchedTransport, outcome_json, show_outcome
     from discreet.federated.flower.transport import over_flower
     from discreet.federated.identity.agreement import Agreement
-    from discreet.federated.protocols.estimator_sums import protocol_for
     from discreet.follow.federation import from_recipe, release_over_flower
     from discreet.models.storage import KIND, is_model
 
     agreement = Agreement.read(folder)
     follows = from_recipe(agreement.recipe) is not None
     if release is not None and not follows:
-        raise ParameterError("--release is for parties that follow a year; this run fits one model.")
+        raise OptionDoesNotApply(
+            options=("--release",),
+            to="a run that fits one model",
+            why="it numbers the releases of a continual release",
+        )
     # The model of the release before may be replaced; anything else only with --force.
     last = folder / _LAST
     force = force or (follows and last.is_file() and last.read_text() == _signed(out))
@@ -253,7 +312,7 @@ def run(
     if follows:
         outcome = release_over_flower(folder, agreement, number=release, **how)
     else:
-        protocol = protocol_for(recipes.from_toml(agreement.recipe), agreement.facts, agreement.noise)
+        protocol = agreed_protocol(agreement)[1]
         outcome = over_flower(folder, agreement, protocol, **how)
     outcome.model.save(out, force=force)
     if follows:
@@ -264,7 +323,7 @@ def run(
     show_outcome(outcome, out)
 
 
-# In the coordinator's folder: which model the last release of a followed year wrote.
+# In the coordinator's folder: which model the last release of a continual release wrote.
 _LAST = "last-model"
 
 

@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from discreet.cli.errors import OnlyInProcess, OptionMissing, OptionNeeds, OptionsConflict, UnsupportedByModel
+from discreet.cli.messages import usage_error
 from discreet.cli.options.declared import AsJson, Data, Force, KeptTitles, Learning, Paying, Reading
 from discreet.cli.options.sources import On, opened
 from discreet.cli.output.printing import emit, remark, remark_on_conditions, remark_on_delta, show
 from discreet.cli.output.tables import reading_of, reading_table, saying_what_was_paid, show_price
-from discreet.core.checks import ParameterError
 from discreet.core.files import refuse_output
 
 if TYPE_CHECKING:
@@ -60,7 +61,7 @@ def fit(
         typer.Option(
             "--for-synthesis",
             rich_help_panel="More",
-            help="Also release lengths of histories and levels of ratings, for `discreet synthesize`. "
+            help="Also release lengths of histories and levels of ratings, for `discreet data synthesize`. "
             "user-factorization only; they cost 3 % of its budget.",
         ),
     ] = False,
@@ -93,42 +94,67 @@ def fit(
         estimator = _with_titles(estimator, titles)
     paying.check()
     written = None if dry_run else _required(out)
-    _refuse_options(data, written, reading, paying, titles, force=force, private_catalog=private_catalog)
-    with terminal_progress(None) as report, opened(data, reading, paying.name, on, report) as opened_data:
-        source = estimator.without_unread(opened_data)
-        remark_on_delta([estimator], source.facts)
-        _remark_on_age(estimator, source)
-        chosen = PrivateFacts()
-        if private_catalog:
-            estimator, chosen = _sharing(estimator, catalog_share, source.facts)
-        book = paying.book(source.name)
-        how_read = reading_of(source) if explain else None
-        # An unreadable table is refused before payment; a privately selected catalog is not known then.
-        table = None if titles is None else read_table(titles)
-        public = {} if table is None or private_catalog else read_columns(table, source.catalog)
-        if written is None:
-            show_price(estimator, source, book, chosen=chosen, how_read=how_read, as_json=as_json)
+    with paying.releasing(
+        written, data, estimator, reading, private_catalog, catalog_share, titles
+    ) as release:
+        done = None if written is None else paying.finished(release, written)
+        if written is not None and done is not None:
+            _report(done.model, written, done.name, None, PrivateFacts(), paying, as_json=as_json)
             return
-        with saying_what_was_paid(book, paying.ledger):
-            fitted = estimator.fit(
-                source, select_items=chosen.catalog, select_scale=chosen.scale, ledger=book, progress=report
-            )
-    remark_on_conditions(fitted.guarantee, selects=True)
-    if private_catalog and table is not None:
-        public = beside_chosen(table, fitted.catalog)
-    else:
-        public = moved(public, source.catalog, fitted.catalog)
-    fitted = replace(fitted, public=public)
-    fitted.save(written, force=force)
+        _refuse_options(data, written, reading, paying, titles, force=force, private_catalog=private_catalog)
+        with terminal_progress(None) as report, opened(data, reading, paying.name, on, report) as opened_data:
+            source = estimator.without_unread(opened_data)
+            remark_on_delta([estimator], source.facts)
+            _remark_on_age(estimator, source)
+            chosen = PrivateFacts()
+            if private_catalog:
+                estimator, chosen = _sharing(estimator, catalog_share, source.facts)
+            book = paying.book(source.name, release)
+            how_read = reading_of(source) if explain else None
+            # An unreadable table is rejected first; a privately selected catalog is not known then.
+            table = None if titles is None else read_table(titles)
+            public = {} if table is None or private_catalog else read_columns(table, source.catalog)
+            if written is None:
+                show_price(estimator, source, book, chosen=chosen, how_read=how_read, as_json=as_json)
+                return
+            with saying_what_was_paid(book, paying.ledger):
+                fitted = estimator.fit(
+                    source,
+                    select_items=chosen.catalog,
+                    select_scale=chosen.scale,
+                    ledger=book,
+                    progress=report,
+                )
+        remark_on_conditions(fitted.guarantee, selects=True)
+        if private_catalog and table is not None:
+            public = beside_chosen(table, fitted.catalog)
+        else:
+            public = moved(public, source.catalog, fitted.catalog)
+        fitted = replace(fitted, public=public)
+        fitted.save(written, force=force)
+        _report(fitted, written, source.name, how_read, chosen, paying, as_json=as_json)
+
+
+def _report(
+    fitted: FittedModel,
+    written: Path,
+    name: str,
+    how_read: Mapping[str, str] | None,
+    chosen: PrivateFacts,
+    paying: Paying,
+    *,
+    as_json: bool,
+) -> None:
+    """Print what was fitted, where it is, and where its cost was recorded."""
     if as_json:
-        _emit_fit(fitted, written, source.name, how_read)
+        _emit_fit(fitted, written, name, how_read)
     else:
-        paid = paying.recorded(source.name, fitted.guarantee)
+        paid = paying.recorded(name, fitted.guarantee)
         _show_fit(fitted, how_read, chosen, f"Written to {written}. {paid}".strip())
 
 
 def _remark_on_age(estimator: Estimator, source: DataSource) -> None:
-    """Say to the holder if all ratings are so old that they have faded: ages count from today."""
+    """Remark to the data owner if all ratings are so old that they have faded: ages count from today."""
     half_life, times = getattr(estimator, "half_life", None), getattr(source, "times", None)
     if half_life is None or getattr(estimator, "now", None) is not None or times is None or not len(times):
         return
@@ -142,19 +168,17 @@ def _remark_on_age(estimator: Estimator, source: DataSource) -> None:
 
 
 def _wanted(estimator: Estimator, *, for_synthesis: bool) -> Estimator:
-    """Return the estimator with what else it shall release; refuse one whose model cannot be written."""
+    """Return the estimator with what else it shall release; raise if its model can't be written."""
     if for_synthesis:
         estimator = _for_synthesis(estimator)
     if estimator.answers_in_process:
-        raise ParameterError(
-            f"{estimator.name} answers only in the process that fitted it. Use it from Python."
-        )
+        raise OnlyInProcess(model=estimator.name)
     return estimator
 
 
 def _required(out: Path | None) -> Path:
     if out is None:
-        raise typer.BadParameter("--out is missing: where to write the model.")
+        raise usage_error(OptionMissing(options=("--out FILE", "--dry-run")))
     return out
 
 
@@ -168,38 +192,46 @@ def _refuse_options(
     force: bool,
     private_catalog: bool,
 ) -> None:
-    """Refuse, before anything is read, an output that would overwrite an input, and contradictions."""
+    """Raise, before anything is read, for an output that would overwrite an input, and for contradictions."""
     from discreet.data.inputs import files_of
-    from discreet.distributed.shards import is_shard_folder
     from discreet.models.storage import KIND, is_model
+    from discreet.sources.shards import is_shard_folder
 
     files = [] if is_shard_folder(data) else files_of(data, reading.layout)
     read = [*files, *reading.files(), *paying.files(), *([] if titles is None else [titles])]
     if out is not None:
         refuse_output(out, force=force, kind=KIND, is_ours=is_model, inputs=read)
     if private_catalog and reading.items is not None:
-        raise ParameterError(
-            "--items declares the catalog and --private-catalog selects it. Leave one of them out."
+        raise OptionsConflict(
+            options=("--items", "--private-catalog"),
+            why="the first declares the catalog and the second selects it with noise",
         )
 
 
 def _with_titles(estimator: Estimator, titles: Path | None) -> Estimator:
     """Return the model with the table of titles as its public item features."""
     if titles is None:
-        raise ParameterError("--use-titles learns from the table of --titles. Name one.")
+        raise OptionNeeds(
+            options=("--use-titles",), needs="--titles FILE", why="it trains on the words of that table"
+        )
     if "item_features" not in estimator.settings:
-        raise ParameterError(f"{estimator.name} does not learn from public features. Leave out --use-titles.")
+        raise UnsupportedByModel(
+            model=estimator.name, option="--use-titles", why="it doesn't learn from public features"
+        )
     if estimator.settings["item_features"] is not None:
-        raise ParameterError("--set item_features=... and --use-titles say the same. Leave one of them out.")
+        raise OptionsConflict(
+            options=("--set item_features", "--use-titles"), why="both name the item features"
+        )
     return estimator.clone(item_features=str(titles))
 
 
 def _for_synthesis(estimator: Estimator) -> Estimator:
     """Return the model that also releases what synthetic data need."""
     if "for_synthesis" not in estimator.settings:
-        raise ParameterError(
-            f"{estimator.name} does not release lengths of histories. Use --for-synthesis with "
-            "user-factorization, or leave it out."
+        raise UnsupportedByModel(
+            model=estimator.name,
+            option="--for-synthesis",
+            why="only user-factorization releases the lengths of histories",
         )
     return estimator.clone(for_synthesis=True)
 

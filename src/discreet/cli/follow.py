@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
-from discreet.cli.options.declared import AsJson, Columns, Force, KeptTitles, Paying, TextFile
+from discreet.cli.errors import FixedByShards, OptionsConflict, ReleasesSkipped, ShardsNeeded
+from discreet.cli.options.declared import AsJson, Columns, Force, KeptTitles, Paying, SchemaFile, TextFile
 from discreet.cli.options.parsing import parse_columns, parse_number, parse_scale, read_items
 from discreet.cli.options.sources import On
 from discreet.cli.options.years import (
@@ -39,14 +40,15 @@ from discreet.cli.output.years import (
     year_page,
 )
 from discreet.cli.replay import replay as replay
-from discreet.core.checks import ParameterError
 from discreet.core.files import refuse_output
 
 if TYPE_CHECKING:
+    from discreet.data.schema import Schema
     from discreet.data.vocabulary import Vocabulary
     from discreet.follow import Following
     from discreet.follow.batches import Source
     from discreet.follow.model import Kind
+    from discreet.models.fitted import FittedModel
 
 
 # The kind of the page about a year, by which we know our own.
@@ -92,8 +94,11 @@ def start(
     from discreet.follow.comparison import SAME_LISTS
 
     if implicit and scale is not None:
-        raise ParameterError("--implicit follows choices and --scale ratings. Leave one of them out.")
-    # What cannot be read is refused before anything is paid.
+        raise OptionsConflict(
+            options=("--implicit", "--scale"),
+            why="a continual release learns from interactions or from ratings",
+        )
+    # A file that can't be read is rejected before any cost is recorded.
     parse_columns(columns)
     catalog = read_items(items)
     read_titles(titles, catalog)
@@ -143,11 +148,12 @@ def add(
     ] = False,
     on: On = None,
     columns: Columns = None,
+    schema: SchemaFile = None,
 ) -> None:
     """Enter new ratings, draw the next release once, and write an ordinary model with its label.
 
-    How files are read (--columns, --delimiter and so on) and --titles are kept for later releases; the model
-    that the last `add` wrote is replaced.
+    How files are read (--schema, --columns, --delimiter and so on) and --titles are kept for later releases.
+    The model that the last `add` wrote is replaced.
     """
     from discreet.follow import Following
 
@@ -159,9 +165,25 @@ def add(
         written |= json.loads(kept.get("text", "{}"))
     declared = None if drawing.items is None else read_items(drawing.items)
     force = _refuse(year, drawing, [state, data])
+    written["schema"] = _schema(data, schema, kept)
     with _source(year, data, declared, columns, on, written, drop_unknown=drop_unknown) as batch:
-        _draw(year, drawing, batch, _written(data), force=force, again=again)
-    year.keep(**said_once(columns=columns, titles=None), text=json.dumps(written))
+        plain = {name: value for name, value in written.items() if name != "schema"}
+        also = said_once(columns=columns, titles=None) | {"text": json.dumps(plain)}
+        read_with = getattr(batch, "schema", None)
+        if read_with is not None:
+            also["schema"] = json.dumps(read_with.remembered().to_json())
+        _draw(year, drawing, batch, _written(data), force=force, again=again, also=also)
+
+
+def _schema(data: Path, given: Path | None, kept: Mapping[str, str]) -> Schema | None:
+    """Return the schema that was given, or that of earlier files of the year if this file is of its form."""
+    from discreet.data.reading.tables import fits
+    from discreet.data.schema import Schema
+
+    if given is not None:
+        return Schema.read(given)
+    known = Schema.from_json(json.loads(kept["schema"])) if "schema" in kept else None
+    return known if known is not None and fits(data, known) else None
 
 
 def release(
@@ -176,7 +198,7 @@ def release(
 
 
 def _refuse(year: Following, drawing: Drawing, read: list[Path]) -> bool:
-    """Refuse an output that is in the way, and return whether a model may be replaced: the last one may."""
+    """Raise for an output in the way, and return whether a model may be replaced: the last one may."""
     from discreet.models.storage import KIND, is_model
 
     out, kept = drawing.out, year.kept()
@@ -194,8 +216,9 @@ def _draw(
     *,
     force: bool,
     again: bool = False,
+    also: Mapping[str, str] | None = None,
 ) -> None:
-    """Draw a release once, write its model, and say what entered; `batch` names the file it came from."""
+    """Draw a release once, write its model, and print what entered; `also` is kept for later releases."""
     from discreet.models.storage import load
 
     kept, titles, out = year.kept(), drawing.titles, drawing.out
@@ -203,15 +226,12 @@ def _draw(
         titles = kept_titles(kept["titles"])
     declared = None if drawing.items is None else read_items(drawing.items)
     embeddings = None if drawing.with_model is None else load(drawing.with_model)
-    # A table that cannot be read is refused before anything is drawn.
+    # A table that cannot be read is rejected before anything is drawn.
     named = read_titles(titles, year.catalog(declared)[0])
     before = len(year.status().times)
     missed = 0 if drawing.release is None else drawing.release - before - 1
     if missed > _MOST_MISSED and not drawing.yes:
-        raise ParameterError(
-            f"--release {drawing.release} would use up {missed:,} releases without new ratings. If so many "
-            "were missed, add --yes."
-        )
+        raise ReleasesSkipped(missed=missed)
     added = year.add(
         source,
         items=declared,
@@ -221,20 +241,39 @@ def _draw(
         batch=batch,
         again=again,
     )
-    replace(added.model, public=named).save(out, force=force)
+    layouts = _layouts(source, kept)
+    added = added._replace(model=_if_public(replace(added.model, public=named), layouts))
+    added.model.save(out, force=force)
     status = year.status()
     models = models_of(kept) | {str(out.absolute()): digest(out)}
     joined = "" if drawing.with_model is None else str(drawing.with_model)
-    year.keep(**said_once(columns=None, titles=titles), models=json.dumps(models), **{"with": joined})
+    said = said_once(columns=None, titles=titles) | {"models": json.dumps(models), "with": joined}
+    called = _called(year)
+    year.keep(**said, layouts=json.dumps(layouts), **(also or {}))
     if drawing.as_json:
         emit(added_json(added))
         return
     printing.show(
-        what_entered(added, _called(year), given=batch is not None, empty=added.release - before - 1),
+        what_entered(added, called, given=batch is not None, empty=added.release - before - 1),
         *(line for line in (only_noise(status), too_early(status)) if line),
         added.model.guarantee.short(),
         what_it_cost(out, drawing.with_model, kept.get("with")),
     )
+
+
+def _layouts(source: Source | None, kept: Mapping[str, str]) -> list[str]:
+    """Return the layouts that were guessed from the files of the year so far, each once."""
+    layout = "" if source is None else source.facts.layout
+    return list(dict.fromkeys([*json.loads(kept.get("layouts", "[]")), *([layout] if layout else [])]))
+
+
+def _if_public(model: FittedModel, layouts: Sequence[str]) -> FittedModel:
+    """Return the model with the condition that layouts which were guessed from files are public."""
+    from discreet.privacy.assumptions import Assumption, Fact
+    from discreet.privacy.assumptions import Kind as Entered
+
+    conditions = [Assumption.of(Entered.TAKEN, Fact.LAYOUT, layout=layout) for layout in layouts]
+    return replace(model, guarantee=model.guarantee.assuming(*conditions))
 
 
 def _written(data: Path) -> str:
@@ -244,7 +283,7 @@ def _written(data: Path) -> str:
 
 
 def _called(year: Following) -> str:
-    """Return what a followed year is made of."""
+    """Return the source of a continual release."""
     facts = year.catalog()[1]
     return "interactions" if facts.low == facts.high else "ratings"
 
@@ -261,22 +300,22 @@ def _source(
     drop_unknown: bool,
 ) -> Iterator[Source]:
     """Yield new ratings: a file as a whole, a folder of shards as it is or on a cluster."""
-    from discreet.distributed.shards import is_shard_folder, open_shards
+    from discreet.sources.shards import is_shard_folder, open_shards
 
     if is_shard_folder(data):
         if drop_unknown:
-            raise ParameterError("--drop-unknown was fixed with the folder. Pass it to `discreet shard`.")
+            raise FixedByShards(option="--drop-unknown", folder=str(data))
         if on is None:
             yield open_shards(data)
             return
-        from discreet.distributed.cluster import on_cluster
-        from discreet.distributed.connection import connected
+        from discreet.sources.cluster import on_cluster
+        from discreet.sources.connection import connected
 
         with connected(on) as client:
             yield on_cluster(open_shards(data), client)
         return
     if on is not None:
-        raise ParameterError("--on needs a folder of shards. Make one with `discreet shard`.")
+        raise ShardsNeeded()
     from discreet.data.reading.readers import read
 
     catalog, facts = year.catalog(declared)
@@ -316,8 +355,9 @@ def show(
     year = Following(state)
     status = year.status()
     if out is not None:
-        model, kept = year.model(), year.kept().get("titles")
-        titles = kept_titles(kept) if titles is None and kept else titles
+        kept = year.kept()
+        model = _if_public(year.model(), _layouts(None, kept))
+        titles = kept_titles(kept["titles"]) if titles is None and kept.get("titles") else titles
         (model if titles is None else model.with_titles(titles)).save(out, force=force)
     if page is not None:
         title = f"A followed year: {status.name}"

@@ -1,22 +1,26 @@
-"""`discreet label`: show the privacy label of a model file, or of synthetic data."""
+"""`discreet model label`: show the privacy label of a model file, or of synthetic data."""
 
 from __future__ import annotations
 
 import json
 import math
+from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from discreet.cli.errors import OptionNeeds
 from discreet.cli.options.declared import AsJson, Force
 from discreet.cli.output.printing import emit, show, write
-from discreet.core.checks import ParameterError, visible
+from discreet.core.checks import visible
 
 if TYPE_CHECKING:
     from rich.table import Table
 
     from discreet.audit.last_audits import LastAudit
+    from discreet.dossier.evidence import LedgerRecord
 
 
 def label(
@@ -36,7 +40,16 @@ def label(
     people: Annotated[
         int | None, typer.Option("--people", help="Also state what holds for so many users together.", min=1)
     ] = None,
-    full: Annotated[bool, typer.Option("--full", help="Also list each release with its noise.")] = False,
+    ledger: Annotated[
+        Path | None,
+        typer.Option("--ledger", help="Also show this release in its ledger: number, spent, left."),
+    ] = None,
+    name: Annotated[
+        str | None, typer.Option("--name", help="What the ledger calls the data, if the file doesn't say.")
+    ] = None,
+    full: Annotated[
+        bool, typer.Option("--full", help="Also list each release with its noise, and each array.")
+    ] = False,
     force: Force = False,
     markdown: Annotated[bool, typer.Option("--markdown", help="Print the label as Markdown.")] = False,
     as_json: AsJson = False,
@@ -50,7 +63,10 @@ def label(
     # We verified the signer ourselves; an entry of that name in the file is overwritten.
     content = {**read_any_label(file, signed=key is not None), "signed_by": key}
     if facts is not None and registry is None:
-        raise ParameterError("--facts states facts for a registry entry. Add --registry FILE.")
+        raise OptionNeeds(
+            options=("--facts",), needs="--registry FILE", why="it states facts for a registry entry"
+        )
+    record = _recorded(content, ledger, name)
     written = _write_elsewhere(content, signed, file, registry, page, card, facts=facts, force=force)
     if markdown:
         from discreet.privacy.guarantee import Guarantee
@@ -61,14 +77,26 @@ def label(
         return
     last = last_audit(content["name"])
     if as_json:
-        emit({**content, **_odds(content, people), "last_audit": None if last is None else last.to_json()})
+        audit = None if last is None else last.to_json()
+        emit({**content, **_odds(content, people), "ledger": record and asdict(record), "last_audit": audit})
         return
     if written:
         from discreet.privacy.guarantee import Guarantee
 
         show(f"{' '.join(written)} {Guarantee.from_json(content['guarantee']).sentence()}")
         return
-    _show(content, signed, last, people, full=full)
+    _show(content, last, people, () if record is None else record.rows(), full=full)
+
+
+def _recorded(content: dict[str, Any], ledger: Path | None, name: str | None) -> LedgerRecord | None:
+    """Return what a ledger states about the file's release."""
+    if ledger is None:
+        return None
+    from discreet.dossier.evidence import LedgerRecord
+    from discreet.privacy.ledger.book import Ledger
+
+    with Ledger.open(ledger, read_only=True) as book:
+        return LedgerRecord.find(book, content, name)
 
 
 def _odds(content: dict[str, Any], people: int | None) -> dict[str, Any]:
@@ -114,24 +142,30 @@ def _releases(content: dict[str, Any]) -> Table:
 
 
 def _show(
-    content: dict[str, Any], signed: str, last: LastAudit | None, people: int | None, *, full: bool
+    content: dict[str, Any],
+    last: LastAudit | None,
+    people: int | None,
+    recorded: Sequence[tuple[str, str]],
+    *,
+    full: bool,
 ) -> None:
-    """Print the promise, where each array comes from, and what else is known about the file."""
+    """Print the guarantee, where each array comes from, and what else is known about the file."""
     from rich.table import Table
 
     from discreet.privacy.guarantee import Guarantee
-    from discreet.report.label import by_origin, label_table
+    from discreet.report.label import by_origin, label_table, used_rows
 
     promise = Guarantee.from_json(content["guarantee"])
-    facts = label_table(promise, f"Privacy facts: {content['name']}")
+    used = [*used_rows(content, content.get("signed_by")), *recorded]
+    facts = label_table(promise, f"Privacy facts: {content['name']}", used)
     table = Table("arrays", "where they come from", title="What the file contains", show_lines=True)
     for origin, names in by_origin(content["provenance"]):
         table.add_row(names, origin)
     limits = (f"Not to be used for {text}." for text in content.get("not_for", ()))
     audited = _audited(content, last)
     odds = _said_of_odds(content, people)
-    more = [_releases(content)] if full else []
-    show(facts, promise.sentence(), *odds, *more, table, *_purpose(content), signed, *limits, *audited)
+    more = [_releases(content), table] if full else ["Add --full to list each release and each array."]
+    show(facts, promise.sentence(), *odds, *limits, *audited, *more)
 
 
 def read_any_label(file: Path, *, signed: bool) -> dict[str, Any]:
@@ -140,7 +174,7 @@ def read_any_label(file: Path, *, signed: bool) -> dict[str, Any]:
     from discreet.models.storage import read_label
     from discreet.synthesis.labels import UNSIGNED, is_synthetic, read_synthetic_label
 
-    # A label beside the file that is not the file's own is refused with a sentence about that.
+    # A label next to the file that isn't the file's own is rejected with a sentence about that.
     if not is_synthetic(file) and not label_path(file).is_file():
         return read_label(file)
     found = read_synthetic_label(file)
@@ -151,21 +185,6 @@ def read_any_label(file: Path, *, signed: bool) -> dict[str, Any]:
 
 # So many letters of a setting are shown.
 _LONGEST = 36
-# What the budget of a model with this setting was spent on.
-_PURPOSES = {
-    "lists": "lists: ratings were ignored, and it predicts none",
-    "ratings": "predicted ratings: lists are made of what these needed",
-    "both": "lists and predicted ratings",
-}
-
-
-def _purpose(content: dict[str, Any]) -> tuple[str, ...]:
-    """Return the sentence about what the budget was spent on, where the file says so."""
-    spent = content.get("parameters", {}).get("purpose")
-    implicit = content.get("parameters", {}).get("feedback") == "implicit"
-    if not isinstance(spent, str) or spent not in _PURPOSES:
-        return ()
-    return (f"The budget was spent on {'lists' if implicit else _PURPOSES[spent]}.",)
 
 
 def _audited(content: dict[str, Any], last: LastAudit | None) -> tuple[str, ...]:

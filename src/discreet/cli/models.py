@@ -1,4 +1,4 @@
-"""`discreet models` and `discreet datasets`: list models and datasets."""
+"""`discreet models` and `discreet data datasets`: list models and datasets."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
+from discreet.cli.errors import WrongForm
+from discreet.cli.messages import usage_error
 from discreet.cli.options.declared import AsJson
 from discreet.cli.options.parsing import complete_dataset
 from discreet.cli.output.printing import emit, show
@@ -18,13 +20,22 @@ from discreet.cli.output.printing import emit, show
 Row = dict[str, str | None]
 
 
-def models(as_json: AsJson = False) -> None:
-    """List all models, those to use first on top, then by paper: what they protect and learn from."""
+# Models without privacy that the short list also shows, to compare with.
+_COMPARED = ("ease", "als")
+
+
+def models(
+    everything: Annotated[
+        bool, typer.Option("--all", help="List all models, also those of papers, and all baselines.")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """List the models to use first, or all of them: what they protect and learn from."""
     rows = described()
     if as_json:
         emit({"models": [{**row, "last_audit": _last_audit(str(row["name"]))} for row in rows]})
         return
-    for title, some in _groups(rows):
+    for title, some in _groups(rows) if everything else _short_list(rows):
         table = Table("model", "protects", "against", "learns from", show_lines=True, title=title)
         table.columns[0].width, table.columns[3].no_wrap = 41, True
         for row in some:
@@ -33,6 +44,17 @@ def models(as_json: AsJson = False) -> None:
             learns = str(row["feedback"]).replace(" or ", "\nor ")
             table.add_row(what, row["unit"], row["trust"], learns)
         show(table)
+    if not everything:
+        show(f"`discreet models --all` lists all {len(rows)} models, by paper.")
+
+
+def _short_list(rows: list[Row]) -> Iterator[tuple[str, list[Row]]]:
+    """Yield the models to use first, and two to compare with."""
+    from discreet.core.registry import FIRST
+
+    by_name = {row["name"]: row for row in rows}
+    yield "To use first", [by_name[name] for name in FIRST]
+    yield "To compare with, not private", [by_name[name] for name in _COMPARED]
 
 
 def _groups(rows: list[Row]) -> Iterator[tuple[str, list[Row]]]:
@@ -89,7 +111,7 @@ def datasets(
             _show_datasets(rows)
         return
     if action != "get" or name is None:
-        raise typer.BadParameter("use `discreet datasets` or `discreet datasets get NAME`.")
+        raise usage_error(WrongForm(option="The command", form="`discreet data datasets [get NAME]`"))
     from discreet.core.progress import terminal_progress
 
     with terminal_progress(None) as progress:
@@ -109,4 +131,4 @@ def _show_datasets(rows: list[dict[str, object]]) -> None:
         counts = (f"{row[key]:,}" for key in ("users", "items", "ratings"))
         here = str(row["here"]) if row["here"] in ("no", "built in") else "yes"
         table.add_row(str(row["name"]), *counts, str(row["scale"]), here)
-    show(table, "`discreet datasets get NAME` downloads one and shows its terms.")
+    show(table, "`discreet data datasets get NAME` downloads one and shows its terms.")

@@ -2,8 +2,8 @@
 
 The audit of a party is here, too. It records a whole run at one party and replays it with one of its users
 added, removed or replaced. With the same mechanism outputs the party must send the same bytes, and the
-difference of its answers must cost no more than its own share of the noise promises.
-`discreet audit MODEL --view report` runs it.
+difference of its answers must cost no more than its own share of the noise guarantees.
+`discreet model audit MODEL --view report` runs it.
 """
 
 from __future__ import annotations
@@ -13,15 +13,17 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
-from discreet.cli.options.declared import AllowUnbudgeted, Columns, Duplicates, TextFile
+from discreet.cli.errors import OptionDoesNotApply, OptionNeeds, PartyDeclined, RunTooExpensive
+from discreet.cli.options.declared import AllowUnbudgeted, Columns, Duplicates, SchemaFile, TextFile
 from discreet.cli.options.parsing import checked_name, parse_columns
 from discreet.cli.output.printing import remark, show
-from discreet.core.checks import BudgetError, ParameterError, PrivacyError
 
 if TYPE_CHECKING:
+    from discreet.data.interactions import Interactions
     from discreet.federated.identity.agreement import Agreement
     from discreet.federated.serving.party import Joining
     from discreet.follow import FollowAgreement
+    from discreet.privacy.assumptions import Assumption
     from discreet.privacy.guarantee import Guarantee
     from discreet.privacy.ledger.book import Ledger
 
@@ -45,6 +47,7 @@ def serve(
         ),
     ] = None,
     columns: Columns = None,
+    schema: SchemaFile = None,
     duplicates: Duplicates = "refuse",
     salt: Annotated[
         Path | None, typer.Option("--salt", help="The shared secret with which item ids were hashed.")
@@ -72,23 +75,31 @@ def serve(
     book, year = Ledger.open(ledger, allow_unbudgeted=allow_unbudgeted), year_of(agreement)
     choice = parse_columns(columns)
     if year is None:
-        how = {"columns": choice, "duplicates": duplicates, **text.written()}
+        again = None if schema is not None and duplicates == "refuse" else duplicates
+        how = {"columns": choice, "duplicates": again, "schema": schema, **text.written()}
         part = _fit(agreement, book, data, checked_name(name), how, salt)
-    elif duplicates != "refuse" or text != TextFile():
-        raise ParameterError(
-            "A followed year reads Parquet files, of which a pair of user and item enters once. Leave out "
-            "--duplicates and the options of text files."
+    elif duplicates != "refuse" or schema is not None or text != TextFile():
+        raise OptionDoesNotApply(
+            options=("--duplicates", "--schema", "options of text files"),
+            to="a continual release",
+            why="its files are Parquet, and it uses each user-item pair once",
         )
     elif salt is None:
         part = _follow(folder, agreement, year, book, Path(data), checked_name(name), choice)
     else:
-        raise ParameterError("--salt is for runs that fit a model; a followed year has no salted items yet.")
+        raise OptionDoesNotApply(
+            options=("--salt",),
+            to="a continual release",
+            why="only runs that fit one model can salt item IDs",
+        )
     show(part.promise.label(f"What this run promises {part.people}'s people, and costs them"))
     if not part.paid:
         book.refuse_unbudgeted(part.people)
         _require_cover(book, part.people, part.promise)
+    if not yes:
+        remark("The coordinator waits for your answer. Until then this party is absent.")
     if not yes and not typer.confirm(f"Take part in run {agreement.run!r}, paid from {ledger}?"):
-        raise PrivacyError("Nothing was answered and nothing was paid.")
+        raise PartyDeclined()
     with PartyDaemon(folder, agreement, part.join) as daemon:
         if not alone:
             daemon.start_flower(flower)
@@ -97,7 +108,7 @@ def serve(
 
 
 class _Part(NamedTuple):
-    """Hold what taking part promises and costs whom, whether it is paid already, and how to answer."""
+    """What taking part guarantees and costs, whether its cost is recorded already, and how to answer."""
 
     people: str
     promise: Guarantee
@@ -114,15 +125,13 @@ def _fit(
     salt: Path | None,
 ) -> _Part:
     """Return a part in a run that fits a model to the party's data as they are now."""
-    from discreet import recipes
+    from discreet.cli.agreements import agreed_protocol
     from discreet.data.inputs import open_data
     from discreet.federated.catalogs import read_salt, salted_data
-    from discreet.federated.protocols.estimator_sums import protocol_for
     from discreet.federated.serving.party import joining
     from discreet.models.recency import refuse_timeless
 
-    estimator, facts = recipes.from_toml(agreement.recipe), agreement.facts
-    protocol = protocol_for(estimator, facts, agreement.noise)
+    (estimator, protocol), facts = agreed_protocol(agreement), agreement.facts
     people = open_data(
         data,
         name=name,
@@ -136,9 +145,19 @@ def _fit(
     )
     # Whether there are times is public; without them ages would be asked for in vain.
     refuse_timeless(getattr(estimator, "half_life", None), people)
+    assumed = _as_read(people)
     if salt is not None:
         people = salted_data(people, read_salt(salt), agreement.catalog, facts)
-    return _Part(people.name, protocol.promise(facts), False, joining(agreement, protocol, people, book))
+    promise = protocol.promise(facts).assuming(*assumed)
+    return _Part(people.name, promise, False, joining(agreement, protocol, people, book))
+
+
+def _as_read(people: Interactions) -> list[Assumption]:
+    """Return what the party's own guarantee assumes about how its file was read."""
+    from discreet.privacy.assumptions import Fact, assumptions_of
+
+    about = (Fact.LAYOUT, Fact.FRAME, Fact.READABLE, Fact.QUOTES)
+    return [one for one in assumptions_of(people.facts) if one.fact in about]
 
 
 def _follow(
@@ -150,27 +169,25 @@ def _follow(
     name: str | None,
     columns: dict[str, str | None] | None,
 ) -> _Part:
-    """Return a part in a followed year: files at a path are read when a release is asked for."""
+    """Return a part in a continual release: files at a path are read when a release is asked for."""
     from discreet.follow.federation import STATE, following
     from discreet.follow.supplies import files_at, supply_from
 
     if name is None:
-        raise ParameterError(
-            "A followed year is charged to the data's name in the ledger, and its files change; pass --name, "
-            "the same one as in other commands for the same people."
+        raise OptionNeeds(
+            options=("A continual release",),
+            needs="--name",
+            why="the files change, so the ledger needs one name for the same users",
         )
-    # A path that cannot be used is told now, to the operator, not at the first question.
+    # A path that cannot be used is reported now, to the operator, not at the first question.
     files_at(data)
     join = following(agreement, supply_from(data, columns, rated=year.rated), ledger=book, dataset=name)
     return _Part(name, year.promise(), (folder / STATE).exists(), join)
 
 
 def _require_cover(book: Ledger, name: str, promise: Guarantee) -> None:
-    """Refuse a run that the ledger's budget does not cover, before other members wait for this party."""
+    """Raise for a run that the ledger's budget does not cover, before other members wait for this party."""
     left = book.remaining(name)
     paid = any(entry.guarantee.epsilon == promise.epsilon for entry in book.entries(name))
     if left is not None and left.epsilon < promise.epsilon and not paid:
-        raise BudgetError(
-            f"The run costs epsilon={promise.epsilon:g}, and {name!r} has {left.epsilon:g} left. "
-            "Nothing was paid. Raise the budget with `discreet budget`."
-        )
+        raise RunTooExpensive(epsilon=promise.epsilon, name=name, left=left.epsilon)

@@ -1,4 +1,4 @@
-"""`discreet plan`: plan a budget over many releases before anything is spent."""
+"""`discreet budget plan`: plan a budget over many releases before anything is spent."""
 
 from __future__ import annotations
 
@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from discreet.cli.errors import OptionMissing, OptionNeeds, OptionsConflict
 from discreet.cli.options.declared import AsJson, Force
 from discreet.cli.options.parsing import parse_number
 from discreet.cli.output.printing import emit, show, write
-from discreet.core.checks import ParameterError, one_of, positive_finite
+from discreet.core.checks import one_of, positive_finite
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -83,20 +84,26 @@ def plan(
 
     The plan uses only the numbers given here and measurements on public data.
     """
-    # What is followed are lists, unless somebody asks for ratings.
+    # What is followed are lists, unless the user asks for ratings.
     metric = _measure(metric, "lists" if follow and purpose is None and metric is None else purpose)
     if epsilon is None and wanted is None:
-        raise ParameterError("A plan needs --epsilon, the budget, or --wanted, the accuracy to reach.")
+        raise OptionMissing(options=("--epsilon", "--wanted"))
     if follow and (wanted is not None or picture is not None):
-        raise ParameterError("--follow compares ways at one budget. Leave out --wanted and --out.")
+        raise OptionsConflict(
+            options=("--follow", "--wanted", "--out"), why="--follow compares schedules at one budget"
+        )
     if not follow and (half_life is not None or come_once):
-        raise ParameterError("--half-life and --users-come-once are those of a followed year. Add --follow.")
+        raise OptionNeeds(
+            options=("--half-life", "--users-come-once"),
+            needs="--follow",
+            why="they describe a continual release",
+        )
     data = _Data(people=people, items=items, ratings=ratings, metric=metric)
     if follow:
         _compare(epsilon, delta, releases, half_life or "30d", data, come_once=come_once, as_json=as_json)
         return
     if wanted is not None and people is None:
-        raise ParameterError("--wanted needs --people, because noise matters less with more people.")
+        raise OptionNeeds(options=("--wanted",), needs="--people", why="noise matters less with more users")
     found = _planned(epsilon, delta, releases, wanted, data)
     if picture is not None:
         _draw(picture, data, found["per_release"]["epsilon"], force=force)
@@ -108,7 +115,7 @@ def plan(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Data:
-    """What was said about the data that the plan is for."""
+    """What is known about the data that the plan is for."""
 
     people: int | None
     items: int | None
@@ -116,7 +123,7 @@ class _Data:
     metric: str
 
     def expected(self, epsilon: float) -> ExpectedAccuracy | None:
-        """Return what such a release kept on public data, if the number of people is known."""
+        """Return what such a release kept on public data, if the number of users is known."""
         from discreet.planning.curves import expected
 
         if self.people is None:
@@ -131,8 +138,9 @@ def _measure(metric: str | None, purpose: str | None) -> str:
         return metric or "rmse"
     one_of("--for", purpose, measures)
     if metric not in (None, measures[purpose]):
-        raise ParameterError(
-            f"--for {purpose} is measured by {measures[purpose]}. Leave out --metric or --for."
+        raise OptionsConflict(
+            options=(f"--for {purpose}", "--metric"),
+            why=f"--for {purpose} is measured by {measures[purpose]}",
         )
     return measures[purpose]
 
@@ -153,9 +161,11 @@ def _compare(
     from discreet.follow.comparison import SAME_LISTS, SAME_RATINGS, compared, verdict
 
     if epsilon is None:
-        raise ParameterError("--follow compares ways to spend a budget. Give it with --epsilon.")
+        raise OptionNeeds(
+            options=("--follow",), needs="--epsilon", why="--follow compares ways to spend a budget"
+        )
     settings = FollowSettings(
-        # A single release is no year; weekly is usual.
+        # A single release isn't a year; weekly is usual.
         releases=52 if releases == 1 else releases,
         epsilon=epsilon,
         delta=delta,
@@ -248,7 +258,7 @@ def _both(settings: FollowSettings, more: str, data: _Data, ways: list[Way]) -> 
         f"  discreet follow replay {what}{scale} {year}",
         f"  discreet follow start shop.follow --items items.csv{scale} {year} {paid}",
         "  discreet follow add shop.follow new.csv --out shop.discreet   # each time, with what is new",
-        f"  discreet budget year.ledger --name shop {level} --account gaussian",
+        f"  discreet budget set year.ledger --name shop {level} --account gaussian",
         f"{fit} {simple} --epsilon {_rounded_down(refit.epsilon_each or settings.epsilon)} {rest} --force",
         f"{fit}{'' if lists else ' --for ratings'} --epsilon {once} {rest}",
     ]
@@ -282,7 +292,11 @@ def _draw(path: Path, data: _Data, each: float, *, force: bool) -> None:
     from discreet.planning.drawing import draw_plan
 
     if data.people is None:
-        raise ParameterError("--out draws accuracy, which needs --people.")
+        raise OptionNeeds(
+            options=("--out",),
+            needs="--people",
+            why="the drawing shows accuracy, which depends on the number of users",
+        )
     curve = similar_curves(data.metric, data.people, data.ratings, data.items)[0]
     draw_plan(path, curve, data.people, each, force=force)
 
@@ -290,6 +304,7 @@ def _draw(path: Path, data: _Data, each: float, *, force: bool) -> None:
 def _show(found: dict[str, Any], data: _Data) -> None:
     from discreet.cli.output.years import releases_of
     from discreet.planning.schedules import in_words
+    from discreet.report.odds import percent, posterior
 
     if "wanted" in found:
         asked = found["wanted"]
@@ -304,8 +319,10 @@ def _show(found: dict[str, Any], data: _Data) -> None:
         f"{found['limit']['delta']:g}: {who} may have epsilon = {each['epsilon']:.4g} at delta = "
         f"{each['delta']:g} in a Gaussian account (by adding: {adding['epsilon']:.3g} at "
         f"{adding['delta']:.2g}).",
-        "An attacker who knows all other data and asks whether one person is in the data is "
-        f"{in_words(found['attacker']['one'])}, after one release{after_all}.",
+        "An attacker who knows all other data and asks whether one user is in the data is "
+        f"{in_words(found['attacker']['one'])}, after one release{after_all}. This is for Gaussian noise. "
+        "The label of a release states what its epsilon alone allows: right at most "
+        f"{percent(posterior(each['epsilon'], each['delta']))} of the time.",
     )
     if data.people is None:
         show("What accuracy to expect depends on the number of people: --people.")
@@ -339,21 +356,32 @@ def _show_expected(found: dict[str, Any], data: _Data) -> None:
     narrower = f" {' and '.join(missing)} would choose better among them." if missing else ""
     show(
         table,
-        f"Each: ratings or clicks per person. Simple: {SIMPLEST[data.metric]}. Expect {_worth(expected)} "
-        f"Public data sets lie in such a range of each other in 9 of 10 cases; yours may not.{narrower}",
+        f"Each: ratings or clicks per user. Simple: {SIMPLEST[data.metric]}. {_worth(expected)}{narrower}",
     )
     if found["releases"] >= _MANY:
         _show_fewer(found, data)
 
 
 def _worth(expected: ExpectedAccuracy) -> str:
-    """Return in words how much of the gain without privacy is kept."""
-    from discreet.planning.curves import SIMPLEST
+    """Return in words how much of the gain without privacy is kept, and when to measure it instead."""
+    from discreet.planning.curves import MARGIN, SIMPLEST
 
     low, high = (round(100 * share) for share in expected.shares)
     simplest = SIMPLEST[expected.metric]
-    little = f" It may be hardly better than {simplest}." if low < _LITTLE else ""
-    return f"{low} to {high} % of what a model without privacy gains over {simplest}.{little}"
+    nearest, value = expected.measured[0]
+    kept = round(100 * min(max(nearest.share(value), 0.0), 1.0))
+    said = (
+        f"On {nearest.dataset}, the most similar of these data, the plan keeps {kept}% of what a model "
+        f"without privacy gains over {simplest}. Datasets differ by up to {round(100 * MARGIN)} points in 9 "
+        "of 10 cases."
+    )
+    if low < _LITTLE < high:
+        said += (
+            f" So the plan may be hardly better than {simplest} on yours: `discreet try FILE` measures it."
+        )
+    elif high <= _LITTLE:
+        said += f" So expect hardly more than {simplest}: plan fewer releases, or a larger epsilon."
+    return said
 
 
 # From so many releases on, a plan says what a third of them would allow.
@@ -369,8 +397,9 @@ def _show_fewer(found: dict[str, Any], data: _Data) -> None:
     each = schedule(limit["epsilon"], limit["delta"], fewer).per_release.epsilon
     expected = data.expected(each)
     assert expected is not None
-    low, high = (round(100 * share) for share in expected.shares)
-    show(f"With --releases {fewer} each may have epsilon = {each:.4g}: {low} to {high} %.")
+    nearest, value = expected.measured[0]
+    kept = round(100 * min(max(nearest.share(value), 0.0), 1.0))
+    show(f"With --releases {fewer} each may have epsilon = {each:.4g}, and {kept}% is kept there.")
 
 
 def _commands(found: dict[str, Any], data: _Data) -> list[str]:
@@ -384,6 +413,6 @@ def _commands(found: dict[str, Any], data: _Data) -> list[str]:
     budget = f"--epsilon {limit['epsilon']:g} --delta {limit['delta']:g} --account gaussian"
     return [
         f"  discreet evaluate {what} {level}   # not to be published",
-        f"  discreet budget year.ledger --name shop {budget}",
+        f"  discreet budget set year.ledger --name shop {budget}",
         f"  discreet fit {what} {level} --name shop --ledger year.ledger --out shop.discreet",
     ]

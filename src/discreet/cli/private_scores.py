@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
+from discreet.cli.errors import OptionDoesNotApply, OptionNeeds
 from discreet.cli.options.declared import UNRECORDED
 from discreet.cli.options.sources import opened
-from discreet.cli.output.printing import emit, remark_on_conditions, remark_on_delta, show
+from discreet.cli.output.printing import emit, remark, remark_on_conditions, remark_on_delta, show
 from discreet.cli.output.tables import saying_what_was_paid, show_price
-from discreet.core.checks import ParameterError
+from discreet.core.files import write_whole
 from discreet.report.guarantee import condition_text
 
 if TYPE_CHECKING:
@@ -37,28 +40,45 @@ def measure_privately(
     """Fit and score under one promise, or show the cost of that."""
     from discreet.core.progress import terminal_progress
     from discreet.evaluation.private.fit_and_score import fit_and_evaluate
+    from discreet.privacy.ledger.book import Ledger
 
     paying.check()
     if not privately.private and not privately.dry_run:
-        raise ParameterError("--ledger, --name and --allow-unbudgeted pay for private scores. Add --private.")
+        raise OptionNeeds(
+            options=("--ledger", "--name", "--allow-unbudgeted"),
+            needs="--private",
+            why="they record what private scores cost",
+        )
     if not privately.private:
         show("Without --private the scores cost nothing; they have no noise and must not be published.")
         return
     if unused := measuring.unused_privately:
-        raise ParameterError(
-            f"{' and '.join(unused)} cannot be used with --private, which holds out one item of each person "
-            "and runs once, with real noise. Leave it out."
+        raise OptionDoesNotApply(
+            options=tuple(unused),
+            to="--private",
+            why="private scores come from one run with real noise and one held-out item per user",
         )
-    with terminal_progress(None) as report, opened(data, reading, paying.name, on, report) as source:
+    # The scores are on the disk before they are printed: a killed process prints them when it is repeated.
+    out = None if paying.ledger is None or privately.dry_run else Path(f"{paying.ledger}.scores.json")
+    with (
+        terminal_progress(None) as report,
+        opened(data, reading, paying.name, on, report) as source,
+        paying.releasing(out, data, estimators, measuring, privately, reading) as release,
+    ):
+        if out is not None and release is not None and release.is_published:
+            release.finish(Ledger.open(paying.ledger or out))
+            remark("discreet: an earlier run of this command drew these scores. No budget was spent again.")
+            emit(json.loads(out.read_text("utf-8")))
+            return
         remark_on_delta(estimators, source.facts)
-        book = paying.book(source.name)
+        book = paying.book(source.name, release)
         if privately.dry_run:
             show_price(estimators[0], source, book, as_json=as_json)
             if not as_json:
                 metrics = measuring.metrics or _usual(estimators)
                 show(_forecast(estimators, metrics, privately.share, source.facts))
             return
-        with saying_what_was_paid(book, paying.ledger):
+        with saying_what_was_paid(book, paying.ledger, made="score"):
             found = fit_and_evaluate(
                 estimators,
                 source,
@@ -66,10 +86,13 @@ def measure_privately(
                 share=privately.share,
                 ledger=book,
             )
+        names = _names(estimators)
+        content = {**_as_json(found, names), "name": source.name}
+        if out is not None:
+            write_whole(out, json.dumps(content).encode())
     remark_on_conditions(found.guarantee)
-    names = _names(estimators)
     if as_json:
-        emit({**_as_json(found, names), "name": source.name})
+        emit(content)
         return
     _show(found, names, recorded=paying.ledger is not None)
     if paid := paying.paid(source.name):
@@ -106,7 +129,9 @@ def _as_json(found: Together, names: list[str]) -> dict[str, object]:
         metric: {name: one.to_json() for name, one in zip(names, values, strict=True)}
         for metric, values in found.scores.items()
     }
-    return {"scores": scores, "best": _best(found, names), "guarantee": found.guarantee.to_json()}
+    proof = {} if found.certificate is None else {"certificate": found.certificate}
+    best = _best(found, names)
+    return {"scores": scores, "best": best, "guarantee": found.guarantee.to_json(), **proof}
 
 
 def _best(found: Together, names: list[str]) -> dict[str, str]:

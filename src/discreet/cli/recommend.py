@@ -8,6 +8,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from discreet.cli.errors import (
+    HeaderOrUnknownItem,
+    OptionDoesNotApply,
+    OptionMissing,
+    OptionNeeds,
+    OptionsConflict,
+    ShardsNeeded,
+)
 from discreet.cli.options.declared import AsJson, Columns, Force, HowMany, ModelFile, Titles
 from discreet.cli.options.parsing import parse_columns, read_ids
 from discreet.cli.options.sources import On
@@ -30,7 +38,7 @@ from discreet.cli.output.lists import (
     write_shard_lists,
 )
 from discreet.cli.output.printing import emit, show
-from discreet.core.checks import DataError, ParameterError, integer
+from discreet.core.checks import integer
 
 if TYPE_CHECKING:
     from discreet.models.fitted import FittedModel
@@ -39,6 +47,14 @@ if TYPE_CHECKING:
 _ORDERS = {"choice": "what is chosen, without stars", "stars": "expected stars alone"}
 STARS = "expected_stars"
 _LONGEST_ID = 200
+Now = Annotated[
+    str | None,
+    typer.Option(
+        "--now",
+        help="When the list is requested: a date such as 2026-01-31T12:00, or `now`. After a pause, popular "
+        "items count more. Default: no time has passed.",
+    ),
+]
 
 
 def recommend(
@@ -87,6 +103,7 @@ def recommend(
         float,
         typer.Option("--diversify", help="From 0 to 1: prefer items that differ from the rest of the list."),
     ] = 0.0,
+    now: Now = None,
     titles: Titles = None,
     include_seen: Annotated[
         bool, typer.Option("--include-seen", help="Also list items of the history.")
@@ -107,8 +124,10 @@ def recommend(
     many = _many_people(all_users, histories, for_all=for_all)
     _refuse_unclear(history, many, out)
     if user is not None and history is None:
-        raise ParameterError(
-            "--user picks one person out of --history FILE, and a model knows nobody by name. Give the file."
+        raise OptionNeeds(
+            options=("--user",),
+            needs="--history FILE",
+            why="a model contains no users, so their history comes from a file",
         )
     fitted = load(file)
     limits: dict[str, Any] = {
@@ -118,6 +137,7 @@ def recommend(
         "ignore_unknown": ignore_unknown,
         "rank_by": rank_by,
         "diversify": diversify,
+        "now": now,
     }
     named = parse_columns(columns)
     if many is None:
@@ -127,14 +147,18 @@ def recommend(
         if history is None and not as_json:
             show("This is the list of somebody without a history. Give one with --history FILE.")
     elif out is not None:
-        from discreet.distributed.shards import is_shard_folder
+        from discreet.sources.shards import is_shard_folder
 
         if is_shard_folder(many):
             if titles is not None:
-                raise ParameterError("--titles cannot be written with lists of shards. Join them by item.")
+                raise OptionDoesNotApply(
+                    options=("--titles",),
+                    to="a folder of shards",
+                    why="the lists are written without titles, which you can join by item",
+                )
             people = write_shard_lists(fitted, file, many, out, k, limits, on, force=force)
         elif on is not None:
-            raise ParameterError("--on needs a folder of shards. Make one with `discreet shard`.")
+            raise ShardsNeeded()
         else:
             # All public columns are written, not the title alone.
             lists = fitted.recommend_all(_many(fitted, many, named), k, **limits).drop("title", strict=False)
@@ -149,18 +173,24 @@ def recommend(
 def _many_people(all_users: str | None, histories: Path | None, *, for_all: bool) -> str | None:
     """Return where the histories of many people are; refuse two places, or half of one."""
     if for_all != (all_users is not None):
-        raise ParameterError("Give the histories and --all together: discreet recommend MODEL FOLDER --all.")
+        raise OptionNeeds(
+            options=("--all",),
+            needs="a folder of histories",
+            why="it recommends for all users of that folder",
+        )
     if for_all and histories is not None:
-        raise ParameterError("--histories and --all both name all people. Leave one of them out.")
+        raise OptionsConflict(options=("--histories", "--all"), why="both name all users")
     return all_users if histories is None else str(histories)
 
 
 def _refuse_unclear(history: Path | None, many: str | None, out: Path | None) -> None:
     """Refuse unless it is one person, whose list is shown, or many, whose lists go to a file."""
     if history is not None and many is not None:
-        raise ParameterError("Give either --history FILE (one person) or --histories FILE (many people).")
+        raise OptionMissing(options=("--history FILE", "--histories FILE"))
     if (many is None) != (out is None):
-        raise ParameterError("--histories and --out go together: lists of many people go to a file.")
+        raise OptionNeeds(
+            options=("--histories",), needs="--out", why="recommendations for many users go to a file"
+        )
 
 
 def _answer_one(
@@ -182,7 +212,7 @@ def _answer_one(
             return
         alone = ranked_by.startswith(_ORDERS["stars"])
         show(items_table(best, beside, more=None if alone else ("expected stars", stars)))
-        mostly = f" {mostly_popular(usual)} `discreet explain` says more." if usual >= MOSTLY else ""
+        mostly = f" {mostly_popular(usual)} `discreet model explain` says more." if usual >= MOSTLY else ""
         show(f"Sorted by score: {ranked_by}.{mostly}")
 
 
@@ -208,7 +238,7 @@ def _one(
     # Of a model of popularity nothing else is expected.
     if alike_by_design(fitted) or any(limits[name] for name in ("among", "exclude", "rank_by", "diversify")):
         return best, 0.0
-    return best, usual_share(fitted, person, ignore_unknown=limits["ignore_unknown"])
+    return best, usual_share(fitted, person, ignore_unknown=limits["ignore_unknown"], now=limits["now"])
 
 
 def _refuse_header(fitted: FittedModel, items: Sequence[str | int], history: Path) -> None:
@@ -219,10 +249,7 @@ def _refuse_header(fitted: FittedModel, items: Sequence[str | int], history: Pat
     with history.open("rb") as lines:
         first = lines.readline(_LONGEST_ID).decode("utf-8-sig", "replace").strip()
     if first == items[0]:
-        raise DataError(
-            f"The first line of {history.name} is no item of the model's catalog, and all others are. If it "
-            f"is a header, name it: --columns item={first}. Otherwise leave it out with --ignore-unknown."
-        )
+        raise HeaderOrUnknownItem(file=history.name, column=str(first))
 
 
 def _sorted_by(fitted: FittedModel, rank_by: str | None, diversify: float) -> str:
@@ -233,9 +260,11 @@ def _sorted_by(fitted: FittedModel, rank_by: str | None, diversify: float) -> st
 
 def _many(fitted: FittedModel, many: str, columns: dict[str, str | None] | None) -> Any:
     from discreet.data.inputs import open_data
+    from discreet.data.reading.tables import fits
 
     implicit = not fitted.scorer.needs_ratings
-    return open_data(many, columns=columns, implicit=implicit, duplicates="last")
+    known = fitted.schema if fitted.schema is not None and fits(many, fitted.schema) else None
+    return open_data(many, columns=columns, implicit=implicit, duplicates="last", schema=known)
 
 
 def similar(
@@ -281,6 +310,7 @@ def explain(
         str | None, typer.Option("--user", help="The person's id, if the history holds several people.")
     ] = None,
     columns: Columns = None,
+    now: Now = None,
     titles: Titles = None,
     as_json: AsJson = False,
 ) -> None:
@@ -289,12 +319,13 @@ def explain(
     from discreet.models.storage import load
 
     if history is None:
-        raise ParameterError("A list is explained by a person's own history. Give its file with --history.")
+        raise OptionMissing(options=("--history FILE",))
     fitted = load(file)
     implicit = not fitted.scorer.needs_ratings
     person = read_history(history, user=user, columns=parse_columns(columns), implicit=implicit)
-    asked = fitted.recommend(person, 1, user=user, ignore_unknown=True)[0][0] if item is None else item
-    found = fitted.explain(person, asked, user=user, ignore_unknown=True)
+    how: dict[str, Any] = {"user": user, "ignore_unknown": True, "now": now}
+    asked = fitted.recommend(person, 1, **how)[0][0] if item is None else item
+    found = fitted.explain(person, asked, **how)
     beside = public_columns(titles, fitted, [found.item, *(own for own, _ in found)])
     if as_json:
         emit(

@@ -1,4 +1,4 @@
-"""`discreet refit`: fit the next release, starting from the last one."""
+"""`discreet refit`: fit the next release with the settings of the last one, and from it if its model can."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from discreet.cli.options.declared import AsJson, Data, Force, Paying, Reading
 from discreet.cli.options.parsing import parse_number
 from discreet.cli.output.printing import emit, remark, remark_on_conditions, remark_on_delta, show
 from discreet.cli.output.tables import saying_what_was_paid, show_price
-from discreet.core.checks import ParameterError
 from discreet.core.files import refuse_output
 
 if TYPE_CHECKING:
@@ -43,8 +42,10 @@ def refit(
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Fit the next release on new data and pay for it. The last release as a prior costs nothing more.
+    """Fit the next release on new data, with the settings of the last one, and record its cost.
 
+    A model of ratings that can (`user-factorization`) also starts from the last release, which costs nothing
+    more. Other models are fitted anew.
     The catalog is the last model's, plus new items that --items lists. A scale or a cap that was declared for
     the last model stays, unless --scale or --max-per-user changes it.
     """
@@ -55,29 +56,43 @@ def refit(
     paying.check()
     last = load(model)
     estimator = _next(last, model, epsilon)
+    reading = replace(reading, implicit=reading.implicit or _learns_from_choices(last))
     read = [model, *files_of(data, reading.layout), *reading.files(), *paying.files()]
-    refuse_output(out, force=force, kind=KIND, is_ours=is_model, inputs=read)
-    catalog, news = _united(last.catalog, reading)
-    loaded = reading.load(data, paying.name, catalog=catalog, scale=_declared_scale(last))
-    interactions = _as_known(loaded, last, reading)
-    remark_on_delta([estimator], interactions.facts)
-    for sentence in news:
-        remark(f"discreet: {sentence}")
-    book = paying.book(interactions.name)
-    if dry_run:
-        show_price(estimator, interactions, book, as_json=as_json)
-        return
-    with saying_what_was_paid(book, paying.ledger):
-        fitted = estimator.fit(interactions, ledger=book)
-    remark_on_conditions(fitted.guarantee)
-    fitted = replace(fitted, public=moved(last.public, last.catalog, fitted.catalog))
-    fitted.save(out, force=force)
+    with paying.releasing(None if dry_run else out, model, data, estimator, reading) as release:
+        done = paying.finished(release, out)
+        if done is not None:
+            _report(done.model, out, done.name, [], paying, as_json=as_json)
+            return
+        refuse_output(out, force=force, kind=KIND, is_ours=is_model, inputs=read)
+        catalog, news = _united(last.catalog, reading)
+        loaded = reading.load(
+            data, paying.name, catalog=catalog, scale=_declared_scale(last), remembered=last.schema
+        )
+        interactions = _as_known(loaded, last, reading)
+        remark_on_delta([estimator], interactions.facts)
+        for sentence in news:
+            remark(f"discreet: {sentence}")
+        book = paying.book(interactions.name, release)
+        if dry_run:
+            show_price(estimator, interactions, book, as_json=as_json)
+            return
+        with saying_what_was_paid(book, paying.ledger):
+            fitted = estimator.fit(interactions, ledger=book)
+        remark_on_conditions(fitted.guarantee)
+        fitted = replace(fitted, public=moved(last.public, last.catalog, fitted.catalog))
+        fitted.save(out, force=force)
+        _report(fitted, out, interactions.name, news, paying, as_json=as_json)
+
+
+def _report(
+    fitted: FittedModel, out: Path, name: str, news: list[str], paying: Paying, *, as_json: bool
+) -> None:
+    """Print what was fitted, where it is, and where it was paid."""
     if as_json:
-        written = {"model": estimator.name, "file": str(out), "name": interactions.name}
+        written = {"model": fitted.name, "file": str(out), "name": name}
         emit({**written, "guarantee": fitted.guarantee.to_json(), "news": news})
         return
-    paid = paying.paid(interactions.name)
-    show(" ".join(filter(None, [f"Written to {out}.", paid, fitted.guarantee.sentence()])))
+    show(" ".join(filter(None, [f"Written to {out}.", paying.paid(name), fitted.guarantee.sentence()])))
 
 
 def _next(last: FittedModel, path: Path, epsilon: float | None) -> Estimator:
@@ -85,15 +100,21 @@ def _next(last: FittedModel, path: Path, epsilon: float | None) -> Estimator:
     from discreet import recipes
 
     settings: dict[str, Any] = dict(last.parameters)
-    if "prior" not in recipes.defaults(last.name):
-        raise ParameterError(
-            f"{last.name} cannot start from an earlier release. Use `discreet fit`, or user-factorization."
+    has_prior = "prior" in recipes.defaults(last.name)
+    if has_prior and not (settings.get("feedback") == "implicit" or settings.get("purpose") == "lists"):
+        settings["prior"] = str(path)
+    else:
+        settings |= {"prior": None} if has_prior else {}
+        remark(
+            f"discreet: {last.name} of {'lists' if has_prior else 'this kind'} doesn't start from an earlier "
+            "release. This is a new fit with the same settings."
         )
-    if settings.get("feedback") == "implicit" or settings.get("purpose") == "lists":
-        raise ParameterError("Only models of ratings can start from an earlier release. Use `discreet fit`.")
-    return recipes.estimator(
-        last.name, settings | {"prior": str(path)} | ({} if epsilon is None else {"epsilon": epsilon})
-    )
+    return recipes.estimator(last.name, settings | ({} if epsilon is None else {"epsilon": epsilon}))
+
+
+def _learns_from_choices(last: FittedModel) -> bool:
+    """Return whether the last model was fitted to interactions without ratings."""
+    return last.facts.low == last.facts.high
 
 
 def _declared_scale(last: FittedModel) -> tuple[float | None, float | None, float | None]:

@@ -40,8 +40,8 @@ def replay(
     After each release every way is asked for what people chose until the next one.
     """
     from discreet.core.progress import terminal_progress
+    from discreet.data.reading.epochs import seconds_of
     from discreet.follow.replay import replay_year
-    from discreet.models.recency import seconds_of
 
     if reading.duplicates == "refuse":
         # As in a followed year: of a user's interactions with an item the first one counts.
@@ -56,7 +56,7 @@ def replay(
         come_once=come_once,
         rated=not reading.implicit,
     )
-    moment = None if begins is None else seconds_of(begins)
+    moment = None if begins is None else seconds_of(begins, "begins")
     with terminal_progress(None) as report:
         found = replay_year(past, settings, begins=moment, seed=seed, progress=report)
     if as_json:

@@ -1,4 +1,4 @@
-"""`discreet reproduce`: measure the numbers of published papers again."""
+"""`discreet papers reproduce`: measure the numbers of published papers again."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from discreet.cli.errors import OptionMissing, WrongForm
 from discreet.cli.options.declared import AsJson
 from discreet.cli.output.printing import emit, remark, show
 from discreet.cli.output.terminal import plain_console
-from discreet.core.checks import ParameterError
 from discreet.papers import PAPERS
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ def reproduce(
     from discreet.reproduce import reproduce as run
 
     if every == (paper is not None):
-        raise ParameterError("Name one paper, or pass --all.")
+        raise OptionMissing(options=("a paper", "--all"))
     found: dict[str, list[Verdict]] = {}
     for name in names() if every else [paper_called(paper or "")]:
         with progress(name) as (say, tick):
@@ -77,9 +77,9 @@ def reproduce(
 def write_pages(out: Path, paper: str | None) -> Path:
     """Write the page of one paper, or of all papers with an overview; return the page to open first."""
     from discreet.core.files import write_whole
-    from discreet.reproduce import papers_pages, single_page
+    from discreet.reproduce import paper_page, papers_pages
 
-    pages = papers_pages(out, out) if paper is None else {f"{paper}.md": single_page(paper, out, out)}
+    pages = papers_pages(out, out) if paper is None else {f"{paper}.md": paper_page(paper, out, out)}
     for place, text in pages.items():
         (out / place).parent.mkdir(parents=True, exist_ok=True)
         write_whole(out / place, text.encode())
@@ -92,7 +92,7 @@ def copies(named: Sequence[str]) -> dict[str, Path]:
     for text in named:
         name, _, path = text.partition("=")
         if not name or not path:
-            raise ParameterError(f"data={text!r} must have the form NAME=PATH.")
+            raise WrongForm(option="--data", form="NAME=PATH")
         found[name] = Path(path)
     return found
 

@@ -1,14 +1,14 @@
-"""`discreet score`: measure a model file on data it has not seen, as it is served."""
+"""`discreet model score`: measure a model file on data it has not seen, as it is served."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from discreet.cli.errors import OptionDoesNotApply, UnsupportedByModel
 from discreet.cli.options.declared import AsJson, Data, ModelFile, Reading
 from discreet.cli.options.measuring import Measuring
 from discreet.cli.options.parsing import parse_columns
 from discreet.cli.output.printing import emit, show
-from discreet.core.checks import ParameterError
 
 if TYPE_CHECKING:
     from discreet.data.interactions import Interactions
@@ -51,7 +51,7 @@ def score(
     seen = (
         " If the model was fitted on what is held out here, its scores are too good: use --split time:DATE "
         "with the date of its fit."
-    ) * (not measuring.split.startswith("time:"))
+    ) * (not (measuring.split or "").startswith("time:"))
     repeats = " Of repeated interactions the first counts." if past.facts.low == past.facts.high else ""
     show(
         table,
@@ -84,20 +84,24 @@ def _read(fitted: FittedModel, data: str, reading: Reading) -> Interactions:
     from dataclasses import replace
 
     if reading.items is not None:
-        raise ParameterError("The catalog is the model's own. Leave out --items.")
+        raise OptionDoesNotApply(
+            options=("--items",), to="a fitted model", why="a fitted model has its own catalog"
+        )
     facts = fitted.facts
     rated = facts.low != facts.high
     implicit, duplicates = reading.implicit or not rated, reading.duplicates
     if implicit:
         if duplicates in ("mean", "count"):
-            raise ParameterError(
-                "Lists are asked for what is new, so of repeats the first counts. Leave out --duplicates."
+            raise OptionDoesNotApply(
+                options=("--duplicates",),
+                to="metrics of lists",
+                why="recommendations are new items, so the first of repeated pairs counts",
             )
         # The last one would move what somebody had long ago behind a date, and then ask for it.
         duplicates = "first"
     known = replace(reading, drop_unknown=True, implicit=implicit, duplicates=duplicates)
     scale = (facts.low, facts.high, facts.step) if not implicit else (None, None, None)
-    return known.load(data, catalog=fitted.catalog, scale=scale)
+    return known.load(data, catalog=fitted.catalog, scale=scale, remembered=fitted.schema)
 
 
 def _scores(
@@ -105,16 +109,17 @@ def _scores(
 ) -> tuple[dict[str, dict[str, Any]], str, str]:
     """Return each metric's mean over the splits and best baseline, what was held out, and how much."""
     from discreet.data.inputs import folder_of
-    from discreet.data.splits import parse_split
     from discreet.evaluation.metrics import Metric, parse_metrics
     from discreet.evaluation.references import PREFIX, baselines
     from discreet.evaluation.results import Score
     from discreet.evaluation.scoring import measure
 
-    plan = parse_split(measuring.split)
     metrics = parse_metrics(measuring.metrics or _usual(fitted, past))
+    plan = measuring.plan(map(str, metrics), past)
     if past.facts.low == past.facts.high and any(not metric.ranks for metric in metrics):
-        raise ParameterError("This model makes lists and predicts no ratings. Ask for hr@10 or ndcg@10.")
+        raise UnsupportedByModel(
+            model=fitted.name, option="metrics of predicted ratings", why="it was fitted for lists"
+        )
     where: dict[str, Any] = {
         "folder": folder_of(data, reading.layout),
         "columns": parse_columns(reading.columns),

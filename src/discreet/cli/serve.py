@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from discreet.cli.errors import NotServable, OptionDoesNotApply, OptionNeeds
 from discreet.cli.output.printing import remark
-from discreet.core.checks import FileError, ParameterError, integer, non_negative, positive_finite
+from discreet.core.checks import ParameterError, integer, non_negative, positive_finite
+from discreet.core.errors import FileUnreadable
 
 if TYPE_CHECKING:
     from discreet.collect.blind_signatures import BlindSigningKey
@@ -32,9 +35,14 @@ def serve(
     refit: Annotated[
         float | None, typer.Option("--refit", help="Refit every so many seconds; needs --publish.")
     ] = None,
-    model: Annotated[str, typer.Option("--model", help="The model to refit.")] = "local-channel",
+    model: Annotated[
+        str | None, typer.Option("--model", help="The model to refit. Default: that of the mechanism.")
+    ] = None,
     host: Annotated[str, typer.Option("--host", help="The address to listen on.")] = "127.0.0.1",
     port: Annotated[int, typer.Option("--port", help="The port to listen on.")] = 8080,
+    workers: Annotated[
+        int, typer.Option("--workers", help="How many processes answer for a model, on one port.")
+    ] = 1,
     per_minute: Annotated[
         int, typer.Option("--per-minute", help="The most requests per client and minute; 0 for no limit.")
     ] = 600,
@@ -66,22 +74,29 @@ def serve(
 
     integer("--port", port, least=1, most=65535)
     integer("--per-minute", per_minute, least=0)
+    integer("--workers", workers, least=1, most=256)
     need_service()
     if not target.is_file():
-        raise FileError(f"{target} is not a file. Give a campaign or a model.")
+        raise NotServable(path=target)
     proxies = tuple(trusted_proxy or ())
     if is_model(target):
         asked = {"per_minute": per_minute, "metrics_token": metrics_token, "proxies": proxies}
-        _answer(target, host, port, {**asked, "bundle": bundle})
+        _answer(target, host, port, workers, {**asked, "bundle": bundle})
         return
+    if workers > 1:
+        raise OptionDoesNotApply(
+            options=("--workers",), to="a campaign", why="several services share one PostgreSQL store instead"
+        )
     if bundle:
-        raise ParameterError(
-            "--bundle is for a model; the page of a campaign recommends on the device anyway."
+        raise OptionDoesNotApply(
+            options=("--bundle",), to="a campaign", why="its page already recommends on the device"
         )
     non_negative("--batch-seconds", batch_seconds)
     integer("--most-senders", most_senders, least=1)
     if refit is not None and publish is None:
-        raise ParameterError("--refit needs --publish: where the model is written.")
+        raise OptionNeeds(
+            options=("--refit",), needs="--publish FILE", why="the model is written to that file"
+        )
     settings = {"per_minute": per_minute, "batch_seconds": batch_seconds, "metrics_token": metrics_token}
     signer = _signer(invitation_key)
     kept = _opened(target, store, most_senders, signer, f"http://{host}:{port}/")
@@ -102,10 +117,10 @@ def _signer(path: Path | None) -> BlindSigningKey | None:
     try:
         return BlindSigningKey.from_pem(path.read_bytes())
     except OSError as error:
-        raise FileError(f"{path} cannot be read: {error.strerror}.") from error
+        raise FileUnreadable(path=path, reason=str(error.strerror)) from error
 
 
-def _answer(model: Path, host: str, port: int, settings: dict[str, Any]) -> None:
+def _answer(model: Path, host: str, port: int, workers: int, settings: dict[str, Any]) -> None:
     from discreet.models.bundle.parts import parts_of
     from discreet.models.storage import load
     from discreet.service.answering import answering_app
@@ -117,6 +132,11 @@ def _answer(model: Path, host: str, port: int, settings: dict[str, Any]) -> None
         # What cannot be bundled is refused now, not when the first browser asks.
         parts_of(fitted)
         remark(f"Recommending on the device at http://{host}:{port}/bundle/")
+    if workers > 1:
+        from discreet.service.several import run_several
+
+        run_several(partial(answering_app, model, **settings), workers, host, port, settings["proxies"])
+        return
     run(answering_app(model, **settings), host, port, settings["proxies"])
 
 
@@ -124,6 +144,7 @@ def _opened(
     target: Path, store: str, most_senders: int, signer: BlindSigningKey | None, url: str
 ) -> ReportStore:
     from discreet.collect.campaign import NotACampaignError
+    from discreet.collect.gradient_rounds import GradientCampaign
     from discreet.collect.opening import open_campaign
     from discreet.service.inviting import check_signer
     from discreet.service.pages import integrity_of, web_files
@@ -132,10 +153,7 @@ def _opened(
     try:
         campaign = open_campaign(target)
     except NotACampaignError:
-        raise FileError(
-            f"{target} is neither a campaign (`discreet campaign new`) nor a model (`discreet fit`). Give "
-            "one of them."
-        ) from None
+        raise NotServable(path=target) from None
     kept = open_store(store, campaign)
     kept.most_senders = most_senders
     try:
@@ -146,12 +164,17 @@ def _opened(
     remark(f"Collecting for {kept.campaign.name!r} ({kept.campaign.digest.hex()}) at {url}")
     if kept.is_closed:
         remark("This collection is closed: the page says so, and nothing more is taken.")
+    if isinstance(campaign, GradientCampaign):
+        remark(
+            f"Round {kept.round} of {campaign.rounds:,} is open; `discreet campaign next-round` closes it."
+        )
+        return kept
     for path, digest in integrity_of(web_files()).items():
         remark(f"  {path} {digest}")
     return kept
 
 
-def _refits(store: str, model: str, publish: Path | None, seconds: float | None) -> Refits | None:
+def _refits(store: str, model: str | None, publish: Path | None, seconds: float | None) -> Refits | None:
     from discreet.service.refitting import Refits
 
     if seconds is None or publish is None:

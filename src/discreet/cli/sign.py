@@ -1,4 +1,4 @@
-"""`discreet sign` and `discreet verify`: sign model files and check signatures."""
+"""`discreet model sign` and `discreet model verify`: sign model files and check signatures."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from typing import Annotated
 
 import typer
 
+from discreet.cli.errors import NotSigned, OtherSigner
 from discreet.cli.options.declared import ModelFile
 from discreet.cli.output.printing import show
-from discreet.core.checks import FileError
 
 
 def sign(
@@ -45,7 +45,7 @@ def verify(
     expected = public_key(key)
     found = signer(model)
     if found is None:
-        raise FileError(f"{model} is not signed.")
+        raise NotSigned(path=model)
     if found != expected:
-        raise FileError(f"{model} was signed with another key: {found}.")
+        raise OtherSigner(path=model, key=found)
     show(f"{model} was signed with this key and has not changed since.")

@@ -7,18 +7,20 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from discreet.cli.errors import EmptyYear, OptionDoesNotApply
 from discreet.cli.options.declared import Paying
 from discreet.cli.output.printing import emit, remark_on_delta, show
-from discreet.core.checks import DataError, ParameterError
 
 if TYPE_CHECKING:
     from discreet.data.interactions import Interactions
     from discreet.federated.coordinator import RunOutcome
     from discreet.federated.noise import SharedNoise
+    from discreet.federated.protocols.choosing import Way
     from discreet.follow import FollowSettings
     from discreet.follow.coordinator import FollowedTogether
     from discreet.models.estimator import Estimator
     from discreet.privacy.guarantee import Guarantee
+    from discreet.privacy.ledger.book import Ledger
 
 
 class SimulatedRun(NamedTuple):
@@ -31,20 +33,19 @@ class SimulatedRun(NamedTuple):
     after: Callable[[], str] | None = None
 
 
-def simulated_fit(estimator: Estimator, whole: Interactions, noise: SharedNoise) -> SimulatedRun:
+def simulated_fit(estimator: Estimator, whole: Interactions, noise: SharedNoise, way: Way) -> SimulatedRun:
     """Return a run in which parties fit a model."""
-    from discreet.federated.protocols.estimator_sums import protocol_for
-    from discreet.federated.simulation import simulate_parties
+    from discreet.federated.protocols.choosing import simulated_protocol
+    from discreet.federated.simulation import simulate
     from discreet.models.recency import refuse_timeless
 
     refuse_timeless(getattr(estimator, "half_life", None), whole)
     remark_on_delta([estimator], whole.facts)
-    protocol = protocol_for(estimator, whole.facts, noise)
+    protocol = simulated_protocol(estimator, whole.facts, noise, way)
 
     def play() -> RunOutcome:
-        return simulate_parties(protocol, whole, noise.parties)
+        return simulate(protocol, whole, noise.parties)
 
-    # What a party pays is one Gaussian, whatever it is asked (proofs/federated.md).
     return SimulatedRun(protocol.promise(whole.facts), estimator.name, protocol.events(), play)
 
 
@@ -52,13 +53,17 @@ def simulated_year(
     settings: FollowSettings, whole: Interactions, noise: SharedNoise, begins: str
 ) -> SimulatedRun:
     """Return a year that parties follow, from a public date on."""
+    from discreet.data.reading.epochs import seconds_of
     from discreet.follow.agreement import FollowAgreement
     from discreet.follow.federation import simulate_year
-    from discreet.models.recency import seconds_of
 
     if whole.facts.max_per_user is not None:
-        raise ParameterError("--max-per-user is for a model; a followed year weighs ratings instead.")
-    moment = seconds_of(begins)
+        raise OptionDoesNotApply(
+            options=("--max-per-user",),
+            to="a continual release",
+            why="a continual release weights ratings instead of limiting them",
+        )
+    moment = seconds_of(begins, "begins")
     agreed = FollowAgreement(run="simulation", settings=settings, facts=whole.facts, noise=noise)
 
     def play() -> FollowedTogether:
@@ -72,9 +77,9 @@ def _in_year(whole: Interactions, settings: FollowSettings, begins: str) -> tupl
     """Return how many interactions came before a year, inside it, and after it."""
     import numpy as np
 
-    from discreet.models.recency import seconds_of
+    from discreet.data.reading.epochs import seconds_of
 
-    moment, times = seconds_of(begins), np.zeros(0) if whole.times is None else whole.times
+    moment, times = seconds_of(begins, "begins"), np.zeros(0) if whole.times is None else whole.times
     before = int(np.count_nonzero(times < moment))
     after = int(np.count_nonzero(times >= moment + settings.days * 86_400))
     return before, times.size - before - after, after
@@ -87,10 +92,7 @@ def refuse_empty_year(whole: Interactions, settings: FollowSettings, begins: str
     if whole.times is None or _in_year(whole, settings, begins)[1]:
         return
     first, last = (month_of(float(moment)) for moment in (whole.times.min(), whole.times.max()))
-    raise DataError(
-        f"Nothing lies in the year that begins on {begins}: the data reach from {first} to {last}. Choose "
-        "another --from; nothing was paid."
-    )
+    raise EmptyYear(begins=str(begins), first=str(first), last=str(last))
 
 
 def _inside(whole: Interactions, settings: FollowSettings, begins: str) -> str:
@@ -104,13 +106,20 @@ def _inside(whole: Interactions, settings: FollowSettings, begins: str) -> str:
 
 
 def play_simulated(
-    run: SimulatedRun, name: str, paying: Paying, out: Path | None, *, force: bool, as_json: bool
+    run: SimulatedRun,
+    name: str,
+    paying: Paying,
+    book: Ledger | None,
+    out: Path | None,
+    *,
+    force: bool,
+    as_json: bool,
 ) -> None:
     """Pay for a simulated run, run it, and print what came of it."""
     from discreet.cli.output.rounds import outcome_json, show_outcome
     from discreet.privacy.ledger.book import Ledger
 
-    book = paying.book(name) or Ledger.nowhere()
+    book = book or Ledger.nowhere()
     # Each user is at one party, so the whole run costs a user what their party promises.
     with book.spend(name, run.promise, what=f"simulated federation, {run.called}", events=run.events):
         outcome = run.play()

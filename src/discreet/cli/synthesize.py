@@ -1,4 +1,4 @@
-"""`discreet synthesize`: make synthetic users from a model, to give away."""
+"""`discreet data synthesize`: make synthetic users from a model, to give away."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from typing import Annotated
 
 import typer
 
+from discreet.cli.errors import OptionNeeds
 from discreet.cli.options.declared import AsJson, Columns, Force, ModelFile
 from discreet.cli.options.parsing import parse_columns
 from discreet.cli.output.printing import emit, remark_on_conditions, show
-from discreet.core.checks import ParameterError
 
 
 def synthesize(
@@ -57,7 +57,8 @@ def synthesize(
     """Make synthetic users from what a model released. This costs no privacy budget.
 
     The data carry the model's promise: in the metadata of a Parquet file and in a label file beside it.
-    `discreet label OUT` shows it. Fit the model with --for-synthesis, so that it knows lengths of histories.
+    `discreet model label OUT` shows it. Fit the model with --for-synthesis, so that it knows lengths of
+    histories.
     """
     from discreet.data.reading.synthetic_labels import label_path
     from discreet.models.storage import load
@@ -66,10 +67,12 @@ def synthesize(
     from discreet.synthesis.making import make
 
     if compare_with is not None and page is None:
-        raise ParameterError("--compare-with is shown on a page. Add --page FILE, or leave it out.")
+        raise OptionNeeds(
+            options=("--compare-with",), needs="--page FILE", why="the comparison is shown on that page"
+        )
     if columns is not None and compare_with is None:
-        raise ParameterError(
-            "--columns names columns of the file of --compare-with. Add it, or leave it out."
+        raise OptionNeeds(
+            options=("--columns",), needs="--compare-with FILE", why="it names columns of that file"
         )
     refuse_target(out, force=force, inputs=(file,))
     if page is not None:

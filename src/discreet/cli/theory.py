@@ -1,4 +1,4 @@
-"""`discreet theory`: print a paper's bounds for public sizes."""
+"""`discreet papers theory`: print a paper's bounds for public sizes."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import typer
 
 from discreet.cli.options.declared import AsJson
 from discreet.cli.output.printing import emit, show
-from discreet.core.checks import ParameterError, suggestion
+from discreet.core.checks import one_of
 from discreet.papers import PAPERS
 
 if TYPE_CHECKING:
@@ -34,9 +34,7 @@ def theory(
     from discreet.papers.bounds import PublicSizes, theories
 
     known = theories()
-    if paper not in known:
-        close = suggestion(paper, known)
-        raise ParameterError(f"There is no theory of {paper!r}.{close} Papers: {', '.join(known)}.")
+    one_of("paper", paper, known)
     kind, bounds = known[paper]
     sizes = PublicSizes(users=users, items=items, ratings=ratings, epsilon=epsilon)
     chosen = kind.parse(settings or ())

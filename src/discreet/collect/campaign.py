@@ -43,7 +43,7 @@ CampaignKind = Literal["ratings", "catalog"]
 def check_version(version: int) -> None:
     """Refuse an unknown format version."""
     known = isinstance(version, int) and not isinstance(version, bool) and version in VERSIONS
-    require(known, "version", version, f"must be one of {VERSIONS}")
+    require(known, "version", version, must=f"be one of {VERSIONS}")
 
 
 def to_text(record: dict[str, Any]) -> bytes:
@@ -146,8 +146,8 @@ class Campaign:
 
     def __post_init__(self) -> None:
         check_version(self.version)
-        require(bool(self.name), "name", self.name, "must not be empty")
-        require(len(self.catalog) >= 1, "catalog", len(self.catalog), "must hold an item")
+        require(bool(self.name), "name", self.name, must="not be empty")
+        require(len(self.catalog) >= 1, "catalog", len(self.catalog), must="hold an item")
         integer("max_reports", self.max_reports, least=1)
         kind_of(self.mechanism)
         if self.version == 1 and self.invitations is not None:

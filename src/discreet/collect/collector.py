@@ -248,8 +248,9 @@ class CatalogTotals:
         """Return unbiased estimates of the number of ratings of each item and of their sum."""
         mechanism = self.campaign.mechanism
         keep, fake = mechanism.keep, mechanism.fake
-        first, second = mechanism.unbiased()[:2]
-        # Values are linear in codes, so a sum of codes is enough.
+        numbers = mechanism.unbiased()
+        # Values are linear in codes, so a sum of codes is enough. A scale of one value has one code.
+        first, second = numbers[0], numbers[min(1, numbers.size - 1)]
         sums = (first - mechanism.middle) * self.reported + (second - first) * self.code_sums
         rated = (self.reported - fake * self.asked) / (keep - fake)
         spread = fake * (1 - fake) * self.asked + (keep * (1 - keep) - fake * (1 - fake)) * np.maximum(

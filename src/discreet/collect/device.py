@@ -7,9 +7,8 @@ import math
 import os
 import threading
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, ClassVar, Self, final
+from typing import Any, Self, final
 
 import numpy as np
 
@@ -34,7 +33,6 @@ from discreet.privacy.accounting.rounding import times_up
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.mechanisms.cells import CellMechanism
 from discreet.privacy.mechanisms.gaps import pretending_cells
-from discreet.privacy.mechanisms.local import mechanism_name
 from discreet.privacy.sampling.draws import uniform_below
 from discreet.privacy.sampling.recording import recorded
 
@@ -74,7 +72,7 @@ class Device:
         self._random = random or PrivacyRandom.from_os()
         self.budget = limit(budget, self._random)
         self._turn = Turn()
-        self._sender = self._random.bytes(wire.SENDER_BYTES).tobytes()
+        self._sender = self._random.token(wire.SENDER_BYTES)
         self._answers: dict[int, int] = {}
 
     @property
@@ -257,7 +255,7 @@ class CatalogDevice:
             raise DataError("A rating is not a finite number; nothing was answered.")
         order = np.argsort(items)
         items, ratings = items[order], ratings[order]
-        sender = self._random.bytes(SENDER_BYTES).tobytes()
+        sender = self._random.token(SENDER_BYTES)
         total, count = len(self.campaign.catalog), self.campaign.answers
         if count is None:
             return CatalogReport(
@@ -292,29 +290,6 @@ def sample_items(total: int, count: int, random: PrivacyRandom) -> Items:
         drawn = int(uniform_below(last + 1, 1, random)[0])
         chosen.add(last if drawn in chosen else drawn)
     return np.array(sorted(chosen), dtype=np.int64)
-
-
-@final
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CellReports:
-    """The reports of all devices about the whole catalog, for a session to perturb."""
-
-    mechanism: CellMechanism
-    of: ClassVar[str] = "rating"
-
-    @property
-    def name(self) -> str:
-        """Return the name of the mechanism."""
-        return mechanism_name(self.mechanism) or "exact"
-
-    @property
-    def epsilon(self) -> float:
-        """Return the epsilon of one user's report about one item."""
-        return self.mechanism.epsilon
-
-    def over(self, data: Interactions, random: PrivacyRandom, /) -> Collected:
-        """Return the collected reports."""
-        return collect_cells(data, self.mechanism, random)
 
 
 def collect_cells(data: Interactions, mechanism: CellMechanism, random: PrivacyRandom) -> Collected:

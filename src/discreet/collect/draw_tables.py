@@ -40,7 +40,7 @@ def rating_draws(mechanism: RatingMechanism, step: float | None) -> dict[str, An
     ratings = _ratings(mechanism, step)
     words = ratings.size * outputs.size
     do = "Declare the scale's step, or lower points."
-    require(words <= _MOST_WORDS, "points", outputs.size, "make the campaign too large", do)
+    require(words <= _MOST_WORDS, "points", outputs.size, must="be fewer for this scale", do=do)
     return {
         "ratings": ratings.tolist(),
         "first": float(outputs[0]),
@@ -56,7 +56,7 @@ def cell_draws(mechanism: HiddenStars | HiddenNumbers) -> dict[str, Any]:
     outputs = mechanism.outputs()
     shared = {
         "first": float(outputs[0]),
-        "width": float(outputs[-1] - outputs[0]) / (outputs.size - 1),
+        "width": float(outputs[-1] - outputs[0]) / max(outputs.size - 1, 1),
         "outcomes": outputs.size,
         "gap": {"scale": mechanism.gap, "high": _text(high), "low": _text(low)},
     }
@@ -137,5 +137,5 @@ def _ratings(mechanism: GridMechanism, step: float | None) -> Floats:
     if step is None:
         return mechanism.grid()
     count = round((mechanism.high - mechanism.low) / step) + 1
-    require(count <= mechanism.points, "step", step, "is finer than the values of the mechanism's reports")
+    require(count <= mechanism.points, "step", step, must="be no finer than the mechanism's reports")
     return np.linspace(mechanism.low, mechanism.high, count)

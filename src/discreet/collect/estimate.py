@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import ClassVar, final
+from typing import Any, ClassVar, final
 
 import numpy as np
 import numpy.typing as npt
@@ -140,7 +141,7 @@ class ItemMeans:
         channel magnifies that, more so for a smaller epsilon.
         """
         part = finite("share", share)
-        require(0 <= part <= 1, "share", share, "must lie in [0, 1]")
+        require(0 <= part <= 1, "share", share, must="be in [0, 1]")
         moved = (
             self._invert(
                 np.clip(self.mean_reports + side * part * self.width, self.low, self.low + self.width)
@@ -166,10 +167,14 @@ def unit_levels(facts: PublicFacts) -> Floats:
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RatingReports:
-    """The reports of all devices, one per rating, for a session to perturb; which items were rated shows."""
+class DeviceReports:
+    """The reports of all devices, for a session to perturb.
+
+    `collect` is `collect_from`, where it shows which items were rated, or `collect_cells`, where it doesn't.
+    """
 
     mechanism: RatingMechanism
+    collect: Callable[[Interactions, Any, PrivacyRandom], Collected]
     of: ClassVar[str] = "rating"
 
     @property
@@ -184,7 +189,7 @@ class RatingReports:
 
     def over(self, data: Interactions, random: PrivacyRandom, /) -> Collected:
         """Return the collected reports."""
-        return collect_from(data, self.mechanism, random)
+        return self.collect(data, self.mechanism, random)
 
 
 def collect_from(data: Interactions, mechanism: RatingMechanism, random: PrivacyRandom) -> Collected:
@@ -218,8 +223,8 @@ def rho_bound(
     """
     cells = integer("people", people, least=1) * integer("items", items, least=1)
     non_negative("intrinsic", intrinsic)
-    require(0 <= rated <= cells, "rated", rated, "must lie between 0 and people * items")
-    require(failure_probability("gamma", gamma) > 0, "gamma", gamma, "must be greater than 0")
+    require(0 <= rated <= cells, "rated", rated, must="be between 0 and people * items")
+    require(failure_probability("gamma", gamma) > 0, "gamma", gamma, must="be greater than 0")
     base = intrinsic * math.sqrt(rated)
     if isinstance(mechanism, HiddenStars):
         levels = mechanism.levels
@@ -229,7 +234,7 @@ def rho_bound(
         epsilon = mechanism.epsilon
         invented = 2 * cells / ((math.exp(epsilon / 2) + 1) * gamma) * (1 + 8 / epsilon**2)
         return base + 4 / epsilon * math.sqrt(rated / gamma) + math.sqrt(invented)
-    require(isinstance(mechanism, OpenCells), "mechanism", type(mechanism).__name__, "has no bound")
+    require(isinstance(mechanism, OpenCells), "mechanism", type(mechanism).__name__, must="have a bound")
     return base
 
 

@@ -89,12 +89,12 @@ class CatalogCampaign:
     _text: bytes | None = field(default=None, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        require(bool(self.name), "name", self.name, "must not be empty")
+        require(bool(self.name), "name", self.name, must="not be empty")
         known = isinstance(self.mechanism, HiddenStars | HiddenNumbers)
-        require(known, "mechanism", type(self.mechanism).__name__, "must be HiddenStars or HiddenNumbers")
-        require(len(self.catalog) >= 1, "catalog", len(self.catalog), "must hold an item")
+        require(known, "mechanism", type(self.mechanism).__name__, must="be HiddenStars or HiddenNumbers")
+        require(len(self.catalog) >= 1, "catalog", len(self.catalog), must="hold an item")
         do = "Raise epsilon or lower points."
-        require(self.codes <= _MOST_CODES, "codes", self.codes, f"must be at most {_MOST_CODES}", do)
+        require(self.codes <= _MOST_CODES, "codes", self.codes, must=f"be at most {_MOST_CODES}", do=do)
         if self.answers is not None:
             integer("answers", self.answers, least=1, most=len(self.catalog))
 
@@ -135,7 +135,8 @@ class CatalogCampaign:
     @property
     def facts(self) -> PublicFacts:
         """Return the public facts of the ratings behind the reports."""
-        step = self.mechanism.step if isinstance(self.mechanism, HiddenStars) else None
+        stars = isinstance(self.mechanism, HiddenStars) and self.mechanism.levels > 1
+        step = self.mechanism.step if stars else None  # type: ignore[union-attr]
         return PublicFacts(
             n_items=len(self.catalog), low=self.mechanism.low, high=self.mechanism.high, step=step
         )
@@ -291,10 +292,15 @@ def levels_of(facts: PublicFacts) -> int | None:
 
 
 def cell_mechanism(epsilon: float, facts: PublicFacts) -> CellMechanism:
-    """Return stars for a scale with few levels and numbers for any other; without noise if epsilon is inf."""
+    """Return stars for a scale with few levels and numbers for any other; without noise if epsilon is inf.
+
+    A scale of one value is that of interactions: a report is then one bit per item.
+    """
     levels = levels_of(facts)
     if math.isinf(epsilon):
         return OpenCells(low=facts.low, high=facts.high, points=levels or POINTS)
+    if facts.low == facts.high:
+        return hidden_stars(epsilon=epsilon, low=facts.low, high=facts.high, step=1.0)
     if levels is not None and facts.step is not None:
         return hidden_stars(epsilon=epsilon, low=facts.low, high=facts.high, step=facts.step)
     return hidden_numbers(epsilon=epsilon, low=facts.low, high=facts.high)

@@ -1,4 +1,4 @@
-"""Open a campaign of either kind: one that asks for ratings, or one that hides which items were rated."""
+"""Open a campaign of any kind: for ratings, for whole catalogs, or for gradients in rounds."""
 
 from __future__ import annotations
 
@@ -6,10 +6,11 @@ from pathlib import Path
 from typing import Any
 
 from discreet.collect.campaign import Campaign, kind_of_record, unpack
+from discreet.collect.gradient_rounds import GradientCampaign, is_gradient_campaign
 from discreet.collect.hidden_items import CatalogCampaign
 from discreet.core.checks import FileError, ParameterError
 
-AnyCampaign = Campaign | CatalogCampaign
+AnyCampaign = Campaign | CatalogCampaign | GradientCampaign
 
 #: The name of such a file in messages.
 KIND = "discreet campaign"
@@ -17,6 +18,8 @@ KIND = "discreet campaign"
 
 def campaign_from_json(record: Any) -> AnyCampaign:
     """Return the campaign of a JSON object; refuse anything else."""
+    if is_gradient_campaign(record):
+        return GradientCampaign.from_json(record)
     kind = CatalogCampaign if kind_of_record(record) == "catalog" else Campaign
     return kind.from_json(record)
 
@@ -28,15 +31,19 @@ def campaign_from_bytes(raw: bytes) -> AnyCampaign:
 
 def open_campaign(path: str | Path) -> AnyCampaign:
     """Return the campaign in a file."""
+    return campaign_from_bytes(campaign_bytes(path))
+
+
+def campaign_bytes(path: str | Path) -> bytes:
+    """Return the bytes of a campaign's file."""
     try:
-        raw = Path(path).read_bytes()
+        return Path(path).read_bytes()
     except OSError as error:
         raise FileError(f"{path} cannot be read: {error.strerror}.") from error
-    return campaign_from_bytes(raw)
 
 
 def is_campaign(path: Path) -> bool:
-    """Return whether a file holds a campaign that this version can read."""
+    """Return whether a file has a campaign that this version can read."""
     try:
         open_campaign(path)
     except (FileError, ParameterError):

@@ -37,6 +37,7 @@ class ReportRefusal(StrEnum):
     OVER_CAP = "over the cap"
     TOO_MANY_SENDERS = "too many senders"
     NOT_INVITED = "not invited"
+    WRONG_ROUND = "wrong round"
 
 
 class ReportRefused(DataError):

@@ -7,7 +7,7 @@ import sys
 
 
 class Exports:
-    """Map each exported name of a package to its module; the name of a module stands for the module."""
+    """Map each exported name of a package to its module; the name of a module means the module."""
 
     __slots__ = ("_modules", "_package", "names")
 

@@ -1,8 +1,14 @@
-"""Write a file or a folder whole or not at all, and never over something that is not ours to replace."""
+"""Write a file or a folder whole or not at all, and never over something that is not ours to replace.
+
+What is written is first put aside, next to its output, under a name that is made from the output's. A process
+that is killed leaves it there. The next one that writes the same output removes it.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
+import hashlib
 import os
 import shutil
 import stat
@@ -12,30 +18,91 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
 
-from discreet.core.checks import FileError
+from discreet.core.errors import CannotWrite, FileExists, NotOurs, OutputIsInput
 
-# Short and fixed: beside a file with the longest name allowed, a longer one could not be made.
+# Short: next to a file with the longest name allowed, a longer one could not be made.
 _ASIDE = ".discreet-"
+
+
+# What SQLite appends to the name of a database while it writes.
+_JOURNAL = "-journal"
+
+
+def name_aside(path: Path) -> str:
+    """Return how the names of everything begin that is put aside for an output."""
+    return f"{_ASIDE}{hashlib.sha256(os.fsencode(path.name)).hexdigest()[:16]}"
+
+
+def is_locked_here(handle: int) -> bool:
+    """Lock an open file or folder until it is closed; return whether this process has the lock."""
+    try:
+        return _lock(handle)
+    except OSError:
+        return False
+
+
+def is_locked_elsewhere(handle: int) -> bool:
+    """Lock as `is_locked_here` does; return whether another process has the lock.
+
+    On a file system without locks, no process has one.
+    """
+    try:
+        return not _lock(handle)
+    except OSError:
+        return False
+
+
+def _lock(handle: int) -> bool:
+    if os.name != "posix":
+        return True
+    import fcntl
+
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def remove_leftovers(path: Path) -> None:
+    """Remove what killed processes put aside for an output; a living process has its own locked."""
+    if os.name != "posix":
+        return
+    for left in sorted(path.absolute().parent.glob(f"{name_aside(path)}-*")):
+        # The journal of a database is not locked itself: it belongs to the database while that exists.
+        if left.name.endswith(_JOURNAL) and left.with_name(left.name.removesuffix(_JOURNAL)).exists():
+            continue
+        with contextlib.suppress(OSError):
+            handle = os.open(left, os.O_RDONLY | os.O_NOFOLLOW)
+            try:
+                if is_locked_here(handle):
+                    shutil.rmtree(left) if left.is_dir() else left.unlink()
+            finally:
+                os.close(handle)
 
 
 def refuse_output(
     path: Path, *, force: bool, kind: str, is_ours: Callable[[Path], bool], inputs: Iterable[Path] = ()
 ) -> None:
-    """Refuse what `write_whole` could not write, or what it would destroy.
+    """Raise for what `write_whole` could not write, or what it would destroy.
 
     That is an input of the same command, anything but a regular file, and a file that exists: without
     `force` any, with it one that is not of our `kind`. An empty file has nothing to lose.
     """
     folder = path.absolute().parent
     if not folder.is_dir():
-        raise FileError(f"{path} cannot be written: its folder does not exist.")
+        raise CannotWrite(path=path, why="its folder doesn't exist")
     if any(_is_same(path, other) for other in inputs):
-        raise FileError(f"{path} is also read by this command and was left as it is. Choose another output.")
+        raise OutputIsInput(path=path)
     found = _look(path)
     if found is not None:
         _refuse_found(path, found, force=force, kind=kind, is_ours=is_ours)
     # Rights, quotas and file systems for reading only have too many rules to ask for one by one.
-    _make_aside(path).unlink()
+    try:
+        with put_aside(path):
+            pass
+    except OSError as error:
+        raise CannotWrite(path=path, why=error.strerror) from error
 
 
 def write_whole(path: Path, content: bytes, *, private: bool = False) -> None:
@@ -43,21 +110,19 @@ def write_whole(path: Path, content: bytes, *, private: bool = False) -> None:
 
     A `private` file is for its owner alone, whatever the umask allows.
     """
-    aside = _make_aside(path)
     try:
-        with aside.open("wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        # mkstemp makes files for the owner alone; a release is for whoever the user's umask allows.
-        mask = os.umask(0)
-        os.umask(mask)
-        aside.chmod(0o600 if private else 0o666 & ~mask)
-        aside.replace(path)
+        with put_aside(path) as aside:
+            with aside.open("wb") as file:
+                file.write(content)
+                file.flush()
+                os.fsync(file.fileno())
+            # mkstemp makes files for the owner alone; a release is for everyone whom the umask allows.
+            mask = os.umask(0)
+            os.umask(mask)
+            aside.chmod(0o600 if private else 0o666 & ~mask)
+            aside.replace(path)
     except OSError as error:
-        raise FileError(f"{path} cannot be written: {error.strerror}.") from error
-    finally:
-        aside.unlink(missing_ok=True)
+        raise CannotWrite(path=path, why=error.strerror) from error
 
 
 def write_folder(
@@ -80,32 +145,42 @@ def filled_folder(path: Path, *, replaces: Callable[[Path], bool] | None = None)
     its place whole.
     """
     refuse_folder(path, replaces=replaces)
-    aside: Path | None = None
     try:
-        aside = Path(tempfile.mkdtemp(dir=path.absolute().parent, prefix=_ASIDE))
-        new, old = aside / "new", aside / "old"
-        new.mkdir()
-        yield new
-        new.chmod(0o755)
-        if _are_exchanged(new, path):
-            return
-        try:
-            if path.exists():
-                path.rename(old)
-            new.rename(path)
-        except BaseException:
-            # Also if somebody interrupts: what lies aside is removed below.
-            if old.exists() and not path.exists():
-                old.rename(path)
-            raise
+        with folder_aside(path) as aside:
+            new, old = aside / "new", aside / "old"
+            new.mkdir()
+            yield new
+            new.chmod(0o755)
+            if _are_exchanged(new, path):
+                return
+            try:
+                if path.exists():
+                    path.rename(old)
+                new.rename(path)
+            except BaseException:
+                # Also if the user interrupts: everything aside is removed at the end.
+                if old.exists() and not path.exists():
+                    old.rename(path)
+                raise
     except OSError as error:
-        raise FileError(f"{path} cannot be written: {error.strerror}.") from error
-    finally:
-        if aside is not None:
-            shutil.rmtree(aside, ignore_errors=True)
+        raise CannotWrite(path=path, why=error.strerror) from error
 
 
-# What the system call is told: paths start at the working folder, and both exist and change places.
+@contextmanager
+def folder_aside(path: Path) -> Iterator[Path]:
+    """Yield a new folder next to an output, locked; it is removed at the end with everything in it."""
+    remove_leftovers(path)
+    aside = Path(tempfile.mkdtemp(dir=path.absolute().parent, prefix=f"{name_aside(path)}-"))
+    with contextlib.ExitStack() as stack:
+        stack.callback(shutil.rmtree, aside, ignore_errors=True)
+        if os.name == "posix":
+            handle = os.open(aside, os.O_RDONLY)
+            stack.callback(os.close, handle)
+            is_locked_here(handle)
+        yield aside
+
+
+# Arguments of the system call: paths start at the working folder, and both exist and change places.
 _WORKING_FOLDER, _EXCHANGE = -100, 2
 
 
@@ -121,21 +196,15 @@ def _are_exchanged(one: Path, other: Path) -> bool:
 
 
 def refuse_folder(path: Path, *, replaces: Callable[[Path], bool] | None = None) -> None:
-    """Refuse a folder that `filled_folder` could not write or would destroy."""
+    """Raise for a folder that `filled_folder` could not write or would destroy."""
     if not path.absolute().parent.is_dir():
-        raise FileError(f"{path} cannot be written: its folder does not exist.")
+        raise CannotWrite(path=path, why="its folder doesn't exist")
     if not os.path.lexists(path):
         return
     if replaces is None:
-        raise FileError(
-            f"{path} exists already and was left as it is. Pass --force (force=True in Python) to "
-            "replace it if this command wrote it, or name another folder."
-        )
+        raise FileExists(path=path)
     if path.is_symlink() or not path.is_dir() or not replaces(path):
-        raise FileError(
-            f"{path} is not a folder that this command wrote, or has other files in it, and was left as it "
-            "is. Choose another output, or remove it."
-        )
+        raise NotOurs(path=path, kind="folder that this command wrote")
 
 
 def _look(path: Path) -> os.stat_result | None:
@@ -145,35 +214,55 @@ def _look(path: Path) -> os.stat_result | None:
     except FileNotFoundError:
         return None
     except OSError as error:
-        raise FileError(f"{path} cannot be written: {error.strerror}.") from error
+        raise CannotWrite(path=path, why=error.strerror) from error
 
 
 def _refuse_found(
     path: Path, found: os.stat_result, *, force: bool, kind: str, is_ours: Callable[[Path], bool]
 ) -> None:
     if stat.S_ISLNK(found.st_mode):
-        raise FileError(
-            f"{path} is a symbolic link and was left as it is. Name the file it stands for itself."
-        )
+        raise NotOurs(path=path, kind="regular file (it is a link)")
     if not stat.S_ISREG(found.st_mode):
-        raise FileError(f"{path} is not a regular file and was left as it is. Choose another output.")
+        raise NotOurs(path=path, kind="regular file")
     if not force:
-        raise FileError(f"{path} exists already. Pass --force (force=True in Python) to replace it.")
+        raise FileExists(path=path)
     if found.st_size and not is_ours(path):
-        raise FileError(f"{path} is not a {kind} and was left as it is. Choose another output, or remove it.")
+        raise NotOurs(path=path, kind=kind)
 
 
-def _make_aside(path: Path) -> Path:
+@contextmanager
+def put_aside(path: Path) -> Iterator[Path]:
+    """Yield a new file next to an output, locked; it is removed at the end, unless it was moved."""
+    remove_leftovers(path)
+    handle, name = _new_aside(path)
+    while is_locked_elsewhere(handle) or not _is_at(name, handle):
+        # Another process took it for a leftover before it was locked.
+        os.close(handle)
+        handle, name = _new_aside(path)
+    with contextlib.ExitStack() as stack:
+        stack.callback(Path(name).unlink, missing_ok=True)
+        if os.name == "posix":
+            stack.callback(os.close, handle)
+        else:
+            # An open file can't be replaced there.
+            os.close(handle)
+        yield Path(name)
+
+
+def _new_aside(path: Path) -> tuple[int, str]:
+    return tempfile.mkstemp(dir=path.absolute().parent, prefix=f"{name_aside(path)}-")
+
+
+def _is_at(name: str, handle: int) -> bool:
+    """Return whether a name still belongs to an open file."""
     try:
-        descriptor, name = tempfile.mkstemp(dir=path.absolute().parent, prefix=_ASIDE)
-    except OSError as error:
-        raise FileError(f"{path} cannot be written: {error.strerror}.") from error
-    os.close(descriptor)
-    return Path(name)
+        return os.path.samestat(Path(name).stat(), os.fstat(handle))
+    except FileNotFoundError:
+        return False
 
 
 def _is_same(one: Path, other: Path) -> bool:
-    """Tell whether two paths are one file, also by links, and also if there is no such file yet."""
+    """Return whether two paths are one file, also by links, and also if neither exists yet."""
     try:
         return os.path.realpath(one) == os.path.realpath(other) or one.samefile(other)
     except OSError:

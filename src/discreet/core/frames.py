@@ -6,7 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
-from discreet.core.checks import ParameterError, one_of
+from discreet.core.checks import one_of
+from discreet.core.errors import ExtraMissing
 from discreet.core.exports import Later
 
 if TYPE_CHECKING:
@@ -43,7 +44,7 @@ def _as_pyarrow(frame: pl.DataFrame) -> Any:
     try:
         return frame.to_arrow()
     except ImportError as error:
-        raise ParameterError("kind='pyarrow' needs pyarrow. Install it, or take kind='polars'.") from error
+        raise ExtraMissing(package="pyarrow", extra="pyarrow") from error
 
 
 def as_pandas(frame: pl.DataFrame) -> Any:
@@ -51,5 +52,5 @@ def as_pandas(frame: pl.DataFrame) -> Any:
     try:
         pandas = import_module("pandas")
     except ImportError as error:
-        raise ParameterError("kind='pandas' needs pandas. Install it, or take kind='polars'.") from error
+        raise ExtraMissing(package="pandas", extra="pandas") from error
     return pandas.DataFrame({name: frame[name].to_numpy() for name in frame.columns})

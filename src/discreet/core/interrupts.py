@@ -1,6 +1,6 @@
 """Let one Ctrl-C end a command, also where a library loses it.
 
-Python raises KeyboardInterrupt wherever it happens to be. Inside a function that compiled code calls, nobody
+Python raises KeyboardInterrupt wherever it happens to be. Inside a function that compiled code calls, no one
 can catch it: Python reports that it was ignored, and the command goes on. Loading compiled kernels calls many
 such functions. Here a lost interrupt is raised again a moment later, and at the latest at the next step of a
 task. A second Ctrl-C is raised at once, as ever.

@@ -8,7 +8,8 @@ and infinity keep their meaning.
 from __future__ import annotations
 
 import sys
-from typing import Any
+from collections.abc import Callable
+from typing import Any, Protocol, TypeVar
 
 import numba
 from llvmlite import ir
@@ -44,7 +45,27 @@ class _Announced(Listener):
 
 register("numba:compile", _Announced())  # type: ignore[no-untyped-call]
 
-compiled = njit(cache=True, nogil=True, error_model="numpy", fastmath={"reassoc", "contract", "arcp", "nsz"})
+_Loop = TypeVar("_Loop", bound=Callable[..., Any])
+
+
+class _Compiler(Protocol):
+    """A decorator that compiles a loop."""
+
+    def __call__(self, loop: _Loop, /) -> _Loop: ...
+
+
+_ORDERED: dict[str, Any] = {"nogil": True, "error_model": "numpy"}
+_REORDERED: dict[str, Any] = {**_ORDERED, "fastmath": {"reassoc", "contract", "arcp", "nsz"}}
+# Half of the time to compile a short loop goes into what lets Python call it.
+_INNER: dict[str, Any] = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+
+#: Compiles a loop that Python calls; sums may be reordered.
+compiled: _Compiler = njit(cache=True, **_REORDERED)
+#: Compiles a loop that only compiled loops call.
+inner: _Compiler = njit(**_REORDERED, **_INNER)
+#: The same two for loops whose floating-point operations keep their order.
+strict: _Compiler = njit(cache=True, **_ORDERED)
+strict_inner: _Compiler = njit(**_ORDERED, **_INNER)
 
 
 def thread_count() -> int:
@@ -77,13 +98,13 @@ def _ask_ahead(typing_context: Any, array: Any, offset: Any) -> tuple[Any, Any]:
 _prefetch: Any = intrinsic(_ask_ahead)
 
 
-@compiled
+@inner
 def fetch_entry(table: Array, row: int, column: int) -> None:
     """Move an entry of a contiguous table toward the processor before it is needed."""
     _prefetch(table, row * table.strides[0] + column * table.strides[1])
 
 
-@compiled
+@inner
 def fetch_row(table: Array, row: int) -> None:
     """Move a row of a contiguous table toward the processor before it is needed; no result depends on it.
 
@@ -94,7 +115,7 @@ def fetch_row(table: Array, row: int) -> None:
         _prefetch(table, offset)
 
 
-@compiled
+@inner
 def dot(left: Array, right: Array) -> float:
     """Return the inner product of two vectors."""
     total = left.dtype.type(0)
@@ -103,7 +124,7 @@ def dot(left: Array, right: Array) -> float:
     return total  # type: ignore[no-any-return]
 
 
-@compiled
+@inner
 def sum_features(features: Array, columns: Array, coefficients: Array, out: Array) -> None:
     """Set `out` to the sum of `coefficient * features[column]` over the entries of one row."""
     for a in range(out.size):

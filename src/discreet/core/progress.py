@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from html import escape
 from importlib import import_module
-from time import monotonic
+from time import monotonic, process_time
 from typing import Any
 
 from discreet.core.interrupts import raise_lost
@@ -30,7 +30,7 @@ def silent(what: str, done: int, total: int) -> None:
 
 @contextmanager
 def terminal_progress(given: Progress | None) -> Iterator[Progress]:
-    """Yield the caller's progress if given, else a bar on a terminal or in a notebook, else `silent`."""
+    """Yield the given progress, or a bar on a terminal or in a notebook, or lines in a log."""
     if given is not None:
         yield given
     elif in_notebook():
@@ -40,15 +40,42 @@ def terminal_progress(given: Progress | None) -> Iterator[Progress]:
         with _on_terminal() as report:
             yield report
     else:
-        yield silent
+        yield _in_log()
+
+
+# Seconds of work before a log gets its first line. Every further line waits twice as long.
+_QUIET = 20.0
+
+
+def _in_log() -> Progress:
+    """Return a progress that writes few lines, and none for a short task.
+
+    The processor's time counts, so that a busy machine doesn't add lines.
+    """
+    begun, next_line = process_time(), _QUIET
+
+    def show(what: str, done: int, total: int) -> None:
+        nonlocal next_line
+        raise_lost()
+        used = process_time() - begun
+        if used < next_line:
+            return
+        next_line = 2 * used
+        left = f", about {used * (total - done) / done:,.0f} s left" if 0 < done < total else ""
+        sys.stderr.write(f"discreet: {what}: {done:,} of {total:,}{left}\n")
+
+    return show
 
 
 @contextmanager
 def _on_terminal() -> Iterator[Progress]:
     from rich.console import Console
     from rich.progress import Progress as Bar
+    from rich.progress import TimeElapsedColumn
 
-    bar = Bar(console=Console(stderr=True), transient=True)
+    # The time moves on also while a step takes long.
+    columns = (*Bar.get_default_columns(), TimeElapsedColumn())
+    bar = Bar(*columns, console=Console(stderr=True), transient=True)
     tasks: dict[str, int] = {}
 
     def show(what: str, done: int, total: int) -> None:

@@ -1,4 +1,4 @@
-"""Keep two kinds of randomness apart: noise that protects people, and seeds that repeat experiments.
+"""Keep two kinds of randomness apart: noise that protects users, and seeds that repeat experiments.
 
 Noise comes from `PrivacyRandom`, a stream of bytes from AES-256 in counter mode keyed by the operating
 system. It has no seed. `PrivacyRandom.simulate(seed)` has one, and whatever it touches is marked
@@ -19,7 +19,8 @@ import numpy as np
 import numpy.typing as npt
 from cryptography.hazmat.primitives.ciphers import Cipher, CipherContext, algorithms, modes
 
-from discreet.core.checks import ParameterError, PrivacyError, integer
+from discreet.core.checks import integer
+from discreet.core.errors import NotASource, ScriptTooShort
 
 _CHUNK = 1 << 20
 _ZEROS = bytes(_CHUNK)
@@ -92,9 +93,7 @@ class PrivacyRandom:
     _recording: Recording | None
 
     def __init__(self) -> None:
-        raise PrivacyError(
-            "PrivacyRandom() is not how a source is made. Use PrivacyRandom.from_os(), or simulate(seed)."
-        )
+        raise NotASource()
 
     @classmethod
     def _make(
@@ -103,14 +102,14 @@ class PrivacyRandom:
         source = object.__new__(cls)
         source._stream = _Stream(key)
         source._script = None if script is None else np.frombuffer(script, dtype=np.uint8)
-        # Recorded draws are known to the auditor, so a source that protects people is never recorded.
+        # Recorded draws are known to the auditor, so a source that protects users is never recorded.
         source._recording = recording if simulated else None
         source.simulated = simulated
         return source
 
     @classmethod
     def from_os(cls) -> Self:
-        """Return a source keyed by the operating system: the only kind that protects people."""
+        """Return a source keyed by the operating system: the only kind that protects users."""
         return cls._make(os.urandom(32), simulated=False)
 
     @classmethod
@@ -140,12 +139,16 @@ class PrivacyRandom:
         source.simulated = self.simulated
         return source
 
+    def token(self, count: int) -> bytes:
+        """Return a key, an identifier or a seed of this many bytes; noise comes from `privacy` alone."""
+        return self.bytes(count).tobytes()
+
     def spawn(self, name: str) -> PrivacyRandom:
         """Return an independent source: a fresh one, or, in a simulation, one determined by `name`."""
         if not self.simulated:
             return PrivacyRandom.from_os()
         if self._script is not None:
-            raise ParameterError("A scripted source has no children; pass the script to the code that draws.")
+            raise NotASource()
         key = hashlib.sha256(self._stream.key + name.encode()).digest()
         return PrivacyRandom._make(key, simulated=True, recording=self._recording)
 
@@ -183,12 +186,12 @@ class PrivacyRandom:
     def _play(self, count: int) -> npt.NDArray[np.uint8]:
         assert self._script is not None
         if count > self._script.size:
-            raise ParameterError(f"The script holds {self._script.size} more bytes, {count} were asked for.")
+            raise ScriptTooShort(left=self._script.size, asked=count)
         played, self._script = self._script[:count], self._script[count:]
         return played.copy()
 
     def __reduce_ex__(self, protocol: Any) -> NoReturn:
-        raise PrivacyError("A PrivacyRandom cannot be copied or pickled: two holders would share one stream.")
+        raise NotASource()
 
     def __repr__(self) -> str:
         kind = "scripted" if self._script is not None else "simulated" if self.simulated else "from_os"

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, final
 
 from discreet.core.checks import DiscreetError
+from discreet.core.errors import BrokenPlugin, RegisteredTwice
 from discreet.core.progress import logger
 
 if TYPE_CHECKING:
@@ -33,10 +34,8 @@ class Registry(Mapping[str, Any]):
             return getattr(importlib.import_module(module), attribute)
         points = self._installed()[name]
         if len(points) > 1:
-            owners = " and ".join(_owner(point) for point in points)
-            raise DiscreetError(
-                f"The packages {owners} both register the {self.noun} {name!r}. Uninstall one of them."
-            )
+            owners = tuple(_owner(point) for point in points)
+            raise RegisteredTwice(noun=self.noun, name=name, packages=owners)
         try:
             return points[0].load()
         # Whatever an import of foreign code raises.
@@ -60,13 +59,10 @@ class Registry(Mapping[str, Any]):
 
     def broken(self, name: str, fault: str) -> DiscreetError:
         """Return the error for an entry that is not what it is registered as."""
-        return DiscreetError(
-            f"The {self.noun} {name!r} of the package {self.package(name)} {fault}. "
-            "Update or uninstall that package."
-        )
+        return BrokenPlugin(noun=self.noun, name=name, package=self.package(name), fault=fault)
 
     def _installed(self) -> dict[str, list[EntryPoint]]:
-        """Return the entry points of other packages by name; those with a built-in name are left out."""
+        """Return the entry points of other packages by name; those with a built-in name are skipped."""
         # Slow to import, and needed only for names that are not built in.
         from importlib.metadata import entry_points
 
@@ -90,9 +86,7 @@ def _owner(point: EntryPoint) -> str:
 
 
 #: Functions that open a path as a data source; each returns None if the path is not of its kind.
-SOURCES = Registry(
-    "data source", "discreet.sources", {"shards": "discreet.distributed.shards:open_if_shards"}
-)
+SOURCES = Registry("data source", "discreet.sources", {"shards": "discreet.sources.shards:open_if_shards"})
 
 #: Subclasses of `discreet.models.estimator.Estimator`.
 ESTIMATORS = Registry(
@@ -158,7 +152,7 @@ SCORERS = Registry(
     },
 )
 
-# As people usually ask for them: the name, and the usual length of the list.
+# As users usually ask for them: the name, and the usual length of the list.
 _METRICS = {
     "rmse": "discreet.evaluation.rating_metrics:RMSE",
     "mae": "discreet.evaluation.rating_metrics:MAE",
@@ -179,7 +173,7 @@ _METRICS = {
     "content-diversity@10": "discreet.evaluation.shown_metrics:CONTENT_DIVERSITY",
     "content-calibration@10": "discreet.evaluation.shown_metrics:CONTENT_CALIBRATION",
 }
-#: The built-in metrics as people usually ask for them, for help texts; the second can be released privately.
+#: The built-in metrics as users usually ask for them, for help texts; the second can be released privately.
 METRIC_EXAMPLES, PRIVATE_METRIC_EXAMPLES = tuple(_METRICS), ("hr@10", "ndcg@10", "rmse")
 
 #: Instances of the classes in `discreet.evaluation.metric_kinds`.

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from threadpoolctl import threadpool_limits
 
 from discreet.core.arrays import Array
-from discreet.core.checks import DataError
+from discreet.core.errors import BadSparseMatrix
 from discreet.core.exports import Later
 
 if TYPE_CHECKING:
@@ -55,17 +55,17 @@ class Rows(NamedTuple):
 
 
 def require_fit(rows: Rows, n_columns: int) -> None:
-    """Refuse a matrix whose arrays are inconsistent: compiled loops do not check bounds."""
+    """Raise for a matrix whose arrays are inconsistent: compiled loops do not check bounds."""
     stored = rows.columns.size
     sizes = {stored, rows.values.size, stored if rows.weights is None else rows.weights.size}
     if rows.indptr.size == 0 or rows.indptr[0] != 0 or rows.indptr[-1] != stored or len(sizes) > 1:
-        raise DataError("The parts of the sparse matrix differ in length; build it from one source.")
+        raise BadSparseMatrix(part="lengths")
     if np.any(np.diff(rows.indptr) < 0):
-        raise DataError("The row pointers of the sparse matrix decrease; build it from one source.")
+        raise BadSparseMatrix(part="row pointers")
     if stored and (rows.columns.min() < 0 or rows.columns.max() >= n_columns):
-        raise DataError(f"The sparse matrix has columns outside 0..{n_columns - 1}; renumber them.")
+        raise BadSparseMatrix(part="columns")
     if rows.weights is not None and stored and not rows.weights.min() >= 0:
-        raise DataError("The sparse matrix has weights that are negative or NaN; weights must be at least 0.")
+        raise BadSparseMatrix(part="weights")
 
 
 def run(kernel: Callable[..., None], cost: Array, *arguments: object) -> None:
@@ -120,12 +120,12 @@ def multiply(rows: Rows, dense: Array) -> Array:
 
 
 def require_cells(left: Array, right: Array, rows: Array, columns: Array) -> None:
-    """Refuse entries outside the product of two factor matrices."""
+    """Raise for entries outside the product of two factor matrices."""
     for index, table in ((rows, left), (columns, right)):
         if index.size and (index.min() < 0 or index.max() >= table.shape[0]):
-            raise DataError(f"An entry lies outside 0..{table.shape[0] - 1}; ask only for rows that exist.")
+            raise BadSparseMatrix(part="entries")
     if rows.shape != columns.shape or left.shape[1] != right.shape[1] or left.dtype != right.dtype:
-        raise DataError("The entries or the factors do not match; give both in one length and type.")
+        raise BadSparseMatrix(part="entries")
 
 
 def predict_cells(left: Array, right: Array, rows: Array, columns: Array) -> Array:
@@ -149,7 +149,7 @@ def residuals(rows: Rows, left: Array, right: Array, row_offsets: Array, column_
 def column_sums(columns: Array, values: Array, n_columns: int) -> npt.NDArray[np.float64]:
     """Return the sum of `values` by column in double precision, without a temporary array."""
     if columns.size != values.size or (columns.size and not 0 <= columns.min() <= columns.max() < n_columns):
-        raise DataError(f"Columns and values must pair up, with columns in 0..{n_columns - 1}.")
+        raise BadSparseMatrix(part="columns")
     totals = np.zeros(n_columns)
     kernels.add_by_column(_read_only(columns), _read_only(values), totals)
     return totals
@@ -159,8 +159,8 @@ def one_algebra_thread() -> AbstractContextManager[object]:
     """Limit the linear-algebra library to one thread inside the block.
 
     Solves that alternate between thin matrices and sparse products need this: after a product the library's
-    threads wait in a busy loop and take the processor from the sparse products. The limit holds for the whole
-    process, like every setting of that library. Setting it costs a few milliseconds, so do it once a solve.
+    threads wait in a busy loop and take the processor from the sparse products. The limit is for the whole
+    process, like every setting of that library. Setting it costs a few milliseconds, so do it once per solve.
     """
     limited: AbstractContextManager[object] = threadpool_limits(limits=1, user_api="blas")
     return limited

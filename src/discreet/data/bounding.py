@@ -12,8 +12,8 @@ from itertools import pairwise
 import numpy as np
 import numpy.typing as npt
 
-from discreet.core.checks import DataError
 from discreet.data.encoding import cells_of_rows, count_not_finite, sort_runs
+from discreet.data.errors import WeightsOverflow
 from discreet.data.facts import Declarations
 from discreet.data.vocabulary import Vocabulary
 
@@ -144,5 +144,5 @@ def clip_counts(counts: npt.NDArray[np.float32], declared: Declarations) -> npt.
     high = declared.get("high") if facts is None else facts.high
     kept = clip_to_scale(counts, -np.inf if low is None else low, np.inf if high is None else high)
     if count_not_finite(kept):
-        raise DataError("Weights of events add up to more than a number can hold; declare the scale.")
+        raise WeightsOverflow()
     return kept

@@ -9,12 +9,13 @@ from __future__ import annotations
 import codecs
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple, TypedDict, final
 
 from discreet.core.checks import DataError, FileError, ParameterError, one_of
+from discreet.data.errors import OtherLayout, OtherType
 from discreet.data.reading.blocks import head, unpacked_text
 from discreet.data.reading.columns import (
     ITEM,
@@ -43,10 +44,12 @@ _SEPARATORS = ("::", "\t", ",", ";", "|", " ")
 _COMMENT = "#"
 _WHOLE = re.compile(r"-?(0|[1-9][0-9]{0,17})")
 _JESTER_COLUMNS = 101
+#: What is between the fields of MovieLens files, by the end of their names.
+_MOVIELENS = {"data": "\t", "dat": "::", "csv": ","}
 # Lines with more different lengths than this are lists, not rows of a table.
 _FEW_LENGTHS = 2
 # So many objects at the beginning say which keys there are.
-_MOST_OBJECTS, _MOST_KEYS = 100, 1000
+_MOST_OBJECTS, _MOST_KEYS, _DEEPEST = 100, 1000, 4
 _LAYOUT = (
     "format",
     "encoding",
@@ -146,14 +149,28 @@ def describe(file: Path, wishes: Wishes) -> Description:
             f"{file.name} is not a text table; CSV, TSV, Parquet and MovieLens files can be read."
         )
     _refuse_known(file, top)
-    declared = {"bad_rows": "reject", **wishes.declared, "encoding": encoding}
-    found = _of_json if _JSON_OBJECT.match(top) else _of_table
+    named = _named_fields(file, wishes.layout)
+    declared = {"bad_rows": "reject", **named, **wishes.declared, "encoding": encoding}
+    if wishes.layout == "recbole":
+        return Description(schema=_recbole(file, top, wishes, declared))
+    found = _of_json if is_json(top) else _of_table
     description = found(file, top, wishes, declared)
     schema = description.schema
+    if named:
+        # The name of the layout and the file's own name declare all fields.
+        return replace(description, schema=replace(schema, **named))
     guessed = [name for name in _LAYOUT if name not in wishes.declared]
     guessed += [role for role in ROLES if role not in (wishes.choice or {}) and getattr(schema, role)]
     guessed += ["multiline"] * schema.multiline
     return replace(description, schema=replace(schema, guessed=(*guessed, *schema.guessed)))
+
+
+def _named_fields(file: Path, layout: str | None) -> dict[str, Any]:
+    """Return what the name of a layout and that of a file declare; nothing if they leave it open."""
+    ends = file.name.removesuffix(".gz").removesuffix(".zip").rpartition(".")[2]
+    if layout != "movielens" or ends not in _MOVIELENS:
+        return {}
+    return {"delimiter": _MOVIELENS[ends], "user_type": "integer", "item_type": "integer"}
 
 
 def _needs_mark(encoding: str) -> bool:
@@ -168,14 +185,17 @@ def _encoding(file: Path, wishes: Wishes) -> str:
     said = wishes.declared.get("encoding")
     if said is not None and not _needs_mark(said):
         return str(said)
+    marked = marked_encoding(file)
+    if marked is None and said is not None:
+        raise ParameterError(f"{file.name} has no byte order mark: pass encoding='utf-16-le' or 'utf-16-be'.")
+    return marked or UTF_8
+
+
+def marked_encoding(file: Path) -> str | None:
+    """Return the kind of UTF-16 that the mark at the beginning of a file shows, if it has one."""
     with unpacked_text(file) as source:
         first = source.read(2)
-    for name, mark in zip(UTF_16, (b"\xff\xfe", b"\xfe\xff"), strict=True):
-        if first == mark:
-            return name
-    if said is not None:
-        raise ParameterError(f"{file.name} has no byte order mark: pass encoding='utf-16-le' or 'utf-16-be'.")
-    return UTF_8
+    return {b"\xff\xfe": UTF_16[0], b"\xfe\xff": UTF_16[1]}.get(first)
 
 
 # An id such as {3F2504E0-...} also begins with a brace, so a key must follow.
@@ -190,6 +210,11 @@ _NO_TABLES = {
         rb"\s*[0-9]+:\s*\n"
     ): 'is no table; a file of the Netflix Prize needs layout="netflix" (--layout)',
 }
+
+
+def is_json(top: bytes) -> bool:
+    """Return whether a text begins with a JSON object."""
+    return _JSON_OBJECT.match(top) is not None
 
 
 def _refuse_known(file: Path, top: bytes) -> None:
@@ -222,7 +247,8 @@ def _of_table(file: Path, top: bytes, wishes: Wishes, declared: Mapping[str, Any
         grammar = replace(grammar, multiline=False)
         rows = [row for row in split_fields(lines.text, grammar)[header:] if row is not None]
     sample = {name: [row[k] for row in rows if len(row) > k] for k, name in enumerate(names)}
-    schema = grammar.changed(header=header, columns=names, **roles, **_id_types(sample, roles))
+    types = {name: kind for name, kind in _id_types(sample, roles).items() if name not in declared}
+    schema = grammar.changed(header=header, columns=names, **roles, **types)
     _refuse_other_table(file, schema, wishes.layout)
     return Description(
         schema=_with_order(file, schema, sample), unread_times=unread_times(sample, roles, choice)
@@ -407,14 +433,41 @@ def _keys(file: Path, top: bytes) -> dict[str, list[str]]:
             found = json.loads(line)
         except (ValueError, RecursionError):
             continue
-        for key, value in found.items() if isinstance(found, dict) else ():
+        for key, value in _leaves(found):
             keys.setdefault(key, []).append(str(value))
     if not keys or len(keys) > _MOST_KEYS:
         raise DataError(f"{file.name} looks like JSON lines, but its first lines hold no objects with keys.")
     return keys
 
 
-_TYPES = (":token", ":float", ":token_seq", ":float_seq")
+def _leaves(found: Any, above: str = "", depth: int = 0) -> Iterator[tuple[str, Any]]:
+    """Yield the keys of an object with their values; keys of objects inside it follow a dot."""
+    for key, value in found.items() if isinstance(found, dict) else ():
+        if isinstance(value, dict) and depth < _DEEPEST:
+            yield from _leaves(value, f"{above}{key}.", depth + 1)
+        else:
+            yield above + key, value
+
+
+# The types of RecBole's columns, by what a column is read as.
+_RECBOLE_TYPES = {USER: "token", ITEM: "token"}
+
+
+def _recbole(file: Path, top: bytes, wishes: Wishes, declared: Mapping[str, Any]) -> Schema:
+    """Return the schema that the header of a RecBole file declares; the header belongs to no user.
+
+    A token is an ID, so it is text, whatever it looks like.
+    """
+    names = tuple(top.split(b"\n", 1)[0].decode("utf-8", "replace").strip().split("\t"))
+    kinds = {name: name.rpartition(":")[2] for name in names}
+    if len(names) < 2 or not set(kinds.values()) <= {"token", "float", "token_seq", "float_seq"}:
+        raise OtherLayout(path=file.name, layout="recbole")
+    roles = choose(names, wishes.choice, implicit=wishes.implicit)
+    for role, name in roles.items():
+        expected = _RECBOLE_TYPES.get(role, "float")
+        if kinds[name] != expected:
+            raise OtherType(role=role, column=name, expected=expected)
+    return Schema(**{"quote": "", **declared, "delimiter": "\t", "header": True, "columns": names, **roles})
 
 
 def _refuse_other_table(file: Path, schema: Schema, layout: str | None) -> None:
@@ -424,14 +477,4 @@ def _refuse_other_table(file: Path, schema: Schema, layout: str | None) -> None:
         as_csv = schema.delimiter == "," and names == ("userid", "movieid", "rating", "timestamp")
         plain = schema.delimiter in ("\t", "::") and not schema.header and len(names) == 4
         if not as_csv and not plain:
-            raise DataError(
-                f"{file.name} is not laid out as MovieLens files are: four fields between tabs or ::, or the "
-                "header userId,movieId,rating,timestamp; leave the layout out, or name another."
-            )
-    if layout == "recbole":
-        typed = all(name.endswith(_TYPES) for name in schema.columns)
-        if schema.delimiter != "\t" or not schema.header or not typed:
-            raise DataError(
-                f"{file.name} is not laid out as RecBole's .inter files are: a header such as user_id:token, "
-                "item_id:token, rating:float, with tabs between; leave the layout out, or name another."
-            )
+            raise OtherLayout(path=file.name, layout="movielens")

@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING, Any, TypeAlias, get_args
 import numpy as np
 import numpy.typing as npt
 
-from discreet.core.checks import DataError, one_of
+from discreet.core.checks import one_of
 from discreet.core.exports import Later
+from discreet.data.errors import BadValues, NotDeclared, NotNumeric, OtherNumberOfItems, RepeatedPairs
 from discreet.data.exact_sums import exact_sums
 from discreet.data.facts import Duplicates
 from discreet.data.vocabulary import UNKNOWN, Codes, Vocabulary, as_series
@@ -57,11 +58,12 @@ def encode(ids: Column, declared: Vocabulary | None, what: str) -> tuple[Vocabul
     if unknown:
         # Where no id fits, the two are written in different ways; a declared catalog is public.
         foreign = what == ITEM_IDS and unknown == codes.size and len(declared) > 0
-        such = f" (such as {declared.ids[:1].tolist()[0]!r})" if foreign else ""
-        how = " (catalog=, --items FILE)" if what == ITEM_IDS else ""
-        raise DataError(
-            f"{unknown:,} of {codes.size:,} {what} are not among the {len(declared):,} declared ones{such}. "
-            f"Declare those too{how}, or leave them out (drop_unknown=True, --drop-unknown)."
+        raise NotDeclared(
+            count=unknown,
+            of=codes.size,
+            what=what,
+            declared=len(declared),
+            example=declared.ids[:1].tolist()[0] if foreign else None,
         )
     return declared, codes
 
@@ -73,10 +75,7 @@ def encode_items(ids: Column, catalog: Vocabulary | None, n_items: int | None) -
         catalog = _numbered_catalog(ids, n_items)
     found, codes = encode(ids, catalog, ITEM_IDS)
     if n_items is not None and len(found) != n_items:
-        raise DataError(
-            f"n_items={n_items:,} was declared and {len(found):,} items were found; "
-            "pass catalog= with every item id, rated or not."
-        )
+        raise OtherNumberOfItems(declared=n_items, items=len(found))
     return found, codes
 
 
@@ -97,26 +96,21 @@ def to_values(values: Column | None, count: int) -> npt.NDArray[np.float32]:
     ratings = _to_floats(values)
     bad = count_not_finite(ratings)
     if bad:
-        raise DataError(
-            f"{bad:,} of {ratings.size:,} ratings are missing, NaN or infinite; remove such rows first (in "
-            "text files --skip-bad-lines leaves them out)."
-        )
+        raise BadValues(what="ratings", count=bad, of=ratings.size)
     return ratings
 
 
 def _to_floats(values: Column) -> npt.NDArray[np.float32]:
     if not isinstance(values, np.ndarray | list) and isinstance(values, pl.Series):
         if not (values.dtype.is_numeric() or values.dtype == pl.Null):
-            raise DataError(
-                f"ratings must be numbers, not {values.dtype}; choose another column or convert it."
-            )
+            raise NotNumeric(what="ratings", found=str(values.dtype))
         return joined([values.cast(pl.Float32).fill_null(float("nan"))], np.float32)
     try:
         with np.errstate(over="ignore"):
             return np.asarray(values if isinstance(values, np.ndarray) else list(values), dtype=np.float32)
     except (TypeError, ValueError, OverflowError):
         # The error quotes a value, which is a user's record.
-        raise DataError("ratings must be numbers; text was among them.") from None
+        raise NotNumeric(what="ratings") from None
 
 
 def joined(taken: list[pl.Series], kind: type[np.generic]) -> npt.NDArray[Any]:
@@ -161,7 +155,7 @@ def take_times(taken: list[Column | None]) -> npt.NDArray[np.int64] | None:
     else:
         return _each_time(list(times))
     if not series.dtype.is_numeric():
-        raise DataError(f"times must be whole numbers, not {series.dtype}; convert them first.")
+        raise NotNumeric(what="times", kind="whole numbers", found=str(series.dtype))
     _refuse_missing(series.null_count(), len(series))
     try:
         moments = [series.cast(pl.Int64)]
@@ -169,14 +163,14 @@ def take_times(taken: list[Column | None]) -> npt.NDArray[np.int64] | None:
         return joined(moments, np.int64)
     except pl.exceptions.PolarsError:
         # The error of polars quotes a value, which is somebody's record.
-        raise DataError("times must be finite and fit in 64 bits with a sign; convert them first.") from None
+        raise NotNumeric(what="times", kind="finite numbers of 64 bits", found="larger") from None
 
 
 def _series_of(times: npt.NDArray[Any]) -> pl.Series:
     try:
         return pl.Series("time", times)
     except (TypeError, ValueError, pl.exceptions.PolarsError):
-        raise DataError(f"times must be whole numbers, not {times.dtype}; convert them first.") from None
+        raise NotNumeric(what="times", kind="whole numbers", found=str(times.dtype)) from None
 
 
 def _each_time(times: list[Any]) -> npt.NDArray[np.int64]:
@@ -188,17 +182,12 @@ def _each_time(times: list[Any]) -> npt.NDArray[np.int64]:
     try:
         return np.fromiter(map(whole_number, times), dtype=np.int64, count=len(times))
     except (TypeError, ValueError, OverflowError):
-        raise DataError(
-            "times must be whole numbers: finite, and within 64 bits with a sign; convert them first."
-        ) from None
+        raise NotNumeric(what="times", kind="whole numbers of 64 bits", found="others") from None
 
 
 def _refuse_missing(missing: int, count: int) -> None:
     if missing:
-        raise DataError(
-            f"{missing:,} of {count:,} times are missing; fill them in, leave the column out, or (in "
-            "text files) such rows with --skip-bad-lines."
-        )
+        raise BadValues(what="times", count=missing, of=count)
 
 
 def whole_number(number: Any) -> int:
@@ -233,11 +222,7 @@ def sort_ratings(
     if extra == 0:
         return result
     if duplicates == "refuse":
-        raise DataError(
-            f"{extra:,} of {items.size:,} ratings repeat a pair of person and item; "
-            'pass duplicates="last" (--duplicates last) to keep the latest (the last listed without times), '
-            '"first" to keep the first, "mean" to average them, or "count" to count them.'
-        )
+        raise RepeatedPairs(count=extra, of=items.size)
     return _merge(result, ~again, duplicates)
 
 

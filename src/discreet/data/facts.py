@@ -11,18 +11,19 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet.core.checks import (
-    DataError,
-    ParameterError,
     finite,
     integer,
     positive_finite,
     require,
-    suggestion,
 )
+from discreet.data.errors import DamagedFacts, DeclaredTwice, NoRows, OffDeclaredScale, UnknownArgument
 
 SCALE, N_ITEMS = "scale", "n_items"
 #: Catalog or scale were chosen from the data with noise; items were picked by whoever holds the data.
 CHOSEN, CHOSEN_SCALE, PICKED = "chosen", "chosen scale", "picked"
+#: What is assumed of a source that was read: a library changed no value of its frame, every row can be read,
+#: and no quote joins rows of several users.
+FRAME, READABLE, QUOTES = "frame", "readable", "quotes"
 # Steps tried, in this order, when the scale is taken from a file.
 _USUAL_STEPS = (1.0, 0.5)
 
@@ -37,6 +38,8 @@ class PublicFacts:
     facts (`"scale"`, `"n_items"`) that a reader took from the file: a promise made with them holds only if
     they really are public. `"chosen"` and `"chosen scale"` there say that the catalog or the scale was chosen
     with noise, which is paid for, and `"picked"` that somebody picked items of the catalog.
+    `layout` describes what was guessed of how the source is written, and is empty if all of it is declared.
+    `reading` names what else a guarantee assumes of the source.
 
     Example:
         >>> list(PublicFacts(n_items=1682, low=1, high=5, step=1, max_per_user=100).statements())[0]
@@ -50,12 +53,14 @@ class PublicFacts:
     max_per_user: int | None = None
     n_users: int | None = None
     from_file: tuple[str, ...] = ()
+    layout: str = ""
+    reading: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         integer("n_items", self.n_items, least=1, most=2**31 - 1)
         finite("low", self.low)
         finite("high", self.high)
-        require(self.low <= self.high, "low", self.low, f"must not exceed high={self.high!r}")
+        require(self.low <= self.high, "low", self.low, must=f"not exceed high={self.high!r}")
         if self.step is not None:
             positive_finite("step", self.step)
         if self.max_per_user is not None:
@@ -63,14 +68,16 @@ class PublicFacts:
         if self.n_users is not None:
             integer("n_users", self.n_users, least=1)
         known = {SCALE, N_ITEMS, CHOSEN, CHOSEN_SCALE, PICKED}
-        require(set(self.from_file) <= known, "from_file", self.from_file, f"may name only {sorted(known)}")
+        require(set(self.from_file) <= known, "from_file", self.from_file, must=f"name only {sorted(known)}")
+        assumed = {FRAME, READABLE, QUOTES}
+        require(set(self.reading) <= assumed, "reading", self.reading, must=f"name only {sorted(assumed)}")
         object.__setattr__(self, "low", float(self.low))
         object.__setattr__(self, "high", float(self.high))
         object.__setattr__(self, "step", None if self.step is None else float(self.step))
         object.__setattr__(self, "from_file", tuple(dict.fromkeys(self.from_file)))
 
-    def statements(self) -> Iterator[tuple[str, str, dict[str, int | float | None]]]:
-        """Return each fact: how it is known (declared, taken or selected), its name, and its numbers.
+    def statements(self) -> Iterator[tuple[str, str, dict[str, str | int | float | None]]]:
+        """Return each fact: how it is known (declared, taken or selected), its name, and its details.
 
         The kinds and names are those of `discreet.privacy.assumptions`, which turns them into assumptions of
         a guarantee. This package doesn't import that one.
@@ -94,6 +101,10 @@ class PublicFacts:
             yield "declared", "cap", {"ratings": self.max_per_user}
         if self.n_users is not None:
             yield "declared", "users", {"users": self.n_users}
+        if self.layout:
+            yield "taken", "layout", {"layout": self.layout}
+        for name in self.reading:
+            yield "declared", name, {}
 
     def with_cap(self, max_per_user: int | None) -> PublicFacts:
         """Return the facts with the smaller of both caps; None is no cap."""
@@ -107,6 +118,7 @@ class PublicFacts:
 
     def to_json(self) -> dict[str, Any]:
         """Return a JSON object that `from_json` reads back."""
+        read = {"layout": self.layout, "reading": list(self.reading)}
         return {
             "n_items": self.n_items,
             "low": self.low,
@@ -115,6 +127,7 @@ class PublicFacts:
             "max_per_user": self.max_per_user,
             "n_users": self.n_users,
             "from_file": list(self.from_file),
+            **{name: value for name, value in read.items() if value},
         }
 
     @classmethod
@@ -129,9 +142,11 @@ class PublicFacts:
                 max_per_user=record["max_per_user"],
                 n_users=record["n_users"],
                 from_file=tuple(map(str, record["from_file"])),
+                layout=str(record.get("layout", "")),
+                reading=tuple(map(str, record.get("reading", ()))),
             )
         except (KeyError, TypeError, ValueError) as error:
-            raise ParameterError(f"These are not public facts that discreet wrote: {error}.") from error
+            raise DamagedFacts(reason=str(error)) from error
 
 
 def step_of(values: npt.NDArray[np.float32], low: float) -> float | None:
@@ -142,8 +157,8 @@ def step_of(values: npt.NDArray[np.float32], low: float) -> float | None:
     return None
 
 
-def count_off_step(values: npt.NDArray[np.float32], low: float, step: float, chunk: int = 1 << 22) -> int:
-    """Count the values that are not a whole number of steps above `low`."""
+def count_off_step(values: npt.NDArray[np.float32], low: float, step: float, chunk: int = 1 << 15) -> int:
+    """Count the values that are not a whole number of steps above `low`; a chunk fits into a cache."""
     bad = 0
     for start in range(0, values.size, chunk):
         steps = (values[start : start + chunk].astype(np.float64) - low) / step
@@ -205,8 +220,7 @@ def refuse_unknown_names(declared: Mapping[str, Any], of: Callable[..., Any] | N
         if name not in known:
             settings = () if of is None else signature(of).parameters.values()
             known += [one.name for one in settings if one.kind is one.KEYWORD_ONLY and one.name not in known]
-            close = suggestion(name, known) or f" Known are {', '.join(known)}."
-            raise ParameterError(f"There is no argument {name!r}.{close}")
+            raise UnknownArgument(argument=name, known=known)
 
 
 def settle_facts(
@@ -221,12 +235,12 @@ def settle_facts(
             if declared.get(name) is not None
         ]
         if single:
-            raise ParameterError(f"facts= holds {', '.join(single)} already. Declare one or the other.")
+            raise DeclaredTwice(names=tuple(single))
         # Facts say how many items there are; which ones they are came from the ratings all the same.
         listed = declared.get("catalog") is not None
         return facts if listed else replace(facts, from_file=(*facts.from_file, N_ITEMS))
     if n_items == 0:
-        raise DataError("There are no ratings and no catalog is declared; a catalog needs at least one item.")
+        raise NoRows(what="catalog")
     # A bare number of items does not say whether they are counted from 0 or from 1: that is read off the ids.
     listed = declared.get("catalog") is not None
     from_file = [] if listed else [N_ITEMS]
@@ -252,7 +266,7 @@ def _seen_scale(
     values: npt.NDArray[np.float32], low: float | None, high: float | None
 ) -> tuple[float, float]:
     if values.size == 0:
-        raise DataError("There are no ratings to take the scale from; declare low= and high=.")
+        raise NoRows(what="scale")
     return float(values.min()) if low is None else low, float(values.max()) if high is None else high
 
 
@@ -261,14 +275,8 @@ def check_scale(values: npt.NDArray[np.float32], facts: PublicFacts) -> None:
     low, high = np.float32(facts.low), np.float32(facts.high)
     if values.size and (values.min() < low or values.max() > high):
         outside = int(np.count_nonzero((values < low) | (values > high)))
-        raise DataError(
-            f"{outside:,} of {values.size:,} ratings lie outside the declared scale "
-            f"{facts.low:g} to {facts.high:g}; declare the scale they are on."
-        )
+        raise OffDeclaredScale(count=outside, of=values.size, low=facts.low, high=facts.high)
     if facts.step is not None and SCALE not in facts.from_file:
         off = count_off_step(values, facts.low, facts.step)
         if off:
-            raise DataError(
-                f"{off:,} of {values.size:,} ratings are not on the declared steps of {facts.step:g} "
-                f"from {facts.low:g}; declare the step they are on, or none."
-            )
+            raise OffDeclaredScale(count=off, of=values.size, low=facts.low, high=facts.high, step=facts.step)

@@ -15,13 +15,16 @@ from typing import Any, TypeAlias, Unpack, final
 import numpy as np
 import numpy.typing as npt
 
-from discreet.core.checks import DataError, FileError, ParameterError, suggestion
+from discreet.core.checks import DataError
+from discreet.core.errors import WrongKind
+from discreet.data.errors import BadHistory, ColumnsUnused, NoColumn, NoSuchData, OneUserNeeded
 from discreet.data.facts import Declarations
 from discreet.data.interactions import Interactions
-from discreet.data.reading.columns import USER, Choice, NoColumn, as_history
+from discreet.data.reading.cells import address_of
+from discreet.data.reading.columns import USER, Choice, as_history
 from discreet.data.reading.named import files_of_layout, has_own_form
 from discreet.data.reading.readers import ReadOptions, Zeros, read
-from discreet.data.reading.tables import locate
+from discreet.data.reading.tables import is_there, tables_at
 from discreet.data.schema import Schema
 
 ItemId: TypeAlias = str | int
@@ -95,28 +98,22 @@ def accept(
         from discreet.data.reading.readers import from_scipy
 
         return from_scipy(data, **declared)
-    raise ParameterError(
-        f"data must be interactions, a path, a data frame or a scipy matrix, not {type(data).__name__}."
+    raise WrongKind(
+        name="data", kind="interactions, a path, a data frame, or a scipy matrix", found=type(data).__name__
     )
 
 
 def refuse_columns(columns: Choice | None, data: object) -> None:
     """Refuse names of columns for something that has none."""
     if columns is not None:
-        raise ParameterError(
-            f"columns= names the columns of a file or a data frame; a {type(data).__name__} has none. "
-            "Leave it out."
-        )
+        raise ColumnsUnused(argument="columns", found=type(data).__name__)
 
 
 def refuse_declared(declared: Mapping[str, Any], data: object) -> None:
     """Refuse facts about data that carry their own; what becomes of repeated pairs was settled as well."""
     said = [name for name, value in declared.items() if value is not None and name != "duplicates"]
     if said:
-        raise ParameterError(
-            f"{said[0]}= declares a fact about a file or a data frame; {type(data).__name__} have their own. "
-            "Declare it where the data are read, with discreet.read(...) or discreet.from_frame(...)."
-        )
+        raise ColumnsUnused(argument=said[0], found=type(data).__name__)
 
 
 def accept_history(history: Any, *, implicit: bool = False, columns: Choice | None = None) -> UserHistory:
@@ -144,7 +141,7 @@ def accept_history(history: Any, *, implicit: bool = False, columns: Choice | No
 def of_row(data: Interactions, row: int | None = None) -> UserHistory:
     """Return the history in one row; if it is not said which, there must be no other."""
     if row is None and data.n_users != 1:
-        raise DataError(f"The history holds {data.n_users} people; give the rows of one.")
+        raise OneUserNeeded(users=data.n_users)
     row = row or 0
     cells = slice(int(data.indptr[row]), int(data.indptr[row + 1]))
     return UserHistory(
@@ -184,7 +181,7 @@ def _of_list(entries: list[Any]) -> UserHistory:
     if not any(isinstance(entry, Iterable) and not isinstance(entry, str) for entry in entries):
         return UserHistory.of(entries, None, positions)
     if not all(isinstance(entry, tuple | list) and len(entry) == 2 for entry in entries):
-        raise DataError(f"{_FORMS}; all its entries must be of one kind.")
+        raise BadHistory(must="have entries of one kind")
     return UserHistory.of([item for item, _ in entries], _numbers(value for _, value in entries), positions)
 
 
@@ -192,9 +189,7 @@ def _of_records(records: list[Mapping[str, Any]]) -> UserHistory:
     """Return the history in rows that name their fields; times decide if they are there, else the list."""
     names = set(records[0])
     if "item" not in names or not names <= _RECORD or any(set(record) != names for record in records):
-        raise DataError(
-            'Every row of a history needs "item" and may have "rating" and "time", and all the same of them.'
-        )
+        raise BadHistory(must='have "item" in every row, and the same of "rating" and "time"')
     return UserHistory.of(
         [record["item"] for record in records],
         _numbers(record["rating"] for record in records) if "rating" in names else None,
@@ -206,7 +201,7 @@ def _numbers(values: Iterable[Any]) -> list[float]:
     try:
         return [float(value) for value in values]
     except (TypeError, ValueError):
-        raise DataError("The history's ratings must be numbers.") from None
+        raise BadHistory(must="have numbers as ratings") from None
 
 
 def _moments(times: list[Any]) -> list[int]:
@@ -221,7 +216,7 @@ def _moments(times: list[Any]) -> list[int]:
     try:
         found = to_times(read_times(times_of_objects(times)).moments)
     except (TypeError, OverflowError, DataError, pl.exceptions.PolarsError):
-        raise DataError("The history's times must be numbers or dates.") from None
+        raise BadHistory(must="have numbers or dates as times") from None
     assert found is not None
     return [int(moment) for moment in found]
 
@@ -240,9 +235,9 @@ def open_data(
 
     A known dataset brings its own scale, catalog and columns; of the declarations only the cap counts there.
     """
-    if Path(source).exists():
+    if is_there(source):
         return read(
-            Path(source),
+            source,
             columns=columns,
             name=name,
             implicit=implicit,
@@ -254,10 +249,7 @@ def open_data(
     from discreet.data.datasets import catalog
 
     if source not in catalog.DATASETS:
-        raise FileError(
-            f"{source} is neither a file nor a known dataset.{suggestion(source, catalog.DATASETS)} "
-            f"`discreet datasets` lists {', '.join(catalog.DATASETS)}."
-        )
+        raise NoSuchData(name=str(source), datasets=tuple(catalog.DATASETS))
     data = catalog.load(source, max_per_user=options.get("max_per_user"), name=name)
     return data.without_ratings() if implicit else data
 
@@ -266,8 +258,11 @@ def files_of(source: str, layout: str | None = None) -> list[Path]:
     """Return the files that a path or a dataset's name is read from; none if it is not on this machine."""
     if has_own_form(layout):
         return files_of_layout(Path(source), str(layout))
-    if Path(source).exists():
-        return [locate(Path(source))]
+    address = address_of(source)
+    if address is not None:
+        return [Path(address.place)] if Path(address.place).is_file() else []
+    if is_there(source):
+        return tables_at(source)
     from discreet.data.datasets import catalog
 
     here = catalog.find(source) if source in catalog.DATASETS else None

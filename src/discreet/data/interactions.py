@@ -100,6 +100,8 @@ class Interactions:
     unread_times: str | None = field(default=None, repr=False)
     #: What synthetic data were drawn from, in one line; promises of fits say it.
     origin: str | None = field(default=None, repr=False)
+    #: When lists for these histories are requested, in seconds since 1970; only serving reads it.
+    now: float | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         for name, kind in _TYPES.items():
@@ -114,7 +116,7 @@ class Interactions:
             self.facts.n_items == len(self.catalog),
             "facts.n_items",
             self.facts.n_items,
-            f"must equal the catalog's {len(self.catalog)} items",
+            must=f"equal the catalog's {len(self.catalog)} items",
         )
 
     @classmethod
@@ -318,6 +320,14 @@ class Interactions:
         """Return the same ratings under other facts; `bounded` clips to a narrower scale."""
         return replace(self, facts=facts)
 
+    def at(self, now: float | None) -> Interactions:
+        """Return the same histories, for lists requested at `now`, in seconds since 1970.
+
+        If the schema declares that times are only positions, no time has passed since any of them.
+        """
+        positions = self.schema is not None and self.schema.has_positions
+        return self if positions or now == self.now else replace(self, now=now)
+
     def pattern(self) -> Interactions:
         """Return who rated which items and nothing else: all values are 0, and there are no times."""
         return Interactions(
@@ -409,7 +419,7 @@ def _numbers(which: npt.ArrayLike, count: int, what: str) -> npt.NDArray[np.int6
     """Turn a mask or numbers into numbers; refuse others and repetitions."""
     array = np.asarray(which)
     if array.dtype == np.bool_:
-        require(array.shape == (count,), f"mask over {what}", array.shape, f"must have the shape ({count},)")
+        require(array.shape == (count,), f"mask over {what}", array.shape, must=f"have the shape ({count},)")
         return np.flatnonzero(array)
     ok = array.size == 0 or (
         np.issubdtype(array.dtype, np.integer) and array.min() >= 0 and array.max() < count
@@ -418,6 +428,6 @@ def _numbers(which: npt.ArrayLike, count: int, what: str) -> npt.NDArray[np.int6
         bool(ok) and array.ndim == 1,
         f"selection of {what}",
         f"{array.size} values",
-        f"must be in 0..{count - 1}",
+        must=f"be in 0..{count - 1}",
     )
     return array.astype(np.int64)

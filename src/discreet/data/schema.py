@@ -19,13 +19,14 @@ from discreet.core.checks import FileError, ParameterError, finite, integer, one
 from discreet.core.files import write_whole
 from discreet.data.facts import Duplicates
 
-FORMATS = ("text", "json", "parquet", "frame", "netflix", "lightgcn", "sasrec", "jester")
+FORMATS = ("text", "json", "parquet", "frame", "cells", "netflix", "lightgcn", "sasrec", "jester")
 #: Text tables that are read under a name; files of other named layouts have a format of their own.
 TABLE_LAYOUTS = ("movielens", "recbole")
 LAYOUTS = ("movielens", "netflix", "lightgcn", "recbole", "sasrec")
 ROLES = ("user", "item", "rating", "time", "weight")
 ID_TYPES = ("text", "integer")
 DAY_FIRST, MONTH_FIRST = "day-first", "month-first"
+POSITION = "position"
 UTF_8, UTF_16 = "utf-8", ("utf-16-le", "utf-16-be")
 _ROWS, _ZEROS, _SCALES = ("drop", "reject"), ("ratings", "missing"), ("reject", "clip", "drop")
 _DECIMALS = ("either", "point", "comma")
@@ -37,7 +38,8 @@ class Schema:
     """The declared form of a file of ratings, and the rules for its rows.
 
     Attributes:
-        format: Text with fields, JSON lines, Parquet, a data frame, or a layout that is not a table.
+        format: Text with fields, JSON lines, Parquet, a data frame, cells of a spreadsheet or database, or a
+            layout that is not a table.
         encoding: UTF-8, a code page of one byte a letter, UTF-16-LE or UTF-16-BE.
         delimiter: The text between fields.
         quote: The letter around fields that contain a delimiter; empty if nothing is quoted.
@@ -49,7 +51,8 @@ class Schema:
         user, item, rating, time, weight: The column of each role; empty if there is none.
         user_type, item_type: IDs are text, or whole numbers in the usual form.
         date_order: Whether the day or the month is first in dates whose year is last.
-        time_format: A pattern such as %d.%m.%Y; without one, whole numbers and usual dates are read.
+        time_format: A pattern such as %d.%m.%Y, or "position" for whole numbers that only give an order.
+            If it is empty, whole numbers and usual dates are read.
         decimal: The decimal mark: a point, a comma, or either (a comma before one or two digits).
         duplicates: What to do with rows of the same user and item.
         zeros: Whether ratings of 0 are ratings, or mean that there is no rating.
@@ -109,29 +112,39 @@ class Schema:
         if self.max_per_user is not None:
             integer("max_per_user", self.max_per_user, least=1)
         unknown = set(self.guessed) - {field.name for field in fields(self)}
-        require(not unknown, "guessed", sorted(unknown), "must name fields of the schema")
+        require(not unknown, "guessed", sorted(unknown), must="name fields of the schema")
 
     def _check_letters(self) -> None:
         known = self.delimiter == "::" or (len(self.delimiter) == 1 and self.delimiter not in "\r\n")
-        require(known, "delimiter", self.delimiter, "must be one letter", "Or ::, as in MovieLens.")
+        require(known, "delimiter", self.delimiter, must="be one letter", do="Or ::, as in MovieLens.")
         for name in ("quote", "escape"):
             value = getattr(self, name)
-            require(len(value.encode()) <= 1, name, value, "must be one letter of ASCII", 'Or "none".')
-        require("\n" not in self.comment, "comment", self.comment, "must not contain a line break")
+            require(len(value.encode()) <= 1, name, value, must="be one letter of ASCII", do='Or "none".')
+        require("\n" not in self.comment, "comment", self.comment, must="not contain a line break")
 
     def _check_roles(self) -> None:
         played = [getattr(self, role) for role in ROLES if getattr(self, role)]
-        require(len(set(played)) == len(played), "columns", played, "must differ from role to role")
+        require(len(set(played)) == len(played), "columns", played, must="differ from role to role")
         if self.rating and self.weight:
             raise ParameterError("The schema names a rating and a weight. A row has one of them.")
         if self.format == "text" and self.columns:
             absent = [name for name in played if name not in self.columns]
-            require(not absent, "columns", absent, "must be among the columns of the schema")
+            require(not absent, "columns", absent, must="be among the columns of the schema")
 
     @property
     def roles(self) -> dict[str, str]:
         """Return the columns that are read, by role."""
         return {role: getattr(self, role) for role in ROLES if getattr(self, role)}
+
+    @property
+    def has_positions(self) -> bool:
+        """Return whether times are declared as positions, so that no time passes between them."""
+        return self.time_format == POSITION or self.format == "sasrec"
+
+    @property
+    def date_pattern(self) -> str:
+        """Return the only pattern of dates; empty if usual dates and whole numbers are read."""
+        return "" if self.has_positions else self.time_format
 
     def changed(self, **changes: Any) -> Schema:
         """Return the schema with other values of some fields."""
@@ -142,14 +155,36 @@ class Schema:
         said = {name: value for name, value in changes.items() if value is not None}
         known = {field.name for field in fields(self)}
         unknown = sorted(set(said) - known)
-        require(not unknown, "schema", unknown, "has no such field", f"Fields: {', '.join(sorted(known))}.")
+        require(not unknown, "schema", unknown, must=f"have only the fields {', '.join(sorted(known))}")
         kept = tuple(name for name in self.guessed if name not in said)
         return replace(self, **{"guessed": kept, **said})
 
+    def remembered(self) -> Schema:
+        """Return what a model stores to read the next file alike; scale, catalog and cap are facts."""
+        return replace(self, low=None, high=None, step=None, catalog="", max_per_user=None)
+
     def summary(self) -> str:
-        """Return the guessed layout in a few words, without any value of a row."""
-        shown = [name for name in _SHOWN if name in self.guessed]
-        return ", ".join(_described(name, getattr(self, name)) for name in shown)
+        """Return the guessed layout in a few words, without any value of a row or name of a column."""
+        found = {
+            "format": _FORMAT_NAMES.get(self.format, self.format),
+            "encoding": self.encoding.upper(),
+            "delimiter": _NAMED.get(self.delimiter, f"delimiter {self.delimiter!r}"),
+            "header": "header" if self.header else "no header",
+            "columns": f"{len(self.columns)} columns",
+            "user_type": f"{_ID_WORDS[self.user_type]} user IDs",
+            "item_type": f"{_ID_WORDS[self.item_type]} item IDs",
+            "date_order": f"{self.date_order or 'no day-month'} dates",
+            "multiline": "line breaks in quotes",
+        }
+        if {"user_type", "item_type"} <= set(self.guessed) and self.user_type == self.item_type:
+            found |= {"user_type": f"{_ID_WORDS[self.user_type]} IDs", "item_type": ""}
+        if self.format != "text":
+            # A table with types of its own has no letters between fields.
+            found |= dict.fromkeys(("delimiter", "header", "columns"), "")
+        if self.format in ("text", "parquet", "cells"):
+            found["format" if self.format == "text" else "encoding"] = ""
+        words = [words for name, words in found.items() if words and name in self.guessed]
+        return ", ".join(words or self.guessed)
 
     def to_toml(self) -> str:
         """Return the TOML form, which `from_toml` reads; fields without a value are left out."""
@@ -180,13 +215,11 @@ class Schema:
     def from_json(cls, record: Mapping[str, Any]) -> Self:
         """Read what `to_json` or a TOML file states; raise a ParameterError for anything else."""
         for name, value in record.items():
-            require(
-                name in _DEFAULTS, "schema", name, "has no such field", f"Fields: {', '.join(_DEFAULTS)}."
-            )
+            one_of("schema field", name, _DEFAULTS)
             kinds = _KINDS[name]
             fits = isinstance(value, kinds) and isinstance(value, bool) == (kinds == (bool,))
             fits &= not isinstance(value, list | tuple) or all(isinstance(one, str) for one in value)
-            require(fits, f"schema field {name}", value, f"must be {' or '.join(k.__name__ for k in kinds)}")
+            require(fits, f"schema field {name}", value, must=f"be {' or '.join(k.__name__ for k in kinds)}")
         plain: dict[str, Any] = {
             name: tuple(value) if isinstance(value, list) else value for name, value in record.items()
         }
@@ -236,37 +269,9 @@ _KINDS: dict[str, tuple[type, ...]] = {
     else (str,)
     for name, value in _DEFAULTS.items()
 }
-# Fields of the layout, in the order in which a label lists them.
-_SHOWN = (
-    "format",
-    "encoding",
-    "delimiter",
-    "header",
-    "multiline",
-    "user_type",
-    "item_type",
-    "date_order",
-    "columns",
-)
+_FORMAT_NAMES = {"json": "JSON lines", "parquet": "Parquet", "frame": "data frame", "cells": "cells"}
 _NAMED = {",": "comma", ";": "semicolon", "\t": "tab", "|": "bar", " ": "blank", "::": "double colon"}
-
-
-def _described(name: str, value: Any) -> str:
-    if name == "encoding":
-        return str(value).upper()
-    if name == "delimiter":
-        return _NAMED.get(value, f"delimiter {value!r}")
-    if name == "header":
-        return "a header" if value else "no header"
-    if name == "multiline":
-        return "line breaks in quotes" if value else "one row per line"
-    if name == "columns":
-        return f"{len(value)} columns"
-    if name == "format":
-        return {"json": "JSON lines", "parquet": "Parquet", "frame": "data frame"}.get(value, str(value))
-    if name in ("user_type", "item_type"):
-        return f"{name.removesuffix('_type')} IDs as {'text' if value == 'text' else 'whole numbers'}"
-    return str(value) or "no day-month order"
+_ID_WORDS = {"text": "text", "integer": "whole-number"}
 
 
 def _toml(value: Any) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Literal, Self, Unpack, final
@@ -20,6 +20,7 @@ from discreet.data.encoding import Index
 from discreet.data.facts import Declarations
 from discreet.data.interactions import Interactions
 from discreet.data.reading.columns import Choice, Columns, how_to_read
+from discreet.data.reading.epochs import epoch_seconds
 from discreet.data.reading.readers import build
 from discreet.data.reading.tables import read_source
 
@@ -42,11 +43,17 @@ class Split:
         """Hold out the marked ratings."""
         return cls(train=data.where(~is_test), test=data.where(is_test))
 
+    @classmethod
+    def by_time(cls, data: Interactions, is_test: npt.NDArray[np.bool_], cut: float) -> Self:
+        """Hold out the marked ratings, which came after `cut`: lists are requested at this moment."""
+        parts, now = cls.by_mask(data, is_test), float(epoch_seconds(np.array([cut]))[0])
+        return parts if np.isnan(now) else replace(parts, train=parts.train.at(now))
+
 
 def random_split(data: Interactions, fraction: float, seed: int) -> Split:
     """Hold out the nearest whole number to `fraction` of all ratings, drawn evenly."""
     share = real("fraction", fraction)
-    require(0 < share < 1, "fraction", fraction, "must lie strictly between 0 and 1")
+    require(0 < share < 1, "fraction", fraction, must="be strictly between 0 and 1")
     held_out = round(share * data.n_ratings)
     if not 0 < held_out < data.n_ratings:
         raise DataError(
@@ -109,7 +116,7 @@ def time_split(data: Interactions, fraction: float) -> Split:
     Ratings of the same moment stay together. Who came after the cut is tested with an empty history.
     """
     share = real("fraction", fraction)
-    require(0 < share < 1, "fraction", fraction, "must lie strictly between 0 and 1")
+    require(0 < share < 1, "fraction", fraction, must="be strictly between 0 and 1")
     if data.times is None:
         raise DataError(_timeless(data))
     moments, counts = np.unique(data.times, return_counts=True)
@@ -117,7 +124,7 @@ def time_split(data: Interactions, fraction: float) -> Split:
         raise DataError("All ratings have one time, so they cannot be split by time; use leave-one-out.")
     later = data.n_ratings - np.cumsum(counts)[:-1]
     cut = moments[int(np.argmin(np.abs(later - share * data.n_ratings)))]
-    return Split.by_mask(data, data.times > cut)
+    return Split.by_time(data, data.times > cut, cut)
 
 
 def date_split(data: Interactions, date: str) -> Split:
@@ -132,7 +139,7 @@ def date_split(data: Interactions, date: str) -> Split:
     later = data.times >= cut
     if later.all() or not later.any():
         raise DataError(f"All ratings came on one side of {date}, so they cannot be split there.")
-    return Split.by_mask(data, later)
+    return Split.by_time(data, later, cut)
 
 
 def _listing(data: Interactions) -> Index:
@@ -161,6 +168,10 @@ def given(
     if not all(len(source.columns.users) for source in sources):
         raise DataError("A given split needs ratings in both files.")
     _refuse_repeats(*(source.columns for source in sources))
+    people = declared.get("people")
+    if people is not None and any(np.any(people.index_of(one.columns.users) < 0) for one in sources):
+        # They are new users, who have no row in the data.
+        declared.pop("people")
     data = build(sources, name=name, declared=declared)
     return Split.by_mask(data, _listing(data) >= learned_from)
 

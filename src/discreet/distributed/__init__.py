@@ -1,1 +1,7 @@
-"""Fit on more data than fit in memory: shards on disk, and sums over shards on a Dask cluster."""
+"""The former name of `discreet.sources`: each of its modules is the module of that name there."""
+
+import importlib
+import sys
+
+for _name in ("cluster", "connection", "lists", "manifest", "object_stores", "pieces", "sharding", "shards"):
+    sys.modules[f"{__name__}.{_name}"] = importlib.import_module(f"discreet.sources.{_name}")

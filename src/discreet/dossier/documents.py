@@ -154,7 +154,7 @@ def _verified(found: Evidence) -> str:
 
 def _attacked(found: Evidence) -> str:
     if found.audit is None:
-        return "This kind of model has not been audited in full. An audit is no proof."
+        return "This kind of model has not been audited in full. An audit isn't a proof."
     return f"Last audit of this kind of model: {found.audit.sentence()}"
 
 

@@ -14,7 +14,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Self, final
 
 from discreet.audit.last_audits import LastAudit, last_audit
-from discreet.core.checks import ParameterError
+from discreet.dossier.errors import NoGuarantee, NoLedgerEntry
 from discreet.dossier.facts import HumanFacts
 from discreet.privacy.accounting.rounding import group_delta, times_up
 from discreet.privacy.guarantee import Guarantee, Unit
@@ -24,7 +24,7 @@ from discreet.report.odds import Odds, percent, posterior
 if TYPE_CHECKING:
     from discreet.privacy.ledger.book import Ledger
 
-# A note of a release for people: what a mechanism is called there.
+# A note of a release for readers: what a mechanism is called there.
 _MECHANISMS = {
     "discrete-gaussian": "discrete Gaussian noise",
     "discrete-laplace": "discrete Laplace noise",
@@ -40,7 +40,7 @@ _MECHANISMS = {
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LedgerRecord:
-    """What a ledger states about a release: its entry, and the budget that it was paid from."""
+    """What a ledger states about a release: its entry, and the budget that it was spent from."""
 
     dataset: str
     account: str
@@ -54,24 +54,30 @@ class LedgerRecord:
 
     @classmethod
     def find(cls, ledger: Ledger, label: Mapping[str, Any], dataset: str | None) -> Self:
-        """Return the record of the release with this label: the latest entry with its name and guarantee.
+        """Return the record of the release with this label.
+
+        The label of a recorded fit names its account and entry. An earlier file names neither: then the
+        latest entry with its name and guarantee counts.
 
         Raises:
             ParameterError: The ledger has no such entry, or several datasets have one.
         """
         guarantee = Guarantee.from_json(label["guarantee"])
         level = (guarantee.epsilon, guarantee.delta, guarantee.definition)
+        named = label.get("origin")
+        named = named if isinstance(named, dict) and "entry" in named else None
         found = [
             entry
             for entry in ledger.entries(dataset)
             if (entry.guarantee.epsilon, entry.guarantee.delta, entry.guarantee.definition) == level
-            and (entry.what == label["name"] or "release" in label["parameters"])
+            and (entry.what == label["name"] or "release" in label.get("parameters", {}))
+            and (named is None or (entry.dataset, entry.id) == (named.get("account"), named["entry"]))
         ]
         names = {entry.dataset for entry in found}
         if not found:
-            raise ParameterError("The ledger has no entry of this model with this guarantee.")
+            raise NoLedgerEntry()
         if len(names) > 1:
-            raise ParameterError(f"Several datasets of the ledger have such an entry: {sorted(names)}.")
+            raise NoLedgerEntry(names=tuple(sorted(names)))
         (name,) = names
         entries, budget, balance = ledger.entries(name), ledger.budget(name), ledger.balance(name)
         total = [_level(one.epsilon, one.delta) for one in ledger.spent_by_definition(name).values()]
@@ -86,6 +92,15 @@ class LedgerRecord:
             left="not limited" if balance is None else _level(*balance.left),
             renews="never" if budget is None or budget.renews is None else budget.renews.value,
         )
+
+    def rows(self) -> list[tuple[str, str]]:
+        """Return the record as lines of a label."""
+        return [
+            ("Release", f"{self.number} of {self.of} on {self.dataset!r}, recorded on {self.date}"),
+            ("Budget", f"{self.budget}; renews: {self.renews}; account: {self.account}"),
+            ("Spent", self.spent),
+            ("Left", self.left),
+        ]
 
     def sentence(self) -> str:
         """Return the record in words."""
@@ -130,11 +145,11 @@ class Evidence:
         """Return the evidence of a label.
 
         Raises:
-            ParameterError: The release protects nobody, so there is nothing to sign.
+            ParameterError: The release protects no users, so there is nothing to sign.
         """
         guarantee = Guarantee.from_json(label["guarantee"])
         if not guarantee.is_private:
-            raise ParameterError("This release has no guarantee that protects anybody, so it has no dossier.")
+            raise NoGuarantee(what="a dossier")
         return cls(
             label=label,
             guarantee=guarantee,
@@ -170,7 +185,7 @@ class Evidence:
 def listed_releases(label: Mapping[str, Any]) -> list[tuple[str, str, str, str]]:
     """Return each release of a label's certificate in words; a label without one has none.
 
-    A label may come from anybody, so what doesn't look like a release is left out.
+    A label may come from anybody, so what doesn't look like a release is skipped.
     """
     certificate = label.get("certificate")
     listed = certificate.get("releases") if isinstance(certificate, dict) else None

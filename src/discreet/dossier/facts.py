@@ -11,7 +11,9 @@ from datetime import date
 from pathlib import Path
 from typing import Self, final
 
-from discreet.core.checks import FileError, ParameterError, one_of, require
+from discreet.core.checks import one_of
+from discreet.core.errors import FileUnreadable
+from discreet.dossier.errors import BadFact, UnknownFact
 
 #: Sectors that the registry of deployments knows.
 SECTORS = ("Technology", "Healthcare", "Education", "Government", "Energy", "Finance")
@@ -54,17 +56,16 @@ class HumanFacts:
     def __post_init__(self) -> None:
         for name in MEANINGS:
             value = getattr(self, name)
-            if value is not None:
-                require(isinstance(value, str), name, value, "must be text")
-                require(bool(value.strip()), name, value, "must not be empty", "Remove the line instead.")
-                require(len(value) <= _LONGEST, name, "...", f"must have at most {_LONGEST} characters")
+            short = isinstance(value, str) and len(value.strip()) > 0 and len(value) <= _LONGEST
+            if value is not None and not short:
+                raise BadFact(name=name, form=f"a text of 1 to {_LONGEST} characters")
         if self.sector is not None:
             one_of("sector", self.sector, list(SECTORS))
         if self.review is not None:
             try:
                 date.fromisoformat(self.review)
             except ValueError as error:
-                raise ParameterError(f"review={self.review!r} must be a day such as 2027-01-31.") from error
+                raise BadFact(name="review", form="a day such as 2027-01-31") from error
 
     @classmethod
     def read(cls, path: Path) -> Self:
@@ -77,10 +78,10 @@ class HumanFacts:
         try:
             found = tomllib.loads(path.read_text(encoding="utf-8"))
         except (OSError, ValueError) as error:
-            raise FileError(f"{path} isn't a readable TOML file: {error}.") from error
+            raise FileUnreadable(path=path, reason=str(error)) from error
         unknown = sorted(found.keys() - MEANINGS.keys())
         if unknown:
-            raise ParameterError(f"{path} has no fact {unknown[0]!r}. Facts: {', '.join(MEANINGS)}.")
+            raise UnknownFact(path=path, name=unknown[0], known=tuple(MEANINGS))
         # TOML has dates of its own; a reader may write one without quotes.
         return cls(
             **{name: value.isoformat() if isinstance(value, date) else value for name, value in found.items()}
@@ -88,11 +89,11 @@ class HumanFacts:
 
     @property
     def missing(self) -> tuple[str, ...]:
-        """Return the names of the facts that nobody stated."""
+        """Return the names of the facts that were not stated."""
         return tuple(one.name for one in fields(self) if getattr(self, one.name) is None)
 
     def text(self, name: str) -> str:
-        """Return a fact without its last period, or a mark that nobody can mistake for one."""
+        """Return a fact without its last period, or a mark that can't be mistaken for one."""
         value = getattr(self, name)
         return f"MISSING (facts.toml: {name})" if value is None else str(value).strip().removesuffix(".")
 

@@ -14,8 +14,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from discreet.core.checks import ParameterError, visible
+from discreet.core.checks import visible
 from discreet.core.yaml_text import yaml_text
+from discreet.dossier.errors import NoGuarantee
 from discreet.dossier.facts import HumanFacts
 from discreet.privacy.guarantee import Basis, Guarantee, Neighbors, Trust, Unit
 from discreet.report.guarantee import listed_assumptions
@@ -58,7 +59,7 @@ _NOISE = (
     "Noise: exact integer noise on a public fixed-point grid, drawn from an AES-based stream that the "
     "operating system seeds. No floating-point artifact of the noise depends on the data. The cost of "
     "rounding is part of the sensitivity. Sampling time may depend on the noise and isn't released. The fit "
-    "isn't interactive, so nobody outside measures its time."
+    "isn't interactive, so no outsider measures its time."
 )
 _JUSTIFICATION = (
     "All releases of a fit are calibrated together before any data is read, and the cost is written to a "
@@ -99,9 +100,9 @@ def registry_record(
     """Return the entry as a value; `registry_entry` writes it as YAML."""
     guarantee = Guarantee.from_json(label["guarantee"])
     if not math.isfinite(guarantee.epsilon):
-        raise ParameterError("This model has no guarantee, so there is no deployment to register.")
+        raise NoGuarantee(what="a registry entry")
     if guarantee.simulated:
-        raise ParameterError("This model was made with simulated noise, which protects nobody. Fit it again.")
+        raise NoGuarantee(what="a registry entry")
     slug = "".join(letter if letter.isalnum() else "-" for letter in str(label["name"]).lower())
     return {
         "url_slug": slug,
@@ -167,7 +168,7 @@ def _loss(guarantee: Guarantee) -> dict[str, Any]:
 
 
 def _model(label: Mapping[str, Any], guarantee: Guarantee) -> dict[str, str]:
-    # A local model that was fitted where the raw ratings are protects nobody from the data owner.
+    # A local model that was fitted where the raw ratings are protects no user from the data owner.
     trust = Trust.CENTRAL if guarantee.reads_raw_ratings else guarantee.trust
     many = _is_followed(label)
     return {
@@ -183,7 +184,7 @@ def _model(label: Mapping[str, Any], guarantee: Guarantee) -> dict[str, str]:
         if many
         else "The fit reads the data once.",
         "access_type": "Non-interactive",
-        "access_type_details": "Everyone receives the published file. Nobody queries the original data.",
+        "access_type_details": "Everyone receives the published file. No one queries the original data.",
     }
 
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from discreet.core.checks import FileError, visible
-from discreet.core.files import write_whole
+from discreet.core.checks import visible
+from discreet.core.errors import CannotWrite, FileExists, NotOurs
+from discreet.core.files import write_folder
 from discreet.dossier.documents import Document, documents
 from discreet.dossier.evidence import Evidence
 from discreet.dossier.registry import registry_entry
@@ -22,14 +23,13 @@ def refuse_folder(out: Path, *, force: bool) -> None:
     """Raise unless a folder is new, empty, or a dossier that may be replaced."""
     if not out.exists():
         if not out.absolute().parent.is_dir():
-            raise FileError(f"{out} can't be written: its parent folder doesn't exist.")
+            raise CannotWrite(path=out, why="its parent folder doesn't exist")
         return
     if not out.is_dir():
-        raise FileError(f"{out} is a file. Choose a folder.")
+        raise NotOurs(path=out, kind="folder")
     ours = is_page(out / INDEX, kind=PAGE)
     if any(out.iterdir()) and not (ours and force):
-        advice = "Pass --force to replace it." if ours else "Choose another folder."
-        raise FileError(f"{out} isn't empty and was left as it is. {advice}")
+        raise FileExists(path=out) if ours else NotOurs(path=out, kind="dossier")
 
 
 def write_dossier(found: Evidence, out: Path, *, force: bool = False) -> list[str]:
@@ -46,9 +46,12 @@ def write_dossier(found: Evidence, out: Path, *, force: bool = False) -> list[st
     files[INDEX] = visible(_page(found, made))
     if isinstance(found.label.get("certificate"), dict):
         files[CERTIFICATE] = json.dumps(found.label["certificate"], indent=1) + "\n"
-    out.mkdir(exist_ok=True)
-    for name, text in files.items():
-        write_whole(out / name, text.encode("utf-8"))
+    # A folder with files that no dossier has is left as it is: it would be replaced whole.
+    write_folder(
+        out,
+        {name: text.encode("utf-8") for name, text in files.items()},
+        replaces=lambda old: {one.name for one in old.iterdir()} <= {*files, CERTIFICATE},
+    )
     return sorted(files)
 
 

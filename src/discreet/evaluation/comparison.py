@@ -16,10 +16,11 @@ from discreet.data.interactions import Interactions
 from discreet.data.reading.columns import Choice
 from discreet.data.reading.item_words import item_words
 from discreet.data.splits import Split, SplitPlan, parse_split
+from discreet.evaluation.errors import NothingGiven
 from discreet.evaluation.metrics import Metric, parse_metrics, refuse_without_table
 from discreet.evaluation.protocol import evaluate
 from discreet.evaluation.results import NUMBERS, Evaluation, KeptEvaluations, digest, key_of, scores_table
-from discreet.evaluation.scoring import refuse_meaningless, usual_metrics
+from discreet.evaluation.scoring import refuse_meaningless, usual_metrics, usual_split
 from discreet.models.estimator import Estimator
 
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ def compare(
     estimators: Iterable[Estimator],
     data: Interactions | object,
     *,
-    split: str | SplitPlan | Split = "random:0.1",
+    split: str | SplitPlan | Split | None = None,
     metrics: str | Iterable[str | Metric] | None = None,
     repeat: int = 1,
     seed: int = 0,
@@ -45,7 +46,7 @@ def compare(
 ) -> Comparison:
     """Return one evaluation per estimator, all on the same held-out ratings: a tuple with `to_frame`.
 
-    An estimator is scored by the metrics that fit it, and refused if none does; without `metrics` by those
+    An estimator is scored by the metrics that fit it, and rejected if none does; without `metrics` by those
     that `evaluate` takes for each of them. The first estimator of each
     kind of feedback also carries the baselines. `announce` is called with each estimator before it is fitted.
     Results are written to the file `keep` at once, and results found there are not measured again.
@@ -54,7 +55,7 @@ def compare(
     """
     estimators = list(estimators)
     if not estimators:
-        raise ParameterError("estimators must name at least one to compare.")
+        raise NothingGiven(name="estimators")
     chosen = parse_metrics(usual_metrics(estimators) if metrics is None else metrics)
     competitors = [(estimator, _fitting(estimator, chosen)) for estimator in estimators]
     refuse_without_table(chosen, item_features)
@@ -65,6 +66,7 @@ def compare(
     else:
         implicit = all(one.feedback == "implicit" for one in estimators)
         data = accept(data, implicit=implicit, columns=columns, duplicates=duplicates, **declared)
+    split = usual_split(chosen, data) if split is None else split
     kept = None if keep is None else KeptEvaluations(keep)
     files = [] if kept is None else _contents(split, folder, item_features, data)
     measured: set[Metric] = set()
@@ -118,7 +120,7 @@ class Comparison(tuple[Evaluation, ...]):
     def to_frame(self, kind: FrameKind | None = None) -> Any:
         """Return a data frame with a row for each model and metric, and for each baseline.
 
-        It is of the kind that was given to `compare`, else of polars; `kind` says another.
+        It is of the kind that was given to `compare`, else of polars; `kind` names a different one.
         """
         given = self[0].frame_kind if self else "polars"
         return to_frame(self.columns(), kind or given, numbers=NUMBERS)
@@ -154,7 +156,7 @@ def _contents(
 
 
 def _fitting(estimator: Estimator, metrics: tuple[Metric, ...]) -> tuple[Metric, ...]:
-    """Return the metrics that fit this estimator; refuse it if none does."""
+    """Return the metrics that fit this estimator; raise if none does."""
     fitting: list[Metric] = []
     for metric in metrics:
         try:

@@ -19,12 +19,12 @@ Definition = tuple[Unit, Neighbors, Trust]
 PROTECTED = {Unit.VALUE: "a rating value", Unit.RATING: "a rating", Unit.USER: "a whole user"}
 # A sentence names the costs at so many epsilons: the ends, and what lies between.
 _MOST = 3
-# A score ahead of all without privacy is no gain from privacy, so no share of it is named.
+# A score ahead of all without privacy isn't a gain from privacy, so no share of it is stated.
 _NO_WORSE = "no worse"
 
 
 def promises(one: Evaluation) -> bool:
-    """Return whether a fit promises anything."""
+    """Return whether a fit has a guarantee."""
     return math.isfinite(one.guarantee.epsilon)
 
 

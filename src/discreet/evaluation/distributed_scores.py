@@ -11,11 +11,11 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet.core.arrays import Floats
-from discreet.core.checks import DataError, ParameterError
 from discreet.data.bounding import hash_ids, mix
 from discreet.data.facts import PublicFacts
 from discreet.data.interactions import Interactions
 from discreet.data.splits import Split, SplitPlan
+from discreet.evaluation.errors import MetricDoesNotFit, NothingHeldOut, SplitNeedsMemory
 from discreet.evaluation.list_scores import person_scores, ranks_of
 from discreet.evaluation.metric_kinds import RatingMetric, is_summable, summable_examples
 from discreet.evaluation.metrics import Metric, Predictor, refuse_broken
@@ -50,9 +50,7 @@ def hidings(plan: SplitPlan | Split, seed: int) -> Iterator[Hiding]:
     """Yield the hiding rules of a split plan for a data source, one per fold."""
     kind = "given" if isinstance(plan, Split) else plan.kind
     if isinstance(plan, Split) or kind in ("time", "given"):
-        raise ParameterError(
-            f"split={kind!r} needs data in memory; for shards use random:0.1, kfold:10 or leave-one-out."
-        )
+        raise SplitNeedsMemory(split=kind)
     if kind == "leave-one-out":
         yield OneEach()
     elif kind == "random":
@@ -136,18 +134,12 @@ def _contribution(metric: Metric, error: Floats) -> Floats:
 
 
 def refuse_for_sources(metrics: Sequence[Metric], facts: PublicFacts) -> None:
-    """Refuse metrics that need all users in memory, before anything is fitted or spent."""
+    """Raise for metrics that need all users in memory, before anything is fitted or spent."""
     for metric in metrics:
         if not is_summable(metric.definition) or metric.sampled is not None or metric.people:
-            raise ParameterError(
-                f"metric={str(metric)!r} needs data in memory; for shards ask for one of "
-                f"{', '.join(summable_examples())}; list metrics also take :liked."
-            )
+            raise MetricDoesNotFit(metric=str(metric), subject="shards", examples=tuple(summable_examples()))
         if facts.low == facts.high and (metric.liked or not metric.ranks):
-            raise ParameterError(
-                f"metric={str(metric)!r} needs ratings, but these data are implicit feedback. "
-                "Ask for a list metric such as hr@10."
-            )
+            raise MetricDoesNotFit(metric=str(metric), subject="implicit feedback", examples=("hr@10",))
 
 
 def score_source(
@@ -165,7 +157,7 @@ def score_source(
     for metric in metrics:
         total, count = sums.floats(str(metric)).tolist()
         if not count:
-            raise DataError(f"The split left no held-out ratings that {metric} counts.")
+            raise NothingHeldOut(metric=str(metric))
         mean = total / count
         kind = metric.definition
         found[str(metric)] = kind.from_mean(mean, width) if isinstance(kind, RatingMetric) else mean

@@ -10,10 +10,10 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from discreet.core.arrays import Floats, Indices, Singles
-from discreet.core.checks import DataError, DiscreetError
 from discreet.data.encoding import cells_of_rows
 from discreet.data.interactions import Interactions
 from discreet.evaluation import ranking_metrics as ranking
+from discreet.evaluation.errors import ModelBroken, NothingToRank
 from discreet.evaluation.metric_kinds import EachListMetric, ListMetric, ShownMetric
 from discreet.evaluation.metrics import (
     Metric,
@@ -109,7 +109,7 @@ class _Showing:
         each = np.concatenate(self._each[metric])
         each = each[~np.isnan(each)]
         if not each.size:
-            raise DataError(f"No list has a {metric.kind}: no user has both a history and a list it can use.")
+            raise NothingToRank(metric=metric.kind)
         return float(each.mean())
 
 
@@ -158,7 +158,7 @@ def _ranks(test: Interactions, people: Indices, better: list[Indices], tied: lis
 def person_scores(metric: Metric, ranks: Ranks) -> Floats:
     """Return a list metric for each user."""
     assert isinstance(metric.definition, ListMetric)
-    # The metric was refused if it needs a depth and has none.
+    # The metric was rejected if it needs a depth and has none.
     score: Callable[[Ranks, int | None], Floats] = metric.definition.function  # type: ignore[assignment]
     return score(ranks, metric.k)
 
@@ -173,10 +173,7 @@ def _block_scores(model: Predictor, train: Interactions, people: Indices) -> Sin
     # A copy: the block is masked in place, and a model may return a view of its own arrays.
     scores: Singles = np.array(model.worth(train, people), dtype=np.float32)
     if scores.shape != (people.size, train.n_items):
-        raise DiscreetError(
-            f"The model returned scores of shape {scores.shape}; it must return one row per user and one "
-            "column per item."
-        )
+        raise ModelBroken(problem=f"scores of the shape {scores.shape}")
     refuse_broken(scores)
     return scores
 

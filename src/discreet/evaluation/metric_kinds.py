@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 class MetricKind:
     """Hold what all metrics have: a name of lowercase letters, digits and hyphens, and a direction.
 
-    `usual_depth` is the list length that people usually ask for. `private` says that private evaluation can
+    `usual_depth` is the list length that is usually asked for. `private` states that private evaluation can
     use it (list metrics and rmse): each user's score depends on that user's row alone and lies between 0 and
     1, so that the noisy mean can be released (proofs/private_evaluation.md).
     """
@@ -38,7 +38,7 @@ class MetricKind:
 
     @property
     def example(self) -> str:
-        """Return the metric as people usually ask for it."""
+        """Return the metric as users usually ask for it."""
         return self.name if self.usual_depth is None else f"{self.name}@{self.usual_depth}"
 
 
@@ -49,7 +49,7 @@ class RatingMetric(MetricKind):
 
     A `binary` metric also scores models that predict only liked or not; its function takes two more
     arguments, `above` and `cut` (see `rating_metrics.accuracy`). A metric that is a mean over ratings
-    says so, and can then be computed from shards: `of_error` is the contribution of a rating, between 0 and
+    states it, and can then be computed from shards: `of_error` is the contribution of a rating, between 0 and
     1, given its absolute error in units of the scale's width (for a binary metric: 1 if predicted wrong, else
     0); `from_mean` turns the mean contribution and the width into the metric.
     """
@@ -86,7 +86,7 @@ class EachListMetric(MetricKind):
     """Score the items of each list: `function(lists, users, context)` is a number for each user.
 
     `lists` has a row of items for each of the `users`, filled up with -1; a user without a score gets NaN and
-    is left out of the mean. A metric that `needs_table` compares items by a public table.
+    is excluded from the mean. A metric that `needs_table` compares items by a public table.
     """
 
     function: Callable[[Indices, Indices, ListContext], Floats]
@@ -111,7 +111,7 @@ def metric_kind(name: str) -> AnyMetric | None:
 
 
 def metric_examples() -> tuple[str, ...]:
-    """Return all metrics as people usually ask for them, those of other packages last."""
+    """Return all metrics as users usually ask for them, those of other packages last."""
     others = (metric_kind(name) for name in METRICS if name not in METRICS.built_in)
     return (*METRIC_EXAMPLES, *(kind.example for kind in others if kind is not None))
 

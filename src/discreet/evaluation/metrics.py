@@ -1,6 +1,6 @@
 """Read the names of metrics, and select what they count.
 
-A name says what is measured and against which candidates. `rmse`, `mae`, `accuracy` and `are` compare
+A name states what is measured and against which candidates. `rmse`, `mae`, `accuracy` and `are` compare
 ratings. `hr@10` ranks the whole catalog; `hr@10:99` ranks a user's held-out items among 99 sampled ones. The
 two protocols give numbers that must never be compared, so the name carries the difference everywhere.
 `:liked` counts only held-out ratings that are liked; `:few` and `:many` only users who rated few or many
@@ -18,9 +18,17 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet.core.arrays import Floats, Indices, Singles
-from discreet.core.checks import DataError, DiscreetError, ParameterError, most_similar
+from discreet.core.checks import most_similar
 from discreet.core.registry import METRICS
 from discreet.data.interactions import Interactions
+from discreet.evaluation.errors import (
+    MetricDoesNotFit,
+    ModelBroken,
+    NothingGiven,
+    NothingHeldOut,
+    TableNeeded,
+    UnknownMetric,
+)
 from discreet.evaluation.metric_kinds import (
     AnyMetric,
     EachListMetric,
@@ -40,18 +48,14 @@ SUFFIXES = (
 )
 
 
-def _known() -> str:
-    return f"The metrics are {', '.join(metric_examples())}; append {SUFFIXES}, in this order."
-
-
-def _unknown(text: str) -> str:
+def _unknown(text: str) -> UnknownMetric:
     name = text.partition("@")[0].strip().lower()
     # Suggested as it is written, with its @: what is suggested must be known.
     written = {one.partition("@")[0]: one for one in metric_examples()}
     close = name if name in written else most_similar(name, METRICS) or ""
     meant = written.get(close, close)
-    said = f" Did you mean {meant}?" if meant and meant != text else ""
-    return f"metric={text!r} is not known.{said} {_known()}"
+    known = tuple(metric_examples())
+    return UnknownMetric(metric=text, known=known, close=meant if meant and meant != text else None)
 
 
 @final
@@ -86,14 +90,14 @@ class Metric:
             # Metrics of shown lists need the whole catalog and do not use held-out ratings.
             ok = kind is not None and self.k is not None and self.sampled is None and not self.liked
         if not ok:
-            raise ParameterError(_unknown(str(self)))
+            raise _unknown(str(self))
 
     @classmethod
     def parse(cls, text: str) -> Self:
         """Read a name such as `rmse`, `hr@10` or `hr@10:99`."""
         found = _FORM.fullmatch(text.strip().lower())
         if found is None:
-            raise ParameterError(_unknown(text))
+            raise _unknown(text)
         kind, k, sampled, liked, people = found.groups()
         return cls(
             kind,
@@ -105,7 +109,7 @@ class Metric:
 
     @property
     def definition(self) -> AnyMetric:
-        """Return what the registry says about this metric."""
+        """Return what the registry states about this metric."""
         kind = metric_kind(self.kind)
         assert kind is not None
         return kind
@@ -128,14 +132,11 @@ class Metric:
 
 
 def refuse_without_table(metrics: Iterable[Metric], item_features: object) -> None:
-    """Refuse metrics that compare items by a public table if none is given, before anything is spent."""
+    """Raise for metrics that compare items by a public table if none is given, before anything is spent."""
     for metric in metrics:
         kind = metric.definition
         if item_features is None and isinstance(kind, EachListMetric) and kind.needs_table:
-            raise ParameterError(
-                f"metric={str(metric)!r} compares items by a public table, and none is given. Name one "
-                "(--item-features, item_features=), or ask for diversity or calibration, which need none."
-            )
+            raise TableNeeded(metric=str(metric))
 
 
 def parse_metrics(metrics: str | Metric | Iterable[str | Metric]) -> tuple[Metric, ...]:
@@ -149,7 +150,7 @@ def parse_metrics(metrics: str | Metric | Iterable[str | Metric]) -> tuple[Metri
     )
     chosen = tuple(dict.fromkeys(m if isinstance(m, Metric) else Metric.parse(m) for m in names))
     if not chosen:
-        raise ParameterError(f"metrics must name at least one metric. {_known()}")
+        raise NothingGiven(name="metrics")
     return chosen
 
 
@@ -174,18 +175,17 @@ def counted_people(metric: Metric, train: Interactions, people: Indices) -> Flag
 def counted_ratings(
     metric: Metric, train: Interactions, test: Interactions, people: Indices, liked: float
 ) -> Flags:
-    """Mark the held-out ratings that count, in the order of `test`; refuse a metric that counts none."""
+    """Mark the held-out ratings that count, in the order of `test`; raise if the metric counts none."""
     sizes = np.diff(test.indptr)[people]
     counted = np.repeat(counted_people(metric, train, people), sizes)
     if metric.liked:
         if test.facts.low == test.facts.high:
-            raise ParameterError(
-                f"metric={str(metric)!r} needs ratings, but these data are implicit feedback. "
-                "Leave out the :liked."
+            raise MetricDoesNotFit(
+                metric=str(metric), subject="implicit feedback", examples=("the metric without :liked",)
             )
         counted &= test.values > liked
         if not counted.any():
-            raise DataError(f"None of the held-out ratings that {metric} counts is above {liked:g}.")
+            raise NothingHeldOut(metric=str(metric))
     return counted
 
 
@@ -194,20 +194,18 @@ class Predictor(Protocol):
 
     @property
     def above(self) -> float | None:
-        """Return the rating above which a verdict is +1, or None for predictors of ratings."""
+        """Return the rating above which a rating counts as +1, or None for predictors of ratings."""
 
     def predict(self, histories: Interactions, rows: Indices, items: Indices) -> Floats:
         """Return a prediction for each cell."""
 
     def worth(self, histories: Interactions, rows: Indices) -> Singles:
-        """Return what lists are ordered by, for every item for each of these people."""
+        """Return what lists are ordered by, for every item for each of these users."""
 
 
 def refuse_broken(numbers: npt.NDArray[np.floating]) -> None:
-    """Refuse predictions with NaN or infinity among them."""
+    """Raise for predictions with NaN or infinity among them."""
     # The extremes are finite only if all are, and finding them needs no temporary.
     if not (np.isfinite(numbers.min()) and np.isfinite(numbers.max())):
         broken = int(np.count_nonzero(~np.isfinite(numbers)))
-        raise DiscreetError(
-            f"The model predicted NaN or infinity in {broken} of {numbers.size} cells; it has no score."
-        )
+        raise ModelBroken(problem=f"NaN or infinity in {broken} of {numbers.size} entries")

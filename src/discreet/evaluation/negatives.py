@@ -6,9 +6,10 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet.core.arrays import Indices
-from discreet.core.checks import DataError, integer
+from discreet.core.checks import integer
 from discreet.core.randomness import experiment_generator
 from discreet.data.interactions import Interactions
+from discreet.evaluation.errors import TooFewToSample
 
 # Users per group: it bounds memory, and as a constant it keeps draws repeatable.
 _GROUP = 1 << 16
@@ -29,10 +30,7 @@ def sample_negatives(
     sizes = np.searchsorted(seen, (people + 1) * n_items) - starts
     short = int(np.count_nonzero(n_items - sizes < count))
     if short:
-        raise DataError(
-            f"{short} of {people.size} people have fewer than {count} items left to sample. "
-            f"Rank the whole catalog instead: leave out the :{count}."
-        )
+        raise TooFewToSample(users=short, of=people.size, count=count)
     # The number of unseen items before each seen one; with the row's offset the keys stay sorted.
     owners = seen // n_items
     rank_in_row = np.arange(seen.size) - np.searchsorted(seen, owners * n_items)

@@ -13,7 +13,7 @@ from typing import Any, Unpack, final
 
 import numpy as np
 
-from discreet.core.checks import ParameterError, integer
+from discreet.core.checks import integer
 from discreet.core.frames import kind_of
 from discreet.core.progress import Progress
 from discreet.core.randomness import PrivacyRandom, experiment_generator
@@ -23,10 +23,18 @@ from discreet.data.interactions import Interactions
 from discreet.data.reading.columns import Choice
 from discreet.data.splits import Split, SplitPlan, parse_split
 from discreet.evaluation.distributed_scores import hidings, refuse_for_sources, score_source
+from discreet.evaluation.errors import MetricDoesNotFit
 from discreet.evaluation.metrics import Metric, parse_metrics, refuse_without_table
 from discreet.evaluation.references import baselines
 from discreet.evaluation.results import Evaluation, Score
-from discreet.evaluation.scoring import check_split, known_words, measure, refuse_meaningless, usual_metrics
+from discreet.evaluation.scoring import (
+    check_split,
+    known_words,
+    measure,
+    refuse_meaningless,
+    usual_metrics,
+    usual_split,
+)
 from discreet.models.estimator import Estimator
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.ledger.book import Ledger
@@ -38,7 +46,7 @@ def evaluate(
     estimator: Estimator,
     data: Interactions | DataSource | object,
     *,
-    split: str | SplitPlan | Split = "random:0.1",
+    split: str | SplitPlan | Split | None = None,
     metrics: str | Iterable[str | Metric] | None = None,
     repeat: int = 1,
     seed: int | None = 0,
@@ -56,14 +64,15 @@ def evaluate(
     """Fit `estimator` on a part of `data` and score it on the rest, `repeat` times.
 
     `data`, `columns`, `duplicates` and declared facts (`low=`, `catalog=`...) are as in `fit`; `columns`
-    holds for the files of a given split, too. Where ratings fade (`half_life`) and no `now` is declared, ages
+    also applies to the files of a given split. If ratings fade (`half_life`) and no `now` is declared, ages
     count from the latest training rating.
+    Without a `split`, lists are scored on the latest row of each user, and ratings on a random tenth.
     Each repetition draws a new split (where the split is random), new noise and new sampled items; with
     `kfold` it runs every fold. Without `metrics` models of ratings are scored by rmse, and models that make
-    lists by ndcg@10 and hr@10. With a `seed` everything is repeatable and the promise is marked simulated;
+    lists by ndcg@10 and hr@10. With a `seed` everything is repeatable and the guarantee is marked simulated;
     `seed=None` takes noise from the operating system and the splits of seed 0. `random` replaces the source
     of noise. Ratings above `above` count as liked, `references` adds simple baselines (NOT PRIVATE), and
-    `folder` holds the files of a given split. `item_features` is a public table by which metrics such as
+    `folder` has the files of a given split. `item_features` is a public table by which metrics such as
     content-diversity@10 compare items. docs/evaluation.md describes the metrics, and docs/scale.md
     those available for a folder of shards or a cluster.
 
@@ -80,6 +89,7 @@ def evaluate(
         refuse_declared(declared, data)
     else:
         data = estimator.accepted(data, columns=columns, duplicates=duplicates, **declared)
+    split = usual_split(chosen, data) if split is None else split
     plan = parse_split(split) if isinstance(split, str) else split
     bench = _Bench(
         estimator=estimator,
@@ -177,7 +187,9 @@ class _Bench:
     def run_source(self, number: int, data: DataSource, rule: Hiding) -> _Run:
         """Fit on the ratings that a rule leaves visible, and score on those it hides."""
         if self.references:
-            raise ParameterError("Baselines are fitted on data in memory; leave them out for shards.")
+            raise MetricDoesNotFit(
+                metric="A comparison with baselines", subject="shards", examples=("data in memory",)
+            )
         start = time.perf_counter()
         model = self.estimator.fit(
             KnownPart(source=data, hiding=rule),
@@ -207,7 +219,7 @@ def _as_of_training(estimator: Estimator, train: Interactions) -> Estimator:
     try:
         latest = datetime.fromtimestamp(float(train.times.max()), UTC)
     except (ValueError, OverflowError, OSError):
-        # The times are no seconds since 1970.
+        # The times aren't seconds since 1970.
         return estimator
     return estimator.clone(now=latest.isoformat())
 

@@ -41,7 +41,7 @@ class Ranks:
         return np.diff(self.starts, append=self.better.size)
 
     def only(self, counted: Flags) -> Ranks:
-        """Return the marked items; users without any are left out."""
+        """Return the marked items; users without any are skipped."""
         owners = np.repeat(np.arange(self.starts.size), self.sizes)[counted]
         starts = np.flatnonzero(np.diff(owners, prepend=-1))
         return Ranks(starts=starts, better=self.better[counted], tied=self.tied[counted])

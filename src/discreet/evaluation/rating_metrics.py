@@ -8,7 +8,8 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet.core.arrays import Floats
-from discreet.core.checks import DataError, ParameterError, finite_array
+from discreet.core.checks import finite_array
+from discreet.evaluation.errors import NothingHeldOut, ShapesDiffer, ZeroTruth
 from discreet.evaluation.metric_kinds import RatingMetric
 
 
@@ -29,7 +30,7 @@ def average_relative_error(predicted: npt.ArrayLike, actual: npt.ArrayLike) -> f
     predicted, actual = _pair(predicted, actual)
     size = float(np.sum(np.square(actual)))
     if size == 0:
-        raise DataError("The true values are all 0, so an error relative to them has no meaning.")
+        raise ZeroTruth()
     return float(np.sum(np.square(predicted - actual))) / size
 
 
@@ -47,11 +48,9 @@ def accuracy(
 def _pair(predicted: npt.ArrayLike, actual: npt.ArrayLike) -> tuple[Floats, Floats]:
     guesses, truths = finite_array("The predictions", predicted), finite_array("The ratings", actual)
     if guesses.shape != truths.shape:
-        raise ParameterError(
-            f"predicted has shape {guesses.shape}, actual has {truths.shape}; they must be equal."
-        )
+        raise ShapesDiffer(name="predicted", shape=guesses.shape, other="actual", other_shape=truths.shape)
     if guesses.size == 0:
-        raise DataError("There are no held-out ratings to score.")
+        raise NothingHeldOut()
     return guesses, truths
 
 

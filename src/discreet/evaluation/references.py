@@ -15,7 +15,7 @@ from discreet.evaluation.metric_kinds import ListMetric
 from discreet.evaluation.metrics import Metric, parse_metrics
 from discreet.evaluation.scoring import measure
 
-#: What a reader sees: these numbers carry no promise.
+#: What a reader sees: these numbers have no guarantee.
 PREFIX = "reference (NOT PRIVATE): "
 CHANCE = "chance"
 
@@ -23,7 +23,7 @@ CHANCE = "chance"
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reference:
-    """Predict the sum of a number per person and a number per item, read straight from the training data."""
+    """Predict the sum of a number per user and a number per item, read straight from the training data."""
 
     users: Floats
     items: Floats
@@ -35,13 +35,13 @@ class Reference:
         return cells
 
     def worth(self, histories: Interactions, rows: npt.ArrayLike) -> Singles:
-        """Return a score for every item for each of these people."""
+        """Return a score for every item for each of these users."""
         every: Singles = np.add.outer(self.users[np.asarray(rows)], self.items).astype(np.float32)
         return every
 
 
 def rating_references(train: Interactions) -> dict[str, Reference]:
-    """Return the predictors of ratings: the mean of all, of the person, of the item."""
+    """Return the predictors of ratings: the mean of all, of the user, of the item."""
     mean = float(train.values.mean(dtype=np.float64)) if train.n_ratings else 0.0
     users = _means(train.rows(), train.values, train.n_users, mean)
     items = _means(train.items, train.values, train.n_items, mean)
@@ -82,7 +82,7 @@ def baselines(
     for ranks, references in ((False, rating_references(train)), (True, ranking_references(train))):
         fitting = [metric for metric in chosen if metric.ranks is ranks]
         for name, reference in references.items():
-            # Without any order all lists of chance are the same, which says nothing about variety.
+            # Without any order all lists of chance are the same, which shows nothing about variety.
             asked = [
                 metric for metric in fitting if name != CHANCE or isinstance(metric.definition, ListMetric)
             ]

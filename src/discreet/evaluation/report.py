@@ -12,10 +12,10 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
-from discreet.core.checks import ParameterError
 from discreet.core.files import refuse_output, write_whole
 from discreet.evaluation.comparison import shown_names
 from discreet.evaluation.cost_of_privacy import Definition, cost_of_privacy, of_definition, promises, ran_once
+from discreet.evaluation.errors import NothingGiven
 from discreet.evaluation.metrics import Metric
 from discreet.evaluation.references import PREFIX
 from discreet.evaluation.results import Evaluation, Score, spread_text
@@ -50,7 +50,7 @@ def render_report(evaluations: Iterable[Evaluation], *, title: str, remarks: Seq
     """Return the page as text, with `remarks` at its top."""
     found = tuple(evaluations)
     if not found:
-        raise ParameterError("evaluations must hold at least one to report.")
+        raise NothingGiven(name="evaluations")
     metrics = tuple(dict.fromkeys(name for one in found for name in one.metrics))
     body = [
         *_opening(found, title),
@@ -76,13 +76,13 @@ def _opening(found: Sequence[Evaluation], title: str) -> Iterator[str]:
     what = "interactions" if lists else "ratings"
     yield element("h1", title)
     yield element(
-        "p", f"{data['users']:,} people, {data['items']:,} items, {data['ratings']:,} {what}", "quiet"
+        "p", f"{data['users']:,} users, {data['items']:,} items, {data['ratings']:,} {what}", "quiet"
     )
-    said = f"The scores come from held-out {what} without noise. No promise on this page covers them."
+    said = f"The scores come from held-out {what} without noise. No guarantee on this page covers them."
     if any(one.guarantee.simulated for one in found):
         said += (
             " The noise of the models was simulated from a seed, so that this page can be made again. None "
-            "of these fits protects anybody; with real noise the promises would be those in the labels."
+            "of these fits protects any user. With real noise, the guarantees would be those in the labels."
         )
     yield element("p", said, "warning")
 

@@ -1,4 +1,4 @@
-"""Hold and store the results of an evaluation: mean and spread of each metric, run time and promise."""
+"""Results of an evaluation: mean and spread of each metric, run time and guarantee."""
 
 from __future__ import annotations
 
@@ -13,9 +13,11 @@ from typing import TYPE_CHECKING, Any, Self, final
 
 import numpy as np
 
-from discreet.core.checks import DiscreetError, FileError
+from discreet.core.checks import DiscreetError
+from discreet.core.errors import CannotWrite
 from discreet.core.frames import FrameKind, to_frame
 from discreet.data.interactions import Interactions
+from discreet.evaluation.errors import NotAComparison
 from discreet.evaluation.references import PREFIX
 from discreet.privacy.guarantee import Guarantee
 from discreet.report.notebooks import html_table
@@ -99,7 +101,7 @@ class Evaluation:
     def to_frame(self, kind: FrameKind | None = None) -> Any:
         """Return a data frame with a row for each metric, of the model and of its baselines.
 
-        It is of the kind that was evaluated on, else of polars; `kind` says another.
+        It is of the kind that was evaluated on, else of polars; `kind` names a different one.
         """
         return to_frame(self.columns(), kind or self.frame_kind, numbers=NUMBERS)
 
@@ -149,14 +151,14 @@ def _spread(score: Score) -> str:
 
 
 def spread_text(score: Score | None) -> str:
-    """Return mean and spread, a dash where there is no score."""
+    """Return mean and spread, or a dash without a score."""
     if score is None:
         return "–"
     return f"{score.mean:.4f}" + (f" ± {score.std:.4f}" if len(score.values) > 1 else "")
 
 
 def scores_table(columns: Mapping[str, list[Any]], caption: str) -> str:
-    """Return scores as an HTML table for notebooks; baselines carry no promise."""
+    """Return scores as an HTML table for notebooks; baselines have no guarantee."""
     kinds = ["baseline, NOT PRIVATE" if kind == "baseline" else kind for kind in columns.get("kind", [])]
     shown = {**columns, "kind": kinds} if columns else {}
     return html_table(zip(*shown.values(), strict=True), header=list(shown), caption=caption)
@@ -198,7 +200,7 @@ class KeptEvaluations:
             with self._path.open("a", encoding="utf-8") as file:
                 file.write(json.dumps(record) + "\n")
         except OSError as error:
-            raise FileError(f"{self._path} cannot be written: {error.strerror}.") from error
+            raise CannotWrite(path=self._path, why=error.strerror) from error
         self._found[key] = evaluation
 
 
@@ -223,7 +225,7 @@ def _read(path: Path) -> dict[str, Evaluation]:
     try:
         lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
     except (OSError, UnicodeDecodeError) as error:
-        raise FileError(f"{path} cannot be read as a kept comparison.") from error
+        raise NotAComparison(path=path) from error
     found: dict[str, Evaluation] = {}
     for line in lines:
         # A line that was being written when the program stopped has no newline.
@@ -235,7 +237,7 @@ def _read(path: Path) -> dict[str, Evaluation]:
                 raise ValueError
             found[str(record["key"])] = _evaluation(record["found"])
         except (ValueError, KeyError, TypeError, AttributeError, DiscreetError) as error:
-            raise FileError(f"{path} is not a comparison that discreet kept; name another file.") from error
+            raise NotAComparison(path=path) from error
     return found
 
 

@@ -6,9 +6,11 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from discreet.core.checks import ParameterError
+from discreet.core.checks import one_of
+from discreet.core.errors import UnknownChoice
 from discreet.evaluation.comparison import shown_names
 from discreet.evaluation.cost_of_privacy import PROTECTED, Definition, of_definition, promises
+from discreet.evaluation.errors import DefinitionsDiffer
 from discreet.evaluation.metrics import Metric
 from discreet.evaluation.references import CHANCE, PREFIX
 from discreet.evaluation.results import Evaluation, spread_text
@@ -28,7 +30,7 @@ def direction(metric: str) -> str:
 def chart(found: Sequence[Evaluation], metric: str, definition: Definition | None = None) -> Html:
     """Return the chart of one metric: a line per model, dashes without privacy, gray for baselines.
 
-    With a `definition` only promises of that privacy definition are drawn: the same epsilon under another
+    With a `definition` only guarantees of that privacy definition are drawn: the same epsilon under another
     definition is another protection.
     """
     lines = chart_lines(found, metric, definition)
@@ -48,17 +50,12 @@ def plot_comparison(
 
 
 def _definition(found: Sequence[Evaluation], definition: str | None) -> Definition | None:
-    """Return the privacy definition to draw; refuse to draw several at once."""
+    """Return the privacy definition to draw; raise for several at once."""
     promised = {"/".join(one): one for one in (one.guarantee.definition for one in found if promises(one))}
     if definition is None and len(promised) > 1:
-        raise ParameterError(
-            "These models have several privacy definitions, and the same epsilon does not mean the same "
-            f"protection under each. Plot them apart: definition={' or '.join(map(repr, promised))}."
-        )
-    if definition is not None and definition not in promised:
-        raise ParameterError(
-            f"definition={definition!r} must be one of {', '.join(map(repr, promised)) or 'none'}."
-        )
+        raise DefinitionsDiffer(definitions=tuple(promised))
+    if definition is not None:
+        one_of("definition", definition, promised)
     return promised[definition] if definition else next(iter(promised.values()), None)
 
 
@@ -105,9 +102,7 @@ def _panels(
     """Return the axes for each metric: all of them in a new figure, or one; on `ax` by default the first."""
     measured = list(dict.fromkeys(name for one in found for name in one.metrics))
     if (metric is None and not measured) or (metric is not None and metric not in measured):
-        raise ParameterError(
-            f"metric={metric!r} was not measured. Measured: {', '.join(measured) or 'none'}."
-        )
+        raise UnknownChoice(name="metric", value=metric, choices=measured)
     if metric is None and ax is None and len(measured) > 1:
         return dict(zip(measured, panels_for(len(measured), height), strict=True))
     return {metric or measured[0]: axes_for(ax)}

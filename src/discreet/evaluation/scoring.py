@@ -8,10 +8,17 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from discreet.core.checks import DataError, DiscreetError, ParameterError
 from discreet.data.interactions import Interactions
 from discreet.data.reading.item_words import item_words
 from discreet.data.vocabulary import Vocabulary
+from discreet.evaluation.errors import (
+    MetricDoesNotFit,
+    NoSharedWords,
+    NothingHeldOut,
+    SplitMismatch,
+    SplitOverlaps,
+    ThresholdsDiffer,
+)
 from discreet.evaluation.list_scores import list_scores
 from discreet.evaluation.metric_kinds import RatingMetric
 from discreet.evaluation.metrics import (
@@ -24,6 +31,7 @@ from discreet.evaluation.metrics import (
 )
 from discreet.evaluation.negatives import rating_keys
 from discreet.models.estimator import Estimator
+from discreet.statistics.data_source import DataSource
 
 _RATINGS_PER_BLOCK = 1 << 18
 
@@ -41,7 +49,7 @@ def measure(
 ) -> dict[str, float]:
     """Return each metric of `model` on the held-out ratings, with the training rows as histories.
 
-    List metrics count every held-out rating as relevant, unless a metric says `:liked`. Lists hold the items
+    List metrics count every held-out rating as relevant, unless a metric has `:liked`. Lists have the items
     that a user has not rated in `train`, in the order of `recommend`. `seed` and `run` fix the sampled items.
     A rating is liked above `above` (by default the model's own threshold, or the middle of the scale).
     `item_features` is a public table for the metrics of content, item ids in its first column.
@@ -62,30 +70,25 @@ def measure(
 
 
 def known_words(item_features: Any, catalog: Vocabulary) -> sp.csr_matrix:
-    """Return the words of a public table of items; refuse a table that says nothing of the catalog."""
+    """Return the words of a public table of items; raise for a table without items of the catalog."""
     words = item_words(item_features, catalog)
     if not words.nnz:
-        raise DataError(
-            "The table of items has no word that several items of the catalog share; its first column must "
-            "hold item ids, and others genres, tags or the like."
-        )
+        raise NoSharedWords()
     return words
 
 
 def check_split(train: Interactions, test: Interactions) -> None:
-    """Refuse a split that holds out nothing, or ratings that are also in the training data."""
+    """Raise for a split without held-out ratings, or ratings that are also in the training data."""
     if test.n_ratings == 0:
-        raise DataError("The split left no held-out ratings to score.")
+        raise NothingHeldOut()
     if train.n_users != test.n_users or train.n_items != test.n_items:
-        raise ParameterError("train and test must share their users and their catalog; split one dataset.")
+        raise SplitMismatch()
     known, asked = rating_keys(train), rating_keys(test)
     if known.size:
         index = np.minimum(np.searchsorted(known, asked), known.size - 1)
         both = int(np.count_nonzero(known[index] == asked))
         if both:
-            raise DataError(
-                f"{both} held-out ratings are also in the training data. Split the data so that none is."
-            )
+            raise SplitOverlaps(count=both)
 
 
 def _rating_scores(
@@ -94,8 +97,8 @@ def _rating_scores(
     signed = model.above is not None
     for metric in metrics:
         if signed and not takes_binary(metric):
-            raise DiscreetError(
-                f"{metric} compares ratings, but the model predicts only liked or not. Ask for accuracy."
+            raise MetricDoesNotFit(
+                metric=str(metric), subject="a model that predicts only likes", examples=("accuracy",)
             )
     predicted = np.empty(test.n_ratings)
     rows, items = test.rows(), test.items
@@ -123,7 +126,7 @@ def _liked(model: Predictor, train: Interactions, above: float | None) -> float:
     if model.above is None:
         return (train.facts.low + train.facts.high) / 2 if above is None else above
     if above is not None and above != model.above:
-        raise ParameterError(f"above={above!r} differs from the model's own {model.above!r}; leave it out.")
+        raise ThresholdsDiffer(above=above, own=model.above)
     return model.above
 
 
@@ -132,8 +135,26 @@ _OF_LISTS, _OF_RATINGS, _OF_LIKED = ("ndcg@10", "hr@10"), ("rmse",), ("accuracy"
 
 
 def usual_metrics(estimators: Iterable[Estimator]) -> tuple[str, ...]:
-    """Return what is measured if nobody says: errors of predicted ratings, and hits of lists."""
+    """Return the default metrics: errors of predicted ratings, and hits of lists."""
     return tuple(dict.fromkeys(name for one in estimators for name in _usual(one)))
+
+
+def usual_split(metrics: Iterable[Metric], data: Interactions | DataSource) -> str:
+    """Return the split if none is chosen: what users choose next for lists, a random tenth for ratings.
+
+    For lists it is the latest row of each user (without times a random one). If most users have a single row,
+    it is the latest tenth of all rows.
+    """
+    if not all(metric.ranks for metric in metrics):
+        return "random:0.1"
+    if not isinstance(data, Interactions):
+        return "leave-one-out"
+    returning = int(np.count_nonzero(np.diff(data.indptr) > 1))
+    if 2 * returning >= data.n_users:
+        return "leave-one-out"
+    if data.times is not None and data.n_ratings and data.times.min() < data.times.max():
+        return "time:0.1"
+    return "leave-one-out" if returning else "random:0.1"
 
 
 def _usual(estimator: Estimator) -> tuple[str, ...]:
@@ -143,17 +164,19 @@ def _usual(estimator: Estimator) -> tuple[str, ...]:
 
 
 def refuse_meaningless(estimator: Estimator, metrics: Iterable[Metric]) -> None:
-    """Refuse metrics that do not fit the estimator, before anything is spent."""
+    """Raise for metrics that do not fit the estimator, before anything is spent."""
     for metric in metrics:
         if metric.ranks or estimator.predicts_ratings:
             continue
         if estimator.feedback != "binary":
-            raise ParameterError(
-                f"metric={str(metric)!r} compares ratings, but {estimator.named} makes lists and predicts "
-                "no ratings. Ask for a list metric such as ndcg@10 or hr@10."
+            raise MetricDoesNotFit(
+                metric=str(metric),
+                subject=f"{estimator.named}, which predicts no ratings",
+                examples=("ndcg@10", "hr@10"),
             )
         if not takes_binary(metric):
-            raise ParameterError(
-                f"metric={str(metric)!r} compares ratings, but {estimator.name} predicts only liked or not. "
-                "Ask for accuracy."
+            raise MetricDoesNotFit(
+                metric=str(metric),
+                subject=f"{estimator.name}, which predicts only likes",
+                examples=("accuracy",),
             )

@@ -81,7 +81,7 @@ def diversity(lists: Indices, users: Indices, context: ListContext) -> Floats:
 
 
 def content_diversity(lists: Indices, users: Indices, context: ListContext) -> Floats:
-    """Return the mean distance of two items of each list by their words; items without words are left out."""
+    """Return the mean distance of two items of each list by their words; items without words are skipped."""
     assert context.words is not None
     known = np.append(np.diff(context.words.indptr) > 0, False)
     return _spread(np.where(known[lists], lists, -1), context.words)
@@ -132,7 +132,7 @@ def _divergence(lists: Indices, users: Indices, train: Interactions, groups: sp.
 
 
 def _membership(lists: Indices, n_items: int) -> sp.csr_matrix:
-    """Return a row of ones for each list; -1 stands for no item."""
+    """Return a row of ones for each list; -1 means no item."""
     rows, places = np.nonzero(lists >= 0)
     return sp.csr_matrix((np.ones(rows.size), (rows, lists[rows, places])), shape=(len(lists), n_items))
 

@@ -88,7 +88,8 @@ def salted(catalog: Vocabulary, salt: bytes) -> Vocabulary:
 def salted_data(data: Interactions, salt: bytes, catalog: Vocabulary, facts: PublicFacts) -> Interactions:
     """Return a party's data over the united list of salted names."""
     index = places_in(catalog, salted(data.catalog, salt), hint=" under this salt")
-    return _mapped(data, catalog, index, facts)
+    read = replace(facts, layout=data.facts.layout, reading=data.facts.reading)
+    return _mapped(data, catalog, index, read)
 
 
 def _mapped(data: Interactions, catalog: Vocabulary, index: Indices, facts: PublicFacts) -> Interactions:

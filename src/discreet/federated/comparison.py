@@ -16,10 +16,10 @@ from discreet.data.splits import Split, SplitPlan, parse_split
 from discreet.evaluation.metrics import Metric, parse_metrics
 from discreet.evaluation.references import baselines
 from discreet.evaluation.results import Score
-from discreet.evaluation.scoring import check_split, measure, refuse_meaningless, usual_metrics
+from discreet.evaluation.scoring import check_split, measure, refuse_meaningless, usual_metrics, usual_split
 from discreet.federated.noise import SharedNoise
-from discreet.federated.protocols.estimator_sums import protocol_for
-from discreet.federated.simulation import simulate_parties, split_users
+from discreet.federated.protocols.choosing import Way, simulated_protocol
+from discreet.federated.simulation import simulate, split_users
 from discreet.models.estimator import Estimator
 from discreet.report.notes import SCORES_NOT_COVERED
 
@@ -51,7 +51,8 @@ def compare_parties(
     data: Interactions,
     noise: SharedNoise,
     *,
-    split: str | SplitPlan = "random:0.1",
+    way: Way = "sums",
+    split: str | SplitPlan | None = None,
     metrics: str | Iterable[str] | None = None,
     repeat: int = 1,
     seed: int = 0,
@@ -72,6 +73,7 @@ def compare_parties(
     """
     chosen = parse_metrics(usual_metrics([estimator]) if metrics is None else metrics)
     refuse_meaningless(estimator, chosen)
+    split = usual_split(chosen, data) if split is None else split
     plan = parse_split(split) if isinstance(split, str) else split
     source = PrivacyRandom.simulate(seed)
     runs: list[dict[str, dict[str, float]]] = []
@@ -80,7 +82,7 @@ def compare_parties(
         for parts in plan.splits(data, seed + number):
             check_split(parts.train, parts.test)
             random = source.spawn(f"run {len(runs)}")
-            runs.append(_scores(estimator, parts, noise, chosen, random, seed, progress))
+            runs.append(_scores(estimator, parts, noise, way, chosen, random, seed, progress))
             simple.append(baselines(parts.train, parts.test, chosen, above=None, seed=seed, run=len(runs)))
     return PartyScores(ways=_gathered(runs), simple=_gathered(simple))
 
@@ -93,6 +95,7 @@ def _scores(
     estimator: Estimator,
     parts: Split,
     noise: SharedNoise,
+    way: Way,
     metrics: tuple[Metric, ...],
     random: PrivacyRandom,
     seed: int,
@@ -100,8 +103,8 @@ def _scores(
 ) -> dict[str, dict[str, float]]:
     """Return the scores of each way on one split."""
     train, test = parts.train, parts.test
-    protocol = protocol_for(estimator, train.facts, noise)
-    together = simulate_parties(protocol, train, noise.parties, random=random.spawn(TOGETHER)).model
+    protocol = simulated_protocol(estimator, train.facts, noise, way)
+    together = simulate(protocol, train, noise.parties, random=random.spawn(TOGETHER)).model
     pooled = estimator.fit(train, random=random.spawn(POOLED))
     found = {
         way: measure(model, train, test, metrics, seed=seed)

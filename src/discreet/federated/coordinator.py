@@ -24,6 +24,7 @@ from discreet.core.progress import Progress, silent
 from discreet.data.facts import PublicFacts
 from discreet.data.vocabulary import Vocabulary
 from discreet.federated.chains import CHAINS, own_place, to_field
+from discreet.federated.conditions import UNSTATED, assumptions_at, read_facts
 from discreet.federated.journal import Journal
 from discreet.federated.keeper import Line, NotConfirmed, Words, ask_masks, read_names, unmasked
 from discreet.federated.protocols.protocol import (
@@ -33,15 +34,14 @@ from discreet.federated.protocols.protocol import (
     Protocol,
     StepResult,
     names_digest,
-    promise_of,
 )
 from discreet.federated.transport import Transport, agreed_terms, collect, confirmations, promised
 from discreet.federated.wire import FederationError, ImpossibleSum, Message, Refusal, Refused, Value
 from discreet.models.fitted import FittedModel
 from discreet.models.scorers.scorer import Scorer
-from discreet.privacy.assumptions import assumptions_of
+from discreet.privacy.assumptions import Fact
+from discreet.privacy.certificate import certificate
 from discreet.privacy.ledger.chain import Anchor
-from discreet.report.notes import WEAKEST_PARTY
 
 _MOST_STEPS = 1000
 Reasons = Mapping[str, str]
@@ -53,7 +53,8 @@ class Round:
     """A finished round: its result, the parties counted with their promise, who was left out and why.
 
     `refused` counts all refused messages by reason, including those of parties that were counted. `chains`
-    has the place in its chain that each party stated, those that were left out included.
+    has the place in its chain that each party stated, those that were left out included. `assumed` has the
+    facts that the guarantee of each counted party assumes.
     """
 
     result: StepResult
@@ -64,6 +65,7 @@ class Round:
     delta: float
     simulated: bool
     chains: Mapping[str, Anchor]
+    assumed: Mapping[str, frozenset[Fact]]
 
 
 @final
@@ -103,6 +105,7 @@ class Coordinator:
         keeper: The line to the keeper of masks, for protocols with shared noise.
         promises: The epsilon and delta of parties whose guarantee is not the protocol's, by name. An answer
             that states a different guarantee than agreed is refused, and its party is left out by name.
+        simulated: Whether parties may state that their noise is simulated, as in experiments.
     """
 
     def __init__(
@@ -114,17 +117,20 @@ class Coordinator:
         shared: Vocabulary,
         run: str,
         promises: Mapping[str, tuple[float, float]] | None = None,
+        simulated: bool = False,
         seconds: float = 60.0,
         least: int = 1,
         state: str | Path | None = None,
         keeper: Line | None = None,
     ) -> None:
-        require(len(set(parties)) == len(parties) > 0, "parties", list(parties), "must be different names")
+        require(len(set(parties)) == len(parties) > 0, "parties", list(parties), must="be different names")
         need = "A keeper is needed for shared noise."
-        require(keeper is not None or not protocol.noise.masked, "keeper", keeper, "must be given", need)
+        require(keeper is not None or not protocol.noise.masked, "keeper", keeper, must="be given", do=need)
         self._protocol, self._transport, self._keeper = protocol, transport, keeper
         self._parties, self._shared = tuple(parties), shared
-        self._terms = agreed_terms(parties, protocol.epsilon, protocol.delta, promises or {})
+        self._terms = agreed_terms(
+            parties, protocol.epsilon, protocol.delta, promises or {}, simulated=simulated
+        )
         self._run, self._seconds = run, positive("seconds", seconds)
         self._least = max(integer("least", least, least=1, most=len(parties)), protocol.noise.least_parties)
         self._journal = Journal(state)
@@ -147,10 +153,10 @@ class Coordinator:
         if not isinstance(protocol, ItemProtocol):
             raise FederationError("Parties that share people each get their own model: use run_rounds().")
         size = len(self._shared)
-        require(facts.n_items == size, "facts.n_items", facts.n_items, "must be the size of the catalog")
+        require(facts.n_items == size, "facts.n_items", facts.n_items, must="be the size of the catalog")
         with closing(protocol.begin(size)) as run:
             rounds = self._finish(run, progress)
-            return self._outcome(protocol, facts, rounds, run.scorer())
+            return self._outcome(protocol, facts, rounds, run)
 
     def run_rounds(self, progress: Progress = silent) -> tuple[Round, ...]:
         """Run all rounds that are not finished yet and return all of them.
@@ -235,6 +241,7 @@ class Coordinator:
             delta=max(promise[1] for promise in promises),
             simulated=any(promise[2] for promise in promises),
             chains=chains,
+            assumed={party: read_facts(answers[party]) for party in counted},
         )
 
     def _result(self, question: Message, answers: dict[str, Message], left_out: dict[str, str]) -> StepResult:
@@ -338,19 +345,21 @@ class Coordinator:
         return chosen
 
     def _outcome(
-        self, protocol: ItemProtocol, facts: PublicFacts, rounds: tuple[Round, ...], scorer: Scorer
+        self, protocol: ItemProtocol, facts: PublicFacts, rounds: tuple[Round, ...], run: Exchange
     ) -> RunOutcome:
-        epsilon = max(entry.epsilon for entry in rounds)
-        assumed = (*assumptions_of(facts), *protocol.assumes())
-        promise = promise_of(epsilon, max(entry.delta for entry in rounds), assumed)
-        promise = replace(promise, notes=(WEAKEST_PARTY,))
+        weakest = (max(entry.epsilon for entry in rounds), max(entry.delta for entry in rounds))
+        assumed = assumptions_at(one for entry in rounds for one in entry.assumed.items())
+        promise = protocol.outcome(facts, *weakest)
+        promise = promise.assuming(*(one for one in assumed if one not in promise.assumes))
+        releases = run.certified()
         model = FittedModel(
             guarantee=promise.as_simulated() if any(entry.simulated for entry in rounds) else promise,
             facts=facts,
             catalog=self._shared,
             name=f"federated-{protocol.name}",
             parameters={"settings": protocol.settings(), "parties": len(self._parties)},
-            scorer=scorer,
+            scorer=run.scorer(),
+            certificate=None if releases is None else certificate(promise, releases),
         )
         return RunOutcome(model=model, rounds=rounds)
 
@@ -389,6 +398,7 @@ def _kept(entry: Round, run: str, step: int) -> Message:
         "delta": entry.delta,
         "simulated": entry.simulated,
         "chains": {name: str(place) for name, place in entry.chains.items()},
+        "assumed": {name: sorted(facts) for name, facts in entry.assumed.items()},
     }
     return Message(
         kind=entry.result.kind,
@@ -415,4 +425,8 @@ def _read(message: Message) -> Round:
         simulated=facts["simulated"],
         # Earlier versions kept none.
         chains={name: Anchor.parse(text) for name, text in facts.get("chains", {}).items()},
+        assumed={
+            name: frozenset(map(Fact, facts["assumed"][name])) if "assumed" in facts else UNSTATED
+            for name in facts["heard"]
+        },
     )

@@ -134,7 +134,7 @@ class Keeper:
         self, *, roster: Sequence[str], least: int, run: str | None = None, journal: Journal | None = None
     ) -> None:
         integer("least", least, least=2)
-        require(least <= len(set(roster)), "least", least, "must be at most the number of parties")
+        require(least <= len(set(roster)), "least", least, must="be at most the number of parties")
         self._roster, self._least, self._run = frozenset(roster), least, run
         self._journal = journal or Journal()
         self._keys: dict[tuple[str, int, str], _Key] = {}

@@ -11,28 +11,21 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from fractions import Fraction
 from typing import Any, ClassVar, final
 
 import numpy as np
 import numpy.typing as npt
 
 from discreet.core.arrays import Floats
-from discreet.core.checks import DataError, integer, require
-from discreet.core.randomness import PrivacyRandom
+from discreet.core.checks import integer, require
 from discreet.privacy.accounting.gaussian import gaussian_epsilon, gaussian_multiplier
-from discreet.privacy.accounting.rounding import round_up
 from discreet.privacy.assumptions import Assumption, Fact, Kind
-from discreet.privacy.mechanisms.additive import Gaussian, Laplace
-from discreet.privacy.mechanisms.fixed_point import FixedPoint
-from discreet.privacy.sampling.draws import LARGEST_SCALE, add_discrete_gaussian
+from discreet.privacy.noise_shares import ShareUnits
 from discreet.statistics.fixed_point import PRODUCT_BITS
 
 Numbers = npt.NDArray[Any]
 #: Every statistic is a whole number of fixed-point units 2^-STEP_BITS (proofs/exact_sums.md).
 STEP_BITS = PRODUCT_BITS
-# The numbers to send, and the standard deviation of the noise on them.
-Noisy = tuple[Numbers, float]
 
 
 @final
@@ -49,19 +42,11 @@ class OwnNoise:
         return 1
 
     def assumes(self, epsilon: float, delta: float) -> tuple[Assumption, ...]:
-        """Return what the guarantee assumes in addition to the public facts."""
-        return ()
+        """Return what the guarantee assumes in addition to the public facts.
 
-    def protect(
-        self, statistic: Floats, noise: Gaussian | Laplace, symmetric: bool, random: PrivacyRandom
-    ) -> Noisy:
-        """Return the numbers to send and the standard deviation of the noise on them."""
-        released = (
-            upper(noise.release_symmetric(statistic, random))
-            if symmetric
-            else noise.release(statistic, random).ravel()
-        )
-        return released, math.sqrt(noise.variance)
+        Without a keeper nobody but the party and its ledger surely remembers what was drawn.
+        """
+        return (Assumption.of(Kind.BACKUP, Fact.PARTY_AND_LEDGER),)
 
     def read(self, total: Numbers) -> Floats:
         """Return the sum of answers as numbers."""
@@ -92,7 +77,7 @@ class SharedNoise:
             self.missing <= self.parties - 2,
             "missing",
             self.missing,
-            f"must be at most {self.parties - 2}, so that two parties are left to hide behind each other",
+            must=f"be at most {self.parties - 2}, so that two parties are left to hide behind each other",
         )
 
     @property
@@ -107,8 +92,9 @@ class SharedNoise:
             Assumption.of(Kind.PARTY, Fact.COLLUSION),
             Assumption.of(Kind.PARTY, Fact.NOISE_SHARES, parties=trusted),
         )
+        backups = Assumption.of(Kind.BACKUP, Fact.MEMBERS)
         if math.isinf(epsilon):
-            return always
+            return (*always, backups)
         curious, alone = (self._left(epsilon, delta, shares) for shares in (trusted - 1, 1))
         # A coordinator chooses the parties that it skips: those that it works with are never among them.
         coordinator = self.missing > 0
@@ -116,6 +102,7 @@ class SharedNoise:
             *always,
             Assumption.of(Kind.PARTY, Fact.KNOWN_SHARE, epsilon=curious, coordinator=coordinator),
             Assumption.of(Kind.PARTY, Fact.ONE_SHARE, epsilon=alone),
+            backups,
         )
 
     def _left(self, epsilon: float, delta: float, shares: int) -> float | None:
@@ -124,69 +111,15 @@ class SharedNoise:
         left = gaussian_epsilon(multiplier, delta)
         return math.ceil(100 * left) / 100 if math.isfinite(100 * left) else None
 
-    def protect(
-        self, statistic: Floats, noise: Gaussian | Laplace, symmetric: bool, random: PrivacyRandom
-    ) -> Noisy:
-        """Return fixed-point units with a share of the noise, not yet masked, and that share's deviation."""
-        if not isinstance(noise, Gaussian):
-            raise DataError("Shares of noise add up for Gaussian noise only: pass a delta above 0.")
-        return self.share(FixedPoint(_fixed_point(statistic), STEP_BITS), noise, symmetric, random)
-
-    def share(self, sums: FixedPoint, noise: Gaussian, symmetric: bool, random: PrivacyRandom) -> Noisy:
-        """Return exact sums with a share of the noise, not yet masked, and that share's deviation."""
-        counts = upper(sums.counts) if symmetric else sums.counts.ravel()
-        units = counts.astype(np.int64) << (STEP_BITS - sums.bits)
-        if not symmetric:
-            return units.view(np.uint64), self._add(units, noise.sigma, Fraction(1), random)
-        diagonal = upper(np.eye(len(sums.counts), dtype=np.bool_))
-        on, off = units[diagonal], units[~diagonal]
-        deviation = self._add(on, noise.sigma, Fraction(1), random)
-        # An entry off the diagonal counts twice in the Frobenius norm.
-        self._add(off, noise.sigma, Fraction(1, 2), random)
-        units[diagonal], units[~diagonal] = on, off
-        return units.view(np.uint64), deviation
-
-    def _add(
-        self, units: npt.NDArray[np.int64], sigma: float, part: Fraction, random: PrivacyRandom
-    ) -> float:
-        """Add in place this party's share of `part` of the variance; return its deviation."""
-        width = self._width(sigma, part)
-        if width:
-            add_discrete_gaussian(units, width, random)
-        return math.ldexp(width, -STEP_BITS)
-
-    def can_draw(self, sigma: float) -> bool:
-        """Return whether the sampler draws shares of noise with this deviation in all."""
-        return self._width(sigma, Fraction(1)) <= LARGEST_SCALE
-
-    def deviation(self, sigma: float) -> float:
-        """Return the deviation of a party's share of noise with this deviation in all."""
-        return math.ldexp(self._width(sigma, Fraction(1)), -STEP_BITS)
-
-    def _width(self, sigma: float, part: Fraction) -> float:
-        """Return the deviation of a share of `part` of the variance, in fixed-point units."""
-        if sigma == 0:
-            return 0.0
-        variance = part * Fraction(sigma) ** 2 * 4**STEP_BITS / self.least_parties + 4
-        return round_up(Fraction(math.isqrt(math.ceil(variance)) + 1))
+    @property
+    def units(self) -> ShareUnits:
+        """Return how the noise of a sum is shared."""
+        return ShareUnits(self.least_parties, STEP_BITS)
 
     def read(self, total: Numbers) -> Floats:
         """Return the unmasked sum of answers as numbers; the upper half of the ring is negative."""
         signed = np.asarray(total, dtype=np.uint64).view(np.int64)
         return np.ldexp(signed.astype(np.float64), -STEP_BITS)
-
-
-def _fixed_point(statistic: Floats) -> npt.NDArray[np.int64]:
-    scaled = np.ldexp(statistic, STEP_BITS)
-    units = scaled.astype(np.int64)
-    if not np.array_equal(units, scaled):
-        raise DataError("A statistic is not a whole number of fixed-point units, which shared noise needs.")
-    return units
-
-
-def upper(matrix: Numbers) -> Numbers:
-    """Return the upper triangle with the diagonal, row by row."""
-    return np.asarray(matrix)[np.triu_indices(len(matrix))]
 
 
 def symmetric_from(triangle: Floats) -> Floats:

@@ -34,6 +34,7 @@ from discreet.data.interactions import Interactions
 from discreet.data.vocabulary import Vocabulary
 from discreet.federated.catalogs import over, places_in
 from discreet.federated.chains import CHAIN, count_in, known_place, require_contained
+from discreet.federated.conditions import ASSUMES, named_facts
 from discreet.federated.journal import Journal
 from discreet.federated.keeper import (
     KEY_BYTES,
@@ -46,10 +47,9 @@ from discreet.federated.keeper import (
     read_names,
     set_token,
 )
-from discreet.federated.protocols.averaged_users import AveragedUsers, LocalItems
+from discreet.federated.protocols.averaged_users import TUNED, AveragedUsers, LocalItems
 from discreet.federated.protocols.protocol import (
     CONFIRM,
-    Drawn,
     MessagePart,
     Protocol,
     Shapes,
@@ -62,8 +62,8 @@ from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.ledger.book import Ledger
 from discreet.privacy.ledger.chain import Chain
 
-_BEGUN, _KEY, _TUNED, _DRAWING, _FAILED = "begun", "key", "tuned", "drawing", "failed"
-_OWN_RECORDS = (_BEGUN, _KEY, _TUNED, _DRAWING, _FAILED, CONFIRM)
+_BEGUN, _KEY, _DRAWING, _FAILED = "begun", "key", "drawing", "failed"
+_OWN_RECORDS = (_BEGUN, _KEY, TUNED, _DRAWING, _FAILED, CONFIRM)
 # What a party keeps of one run: no honest run comes near. Answers stay in memory.
 _MOST_ANSWERS = 1000
 _MOST_BYTES, _MOST_BYTES_PER_ITEM = 1 << 28, 1 << 12
@@ -102,7 +102,7 @@ class Party:
         catalog: Vocabulary | None = None,
     ) -> None:
         need = "A keeper is needed for shared noise."
-        require(keeper is not None or not protocol.noise.masked, "keeper", keeper, "must be given", need)
+        require(keeper is not None or not protocol.noise.masked, "keeper", keeper, must="be given", do=need)
         self._random = random or PrivacyRandom.from_os()
         if ledger is None and state is None and not self._random.simulated:
             raise PrivacyError(
@@ -158,13 +158,14 @@ class Party:
             raise PrivacyError("Items are tuned where people are shared; here people's profiles are.")
         with self._turn:
             for message in self._journal.messages:
-                if message.kind == _TUNED and message.run == self.run:
+                if message.kind == TUNED and message.run == self.run:
                     return LocalItems(bias=message.arrays["bias"], factors=message.arrays["factors"])
             self._require_current()
             self._pay()
-            items = self.protocol.tune(self._data, profiles, self._random)
+            price = self.protocol.reserved
+            items = self.protocol.tune(self.protocol.session(self._data, self._random, price), profiles)
             arrays = {"bias": items.bias, "factors": items.factors}
-            self._keep(self._message(MessagePart(kind=_TUNED, arrays=arrays), len(self._answers())))
+            self._keep(self._message(MessagePart(kind=TUNED, arrays=arrays), len(self._answers())))
             self._count()
             return items
 
@@ -188,7 +189,7 @@ class Party:
             if not self.protocol.allows(question, before):
                 raise Refused(Refusal.TWICE)
             self._pay()
-            kept = self._draw(question, [one.kind for one in before].count(question.kind))
+            kept = self._draw(question)
         # A crash may have come between the journal and the ledger; nothing is sent before both know.
         self._count()
         self._hand_key(kept)
@@ -266,21 +267,19 @@ class Party:
     def _answers(self) -> list[Message]:
         return [message for message in self._own() if message.kind not in _OWN_RECORDS]
 
-    def _drawn(self, question: Message) -> list[Drawn]:
-        """Return what was drawn at other steps, whether or not it was sent; one question a step."""
+    def _drawn(self, question: Message) -> list[Fraction | float]:
+        """Return the prices of all draws at other steps, whether or not they were sent; one draw per step."""
         begun = {message.step: message for message in self._own() if message.kind == _DRAWING}
         same = begun.get(question.step)
         if same is not None and same.fields["question"] != question.digest():
             raise Refused(Refusal.TWICE)
-        drawn = {
-            step: Drawn(kind=str(one.fields["of"]), price=_price(one.fields["price"]))
-            for step, one in begun.items()
+        # Earlier versions kept no price where the kind of a question settled it, or answers alone.
+        prices = {
+            step: _price(one.fields["price"]) or self.protocol.kept_price(one) for step, one in begun.items()
         }
         for answer in self._answers():
-            # Earlier versions kept answers alone.
-            old = Drawn(kind=answer.kind, price=self.protocol.kept_price(answer))
-            drawn.setdefault(answer.step, old)
-        return [one for step, one in drawn.items() if step != question.step]
+            prices.setdefault(answer.step, self.protocol.kept_price(answer))
+        return [price for step, price in prices.items() if step != question.step]
 
     def _pay(self) -> None:
         """Pay for the whole run once: the journal says what began, the ledger that it was paid."""
@@ -308,7 +307,7 @@ class Party:
         """Return all that decides how much noise an answer gets; it may not change in a run."""
         return {"settings": self.protocol.settings(), "promise": _terms(self.promise)}
 
-    def _draw(self, question: Message, number: int) -> Message:
+    def _draw(self, question: Message) -> Message:
         """Draw an answer, or keep that it failed: a failure is charged, and ends the run for this party."""
         records = [one for one in self._own() if one.kind == _DRAWING and one.step == question.step]
         fields: dict[str, Value] = {
@@ -323,7 +322,7 @@ class Party:
         try:
             if attempts >= _MOST_ATTEMPTS:
                 raise PrivacyError(f"The process ended {_MOST_ATTEMPTS} times while it drew this answer.")
-            return self._drawn_answer(question, number)
+            return self._drawn_answer(question)
         except Exception as error:
             self._keep(self._message(MessagePart(kind=_FAILED), question.step))
             logger.error(
@@ -333,14 +332,15 @@ class Party:
             )
             raise Refused(Refusal.DECLINED) from None
 
-    def _drawn_answer(self, question: Message, number: int) -> Message:
+    def _drawn_answer(self, question: Message) -> Message:
         """Compute an answer, add noise and keep it; before this returns nobody has seen it."""
-        part = self.protocol.answer(self._data, question, number, self._random)
+        session = self.protocol.session(self._data, self._random, self.protocol.price(question))
+        part = self.protocol.answer(session, question)
         part = self.protocol.limited(part, self._listed)
         arrays, own = part.arrays, self._public()
         if self.protocol.noise.masked:
             drawn = {name: np.asarray(array) for name, array in arrays.items()}
-            key = mask_key(self._random.bytes(KEY_BYTES).tobytes(), question.digest(), drawn)
+            key = mask_key(self._random.token(KEY_BYTES), question.digest(), drawn)
             arrays = masked(drawn, key)
             # The keeper sums masks of one question only, over as many parties as the noise is shared by.
             least = self.protocol.noise.least_parties
@@ -352,10 +352,15 @@ class Party:
         return self._keep(kept)
 
     def _public(self) -> dict[str, Value]:
-        """Return this party's promise, which travels with every answer."""
+        """Return this party's guarantee, and which facts it assumes; both travel with every answer."""
         promise = self.promise
         epsilon: Value = promise.epsilon if promise.epsilon < np.inf else "inf"
-        return {"epsilon": epsilon, "delta": promise.delta, "simulated": promise.simulated}
+        stated: dict[str, Value] = {
+            "epsilon": epsilon,
+            "delta": promise.delta,
+            "simulated": promise.simulated,
+        }
+        return stated | {ASSUMES: named_facts(self._data.facts)}
 
     def _hand_key(self, answer: Message) -> None:
         """Give the keeper the key of an answer, and its place; handing it twice changes nothing."""

@@ -9,10 +9,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol, final
 
-import numpy as np
-
 from discreet.core.checks import require
-from discreet.federated.chains import own_place
+from discreet.federated.chains import CHAIN, own_place
+from discreet.federated.conditions import ASSUMES, read_facts
 from discreet.federated.protocols.protocol import Shapes, check_arrays, number
 from discreet.federated.wire import Message, Refusal, Refused, decode, encode
 
@@ -58,10 +57,11 @@ class InProcess(Transport):
 
 
 class Terms(NamedTuple):
-    """The guarantee that was agreed with a party."""
+    """The guarantee that was agreed with a party, and whether its noise may be simulated."""
 
     epsilon: float
     delta: float
+    simulated: bool = False
 
 
 class Judge(Protocol):
@@ -77,13 +77,12 @@ class Judge(Protocol):
     def deviations(self, question: Message, epsilon: float, delta: float) -> Mapping[str, float]:
         """Return the standard deviation of a party's noise on each array, by what was agreed with it."""
 
-    def check_answer(self, answer: Message) -> None:
-        """Refuse an answer that fits by shape and cannot be meant."""
+    def check_answer(self, question: Message, answer: Message) -> None:
+        """Raise `Refused` if no users and no noise can give an answer."""
 
 
-# A user adds at most 1 to a number, so it is at most the number of users plus the largest plausible noise.
-_MOST_PEOPLE = 2.0**33
-_TAILS = 64
+# What an answer states next to the noise on its arrays.
+_STATED = frozenset({"epsilon", "delta", "simulated", "question", CHAIN, "key", ASSUMES})
 # Platforms may round a standard deviation differently, and nothing else in it.
 _ROUNDING = 1e-9
 
@@ -127,7 +126,7 @@ def collect(
                 answer = addressed(question, name, transport.opened(name, raw))
                 check_arrays(answer, shapes, protocol.number_type)
                 _check_terms(question, answer, protocol, parties[name])
-                protocol.check_answer(answer)
+                protocol.check_answer(question, answer)
                 answers[name] = answer
                 reasons.pop(name, None)
             except Refused as error:
@@ -167,25 +166,34 @@ def addressed(question: Message, name: str, raw: bytes) -> Message:
 
 def _check_terms(question: Message, answer: Message, protocol: Judge, agreed: Terms) -> None:
     """Raise `Refused` if a party states a guarantee or noise that was not agreed with it."""
-    if promised(answer)[:2] != agreed:
+    epsilon, delta, simulated = promised(answer)
+    if (epsilon, delta) != (agreed.epsilon, agreed.delta) or simulated > agreed.simulated:
         raise Refused(Refusal.WRONG_GUARANTEE)
-    for array, expected in protocol.deviations(question, agreed.epsilon, agreed.delta).items():
+    read_facts(answer)
+    deviations = protocol.deviations(question, agreed.epsilon, agreed.delta)
+    if not answer.fields.keys() <= _STATED | {f"noise {array}" for array in deviations}:
+        raise Refused(Refusal.UNKNOWN_FIELD)
+    for array, expected in deviations.items():
         noise = number(answer, f"noise {array}", 0.0, math.inf)
         if not math.isclose(noise, expected, rel_tol=_ROUNDING):
             raise Refused(Refusal.WRONG_GUARANTEE)
-        numbers = answer.arrays[array]
-        if numbers.dtype.kind == "f" and np.abs(numbers).max(initial=0.0) > _MOST_PEOPLE + _TAILS * noise:
-            raise Refused(Refusal.OUT_OF_RANGE)
 
 
 def agreed_terms(
-    parties: Sequence[str], epsilon: float, delta: float, promises: Mapping[str, tuple[float, float]]
+    parties: Sequence[str],
+    epsilon: float,
+    delta: float,
+    promises: Mapping[str, tuple[float, float]],
+    *,
+    simulated: bool,
 ) -> dict[str, Terms]:
     """Return what was agreed with each party: its own promise, or that of the run."""
-    require(set(promises) <= set(parties), "promises", sorted(promises), "must be of parties of the run")
+    require(set(promises) <= set(parties), "promises", sorted(promises), must="be of parties of the run")
     pairs = {name: promises.get(name, (epsilon, delta)) for name in parties}
     # Without noise there is nothing that a delta could be about.
-    return {name: Terms(one, 0.0 if math.isinf(one) else other) for name, (one, other) in pairs.items()}
+    return {
+        name: Terms(one, 0.0 if math.isinf(one) else other, simulated) for name, (one, other) in pairs.items()
+    }
 
 
 def promised(answer: Message) -> tuple[float, float, bool]:

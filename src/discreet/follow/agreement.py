@@ -17,11 +17,12 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet.core.checks import require
+from discreet.core.errors import DomainError
 from discreet.data.facts import PublicFacts
 from discreet.data.vocabulary import Vocabulary
 from discreet.federated.chains import CHAINS, to_field
 from discreet.federated.noise import OwnNoise, SharedNoise
-from discreet.federated.protocols.protocol import BACKUPS, Shapes, names_digest, number, only_fields
+from discreet.federated.protocols.protocol import Shapes, names_digest, number, only_fields
 from discreet.federated.wire import Message, Refusal, Refused
 from discreet.follow.factorization import MOST_RELEASES
 from discreet.follow.plausible import check_release, most_users
@@ -29,13 +30,12 @@ from discreet.follow.settings import RELEASE_BITS, FollowSettings
 from discreet.privacy.assumptions import Assumption, Fact, Kind
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.ledger.chain import Anchor
-from discreet.statistics.domain import DomainError, Stated, Whole
+from discreet.statistics.domain import Stated, Whole
 
 _KIND = "release"
 _COORDINATOR = "coordinator"
 #: What every label of parties that follow together assumes.
 ASSUMED = (
-    BACKUPS,
     Assumption.of(Kind.PARTY, Fact.ONE_PARTY),
     Assumption.of(Kind.PARTY, Fact.READABLE),
     Assumption.of(Kind.PARTY, Fact.UNICODE),
@@ -78,10 +78,10 @@ class FollowAgreement:
     noise: OwnNoise | SharedNoise
 
     def __post_init__(self) -> None:
-        require(0 < len(self.run) <= 200, "run", self.run, "must be a name of 1 to 200 letters")
+        require(0 < len(self.run) <= 200, "run", self.run, must="be a name of 1 to 200 letters")
         # Ratings are held as singles. Beyond them one user's rating would decide whether all can be held.
         for name, end in (("low", self.facts.low), ("high", self.facts.high)):
-            require(abs(end) <= _LARGEST, name, end, f"must lie within {_LARGEST:g} of 0")
+            require(abs(end) <= _LARGEST, name, end, must=f"be within {_LARGEST:g} of 0")
 
     @property
     def number_type(self) -> str:
@@ -155,7 +155,7 @@ class FollowAgreement:
         counts: Shapes = {"counts": (n_shared,)}
         return {**counts, "values": (n_shared,), "level": (2,)} if self.rated else counts
 
-    def check_answer(self, answer: Message) -> None:
+    def check_answer(self, question: Message, answer: Message) -> None:
         """Refuse numbers that no party can send; behind a mask every number can be.
 
         What is kept is part of every later release, so it must be such that a model can be made of it.

@@ -17,13 +17,14 @@ import numpy.typing as npt
 import polars as pl
 
 from discreet.core.arrays import Floats
-from discreet.core.checks import DataError, instance
+from discreet.core.checks import instance
 from discreet.data.facts import PublicFacts
 from discreet.data.interactions import Interactions, refuse_unsound
 from discreet.data.vocabulary import UNKNOWN, Vocabulary
-from discreet.distributed.cluster import ClusterSource, Whereabouts, opened_once
-from discreet.distributed.connection import losses_as_sentences
-from discreet.distributed.shards import ShardFolder
+from discreet.follow.errors import UndeclaredItems, UsersUnnamed
+from discreet.sources.cluster import ClusterSource, Whereabouts, opened_once
+from discreet.sources.connection import losses_as_sentences, result_of
+from discreet.sources.shards import ShardFolder
 
 #: What new ratings may come from.
 Source = Interactions | ShardFolder | ClusterSource
@@ -55,10 +56,7 @@ class Batch:
         A rating whose value is not finite, or whose item the data's catalog lacks, is left out by itself.
         """
         if data.users.is_positional:
-            raise DataError(
-                "The users of these data are row numbers, which do not say who they are. Name them by "
-                "ids that stay the same all year."
-            )
+            raise UsersUnnamed()
         places = catalog.index_of(data.catalog.series).astype(np.int64)
         usable = (data.items >= 0) & (data.items < places.size) & np.isfinite(data.values)
         items = np.full(data.items.size, UNKNOWN, dtype=np.int64)
@@ -66,10 +64,7 @@ class Batch:
         known = items >= 0
         unknown = int(np.count_nonzero(usable & ~known))
         if unknown and not drop_unknown:
-            raise DataError(
-                f"{unknown:,} of {items.size:,} ratings are of items that were not declared. Declare those "
-                "(--items), or leave such ratings out (--drop-unknown)."
-            )
+            raise UndeclaredItems(count=unknown, of=items.size)
         named = canonical_ids(data.users.series)
         number = {one: place for place, one in enumerate(dict.fromkeys(named))}
         rows = np.array([number[one] for one in named], dtype=np.int64)[data.rows()]
@@ -92,7 +87,7 @@ def canonical_ids(users: pl.Series | Sequence[str | int]) -> list[str]:
 def check_kind(data: object) -> None:
     """Refuse what is no data source; no rating is looked at."""
     if data is not None and not isinstance(data, ShardFolder | ClusterSource):
-        instance("data", data, Interactions, "Read a file with discreet.read, or open shards.")
+        instance("data", data, Interactions)
 
 
 def check_source(data: object) -> None:
@@ -133,7 +128,7 @@ def _on_workers(
                         client.submit(_read_shard, where, shard, catalog, facts, drop_unknown, pure=False)
                     )
                 if shard >= _AHEAD - 1 and waiting:
-                    yield from waiting.popleft().result()
+                    yield from result_of(client, waiting.popleft())
         finally:
             client.cancel(list(waiting))
 

@@ -16,11 +16,11 @@ import numpy.typing as npt
 import polars as pl
 
 from discreet.core.arrays import Floats
-from discreet.core.checks import DataError
 from discreet.data.encoding import Column
 from discreet.data.facts import PublicFacts
 from discreet.data.interactions import Interactions
 from discreet.data.vocabulary import Vocabulary
+from discreet.follow.errors import ValuesNeeded, WrongColumnType
 
 
 @final
@@ -58,11 +58,11 @@ class RatingColumns:
         users, items = _texts(self.users, "user ids"), _texts(self.items, "item ids")
         rated = facts.low != facts.high
         if rated and self.values is None:
-            raise DataError("This year follows ratings, and there is no column of values; pass values=.")
+            raise ValuesNeeded()
         values = np.full(len(users), facts.low) if self.values is None or not rated else _floats(self.values)
         sizes = {len(users), len(items), values.size}
         if len(sizes) > 1:
-            raise DataError("The columns of new ratings differ in length; pass one value a rating.")
+            raise ValuesNeeded()
         names = Vocabulary.of(catalog.series.cast(pl.String))
         kept = users.is_not_null().to_numpy() & (names.index_of(items) >= 0) & np.isfinite(values)
         mask = pl.Series(kept)
@@ -89,7 +89,7 @@ def _texts(column: Column, what: str) -> pl.Series:
         return whole.set(~(whole.cast(pl.Float64) == column).fill_null(False), None).cast(pl.String)
     if column.dtype.is_integer() or column.dtype in (pl.String, pl.Null):
         return column.cast(pl.String)
-    raise DataError(f"{what} must be whole numbers or text, not {column.dtype}; convert them first.")
+    raise WrongColumnType(column=what, kind="whole numbers or text", found=str(column.dtype))
 
 
 def _text(one: Any) -> str | None:
@@ -128,7 +128,7 @@ def _floats(column: Column) -> Floats:
     column = decoded(column)
     # A type is public; whether Python can hold one of a column's dates, say, is up to a row.
     if not (column.dtype.is_numeric() or column.dtype in (pl.String, pl.Boolean, pl.Null)):
-        raise DataError(f"ratings must be numbers or text, not {column.dtype}; convert them first.")
+        raise WrongColumnType(column="ratings", kind="numbers or text", found=str(column.dtype))
     plain = column.str.strip_chars() if column.dtype == pl.String else column
     found: npt.NDArray[np.float64] = plain.cast(pl.Float64, strict=False).fill_null(float("nan")).to_numpy()
     return found

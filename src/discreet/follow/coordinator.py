@@ -62,6 +62,7 @@ class FollowCoordinator:
         keeper: The line to the keeper of masks, for shared noise.
         promises: With own noise, the epsilon and delta of parties whose guarantee is not that of `agreement`,
             by name. An answer that states a different guarantee than agreed is refused.
+        simulated: Whether parties may state that their noise is simulated, as in experiments.
     """
 
     def __init__(
@@ -72,20 +73,23 @@ class FollowCoordinator:
         parties: Sequence[str],
         catalog: Vocabulary,
         promises: Mapping[str, tuple[float, float]] | None = None,
+        simulated: bool = False,
         state: str | Path | None = None,
         keeper: Line | None = None,
         seconds: float = 60.0,
     ) -> None:
-        require(len(set(parties)) == len(parties) > 0, "parties", list(parties), "must be different names")
-        require(_ALL not in parties, "parties", list(parties), f"must not hold {_ALL!r}")
+        require(len(set(parties)) == len(parties) > 0, "parties", list(parties), must="be different names")
+        require(_ALL not in parties, "parties", list(parties), must=f"not hold {_ALL!r}")
         need = "A keeper is needed for shared noise."
-        require(keeper is not None or not agreement.noise.masked, "keeper", keeper, "must be given", need)
+        require(keeper is not None or not agreement.noise.masked, "keeper", keeper, must="be given", do=need)
         count = getattr(agreement.noise, "parties", len(parties))
-        require(len(parties) == count, "parties", list(parties), f"must be the {count} that share the noise")
+        require(len(parties) == count, "parties", list(parties), must=f"be the {count} that share the noise")
         self._agreement, self._transport, self._keeper = agreement, transport, keeper
         self._parties, self.catalog = tuple(parties), catalog
         settings = agreement.settings
-        self._terms = agreed_terms(parties, settings.epsilon, settings.delta, promises or {})
+        self._terms = agreed_terms(
+            parties, settings.epsilon, settings.delta, promises or {}, simulated=simulated
+        )
         self._seconds, self._journal = positive("seconds", seconds), Journal(state)
 
     def declare(self, items: Vocabulary) -> None:

@@ -17,8 +17,8 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet.core.arrays import Floats
-from discreet.core.checks import DataError
 from discreet.follow.batches import Batch
+from discreet.follow.errors import TooManyUsersInPeriod
 from discreet.follow.factorization import FACTOR_BITS
 from discreet.follow.settings import COUNT_PART, LEVEL_COUNT, LEVEL_VALUE, PART_BITS, USUAL, FollowSettings
 from discreet.follow.state import LEVEL, Entries, State
@@ -64,7 +64,7 @@ def enter(
     codes, new_users = _codes(batch.ids, known, state.fingerprints(), secret)
     n_users = len(known) + len(new_users)
     if n_users > MOST_USERS:
-        raise DataError(f"Sums are exact for at most {MOST_USERS:,} users a year; there are more.")
+        raise TooManyUsersInPeriod(most=MOST_USERS)
     users = codes[batch.users] if batch.users.size else batch.users
     kept = users >= 0
     users, items, values = users[kept], batch.items[kept], batch.values[kept]

@@ -17,7 +17,6 @@ from typing import Any
 
 import numpy as np
 
-from discreet.core.checks import DataError, FileError, ParameterError
 from discreet.core.files import write_whole
 from discreet.core.progress import Progress, silent
 from discreet.core.randomness import PrivacyRandom
@@ -32,6 +31,14 @@ from discreet.federated.simulation import split_users
 from discreet.federated.transport import Endpoint, InProcess, Transport
 from discreet.follow.agreement import FollowAgreement
 from discreet.follow.coordinator import FollowCoordinator, FollowedTogether
+from discreet.follow.errors import (
+    BadPeriodRecipe,
+    KeeperHasNoItems,
+    NoState,
+    NotAPeriod,
+    NotDeclaredItems,
+    TimesForReplay,
+)
 from discreet.follow.party import FollowParty, Supply
 from discreet.follow.settings import FollowSettings
 from discreet.follow.year import vocabulary_of
@@ -63,7 +70,7 @@ def from_recipe(text: str) -> FollowSettings | None:
     if recipe.get("model") != _MODEL:
         return None
     if set(recipe) != {"model", "settings"} or not isinstance(recipe["settings"], dict):
-        raise ParameterError(f'The recipe of a followed year has model = "{_MODEL}" and [settings] only.')
+        raise BadPeriodRecipe(model=_MODEL)
     return FollowSettings.from_json(recipe["settings"])
 
 
@@ -78,7 +85,7 @@ def year_of(agreement: Agreement) -> FollowAgreement | None:
 def _year(agreement: Agreement) -> FollowAgreement:
     found = year_of(agreement)
     if found is None:
-        raise FileError(f"Run {agreement.run!r} fits a model; it does not follow a year.")
+        raise NotAPeriod(run=agreement.run)
     return found
 
 
@@ -147,9 +154,9 @@ def declare_items(folder: Path, agreement: Agreement, items: Vocabulary) -> int:
         write_whole(folder / _DECLARED, json.dumps(later).encode())
         return len(after) - len(before)
     if name == KEEPER:
-        raise FileError("The keeper of masks knows no items: declare them at the coordinator and at parties.")
+        raise KeeperHasNoItems()
     if not (folder / STATE).exists():
-        raise FileError(f"There is no year in {folder} yet. `discreet party serve` begins it.")
+        raise NoState(path=folder)
     line = TlsLine(agreement.address(KEEPER), folder, agreement.keys[KEEPER])
     return FollowParty(name, folder / STATE, year, lambda release: None, keeper=line).declare(items)
 
@@ -162,7 +169,7 @@ def _catalog(folder: Path, agreement: Agreement) -> Vocabulary:
         try:
             later = list(json.loads(path.read_text(encoding="utf-8")))
         except (OSError, ValueError, TypeError) as error:
-            raise FileError(f"{path} does not hold items that `federation declare` wrote.") from error
+            raise NotDeclaredItems(path=path) from error
     return vocabulary_of([*agreement.catalog.ids.tolist(), *later])
 
 
@@ -190,7 +197,7 @@ def releases_together(
     says at which release it enters. Earlier ones enter first, later ones do not enter.
     """
     if data.times is None:
-        raise DataError("Ratings without times cannot be replayed; name their column with --columns time=...")
+        raise TimesForReplay()
     settings, noise = agreed.settings, agreed.noise
     assert isinstance(noise, SharedNoise)
     own = split_users(data, noise.parties)
@@ -223,7 +230,12 @@ def releases_together(
         }
         endpoints = {name: member.answer for name, member in members.items()}
         coordinator = FollowCoordinator(
-            agreed, InProcess(endpoints), parties=list(own), catalog=data.catalog, keeper=keeper
+            agreed,
+            InProcess(endpoints),
+            parties=list(own),
+            catalog=data.catalog,
+            keeper=keeper,
+            simulated=source.simulated,
         )
         for _ in range(settings.releases):
             yield coordinator.release()

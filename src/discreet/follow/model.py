@@ -14,9 +14,10 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet.core.arrays import Floats
-from discreet.core.checks import ParameterError, one_of
+from discreet.core.checks import one_of
 from discreet.data.facts import PublicFacts
 from discreet.data.vocabulary import Vocabulary
+from discreet.follow.errors import NotCombinable, RatingsForEffects
 from discreet.follow.releases import (
     Estimate,
     Normal,
@@ -147,11 +148,9 @@ def refuse_kind(kind: Kind, model: FittedModel | None, facts: PublicFacts) -> No
     """Refuse what no model can be made of; called before a release is drawn, so that nothing is lost."""
     one_of("kind", kind, get_args(Kind))
     if kind == "biases" and facts.low == facts.high:
-        raise ParameterError("This year follows choices; effects of items need ratings (--scale).")
+        raise RatingsForEffects()
     if model is not None and not isinstance(model.scorer, InteractionScorer | InteractionsAndRatings):
-        raise ParameterError(
-            f"Only embeddings of user-factorization can be combined with a followed year, not {model.name}'s."
-        )
+        raise NotCombinable(model=model.name)
 
 
 def scorer_of(now: Current, facts: PublicFacts, kind: Kind) -> Scorer:

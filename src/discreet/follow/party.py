@@ -24,7 +24,7 @@ from typing import Any, Self, final
 import numpy as np
 import numpy.typing as npt
 
-from discreet.core.checks import PrivacyError, require
+from discreet.core.checks import require
 from discreet.core.progress import logger
 from discreet.core.randomness import PrivacyRandom
 from discreet.data.vocabulary import Vocabulary
@@ -35,9 +35,9 @@ from discreet.federated.wire import Message, Refusal, Refused, Value, decode, en
 from discreet.follow.agreement import FollowAgreement, ReleaseQuestion
 from discreet.follow.batches import Source, batches, check_kind
 from discreet.follow.columns import RatingColumns
-from discreet.follow.state import opened
+from discreet.follow.errors import OtherAgreement, StateMissing
 from discreet.follow.stream import Following
-from discreet.follow.year import OpenYear, begin, declare, make_release, read_year
+from discreet.follow.year import OpenYear, YearFile, begin, declare, make_release
 from discreet.privacy.ledger.book import EntryState, Ledger
 
 #: What is new at a release, counted from 0; None if nothing is. What entered before is left out again.
@@ -72,14 +72,14 @@ class FollowParty:
         random: PrivacyRandom | None = None,
     ) -> None:
         need = "A keeper is needed for shared noise."
-        require(keeper is not None or not agreement.noise.masked, "keeper", keeper, "must be given", need)
+        require(keeper is not None or not agreement.noise.masked, "keeper", keeper, must="be given", do=need)
         self.name, self.agreement, self.path = name, agreement, Path(path)
         self._supply, self._keeper, self._ledger = supply, keeper, ledger
         self._what = _called(agreement, name)
         self._random = random or PrivacyRandom.from_os()
         self._turn = threading.Lock()
-        with opened(self.path, writing=False) as state:
-            _refuse_other(read_year(state), agreement)
+        self._year = YearFile(path)
+        _refuse_other(self._year.read(), agreement)
 
     @classmethod
     def start(
@@ -141,8 +141,7 @@ class FollowParty:
         as it was. With shared noise let the coordinator declare first: it refuses while a release that other
         parties answered waits for this one.
         """
-        with opened(self.path, writing=True) as state:
-            before = read_year(state)
+        with self._year.writing() as (state, before):
             return declare(state, before, items).facts.n_items - before.facts.n_items
 
     def erase(self, user: str | int) -> int:
@@ -194,8 +193,7 @@ class FollowParty:
         undone, and nobody has seen what was drawn in it.
         """
         data = self._supply(release)
-        with opened(self.path, writing=True) as state:
-            found = read_year(state)
+        with self._year.writing() as (state, found):
             # Another process may have made it since.
             if len(found.releases) == release:
                 if found.catalog != catalog:
@@ -239,8 +237,7 @@ class FollowParty:
         return replace(question, sender=self.name, fields=fields, arrays=arrays)
 
     def _found(self) -> OpenYear:
-        with opened(self.path, writing=False) as state:
-            return read_year(state)
+        return self._year.read()
 
     def _declined(self, step: int, reason: Refusal) -> Message:
         return Message(
@@ -264,10 +261,7 @@ def _refuse_again(ledger: Ledger, what: str, run: str) -> None:
     """
     begun = [entry for entry in ledger.entries() if entry.what == what]
     if any(entry.state is not EntryState.FAILED for entry in begun):
-        raise PrivacyError(
-            f"Run {run!r} was begun and paid for, but its state is not here: users who entered would enter "
-            "again. Agree on a new run. An older copy of the state can't continue this one."
-        )
+        raise StateMissing(run=run)
 
 
 def _refuse_other(found: OpenYear, agreement: FollowAgreement) -> None:
@@ -276,7 +270,4 @@ def _refuse_other(found: OpenYear, agreement: FollowAgreement) -> None:
     facts = agreement.facts
     there = (agreement.run, agreement.settings, agreement.noise.least_parties, facts.low, facts.high)
     if here != (*there, facts.step):
-        raise PrivacyError(
-            f"This state began for run {found.run!r} with its own settings, which are not those that were "
-            "agreed on now. Go on with those, or start a new year, which is paid anew."
-        )
+        raise OtherAgreement(run=found.run)

@@ -1,20 +1,19 @@
-"""Draw one release from the exact sums of all that entered, and estimate current sums from all releases.
+"""The plan of a year's releases, and estimates of current sums from all releases.
 
-A release is C[t, 0] x_0 + ... + C[t, t] x_t in whole numbers, plus exact discrete noise. Estimates are
-computed from releases alone: they cost nothing, whatever they are and however often they are made.
+A release is C[t, 0] x_0 + ... + C[t, t] x_t in whole numbers, and a session adds the noise
+(`discreet.privacy.continual`). Estimates are computed from releases alone: they cost nothing, whatever they
+are and however often they are made.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, final
+from typing import ClassVar, NamedTuple, final
 
 import numpy as np
 
 from discreet.core.arrays import Floats
-from discreet.core.checks import DataError
-from discreet.core.randomness import PrivacyRandom
 from discreet.follow.factorization import Factorization
 from discreet.follow.settings import (
     COUNT_PART,
@@ -25,9 +24,10 @@ from discreet.follow.settings import (
     FollowSettings,
 )
 from discreet.follow.state import ItemSums, Whole
-from discreet.privacy.sampling.draws import add_discrete_gaussian
+from discreet.follow.weights import WEIGHT_BITS
+from discreet.privacy.certificate import Release
+from discreet.privacy.continual import certified
 
-_TOO_FAR = 1 << 62
 # Half-lives that are tried where the declared one leaves a list in the noise, as multiples of it.
 _LONGER = (1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0, 16.0, None)
 # A list of so many items should stand so many standard deviations out of the noise.
@@ -37,29 +37,41 @@ _LISTED, _CLEAR = 10, 4.0
 _STEADY = 0.75
 
 
-def exact_release(settings: FollowSettings, sums: Sequence[ItemSums], *, rated: bool) -> ItemSums:
-    """Return what the latest release is before noise, from the sums of every release so far.
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class YearPlan:
+    """How a year is released: which sums are mixed with which weights, and how parties share the noise.
 
-    Where nothing is rated there are no values to release, and no means of users.
+    Without ratings there are no values to release, and no means of users.
     """
-    nothing = np.zeros(0, dtype=np.int64)
-    return ItemSums(
-        _mixed(settings.counts(rated=rated), [one.counts for one in sums]),
-        _mixed(settings.values, [one.values for one in sums]) if rated else nothing,
-        _mixed(settings.values, [one.level for one in sums]) if rated else nothing,
-    )
 
+    settings: FollowSettings
+    rated: bool
+    shares: int = 1
+    name: ClassVar[str] = "follow"
+    bits: ClassVar[int] = RELEASE_BITS
+    #: Weights of all pairs of a user have a sum of squares of at most 1; parts of a weight are cut from it.
+    entries: ClassVar[int] = 1 << (2 * (WEIGHT_BITS + PART_BITS))
 
-def draw(
-    settings: FollowSettings, sums: Sequence[ItemSums], random: PrivacyRandom, *, rated: bool, shares: int = 1
-) -> ItemSums:
-    """Return the latest release: the exact one with noise, or one of `shares` of it, on every number."""
-    exact = exact_release(settings, sums, rated=rated)
-    for part in exact:
-        if part.size and int(np.abs(part).max()) >= _TOO_FAR:
-            raise DataError("A sum is beyond 2^62, which is more than a year of users can add up to.")
-        add_discrete_gaussian(part, settings.share_width(shares), random)
-    return exact
+    @property
+    def matrices(self) -> list[Whole]:
+        """Return C of counts and, with ratings, C of values."""
+        counts = self.settings.counts(rated=self.rated).whole
+        return [counts, self.settings.values.whole] if self.rated else [counts]
+
+    def exact(self, sums: Sequence[ItemSums]) -> ItemSums:
+        """Return what the latest release is before noise, from the sums of every release so far."""
+        counts, values = self.settings.counts(rated=self.rated), self.settings.values
+        nothing = np.zeros(0, dtype=np.int64)
+        return ItemSums(
+            _mixed(counts, [one.counts for one in sums]),
+            _mixed(values, [one.values for one in sums]) if self.rated else nothing,
+            _mixed(values, [one.level for one in sums]) if self.rated else nothing,
+        )
+
+    def certified(self) -> Release:
+        """Return all releases of the year together, as a certificate lists them."""
+        return certified(self, self.settings.share_width(self.shares))
 
 
 def _mixed(factorization: Factorization, parts: Sequence[Whole]) -> Whole:

@@ -17,7 +17,6 @@ from typing import Any, final
 
 import numpy as np
 
-from discreet.core.checks import DataError, ParameterError
 from discreet.core.progress import Progress, silent
 from discreet.core.randomness import PrivacyRandom
 from discreet.data.interactions import Interactions
@@ -26,6 +25,7 @@ from discreet.federated.comparison import ALONE, POOLED
 from discreet.federated.noise import SharedNoise
 from discreet.federated.simulation import split_users
 from discreet.follow.agreement import FollowAgreement
+from discreet.follow.errors import NothingBetween, TimesForReplay, TooFewReleases
 from discreet.follow.federation import releases_together
 from discreet.follow.model import Kind
 from discreet.follow.settings import FollowSettings
@@ -124,19 +124,16 @@ def replay_year(
         ('rmse', ['follow', 'biases, fitted once'])
     """
     if data.times is None:
-        raise DataError("Ratings without times cannot be replayed; name their column with --columns time=...")
+        raise TimesForReplay()
     if begins is None:
         begins = max(float(data.times.max()) + 1.0 - settings.days * _DAY, float(data.times.min()))
     if settings.releases < 2:
-        raise ParameterError("A replay asks for what comes between two releases. Use at least 2 of them.")
+        raise TooFewReleases()
     year = _Year(data=data, settings=settings, begins=begins, seed=seed)
     asked = sum(year.coming(number).n_ratings for number in year.asked)
     if not asked:
         first, last = (month_of(float(moment)) for moment in (data.times.min(), data.times.max()))
-        raise DataError(
-            f"Nothing lies between two releases of this year, so there is nothing to ask for: the data reach "
-            f"from {first} to {last}. Name another beginning with --from, or check how times are read."
-        )
+        raise NothingBetween(first=first, last=last)
     found: list[ReplayedWay] = []
     tries = _tries(year, noise)
     for place, (name, each, models) in enumerate(tries):
@@ -243,6 +240,7 @@ class _Year:
             if coming.n_ratings:
                 active = np.flatnonzero(np.diff(coming.indptr))
                 histories, chosen = known.select_users(active), coming.select_users(active)
+                histories = histories.at(self.end_of(number))
                 scores.append(measure(model, histories, chosen, self.metric, seed=self.seed)[self.metric])
                 weights.append(chosen.n_ratings if self.rated else chosen.n_users)
         if self.rated:

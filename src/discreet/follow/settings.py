@@ -5,21 +5,20 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from fractions import Fraction
 from functools import cached_property
 from typing import Any, Self, final
 
-from discreet.core.checks import ParameterError, integer, positive_finite, require
+from discreet.core.checks import integer, positive_finite, require
 from discreet.data.facts import PublicFacts
+from discreet.follow.errors import BadPeriodSettings
 from discreet.follow.factorization import FACTOR_BITS, MOST_RELEASES, Factorization
 from discreet.follow.weights import WEIGHT_BITS, Pace
 from discreet.models.estimator import check_budget
 from discreet.privacy.accounting.gaussian import gaussian_multiplier
 from discreet.privacy.assumptions import Assumption, Fact, Kind, assumptions_of
-from discreet.privacy.certificate import Release, continual_release
+from discreet.privacy.continual import continual_width
 from discreet.privacy.guarantee import Basis, Guarantee, Neighbors, Trust, Unit
-from discreet.privacy.mechanisms.fixed_point import fixed_point_noise, root_above
-from discreet.privacy.session import gaussian_event
+from discreet.privacy.noise_plans import gaussian_event
 from discreet.report.notes import SEVERAL_YEARS, many_releases
 
 PROOF = "proofs/follow.md"
@@ -27,8 +26,6 @@ PROOF = "proofs/follow.md"
 PART_BITS = 10
 #: What is released is in whole multiples of 2^-RELEASE_BITS; a user's year has length at most 1 there.
 RELEASE_BITS = WEIGHT_BITS + PART_BITS + FACTOR_BITS
-# More numbers than a year can draw: two lists of 2^31 items in each of 1,100 releases, and the means.
-_MOST_NUMBERS = 1 << 43
 #: Ratings enter as what they are above this place on the scale from -1 to 1, where ratings usually lie:
 #: sums then hold what items differ in, not the mean that all share.
 USUAL = 0.4
@@ -63,7 +60,7 @@ class FollowSettings:
     def __post_init__(self) -> None:
         integer("releases", self.releases, least=1, most=MOST_RELEASES)
         check_budget(self.epsilon, self.delta, gaussian=True)
-        require(math.isfinite(self.epsilon), "epsilon", self.epsilon, "must be finite to follow a year")
+        require(math.isfinite(self.epsilon), "epsilon", self.epsilon, must="be finite to follow a year")
         positive_finite("days", self.days)
         if self.half_life is not None:
             positive_finite("half_life", self.half_life)
@@ -95,28 +92,14 @@ class FollowSettings:
         """Return the noise on every released number, in units of what one user's whole year can be."""
         return gaussian_multiplier(self.epsilon, self.delta)
 
-    @cached_property
+    @property
     def width(self) -> float:
-        """Return the noise in whole multiples of 2^-RELEASE_BITS: nothing is rounded, so nothing is added.
-
-        Discrete noise of variance s^2 + 4 hides as much as continuous noise of variance s^2
-        (proofs/gaussian.md).
-        """
+        """Return the noise in whole multiples of 2^-RELEASE_BITS: nothing is rounded, so nothing is added."""
         return self.share_width(1)
 
     def share_width(self, shares: int) -> float:
         """Return the noise that each of so many parties adds, so that all of them together add enough."""
-        exact = Fraction(self.multiplier) * (1 + Fraction(1, 2**40)) * 2**RELEASE_BITS
-        return fixed_point_noise(root_above(exact**2 / shares + 4))
-
-    def release(self, *, rated: bool) -> Release:
-        """Return all releases of the year together, as a certificate lists them."""
-        plans = [self.counts(rated=rated), *([self.values] if rated else [])]
-        matrices = [[column[place:].tolist() for place, column in enumerate(plan.whole.T)] for plan in plans]
-        entries = 1 << (2 * (WEIGHT_BITS + PART_BITS))
-        return continual_release(
-            "follow", matrices, entries=entries, width=self.width, coordinates=_MOST_NUMBERS
-        )
+        return continual_width(self.multiplier, bits=RELEASE_BITS, shares=shares)
 
     def events(self) -> Sequence[Any]:
         """Return the one Gaussian that all releases together are."""
@@ -161,4 +144,4 @@ class FollowSettings:
         try:
             return cls(**{**record, "pace": Pace.from_json(record["pace"])})
         except (KeyError, TypeError) as error:
-            raise ParameterError(f"These are not settings that discreet wrote: {error}.") from error
+            raise BadPeriodSettings() from error

@@ -18,11 +18,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple, final
-from urllib.parse import quote
 
 import numpy as np
 import numpy.typing as npt
 
+from discreet.core import sqlite
 from discreet.core.checks import FileError, PrivacyError
 from discreet.privacy.ledger.locking import locked
 
@@ -125,8 +125,8 @@ class Release:
 class State:
     """Read and write the rows of one followed year inside one transaction."""
 
-    def __init__(self, connection: sqlite3.Connection) -> None:
-        self._connection = connection
+    def __init__(self, connection: sqlite3.Connection, mark: bytes = b"") -> None:
+        self._connection, self.mark = connection, mark
 
     def settings(self) -> tuple[dict[str, Any], bytes]:
         """Return the public settings, and the secret behind fingerprints."""
@@ -208,6 +208,11 @@ class State:
             int(release.simulated),
             *(_bytes(part) for part in release.drawn),
         )
+
+    def made(self) -> int:
+        """Return how many releases were drawn."""
+        ((count,),) = self._rows("SELECT count(*) FROM releases")
+        return int(count)
 
     def events(self, secret: bytes) -> list[bytes]:
         """Return what each release adds to the chain of answered questions: a keyed hash of its numbers.
@@ -303,15 +308,15 @@ def opened(path: Path, *, writing: bool) -> Iterator[State]:
     if not path.exists():
         raise FileError(f"There is no file {path}. `discreet follow start` begins a year.")
     with locked(path, alone=writing), _one_sentence(path):
-        _check_header(path)
-        with contextlib.closing(_connect(path)) as connection:
-            connection.execute("BEGIN IMMEDIATE" if writing else "BEGIN")
-            try:
-                yield State(connection)
-                connection.execute("COMMIT")
-            finally:
-                if connection.in_transaction:
-                    connection.execute("ROLLBACK")
+        # Not while a connection is open: to close the file a second time would let go of SQLite's locks.
+        mark = _check_header(path)
+        with (
+            contextlib.closing(_connect(path)) as connection,
+            sqlite.transaction(connection, path, writing=writing),
+        ):
+            state = State(connection, mark)
+            yield state
+        state.mark = written_mark(path)
 
 
 @final
@@ -336,8 +341,10 @@ class Draft:
         """Write settings and items; they are on the disk when this returns."""
         os.truncate(self._aside, 0)
         self._aside.with_name(f"{self._aside.name}-journal").unlink(missing_ok=True)
-        with contextlib.closing(_connect(self._aside)) as connection:
-            connection.execute("BEGIN IMMEDIATE")
+        with (
+            contextlib.closing(_connect(self._aside)) as connection,
+            sqlite.transaction(connection, self._aside, writing=True),
+        ):
             connection.execute(f"PRAGMA application_id = {APPLICATION}")
             connection.execute(f"PRAGMA user_version = {VERSION}")
             for statement in _TABLES:
@@ -345,7 +352,6 @@ class Draft:
             state = State(connection)
             state.found(content)
             state.declare(0, items)
-            connection.execute("COMMIT")
 
     def publish(self) -> None:
         """Put the state in its place, never over another file."""
@@ -355,7 +361,7 @@ class Draft:
             raise FileError(
                 f"{self._path} exists already and was left as it is. Choose another file."
             ) from None
-        _sync_folder(self._path)
+        sqlite.sync_folder(self._path.absolute().parent)
 
 
 def draft_path(path: Path) -> Path:
@@ -395,34 +401,45 @@ def _is_alone(handle: int, aside: Path) -> bool:
 
 
 def is_state(path: Path) -> bool:
-    """Tell whether a file is the state of a followed year, by its first bytes."""
+    """Return whether a file is the state of a followed year, by its first bytes."""
+    found = _header(path)
+    return found is not None and found.owner == APPLICATION
+
+
+def _header(path: Path) -> sqlite.Header | None:
     try:
-        with path.open("rb") as file:
-            header = file.read(100)
+        return sqlite.header(path)
     except OSError:
-        return False
-    return header.startswith(b"SQLite format 3\0") and int.from_bytes(header[68:72], "big") == APPLICATION
+        return None
+
+
+def written_mark(path: Path) -> bytes:
+    """Return what every write to a state changes: which file it is, and SQLite's own count of transactions.
+
+    It is empty if nobody can know: a journal is there, so a process died or writes now.
+    """
+    header = _header(path)
+    if header is None or path.with_name(f"{path.name}-journal").exists():
+        return b""
+    found = path.stat()
+    return header.writes + f"{found.st_ino} {found.st_size} {found.st_mtime_ns}".encode()
 
 
 def _connect(path: Path) -> sqlite3.Connection:
-    connection = sqlite3.connect(
-        f"file:{quote(str(path.absolute()))}?mode=rw", uri=True, isolation_level=None, timeout=60.0
-    )
-    # EXTRA also syncs the folder, so a power cut cannot undo a commit; erased bytes are overwritten.
-    for setting in ("synchronous = EXTRA", "secure_delete = ON", "trusted_schema = OFF"):
-        connection.execute(f"PRAGMA {setting}").close()
-    return connection
+    # Erased bytes are overwritten.
+    return sqlite.connect(path, settings=(*sqlite.DURABLE, "secure_delete = ON"))
 
 
-def _check_header(path: Path) -> None:
-    if not path.is_file() or not is_state(path):
+def _check_header(path: Path) -> bytes:
+    """Raise unless a file is a state that this version reads; return its mark."""
+    found = _header(path) if path.is_file() else None
+    if found is None or found.owner != APPLICATION:
         raise FileError(f"{path} is not the {KIND} and was left as it is.")
-    with path.open("rb") as file:
-        version = int.from_bytes(file.read(64)[60:64], "big")
-    if version != VERSION:
+    if found.version != VERSION:
         raise FileError(
-            f"{path} is of version {version} and was left as it is; this discreet reads {VERSION}."
+            f"{path} is of version {found.version} and was left as it is; this discreet reads {VERSION}."
         )
+    return written_mark(path)
 
 
 @contextlib.contextmanager
@@ -437,15 +454,6 @@ def _one_sentence(path: Path) -> Iterator[None]:
         raise FileError(
             f"{path} is damaged and was left as it is. An older copy can't continue. Begin a new year."
         ) from error
-
-
-def _sync_folder(path: Path) -> None:
-    if os.name == "posix":
-        handle = os.open(path.absolute().parent, os.O_RDONLY)
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)
 
 
 def _bytes(column: npt.NDArray[Any]) -> bytes:

@@ -6,16 +6,25 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple, Self, final
 
-from discreet.core.checks import DataError, PrivacyError, instance
+from discreet.core.checks import instance
 from discreet.core.randomness import PrivacyRandom
 from discreet.data.facts import PublicFacts
 from discreet.data.vocabulary import Vocabulary
 from discreet.follow.batches import Source, batches, canonical_ids, check_source
 from discreet.follow.entries import user_fingerprint
+from discreet.follow.errors import DrawnBefore, MadeWithoutBatch, NoReleaseYet
 from discreet.follow.model import FOLLOWED, Current, Kind, combined, current, labeled, refuse_kind, scorer_of
 from discreet.follow.settings import FollowSettings
-from discreet.follow.state import State, opened
-from discreet.follow.year import EntryCounts, OpenYear, begin, declare, make_release, read_year, vocabulary_of
+from discreet.follow.state import State
+from discreet.follow.year import (
+    EntryCounts,
+    OpenYear,
+    YearFile,
+    begin,
+    declare,
+    make_release,
+    vocabulary_of,
+)
 from discreet.models.fitted import FittedModel
 from discreet.privacy.certificate import certificate
 from discreet.privacy.guarantee import Guarantee
@@ -100,6 +109,7 @@ class Following:
 
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
+        self._year = YearFile(path)
 
     @classmethod
     def start(
@@ -151,10 +161,9 @@ class Following:
                 batch was added before. Nothing was drawn.
         """
         if random is not None:
-            instance("random", random, PrivacyRandom, "Leave it out, or PrivacyRandom.simulate(seed).")
+            instance("random", random, PrivacyRandom)
         check_source(data)
-        with opened(self.path, writing=True) as state:
-            found = read_year(state)
+        with self._year.writing() as (state, found):
             found.refuse_share()
             refuse_kind(kind, model, found.facts)
             missing = found.missing(release)
@@ -162,17 +171,15 @@ class Following:
             if missing and batch is not None:
                 _refuse_again(state, batch, again=again)
             if not missing and batch is not None and not state.batch_known(batch):
-                raise PrivacyError(
-                    f"Release {release} was made already, and {batch} is not in it: nothing entered. Leave "
-                    "the release out for the next one, or name its number."
-                )
+                raise MadeWithoutBatch(release=release or 0, batch=str(batch))
             if missing:
                 source = random or PrivacyRandom.from_os()
                 found = found if items is None else declare(state, found, items)
                 for left in reversed(range(missing)):
                     given = data if left == 0 else None
-                    counts = make_release(state, found, batches(given, found.catalog, found.facts), source)
-                    found = read_year(state)
+                    given_now = batches(given, found.catalog, found.facts)
+                    found, counts = make_release(state, found, given_now, source)
+            self._year.remember(found)
         # The release is on the disk; only now does anything of it leave.
         entered, known, erased, _ = counts
         return Added(
@@ -184,7 +191,7 @@ class Following:
         found = self._found()
         found.refuse_share()
         if not found.releases:
-            raise DataError("There is no release yet; `add` makes the first one.")
+            raise NoReleaseYet()
         refuse_kind(kind, model, found.facts)
         return _model(found, kind, model)
 
@@ -227,8 +234,10 @@ class Following:
 
     def keep(self, **settings: str) -> None:
         """Keep public settings for later releases: how files are read, where titles and the model are."""
-        with opened(self.path, writing=True) as state:
-            state.remember(read_year(state).kept | settings)
+        with self._year.writing() as (state, found):
+            kept = found.kept | settings
+            state.remember(kept)
+            self._year.remember(replace(found, kept=kept))
 
     def erase(self, user: str | int) -> int:
         """Stop adding a user's ratings from the next release on; return how many were taken out.
@@ -236,8 +245,7 @@ class Following:
         What was released stays released, and its influence on later models fades; the user's ratings do not
         enter again this year. Taking them back by adding their negatives would cost more privacy, not less.
         """
-        with opened(self.path, writing=True) as state:
-            found = read_year(state)
+        with self._year.writing() as (state, found):
             wanted = canonical_ids([user])[0]
             known = state.user_ids()
             mark = user_fingerprint(found.secret, wanted)
@@ -247,18 +255,13 @@ class Following:
             return state.erase(known.index(wanted), mark)
 
     def _found(self) -> OpenYear:
-        with opened(self.path, writing=False) as state:
-            return read_year(state)
+        return self._year.read()
 
 
 def _refuse_again(state: State, batch: str, *, again: bool) -> None:
     """Refuse a batch whose public name was added before, and remember a new one."""
     if state.batch_known(batch) and not again:
-        raise PrivacyError(
-            f"{batch} was added before. Nothing was drawn. If that run was interrupted, write its model with "
-            "`discreet follow show STATE --out MODEL` (model()): this draws nothing. To use up another "
-            "release for the same file, pass --again (again=True)."
-        )
+        raise DrawnBefore(what=str(batch))
     state.keep_batch(batch)
 
 
@@ -289,5 +292,4 @@ def _certificate(found: OpenYear, promise: Guarantee, model: FittedModel | None)
     more = None if model is None else model.certificate
     if found.shares > 1 or (model is not None and more is None):
         return None
-    own = found.settings.release(rated=found.facts.low != found.facts.high)
-    return certificate(promise, [own, *([] if more is None else more["releases"])])
+    return certificate(promise, [found.plan.certified(), *([] if more is None else more["releases"])])

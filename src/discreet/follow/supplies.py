@@ -14,10 +14,12 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from discreet.core.checks import FileError, require
+from discreet.core.checks import require
+from discreet.core.errors import FileUnreadable
 from discreet.core.exports import Later
 from discreet.data.reading.columns import DECIMAL_COMMA, ITEM, RATING, USER, Choice, choose
 from discreet.follow.columns import RatingColumns, decoded
+from discreet.follow.errors import NotParquet
 
 if TYPE_CHECKING:
     import polars as pl
@@ -30,7 +32,7 @@ _PARQUET = ".parquet"
 def files_at(path: Path) -> list[Path]:
     """Return the file, or the files in a folder by name; hidden ones are being written."""
     if not path.exists():
-        raise FileError(f"There is no file or folder {path}.")
+        raise FileUnreadable(path=path, reason="it doesn't exist")
     if not path.is_dir():
         return [_known(path)]
     return [_known(file) for file in sorted(path.iterdir()) if not file.name.startswith(".")]
@@ -41,7 +43,7 @@ def supply_from(path: Path, columns: Choice | None, *, rated: bool) -> Callable[
 
     What entered before is left out again, so files may stay after the release that they were put there for.
     """
-    require((columns or {}).get(USER, USER) is not None, "columns", columns, "must name the user of a row")
+    require((columns or {}).get(USER, USER) is not None, "columns", columns, must="name the user of a row")
 
     def supply(release: int) -> RatingColumns | None:
         parts = [_columns(file, columns, rated=rated) for file in files_at(path)]
@@ -52,11 +54,7 @@ def supply_from(path: Path, columns: Choice | None, *, rated: bool) -> Callable[
 
 def _known(file: Path) -> Path:
     if not file.is_file() or file.suffix.lower() != _PARQUET:
-        raise FileError(
-            f"{file} is not a Parquet file, and in a followed year a party's new ratings are read from "
-            "nothing else; make one from a table, as with "
-            'polars.read_csv("week.csv", infer_schema=False).write_parquet("week.parquet").'
-        )
+        raise NotParquet(path=file)
     return file
 
 
@@ -68,7 +66,7 @@ def _columns(file: Path, choice: Choice | None, *, rated: bool) -> RatingColumns
         wanted = {role: name for role, name in roles.items() if role in (USER, ITEM, RATING)}
         return _of(table.select(list(wanted.values())).collect(), wanted)
     except (OSError, pl.exceptions.PolarsError) as error:
-        raise FileError(f"{file} cannot be read as a table of new ratings.") from error
+        raise NotParquet(path=file) from error
 
 
 def _of(table: pl.DataFrame, roles: Mapping[str, str]) -> RatingColumns:

@@ -16,7 +16,8 @@ from typing import Any, Self, final
 import numpy as np
 import numpy.typing as npt
 
-from discreet.core.checks import ParameterError, integer, non_negative, probability, require
+from discreet.core.checks import integer, probability, within
+from discreet.follow.errors import BadPeriodSettings
 
 #: A weight of 1 is 2^WEIGHT_BITS.
 WEIGHT_BITS = 12
@@ -56,11 +57,9 @@ class Pace:
 
     def __post_init__(self) -> None:
         probability("start", self.start)
-        probability("share", self.share)
-        require(self.share >= 1 / _PARTS, "share", self.share, f"must be at least {1 / _PARTS:g}")
+        within("share", self.share, least=1 / _PARTS, most=1)
         integer("ratings", self.ratings, least=1, most=_MOST_RATINGS)
-        most = f"must be at most {_MOST_RESERVE:g}"
-        require(non_negative("reserve", self.reserve) <= _MOST_RESERVE, "reserve", self.reserve, most)
+        within("reserve", self.reserve, least=0, most=_MOST_RESERVE)
 
     def allowed(self, release: int, releases: int) -> int:
         """Return how much squared weight a user may have used by a release, counted from 0."""
@@ -109,7 +108,7 @@ class Pace:
             settings = {name: record[name] for name in ("start", "share", "ratings")}
             return cls(**settings, reserve=reserve)
         except (KeyError, TypeError) as error:
-            raise ParameterError("This is not a pace that discreet wrote.") from error
+            raise BadPeriodSettings() from error
 
 
 #: Where users come once, or where nothing fades: all of the year's squared weight is allowed at once.

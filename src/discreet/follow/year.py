@@ -9,27 +9,41 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, NamedTuple, final
 
-from discreet.core.checks import FileError, PrivacyError, instance, integer
+from discreet.core.checks import instance, integer
+from discreet.core.errors import CannotWrite, FileExists
 from discreet.core.randomness import PrivacyRandom
 from discreet.data.facts import PublicFacts
 from discreet.data.vocabulary import Vocabulary
 from discreet.follow.batches import Batch
 from discreet.follow.entries import enter
-from discreet.follow.releases import draw
+from discreet.follow.errors import PeriodUsedUp, ShareNotShown, WrongRelease
+from discreet.follow.releases import YearPlan
 from discreet.follow.settings import FollowSettings
-from discreet.follow.state import Draft, Release, State, draft_path, drafted, summed
+from discreet.follow.state import (
+    Draft,
+    ItemSums,
+    Release,
+    State,
+    Whole,
+    draft_path,
+    drafted,
+    opened,
+    summed,
+    written_mark,
+)
 from discreet.privacy.assumptions import Assumption, assumptions_of
 from discreet.privacy.certificate import certificate
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.ledger.book import Ledger, Spending
 from discreet.privacy.ledger.chain import Chain
 from discreet.privacy.ledger.records import PAID_AT_ONCE, EntryState
+from discreet.privacy.session import Session
 
 
 @final
@@ -59,6 +73,12 @@ class OpenYear:
     chain: Chain
 
     @property
+    def plan(self) -> YearPlan:
+        """Return how the year is released."""
+        rated = self.facts.low != self.facts.high
+        return YearPlan(settings=self.settings, rated=rated, shares=self.shares)
+
+    @property
     def end(self) -> str:
         """Return the day on which the year ends."""
         return f"{self.began + timedelta(days=self.settings.days):%Y-%m-%d}"
@@ -77,23 +97,53 @@ class OpenYear:
         made, most = len(self.releases), self.settings.releases
         wanted = made + 1 if release is None else integer("release", release, least=1)
         if wanted > most:
-            raise PrivacyError(
-                f"A year of {most:,} releases was paid for, and {made:,} were made. For more start a new "
-                "year, which is paid anew."
-            )
+            raise PeriodUsedUp(most=most, made=made)
         if wanted < made:
-            raise PrivacyError(
-                f"Release {wanted:,} was made, and {made - wanted:,} after it; none is drawn again."
-            )
+            raise WrongRelease(release=wanted, made=made)
         return wanted - made
 
     def refuse_share(self) -> None:
         """Refuse to show a share: with a part of the noise alone it promises less than the label says."""
         if self.shares > 1:
-            raise PrivacyError(
-                "This state holds one party's share of a federation's noise, which is never shown alone. "
-                "The coordinator has the sums of all parties."
-            )
+            raise ShareNotShown()
+
+
+@final
+class YearFile:
+    """A followed year on the disk: read once, and again only after a transaction wrote to it."""
+
+    def __init__(self, path: str | Path) -> None:
+        self.path = Path(path)
+        self._known: tuple[bytes, OpenYear] | None = None
+        self._next: OpenYear | None = None
+
+    def read(self) -> OpenYear:
+        """Return the year as it is now."""
+        found = self._unchanged(written_mark(self.path))
+        if found is None:
+            with opened(self.path, writing=False) as state:
+                found = read_year(state)
+                self._known = (state.mark, found)
+        return found
+
+    @contextlib.contextmanager
+    def writing(self) -> Iterator[tuple[State, OpenYear]]:
+        """Provide the state and the year to one writer.
+
+        The year is read again afterwards, unless the writer passes it to `remember`.
+        """
+        self._next = None
+        with opened(self.path, writing=True) as state:
+            yield state, self._unchanged(state.mark) or read_year(state)
+        self._known = None if self._next is None else (state.mark, self._next)
+
+    def remember(self, year: OpenYear) -> None:
+        """Keep the year as the present transaction leaves it."""
+        self._next = year
+
+    def _unchanged(self, mark: bytes) -> OpenYear | None:
+        """Return what is known, if nobody has written since."""
+        return self._known[1] if self._known is not None and mark and self._known[0] == mark else None
 
 
 class EntryCounts(NamedTuple):
@@ -125,9 +175,9 @@ def begin(
     instance("settings", settings, FollowSettings)
     path = Path(path)
     if not path.absolute().parent.is_dir():
-        raise FileError(f"{path} cannot be written: its folder does not exist.")
+        raise CannotWrite(path=path, why="its folder doesn't exist")
     if path.exists() and not draft_path(path).exists():
-        raise FileError(f"{path} exists already and was left as it is. Choose another file.")
+        raise FileExists(path=path, replaceable=False)
     promise = settings.promise(facts)
     of_ledger = () if ledger is None else ledger.assumptions(name)
     budget = None if ledger is None else ledger.budget(name)
@@ -135,6 +185,7 @@ def begin(
         of_ledger += (PAID_AT_ONCE,)
     promise = promise.assuming(*assumes, *of_ledger)
     book = ledger or Ledger.nowhere()
+    plan = YearPlan(settings=settings, rated=facts.low != facts.high, shares=shares)
     content = {
         "name": name,
         "began": datetime.now(UTC).isoformat(timespec="seconds"),
@@ -144,7 +195,7 @@ def begin(
         "shares": shares,
         "run": run,
         "recorded": ledger is not None,
-        "certificate": _certificate(settings, facts, promise) if shares == 1 else None,
+        "certificate": certificate(promise, [plan.certified()]) if shares == 1 else None,
         "process": os.getpid(),
     }
     ids = items.ids.tolist()
@@ -154,7 +205,7 @@ def begin(
         if path.exists():
             with spending or contextlib.nullcontext():
                 pass
-            raise FileError(f"{path} exists already and was left as it is. Choose another file.")
+            raise FileExists(path=path, replaceable=False)
         if spending is None:
             draft.write(content, ids)
             spending = book.spend(name, promise, what=what, events=settings.events())
@@ -185,10 +236,6 @@ def _interrupted(
         ):
             return Spending(book, entry)
     return None
-
-
-def _certificate(settings: FollowSettings, facts: PublicFacts, promise: Guarantee) -> dict[str, Any]:
-    return certificate(promise, [settings.release(rated=facts.low != facts.high)])
 
 
 def read_year(state: State) -> OpenYear:
@@ -235,13 +282,23 @@ def declare(state: State, found: OpenYear, items: Vocabulary) -> OpenYear:
     return read_year(state)
 
 
-def make_release(state: State, found: OpenYear, given: Iterable[Batch], random: PrivacyRandom) -> EntryCounts:
+class MadeRelease(NamedTuple):
+    """The year with one more release, and the counts of the batches that entered."""
+
+    year: OpenYear
+    counts: EntryCounts
+
+
+def make_release(state: State, found: OpenYear, given: Iterable[Batch], random: PrivacyRandom) -> MadeRelease:
     """Enter batches one after the other and draw the next release, all in the transaction of `state`.
 
     Each batch sees what earlier ones entered, so it does not matter how users are spread over them.
     """
     number, settings = len(found.releases), found.settings
-    rated, n_items = found.facts.low != found.facts.high, found.facts.n_items
+    rated, n_items = found.plan.rated, found.facts.n_items
+    session = Session.open(found, found.promise, random).gaussian()
+    drawn = DrawnYear(state, n_items)
+    stream = session.stream(found.plan, drawn)
     total = summed(None, n_items)
     counts = EntryCounts()
     for batch in given:
@@ -252,7 +309,31 @@ def make_release(state: State, found: OpenYear, given: Iterable[Batch], random: 
         counted = (made.entries.ratings, made.known_pairs, made.of_erased, batch.undeclared)
         counts = EntryCounts(*(int(one + more) for one, more in zip(counts, counted, strict=True)))
     state.add_sums(number, total)
-    drawn = draw(settings, state.sums(n_items), random, rated=rated, shares=found.shares)
-    time = datetime.now(UTC).isoformat(timespec="seconds")
-    state.publish(Release(number=number, time=time, simulated=random.simulated, drawn=drawn))
-    return counts
+    stream.release()
+    releases, chain = [*found.releases, *drawn.stored], Chain(state.events(found.secret))
+    return MadeRelease(replace(found, releases=releases, chain=chain), counts)
+
+
+@final
+class DrawnYear:
+    """The state of a year as a stream sees it: exact sums, and releases that are drawn once."""
+
+    def __init__(self, state: State, n_items: int) -> None:
+        self._state, self._n_items = state, n_items
+        self.stored: list[Release] = []
+
+    @property
+    def made(self) -> int:
+        """Return how many releases were drawn."""
+        return self._state.made()
+
+    def sums(self) -> Sequence[ItemSums]:
+        """Return the exact sums of every release so far."""
+        return self._state.sums(self._n_items)
+
+    def store(self, number: int, drawn: Sequence[Whole], *, simulated: bool) -> None:
+        """Store a release in the transaction of the state; one number is stored once."""
+        time = datetime.now(UTC).isoformat(timespec="seconds")
+        made = Release(number=number, time=time, simulated=simulated, drawn=ItemSums(*drawn))
+        self._state.publish(made)
+        self.stored.append(made)

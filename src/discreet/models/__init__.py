@@ -1,1 +1,1 @@
-"""Estimators that promise, pay and train, and the fitted models they release."""
+"""Estimators that state a guarantee, spend its budget and train, and the fitted models they release."""

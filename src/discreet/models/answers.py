@@ -1,8 +1,8 @@
 """Answer from a model: which items are similar, and why an item is ranked where it is.
 
-Ranking scores mean something only beside each other, so all is told against a reference: the average item of
-the lower half of the person's own ranking. An item of the upper half is above it in all, so that at least one
-part speaks for it.
+Ranking scores are relative, so each is compared with a reference: the average item of
+the lower half of the user's own ranking. An item of the upper half is above it in all, so that at least one
+part supports it.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from discreet.core.arrays import Floats, Indices
 from discreet.core.frames import FrameKind, to_frame
 from discreet.data.inputs import History
 from discreet.data.interactions import Interactions
-from discreet.models.histories import person_row, variants
+from discreet.models.histories import Moment, person_row, variants
 from discreet.models.listings import ItemId, Listing, SimilarItem
 from discreet.models.lists import listable
 from discreet.models.scorers.scorer import without_history
@@ -33,8 +33,8 @@ if TYPE_CHECKING:
 class Explanation:
     """Why an item has its ranking score: `reference` plus all `parts` is `score`.
 
-    The reference is the average item of the lower half of the person's own ranking, and each part says by how
-    much the item is above or below it. `reasons` are the person's own ratings, each with what the score,
+    The reference is the average item of the lower half of the user's own ranking, and each part shows by how
+    much the item is above or below it. `reasons` are the user's own ratings, each with what the score,
     against the reference, would lose without it; they overlap, so they do not add up.
     """
 
@@ -44,9 +44,9 @@ class Explanation:
     parts: Mapping[str, float]
     reasons: tuple[tuple[ItemId, float], ...]
     ranked_by: str
-    #: The item's place among those the person has not met, None if they have.
+    #: The item's place among those that are new to the user, None if they have.
     rank: int | None
-    #: Of the first `FIRST` items of the person's list, the share that somebody without a history gets, too.
+    #: Of the first `FIRST` items of the user's list, the share that a user without a history also gets.
     usual: float
 
     def __iter__(self) -> Iterator[tuple[ItemId, float]]:
@@ -68,7 +68,7 @@ class Explanation:
         return f"Explanation({self.item!r}, {place}: {parts}; {len(self.reasons)} reasons)"
 
     def to_frame(self, kind: FrameKind = "polars") -> Any:
-        """Return one row for each part and for each of the person's own items, with what it adds."""
+        """Return one row for each part and for each of the user's own items, with what it adds."""
         return to_frame(dict(zip(("kind", "of", "adds"), zip(*self._rows(), strict=True), strict=True)), kind)
 
     def _rows(self) -> list[tuple[str, str, float]]:
@@ -76,7 +76,7 @@ class Explanation:
         return parts + [("own item", str(item), value) for item, value in self.reasons]
 
     def _repr_html_(self) -> str:
-        return html_table(self._rows(), header=("kind", "of", "adds"), caption=f"What speaks for {self.item}")
+        return html_table(self._rows(), header=("kind", "of", "adds"), caption=f"What supports {self.item}")
 
 
 # So many scores are held at once.
@@ -87,7 +87,7 @@ FIRST = 10
 
 
 def explain_item(model: FittedModel, person: Interactions, place: int) -> Explanation:
-    """Return why the item at this place of the catalog has its score, for the one person in the row."""
+    """Return why the item at this place of the catalog has its score, for the one user in the row."""
     parts = {name: part[0] for name, part in model.scorer.score_parts(person, _ONE).items()}
     worth = model.worth(person, _ONE)[0].astype(np.float64)
     lower = lower_half(worth)
@@ -114,7 +114,7 @@ def lower_half(worth: Floats) -> Indices:
 
 
 def _without_each(model: FittedModel, person: Interactions, place: int, lower: Indices) -> Floats:
-    """Return how far the item is above the reference without each of the person's ratings in turn."""
+    """Return how far the item is above the reference without each of the user's ratings in turn."""
     rows = variants(person)
     block = max(1, _SCORES_AT_ONCE // max(len(model.catalog), 1))
     found = [np.zeros(0)]
@@ -135,23 +135,25 @@ def _rank(worth: Floats, person: Interactions, place: int) -> int | None:
     return int(np.count_nonzero(before)) + 1
 
 
-def usual_share(model: FittedModel, history: History, *, ignore_unknown: bool = False) -> float:
-    """Return the share of a person's first items that somebody without a history gets, too."""
-    person = person_row(model, history, ignore_unknown=ignore_unknown)
+def usual_share(
+    model: FittedModel, history: History, *, ignore_unknown: bool = False, now: Moment | None = None
+) -> float:
+    """Return the share of a user's first items that a user without a history also gets."""
+    person = person_row(model, history, ignore_unknown=ignore_unknown, now=now)
     return _usual(model, model.worth(person, _ONE)[0].astype(np.float64), person)
 
 
 def _usual(model: FittedModel, worth: Floats, person: Interactions) -> float:
-    """Return the share of the person's first items that are also first without any history.
+    """Return the share of the user's first items that are also first without any history.
 
-    For somebody whom the release itself knows it is 0: such a model need not answer for anybody else.
+    For a user of the release itself it is 0: such a model need not answer for other users.
     """
     if model.scorer.knows(person.users.ids.tolist()[0]):
         return 0.0
     newcomer = model.worth(without_history(person), _ONE)[0].astype(np.float64)
     both = np.stack([worth, newcomer])
     for row in both:
-        # The person's own items leave both lists.
+        # The user's own items leave both lists.
         listable(row[None, :], person, _ONE)
     own, usual = (set(np.argsort(-row, kind="stable")[:FIRST].tolist()) for row in both)
     return len(own & usual) / max(len(own), 1)
@@ -160,7 +162,7 @@ def _usual(model: FittedModel, worth: Floats, person: Interactions) -> float:
 def similar_to(model: FittedModel, places: Sequence[int], k: int) -> list[Listing[SimilarItem]]:
     """Return up to `k` neighbors of each of these items, nearest first, or why there are none.
 
-    What noise may have made is left out: a simulated fit has noise as well, one with epsilon infinite none.
+    Effects that noise may have made are skipped: a simulated fit also has noise, an infinite epsilon none.
     """
     neighbors = model.scorer.similarities(noised=model.guarantee.epsilon < np.inf)
     ids = model.catalog.id_at(np.asarray(places, dtype=np.int64)).tolist()
@@ -171,8 +173,8 @@ def similar_to(model: FittedModel, places: Sequence[int], k: int) -> list[Listin
 def nothing_similar(called: ItemId) -> str:
     """Say that an item has no neighbors, and what would help."""
     return (
-        f"Nothing stands out of the noise as similar to {called}. Other items may be; this model does "
-        "not know. More people, a larger epsilon or public item features would help."
+        f"No item is clearly similar to {called}: noise hides any similarity. "
+        "More users, a larger epsilon or public item features would help."
     )
 
 
@@ -190,6 +192,6 @@ def _named(model: FittedModel, place: int, found: NearestItems, k: int) -> list[
 
 
 def titles_in_order(model: FittedModel, items: Sequence[ItemId]) -> list[str | None]:
-    """Return the titles that a model holds of these items: the first of its public columns, or None."""
+    """Return the titles that a model has for these items: the first of its public columns, or None."""
     known = model.titles(items)
     return [next(iter(known.get(item, {}).values()), "") or None for item in items]

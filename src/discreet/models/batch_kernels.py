@@ -1,4 +1,4 @@
-"""Compile the loops that rank items for many people; `batch_lists` and `batch_pairs` run them in blocks.
+"""Compile the loops that rank items for many users; `batch_lists` and `batch_pairs` run them in blocks.
 
 Rough scores only say which items may reach a list: what is listed, and in which order, is decided by exact
 scores of those few. Equal scores keep the order of the catalog.
@@ -11,11 +11,10 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 
 from discreet.core.arrays import Array
-from discreet.core.kernels import compiled, dot
-from discreet.models.scorers.counts import LOGISTIC
+from discreet.core.kernels import compiled, dot, inner
 from discreet.models.scorers.log_chance import chance_table
 from discreet.models.scorers.log_chance_kernels import log_of_chance
-from discreet.models.scorers.ranking import Liking, LinearScores
+from discreet.models.scorers.ranking import LOGISTIC, Liking, LinearScores
 
 # Scores are compared in groups of so many with the last of a list.
 GROUP = 64
@@ -27,7 +26,7 @@ _NONE = LinearScores(np.zeros((1, 0)), np.zeros((1, 0)), np.zeros(1))
 class ExactScores(NamedTuple):
     """Hold the scores of `LinearScores`; the bias of closed items is minus infinity.
 
-    `names` says which item of the catalog each row is, and `shifts` what is added to all scores of a person.
+    `names` states which item of the catalog each row is, and `shifts` what is added to all scores of a user.
     """
 
     people: Array
@@ -58,7 +57,7 @@ class Chance(NamedTuple):
         return cls(float(weight), *vectors, usual, float(deviation), link == "normal", *chance_table())
 
 
-@compiled
+@inner
 def reaches(line: Array, bound: float) -> bool:
     """Return whether one of the first scores lies above a bound; a loop of fixed length is vectorized."""
     if line.size < GROUP:
@@ -69,7 +68,7 @@ def reaches(line: Array, bound: float) -> bool:
     return above > 0  # type: ignore[return-value]
 
 
-@compiled
+@inner
 def insert(value: Any, item: int, values: Array, places: Array) -> None:
     """Insert an item that is better than the last of a list; of equal ones the first comes first."""
     place = values.size - 1
@@ -81,7 +80,7 @@ def insert(value: Any, item: int, values: Array, places: Array) -> None:
     values[place], places[place] = value, item
 
 
-@compiled
+@inner
 def liked(
     own: Array,
     vector: Array,
@@ -93,7 +92,7 @@ def liked(
     table: Array,
     slopes: Array,
 ) -> float:
-    """Return the weighted logarithm of the chance that a person likes an item, which is at most zero.
+    """Return the weighted logarithm of the chance that a user likes an item, which is at most zero.
 
     Loops hand over arrays one by one: a tuple of them costs more to hand over than all that is done here.
     """
@@ -105,14 +104,14 @@ def liked(
     return -weight * (max(turned, 0.0) + np.log1p(np.exp(-abs(turned))))  # type: ignore[no-any-return]
 
 
-@compiled
+@inner
 def enter(value: Any, item: int, values: Array, places: Array) -> None:
     """Insert an item into a list if its score deserves it."""
     if value > values[-1] or (value == values[-1] and item < places[-1]):
         insert(value, item, values, places)
 
 
-@compiled
+@inner
 def last_of(lanes: Array, top: Array, at: Array) -> float:
     """Return the last of the largest lanes: as many as `top` has entries."""
     top[:] = -np.inf
@@ -122,7 +121,7 @@ def last_of(lanes: Array, top: Array, at: Array) -> float:
     return top[-1]  # type: ignore[no-any-return]
 
 
-@compiled
+@inner
 def floor_of(line: Array, lanes: Array, top: Array, at: Array) -> float:
     """Return a number that as many scores reach as `top` has entries: one in each of so many lanes.
 
@@ -149,7 +148,7 @@ def rank_tile(
     values: Array,
     places: Array,
 ) -> None:
-    """Let the items from `offset` on into the lists of these people, given rough scores."""
+    """Let the items from `offset` on into the lists of these users, given rough scores."""
     width, lanes = scores.shape[1], np.empty(LANES, np.float32)
     top, at = np.empty_like(values[0]), np.zeros_like(places[0])
     items, bias, names = exact.items, exact.bias, exact.names
@@ -205,7 +204,7 @@ def rank_common(
     values: Array,
     places: Array,
 ) -> None:
-    """Fill the lists of a range of people from items in falling `order` of `base`."""
+    """Fill the lists of a range of users from items in falling `order` of `base`."""
     last_seen_by = np.full(base.size, -1, np.int64)
     weight, chance_items, chance_bias = chance.weight, chance.items, chance.bias
     given: Any = (weight, chance.deviation, chance.normal, chance.table, chance.slopes)

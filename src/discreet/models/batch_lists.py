@@ -1,7 +1,7 @@
-"""Rank items for many people with compiled loops: the lists that `best_places` of all scores would give.
+"""Rank items for many users with compiled loops: the lists that `best_places` of all scores would give.
 
-Scores of a few people and items at a time are multiplied in single precision, in a buffer that the
-processor's cache holds. They only say which items may reach a list: what is listed, and in which order, is
+Scores of a few users and items at a time are multiplied in single precision, in a buffer that the
+processor's cache has room for. They only show which items may reach a list: items and their order are
 decided by exact scores of those few. Equal scores keep the order of the catalog. Items with weights between
 them (`batch_pairs`) come first, the others after them.
 """
@@ -24,15 +24,15 @@ from discreet.models.scorers.scorer import Scorer
 
 StarsAt = Callable[[Indices, Indices], Floats | None]
 
-# People and items whose scores are computed together.
+# Users and items whose scores are computed together.
 _PEOPLE, _ITEMS = 64, 4096
 # Twice the rounding of single precision: what one term of a sum may be wrong by, with a margin.
 _ROUNDING_MARGIN = 2.0**-23
 # The largest magnitude that single precision handles safely.
 _MOST = 1e30
-# Lengths of people's vectors for which limits are computed.
+# Lengths of users' vectors for which limits are computed.
 _LENGTHS = 33
-# People folded in at once.
+# Users folded in at once.
 _FOLDED = 1 << 14
 
 
@@ -46,7 +46,7 @@ def many_lists(
     closed: Indices,
     scores_at_once: int,
 ) -> Iterator[tuple[Indices, Indices, Floats, StarsAt]]:
-    """Yield people in blocks: their rows, the places and scores of their lists, and what tells stars."""
+    """Yield users in blocks: their rows, the places and scores of their lists, and what predicts ratings."""
     start, most = 0, max(1, scores_at_once // max(len(histories.catalog), 1))
     while start < histories.n_users:
         people = histories.span(start, min(start + _FOLDED, histories.n_users))
@@ -67,7 +67,7 @@ def many_lists(
 def best_of(
     ranking: Ranking, people: Interactions, k: int, *, exclude_seen: bool, closed: Indices
 ) -> tuple[Indices, Singles] | None:
-    """Return the `k` best items of each of these people and their scores, or None if numbers are too large.
+    """Return the `k` best items of each of these users and their scores, or None if numbers are too large.
 
     Rows with fewer items end with scores of minus infinity.
     """
@@ -137,7 +137,7 @@ def _rank_linear(
 
 
 def _margins(base: LinearScores, closed: Indices) -> Floats:
-    """Return how far a person's scores in single precision may lie from the exact ones.
+    """Return how far a user's scores in single precision may lie from the exact ones.
 
     A sum of products differs from the exact one by less than the number of terms times the rounding.
     """
@@ -157,10 +157,10 @@ def _by_bias(base: LinearScores, items: Indices, shifts: Floats) -> ExactScores:
 
 
 def _limits(exact: ExactScores, margins: Floats) -> Floats:
-    """Return what no score of a person exceeds in each tile: a product is at most that of both lengths.
+    """Return what no score of a user exceeds in each tile: a product is at most that of both lengths.
 
-    The largest of bias plus length times the person's length is convex in that, so it is computed for a few
-    lengths, and a person has the limit of the next larger one.
+    The largest of bias plus length times the user's length is convex in that, so it is computed for a few
+    lengths, and a user has the limit of the next larger one.
     """
     lengths, own = np.linalg.norm(exact.items, axis=1), np.linalg.norm(exact.people, axis=1)
     grid = np.linspace(0.0, own.max(initial=0.0), _LENGTHS)

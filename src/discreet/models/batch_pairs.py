@@ -1,7 +1,7 @@
-"""Rank the items between which there are weights, for many people: a mixture of two probabilities.
+"""Rank the items between which there are weights, for many users: a mixture of two probabilities.
 
-A person's mixture is `(1 - blend) exp(base) + blend Z follows`, with Z the sum of `exp(base)` over these
-items. Its logarithm is what lists are ordered by, so the mixture itself tells which items may reach a list;
+A user's mixture is `(1 - blend) exp(base) + blend Z follows`, with Z the sum of `exp(base)` over these
+items. Its logarithm is what lists are ordered by, so the mixture itself shows which items may reach a list;
 only their logarithms are taken. Products are computed in double precision, for Z needs them.
 """
 
@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet.core.arrays import Array, Floats, Indices, Singles
-from discreet.core.kernels import compiled, dot
+from discreet.core.kernels import compiled, dot, inner
 from discreet.models.batch_kernels import (
     GROUP,
     LANES,
@@ -27,7 +27,7 @@ from discreet.models.batch_kernels import (
 from discreet.models.scorers.next_items_kernels import add_neighbors, packed
 from discreet.models.scorers.ranking import Followed, LinearScores
 
-# People whose mixtures are computed together: so many that preparing the items for a product hardly counts.
+# Users whose mixtures are computed together: so many that preparing the items for a product hardly counts.
 _PEOPLE = 64
 # What a mixture computed in another order of operations may be wrong by, in its logarithm.
 _ROUNDING = 2.0**-22
@@ -39,7 +39,7 @@ _SAFE = 300.0
 
 
 class Seen(NamedTuple):
-    """Hold the items that each person has seen."""
+    """The items that each user has seen."""
 
     indptr: Indices
     items: Array
@@ -53,10 +53,11 @@ class Seen(NamedTuple):
 
 
 class BlendedScores(NamedTuple):
-    """Hold what compiled loops need beside the mixtures' first part.
+    """What compiled loops need next to the mixtures' first part.
 
-    `own` are the places among the paired items of each person's interactions, -1 for others, and `recency`
-    their weights. `kept` and `blended` are the logarithms of both shares. `shut` items may not be listed.
+    `own` are the places among the paired items of each user's interactions, -1 for others, and `recency`
+    their weights. `kept` and `blended` are the logarithms of each user's shares. `shut` items may not be
+    listed.
     """
 
     indptr: Array
@@ -68,14 +69,14 @@ class BlendedScores(NamedTuple):
     seen: Array
     ends: Array
     margins: Array
-    kept: float
-    blended: float
+    kept: Array
+    blended: Array
 
 
 class PairedLists(NamedTuple):
     """Hold the exact scores of paired items, and what is mixed with them.
 
-    `turned` holds the vectors, one line a factor, and last the biases. Scores are `safe` if exponentials of
+    `turned` has the vectors, one line a factor, and last the biases. Scores are `safe` if exponentials of
     them neither overflow nor vanish.
     """
 
@@ -104,7 +105,7 @@ class PairedLists(NamedTuple):
         # Seen items keep the order of their rows; which place each has is all that is needed.
         place = np.full(len(base.items), -1, dtype=np.int64)
         place[items] = np.arange(items.size)
-        kept, blended = np.log1p(-paired.blend), np.log(paired.blend)
+        kept, blended = np.log1p(-followed.blend), np.log(followed.blend)
         nearby = margins + _ROUNDING * (1 + np.log(items.size) - kept)
         turned = np.column_stack([base.items[items], base.bias[items]]).T
         mixture = BlendedScores(
@@ -116,18 +117,18 @@ class PairedLists(NamedTuple):
             place[seen.items],
             seen.indptr,
             nearby,
-            float(kept),
-            float(blended),
+            kept,
+            blended,
         )
         vectors = np.ascontiguousarray(base.items[items])
         exact = ExactScores(np.ascontiguousarray(base.people), vectors, base.bias[items], items, shifts)
-        # Whose scores may be large is asked of each person: nobody else's row decides how theirs are rounded.
+        # Each user's row alone decides whether scores may be large, so no other row changes the rounding.
         reach = np.linalg.norm(base.people, axis=1) * np.linalg.norm(vectors, axis=1).max()
         safe = reach + np.abs(exact.bias).max() < _SAFE
         return cls(exact, mixture, chance, np.ascontiguousarray(turned), safe)
 
     def rank(self, first: int, last: int, values: Singles, places: Indices) -> None:
-        """Let the paired items into the lists of a range of people."""
+        """Let the paired items into the lists of a range of users."""
         room, people = np.empty((_PEOPLE, self.turned.shape[1])), np.ones((_PEOPLE, len(self.turned)))
         for start in range(first, last, _PEOPLE):
             count = min(_PEOPLE, last - start)
@@ -141,7 +142,7 @@ class PairedLists(NamedTuple):
             rank_mixtures(lines, start, largest, self.mixture, self.exact, self.chance, values, places)
 
 
-@compiled
+@inner
 def _sums(line: Array, follows: Array) -> tuple[float, float]:
     """Set negative weights to zero; return the sums of `exp(base)` and of the weights."""
     total, speaks = 0.0, 0.0
@@ -152,7 +153,7 @@ def _sums(line: Array, follows: Array) -> tuple[float, float]:
     return total, speaks
 
 
-@compiled
+@inner
 def _mix(line: Array, follows: Array, rest: float, other: float, lanes: Array) -> None:
     """Turn `exp(base)` into the mixture, and write the largest of each lane; a rest of items has no lane."""
     lanes[:] = -np.inf
@@ -166,7 +167,7 @@ def _mix(line: Array, follows: Array, rest: float, other: float, lanes: Array) -
         line[j] = rest * line[j] + other * follows[j]
 
 
-@compiled
+@inner
 def _shut(line: Array, closed: Array, seen: Array) -> None:
     """Mark the items that may not be listed; seen items that are not paired have a place of -1."""
     for place in closed:
@@ -176,7 +177,7 @@ def _shut(line: Array, closed: Array, seen: Array) -> None:
             line[place] = -np.inf
 
 
-@compiled
+@inner
 def _score(base: float, follows: float, level: float) -> Any:
     """Return the logarithm of a mixture: `follows` is an item's part of the weights.
 
@@ -188,7 +189,7 @@ def _score(base: float, follows: float, level: float) -> Any:
     return np.float32(base)
 
 
-@compiled
+@inner
 def _bound(last: Any, largest: float, margin: float) -> float:
     """Return what a mixture must exceed for its logarithm to reach the last of a list."""
     least = np.exp(last - largest - margin)
@@ -206,7 +207,7 @@ def rank_mixtures(
     values: Array,
     places: Array,
 ) -> None:
-    """Let paired items into the lists of the people from `first` on, given `exp(base - largest)`.
+    """Let paired items into the lists of the users from `first` on, given `exp(base - largest)`.
 
     Where exponentials are safe `largest` is 0.
     """
@@ -222,10 +223,10 @@ def rank_mixtures(
         entries = slice(mixture.indptr[person], mixture.indptr[person + 1])
         add_neighbors(mixture.own[entries], mixture.recency[entries], neighbors, halves, bits, follows)
         total, speaks = _sums(line, follows)
-        shift, part = (mixture.kept, 1 / speaks) if speaks > 0 else (0.0, 0.0)
+        shift, part = (mixture.kept[person], 1 / speaks) if speaks > 0 else (0.0, 0.0)
         exact.shifts[person] = shift
-        level = largest[row] + np.log(total) + mixture.blended
-        rest, other = np.exp(shift), np.exp(mixture.blended) * total * part
+        level = largest[row] + np.log(total) + mixture.blended[person]
+        rest, other = np.exp(shift), np.exp(mixture.blended[person]) * total * part
         _shut(line, mixture.shut, mixture.seen[mixture.ends[person] : mixture.ends[person + 1]])
         _mix(line, follows, rest, other, lanes)
         best, listed = values[person], places[person]
@@ -250,7 +251,7 @@ def rank_mixtures(
                         rough, line[j], gain, item = line[j], -np.inf, 0.0, names[j]
                         if weight != 0:
                             gain = liked(liking, chance_items[item], chance_bias[item], usual, *given)
-                            # What is lost is rounded down, so that no item is left out for rounding.
+                            # What is lost is rounded down, so that no item is lost to rounding.
                             if rough * np.exp(gain * _LESS) <= bound and rises:
                                 continue
                         value = _score(dot(own, items[j]) + bias[j] + shift, follows[j] * part, level)

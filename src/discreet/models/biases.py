@@ -20,8 +20,10 @@ from discreet.models.released_items import ItemView, pilot_release, refuse_one_v
 from discreet.models.scorers.factors import RatingScorer
 from discreet.models.scorers.scorer import Scorer
 from discreet.models.sums_estimator import TIMES_ARE_PUBLIC, SumsEstimator
+from discreet.models.tuned_settings import ItemSettings
 from discreet.privacy.assumptions import Assumption
-from discreet.privacy.session import Session, share
+from discreet.privacy.noise_plans import share
+from discreet.privacy.session import Session
 from discreet.solvers.empirical_bayes import EmpiricalBayes
 from discreet.statistics.data_source import DataSource
 from discreet.statistics.recency import Recency
@@ -35,7 +37,7 @@ def release_biases(
 ) -> tuple[ItemView, EmpiricalBayes]:
     """Release the overall mean and every item's effect, for all of the session (proofs/biases.md)."""
     mean, pilot, final = SHARES
-    view = pilot_release(session, mean, pilot, recency)
+    view = pilot_release(session, mean, pilot, ItemSettings(), recency)
     progress("biases", 1, 2)
     view = view.with_effects(session, final)
     progress("biases", 2, 2)
@@ -48,11 +50,11 @@ class Biases(SumsEstimator):
     """Predict each rating from the item's noisy bias and the user's own bias.
 
     Guarantee
-        (`epsilon`, `delta`) for a person's whole history, between data sets with and without that person,
+        (`epsilon`, `delta`) for a user's whole history, between datasets with and without that user,
         against everyone else (proofs/biases.md). Three releases share the budget.
 
     Noise
-        A person's vector in every sum has length at most 1, so release j adds N(0, (M / sqrt(s_j))^2) to each
+        A user's vector in every sum has length at most 1, so release j adds N(0, (M / sqrt(s_j))^2) to each
         entry, with M the multiplier of one Gaussian release that is (`epsilon`, `delta`)-private and shares s
         = (0.02, 0.25, 0.73).
 

@@ -13,14 +13,10 @@ from typing import Any, ClassVar, Self, Unpack, cast, final
 import numpy as np
 
 from discreet.core.checks import (
-    DataError,
-    ParameterError,
-    PrivacyError,
     failure_probability,
     instance,
     positive,
-    require,
-    suggestion,
+    within,
 )
 from discreet.core.progress import Progress, logger, silent, terminal_progress
 from discreet.core.randomness import PrivacyRandom
@@ -28,7 +24,21 @@ from discreet.data.facts import Declarations, DeclaredFacts, Duplicates, PublicF
 from discreet.data.inputs import accept, refuse_columns, refuse_declared
 from discreet.data.interactions import Interactions, refuse_unsound
 from discreet.data.reading.columns import Choice
+from discreet.data.schema import Schema
+from discreet.models.errors import (
+    DeltaNeeded,
+    DeltaTooSmall,
+    KeywordsOnly,
+    MemoryNeeded,
+    NoPreference,
+    RealNoiseInRehearsal,
+    RowsNeeded,
+    ScaleUnused,
+    TooFewToLearn,
+    UnknownSetting,
+)
 from discreet.models.fitted import FittedModel
+from discreet.models.origin import Origin
 from discreet.models.private_facts import (
     PrivateCatalog,
     PrivateFacts,
@@ -48,7 +58,6 @@ from discreet.statistics.data_source import DataSource, open_source
 MOST_EPSILON = 32.0
 # No fit draws more numbers; each is off by at most the error of a draw (proofs/sampling.md).
 _MOST_DRAWS, ERROR_OF_A_DRAW = 2.0**36, 2.0**-110
-WITHOUT_PRIVACY = "For a run without privacy pass math.inf (--epsilon inf)."
 
 
 class Estimator(ABC):
@@ -68,7 +77,7 @@ class Estimator(ABC):
     feedback: str = "explicit"
     #: Whether the model answers only in the process that fitted it, so that it cannot be saved.
     answers_in_process: ClassVar[bool] = False
-    #: Whether a finite epsilon states how much noise a paper prints, which protects nobody.
+    #: Whether a finite epsilon states how much noise a paper prints, which protects no users.
     published_noise: ClassVar[bool] = False
     #: Where the method comes from, for the table of models.
     source: ClassVar[str] = ""
@@ -84,19 +93,18 @@ class Estimator(ABC):
             cls.__post_init__ = _with_plain_numbers(check)  # type: ignore[attr-defined]
 
     def __new__(cls, *values: Any, **settings: Any) -> Self:
-        """Refuse settings that there are not, with a suggestion; `__init__` would name no other."""
+        """Raise for unknown settings, with a suggestion; `__init__` would suggest none."""
         known = [entry.name for entry in fields(cls)] if is_dataclass(cls) else list(settings)
         unknown = next((name for name in settings if name not in known), None)
         if unknown is not None:
-            close = suggestion(unknown, known) or f" The settings are {', '.join(known)}."
-            raise ParameterError(f"{unknown!r} is no setting of {cls.name}.{close}")
+            raise UnknownSetting(model=cls.name, setting=unknown, settings=known)
         if values:
-            raise ParameterError(f"Settings have names: write {cls.__name__}(epsilon=...).")
+            raise KeywordsOnly(function=cls.__name__)
         return super().__new__(cls)
 
     @abstractmethod
     def promise(self, facts: PublicFacts) -> Guarantee:
-        """Return the promise of a fit on data with these public facts, without any data."""
+        """Return the guarantee of a fit on data with these public facts, without any data."""
 
     def events(self, facts: PublicFacts) -> Sequence[Any]:
         """Return the dp-accounting events of a fit, so that a ledger's reader can recompute its cost."""
@@ -115,25 +123,25 @@ class Estimator(ABC):
         return "it draws or keeps something for each user"
 
     def _refuse(self, data: DataSource) -> None:
-        """Refuse data that nothing can be learned from; the message goes to whoever holds the data.
+        """Raise for data that nothing can be learned from; the message goes to the data owner.
 
-        Whether there is a second user, or a second rating, can depend on one user. A fit whose promise covers
-        this must not refuse: it trains on such data, and its noise hides the difference.
+        Whether a second user, or a second rating, exists can depend on one user. A fit whose guarantee covers
+        this must not raise: it trains on such data, and its noise hides the difference.
         """
         promise = self.promise(data.facts)
         counted = promise.is_private and promise.neighbors is Neighbors.ADD_OR_REMOVE
         if data.n_items < 2 or (data.n_users < 2 and not counted):
-            raise DataError("The data must have at least two users and two items.")
+            raise TooFewToLearn()
         if not self.predicts_ratings or promise.is_private:
             return
         if data.has_one_value:
-            raise DataError("All ratings are equal; there is no preference to learn.")
+            raise NoPreference()
 
     def _refuse_inputs(self) -> None:  # noqa: B027
-        """Refuse unusable inputs other than the data; the data are not read here."""
+        """Raise for unusable inputs other than the data; the data are not read here."""
 
     def _refuse_facts(self, facts: PublicFacts) -> None:  # noqa: B027
-        """Refuse facts that nothing can be learned with; those that noise will choose are not among them."""
+        """Raise for facts that nothing can be learned with, except those that noise will choose."""
 
     @property
     def predicts_ratings(self) -> bool:
@@ -191,29 +199,29 @@ class Estimator(ABC):
         progress: Progress | None = None,
         **declared: Unpack[DeclaredFacts],
     ) -> FittedModel:
-        """Learn from `data` and return a model that carries its promise.
+        """Learn from `data` and return a model that carries its guarantee.
 
         `data` are interactions or can be read as interactions: the path of a file, a dataset's name, a data
         frame (pandas, polars, pyarrow), a scipy matrix. Facts are declared as in `from_frame` (`low=`,
-        `high=`, `step=`, `catalog=`, `max_per_user=`...); others are taken from the data, and the label says
-        so. `columns` names the columns of a file or frame, and `duplicates` says what becomes of a pair of
+        `high=`, `step=`, `catalog=`, `max_per_user=`...); others are read from the data, as the label
+        states. `columns` names the columns of a file or frame, and `duplicates` what to do with a pair of
         user and item that comes again. Estimators that need only sums over users also take a folder of
         shards, by its path or opened, or a cluster that reads one (docs/scale.md).
         `select_items` and `select_scale` choose the catalog and the scale from the data with noise. This
-        costs budget on top of the model's. The promise is paid for in `ledger` before anything is learned; a
-        crash after that is still paid. `name` is what the ledger calls the data; a frame is called "data"
-        without it. Ratings that the estimator does not read are left out before all that.
+        costs budget on top of the model's. The cost is recorded in `ledger` before anything is learned; a
+        crash after that still costs it. `name` is what the ledger calls the data; a frame is called "data"
+        without it. Ratings that the estimator does not read are dropped before all that.
 
         Raises:
             DataError: The data are not sound interactions (a pair comes twice, a row is out of order, a value
                 is not finite), or nothing can be learned from them and saying so reveals no user's data (one
                 item; without privacy also one user or equal ratings). Nothing was spent.
-            BudgetError: The ledger's budget does not cover the promise; nothing was spent or learned.
+            BudgetError: The ledger's budget doesn't cover the cost; nothing was spent or learned.
         """
         if ledger is not None:
-            instance("ledger", ledger, Ledger, "Open one with Ledger.open(path).")
+            instance("ledger", ledger, Ledger)
         if random is not None:
-            instance("random", random, PrivacyRandom, "Leave it out, or PrivacyRandom.simulate(seed).")
+            instance("random", random, PrivacyRandom)
         refuse_unknown_names(declared, self.fit)
         accepted = self.accepted(data, columns=columns, duplicates=duplicates, **declared)
         source = self.without_unread(accepted)
@@ -224,20 +232,21 @@ class Estimator(ABC):
             self._refuse(source)
         promise = whole_promise(self, source, chosen)
         if chosen.catalog is not None:
-            # The data's catalog is secret here, so nothing may be refused because of it before payment.
+            # The data's catalog is secret here, so no error may depend on it before the cost is recorded.
             self._refuse_inputs()
         self._refuse_facts(chosen.before(source.facts))
         promise = promise.as_simulated() if random.simulated else promise
         if not isinstance(data, DataSource):
             _remark_on_conditions(promise)
-        # Without a ledger nobody reads the events.
+        # Without a ledger nothing reads the events.
         events = () if ledger is None else whole_events(self, source, chosen)
         if ledger is not None:
             promise = promise.assuming(*ledger.assumptions(source.name))
+        recorded = ledger is not None
         ledger = ledger or Ledger.nowhere()
         logger.info("Fitting %s on %s. %s", self.name, source.name, promise.sentence())
         with (
-            ledger.spend(source.name, promise, what=self.name, events=events),
+            ledger.spend(source.name, promise, what=self.name, events=events) as paid,
             terminal_progress(progress) as report,
         ):
             session = Session.open(source, promise, random)
@@ -257,6 +266,8 @@ class Estimator(ABC):
             # A certificate lists all releases, and this model may still make some.
             certificate=None if self.answers_in_process else session.certificate(promise),
             releases=session.log,
+            schema=_remembered(source),
+            origin=Origin.of_now(paid if recorded else None),
         )
 
     def _trained(self, session: Session, progress: Progress) -> Scorer:
@@ -269,7 +280,7 @@ class Estimator(ABC):
     def accepted(
         self, data: object, *, columns: Choice | None = None, **declared: Unpack[Declarations]
     ) -> DataSource:
-        """Return the data as a data source; refuse shards and clusters if rows are needed in memory."""
+        """Return the data as a data source; raise for shards and clusters if rows are needed in memory."""
         if isinstance(data, str | Path):
             data = open_source(data) or data
         if isinstance(data, Interactions) or not isinstance(data, DataSource):
@@ -281,9 +292,7 @@ class Estimator(ABC):
         refuse_declared(declared, data)
         reason = self.rows_needed()
         if reason is not None:
-            raise ParameterError(
-                f"{self.name} cannot learn from shards or a cluster: {reason}. Fit it on data in memory."
-            )
+            raise RowsNeeded(model=self.name)
         return data
 
     @final
@@ -298,14 +307,14 @@ class Estimator(ABC):
 
     def _needed_scale(self, asked: PrivateScale | None) -> PrivateScale | None:
         if asked is not None and not self.reads_ratings:
-            raise ParameterError(f"{self.name} reads no ratings here, so it needs no scale. Leave it out.")
+            raise ScaleUnused(model=self.name)
         return asked
 
     @final
     def rehearse(self, data: Interactions, random: PrivacyRandom) -> Scorer:
         """Train as `fit` does, without a ledger or a label; for audits, with simulated noise only."""
         if not random.simulated:
-            raise PrivacyError("A rehearsal is not paid for, so its noise must be simulated. Call fit.")
+            raise RealNoiseInRehearsal()
         refuse_unsound(data)
         self._refuse(data)
         data = cast(Interactions, self.without_unread(data))
@@ -316,26 +325,32 @@ class Estimator(ABC):
         return scorer
 
 
+def _remembered(source: DataSource) -> Schema | None:
+    """Return how a file was written; the types of a frame's columns may follow from its values."""
+    schema = source.schema if isinstance(source, Interactions) else None
+    return None if schema is None or schema.format == "frame" else schema.remembered()
+
+
 def renamed(data: DataSource, name: str) -> DataSource:
     """Return the data under another name, the one that a ledger books them by."""
-    instance("name", name, str, "Give the data a name.")
+    instance("name", name, str)
     if not isinstance(data, Interactions):
-        raise ParameterError("name= is for data in memory; shards are called as their folder. Leave it out.")
+        raise MemoryNeeded(argument="name")
     return replace(data, name=name)
 
 
 def _remark_on_conditions(promise: Guarantee) -> None:
-    """Warn of facts that were taken from the data because nobody declared them."""
+    """Warn of facts that were taken from the data because they weren't declared."""
     if promise.is_private and promise.conditions:
         logger.warning(
             "The guarantee holds only if %s: taken from the data without noise. Declare it (catalog=, low=, "
-            "high=), or select it with noise (select_items=, select_scale=).",
+            "high=, schema=), or select it with noise (select_items=, select_scale=).",
             condition_text(promise.conditions),
         )
 
 
 def _named(value: Any) -> Any:
-    """Return a setting as the label holds it; a data frame is only mentioned."""
+    """Return a setting as the label stores it; a data frame is only mentioned."""
     return "a data frame" if hasattr(value, "columns") else value
 
 
@@ -358,9 +373,9 @@ def _with_plain_numbers(check: Callable[[Any], None]) -> Callable[[Any], None]:
 def joint_promise(
     estimator: Estimator, facts: PublicFacts, proof: str, public: Sequence[Assumption] = ()
 ) -> Guarantee:
-    """Return the promise of a user-level estimator that spends exactly its epsilon and delta.
+    """Return the guarantee of a user-level estimator that spends exactly its epsilon and delta.
 
-    `public` says what else it takes as public beside the facts.
+    `public` states what else it assumes to be public.
     """
     return Guarantee(
         epsilon=estimator.epsilon,
@@ -375,7 +390,7 @@ def joint_promise(
 
 
 def without_cap(facts: PublicFacts) -> PublicFacts:
-    """Return the facts without a cap on ratings per user, as promises for a single rating need it.
+    """Return the facts without a cap on ratings per user, as guarantees for a single rating need it.
 
     With a cap, adding one rating could push another one out, and two ratings would change.
     """
@@ -384,18 +399,13 @@ def without_cap(facts: PublicFacts) -> PublicFacts:
 
 def check_budget(epsilon: float, delta: float, *, gaussian: bool) -> None:
     """Check an estimator's epsilon and delta; Gaussian noise needs a delta above 0."""
-    positive("epsilon", epsilon, do=WITHOUT_PRIVACY)
-    require(
-        epsilon <= MOST_EPSILON or math.isinf(epsilon),
-        "epsilon",
-        epsilon,
-        f"must be at most {MOST_EPSILON:g}",
-        "A larger one promises next to nothing. " + WITHOUT_PRIVACY,
-    )
+    positive("epsilon", epsilon)
+    if not math.isinf(epsilon):
+        within("epsilon", epsilon, most=MOST_EPSILON)
     failure_probability("delta", delta)
     if delta > 0 and math.isfinite(epsilon):
         least = (1 + math.exp(epsilon)) * _MOST_DRAWS * ERROR_OF_A_DRAW
-        do = "Noise draws are not exact enough to promise less (proofs/sampling.md)."
-        require(delta >= least, "delta", delta, f"must be at least {least:.1e} at this epsilon, or 0", do)
-    if gaussian and math.isfinite(epsilon):
-        require(delta > 0, "delta", delta, "must be greater than 0", "The noise is Gaussian; 1e-6 is usual.")
+        if delta < least:
+            raise DeltaTooSmall(value=delta, least=least)
+    if gaussian and math.isfinite(epsilon) and delta == 0:
+        raise DeltaNeeded()

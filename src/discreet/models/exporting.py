@@ -1,9 +1,9 @@
-"""Write item vectors for vector stores, and make the vector of a person that finds the same list there.
+"""Write item vectors for vector stores, and make the vector of a user that finds the same list there.
 
-A vector of an item ends in its bias and a filling that makes all vectors equally long; one of a person ends
+A vector of an item ends in its bias and a filling that makes all vectors equally long; one of a user ends
 in 1 and 0. So their inner product is the score that `recommend` sorts by, and the nearest items by distance
 or by angle are the same ones: indexes of graphs find neighbors well, and largest products badly. All numbers
-of items are released already: writing them costs nothing. Weights between items are no vectors. They stay in
+of items are released already: writing them costs nothing. Weights between items aren't vectors. They stay in
 the model, which adds them to what a search found (`reranked`).
 """
 
@@ -17,10 +17,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from discreet.core.arrays import Floats, Singles
-from discreet.core.checks import ParameterError, integer, one_of
+from discreet.core.checks import integer, one_of
 from discreet.core.exports import Later
 from discreet.core.files import filled_folder
 from discreet.models.answers import titles_in_order
+from discreet.models.errors import NotSearchable
 from discreet.models.feast_files import FEAST_FILES, keep_stores, write_feast
 from discreet.models.listings import ListedItem, Listing
 from discreet.models.lists import item_places
@@ -58,7 +59,7 @@ def item_matrix(model: FittedModel) -> Singles:
     """Return a vector for each item of the catalog: factors, bias, filling.
 
     Raises:
-        ParameterError: The order of this model's lists is no inner product.
+        ParameterError: The order of this model's lists isn't an inner product.
     """
     factors, bias = _search_parts(model)
     vectors = np.column_stack([factors, bias])
@@ -69,16 +70,12 @@ def item_matrix(model: FittedModel) -> Singles:
 def _search_parts(model: FittedModel) -> tuple[Floats, Floats]:
     linear = model.scorer.search_parts()
     if linear is None:
-        raise ParameterError(
-            f"Lists of {model.name} are not ordered by inner products, so no vector store can find them. "
-            'Fit user-factorization for lists (--for lists, purpose="lists") or on implicit feedback '
-            "(--implicit), or implicit-als; or export to onnx, which holds the whole way to a list."
-        )
+        raise NotSearchable(model=model.name)
     return linear
 
 
 def search_vectors(model: FittedModel, people: Interactions) -> Singles:
-    """Return the vector of each person to search with; it is as private as the person's history."""
+    """Return the vector of each user to search with; it is as private as the user's history."""
     _search_parts(model)
     own = model.scorer.fold_in(people)
     return np.column_stack([own, np.ones(len(own)), np.zeros(len(own))]).astype(np.float32)
@@ -87,7 +84,7 @@ def search_vectors(model: FittedModel, people: Interactions) -> Singles:
 def reranked(
     model: FittedModel, person: Interactions, found: Iterable[ItemId], k: int, *, exclude_seen: bool
 ) -> Listing[ListedItem]:
-    """Return one person's `k` best items, of those that a search found and those that weights bring in."""
+    """Return one user's `k` best items, of those that a search found and those that weights bring in."""
     integer("k", k, least=1)
     _search_parts(model)
     items, scores = model.scorer.rescored(person, np.unique(item_places(model, found, "found")))
@@ -111,7 +108,7 @@ def export_items(model: FittedModel, out: Path, to: str, *, name: str = "items",
     """Write a folder: the items with their vectors, the label, and an index of `to` if that is one.
 
     Positions in an index are rows of `items.parquet`. To `onnx` goes no vector store but the whole way from
-    histories to lists, also of models whose lists are no inner products. `force` replaces an earlier export.
+    histories to lists, also of models whose lists aren't inner products. `force` replaces an earlier export.
     """
     one_of("to", to, TARGETS)
     replaces = is_export if force else None

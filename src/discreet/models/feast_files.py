@@ -1,7 +1,7 @@
 """Write the files of a Feast feature repository: items with vectors and times, and their definitions.
 
-Feast itself is not needed to write them. Items alone are stored: a person's vector is made from the history
-that the person brings, and is never a feature here.
+Feast itself is not needed to write them. Items alone are stored: a user's vector is made from the history
+that the user brings, and is never a feature here.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ else:
     pl = Later("polars")
 
 ITEMS, STORE, DEFINITIONS = "items.parquet", "feature_store.yaml", "features.py"
-# What `feast apply` and `materialize` keep beside our files.
+# What `feast apply` and `materialize` keep next to our files.
 _KEPT = ("registry.db", "online.db", "online.db-wal", "online.db-shm")
 #: All files of a repository that Feast used.
 FEAST_FILES = frozenset({ITEMS, STORE, DEFINITIONS, *_KEPT, "__pycache__"})
@@ -102,7 +102,7 @@ def keep_stores(old: Path, new: Path) -> None:
 
 
 def _tags(table: VectorTable) -> dict[str, str]:
-    """Return the promise as tags, which Feast shows; the whole label is beside them."""
+    """Return the guarantee as tags, which Feast shows; the whole label is next to them."""
     promise = table.label["guarantee"]
     named = ("epsilon", "delta", "unit", "trust", "basis")
     return {"model": str(table.label["model"]), **{key: str(promise[key]) for key in named if key in promise}}

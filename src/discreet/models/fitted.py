@@ -1,9 +1,10 @@
-"""Hold a fitted model together with its promise: predict, recommend, save and load."""
+"""A fitted model with its guarantee: predict, recommend, save and load."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
+from numbers import Number
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, final, overload
 
@@ -11,18 +12,22 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet.core.arrays import Floats, Singles
-from discreet.core.checks import DataError, ParameterError, integer
+from discreet.core.checks import integer
+from discreet.core.errors import CallOfAnotherLibrary
 from discreet.core.exports import Later
 from discreet.core.frames import kind_of, of_kind
 from discreet.data.facts import PublicFacts
 from discreet.data.interactions import Interactions
 from discreet.data.reading.columns import Choice
+from discreet.data.schema import Schema
 from discreet.data.vocabulary import Vocabulary
 from discreet.models.answers import Explanation, titles_in_order
-from discreet.models.histories import History, ItemId, people_rows, person_row
+from discreet.models.errors import NoRatingsPredicted, NotPairs, OtherCatalog, UnknownItems
+from discreet.models.histories import History, ItemId, Moment, people_rows, person_row
 from discreet.models.items import PublicColumns, beside, read_columns, read_table, unknown_item
 from discreet.models.listings import ListedItem, Listing, SimilarItem, SimilarItems
 from discreet.models.lists import best_items, closed_items, recommend_rows
+from discreet.models.origin import Origin
 from discreet.models.scorers.scorer import Scorer
 from discreet.privacy.guarantee import Guarantee
 from discreet.report.guarantee import condition_text
@@ -31,7 +36,7 @@ from discreet.report.notebooks import html_table
 if TYPE_CHECKING:
     import polars as pl
 
-    from discreet.privacy.session import ReleaseEntry
+    from discreet.privacy.release_log import ReleaseEntry
 else:
     pl = Later("polars")
 
@@ -47,10 +52,14 @@ class FittedModel:
     name: str
     parameters: dict[str, Any]
     scorer: Scorer
-    #: Titles and other texts to show beside item ids; nothing is computed from them.
+    #: Titles and other texts to show next to item IDs; nothing is computed from them.
     public: PublicColumns = field(default_factory=dict)
-    #: The exact releases behind the guarantee, which `discreet-verify` checks; None if nobody recorded them.
+    #: The exact releases behind the guarantee, which `discreet-verify` checks; None if they weren't recorded.
     certificate: dict[str, Any] | None = None
+    #: How the data of the fit were written, so that the next file is read alike; None if no file was read.
+    schema: Schema | None = None
+    #: When, by which program, and on which account the model was fitted; None for files that don't state it.
+    origin: Origin | None = field(default=None, compare=False)
     #: What the fit released, in exact numbers; empty for a model that was loaded or learned from reports.
     releases: tuple[ReleaseEntry, ...] = field(default=(), compare=False, repr=False)
 
@@ -65,18 +74,15 @@ class FittedModel:
         self._same_catalog(histories)
         rows, items = np.asarray(rows, dtype=np.int64), np.asarray(items, dtype=np.int64)
         if rows.shape != items.shape:
-            raise ParameterError(
-                f"rows has shape {rows.shape} and items has shape {items.shape}; they form pairs, so pass "
-                "equal shapes."
-            )
+            raise NotPairs(name="rows")
         if rows.size and not (rows.min() >= 0 and rows.max() < histories.n_users):
-            raise ParameterError("rows names users outside the histories.")
+            raise NotPairs(name="rows")
         if items.size and not (items.min() >= 0 and items.max() < len(self.catalog)):
-            raise ParameterError("items names items outside the catalog.")
+            raise NotPairs(name="items")
         return self.scorer.predict(histories, rows, items)
 
     def scores(self, histories: Interactions, rows: npt.ArrayLike) -> Singles:
-        """Return a score for every item of the catalog for each of these people."""
+        """Return a score for every item of the catalog for each of these users."""
         self._same_catalog(histories)
         return self.scorer.scores(histories, np.asarray(rows, dtype=np.int64))
 
@@ -98,25 +104,34 @@ class FittedModel:
         diversify: float = 0.0,
         user: ItemId | None = None,
         columns: Choice | None = None,
+        now: Moment | None = None,
+        **others: object,
     ) -> Listing[ListedItem]:
-        """Return the `k` best items for a person with this history, best first: (item, score) pairs.
+        """Return the `k` best items for a user with this history, best first: (item, score) pairs.
 
-        The score is what the list is sorted by; `scorer.ranked_by` says what that is. Beside it a place has
-        `expected_stars`, the rating that the person is expected to give, where the model knows one, and
+        The score is what the list is sorted by; `scorer.ranked_by` names it. A place also has
+        `expected_stars`, the rating that the user is expected to give, if the model predicts one, and
         `item`, `score` and `title` by name.
 
         `history` is a list, read oldest first: of item ids, of (item, rating) pairs, or of rows such as
         `{"item": 7, "rating": 4, "time": 964982703}`, whose times decide if they are there. A mapping from
-        item to rating and a set have no order; a data frame of one person has one if it has times, and
+        item to rating and a set have no order; a data frame of one user has one if it has times, and
         `columns` names its columns, as in `{"item": "sku"}`. The
-        history is used here and forgotten. `user` says who this is, for models that hold rows of their own
-        people. Only items `among` these and not in `exclude` are listed; `ignore_unknown` leaves out items
+        history is used here and forgotten. `user` names the user, for models that have rows of their own
+        users. Only items `among` these and not in `exclude` are listed; `ignore_unknown` skips items
         of the history that are not in the catalog. A model that knows both orders by `rank_by`: "choice"
-        (what the person would take), "stars" (how they would rate it) or, as usual, "both". `diversify` from
+        (what the user would choose), "stars" (how they would rate it) or, as usual, "both". `diversify` from
         0 to 1 lets items that are unlike the others of the list come forward; the score then is an item's own
         worth, from 0 to 1, less what it shares with those above it.
+
+        `now` is when the list is requested: a date such as "2026-01-31T12:00", a datetime, seconds since
+        1970, or "now" for the clock. If the history has times and its latest is long ago, the latest items
+        count less and popular items more. If you don't state it, no time has passed.
         """
-        person = self._person(history, user=user, ignore_unknown=ignore_unknown, columns=columns)
+        if others or _is_number(history) or not _is_number(k):
+            # As in implicit: recommend(userid, user_items, N=10).
+            raise CallOfAnotherLibrary(given=[*others] or ["userid", "user_items"])
+        person = self._person(history, user=user, ignore_unknown=ignore_unknown, columns=columns, now=now)
         closed = closed_items(self, among, exclude)
         best = best_items(
             self,
@@ -144,17 +159,18 @@ class FittedModel:
         rank_by: str | None = None,
         diversify: float = 0.0,
         columns: Choice | None = None,
+        now: Moment | None = None,
     ) -> Any:
-        """Return the `k` best items for many people: a frame of user, rank, item and score.
+        """Return the `k` best items for many users: a frame of user, rank, item and score.
 
-        Lists are sorted by the score; `expected_stars` stand beside it where the model knows them, and
-        `title` where it holds public columns. `histories` are interactions, a path or a data frame, in order
+        Lists are sorted by the score; `expected_stars` are next to it if the model predicts them, and
+        `title` if it has public columns. `histories` are interactions, a path or a data frame, in order
         where they have times; a mapping from users to histories as `recommend` takes them; or a list of
         histories, whose users are 0, 1, 2... The frame is of the kind that was given (pandas, pyarrow), else
         of polars. `columns` names the columns of a frame, as in `{"user": "who"}`; the column of users keeps
         that name. The other arguments are those of `recommend`.
         """
-        people = people_rows(self, histories, ignore_unknown=ignore_unknown, columns=columns)
+        people = people_rows(self, histories, ignore_unknown=ignore_unknown, columns=columns, now=now)
         closed = closed_items(self, among, exclude)
         found = recommend_rows(
             self,
@@ -173,12 +189,12 @@ class FittedModel:
     def predict_items(
         self, history: History, items: Iterable[ItemId], *, columns: Choice | None = None
     ) -> dict[ItemId, float]:
-        """Return the prediction for each of these items, by id, for a person with this history."""
+        """Return the prediction for each of these items, by id, for a user with this history."""
         self.require_ratings()
         ids = list(items)
         places = self.catalog.index_of(ids).astype(np.int64)
         if (places < 0).any():
-            raise DataError(f"{np.count_nonzero(places < 0)} of the {len(ids)} items are not in the catalog.")
+            raise UnknownItems(count=int(np.count_nonzero(places < 0)), of=len(ids), where="request")
         person = self._person(history, columns=columns)
         found = self.scorer.predict(person, np.zeros(places.size, dtype=np.int64), places)
         return dict(zip(ids, found.tolist(), strict=True))
@@ -191,17 +207,18 @@ class FittedModel:
         user: ItemId | None = None,
         ignore_unknown: bool = False,
         columns: Choice | None = None,
+        now: Moment | None = None,
     ) -> Explanation:
-        """Return why an item stands where it does in this person's list, in parts that add up to its score.
+        """Return why an item has its place in this user's list, in parts that add up to its score.
 
-        All is told against the average item of the lower half of the person's own ranking: by how much
+        All is relative to the average item of the lower half of the user's own ranking: by how much
         popularity, the history, its order and expected stars lift the item above it, as far as the model
-        knows them, and which of the person's own ratings do. Like a list, this is made from the history that
-        the person brings; nobody else's ratings are looked at. `columns` are as in `recommend`.
+        knows them, and which of the user's own ratings do. Like a list, this is made from the history that
+        the user brings; no other user's ratings are read. `columns` and `now` are as in `recommend`.
         """
         from discreet.models.answers import explain_item
 
-        person = self._person(history, user=user, ignore_unknown=ignore_unknown, columns=columns)
+        person = self._person(history, user=user, ignore_unknown=ignore_unknown, columns=columns, now=now)
         return explain_item(self, person, self._place(item))
 
     def fold_in(self, history: History, *, columns: Choice | None = None) -> Floats:
@@ -209,19 +226,25 @@ class FittedModel:
         vector: Floats = self.scorer.fold_in(self._person(history, columns=columns))[0]
         return vector
 
-    def search_vector(self, history: History) -> Singles:
-        """Return the vector that finds this person's items among exported item vectors (`discreet export`).
+    def search_vector(self, history: History, *, now: Moment | None = None) -> Singles:
+        """Return the vector that finds this user's items among the vectors of `discreet model export`.
 
         The inner product with an item's vector is the score of `recommend`, less what weights between items
-        add: give what was found to `rerank`. The vector is as private as the history.
+        add: give what was found to `rerank`, with the same `now`. The vector is as private as the history.
         """
         from discreet.models.exporting import search_vectors
 
-        vector: Singles = search_vectors(self, self._person(history))[0]
+        vector: Singles = search_vectors(self, self._person(history, now=now))[0]
         return vector
 
     def rerank(
-        self, history: History, found: Iterable[ItemId], k: int = 10, *, exclude_seen: bool = True
+        self,
+        history: History,
+        found: Iterable[ItemId],
+        k: int = 10,
+        *,
+        exclude_seen: bool = True,
+        now: Moment | None = None,
     ) -> Listing[ListedItem]:
         """Return the list of `recommend` from what a vector store `found` with `search_vector`.
 
@@ -230,7 +253,7 @@ class FittedModel:
         """
         from discreet.models.exporting import reranked
 
-        return reranked(self, self._person(history), found, k, exclude_seen=exclude_seen)
+        return reranked(self, self._person(history, now=now), found, k, exclude_seen=exclude_seen)
 
     @overload
     def similar_items(self, item: ItemId, k: int = 10) -> Listing[SimilarItem]: ...  # type: ignore[overload-overlap]
@@ -244,7 +267,7 @@ class FittedModel:
         """Return up to `k` neighbors of an item, nearest first: (item, similarity) pairs with a `confidence`.
 
         Only items that stand out of the noise are named, so there may be fewer, or none. The noise is
-        estimated from the released numbers themselves, which costs nothing. An empty list says why. With a
+        estimated from the released numbers themselves, which costs nothing. An empty list states why. With a
         list of items, neighbors come by item, and `to_frame` returns all of them as one table.
         """
         from discreet.models.answers import similar_to
@@ -256,7 +279,7 @@ class FittedModel:
         return SimilarItems(zip(asked, found, strict=True)) if several else found[0]
 
     def add_items(self, table: Any) -> FittedModel:
-        """Return a model that also serves items nobody rated yet, from public features of items.
+        """Return a model that also serves items without ratings, from public features of items.
 
         `table` is a file or a data frame of all items, ids in its first column, with their public features:
         numbers, words, lists of words (genres). The map from features to item vectors is learned from
@@ -267,7 +290,7 @@ class FittedModel:
         return with_new_items(self, table)
 
     def with_titles(self, table: Any) -> FittedModel:
-        """Return the model with titles or other columns of a public table; its first column holds item ids.
+        """Return the model with titles or other columns of a public table; its first column has item IDs.
 
         `table` is a file or a data frame. Its columns are kept in the model's file as public metadata, so it
         must not come from the ratings.
@@ -279,7 +302,7 @@ class FittedModel:
         return beside(self.public, self.catalog, items)
 
     def __repr__(self) -> str:
-        """Describe the model in one line; the label says the rest."""
+        """Describe the model in one line; the label has the rest."""
         promise = self.guarantee
         level = f"epsilon={promise.epsilon:g}" if promise.is_private else "not private"
         if promise.is_private and promise.conditions:
@@ -298,23 +321,24 @@ class FittedModel:
         save(self, Path(path), force=force)
 
     def require_ratings(self) -> None:
-        """Refuse if this model cannot predict ratings: there were some, and the fit ignored them."""
+        """Raise if this model can't predict ratings: there were some, and the fit ignored them."""
         if self.parameters.get("purpose") == "lists" and self.parameters.get("feedback") == "explicit":
-            raise ParameterError(
-                'This model was fitted with purpose="lists": it ignored the ratings and cannot predict any. '
-                'Fit it with purpose="ratings" or "both"; `scores` has what orders its lists.'
-            )
+            raise NoRatingsPredicted()
 
     def _place(self, item: ItemId) -> int:
         place = int(self.catalog.index_of([item])[0])
         if place < 0:
-            raise DataError(unknown_item(item, self.catalog, self.public))
+            raise unknown_item(item, self.catalog, self.public)
         return place
 
     def _same_catalog(self, histories: Interactions) -> None:
         if histories.catalog is not self.catalog and histories.catalog != self.catalog:
-            raise DataError("The histories have another catalog than the model. Pass the model's catalog.")
+            raise OtherCatalog()
 
     def _person(self, history: History, **how: Any) -> Interactions:
         """Return the row of one user, in the model's catalog."""
         return person_row(self, history, **how)
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, Number)

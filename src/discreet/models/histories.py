@@ -14,15 +14,15 @@ from discreet.data.facts import check_scale
 from discreet.data.inputs import History, ItemId, UserHistory, accept, accept_history, refuse_columns
 from discreet.data.interactions import Interactions
 from discreet.data.reading.columns import Choice
+from discreet.data.reading.epochs import Moment, seconds_of
 from discreet.data.vocabulary import Vocabulary
+from discreet.models.errors import MixedOrders, NoHistories, OffScale, RatingsNeeded, UnknownItems
 from discreet.models.scorers.scorer import NEWCOMER
 
 if TYPE_CHECKING:
     from discreet.models.fitted import FittedModel
 
-__all__ = ["History", "ItemId", "people_rows", "person_row", "variants"]
-
-_DO = "pass ignore_unknown=True (--ignore-unknown) to leave them out"
+__all__ = ["History", "ItemId", "Moment", "people_rows", "person_row", "requested", "variants"]
 
 
 def person_row(
@@ -32,40 +32,55 @@ def person_row(
     user: ItemId | None = None,
     ignore_unknown: bool = False,
     columns: Choice | None = None,
+    now: Moment | None = None,
 ) -> Interactions:
     """Return the row of one user, in the model's catalog; its order is kept as times.
 
-    `user` is the user's id; without one the user is a newcomer. `columns` names those of a data frame.
+    `user` is the user's id; without one the user is a newcomer. `columns` names those of a data frame, and
+    `now` is when the list is requested.
     """
     own = accept_history(history, implicit=not model.scorer.needs_ratings, columns=columns)
     ratings = _ratings(model, own)
-    known = model.catalog.index_of(own.items) >= 0
+    places = model.catalog.index_of(own.items)
+    known = places >= 0
     unknown = int(np.count_nonzero(~known))
     if unknown and not ignore_unknown:
-        raise DataError(
-            f"{unknown} of the history's {len(own.items)} items {'is' if unknown == 1 else 'are'} not in the "
-            f"model's catalog ({_named([own.items[place] for place in np.flatnonzero(~known)[:_FEW]])}"
-            f"{', ...' * (unknown > _FEW)}); {_DO}."
+        raise UnknownItems(
+            count=unknown,
+            of=len(own.items),
+            examples=tuple(own.items[place] for place in np.flatnonzero(~known)[:_FEW]),
         )
-    items = [item for item, fits in zip(own.items, known.tolist(), strict=True) if fits]
     if model.scorer.needs_ratings:
         _check_scale(model, ratings[known])
     names = [user, own.user, NEWCOMER]
     name = next(one for one in names if one is not None)
-    return Interactions.from_arrays(
-        [name] * len(items),
-        items,
-        ratings[known].astype(np.float64),
-        None if own.times is None else own.times[known],
+    chosen = np.flatnonzero(known)
+    # Text and a number may name one item: the latest row counts, and of equal times the last.
+    keys = (places[chosen],) if own.times is None else (own.times[chosen], places[chosen])
+    chosen = chosen[np.lexsort((chosen, *keys))]
+    chosen = chosen[np.append(places[chosen][1:] != places[chosen][:-1], True)[: chosen.size]]
+    row = Interactions(
+        indptr=np.array([0, chosen.size]),
+        items=places[chosen],
+        values=ratings[chosen],
+        times=None if own.times is None else own.times[chosen],
+        listed=chosen,
+        users=Vocabulary.of([name]),
         catalog=model.catalog,
-        people=Vocabulary.of([name]),
         facts=model.facts,
         name="history",
-        duplicates="last",
     )
+    return requested(model, row, now)
 
 
-# So many unknown items are named, and so many letters of each; they are the person's own.
+def requested(model: FittedModel, histories: Interactions, now: Moment | None) -> Interactions:
+    """Return histories with the time of the request, unless the model was fitted on mere positions."""
+    if now is None or (model.schema is not None and model.schema.has_positions):
+        return histories
+    return histories.at(seconds_of(now))
+
+
+# So many unknown items are named, and so many letters of each; they are the user's own.
 _FEW, _LONGEST = 3, 36
 
 
@@ -88,13 +103,19 @@ def variants(person: Interactions) -> Interactions:
         catalog=person.catalog,
         facts=person.facts,
         name=person.name,
+        now=person.now,
     )
 
 
 def people_rows(
-    model: FittedModel, histories: Any, *, ignore_unknown: bool = False, columns: Choice | None = None
+    model: FittedModel,
+    histories: Any,
+    *,
+    ignore_unknown: bool = False,
+    columns: Choice | None = None,
+    now: Moment | None = None,
 ) -> Interactions:
-    """Return the rows of many users in the model's catalog.
+    """Return the rows of many users in the model's catalog, for lists requested at `now`.
 
     `histories` are interactions or can be read as interactions: a path, a data frame; or a mapping from users
     to histories, or a list of histories, whose users are numbered from 0. Times are kept; without them the
@@ -103,8 +124,8 @@ def people_rows(
     implicit = not model.scorer.needs_ratings
     if isinstance(histories, Mapping | list | tuple):
         refuse_columns(columns, histories)
-        return _written_rows(model, histories, ignore_unknown=ignore_unknown)
-    data = accept(histories, implicit=implicit, columns=columns, duplicates="last")
+        return requested(model, _written_rows(model, histories, ignore_unknown=ignore_unknown), now)
+    data = requested(model, accept(histories, implicit=implicit, columns=columns, duplicates="last"), now)
     if data.catalog is model.catalog or data.catalog == model.catalog:
         if not implicit:
             _check_scale(model, data.values)
@@ -125,7 +146,7 @@ def people_rows(
         people=data.users,
         facts=model.facts,
         name="histories",
-    )
+    ).at(data.now)
 
 
 def _written_rows(
@@ -136,7 +157,7 @@ def _written_rows(
     implicit = not model.scorer.needs_ratings
     own = {user: accept_history(one, implicit=implicit) for user, one in named}
     if not own:
-        raise DataError("There are no histories; give at least one, which may be empty.")
+        raise NoHistories()
     times = _joint_times(own.values())
     items = [item for one in own.values() for item in one.items]
     places = model.catalog.index_of(items)
@@ -169,28 +190,20 @@ def _joint_times(histories: Iterable[UserHistory]) -> npt.NDArray[np.int64] | No
     times = [one.times for one in histories if one.items]
     moments = [one for one in times if one is not None]
     if moments and len(moments) < len(times):
-        raise DataError(
-            "Some histories have an order and others none. Give all of them as lists, oldest first, or all "
-            "as mappings from item to rating."
-        )
+        raise MixedOrders()
     return np.concatenate(moments) if moments else None
 
 
 def _refuse_unknown(unknown: int, items: int, *, ignore_unknown: bool) -> None:
     if unknown and not ignore_unknown:
-        raise DataError(
-            f"{unknown:,} of the histories' {items:,} items are not in the model's catalog; {_DO}."
-        )
+        raise UnknownItems(count=unknown, of=items, where="histories")
 
 
 def _ratings(model: FittedModel, own: UserHistory) -> Singles:
     if not model.scorer.needs_ratings:
         return np.full(len(own.items), model.facts.high, dtype=np.float32)
     if own.ratings is None and own.items:
-        raise DataError(
-            "This model was fitted on ratings; give the history as (item, rating) pairs, oldest first, or as "
-            "a mapping from item to rating."
-        )
+        raise RatingsNeeded()
     return np.asarray(own.ratings or [], dtype=np.float32)
 
 
@@ -199,8 +212,4 @@ def _check_scale(model: FittedModel, values: Singles) -> None:
     try:
         check_scale(values, facts)
     except DataError as error:
-        steps = "" if facts.step is None else f" in steps of {facts.step:g}"
-        raise DataError(
-            "The history has ratings that are not on the scale of the model, "
-            f"{facts.low:g} to {facts.high:g}{steps}; give them on that scale."
-        ) from error
+        raise OffScale(low=facts.low, high=facts.high, step=facts.step) from error

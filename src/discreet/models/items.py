@@ -7,8 +7,8 @@ from itertools import islice, takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from discreet.core.checks import DataError
 from discreet.data.vocabulary import Vocabulary
+from discreet.models.errors import MalformedPart, TitlesTooWide, UnknownItem
 
 if TYPE_CHECKING:
     from discreet.data.reading.items import PublicTable
@@ -18,7 +18,7 @@ PublicColumns = Mapping[str, tuple[str, ...]]
 ItemId = str | int
 
 #: How the label describes these columns.
-SOURCE = "public metadata: a table given beside the ratings, which do not enter it"
+SOURCE = "public metadata: a table given with the ratings, which do not enter it"
 _MOST_COLUMNS = 32
 
 
@@ -29,10 +29,7 @@ def read_table(source: Any) -> PublicTable:
     is_file = isinstance(source, str | Path)
     table = PublicTable.read(Path(source)) if is_file else PublicTable.of_frame(source)
     if len(table.names) > _MOST_COLUMNS:
-        raise DataError(
-            f"The table of titles has {len(table.names)} columns beside the ids; a model keeps at most "
-            f"{_MOST_COLUMNS}. Leave some out."
-        )
+        raise TitlesTooWide(columns=len(table.names), most=_MOST_COLUMNS)
     return table
 
 
@@ -79,11 +76,11 @@ def checked(names: object, texts: list[object], count: int) -> PublicColumns:
     """Return the columns of a model file, checked: distinct names, `count` texts in each."""
     known = isinstance(names, list) and all(isinstance(name, str) for name in names)
     if not known or not isinstance(names, list) or len(set(names)) != len(names) or len(names) != len(texts):
-        raise DataError("The public columns and their names do not fit together.")
+        raise MalformedPart(part="public columns", rule="number of names")
     found: dict[str, tuple[str, ...]] = {}
     for name, column in zip(names, texts, strict=True):
         if not isinstance(column, tuple) or len(column) != count:
-            raise DataError("A public column has another length than the catalog.")
+            raise MalformedPart(part="public column", rule="length")
         found[name] = column
     return found
 
@@ -94,17 +91,13 @@ _MOST_SEARCHED, _MOST_COMPARED, _MOST_NAMED = 100_000, 5_000, 3
 _LONGEST_ASKED, _LONGEST_SHOWN = 100, 36
 
 
-def unknown_item(item: ItemId, catalog: Vocabulary, columns: PublicColumns) -> str:
-    """Return a sentence about an item that the catalog lacks, with the ids and titles most like it."""
+def unknown_item(item: ItemId, catalog: Vocabulary, columns: PublicColumns) -> UnknownItem:
+    """Return the error for an item that the catalog lacks, with the most similar IDs and titles."""
     asked = str(item)[:_LONGEST_ASKED]
     ids = [str(one) for one in catalog.ids[:_MOST_SEARCHED].tolist()]
     titles = next(iter(columns.values()), ())[:_MOST_SEARCHED]
     near = _titled(asked, ids, titles) or _alike(asked, ids)
-    said = f"Did you mean {' or '.join(near)}? " if near else f"An id looks like {_short(ids[0])}. "
-    return (
-        f"The item {_short(repr(asked))} is not in the model's catalog. {said}"
-        f"The catalog has {len(catalog):,} items."
-    )
+    return UnknownItem(item=_short(asked), near=tuple(near), example=_short(ids[0]), of=len(catalog))
 
 
 def _short(text: str) -> str:

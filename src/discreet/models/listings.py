@@ -15,8 +15,8 @@ ItemId = str | int
 class ListedItem(tuple[ItemId, float]):
     """An item and the ranking score that its list is sorted by: `item, score = listed`, or `listed.item`.
 
-    `expected_stars` is the rating that the person is expected to give, where the model knows one, and `title`
-    the first public text that the model holds of the item.
+    `expected_stars` is the rating that the user is expected to give, if the model predicts one, and `title`
+    the first public text that the model has for the item.
     """
 
     expected_stars: float | None
@@ -25,7 +25,7 @@ class ListedItem(tuple[ItemId, float]):
     def __new__(
         cls, item: ItemId, score: float, expected_stars: float | None = None, title: str | None = None
     ) -> Self:
-        """Hold the pair, and stars and title beside it."""
+        """An item and its score, with stars and title."""
         made = super().__new__(cls, (item, score))
         made.expected_stars, made.title = expected_stars, title
         return made
@@ -72,7 +72,7 @@ class SimilarItem(tuple[ItemId, float]):
     def __new__(
         cls, item: ItemId, similarity: float, confidence: float | None = None, title: str | None = None
     ) -> Self:
-        """Hold the pair, and confidence and title beside it."""
+        """An item and its similarity, with confidence and title."""
         made = super().__new__(cls, (item, similarity))
         made.confidence, made.title = None if confidence is None else min(confidence, _SUREST), title
         return made
@@ -109,7 +109,7 @@ def any_known(column: Sequence[object]) -> bool:
     return any(value is not None for value in column)
 
 
-# Columns of numbers, also in an empty list, and those that are left out where nothing is known.
+# Columns of numbers, also in an empty list, and those that are omitted if nothing is known.
 _NUMBERS = ("score", "similarity", "confidence", "expected_stars")
 _OPTIONAL = ("title", "confidence", "expected_stars")
 
@@ -118,7 +118,7 @@ _OPTIONAL = ("title", "confidence", "expected_stars")
 class Listing(list[Entry]):
     """A list of items, best first, that also is a table: `to_frame` and a view for notebooks.
 
-    `frame_kind` is the kind of frame that the history came in, and `why_empty` says why nothing is listed.
+    `frame_kind` is the kind of frame that the history came in, and `why_empty` states why nothing is listed.
     """
 
     def __init__(
@@ -130,7 +130,7 @@ class Listing(list[Entry]):
     def to_frame(self, kind: FrameKind | None = None) -> Any:
         """Return rank, item, score (or similarity), and where known title, expected_stars (or confidence).
 
-        The frame is of the kind that the history came in, else of polars; `kind` says another.
+        The frame is of the kind that the history came in, else of polars; `kind` names a different one.
         """
         return to_frame(_known(self.columns()), kind or self.frame_kind, numbers=_NUMBERS)
 

@@ -9,9 +9,11 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet.core.arrays import Floats, Indices, Singles
-from discreet.core.checks import DataError, integer, real, require
+from discreet.core.checks import integer, probability
 from discreet.data.encoding import cells_of_rows
 from discreet.data.interactions import Interactions
+from discreet.models.errors import NotAList, UnknownItems
+from discreet.models.scorers.ranking import Ranking
 from discreet.models.scorers.scorer import Scorer
 from discreet.solvers.few_rows import FEW
 
@@ -25,11 +27,13 @@ if TYPE_CHECKING:
 _SCORES_AT_ONCE = 1 << 24
 
 
+# Decimals of expected ratings.
+_DIGITS = 6
 #: The column of expected ratings, in tables, JSON and answers of the service.
 STARS = "expected_stars"
 
 
-#: Lists of some people: their rows, places and scores, and expected stars of (index into the rows, item).
+#: Lists of some users: their rows, places and scores, and expected stars of (index into the rows, item).
 Block = tuple[Indices, Indices, Floats, Callable[[Indices, Indices], "Floats | None"]]
 
 
@@ -54,10 +58,10 @@ def recommend_rows(
     diversify: float = 0.0,
     titles: bool = False,
 ) -> pl.DataFrame:
-    """Return the `k` best items of every person: columns user, rank, item and score, which sorts them.
+    """Return the `k` best items of every user: columns user, rank, item and score, which sorts them.
 
-    With `titles` the first of the model's public columns stands beside the items, if there is one. A model
-    that knows them has expected stars. `closed` items are never listed. Somebody who has
+    With `titles` the first of the model's public columns is next to the items, if there is one. A model
+    that knows them has expected stars. `closed` items are never listed. A user who has
     seen everything has no row.
     """
     best = best_items(
@@ -87,7 +91,7 @@ def best_items(
     rank_by: str | None = None,
     diversify: float = 0.0,
 ) -> Best:
-    """Return who, rank, item, score and expected stars of each place in everybody's list."""
+    """Return who, rank, item, score and expected stars of each place in every user's list."""
     integer("k", k, least=1)
     blocks = (
         _one_by_one(model, histories, k, rank_by, exclude_seen, closed, diversify)
@@ -102,7 +106,9 @@ def best_items(
     *columns, stars_of = zip(*parts, strict=True)
     people, ranks, items, scores = (np.concatenate(column) for column in columns)
     known = [one for one in stars_of if one is not None]
-    return Best(people, ranks, items, scores, np.concatenate(known) if known else None)
+    # Lists of one user and of many differ in the last bits of a sum, which no reader of ratings misses.
+    stars = np.round(np.concatenate(known), _DIGITS) if known else None
+    return Best(people, ranks, items, scores, stars)
 
 
 def _many(
@@ -113,7 +119,7 @@ def _many(
     exclude_seen: bool,
     closed: Indices,
 ) -> Iterator[Block]:
-    """Return the lists of many people; loops are compiled for them."""
+    """Return the lists of many users; loops are compiled for them."""
     from discreet.models.batch_lists import many_lists
 
     return many_lists(
@@ -141,6 +147,10 @@ def _one_by_one(
     vectors = similarity_vectors(model.scorer, diversify)
     for start in range(0, histories.n_users, block):
         rows = np.arange(start, min(start + block, histories.n_users))
+        ranking = None if diversify else model.scorer.ranking(histories, rows, rank_by)
+        if ranking is not None:
+            yield rows, *_ranked(ranking, histories, k, exclude_seen, closed), ranking.expected_stars
+            continue
         worth = model.worth(histories, rows, rank_by=rank_by).astype(np.float64)
         listable(worth, histories if exclude_seen else None, rows, closed)
         if diversify:
@@ -153,6 +163,37 @@ def _one_by_one(
             return model.scorer.expected_stars(histories, rows[place], items)
 
         yield rows, best, found, stars_at
+
+
+# So many items of the largest base are tried first for each place of a list.
+_FIRST_TRIED, _TRIED_PER_PLACE = 64, 4
+
+
+def _ranked(
+    ranking: Ranking, histories: Interactions, k: int, exclude_seen: bool, closed: Indices
+) -> tuple[Indices, Floats]:
+    """Return the lists of a few users: the base of all items, and the rest for those it leaves in question.
+
+    No item is worth more than its base, so an item whose base is below the last of a list is not in the list.
+    """
+    bases = ranking.bases(histories.n_users)
+    listable(bases, histories if exclude_seen else None, np.arange(histories.n_users), closed)
+    if ranking.liking is None:
+        bases = np.where(np.isnan(bases), -np.inf, bases).astype(np.float32).astype(np.float64)
+        best = best_places(bases, k)
+        return best, np.take_along_axis(bases, best, axis=1)
+    k = min(k, bases.shape[1])
+    tried = min(_FIRST_TRIED + _TRIED_PER_PLACE * k, bases.shape[1])
+    places, values = np.empty((len(bases), k), dtype=np.int64), np.empty((len(bases), k))
+    for row, base in enumerate(bases):
+        items = np.argpartition(-base, tried - 1)[:tried]
+        worth = ranking.worth(bases, row, items)
+        reached = np.flatnonzero(base.astype(np.float32) >= np.partition(worth, -k)[-k])
+        if reached.size > tried:
+            items, worth = reached, ranking.worth(bases, row, reached)
+        order = np.lexsort((items, -worth))[:k]
+        places[row], values[row] = items[order], worth[order]
+    return places, values
 
 
 def listable(
@@ -198,12 +239,12 @@ def closed_items(
 def item_places(model: FittedModel, items: Iterable[ItemId], name: str) -> Indices:
     """Return the places of these items in the catalog; `name` is the argument they came in."""
     if isinstance(items, str | bytes):
-        raise DataError(f"{name} must be a list of item ids.")
+        raise NotAList(name=name)
     listed = list(items)
     places = model.catalog.index_of(listed).astype(np.int64)
     unknown = int(np.count_nonzero(places < 0))
     if unknown:
-        raise DataError(f"{unknown} of the {len(listed)} items in {name} are not in the model's catalog.")
+        raise UnknownItems(count=unknown, of=len(listed), where=name)
     return places
 
 
@@ -213,8 +254,7 @@ _POOL_PER_PLACE, _LEAST_POOL = 10, 100
 
 def similarity_vectors(scorer: Scorer, strength: float) -> Floats:
     """Return the item vectors for similarity; empty where nothing is diversified."""
-    share = real("diversify", strength)
-    require(0 <= share <= 1, "diversify", strength, "must lie between 0 (by worth alone) and 1")
+    share = probability("diversify", strength)
     return scorer.item_vectors() if share else np.zeros((0, 0))
 
 

@@ -1,8 +1,8 @@
 """Log a model to MLflow, load it back, and serve it with `mlflow models serve` (extra `mlflow`).
 
-MLflow stores the model file itself, so its label travels with it, and the promise as metadata and tags. A
-request has a row for each person: `history`, the JSON text that `POST /recommend` of our own service takes,
-and perhaps `k`. As there, a row that cannot be answered says why and loses no other. Histories pass through
+MLflow stores the model file itself, so its label travels with it, and the guarantee as metadata and tags. A
+request has a row for each user: `history`, the JSON text that `POST /recommend` of our own service takes,
+and perhaps `k`. As there, a row that can't be answered states why and loses no other. Histories pass through
 MLflow's server, which may log them; ours does not.
 """
 
@@ -16,7 +16,9 @@ from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from discreet.core.checks import DataError, DiscreetError, ParameterError
+from discreet.core.checks import DiscreetError, integer
+from discreet.core.errors import WrongKind, shown
+from discreet.models.errors import BadHistoryText
 from discreet.models.storage import load
 from discreet.models.vector_stores import library
 
@@ -82,7 +84,7 @@ def load_mlflow(address: str | Path) -> FittedModel:
 
 
 def promise_tags(model: FittedModel) -> dict[str, str]:
-    """Return the promise as tags to filter runs by; without a promise there is no epsilon."""
+    """Return the guarantee as tags to filter runs by; without a guarantee it has no epsilon."""
     promise = model.guarantee
     bounded = promise.is_private
     amount = {"epsilon": f"{promise.epsilon:g}", "delta": f"{promise.delta:g}"} if bounded else {}
@@ -92,7 +94,7 @@ def promise_tags(model: FittedModel) -> dict[str, str]:
 
 
 def _parts(model: FittedModel, folder: Path, mlflow: Any) -> dict[str, Any]:
-    """Return what MLflow stores: the file, the code that answers for it, the signature, the promise."""
+    """Return what MLflow stores: the file, the code that answers for it, the signature, the guarantee."""
     file, code = folder / _FILE, folder / "recommender.py"
     model.save(file)
     code.write_text(_CODE, encoding="utf-8")
@@ -130,7 +132,7 @@ def _example(model: FittedModel) -> dict[str, Any]:
 
 
 def answer_row(model: FittedModel, row: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the list of one person, or an empty one with the reason in `error`."""
+    """Return the list of one user, or an empty one with the reason in `error`."""
     try:
         found: Iterable[Any] = model.recommend(_history(row), _length(row), ignore_unknown=True)
         error = {}
@@ -143,11 +145,11 @@ def answer_row(model: FittedModel, row: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _history(row: Mapping[str, Any]) -> Any:
-    """Return a history from JSON text; items that the model does not know are left out later."""
+    """Return a history from JSON text; items that the model does not know are skipped later."""
     try:
         history = json.loads(row["history"])
     except (ValueError, TypeError, KeyError, RecursionError):
-        raise DataError('A history is JSON text, such as "[7, 3]" or "[[7, 4.0], [3, 5.0]]".') from None
+        raise BadHistoryText() from None
     if isinstance(history, list):
         return [tuple(one) if isinstance(one, list) else one for one in history]
     return history
@@ -157,6 +159,6 @@ def _length(row: Mapping[str, Any]) -> int:
     asked = row.get("k")
     if asked is None or (isinstance(asked, float) and math.isnan(asked)):
         return _K
-    if not isinstance(asked, int | float) or asked != asked // 1 or not 1 <= asked <= _MOST:
-        raise ParameterError(f"k must be a whole number from 1 to {_MOST:,}.")
-    return int(asked)
+    if not isinstance(asked, int | float) or asked != asked // 1:
+        raise WrongKind(name="k", kind=f"a whole number from 1 to {_MOST:,}", found=shown(asked))
+    return integer("k", int(asked), least=1, most=_MOST)

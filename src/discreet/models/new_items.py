@@ -1,4 +1,4 @@
-"""Add items that nobody rated yet: public features predict their released numbers."""
+"""Add items without ratings: public features predict their released numbers."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ import numpy.typing as npt
 import polars as pl
 
 from discreet.core.arrays import Floats
-from discreet.core.checks import DataError, DiscreetError
 from discreet.data.reading.items import ItemTable, read_items
 from discreet.data.vocabulary import Vocabulary
+from discreet.models.errors import NothingNew, NoVectors, OtherIds, TooFewKnown
 from discreet.models.items import moved
 from discreet.models.scorers.parts import ITEMS, StoredNumbers
 from discreet.models.scorers.scorer import Scorer
@@ -37,13 +37,10 @@ def with_new_items(model: FittedModel, source: Any) -> FittedModel:
     table = read_items(source)
     new = model.catalog.index_of(table.ids) < 0
     if (met := int(np.count_nonzero(~new))) < _FEWEST_KNOWN:
-        raise DataError(
-            f"The table names {met} items that the model knows; learning from features needs at least "
-            f"{_FEWEST_KNOWN}. Give the table of all items, old and new."
-        )
+        raise TooFewKnown(known=met, least=_FEWEST_KNOWN)
     known, named = table.in_order_of(model.catalog)
     if not new.any():
-        raise DataError("The model knows all items of the table already.")
+        raise NothingNew()
     weights = named * parts.get("popularity", np.ones(named.size))
     grown = {
         name: _grown(array, known, table.numbers[new], np.maximum(weights, 0.0))
@@ -63,7 +60,7 @@ def with_new_items(model: FittedModel, source: Any) -> FittedModel:
 
 
 def _parts_by_item(scorer: Scorer) -> Mapping[str, npt.NDArray[Any]]:
-    """Return the arrays with a number or a vector for each item; refuse models with anything else."""
+    """Return the arrays with a number or a vector for each item; raise for models with anything else."""
     declared = scorer.stored
     by_item = {
         name: getattr(scorer, name)
@@ -79,7 +76,7 @@ def _parts_by_item(scorer: Scorer) -> Mapping[str, npt.NDArray[Any]]:
         for part in declared.values()
     )
     if personal or not by_item:
-        raise DiscreetError("This model has no item vectors, so new items cannot be added to it.")
+        raise NoVectors()
     return by_item
 
 
@@ -99,5 +96,5 @@ def _extended(catalog: Vocabulary, table: ItemTable, new: npt.NDArray[np.bool_])
     try:
         more = ids.cast(catalog.series.dtype)
     except pl.exceptions.PolarsError:
-        raise DataError("The model's items are whole numbers, and so must be the new items' ids.") from None
+        raise OtherIds() from None
     return Vocabulary.of(pl.concat([catalog.series, more.alias(catalog.series.name)]))

@@ -27,8 +27,8 @@ class Popularity(SumsEstimator):
     """Recommend the most popular items, from noisy counts.
 
     Guarantee
-        (`epsilon`, `delta`) for a person's whole history against everyone else; pure when `delta` is 0
-        (proofs/popularity.md). Each person's contribution is scaled to length 1, so one person moves the
+        (`epsilon`, `delta`) for a user's whole history against everyone else; pure when `delta` is 0
+        (proofs/popularity.md). Each user's contribution is scaled to length 1, so one user moves the
         counts by at most 1, for any number of items.
 
     Noise

@@ -12,13 +12,22 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet.core.arrays import Floats
-from discreet.core.checks import DataError, ParameterError, PrivacyError, positive_finite, require
+from discreet.core.checks import positive_finite, within
 from discreet.data.facts import CHOSEN, CHOSEN_SCALE, N_ITEMS, SCALE, PublicFacts
 from discreet.data.interactions import Interactions
+from discreet.models.errors import (
+    MemoryNeeded,
+    ScaleDeclared,
+    ScaleFromData,
+    SelectionMismatch,
+    SelectionNeedsBudget,
+    SelectionTooSmall,
+)
 from discreet.privacy.accounting.rounding import sum_up
 from discreet.privacy.assumptions import Assumption, Fact, Kind
 from discreet.privacy.guarantee import Guarantee, Neighbors, Unit
-from discreet.privacy.session import Session, laplace_event, threshold_events
+from discreet.privacy.noise_plans import laplace_event, threshold_events
+from discreet.privacy.session import Session
 from discreet.report.notes import selection_cost
 from discreet.statistics.counts import ItemVotes, ScaleVotes
 from discreet.statistics.data_source import DataSource
@@ -29,14 +38,14 @@ CATALOG_PROOF = "proofs/private_catalog.md"
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PrivateCatalog:
-    """Keep only items that enough people rated, decided with noise; the kept items may be published.
+    """Keep only items that enough users rated, decided with noise; the kept items may be published.
 
     Guarantee
-        (`epsilon`, `delta`) for a person's whole history, between data sets with and without that person
-        (proofs/private_catalog.md). A fit pays for it together with the model.
+        (`epsilon`, `delta`) for a user's whole history, between datasets with and without that user
+        (proofs/private_catalog.md). Its cost is recorded together with the model's.
 
     Parameters:
-        max_per_user: The most items of one person that are counted.
+        max_per_user: The most items of one user that are counted.
 
     Example:
         >>> from discreet import Biases, PrivacyRandom
@@ -60,7 +69,7 @@ class PrivateCatalog:
         return selection_cost("catalog", self.epsilon, self.delta, CATALOG_PROOF)
 
     def events(self) -> Sequence[Any]:
-        """Return the noise on votes, and the probability that an item of one person alone passes."""
+        """Return the noise on votes, and the probability that an item of one user alone passes."""
         return threshold_events(epsilon=self.epsilon, delta=self.delta, most=self.max_per_user)
 
     def choose(self, session: Session) -> npt.NDArray[np.bool_]:
@@ -70,10 +79,7 @@ class PrivateCatalog:
         votes = ItemVotes(n_items=session.n_items, norm="l2")
         chosen = session.names(votes, epsilon=self.epsilon, delta=self.delta, most=most)
         if np.count_nonzero(chosen) < 2:
-            raise DataError(
-                "Fewer than two items were selected with noise: this budget needs more people who rated the "
-                "same ones. Give the selection a larger part (--catalog-share), or declare the catalog."
-            )
+            raise SelectionTooSmall(what="catalog")
         return chosen
 
 
@@ -94,23 +100,23 @@ USUAL_SCALES: tuple[tuple[float, float], ...] = (
     (0.0, 100.0),
     (-100.0, 100.0),
 )
-# A scale is wide enough if all but this fraction of people fit, within so many deviations of the noise.
+# A scale is wide enough if all but this fraction of users fit, within so many deviations of the noise.
 _FEW = 0.01
 _DEVIATIONS = 3.0
-# With fewer people than this many deviations of the noise even the first scale would seem wide enough.
+# With fewer users than this many deviations of the noise even the first scale would seem wide enough.
 _LEAST_DEVIATIONS = 6.0
 
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PrivateScale:
-    """Select, with noise, the narrowest of the usual scales that holds the ratings of nearly all people.
+    """Select, with noise, the narrowest of the usual scales that covers the ratings of nearly all users.
 
     Ratings outside it are clipped. The rule is in proofs/private_scale.md.
 
     Guarantee
-        Pure `epsilon` for a person's whole history, between data sets with and without that person
-        (proofs/private_scale.md). A fit pays for it together with the model.
+        Pure `epsilon` for a user's whole history, between datasets with and without that user
+        (proofs/private_scale.md). Its cost is recorded together with the model's.
 
     Example:
         >>> from discreet.data.datasets.synthetic import popularity_skewed
@@ -148,14 +154,14 @@ class PrivateScale:
 
 
 def narrowest(votes: Floats, deviation: float) -> tuple[float, float]:
-    """Return the first usual scale that leaves few people outside; `votes` have noise of this deviation.
+    """Return the first usual scale that leaves few users outside; `votes` have noise of this deviation.
 
     Raises:
-        DataError: There are too few people to decide; this, too, was decided with noise.
+        DataError: There are too few users to decide; this, too, was decided with noise.
     """
     people = float(votes.sum())
     if people < _LEAST_DEVIATIONS * deviation * math.sqrt(votes.size):
-        raise DataError("Too few people to select a scale with this budget. Declare it (--scale).")
+        raise SelectionTooSmall(what="scale")
     for scale in USUAL_SCALES:
         missed = [place for place, one in enumerate(USUAL_SCALES) if not _holds(scale, one)]
         outside = votes[[*missed, len(USUAL_SCALES)]]
@@ -181,7 +187,7 @@ class PrivateFacts:
     """Select the scale, then the catalog, each with noise and if asked for; a fit takes them as public.
 
     Guarantee
-        The sum of the promises of both selections, by basic composition (proofs/private_scale.md).
+        The sum of the guarantees of both selections, by basic composition (proofs/private_scale.md).
     """
 
     catalog: PrivateCatalog | None = None
@@ -190,9 +196,9 @@ class PrivateFacts:
     @classmethod
     def share_of(cls, share: float, epsilon: float, delta: float, *, scale: bool) -> Self:
         """Return selections that cost this share of a budget: the catalog, and the scale if asked."""
-        require(0 < share < 1, "share", share, "must lie between 0 and 1", "0.2 is a fifth of the budget.")
+        within("share", share, above=0, below=1)
         if not (math.isfinite(epsilon) and delta > 0):
-            raise PrivacyError("Selecting a catalog needs a finite epsilon and a delta above 0.")
+            raise SelectionNeedsBudget()
         part = share * epsilon * _SCALE_SHARE if scale else 0.0
         return cls(
             catalog=PrivateCatalog(epsilon=share * epsilon - part, delta=share * delta),
@@ -219,14 +225,11 @@ class PrivateFacts:
         return [event for one in self._all() for event in one.events()]
 
     def promise(self, model: Guarantee) -> Guarantee:
-        """Return the promise of the selections followed by a release with this promise."""
+        """Return the guarantee of the selections followed by a release with this guarantee."""
         if model.unit is not Unit.USER or model.neighbors is not Neighbors.ADD_OR_REMOVE:
-            raise PrivacyError(
-                "Facts selected with noise protect whole people, and this model promises something else. "
-                "Declare them, or choose a model that protects a person's whole history."
-            )
+            raise SelectionMismatch(model="The model")
         if not math.isfinite(model.epsilon):
-            raise PrivacyError("A model without privacy needs no facts selected with noise.")
+            raise SelectionMismatch(model="A model without privacy")
         return replace(
             model,
             epsilon=sum_up([model.epsilon, self.epsilon]),
@@ -238,15 +241,12 @@ class PrivateFacts:
         """Return the facts known before the selections; nothing to be selected is taken from the data.
 
         Until a catalog is selected a fit plans for the fewest items: the number of items in the data affects
-        neither the promise, nor the planned events, nor a refusal (proofs/private_catalog.md).
+        neither the guarantee, nor the planned events, nor an error (proofs/private_catalog.md).
         """
         if self.catalog is not None and self.scale is None and SCALE in facts.from_file:
-            raise ParameterError(
-                "The scale was taken from the data, so the promise would still depend on it. "
-                "Declare it (low=, high=, step=; --scale), or select it with noise (select_scale=)."
-            )
+            raise ScaleFromData()
         if self.scale is not None and SCALE not in facts.from_file:
-            raise ParameterError("The scale is declared, so none is selected. Leave select_scale out.")
+            raise ScaleDeclared()
         if self.catalog is not None:
             kept = (name for name in facts.from_file if name != N_ITEMS)
             facts = replace(facts, n_items=FEWEST_ITEMS, from_file=(*kept, CHOSEN))
@@ -274,16 +274,16 @@ class Planned(Protocol):
     name: ClassVar[str]
 
     def promise(self, facts: PublicFacts, /) -> Guarantee:
-        """Return the promise on data with these facts."""
+        """Return the guarantee on data with these facts."""
 
     def events(self, facts: PublicFacts, /) -> Sequence[Any]:
         """Return the events of a fit on data with these facts."""
 
 
 def whole_promise(estimator: Planned, source: DataSource, chosen: PrivateFacts) -> Guarantee:
-    """Return the whole promise of a fit, private selection of facts included; nothing is learned.
+    """Return the whole guarantee of a fit, private selection of facts included; nothing is learned.
 
-    Of synthetic data it says what they were drawn from: the promise is about the synthetic users alone.
+    Of synthetic data it states what they were drawn from: the guarantee is about the synthetic users alone.
     """
     promise = _promise_on(estimator, source, chosen)
     origin = source.origin if isinstance(source, Interactions) else None
@@ -296,16 +296,11 @@ def _promise_on(estimator: Planned, source: DataSource, chosen: PrivateFacts) ->
     if chosen.is_empty:
         return estimator.promise(source.facts)
     if not isinstance(source, Interactions):
-        raise ParameterError(
-            "Catalog and scale are chosen from data in memory only. Declare those of shards."
-        )
+        raise MemoryNeeded(argument="select_items")
     known = chosen.before(source.facts)
     promise = estimator.promise(known)
     if chosen.catalog is not None and promise != estimator.promise(replace(known, n_items=MOST_ITEMS)):
-        raise PrivacyError(
-            f"What {estimator.name} promises depends on how many items there are, which is not known before "
-            "a catalog is chosen. Declare the catalog."
-        )
+        raise SelectionMismatch(model=estimator.name)
     return chosen.promise(promise)
 
 

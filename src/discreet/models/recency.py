@@ -4,23 +4,25 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-from discreet.core.checks import DataError, ParameterError, positive_finite
+from discreet.core.checks import positive_finite
+from discreet.data.reading.epochs import seconds_of
+from discreet.models.errors import SettingsConflict, TimesNeeded
 from discreet.statistics.data_source import DataSource
 from discreet.statistics.recency import Recency
 
 _DAY = 86400.0
-# Beyond this an exponent is no number any more; nothing fades in so long a time, and all in so short a one.
+# Beyond this an exponent isn't a number any more; nothing fades in so long a time, and all in so short a one.
 _SHORTEST, _LONGEST = 1e-9, 1e9
 
 
 def check_recency(half_life: float | None, now: str | None) -> None:
-    """Refuse a half-life that is no time, and a date that is none or has nothing to do."""
+    """Raise for a half-life that isn't a time, and for a date that is invalid or unused."""
     if half_life is not None:
         positive_finite("half_life", half_life)
     if now is None:
         return
     if half_life is None:
-        raise ParameterError("now says from when ages count, which matters with half_life only.")
+        raise SettingsConflict(setting="now", other="a model without half_life")
     seconds_of(now)
 
 
@@ -33,9 +35,9 @@ def recency_of(half_life: float | None, now: str | None) -> Recency | None:
 
 
 def refuse_timeless(half_life: float | None, data: DataSource) -> None:
-    """Refuse data without times, before anything is paid, where ratings are to fade."""
+    """Raise for data without times, before any cost is recorded, if ratings are to fade."""
     if half_life is not None and not may_have_times(data):
-        raise DataError("The ratings have no times, so half_life means nothing. Leave it out, or add times.")
+        raise TimesNeeded(setting="half_life")
 
 
 def may_have_times(data: DataSource) -> bool:
@@ -49,12 +51,3 @@ def month_of(moment: float) -> str:
         return f"{datetime.fromtimestamp(moment, UTC):%Y-%m}"
     except (ValueError, OverflowError, OSError):
         return f"{moment:.2g}"
-
-
-def seconds_of(date: str) -> float:
-    """Return the seconds since 1970 at a date such as 2026-01-31 or 2026-01-31T12:00, in UTC if not said."""
-    try:
-        moment = datetime.fromisoformat(str(date))
-    except ValueError:
-        raise ParameterError(f"{date!r} must be a date such as 2026-01-31.") from None
-    return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()

@@ -13,14 +13,20 @@ from typing import Any, final
 import numpy as np
 
 from discreet.core.arrays import Floats
-from discreet.core.checks import ParameterError
 from discreet.data.facts import PublicFacts
+from discreet.models.errors import ScaleTooSmall
 from discreet.models.scorers.counts import liking
-from discreet.models.user_factorization import constants as tuned
+from discreet.models.tuned_settings import ItemSettings
 from discreet.privacy.session import Session
 from discreet.solvers.empirical_bayes import EmpiricalBayes, VoteEstimate, shrink
 from discreet.statistics.counts import ItemResiduals, UserMeans
 from discreet.statistics.recency import Recency, RecentResiduals
+from discreet.statistics.typical import COUNT_PART, TYPICAL_RESIDUAL, USER_RIDGE
+
+# Weights of count^-1/2 give the sums of all items one variance.
+_EQUAL_VARIANCE = -0.5
+# Prior deviation of the overall mean from the middle of the scale: half of the way to its end.
+_MEAN_SPREAD = 0.5
 
 
 @final
@@ -81,13 +87,13 @@ class ItemView:
     @property
     def own_ridge(self) -> float:
         """Return the ridge on a user's own mean; it is smaller where the overall mean is uncertain."""
-        return tuned.TYPICAL_RESIDUAL**2 / (tuned.TYPICAL_RESIDUAL**2 / tuned.USER_RIDGE + self.mean_variance)
+        return TYPICAL_RESIDUAL**2 / (TYPICAL_RESIDUAL**2 / USER_RIDGE + self.mean_variance)
 
     @property
     def features(self) -> Floats:
         """Return a constant, the centered logarithm of the counts and the further columns."""
         raised = self.tally.raised
-        # Without noise an item that nobody rated is taken as the least rated one: an effect is not known for
+        # Without noise an item that no user rated is taken as the least rated one: an effect is not known for
         # counts below all others. With noise no count is below it.
         rated = self.tally.votes > 0
         multipliers = [one.multiplier for one in self.releases]
@@ -138,6 +144,10 @@ class ItemView:
         tally = self.tally.with_more(more.counted, more.count_noise, question.item_weights)
         return replace(self, tally=tally, releases=(*self.releases, more))
 
+    def with_votes(self, votes: Floats, noise: float) -> ItemView:
+        """Return the view with a release of votes alone, in which a user's votes have length 1."""
+        return replace(self, tally=self.tally.with_again(votes, noise))
+
     def _variance(self, weights: Floats, one: Released) -> Floats:
         """Return the variance of the items' sums: the known noise and the sampling error."""
         item_weights, part = one.question.item_weights, one.question.count_part
@@ -146,20 +156,21 @@ class ItemView:
 
 def _rating_length() -> float:
     """Return the typical length of one rating's contribution before the whole contribution is scaled."""
-    return math.hypot(tuned.TYPICAL_RESIDUAL, tuned.COUNT_PART)
+    return math.hypot(TYPICAL_RESIDUAL, COUNT_PART)
 
 
 def refuse_one_value(facts: PublicFacts) -> None:
-    """Refuse a scale on which all ratings are equal: nothing can be learned from them."""
+    """Raise for a scale on which all ratings are equal: nothing can be learned from them."""
     if facts.low >= facts.high:
-        raise ParameterError(
-            f"The rating scale from {facts.low:g} to {facts.high:g} has one value only. Declare a scale with "
-            'more, or learn from interactions alone (feedback="implicit", --implicit).'
-        )
+        raise ScaleTooSmall(low=facts.low, high=facts.high)
 
 
 def pilot_release(
-    session: Session, mean_share: Fraction, share: Fraction, recency: Recency | None = None
+    session: Session,
+    mean_share: Fraction,
+    share: Fraction,
+    settings: ItemSettings,
+    recency: Recency | None = None,
 ) -> ItemView:
     """Release the overall mean, and a first estimate of every item's effect and count.
 
@@ -170,27 +181,27 @@ def pilot_release(
     low, high, total = session.facts.low, session.facts.high, session.multiplier
     middle, half = (low + high) / 2, (high - low) / 2
     mean, variance, people = _release_mean(session, mean_share, middle, half)
-    # With few users per unit of noise little but popularity can be learned: counts then weigh more, and
-    # items weigh nearly the same, else the noise would hide popularity.
-    counting = min(tuned.USERS_TO_COUNT * total / people, tuned.MOST_COUNT_PART)
+    # Counts have as much variance as residuals. With few users per unit of noise little but popularity can
+    # be learned. Counts then weigh more and items nearly the same, else the noise would hide popularity.
+    counting = settings.users_to_count * total / people
     question = ItemResiduals(
         middle=middle,
         half=half,
         mean=mean,
         effects=np.zeros(session.n_items),
         item_weights=np.ones(session.n_items),
-        count_part=max(tuned.PILOT_COUNT_PART, counting),
+        count_part=max(TYPICAL_RESIDUAL, counting),
     )
     pilot = _release(session, share, question, recency)
-    length = math.hypot(tuned.TYPICAL_RESIDUAL, question.count_part)
+    length = math.hypot(TYPICAL_RESIDUAL, question.count_part)
     return ItemView(
         middle=middle,
         half=half,
         mean=mean,
         people=people,
         mean_variance=variance,
-        part=max(tuned.COUNT_PART, counting),
-        power=tuned.POPULARITY_POWER * min(people / max(total * tuned.USERS_TO_WEIGH, 1e-300), 1.0),
+        part=max(COUNT_PART, counting),
+        power=_EQUAL_VARIANCE * min(TYPICAL_RESIDUAL / max(counting, 1e-300), 1.0),
         tally=VoteEstimate.of(pilot.counted * length, pilot.count_noise * length),
         releases=(pilot,),
         columns=np.zeros((session.n_items, 0)),
@@ -216,7 +227,7 @@ def _release_mean(
     """
     released, sigma = session.release(UserMeans(middle=middle, half=half), share)
     people = max(2 * released[1], 2 * sigma, 1.0)
-    total = people**2 + (sigma / tuned.MEAN_SPREAD) ** 2
+    total = people**2 + (sigma / _MEAN_SPREAD) ** 2
     return float(np.clip(people * released[0] / total, -1, 1)), float(sigma**2 / total), float(people)
 
 
@@ -228,6 +239,6 @@ def sum_variance(
     A user with n ratings weights each by about 1/sqrt(n (typical^2 + part^2)), so the typical weight of one
     rating follows from the items' weights and the number of users.
     """
-    spread = tuned.TYPICAL_RESIDUAL**2
+    spread = TYPICAL_RESIDUAL**2
     person = people / ((spread + part**2) * max(float(weights @ (1 / item_weights)), 1.0))
     return multiplier**2 + spread * person * item_weights * weights

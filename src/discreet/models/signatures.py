@@ -1,6 +1,6 @@
-"""Sign a model file with an Ed25519 key, in a small file beside it, and verify such signatures.
+"""Sign a model file with an Ed25519 key, in a small file next to it, and verify such signatures.
 
-A digest shows that a file is intact; a signature shows that the holder of a key signed it. Who holds the key
+A digest shows that a file is intact; a signature shows that the owner of a key signed it. Who owns the key
 is for the reader to know: compare the printed public key with one obtained through another channel.
 """
 
@@ -16,14 +16,15 @@ from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 
-from discreet.core.checks import FileError
+from discreet.core.errors import CannotWrite, FileUnreadable
 from discreet.core.files import refuse_output, write_whole
+from discreet.models.errors import BadKey, BadSignature
 
 SUFFIX = ".sig"
 _FORMAT = "discreet-signature"
 _MOST_BYTES = 1 << 12
 _PUBLIC = re.compile(r"[0-9a-f]{64}")
-# Errors of parsing a file that is no signature.
+# Errors of parsing a file that isn't a signature.
 _NO_RECORD = (ValueError, KeyError, TypeError, AttributeError, RecursionError)
 
 
@@ -43,7 +44,7 @@ def new_key(path: Path) -> str:
         with os.fdopen(handle, "wb") as file:
             file.write(pem)
     except OSError as error:
-        raise FileError(f"The key {path} cannot be written: {error.strerror}.") from error
+        raise CannotWrite(path=path, why=error.strerror) from error
     return _text(key.public_key())
 
 
@@ -60,9 +61,7 @@ def public_key(key: str) -> str:
         with Path(key).open("rb") as file:
             raw = file.read(_MOST_BYTES)
     except OSError as error:
-        raise FileError(
-            f"{key} is neither a public key (64 hexadecimal digits) nor a file that can be read."
-        ) from error
+        raise BadKey(path=key) from error
     written = raw.decode("ascii", errors="replace").strip().lower()
     if _PUBLIC.fullmatch(written):
         return written
@@ -77,22 +76,22 @@ def _public_of_pem(raw: bytes, name: str) -> str:
         else:
             found = serialization.load_pem_public_key(raw)
     except (ValueError, TypeError, UnsupportedAlgorithm) as error:
-        raise FileError(f"{name} holds no key that can be read without a password.") from error
+        raise BadKey(path=name) from error
     if not isinstance(found, Ed25519PublicKey):
-        raise FileError(f"{name} is not an Ed25519 key; `discreet sign --new-key` makes one.")
+        raise BadKey(path=name)
     return _text(found)
 
 
 def sign_file(file: Path, key_path: Path) -> str:
-    """Write the signature of a file beside it, and return the public key it was made with."""
+    """Write the signature of a file next to it, and return the public key it was made with."""
     if not key_path.exists():
-        raise FileError(f"There is no key {key_path}. --new-key creates one there.")
+        raise BadKey(path=key_path)
     try:
         key = serialization.load_pem_private_key(key_path.read_bytes(), password=None)
     except (OSError, ValueError, TypeError, UnsupportedAlgorithm) as error:
-        raise FileError(f"{key_path} is not a private key that can be read without a password.") from error
+        raise BadKey(path=key_path) from error
     if not isinstance(key, Ed25519PrivateKey):
-        raise FileError(f"{key_path} is not an Ed25519 key; make one with --new-key.")
+        raise BadKey(path=key_path)
     record = {"format": _FORMAT, "key": _text(key.public_key()), "signature": key.sign(_digest(file)).hex()}
     beside = signature_path(file)
     refuse_output(beside, force=True, kind="signature", is_ours=_is_signature, inputs=[file, key_path])
@@ -101,7 +100,7 @@ def sign_file(file: Path, key_path: Path) -> str:
 
 
 def signer(file: Path) -> str | None:
-    """Return the public key that signed this content of a file, or None if there is no signature beside it.
+    """Return the public key that signed this content of a file, or None if there is none next to it.
 
     Raises:
         FileError: The signature is damaged or belongs to other content.
@@ -115,7 +114,7 @@ def signer(file: Path) -> str | None:
         key = Ed25519PublicKey.from_public_bytes(bytes.fromhex(record["key"]))
         key.verify(bytes.fromhex(record["signature"]), _digest(file))
     except (InvalidSignature, OSError, *_NO_RECORD) as error:
-        raise FileError(f"The signature {path} does not match the content of {file}.") from error
+        raise BadSignature(path=path, file=file) from error
     return _text(key)
 
 
@@ -139,7 +138,7 @@ def _digest(file: Path) -> bytes:
         with file.open("rb") as raw:
             return _FORMAT.encode() + hashlib.file_digest(raw, "sha256").digest()
     except OSError as error:
-        raise FileError(f"{file} cannot be read: {error.strerror}.") from error
+        raise FileUnreadable(path=file, reason=str(error.strerror)) from error
 
 
 def _text(key: Ed25519PublicKey) -> str:

@@ -1,4 +1,4 @@
-"""Write a fitted model to one zip of arrays and a JSON label, and refuse any other file.
+"""Write a fitted model to one zip of arrays and a JSON label, and reject any other file.
 
 Nothing is pickled. A digest over label and arrays detects truncated, mixed or edited files; it is not a
 signature, so it does not show who wrote the file.
@@ -24,12 +24,15 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet.core.arrays import STRANGE_HEADER
-from discreet.core.checks import DataError, DiscreetError, FileError
+from discreet.core.checks import DiscreetError
 from discreet.core.files import refuse_output, write_whole
 from discreet.data.facts import CHOSEN, CHOSEN_SCALE, N_ITEMS, PublicFacts
+from discreet.data.schema import Schema
 from discreet.data.vocabulary import Vocabulary
+from discreet.models.errors import MalformedPart, ModelChanged, NotAModel, OtherVersion
 from discreet.models.fitted import FittedModel
 from discreet.models.items import SOURCE, checked
+from discreet.models.origin import Origin
 from discreet.models.scorers.parts import Ids
 from discreet.models.scorers.scorer import build_scorer
 from discreet.privacy.guarantee import Guarantee
@@ -41,7 +44,7 @@ VERSION, _READABLE = 3, (1, 2, 3)
 KIND = "discreet model"
 _LABEL, _ARRAYS = "label.json", "arrays.npz"
 _CATALOG, _PUBLIC = "catalog", "public"
-_CHOSEN = "chosen from the data with noise, which is paid for"
+_CHOSEN = "chosen from the data with noise, which the guarantee covers"
 _MOST_LABEL = 1 << 22
 # A model's arrays compress little: a file that declares more growth than this is a zip bomb.
 _MOST_GROWTH, _ALWAYS_ALLOWED = 64, 1 << 26
@@ -69,7 +72,7 @@ def is_model(path: Path) -> bool:
 
 
 def load(path: str | Path) -> FittedModel:
-    """Read a model that `save` wrote; a foreign, cut or edited file is refused.
+    """Read a model that `save` wrote; a foreign, cut or edited file is rejected.
 
     All content is checked against the declarations of its kind of model, so that an untrusted file can hold
     false numbers but cannot do harm here.
@@ -81,7 +84,7 @@ def load(path: str | Path) -> FittedModel:
         catalog = Ids(source="", count="items").read(_CATALOG, arrays.pop(_CATALOG), {})
         facts = PublicFacts.from_json(label["facts"])
         if facts.n_items != len(catalog):
-            raise DataError("The facts and the catalog have different numbers of items.")
+            raise MalformedPart(part="catalog", rule="length")
         scorer = label["scorer"]
         names = label["public"] if label["version"] > 1 else []
         texts = [arrays.pop(f"{_PUBLIC}{place}") for place in range(len(names))]
@@ -94,9 +97,11 @@ def load(path: str | Path) -> FittedModel:
             scorer=build_scorer(scorer["kind"], arrays, scorer["settings"], len(catalog)),
             public=checked(names, list(texts), len(catalog)),
             certificate=_certificate(label),
+            schema=Schema.from_json(label["schema"]) if "schema" in label else None,
+            origin=Origin.from_json(label["origin"]) if "origin" in label else None,
         )
     except (*_NOT_A_LABEL, *DAMAGED) as error:
-        raise FileError(f"{path} is a discreet model, but this version cannot read it.") from error
+        raise OtherVersion(path=path) from error
 
 
 def read_label(path: str | Path) -> dict[str, Any]:
@@ -127,12 +132,14 @@ def _pack(model: FittedModel) -> bytes:
         },
         "public": list(model.public),
         **({} if model.certificate is None else {"certificate": model.certificate}),
+        **({} if model.schema is None else {"schema": model.schema.to_json()}),
+        **({} if model.origin is None else {"origin": model.origin.to_json()}),
     }
     label["digest"] = _digest(label, arrays)
     out = io.BytesIO()
     with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, content in ((_LABEL, json.dumps(label, indent=1).encode()), (_ARRAYS, arrays)):
-            # A fixed time: two saves of one model are identical, and the file does not reveal its date.
+            # A fixed time, so that two saves of one model are identical.
             archive.writestr(zipfile.ZipInfo(name), content, zipfile.ZIP_DEFLATED)
     return out.getvalue()
 
@@ -152,24 +159,24 @@ def _catalog_source(facts: PublicFacts) -> str:
 def _open(path: Path) -> tuple[dict[str, Any], bytes]:
     """Return the label and the packed arrays of a file after checking its digest."""
     if not path.is_file():
-        raise FileError(f"{path} is not a file. Give the path of a model that `discreet fit` wrote.")
+        raise NotAModel(path=path)
     try:
         most = max(_ALWAYS_ALLOWED, _MOST_GROWTH * path.stat().st_size)
         with zipfile.ZipFile(path) as archive:
             if sorted(archive.namelist()) != sorted((_LABEL, _ARRAYS)):
-                raise DataError("It has other members than a model.")
+                raise MalformedPart(part="list of members", rule="length")
             label = json.loads(read_member(archive, _LABEL, _MOST_LABEL))
             raw = read_member(archive, _ARRAYS, most)
     except DAMAGED as error:
-        raise FileError(f"{path} is not a discreet model, or it is damaged.") from error
+        raise NotAModel(path=path) from error
     if not isinstance(label, dict) or label.get("format") != FORMAT:
-        raise FileError(f"{path} is not a discreet model.")
+        raise NotAModel(path=path)
     if label.get("version") not in _READABLE:
-        raise FileError(f"{path} was written by another version of discreet than this one.")
+        raise OtherVersion(path=path)
     if label.pop("digest", None) != _digest(label, raw):
-        raise FileError(f"{path} was changed after it was written; its promise cannot be trusted.")
+        raise ModelChanged(path=path)
     if not _is_label(label):
-        raise FileError(f"{path} is a discreet model, but this version cannot read its label.")
+        raise OtherVersion(path=path)
     return label, raw
 
 
@@ -177,7 +184,7 @@ def _certificate(label: Mapping[str, Any]) -> dict[str, Any] | None:
     """Return the certificate as it is, if there is one; `discreet-verify` reads it, and nothing here does."""
     found = label.get("certificate")
     if found is not None and not isinstance(found, dict):
-        raise DataError("The certificate is not an object.")
+        raise MalformedPart(part="certificate", rule="type")
     return found
 
 
@@ -227,7 +234,7 @@ def read_member(archive: zipfile.ZipFile, name: str, most: int) -> bytes:
     """Return a zip member that declares at most `most` bytes; it cannot unpack to more than declared."""
     member = archive.getinfo(name)
     if member.file_size > most or member.compress_type not in _PLAIN:
-        raise DataError(f"{name} unpacks to more than {most:,} bytes, or uses another compression.")
+        raise MalformedPart(part=name, rule="size")
     return archive.read(member)
 
 
@@ -243,7 +250,7 @@ def pack_arrays(
     for name, lines in (texts or {}).items():
         plain |= _letters(name + _LINES, lines)
     buffer = io.BytesIO()
-    # As `numpy.savez` does, whose older versions cannot be told to refuse Python objects.
+    # As `numpy.savez` does, whose older versions can't reject Python objects.
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_STORED) as archive:
         for name, array in plain.items():
             with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
@@ -256,10 +263,10 @@ def unpack_arrays(raw: bytes) -> dict[str, Array | Vocabulary | tuple[str, ...]]
     with zipfile.ZipFile(io.BytesIO(raw)) as archive:
         members = archive.infolist()
         if sum(member.file_size for member in members) > len(raw):
-            raise DataError("The arrays declare more bytes than the file has.")
+            raise MalformedPart(part="arrays", rule="size")
         plain = {member.filename.removesuffix(".npy"): _array(archive.read(member)) for member in members}
     if len(plain) < len(members):
-        raise DataError("An array comes twice.")
+        raise MalformedPart(part="arrays", rule="order")
     found: dict[str, Array | Vocabulary | tuple[str, ...]] = {}
     for name, array in plain.items():
         if name.endswith(_TEXT):
@@ -283,10 +290,10 @@ def _ends(name: str) -> str:
 
 def _texts(letters: Array, ends: Array) -> list[str]:
     if letters.dtype != np.uint8 or ends.dtype != np.int64 or letters.ndim != 1 or ends.ndim != 1:
-        raise DataError("Text ids are letters and ends.")
+        raise MalformedPart(part="text IDs", rule="type")
     steps = np.diff(ends, prepend=0)
     if np.any(steps < 0) or (ends[-1] if ends.size else 0) != letters.size:
-        raise DataError("The ends of text ids do not fit their letters.")
+        raise MalformedPart(part="text IDs", rule="length")
     raw = letters.tobytes()
     starts = ends - steps
     pairs = zip(starts.tolist(), ends.tolist(), strict=True)
@@ -302,15 +309,15 @@ def _array(raw: bytes) -> Array:
     try:
         shape, by_column, dtype = reader(file)
     except STRANGE_HEADER as error:
-        raise DataError("An array has a header that cannot be read.") from error
+        raise MalformedPart(part="array", rule="header") from error
     if dtype.kind not in "fiuU" or dtype.itemsize == 0 or not dtype.isnative:
-        raise DataError("An array holds something else than numbers or text.")
+        raise MalformedPart(part="array", rule="type")
     count = 1
     for size in shape:
         if size < 0:
-            raise DataError("An array has a negative size.")
+            raise MalformedPart(part="array", rule="size")
         count *= int(size)
     body = raw[file.tell() :]
     if count * dtype.itemsize != len(body):
-        raise DataError("An array is longer or shorter than its header says.")
+        raise MalformedPart(part="array", rule="length")
     return np.frombuffer(body, dtype=dtype).reshape(shape, order="F" if by_column else "C")

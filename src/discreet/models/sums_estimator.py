@@ -16,7 +16,8 @@ from discreet.models.estimator import Estimator, joint_promise
 from discreet.privacy.accounting.events import pure_event
 from discreet.privacy.assumptions import Assumption, Fact, Kind
 from discreet.privacy.guarantee import Guarantee
-from discreet.privacy.session import Session, gaussian_event
+from discreet.privacy.noise_plans import gaussian_event
+from discreet.privacy.session import Session
 from discreet.statistics.statistic import Statistic
 
 #: What an estimator that reads times takes as public.

@@ -1,6 +1,6 @@
 """Load item vectors into PostgreSQL with pgvector, or into Qdrant: a live server, or files to take along.
 
-Everything written is released already, so it costs nothing; a person's vector is made when it is asked for
+Everything written is released already, so it costs nothing; a user's vector is made when it is asked for
 (`FittedModel.search_vector`) and is never stored here. A store is filled as a whole or not at all.
 """
 
@@ -16,8 +16,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, final
 
 from discreet.core.arrays import Singles
-from discreet.core.checks import DataError, FileError, ParameterError
+from discreet.core.errors import ExtraMissing
 from discreet.core.exports import Later
+from discreet.models.errors import (
+    BadStoreName,
+    NotOurTable,
+    NulInId,
+    PgvectorMissing,
+    StoreUnusable,
+    TableExists,
+    TableInUse,
+)
 
 if TYPE_CHECKING:
     import polars as pl
@@ -55,9 +64,7 @@ class VectorTable:
 
     def __post_init__(self) -> None:
         if not _NAME.fullmatch(self.name):
-            raise ParameterError(
-                f"name={self.name[:60]!r} cannot name a table. Use up to 48 letters, digits and underscores."
-            )
+            raise BadStoreName(value=self.name[:60])
 
     def columns(self) -> dict[str, list[str | None]]:
         """Return the public columns under names of their own; None where nothing is known."""
@@ -116,9 +123,7 @@ def _escaped(item: str | int | None) -> str:
     if isinstance(item, int):
         return str(item)
     if "\0" in item:
-        raise DataError(
-            "An item's id or title has a NUL character, which PostgreSQL does not store. Rename that item."
-        )
+        raise NulInId()
     found = item.replace("\\", "\\\\").replace("\t", "\\t")
     return found.replace("\n", "\\n").replace("\r", "\\r")
 
@@ -170,7 +175,7 @@ FROM pg_class, aclexplode(relacl) AS given WHERE pg_class.oid = to_regclass(%(ol
 
 
 def _is_there(cursor: Any, table: VectorTable) -> bool:
-    """Return whether the database has a table of ours of this name; another one is refused."""
+    """Return whether the database has a table of ours of this name; a different one is rejected."""
     found = cursor.execute(
         "SELECT obj_description(oid, 'pg_class') FROM pg_class WHERE oid = to_regclass(%s)",
         (_quoted(table.name),),
@@ -178,15 +183,12 @@ def _is_there(cursor: Any, table: VectorTable) -> bool:
     if found is None:
         return False
     if not _is_label(found[0]):
-        raise FileError(
-            f"The table {table.name!r} of the database is not one of discreet and was left as it is. Choose "
-            "another --name."
-        )
+        raise NotOurTable(name=table.name)
     return True
 
 
 def _is_label(text: str | None) -> bool:
-    """Return whether this is the label that we write beside vectors."""
+    """Return whether this is the label that we write next to vectors."""
     try:
         label = json.loads(text or "")
     except ValueError:
@@ -206,35 +208,20 @@ def _fill_table(cursor: Any, table: VectorTable) -> None:
 
 @contextmanager
 def _said(table: VectorTable, psycopg: Any) -> Iterator[None]:
-    """Turn what the server refuses into one sentence; its own words may hold the address."""
+    """Turn the server's errors into one sentence; its own words may contain the address."""
     errors = psycopg.errors
     try:
         yield
     except errors.DuplicateTable as error:
-        raise FileError(
-            f"The database has a table {table.name!r} already, which was left as it is. Pass --force to "
-            "replace it if it is of discreet, or choose another --name."
-        ) from error
+        raise TableExists(name=table.name) from error
     except (errors.FeatureNotSupported, errors.UndefinedFile) as error:
-        raise FileError(
-            "The database has no extension `vector`. Install pgvector on its server (on Debian: "
-            "postgresql-17-pgvector)."
-        ) from error
+        raise PgvectorMissing() from error
     except errors.DependentObjectsStillExist as error:
-        raise FileError(
-            f"Views or other tables of the database depend on {table.name!r}, which was left as it is. Drop "
-            "them first, or choose another --name."
-        ) from error
+        raise TableInUse(name=table.name) from error
     except errors.InsufficientPrivilege as error:
-        raise FileError(
-            "The database refuses its user. Let that user create tables, and create the extension `vector` "
-            "as an administrator."
-        ) from error
+        raise StoreUnusable(store="The database", example="postgresql://user@host/database") from error
     except psycopg.Error as error:
-        raise FileError(
-            "The database cannot be used. Check the address (postgresql://user@host/database) and the "
-            "server's log."
-        ) from error
+        raise StoreUnusable(store="The database", example="postgresql://user@host/database") from error
 
 
 def write_qdrant(table: VectorTable, folder: Path) -> None:
@@ -253,13 +240,13 @@ def load_qdrant(table: VectorTable, url: str, *, force: bool = False) -> None:
     try:
         client = qdrant.QdrantClient(url=url, check_compatibility=False)
     except ValueError as error:
-        raise FileError("The address of Qdrant is not understood. Write http://host:6333.") from error
+        raise StoreUnusable(store="Qdrant", example="http://host:6333") from error
     try:
         if client.collection_exists(table.name):
             _make_room(client, table.name, force=force)
         _fill(client, table)
     except refused.ApiException as error:
-        raise FileError("Qdrant cannot be used: check the address and the server's log.") from error
+        raise StoreUnusable(store="Qdrant", example="http://host:6333") from error
     finally:
         client.close()
 
@@ -267,14 +254,9 @@ def load_qdrant(table: VectorTable, url: str, *, force: bool = False) -> None:
 def _make_room(client: Any, name: str, *, force: bool) -> None:
     """Delete a collection of ours, by `force` only."""
     if not force:
-        raise FileError(
-            f"Qdrant has a collection {name!r} already, which was left as it is. Pass --force to replace it "
-            "if it is of discreet, or choose another --name."
-        )
+        raise TableExists(name=name)
     if not _is_label((client.get_collection(name).config.metadata or {}).get("label")):
-        raise FileError(
-            f"The collection {name!r} is not one of discreet and was left as it is. Choose another --name."
-        )
+        raise NotOurTable(name=name)
     client.delete_collection(name)
 
 
@@ -310,4 +292,4 @@ def library(name: str, package: str) -> Any:
     try:
         return import_module(name)
     except ImportError as error:
-        raise ParameterError(f"This needs {name}. Install it with `pip install '{package}'`.") from error
+        raise ExtraMissing(package=name, extra=package) from error

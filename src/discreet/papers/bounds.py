@@ -1,4 +1,4 @@
-"""Values that a paper bounds, for sizes that are public: what `discreet theory` prints.
+"""Values that a paper bounds, for sizes that are public: what `discreet papers theory` prints.
 
 Nothing here reads data. A bound is vacuous if an answer without any learning reaches its value.
 """
@@ -12,7 +12,9 @@ from collections.abc import Callable, Mapping, Sequence
 from enum import StrEnum
 from typing import Any, Self, final, get_type_hints
 
-from discreet.core.checks import ParameterError, integer, positive_finite, require, suggestion
+from discreet.core.checks import integer, positive_finite, require
+from discreet.core.errors import WrongKind
+from discreet.models.errors import BadSettingText, UnknownSetting
 
 
 class Standing(StrEnum):
@@ -42,7 +44,7 @@ class PublicSizes:
             object.__setattr__(self, name, integer(name, getattr(self, name), least=1))
         object.__setattr__(self, "epsilon", positive_finite("epsilon", self.epsilon))
         most = self.users * self.items
-        require(self.ratings <= most, "ratings", self.ratings, f"must be at most users * items = {most}")
+        require(self.ratings <= most, "ratings", self.ratings, must=f"be at most users * items = {most}")
 
     @property
     def cells(self) -> int:
@@ -99,14 +101,9 @@ class TheorySettings:
             name, separator, text = pair.partition("=")
             name = name.strip().replace("-", "_")
             if not separator:
-                raise ParameterError(
-                    f"--set {pair!r} must have the form key=value. Settings: {', '.join(known)}."
-                )
+                raise BadSettingText(pair=pair)
             if name not in known:
-                hint = suggestion(name, known)
-                raise ParameterError(
-                    f"This theory has no setting {name!r}.{hint} Settings: {', '.join(known)}."
-                )
+                raise UnknownSetting(model="This theory", setting=name, settings=tuple(known))
             found[name] = _parsed(name, text.strip(), hints[name])
         return cls(**found)
 
@@ -122,7 +119,7 @@ def _parsed(name: str, text: str, kind: Any) -> Any:
         if kind is float or kind == float | None:
             return float(text)
     except ValueError as error:
-        raise ParameterError(f"{name}={text!r} must be a number.") from error
+        raise WrongKind(name=name, kind="a number", found=repr(text)) from error
     return text
 
 

@@ -16,12 +16,12 @@ from discreet.planning.commands import (
 
 SEES = {
     "us": "we hold the data and publish recommendations or a model",
-    "nobody": "nobody but the person: ratings are made private before they leave the device",
+    "nobody": "only the user: ratings are made private before they leave the device",
     "everybody": "it is not secret: we want to know what privacy costs",
 }
 HIDES = {
-    "person": "everything about a person: the whole history, and that they are in the data",
-    "item": "whether and how somebody rated any one item",
+    "person": "everything about a user: the whole history, and that they are in the data",
+    "item": "whether and how a user rated any one item",
     "value": "how a rating turned out; what was rated may be known",
 }
 FEEDBACK = {
@@ -30,10 +30,10 @@ FEEDBACK = {
     "verdicts": "liked or not, as 1 and 0",
 }
 WANTS = {
-    "lists": "which items somebody would choose next",
-    "stars": "how somebody would rate an item",
+    "lists": "which items a user would choose next",
+    "stars": "how a user would rate an item",
 }
-# With fewer people noise drowns all but the items' averages.
+# With fewer users noise drowns all but the items' averages.
 _FEW = 1000
 # From about so many on, lists at epsilon 1 are clearly better than popular items (docs/accuracy.md).
 _ENOUGH = 5000
@@ -54,25 +54,25 @@ class Option:
 
 _PUBLISHED = "a published method, to compare with"
 _ACCURATE = "the most accurate one in our measurements"
-_ACCURATE_WITH_MANY = "the most accurate one in our measurements where there are many people"
+_ACCURATE_WITH_MANY = "the most accurate one in our measurements for many users"
 # By who sees the ratings, what is hidden, and the feedback; the first of each group is recommended.
 _TABLE = {
     ("us", "person", "ratings"): {
         "user-factorization": _ACCURATE,
-        "biases": "simple, and as good where there are few people",
-        "popularity": "simple, and hard to beat where there are few people",
+        "biases": "simple, and as good for few users",
+        "popularity": "simple, and hard to beat for few users",
         "frank-wolfe": _PUBLISHED,
         "covariance-svd": _PUBLISHED,
         "projected-gradient": _PUBLISHED,
     },
     ("us", "person", "clicks"): {
         "user-factorization": "personal recommendations, not only what is popular",
-        "popularity": "simple, and hard to beat where there are few people",
+        "popularity": "simple, and hard to beat for few users",
         "implicit-objective": "preference profiles; also with pure epsilon, without a delta",
     },
     ("us", "person", "verdicts"): {
-        "user-factorization": "hides whole histories; a verdict is a rating of 0 or 1",
-        "biases": "simple, and as good where there are few people",
+        "user-factorization": "hides whole histories; a like or dislike is a rating of 0 or 1",
+        "biases": "simple, and as good for few users",
     },
     ("us", "value", "verdicts"): {
         "one-bit-objective": "noise enters the objective once, the rest is post-processing",
@@ -99,7 +99,7 @@ _TABLE = {
         "neighbours": "bits are flipped on the device, with a known probability",
     },
     ("nobody", "person", "ratings"): {
-        "private-gradients": "a whole history, against anyone; needs very many people",
+        "private-gradients": "a whole history, against anyone; needs very many users",
     },
     ("everybody", "person", "ratings"): {
         "als": "the baseline without privacy",
@@ -172,7 +172,7 @@ def advise(
 ) -> Advice:
     """Return which model fits these answers, as a command line and in words.
 
-    Stars come from ratings: from clicks and verdicts all models make lists.
+    Stars come from ratings: from clicks and likes all models make lists.
     """
     one_of("sees", sees, SEES)
     one_of("hides", hides, HIDES)
@@ -183,7 +183,7 @@ def advise(
         integer("people", people, least=1)
     options, notes = _fitting(sees, hides, feedback)
     if sees == "nobody":
-        # Before it is said what lists are good for: the model that is collected makes them.
+        # Before the reason for lists: the model that is collected makes them.
         options, more = _collected(options)
         notes += more
     options, more = _wanted(options, wants)
@@ -192,7 +192,7 @@ def advise(
     simple = "biases" if stars else "popularity"
     if people is not None and people < _FEW and sees == "us":
         options = sorted(options, key=lambda option: option.model != simple)
-        notes.append(f"With {people:,} people little can be learned beyond which items are liked in general.")
+        notes.append(f"With {people:,} users little can be learned beyond which items are liked in general.")
     elif people is not None and people < _ENOUGH and sees == "us":
         options = [_with_few(option) for option in options]
         notes.append(_few_people(people, stars=stars))
@@ -215,35 +215,35 @@ def advise(
 
 
 def _with_few(option: Option) -> Option:
-    """Return an option with a reason that also holds where there are few people."""
+    """Return an option with a reason that also applies to few users."""
     return replace(option, why=_ACCURATE_WITH_MANY) if option.why == _ACCURATE else option
 
 
 def _few_people(people: int, *, stars: bool) -> str:
-    """Say what may be as good with so few people."""
+    """Return what may be as good with so few users."""
     if stars:
         return (
-            f"With {people:,} people stars at epsilon 1 may be no better than those of biases, which knows "
-            "only how items and people rate on average; compare the two."
+            f"With {people:,} users stars at epsilon 1 may be no better than those of biases, which knows "
+            "only how items and users rate on average; compare the two."
         )
     return (
-        f"With {people:,} people lists at epsilon 1 may be little better than popular items; compare the "
+        f"With {people:,} users lists at epsilon 1 may be little better than popular items; compare the "
         "two. Epsilon 5 makes them more personal, but that is a weak guarantee."
     )
 
 
 def _fitting(sees: str, hides: str, feedback: str) -> tuple[list[Option], list[str]]:
-    """Return the options that fit the answers; where none fits exactly, those that promise more."""
+    """Return the options that fit the answers; where none fits exactly, those with a stronger guarantee."""
     notes: list[str] = []
     if sees == "everybody":
         notes.append(
-            "NOT PRIVATE: this is for ratings that everybody may see, so nothing is hidden, whatever --hides "
-            "says. If something must stay hidden, choose with --sees us or --sees nobody."
+            "NOT PRIVATE: this is for ratings that everyone may see, so nothing is hidden, whatever --hides "
+            "states. If something must stay hidden, choose with --sees us or --sees nobody."
         )
     there = [option for option in OPTIONS if option.sees == sees]
     learned = [option for option in there if option.feedback == feedback]
     if not learned:
-        notes.append(f"No model learns from {feedback} under this promise; these learn from ratings.")
+        notes.append(f"No model learns from {feedback} under this guarantee; these learn from ratings.")
         learned = [option for option in there if option.feedback == "ratings"]
     levels = list(HIDES)
     # HIDES is ordered from the strongest protection to the weakest.
@@ -304,7 +304,7 @@ def _federated(options: list[Option], wants: str) -> tuple[list[Option], list[st
 def _commands(
     best: Option, people: int | None, wants: str, parties: int
 ) -> tuple[tuple[str, ...], str | None, list[str]]:
-    """Return the commands, one to try first on data that one may see, and what is to be said about them."""
+    """Return the commands, one to try first on data that you may see, and remarks about them."""
     private = best.sees != "everybody"
     if best.sees != "nobody" and parties > 1:
         commands, trial = federation_commands(
@@ -330,5 +330,5 @@ def _commands(
     commands, notes = collection_commands(best.model, hides=best.hides, feedback=best.feedback)
     if parties > 1:
         notes.append(f"Devices report to one collection, so the {parties} parties need no federation.")
-    # People are asked what they like, so a log of clicks shows nothing about it.
+    # Users are asked what they like, so a log of clicks shows nothing about it.
     return commands, None if best.feedback == "clicks" else fit, notes

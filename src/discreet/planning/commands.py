@@ -6,7 +6,7 @@ from __future__ import annotations
 SUMMED = ("user-factorization", "popularity", "biases", "covariance-svd", "frank-wolfe", "implicit-objective")
 #: Models that learn from the reports of a collection: of values, and of hidden items.
 COLLECTED = ("local-channel", "local-nuclear")
-# Delta is one over this many times the number of people.
+# Delta is one over this many times the number of users.
 _DELTA_PEOPLE = 10
 # So many parties' commands are written out; the others are alike.
 _MOST_PARTIES = 5
@@ -16,7 +16,7 @@ _STORE = "sqlite:///reports.db"
 def fit_command(
     model: str, *, private: bool, joint: bool, feedback: str, wants: str, people: int | None
 ) -> str:
-    """Return the command that fits a model to data of one holder."""
+    """Return the command that fits a model to data of one owner."""
     if model == "one-bit-output":
         return f"discreet evaluate ratings.csv --model {model} --epsilon 1 --metric accuracy"
     parts = [f"discreet fit {_file(feedback)}", *_model(model, private, feedback, wants)]
@@ -39,24 +39,24 @@ def federation_commands(
     simulate = [f"discreet federation simulate {_file(feedback)}", f"--parties {parties}"]
     return (
         " ".join([*init, *settings, *scale]),
-        "discreet keeper serve together/keeper",
+        "discreet federation keeper together/keeper",
         *(_party(name, feedback) for name in names[:_MOST_PARTIES]),
         "discreet federation run together/coordinator --out mine.discreet",
     ), " ".join([*simulate, *settings, *_duplicates(feedback), "--evaluate"])
 
 
 def _party(name: str, feedback: str) -> str:
-    parts = [f"discreet party serve together/{name} --data {_file(feedback)}", *_duplicates(feedback)]
+    parts = [f"discreet federation party together/{name} --data {_file(feedback)}", *_duplicates(feedback)]
     return " ".join([*parts, f"--name {name} --ledger {name}.ledger"])
 
 
 def collection_commands(model: str, *, hides: str, feedback: str) -> tuple[tuple[str, ...], list[str]]:
-    """Return the commands of a collection on devices, and what is to be said about it."""
+    """Return the commands of a collection on devices, and remarks about it."""
     hidden = model == COLLECTED[1]
     notes = ["Devices add the noise, and the service stores nothing else; items.txt has one id per line."]
     if feedback == "clicks":
         notes.append(
-            "It asks people which items they like, and hides which ones they answered for; a log of clicks "
+            "It asks users which items they like, and hides which ones they answered for; a log of clicks "
             "cannot be sent to it."
         )
     if hides == "person":
@@ -75,7 +75,7 @@ def collection_commands(model: str, *, hides: str, feedback: str) -> tuple[tuple
     return (
         " ".join([*new, "--out mine.campaign"]),
         f"discreet serve mine.campaign --store {_STORE}",
-        f"discreet collect fit {_STORE} --model {model} --out mine.discreet",
+        f"discreet campaign fit {_STORE} --model {model} --out mine.discreet",
         f"discreet campaign close {_STORE}",
     ), notes
 
@@ -106,7 +106,7 @@ def _duplicates(feedback: str) -> list[str]:
 
 
 def _delta(people: int | None) -> list[str]:
-    """Return a delta where the models' own would be too large for so many people."""
+    """Return a delta where the models' own would be too large for so many users."""
     if people is None or 1 / (_DELTA_PEOPLE * people) >= 1e-6:
         return []
     return [f"--delta {1 / (_DELTA_PEOPLE * people):.0e}"]

@@ -1,7 +1,7 @@
 """Say what accuracy to expect of a release, from what was measured on public data.
 
-Each item's share of the noise is what counts: it depends on epsilon times the number of people, divided by
-the number of items. So data with twice the people at half the epsilon are about as accurate. Errors and hit
+Each item's share of the noise is what counts: it depends on epsilon times the number of users, divided by
+the number of items. So data with twice the users at half the epsilon are about as accurate. Errors and hit
 rates do not carry over from one data set to another; the share that is kept of the gain over a simple answer
 does, roughly. The curves ship with the package (`curves.json`, which `benchmarks/planning.py` writes).
 """
@@ -16,15 +16,16 @@ from importlib import resources
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, final
 
-from discreet.core.checks import ParameterError, integer, one_of, positive_finite
+from discreet.core.checks import integer, one_of, positive_finite
+from discreet.planning.errors import AccuracyNotReached
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 METRICS = {"rmse": "lower", "hr@10": "higher"}
 #: What each metric is compared with: the simplest answer that learns next to nothing.
-SIMPLEST = {"rmse": "each person's own mean", "hr@10": "popular items"}
-# Data with ratings per person beyond this factor are of another kind.
+SIMPLEST = {"rmse": "each user's own mean", "hr@10": "popular items"}
+# Data with ratings per user beyond this factor are of another kind.
 _LIKE = 5.0
 # A curve is read beyond its ends up to this factor.
 _BEYOND = 2.0
@@ -50,7 +51,7 @@ class Curve:
     bar: float
 
     def at(self, epsilon: float, people: int, items: int | None = None) -> float:
-        """Return the value at this epsilon with so many people and items, clipped to what was measured.
+        """Return the value at this epsilon with so many users and items, clipped to what was measured.
 
         Without `items` there are as many as in the public data.
         """
@@ -89,7 +90,7 @@ class Curve:
         return self.points[0][0] / _BEYOND <= effective <= self.points[-1][0] * _BEYOND
 
     def plot(self, people: int, *, epsilon: float | None = None, ax: Axes | None = None) -> Axes:
-        """Draw the accuracy to expect by epsilon for `people` people, and mark one epsilon (matplotlib)."""
+        """Draw the accuracy to expect by epsilon for `people` users, and mark one epsilon (matplotlib)."""
         from discreet.planning.drawing import plot_curve
 
         return plot_curve(self, people, epsilon, ax)
@@ -109,7 +110,7 @@ def curves() -> tuple[Curve, ...]:
 def similar_curves(
     metric: str, people: int, ratings_per_person: float | None = None, items: int | None = None
 ) -> list[Curve]:
-    """Return the curves of a metric, most similar data first: by ratings per person first, then by size."""
+    """Return the curves of a metric, most similar data first: by ratings per user first, then by size."""
     one_of("metric", metric, tuple(METRICS))
     integer("people", people, least=2)
     if ratings_per_person is not None:
@@ -142,7 +143,7 @@ class ExpectedAccuracy:
         return min(max(min(kept) - MARGIN, 0.0), 1.0), min(max(max(kept) + MARGIN, 0.0), 1.0)
 
     def to_json(self) -> dict[str, Any]:
-        """Return the JSON that `discreet plan --json` prints."""
+        """Return the JSON that `discreet budget plan --json` prints."""
         low, high = self.shares
         rows = [
             {
@@ -169,7 +170,7 @@ def expected(
 ) -> ExpectedAccuracy:
     """Return what a release at this epsilon kept on public data of about this kind.
 
-    Data sets with at most five times more or fewer ratings per person are used, if there are two of them, and
+    Data sets with at most five times more or fewer ratings per user are used, if there are two of them, and
     of these the ones where noise of about this size was measured.
 
     Example:
@@ -210,6 +211,4 @@ def smallest_epsilon(
         if found is not None:
             return found, curve
     best = "; ".join(f"{curve.points[-1][1]:g} on {curve.dataset}" for curve in near)
-    raise ParameterError(
-        f"{metric} = {wanted:g} was not reached on any public data; the best was {best}. Ask for less."
-    )
+    raise AccuracyNotReached(metric=metric, wanted=wanted, best=best)

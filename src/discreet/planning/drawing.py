@@ -6,7 +6,7 @@ import io
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from discreet.core.checks import ParameterError
+from discreet.core.errors import BadEnding
 from discreet.core.files import refuse_output, write_whole
 from discreet.planning.curves import Curve
 from discreet.planning.schedules import Schedule
@@ -33,7 +33,7 @@ def plot_curve(curve: Curve, people: int, epsilon: float | None, ax: Axes | None
     ]
     if epsilon is not None:
         drawn.axvline(epsilon, color="tab:red", lw=0.8, label=f"one release of the plan: {epsilon:.3g}")
-    across = Axis(label=f"epsilon of one release, for {people:,} people", logarithmic=True)
+    across = Axis(label=f"epsilon of one release, for {people:,} users", logarithmic=True)
     return plot_lines(drawn, lines, title="Accuracy to expect", x=across, y=Axis(label=curve.metric))
 
 
@@ -66,7 +66,7 @@ def _some(counts: range) -> list[int]:
 
 
 def is_picture(path: Path) -> bool:
-    """Return whether we drew this file, by what it says of its maker."""
+    """Return whether we drew this file, by the maker that it names."""
     try:
         with path.open("rb") as file:
             return _MAKER.encode() in file.read(_HEAD)
@@ -75,9 +75,9 @@ def is_picture(path: Path) -> bool:
 
 
 def draw_plan(path: Path, curve: Curve, people: int, epsilon: float | None, *, force: bool = False) -> None:
-    """Write a plot of the expected accuracy by epsilon for `people` people, and mark the plan's epsilon."""
+    """Write a plot of the expected accuracy by epsilon for `people` users, and mark the plan's epsilon."""
     if path.suffix not in (".svg", ".png"):
-        raise ParameterError(f"{path.name} must end in .svg or .png.")
+        raise BadEnding(path=path.name, endings=(".svg", ".png"))
     refuse_output(path, force=force, kind="picture of a plan", is_ours=is_picture)
     require_matplotlib()
     from matplotlib.figure import Figure

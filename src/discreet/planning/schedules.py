@@ -1,6 +1,6 @@
 """Plan a year of releases: the cost of each, and an attacker's chance. `curves` has the accuracy to expect.
 
-The attacker knows everything but one person's presence, and considers both cases equally likely beforehand.
+The attacker knows everything but one user's presence, and considers both cases equally likely beforehand.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Any, cast, final
 from scipy.special import ndtr
 
 from discreet.core.checks import (
-    ParameterError,
     failure_probability,
     integer,
     positive,
     positive_finite,
-    require,
+    within,
 )
+from discreet.core.errors import ArgumentMissing
 from discreet.planning.curves import SIMPLEST, ExpectedAccuracy, expected, smallest_epsilon
 from discreet.privacy.accounting.gaussian import gaussian_multiplier
 from discreet.privacy.guarantee import Basis, Guarantee, Neighbors, Trust, Unit
@@ -40,12 +40,12 @@ class Schedule:
     limit: Amount
     per_release: Amount
     adding: Amount
-    #: The best chance of guessing whether a person is in the data, from one release and from all of them.
+    #: The best chance of guessing whether a user is in the data, from one release and from all of them.
     from_one: float
     from_all: float
     #: The best chance that the budget's (epsilon, delta) alone allows, whatever the noise.
     at_most: float
-    #: What one release kept on public data, where the number of people is known.
+    #: What one release kept on public data, if the number of users is known.
     expected: ExpectedAccuracy | None = None
     #: The accuracy that was asked for, and on which data the budget reached it.
     wanted: Mapping[str, Any] | None = None
@@ -81,7 +81,7 @@ class Schedule:
         return plot_schedule(self, ax)
 
     def to_json(self) -> dict[str, Any]:
-        """Return the JSON that `discreet plan --json` prints."""
+        """Return the JSON that `discreet budget plan --json` prints."""
         wanted = {} if self.wanted is None else {"wanted": dict(self.wanted)}
         expected = {} if self.expected is None else {"expected": self.expected.to_json()}
         return {
@@ -106,12 +106,12 @@ def plan(
     metric: str = "rmse",
     wanted: float | None = None,
 ) -> Schedule:
-    """Plan releases as `discreet plan` does: what each may cost, what an attacker gains, what to expect.
+    """Plan releases as `discreet budget plan` does: what each may cost, and what to expect.
 
     Only these numbers and measurements on public data are used. `epsilon` and `delta` are the budget of all
     releases together; without an epsilon it is the smallest that reached `wanted`. With about how many
-    `people` there are, `expected` says what accuracy (`metric` is rmse or hr@10) such noise left on public
-    data; about how many `items` there are, and ratings per person, choose better among these.
+    `people` there are, `expected` states what accuracy (`metric` is rmse or hr@10) such noise left on public
+    data; about how many `items` there are, and ratings per user, choose better among these.
 
     Example:
         >>> year = plan(5.0, releases=12, people=6000, items=3700)
@@ -122,12 +122,12 @@ def plan(
         True
     """
     if epsilon is None and wanted is None:
-        raise ParameterError("A plan needs epsilon=, the budget, or wanted=, the accuracy to reach.")
+        raise ArgumentMissing(names=("epsilon", "wanted"))
     asked: dict[str, Any] = {"items": items, "ratings_per_person": ratings_per_person}
     reached = None
     if wanted is not None:
         if people is None:
-            raise ParameterError("wanted= needs people=, because noise matters less with more people.")
+            raise ArgumentMissing(names=("people",))
         least, curve = smallest_epsilon(metric, wanted, people, **asked)
         reached = {"metric": metric, "value": wanted, "epsilon": least, "from": curve.dataset}
         epsilon = least if epsilon is None else epsilon
@@ -145,7 +145,7 @@ def schedule(epsilon: float, delta: float, releases: int) -> Schedule:
         (1.266, 0.417)
     """
     positive_finite("epsilon", epsilon)
-    require(failure_probability("delta", delta) > 0, "delta", delta, "must be greater than 0")
+    within("delta", delta, above=0, below=1)
     integer("releases", releases, least=1)
     limit = Guarantee(
         epsilon=epsilon,

@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Protocol, Self, final
 
-from discreet.core.checks import ParameterError, require
+from discreet.core.checks import require
+from discreet.privacy.errors import ImpossibleFact
 from discreet.report.guarantee import assumption_text
 
 Scalar = str | int | float | bool | None
@@ -59,6 +60,10 @@ class Fact(StrEnum):
     CAP = "cap"
     USERS = "users"
     LAYOUT = "layout"
+    LAYOUTS_OF_PARTIES = "layouts of parties"
+    FACTS_OF_PARTIES = "facts of parties"
+    FRAME = "frame"
+    QUOTES = "quotes"
     TIMES = "times"
     ITEM_FEATURES = "item features"
     PARTICIPATION = "participation"
@@ -78,6 +83,7 @@ class Fact(StrEnum):
     ONE_PARTY = "one party"
     RESTART = "restart"
     MEMBERS = "members"
+    PARTY_AND_LEDGER = "party and ledger"
     READABLE = "readable"
     UNICODE = "unicode"
     MOST_USERS = "most users"
@@ -108,6 +114,7 @@ _TYPES: Mapping[str, type] = {
     "layout": str,
     "reason": str,
     "parties": int,
+    "members": str,
     "coordinator": bool,
     "text": str,
 }
@@ -127,6 +134,11 @@ STATEMENTS: Mapping[tuple[Kind, Fact], tuple[str, ...]] = {
     (Kind.DECLARED, Fact.USERS): ("users",),
     (Kind.TAKEN, Fact.USERS): ("users",),
     (Kind.TAKEN, Fact.LAYOUT): ("layout",),
+    (Kind.TAKEN, Fact.LAYOUTS_OF_PARTIES): ("members",),
+    (Kind.TAKEN, Fact.FACTS_OF_PARTIES): ("members",),
+    (Kind.DECLARED, Fact.FRAME): (),
+    (Kind.DECLARED, Fact.READABLE): (),
+    (Kind.DECLARED, Fact.QUOTES): (),
     (Kind.DECLARED, Fact.TIMES): (),
     (Kind.DECLARED, Fact.ITEM_FEATURES): (),
     (Kind.DECLARED, Fact.PARTICIPATION): (),
@@ -155,6 +167,7 @@ STATEMENTS: Mapping[tuple[Kind, Fact], tuple[str, ...]] = {
     (Kind.PARTY, Fact.ONE_SHARE): ("epsilon",),
     (Kind.BACKUP, Fact.RESTART): (),
     (Kind.BACKUP, Fact.MEMBERS): (),
+    (Kind.BACKUP, Fact.PARTY_AND_LEDGER): (),
     (Kind.RAW, Fact.RAW_RATINGS): (),
     (Kind.DECLARED, Fact.STATEMENT): ("text",),
     (Kind.UNKNOWN, Fact.STATEMENT): ("text",),
@@ -181,13 +194,13 @@ class Assumption:
     detail: tuple[tuple[str, Scalar], ...] = ()
 
     def __post_init__(self) -> None:
-        require(isinstance(self.kind, Kind), "kind", self.kind, "must be a Kind")
-        require(isinstance(self.fact, Fact), "fact", self.fact, "must be a Fact")
+        require(isinstance(self.kind, Kind), "kind", self.kind, must="be a Kind")
+        require(isinstance(self.fact, Fact), "fact", self.fact, must="be a Fact")
         names = STATEMENTS.get((self.kind, self.fact))
         if names is None:
-            raise ParameterError(f"A fact of kind {self.kind.value!r} can't be {self.fact.value!r}.")
+            raise ImpossibleFact(kind=self.kind.value, fact=self.fact.value)
         given = dict(self.detail)
-        require(set(given) == set(names), "detail", given, f"must have exactly {sorted(names)}")
+        require(set(given) == set(names), "detail", given, must=f"have exactly {sorted(names)}")
         checked = ((name, _checked(name, given[name])) for name in sorted(given))
         object.__setattr__(self, "detail", tuple(checked))
 
@@ -239,13 +252,13 @@ def _checked(name: str, value: Scalar) -> Scalar:
     """Return a detail with the type of its name; raise if it has another type or isn't finite."""
     kind = _TYPES[name]
     if value is None:
-        require(name in _MAY_BE_ABSENT, name, value, "must not be None")
+        require(name in _MAY_BE_ABSENT, name, value, must="not be None")
         return None
     if kind is float and isinstance(value, int) and not isinstance(value, bool):
         value = float(value)
-    require(type(value) is kind, name, value, f"must be a {kind.__name__}")
+    require(type(value) is kind, name, value, must=f"be a {kind.__name__}")
     if isinstance(value, float):
-        require(math.isfinite(value), name, value, "must be finite")
+        require(math.isfinite(value), name, value, must="be finite")
     return value
 
 

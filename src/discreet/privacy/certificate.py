@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 from fractions import Fraction
 from typing import Any
 
-from discreet.core.checks import PrivacyError
+from discreet.privacy.errors import NotCertified
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.mechanisms.additive import Gaussian, Laplace
 from discreet.privacy.mechanisms.bounded import ModifiedLaplace
@@ -59,7 +59,7 @@ def additive_release(
     """Return a release of `size` numbers with Gaussian or Laplace noise, or of a symmetric matrix of them."""
     grid = noise._grid(size)
     if grid is None:
-        raise PrivacyError(f"{name!r} gets no noise, so no certificate covers it.")
+        raise NotCertified(name=name)
     gaussian = isinstance(noise, Gaussian)
     bound = noise.l2_sensitivity if isinstance(noise, Gaussian) else noise.l1_sensitivity
     return {
@@ -172,9 +172,19 @@ def continual_release(
 
 
 def shared_release(
-    name: str, *, sensitivity: Fraction, width: float, coordinates: int, honest: int, parties: int
+    name: str,
+    *,
+    sensitivity: Fraction,
+    width: float,
+    off_diagonal: float | None = None,
+    coordinates: int,
+    honest: int,
+    parties: int,
 ) -> Release:
-    """Return a sum of parties to which each adds noise of this width, in grid steps."""
+    """Return a sum of parties to which each adds noise of this width, in grid steps.
+
+    Entries off the diagonal of a symmetric matrix have a width of their own.
+    """
     return {
         "mechanism": "shared-gaussian",
         "name": name,
@@ -184,6 +194,7 @@ def shared_release(
         "rounded": False,
         "coordinates": coordinates,
         "scale": exact(width),
+        **({} if off_diagonal is None else {"off_diagonal": exact(off_diagonal)}),
         "honest": honest,
         "parties": parties,
     }

@@ -9,8 +9,8 @@ from __future__ import annotations
 import numpy.typing as npt
 
 from discreet.core.arrays import Floats
-from discreet.core.checks import PrivacyError
 from discreet.core.randomness import PrivacyRandom
+from discreet.privacy.errors import RealNoiseInExperiment
 from discreet.privacy.mechanisms.additive import Gaussian, Laplace
 from discreet.privacy.mechanisms.subsampling import ImportanceSampling
 
@@ -51,4 +51,4 @@ def sampling_scale(*, epsilon: float, largest_norm: float) -> float:
 
 def _refuse_real(random: PrivacyRandom) -> None:
     if not random.simulated:
-        raise PrivacyError("Noise of an experiment must be simulated. Release real data through a session.")
+        raise RealNoiseInExperiment()

@@ -8,8 +8,6 @@ from enum import StrEnum
 from typing import Any, ClassVar, Self, final
 
 from discreet.core.checks import (
-    ParameterError,
-    PrivacyError,
     failure_probability,
     integer,
     positive,
@@ -18,6 +16,7 @@ from discreet.core.checks import (
 )
 from discreet.privacy.accounting.rounding import group_delta, sum_up, times_up
 from discreet.privacy.assumptions import Assumption, Fact, Kind
+from discreet.privacy.errors import AlreadyPerUser, DamagedRecord, DefinitionsUnlike
 from discreet.privacy.old_sentences import read_assumptions, read_notes
 from discreet.report import guarantee as words
 
@@ -92,23 +91,22 @@ class Guarantee:
     notes: tuple[str, ...] = field(default=())
 
     def __post_init__(self) -> None:
-        positive("epsilon", self.epsilon, do="For a release without privacy pass math.inf.")
+        positive("epsilon", self.epsilon)
         failure_probability("delta", self.delta)
         for name, kind in (("unit", Unit), ("neighbors", Neighbors), ("trust", Trust), ("basis", Basis)):
             value = getattr(self, name)
-            require(isinstance(value, kind), name, value, f"must be a {kind.__name__}")
+            require(isinstance(value, kind), name, value, must=f"be a {kind.__name__}")
         object.__setattr__(self, "epsilon", float(self.epsilon))
         object.__setattr__(self, "delta", float(self.delta))
         for name, element in (("assumes", Assumption), ("notes", str)):
             value = getattr(self, name)
-            rule = f"must be a tuple of {element.__name__} values"
-            require(not isinstance(value, str), name, value, rule)
-            require(all(isinstance(one, element) for one in value), name, value, rule)
+            fits = not isinstance(value, str) and all(isinstance(one, element) for one in value)
+            require(fits, name, value, must=f"be a tuple of {element.__name__} values")
             object.__setattr__(self, name, tuple(dict.fromkeys(value)))
         if math.isinf(self.epsilon):
             object.__setattr__(self, "basis", Basis.NONE)
         else:
-            require(self.basis is not Basis.NONE, "basis", self.basis, "goes only with epsilon=inf")
+            require(self.basis is not Basis.NONE, "basis", self.basis, must="not be NONE unless epsilon=inf")
 
     @property
     def is_private(self) -> bool:
@@ -128,10 +126,7 @@ class Guarantee:
     def _same_definition(self, other: Guarantee) -> None:
         if self.definition != other.definition:
             mine, theirs = ("/".join(g.definition) for g in (self, other))
-            raise PrivacyError(
-                f"Guarantees with different privacy definitions ({mine} and {theirs}) neither compare nor "
-                "add. Convert one of them first."
-            )
+            raise DefinitionsUnlike(one=mine, other=theirs)
 
     def _weakened(self, *, epsilon: float, delta: float, **changes: Any) -> Guarantee:
         """Return a weaker guarantee; one that may fail with certainty guarantees nothing."""
@@ -169,7 +164,7 @@ class Guarantee:
         """
         integer("ratings", ratings, least=1)
         if self.unit is Unit.USER:
-            raise PrivacyError("A guarantee per user already covers the user's whole history.")
+            raise AlreadyPerUser()
         silent = (Assumption.of(Kind.DECLARED, Fact.RATED_ITEMS),) if self.unit is Unit.VALUE else ()
         longest = Assumption.of(Kind.DECLARED, Fact.RATINGS_PER_USER, ratings=ratings)
         return self._weakened(
@@ -186,7 +181,7 @@ class Guarantee:
             delta >= self.delta,
             "delta",
             delta,
-            f"must be at least the guarantee's own delta ({self.delta:g})",
+            must=f"be at least the guarantee's own delta ({self.delta:g})",
         )
         return replace(self, delta=delta)
 
@@ -275,7 +270,7 @@ class Guarantee:
         """Read what `to_json` wrote; anything else is refused with one sentence."""
         try:
             simulated = record["simulated"]
-            require(isinstance(simulated, bool), "simulated", simulated, "must be true or false")
+            require(isinstance(simulated, bool), "simulated", simulated, must="be true or false")
             return cls(
                 epsilon=math.inf if record["epsilon"] == "inf" else real("epsilon", record["epsilon"]),
                 delta=real("delta", record["delta"]),
@@ -289,7 +284,7 @@ class Guarantee:
                 notes=read_notes(record["notes"]),
             )
         except (KeyError, TypeError, ValueError) as error:
-            raise ParameterError(f"This isn't a guarantee that discreet wrote: {error}.") from error
+            raise DamagedRecord(kind="guarantee", reason=str(error)) from error
 
 
 def weaker_basis(one: Basis, other: Basis) -> Basis:

@@ -14,20 +14,17 @@ from __future__ import annotations
 
 import math
 import os
-import threading
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, NoReturn, Protocol, TypeVar, final
+from typing import Any, NamedTuple, NoReturn, final
 
 import numpy as np
 import numpy.typing as npt
 
 from discreet.core.arrays import Floats
-from discreet.core.checks import PrivacyError
 from discreet.core.randomness import PrivacyRandom
-from discreet.privacy.accounting.gaussian import gaussian_delta, gaussian_multiplier
-from discreet.privacy.accounting.rounding import round_up
+from discreet.privacy.accounting.gaussian import gaussian_multiplier
 from discreet.privacy.certificate import (
     Release,
     additive_release,
@@ -36,124 +33,43 @@ from discreet.privacy.certificate import (
     sampling_release,
     threshold_release,
 )
+from discreet.privacy.continual import ContinualPlan, ContinualState, Stream, certified
+from discreet.privacy.errors import (
+    ClaimedEpsilon,
+    GuaranteeExceeded,
+    InexactShare,
+    MadeByHand,
+    NoNoiseSource,
+    Overspent,
+    RowsAreSecret,
+    SharesNeeded,
+    SpentOnce,
+    WrongBudget,
+    WrongNorm,
+    WrongSecret,
+)
 from discreet.privacy.guarantee import Guarantee, Unit
 from discreet.privacy.mechanisms.additive import Gaussian, Laplace
-from discreet.privacy.mechanisms.fixed_point import FixedPoint, root_above, round_down
+from discreet.privacy.mechanisms.fixed_point import FixedPoint, round_down
 from discreet.privacy.mechanisms.selection import NoisyThreshold
 from discreet.privacy.mechanisms.subsampling import ImportanceSampling
+from discreet.privacy.noise_plans import gaussian_sigma, laplace_noise
+from discreet.privacy.noise_shares import ShareUnits, with_share
+from discreet.privacy.queries import (
+    ExactSums,
+    Noise,
+    PartOfSum,
+    Perturbation,
+    Query,
+    Releases,
+    Reports,
+    SampledQuery,
+    Selection,
+)
+from discreet.privacy.release_log import ReleaseEntry, ReleaseLog, SpendingAccount, spent
 
-if TYPE_CHECKING:
-    from dp_accounting import DpEvent
-
-Reports = TypeVar("Reports", covariant=True)
-Noise = Gaussian | Laplace
-
-# A delta that is computed once more agrees with the calibrated one to about 1e-9 (proofs/accounting.md).
-_CLOSE = Fraction(1_000_001, 1_000_000)
 # What one secret of a guarantee contributes to a statistic: a user's whole vector, or one rating's.
 _SECRETS = {Unit.USER: "person", Unit.RATING: "rating", Unit.VALUE: "rating"}
-
-
-class Overspent(PrivacyError):
-    """More budget was asked for than is left; the release that asked did not read data."""
-
-
-class PartOfSum(Protocol):
-    """One array of a statistic, with the bound on what one secret contributes to it."""
-
-    @property
-    def name(self) -> str:
-        """Return the name of the part."""
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """Return the shape of the array."""
-
-    @property
-    def norm(self) -> Literal["l1", "l2"]:
-        """Return the norm that the bound is stated in."""
-
-    @property
-    def bound(self) -> float:
-        """Return the largest norm of one contribution, rounding included."""
-
-    @property
-    def symmetric(self) -> bool:
-        """Return whether the array is the upper triangle of a symmetric matrix."""
-
-    @property
-    def of(self) -> str:
-        """Return what one contribution comes from: a "person" or a "rating"."""
-
-
-class ExactSums(Protocol):
-    """The exact sums of a statistic; only a session reads them."""
-
-    def steps(self, name: str | None = None) -> FixedPoint | Floats:
-        """Return one part before noise."""
-
-
-class Query(Protocol):
-    """A statistic: its fields are public or released numbers, and its parts bound each contribution."""
-
-    @property
-    def parts(self) -> Sequence[PartOfSum]:
-        """Return the arrays that are summed."""
-
-
-class Perturbation(Protocol[Reports]):
-    """Reports that each user's device perturbs before they leave it."""
-
-    @property
-    def name(self) -> str:
-        """Return the name of the mechanism."""
-
-    @property
-    def epsilon(self) -> float:
-        """Return the pure cost of all reports about one secret."""
-
-    @property
-    def of(self) -> str:
-        """Return what one secret is: a "person" or a "rating"."""
-
-    def over(self, data: Any, random: PrivacyRandom, /) -> Reports:
-        """Return the perturbed reports of all users."""
-
-
-class SampledQuery(Protocol):
-    """A statistic whose contributions can be sampled: their norms, and their weighted sum."""
-
-    @property
-    def parts(self) -> Sequence[PartOfSum]:
-        """Return the one array that is summed, bounded in l1."""
-
-    def norms(self, data: Any, largest: float, /) -> Floats:
-        """Return each contribution's l1 norm after clipping it to `largest`."""
-
-    def weighted(self, data: Any, weights: Floats, largest: float, /) -> FixedPoint:
-        """Return the sum of the clipped contributions times these weights."""
-
-
-class Selection(Protocol):
-    """A choice that is made with noise and narrows the data, such as a private catalog."""
-
-    def narrowed(self, session: Session, data: Any, /) -> Any:
-        """Return the data that the released choice leaves; the session may spend what the choice costs."""
-
-    @property
-    def epsilon(self) -> float:
-        """Return the epsilon that the choice costs."""
-
-    @property
-    def delta(self) -> float:
-        """Return the delta that the choice costs."""
-
-
-class Releases(Protocol):
-    """A way to get noisy sums from a source that does not hand out exact ones: parties that add noise."""
-
-    def released(self, query: Query, asked: Sequence[tuple[PartOfSum, Noise]], /) -> list[Floats]:
-        """Return one noisy array for each part that is asked for."""
 
 
 class Noisy(NamedTuple):
@@ -164,77 +80,6 @@ class Noisy(NamedTuple):
 
     values: Floats
     deviation: float
-
-
-@final
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReleaseEntry:
-    """One release, in exact numbers: everything that its privacy cost depends on.
-
-    `bound` is the sensitivity of the statistic in its norm and `scale` the noise: the standard deviation of
-    a Gaussian, the scale of a Laplace, None without noise. `exponent` and `steps` give the scale once more as
-    the sampler uses it: `steps` units of 2^`exponent`, at least as much noise as `scale` with the rounding
-    to that grid included. A perturbation that devices add, and a selection, state their `epsilon` and
-    `delta` instead. `share` is the part of the account that the release costs. `release` is the entry of a
-    certificate, made from the mechanism that draws the noise (proofs/certificate.md).
-    """
-
-    statistic: str
-    part: str
-    mechanism: str
-    norm: str
-    bound: Fraction
-    scale: Fraction | None
-    size: int
-    account: int
-    share: Fraction
-    epsilon: Fraction | None = None
-    delta: Fraction | None = None
-    exponent: int | None = None
-    steps: Fraction | None = None
-    release: Release | None = None
-
-    def to_json(self) -> dict[str, Any]:
-        """Return all fields; fractions are texts such as "3/4", so that no digit is lost."""
-        found: dict[str, Any] = {}
-        for name in self.__slots__:
-            value = getattr(self, name)
-            found[name] = str(value) if isinstance(value, Fraction) else value
-        return found
-
-
-@dataclass(slots=True)
-class _Account:
-    """A budget that releases of one kind share, in exact numbers."""
-
-    number: int
-    kind: Literal["approximate", "gaussian", "pure", "none"]
-    epsilon: Fraction = Fraction(0)
-    delta: Fraction = Fraction(0)
-    multiplier: float = 0.0
-    # What an approximate account has not handed out yet.
-    left_epsilon: Fraction = Fraction(0)
-    left_delta: Fraction = Fraction(0)
-
-
-@dataclass(slots=True)
-class _Log:
-    """What all sessions of one fit share: accounts, entries, the process, and the lock that orders them."""
-
-    accounts: list[_Account] = field(default_factory=list)
-    entries: list[ReleaseEntry] = field(default_factory=list)
-    lock: threading.RLock = field(default_factory=threading.RLock)
-    process: int = field(default_factory=os.getpid)
-
-    def open(self, **fields: Any) -> _Account:
-        account = _Account(number=len(self.accounts), **fields)
-        self.accounts.append(account)
-        return account
-
-    def approximate(self, epsilon: Fraction, delta: Fraction) -> _Account:
-        return self.open(
-            kind="approximate", epsilon=epsilon, delta=delta, left_epsilon=epsilon, left_delta=delta
-        )
 
 
 @final
@@ -254,9 +99,9 @@ class Session:
 
     __slots__ = ("_account", "_left", "_log", "_random", "_releases", "_source", "_unit", "_whole")
 
-    _account: _Account
+    _account: SpendingAccount
     _left: Fraction
-    _log: _Log
+    _log: ReleaseLog
     _random: PrivacyRandom | None
     _releases: Releases | None
     _source: Any
@@ -264,7 +109,7 @@ class Session:
     _whole: Fraction
 
     def __init__(self) -> None:
-        raise PrivacyError("Use Session.open(source, guarantee, random); sessions are not made by hand.")
+        raise MadeByHand()
 
     @classmethod
     def open(
@@ -282,8 +127,8 @@ class Session:
         may be None.
         """
         if random is None and releases is None:
-            raise PrivacyError("A session that releases sums itself needs a source of noise.")
-        log = _Log()
+            raise NoNoiseSource()
+        log = ReleaseLog()
         if math.isinf(guarantee.epsilon):
             account = log.open(kind="none")
         else:
@@ -294,7 +139,7 @@ class Session:
         session._account, session._whole, session._left = account, Fraction(1), Fraction(1)
         return session
 
-    def _child(self, account: _Account, whole: Fraction = Fraction(1)) -> Session:
+    def _child(self, account: SpendingAccount, whole: Fraction = Fraction(1)) -> Session:
         child = object.__new__(Session)
         child._source, child._random, child._releases = self._source, self._random, self._releases
         child._log, child._unit = self._log, self._unit
@@ -372,13 +217,13 @@ class Session:
         self._refuse_copies()
         account = self._account
         if account.kind != "approximate":
-            raise PrivacyError("This budget is a precision or a pure epsilon. Divide it with split.")
+            raise WrongBudget(kind=account.kind, needs=("approximate",))
         asked = account.left_epsilon if epsilon is None else Fraction(epsilon)
         more = account.left_delta if delta is None else Fraction(delta)
         if not 0 < asked <= account.left_epsilon or not 0 <= more <= account.left_delta:
             raise Overspent(
-                f"epsilon={float(asked):g} and delta={float(more):g} are asked for, and "
-                f"{float(account.left_epsilon):g} and {float(account.left_delta):g} are left."
+                asked=f"epsilon={float(asked):g} and delta={float(more):g}",
+                left=f"epsilon={float(account.left_epsilon):g} and delta={float(account.left_delta):g}",
             )
         account.left_epsilon -= asked
         account.left_delta -= more
@@ -401,8 +246,8 @@ class Session:
         if not self.is_private:
             return 0.0
         if self._account.kind != "gaussian":
-            raise PrivacyError("Only a session made by gaussian() has a noise multiplier.")
-        return _sigma(self._account.multiplier, 1.0, self._whole * _share(share))
+            raise WrongBudget(kind=self._account.kind, needs=("gaussian",))
+        return gaussian_sigma(self._account.multiplier, 1.0, self._whole * _share(share))
 
     @property
     def epsilon(self) -> float:
@@ -410,7 +255,7 @@ class Session:
         if not self.is_private:
             return math.inf
         if self._account.kind != "pure":
-            raise PrivacyError("Only a session made by laplace() has a pure epsilon.")
+            raise WrongBudget(kind=self._account.kind, needs=("pure",))
         return round_down(self._account.epsilon * self._whole)
 
     def split(self, *shares: Fraction) -> tuple[Session, ...]:
@@ -433,25 +278,20 @@ class Session:
         """Take a share off this session's own budget; the lock is held."""
         self._refuse_copies()
         if self._account.kind == "approximate":
-            raise PrivacyError(
-                "Turn this budget into Gaussian or pure releases first: gaussian(), laplace()."
-            )
+            raise WrongBudget(kind=self._account.kind, needs=("gaussian", "pure"))
         if share <= 0:
-            raise Overspent(f"A share of {float(share):g} is asked for; a share is more than 0.")
+            raise Overspent(asked=f"a share of {float(share):g}", left=f"{float(self._left):g}")
         if share > self._left:
-            raise Overspent(f"A share of {float(share):g} is asked for and {float(self._left):g} is left.")
+            raise Overspent(asked=f"a share of {float(share):g}", left=f"{float(self._left):g}")
         self._left -= share
 
     def _refuse_copies(self) -> None:
         """Raise in a forked process: its copy of the budget is the parent's to spend."""
         if os.getpid() != self._log.process and not self.simulated:
-            raise PrivacyError(
-                "A budget is spent only in the process that opened the session: each copy of the process "
-                "would spend it again. Ask there."
-            )
+            raise MadeByHand()
 
     def __reduce_ex__(self, protocol: Any) -> NoReturn:
-        raise PrivacyError("A session cannot be copied or pickled: each copy would spend the same budget.")
+        raise MadeByHand()
 
     # Releases
 
@@ -483,6 +323,26 @@ class Session:
             found = self._drawn(query, asked)
         return [Noisy(values, _deviation(noise)) for values, (_, noise) in zip(found, asked, strict=True)]
 
+    def release_share(self, query: Query, part: str, units: ShareUnits) -> npt.NDArray[np.uint64]:
+        """Return one part of a statistic with this party's share of the noise, for all that is left.
+
+        The log states the noise that the fewest parties add together. A share alone hides less, so its
+        numbers leave a party behind a mask only (proofs/federated.md).
+        """
+        asked = _part(query, part)
+        with self._log.lock:
+            share = self._left
+            noise = self._noise(asked, share) if share else None
+            if not isinstance(noise, Gaussian):
+                raise Overspent(asked="a share of Gaussian noise", left="none")
+            self._reserve(share)
+            entry = self._entry(query, asked, noise, share)
+            self._log.entries.append(replace(entry, release=None))
+        sums: Any = self._source.total(query)
+        return with_share(
+            sums.steps(asked.name), noise.sigma, units, self._noise_source(), symmetric=asked.symmetric
+        )
+
     def _drawn(self, query: Query, asked: Sequence[tuple[PartOfSum, Noise]]) -> list[Floats]:
         sums: ExactSums = self._source.total(query)
         return [
@@ -495,29 +355,27 @@ class Session:
     def _noise_source(self) -> PrivacyRandom:
         """Return the source of noise; a session whose sums come from elsewhere has none."""
         if self._random is None:
-            raise PrivacyError("This model draws noise beside its sums, so it cannot run over parties.")
+            raise NoNoiseSource()
         return self._random
 
     def _noise(self, part: PartOfSum, share: Fraction) -> Noise:
         """Return the noise of a release; bound, norm and secret are the statistic's own."""
         if part.of != _SECRETS[self._unit]:
-            raise PrivacyError(
-                f"{part.name!r} bounds what a {part.of} contributes, and the guarantee is for a {self._unit}."
-            )
+            raise WrongSecret(name=part.name, of=part.of, unit=str(self._unit))
         match self._account.kind:
             case "none":
                 return Gaussian(sigma=0.0, l2_sensitivity=part.bound)
             case "gaussian":
                 if part.norm != "l2":
-                    raise PrivacyError(f"{part.name!r} is bounded in {part.norm}; Gaussian noise needs l2.")
-                sigma = _sigma(self._account.multiplier, part.bound, self._whole * share)
+                    raise WrongNorm(name=part.name, norm=part.norm, needs="l2")
+                sigma = gaussian_sigma(self._account.multiplier, part.bound, self._whole * share)
                 return Gaussian(sigma=sigma, l2_sensitivity=part.bound)
             case "pure":
                 if part.norm != "l1":
-                    raise PrivacyError(f"{part.name!r} is bounded in {part.norm}; Laplace noise needs l1.")
-                return _laplace(self._account.epsilon * self._whole * share, part.bound)
+                    raise WrongNorm(name=part.name, norm=part.norm, needs="l1")
+                return laplace_noise(self._account.epsilon * self._whole * share, part.bound)
             case _:
-                raise PrivacyError("Turn this budget into Gaussian or pure releases first.")
+                raise WrongBudget(kind=self._account.kind, needs=("gaussian", "pure"))
 
     def _entry(self, query: Query, part: PartOfSum, noise: Noise, share: Fraction) -> ReleaseEntry:
         size = math.prod(part.shape)
@@ -547,15 +405,13 @@ class Session:
     def perturb(self, channel: Perturbation[Reports]) -> Reports:
         """Return the reports that users' devices perturb; their cost is the channel's own epsilon."""
         if channel.of != _SECRETS[self._unit]:
-            raise PrivacyError(
-                f"{channel.name!r} protects one {channel.of}, and the guarantee is for a {self._unit}."
-            )
+            raise WrongSecret(name=channel.name, of=channel.of, unit=str(self._unit))
         if self.is_private:
             drawn_from = getattr(channel, "mechanism", getattr(channel, "flip", None))
             release = perturbed_release(channel.name, drawn_from)
             self._spend(channel.name, Fraction(channel.epsilon), release=release)
         elif math.isfinite(channel.epsilon):
-            raise PrivacyError("The guarantee is none, so devices must not claim an epsilon.")
+            raise ClaimedEpsilon()
         return channel.over(self._source, self._noise_source())
 
     def _spend(
@@ -563,7 +419,7 @@ class Session:
     ) -> None:
         """Reserve a pure epsilon that a mechanism states itself, and log it."""
         if self._account.kind != "pure":
-            raise PrivacyError("Perturbed reports cost a pure epsilon: use a session made by laplace().")
+            raise WrongBudget(kind=self._account.kind, needs=("pure",))
         with self._log.lock:
             whole = self._account.epsilon * self._whole
             share = epsilon / whole
@@ -596,7 +452,7 @@ class Session:
         part, share = _part(query, None), _share(share)
         noise = self._noise(part, share)
         if not isinstance(noise, Laplace):
-            raise PrivacyError("Importance sampling is proved for Laplace noise: use laplace().")
+            raise WrongBudget(kind=self._account.kind, needs=("pure",))
         mechanism = ImportanceSampling(
             epsilon=noise.l1_sensitivity / noise.scale, scale=noise.scale, max_weight=max_weight
         )
@@ -611,6 +467,42 @@ class Session:
         sums = query.weighted(self._source, np.where(drawn, heavier, 0.0), largest)
         return Noisy(mechanism.noisy(sums, self._noise_source()), math.sqrt(noise.variance))
 
+    def stream(self, plan: ContinualPlan, state: ContinualState) -> Stream:
+        """Return all releases of a period, for all that is left of a Gaussian budget.
+
+        The budget is spent here, once; `Stream.release` draws what the state does not have yet. A session
+        that is opened again on the same state continues the same period.
+        """
+        if self._account.kind != "gaussian":
+            raise WrongBudget(kind=self._account.kind, needs=("gaussian",))
+        if self._unit is not Unit.USER:
+            raise WrongSecret(name="A plan", of="user", unit=str(self._unit))
+        with self._log.lock:
+            share = self._left
+            if not share:
+                raise Overspent(asked="a period of releases", left="none")
+            multiplier = self.multiplier_of(share)
+            stream = Stream(plan, state, multiplier=multiplier, random=self._noise_source())
+            self._reserve(share)
+            self._log.entries.append(
+                ReleaseEntry(
+                    statistic=plan.name,
+                    part=plan.name,
+                    mechanism="gaussian",
+                    norm="l2",
+                    bound=Fraction(1),
+                    scale=Fraction(multiplier),
+                    size=0,
+                    account=self._account.number,
+                    share=self._whole * share,
+                    exponent=-plan.bits,
+                    steps=Fraction(stream.width),
+                    # A party's share of the noise is certified with the shares of the others, not alone.
+                    release=certified(plan, stream.width) if plan.shares == 1 else None,
+                )
+            )
+        return stream
+
     def names(self, query: Query, *, epsilon: float, delta: float, most: int) -> npt.NDArray[np.bool_]:
         """Return which entries of a secret set enough users have, each decided with noise.
 
@@ -618,7 +510,9 @@ class Session:
         """
         part = _part(query, None)
         if part.of != _SECRETS[self._unit] or part.norm != "l2" or part.bound != 1.0:
-            raise PrivacyError("Names are selected by users' votes of l2 norm at most 1.")
+            raise WrongSecret(
+                name="A selection of names", of="user with votes of l2 norm at most 1", unit=str(self._unit)
+            )
         mechanism = NoisyThreshold(epsilon=epsilon, delta=delta, most=most)
         with self._log.lock:
             spent, failing = self._take(epsilon, delta)
@@ -653,7 +547,7 @@ class Session:
         matrix that is completed and kept, queries must bound what *any* change of the data does to them.
         """
         if self._account.kind not in ("approximate", "none"):
-            raise PrivacyError("Data change before a budget is divided, never after.")
+            raise WrongBudget(kind=self._account.kind, needs=("approximate", "none"))
         session = self._child(self._account)
         session._source = change(self._source)
         return session
@@ -661,7 +555,7 @@ class Session:
     def with_stream(self, name: str) -> Session:
         """Return this session with noise of its own: what it draws does not depend on what others drew."""
         if self._account.kind not in ("approximate", "none"):
-            raise PrivacyError("Noise gets a stream of its own before a budget is divided, never after.")
+            raise WrongBudget(kind=self._account.kind, needs=("approximate", "none"))
         session = self._child(self._account)
         session._random = self._noise_source().spawn(name)
         return session
@@ -675,8 +569,8 @@ class Session:
             PrivacyError: The noise is not simulated, so that a budget can be spent only once.
         """
         if not self.simulated:
-            raise PrivacyError("A budget is spent once. Simulated noise repeats, for it protects nobody.")
-        session, log = self._child(self._account, self._whole), _Log()
+            raise SpentOnce()
+        session, log = self._child(self._account, self._whole), ReleaseLog()
         session._log, session._account = log, replace(self._account, number=0)
         log.accounts.append(session._account)
         return session
@@ -686,13 +580,13 @@ class Session:
     def rows(self) -> Any:
         """Return the data; only a session without a guarantee has them."""
         if self.is_private:
-            raise PrivacyError("Training under a guarantee sees released numbers only, never rows.")
+            raise RowsAreSecret()
         return self._source
 
     def pattern(self) -> Any:
         """Return which items each user rated, where the guarantee covers the values of ratings alone."""
         if self._unit is not Unit.VALUE:
-            raise PrivacyError("Which items were rated is secret under this guarantee.")
+            raise RowsAreSecret()
         return self._source.pattern()
 
     def published_noise(
@@ -704,7 +598,7 @@ class Session:
         that the paper states, to which the resolution of the noise is adapted.
         """
         if self.is_private:
-            raise PrivacyError("Noise under a guarantee is set by the budget. Use release.")
+            raise RowsAreSecret()
         return Laplace(scale=scale, l1_sensitivity=bound or scale).release(values, self._noise_source())
 
     # The end of a fit
@@ -717,13 +611,12 @@ class Session:
         """
         if math.isinf(guarantee.epsilon):
             return
-        spent = [_spent(account, self.log) for account in self._log.accounts]
-        epsilon = sum((one[0] for one in spent), Fraction(0))
-        delta = sum((one[1] for one in spent), Fraction(0))
+        costs = [spent(account, self.log) for account in self._log.accounts]
+        epsilon = sum((one[0] for one in costs), Fraction(0))
+        delta = sum((one[1] for one in costs), Fraction(0))
         if epsilon > Fraction(guarantee.epsilon) or delta > Fraction(guarantee.delta):
-            raise Overspent(
-                f"The releases cost epsilon={float(epsilon):g} and delta={float(delta):g}; the guarantee is "
-                f"{guarantee.epsilon:g} and {guarantee.delta:g}. No model was made."
+            raise GuaranteeExceeded(
+                epsilon=float(epsilon), delta=float(delta), allowed=(guarantee.epsilon, guarantee.delta)
             )
 
     def certificate(self, guarantee: Guarantee) -> dict[str, Any] | None:
@@ -745,66 +638,11 @@ class Session:
         return max(lost)
 
 
-def share(number: float) -> Fraction:
-    """Return the exact fraction that a decimal number stands for: 1/50 for 0.02.
-
-    Example:
-        >>> share(0.02) + share(0.25) + share(0.73)
-        Fraction(1, 1)
-    """
-    return Fraction(repr(float(number)))
-
-
-def gaussian_event(epsilon: float, delta: float) -> DpEvent:
-    """Return the event of all that a Gaussian session of this budget releases."""
-    return Gaussian.calibrated(epsilon=epsilon, delta=delta, l2_sensitivity=1.0).event()
-
-
-def laplace_event(epsilon: float) -> DpEvent:
-    """Return the event of one Laplace release of this epsilon."""
-    return Laplace.calibrated(epsilon=epsilon, l1_sensitivity=1.0).event()
-
-
-def laplace_scale(*, epsilon: float, bound: float, rounds: int = 1) -> float:
-    """Return the scale of each of `rounds` equal Laplace releases that cost this epsilon together.
-
-    Raises:
-        ParameterError: No such noise can be drawn. An estimator calls this before anything is spent.
-    """
-    return _laplace(Fraction(epsilon) / rounds, bound).scale
-
-
-def gaussian_deviation(*, epsilon: float, delta: float, bound: float, rounds: int = 1) -> float:
-    """Return the deviation of each of `rounds` equal Gaussian releases that cost (epsilon, delta) together.
-
-    Raises:
-        ParameterError: No such noise can be drawn. An estimator calls this before anything is spent.
-    """
-    sigma = _sigma(gaussian_multiplier(epsilon, delta), bound, Fraction(1, rounds))
-    return Gaussian(sigma=sigma, l2_sensitivity=bound).sigma
-
-
-def planned_noise(epsilon: float, delta: float, shares: Sequence[Fraction]) -> list[Noise]:
-    """Return the noise of one release per share for sensitivity 1, as a session would draw it."""
-    if math.isinf(epsilon):
-        return [Gaussian(sigma=0.0, l2_sensitivity=1.0) for _ in shares]
-    if delta == 0:
-        parts = [round_down(Fraction(epsilon) * share) for share in shares]
-        return [Laplace.calibrated(epsilon=part, l1_sensitivity=1.0) for part in parts]
-    whole = gaussian_multiplier(epsilon, delta)
-    return [Gaussian(sigma=_sigma(whole, 1.0, share), l2_sensitivity=1.0) for share in shares]
-
-
-def threshold_events(*, epsilon: float, delta: float, most: int) -> Sequence[Any]:
-    """Return the events of `Session.names`; raise for a budget that it cannot spend."""
-    return NoisyThreshold(epsilon=epsilon, delta=delta, most=most).events()
-
-
 def _part(query: Any, name: str | None) -> PartOfSum:
     parts: Sequence[PartOfSum] = query.parts
     if name is None:
         if len(parts) != 1:
-            raise PrivacyError(f"{type(query).__name__} has several parts. Name a share for each of them.")
+            raise SharesNeeded(query=type(query).__name__)
         return parts[0]
     return next(part for part in parts if part.name == name)
 
@@ -812,48 +650,9 @@ def _part(query: Any, name: str | None) -> PartOfSum:
 def _share(share: Fraction) -> Fraction:
     """Return an exact share; a float would hide a rounding that nobody accounts for."""
     if not isinstance(share, Fraction):
-        raise PrivacyError(f"Shares are exact fractions, and {share!r} is a {type(share).__name__}.")
+        raise InexactShare(share=share)
     return share
-
-
-def _laplace(epsilon: Fraction, bound: float) -> Laplace:
-    return Laplace.calibrated(epsilon=round_down(epsilon), l1_sensitivity=bound)
-
-
-def _sigma(multiplier: float, bound: float, share: Fraction) -> float:
-    """Return the least float with (bound / sigma)^2 at most share / multiplier^2."""
-    exact = Fraction(multiplier) * Fraction(bound)
-    if share == 1:
-        return round_up(exact)
-    return round_up(root_above(exact**2 / share))
 
 
 def _deviation(noise: Noise) -> float:
     return noise.sigma if isinstance(noise, Gaussian) else math.sqrt(noise.variance)
-
-
-def _spent(account: _Account, entries: Sequence[ReleaseEntry]) -> tuple[Fraction, Fraction]:
-    """Return the (epsilon, delta) of one account's releases, from their noise and bounds alone."""
-    own = [entry for entry in entries if entry.account == account.number]
-    if not own:
-        return Fraction(0), Fraction(0)
-    infinite = Fraction(10**9), Fraction(1)
-    if account.kind == "gaussian":
-        if any(entry.mechanism != "gaussian" or entry.scale is None for entry in own):
-            return infinite
-        precision = sum(((one.bound / one.scale) ** 2 for one in own if one.scale), Fraction(0))
-        calibrated = gaussian_delta(account.multiplier, round_down(account.epsilon))
-        if precision * Fraction(account.multiplier) ** 2 > 1 or calibrated > account.delta * _CLOSE:
-            return infinite
-        return account.epsilon, account.delta
-    if account.kind == "pure":
-        cost = Fraction(0)
-        for one in own:
-            if one.epsilon is not None:
-                cost += one.epsilon
-            elif one.mechanism == "laplace" and one.scale:
-                cost += one.bound / one.scale
-            else:
-                return infinite
-        return cost, Fraction(0)
-    return account.epsilon, account.delta

@@ -15,8 +15,8 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, final
 
 from discreet.privacy.accounting.gaussian import gaussian_epsilon, gaussian_multiplier
-from discreet.privacy.accounting.rounding import round_up
 from discreet.privacy.mechanisms.additive import Gaussian
+from discreet.privacy.noise_plans import gaussian_sigma
 
 if TYPE_CHECKING:
     from dp_accounting import DpEvent
@@ -70,6 +70,10 @@ class SharedBudget:
             return Fraction(0)
         return (Fraction(bound) / Fraction(sigma)) ** 2 if sigma > 0 else math.inf
 
+    def part(self, price: Fraction | float) -> Fraction:
+        """Return the exact part of the budget that a price is; all of the budget is 1."""
+        return Fraction(price) * Fraction(self.planned_multiplier) ** 2
+
     def covers(self, prices: Iterable[Fraction | float]) -> bool:
         """Return whether the guarantee covers answers of these prices together."""
         if not self.is_private:
@@ -78,14 +82,13 @@ class SharedBudget:
         if not all(0 <= price < math.inf for price in listed):
             return False
         spent = sum((Fraction(price) for price in listed), Fraction(0))
-        return spent * Fraction(self.planned_multiplier) ** 2 <= 1
+        return self.part(spent) <= 1
 
-    def noise(self, bound: float, sigma: float) -> Gaussian:
-        """Return the noise that the fewest parties add together to a sum with this planned deviation."""
-        if not self.is_private:
-            return Gaussian(sigma=0.0, l2_sensitivity=bound)
-        exact = Fraction(sigma) * Fraction(self.multiplier) / Fraction(self.planned_multiplier)
-        return Gaussian(sigma=round_up(exact), l2_sensitivity=bound)
+    def deviation(self, bound: float, sigma: float) -> float:
+        """Return the deviation that the fewest parties add together to a sum with this planned one."""
+        if not self.is_private or sigma <= 0:
+            return 0.0
+        return gaussian_sigma(self.multiplier, bound, self.part(self.price(bound, sigma)))
 
     def events(self) -> list[DpEvent]:
         """Return one Gaussian release: all that a party answers costs no more."""

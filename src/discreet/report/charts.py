@@ -1,6 +1,6 @@
 """Draw charts as SVG within a page: its fonts and colors, a tooltip on each mark, a legend of HTML.
 
-The legend stands beside the drawing, or below it on a telephone, in the order in which the lines end. It is
+The legend is next to the drawing, or below it on a telephone, in the order in which the lines end. It is
 text of the page, so no name is ever cut. A plotting library would bring its own fonts and colors, which do
 not follow a reader from light to dark.
 """
@@ -36,7 +36,7 @@ _MARKS = (
 
 
 class Point(NamedTuple):
-    """Hold one mark: where it is, how far it spreads up and down, and what its tooltip says."""
+    """One mark: its place, its spread up and down, and its tooltip."""
 
     x: float
     y: float
@@ -70,7 +70,7 @@ class ChartLine:
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Axis:
-    """Hold an axis: what it says, whether it is logarithmic, and its ticks if they are not to be found."""
+    """An axis: its title, whether it is logarithmic, and its ticks if they are not to be found."""
 
     label: str
     logarithmic: bool = False
@@ -138,7 +138,7 @@ class _Scale:
         room = 0.06 * (high - low) or 0.05 * abs(high) or 1.0
         low = low if bars else low - room
         left, right = (_log(end) if x.logarithmic else end for end in (min(across), max(across)))
-        # A mark stands within the frame, not on it.
+        # A mark is within the frame, not on it.
         aside = 0.5 if bars else 0.04 * (right - left) or 0.5
         return cls(left - aside, right + aside, low, high + room, x.logarithmic)
 
@@ -193,7 +193,7 @@ def _plain_ticks(scale: _Scale) -> Iterable[tuple[float, str]]:
 
 
 def _spaced(ticks: Iterable[tuple[float, str]], scale: _Scale) -> list[tuple[float, str]]:
-    """Return the places of ticks; one that would overlap the one before is left out."""
+    """Return the places of ticks; one that would overlap the one before is skipped."""
     kept: list[tuple[float, str]] = []
     for value, text in ticks:
         place = scale.along(value)

@@ -53,7 +53,7 @@ class GuaranteeView(Protocol):
 
     @property
     def trust(self) -> str:
-        """Return against whom the guarantee holds."""
+        """Return the attackers that the guarantee covers."""
 
     @property
     def basis(self) -> str:
@@ -132,7 +132,9 @@ _CONDITION_NAMES = {
     "scale": "the scale",
     "interactions": "the scale",
     "users": "the number of users",
-    "layout": "the layout of the file",
+    "layout": "this file's layout",
+    "layouts of parties": "the layout of each party's file",
+    "facts of parties": "what parties took from their data",
 }
 _TAKEN = " (taken from the data without noise)"
 
@@ -178,7 +180,18 @@ ASSUMPTION_WORDS: Mapping[tuple[str, str], _Words] = {
     ("declared", "picked items"): "items were picked from the catalog without looking at the ratings",
     ("declared", "cap"): "at most {ratings:,} ratings per user are used",
     ("declared", "users"): "the approximate number of users ({users:,}) is public",
-    ("taken", "layout"): "the layout of the file ({layout}) is public",
+    ("taken", "layout"): "this file's layout is public. Layout read from this file: {layout}",
+    ("taken", "layouts of parties"): (
+        "the layout of each party's file is public. Parties whose layout was guessed: {members}"
+    ),
+    ("taken", "facts of parties"): (
+        "facts that parties took from their data are public. Parties that took facts: {members}"
+    ),
+    ("declared", "frame"): (
+        "no user's values changed the type or the values of other rows before the data frame was read"
+    ),
+    ("declared", "readable"): "whether every row of the data can be read is public",
+    ("declared", "quotes"): "quotes that span lines are closed within the row of one user",
     ("declared", "times"): "the presence of times in the data is public",
     ("declared", "item features"): "the table of item features is public",
     ("declared", "participation"): "the list of participating users is public",
@@ -197,7 +210,7 @@ ASSUMPTION_WORDS: Mapping[tuple[str, str], _Words] = {
     ("ledger", "renewal"): "the budget is {period}, and releases of earlier periods aren't counted",
     ("ledger", "new start"): "the budget was started anew: {reason}",
     ("ledger", "period of a year"): (
-        "all continual releases are counted in the period of the budget in which they were paid for"
+        "all continual releases are counted in the period of the budget in which they were recorded"
     ),
     ("declared", "release times"): "the times of releases and of declared items are public",
     ("use", "one id"): "a user has one ID in all continual releases",
@@ -206,6 +219,7 @@ ASSUMPTION_WORDS: Mapping[tuple[str, str], _Words] = {
     ("backup", "members"): (
         "no party's state and ledger, with the keeper's state, are all replaced by older copies"
     ),
+    ("backup", "party and ledger"): "no party's state and ledger are both replaced by older copies",
     ("backup", "restart"): "no party starts its releases again after its state was lost",
     ("party", "readable"): "whether a party's new ratings can be read is public",
     ("party", "unicode"): "text in a party's Parquet files is valid Unicode",
@@ -231,7 +245,7 @@ def assumption_text(assumption: AssumptionView) -> str:
     words = ASSUMPTION_WORDS.get(key) or ASSUMPTION_WORDS["declared", assumption.fact]
     detail = dict(assumption.detail)
     text = words.format(**detail) if isinstance(words, str) else words(**detail)
-    return text + _TAKEN if taken else text
+    return text + _TAKEN if taken and key not in ASSUMPTION_WORDS else text
 
 
 def listed_assumptions(guarantee: GuaranteeView) -> list[str]:
@@ -267,7 +281,7 @@ def listing(names: Sequence[str]) -> str:
 
 
 def against(guarantee: GuaranteeView) -> str:
-    """Return against whom the guarantee holds."""
+    """Return the attackers that the guarantee covers."""
     return _AGAINST_RAW if guarantee.reads_raw_ratings else TRUST_WORDS[guarantee.trust]
 
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from html import escape
 from typing import Any
 
@@ -20,16 +22,78 @@ from discreet.report.pages import Html, element, facts_table, page, table
 PAGE = "label"
 
 
-def label_table(guarantee: GuaranteeView, title: str) -> Table:
-    """Return the table that `discreet label` prints: the guarantee, line by line."""
+# Lines of a label that state what its guarantee rests on; the lines before them state the guarantee itself.
+_RESTS_ON = ("Basis", "Noise", "Assumed", "Note", "Audit")
+
+Lines = list[tuple[str, str]]
+
+
+def grouped_rows(guarantee: GuaranteeView, used: Sequence[tuple[str, str]] = ()) -> dict[str, Lines]:
+    """Return the lines of a label in three groups: the guarantee, what it rests on, and how it was used."""
+    lines = rows(guarantee)
+    groups = {
+        "Guarantee": [line for line in lines if line[0] not in _RESTS_ON],
+        "What it rests on": [line for line in lines if line[0] in _RESTS_ON],
+        "How it was used": list(used),
+    }
+    return {title: some for title, some in groups.items() if some}
+
+
+def label_table(guarantee: GuaranteeView, title: str, used: Sequence[tuple[str, str]] = ()) -> Table:
+    """Return the table that `discreet model label` prints: the label, line by line, a section per group."""
     table = Table(title=Text(title, style="bold"), show_header=False, min_width=60)
     table.add_column("what", style="bold", no_wrap=True)
     table.add_column("value")
-    previous = ""
-    for what, value in rows(guarantee):
-        table.add_row("" if what == previous else what, Text(value))
-        previous = what
+    for lines in grouped_rows(guarantee, used).values():
+        previous = ""
+        for what, value in lines:
+            table.add_row("" if what == previous else what, Text(value))
+            previous = what
+        table.add_section()
     return table
+
+
+# What the budget of a model with this purpose was spent on.
+_PURPOSES = {
+    "lists": "recommendations; rating values were ignored",
+    "ratings": "predicted ratings",
+    "both": "recommendations and predicted ratings",
+}
+
+
+def used_rows(label: Mapping[str, Any], signed_by: str | None) -> Lines:
+    """Return how a release was made and used: purpose, day, program, schema, account, signature.
+
+    A label may come from anybody, so every value is cut, and a value of another type is skipped.
+    """
+    parameters, origin = _mapping(label.get("parameters")), _mapping(label.get("origin"))
+    schema = label.get("schema")
+    purpose = "lists" if parameters.get("feedback") == "implicit" else str(parameters.get("purpose"))
+    program = f"discreet {origin.get('version')}, code {origin.get('code')}" if origin.get("code") else ""
+    entry = f", entry {origin['entry']}" if isinstance(origin.get("entry"), int) else ""
+    found = [
+        ("Purpose", _PURPOSES.get(purpose, "")),
+        ("Fitted", str(origin.get("date", ""))),
+        ("Program", program),
+        ("Schema", _schema_digest(schema) if isinstance(schema, dict) else ""),
+        ("Account", f"{origin['account']}{entry}" if origin.get("account") else ""),
+        ("Signed", f"with the key {signed_by}" if signed_by else "no"),
+    ]
+    return [(what, value[:_LONGEST]) for what, value in found if value]
+
+
+# So many letters of a value from a file are shown.
+_LONGEST = 120
+
+
+def _mapping(value: object) -> Mapping[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def _schema_digest(schema: Mapping[str, Any]) -> str:
+    """Return a short digest of a schema, by which two files can be compared."""
+    text = json.dumps(schema, sort_keys=True).encode()
+    return f"sha256 {hashlib.sha256(text).hexdigest()[:16]}"
 
 
 # Characters with a meaning in a line of Markdown; an underscore inside a word has none.
@@ -46,7 +110,9 @@ def label_markdown(label: Mapping[str, Any], guarantee: GuaranteeView, signed: s
         "| | |",
         "|---|---|",
     ]
-    lines += [f"| {what} | {_cell(value)} |" for what, value in rows(guarantee)]
+    used = used_rows(label, None)[:-1]
+    for title, some in grouped_rows(guarantee, used).items():
+        lines += [f"| **{title}** | |", *(f"| {what} | {_cell(value)} |" for what, value in some)]
     lines += ["", _cell(Odds.of(guarantee).sentence())] if guarantee.is_private else []
     lines += ["", "| array | where it comes from |", "|---|---|"]
     lines += [f"| {_cell(name)} | {_cell(origin)} |" for name, origin in label["provenance"].items()]
@@ -68,7 +134,7 @@ def label_html(label: Mapping[str, Any], guarantee: GuaranteeView, signed: str) 
         element("h1", title),
         _amount(guarantee),
         element("p", sentence(guarantee)),
-        facts_table(rows(guarantee), "The guarantee"),
+        *_groups(guarantee, used_rows(label, None)[:-1]),
         *_odds(guarantee),
         element("p", signed),
     ]
@@ -81,8 +147,17 @@ def label_html(label: Mapping[str, Any], guarantee: GuaranteeView, signed: str) 
     return visible(page(title, body, kind=PAGE, narrow=True))
 
 
+def _groups(guarantee: GuaranteeView, used: Lines) -> list[Html]:
+    """Return a table for each group of lines; the first one needs no heading."""
+    found: list[Html] = []
+    for title, lines in grouped_rows(guarantee, used).items():
+        found += [element("h2", title)] if found else []
+        found.append(facts_table(lines, title))
+    return found
+
+
 def _odds(guarantee: GuaranteeView) -> list[Html]:
-    """Return the attacker's odds as a sentence and a picture; nothing if nobody is protected."""
+    """Return the attacker's odds as a sentence and a picture; nothing if no user is protected."""
     if not guarantee.is_private:
         return []
     odds = Odds.of(guarantee)

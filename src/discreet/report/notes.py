@@ -1,4 +1,4 @@
-"""The words of a label's notes: what a reader should know besides the guarantee and its assumptions.
+"""The words of a label's notes: what a reader should know in addition to the guarantee and its assumptions.
 
 No code reads a note. What decides something is a field or an assumption.
 """

@@ -1,4 +1,4 @@
-"""Write numbers for people, on the safe side."""
+"""Write numbers for readers, on the safe side."""
 
 from __future__ import annotations
 

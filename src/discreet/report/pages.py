@@ -1,6 +1,6 @@
-"""Write pages for people: one stylesheet, tables that scroll by themselves, no script, no request.
+"""Write pages for readers: one stylesheet, tables that scroll by themselves, no script, no request.
 
-The report of a comparison, an audit, a ledger, a label, a followed year and synthetic data are such pages.
+The report of a comparison, an audit, a ledger, a label, a continual release and synthetic data are pages.
 Every text is escaped here: names and ids come from files.
 """
 
@@ -25,7 +25,7 @@ class Html(str):
 
 
 def page(title: str, body: Iterable[str], *, kind: str, narrow: bool = False) -> str:
-    """Return one page with our style and no external content; `body` is HTML, `kind` says what it is."""
+    """Return one page with our style and no external content; `body` is HTML, `kind` states what it is."""
     main = '<main class="narrow">' if narrow else "<main>"
     return (
         f'<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n{_MARK.format(kind)}\n'
@@ -47,7 +47,7 @@ def is_page(path: Path, *, kind: str) -> bool:
 
 
 def refuse_page(path: Path, *, kind: str, force: bool, inputs: Iterable[Path] = ()) -> None:
-    """Refuse, before anything is done for it, a page that cannot be written or would replace another file."""
+    """Raise, before any work, for a page that can't be written or would replace another file."""
     ours = partial(is_page, kind=kind)
     refuse_output(path, force=force, kind=f"{kind} page", is_ours=ours, inputs=inputs)
 
@@ -84,7 +84,7 @@ def meter(share: float, words: str) -> Html:
 
 
 def bar(share: float) -> Html:
-    """Return a bar of this share of a column's width, below a number that says the same."""
+    """Return a bar of this share of a column's width, below a number with the same value."""
     return Html(f'<span class="bar" style="width:{100 * min(max(share, 0.0), 1.0):.1f}%"></span>')
 
 

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, cast
 
-from discreet.core.checks import ParameterError
+from discreet.core.errors import ExtraMissing
 from discreet.report.charts import GRAY, Axis, ChartLine
 
 if TYPE_CHECKING:
@@ -17,19 +17,17 @@ if TYPE_CHECKING:
 
 # The colors and the marks of report/page.css and report/charts.py, by day.
 _COLORS = ("#0072b2", "#d55e00", "#00855f", "#b0488a", "#8a6500", "#5b4bb0", "#a3262e", "#69757a")
-# A legend of more lines stands beside the drawing; a single bar is not drawn as high as the figure.
+# A legend of more lines is next to the drawing; a single bar is not drawn as high as the figure.
 _MOST_INSIDE, _LEAST_BARS = 4, 3
 _MARKS = ("o", "s", "D", "^", "v", "P", "*", "")
 
 
 def require_matplotlib() -> None:
-    """Refuse to draw without matplotlib, and say how to get it."""
+    """Raise without matplotlib, with how to install it."""
     try:
         import_module("matplotlib")
     except ImportError as error:
-        raise ParameterError(
-            "A picture needs matplotlib, of the extra `report`: pip install 'discreet[report]'."
-        ) from error
+        raise ExtraMissing(package="matplotlib", extra="discreet[report]") from error
 
 
 def axes_for(ax: Axes | None) -> Axes:
@@ -76,7 +74,7 @@ def plot_lines(ax: Axes, lines: Sequence[ChartLine], *, title: str, x: Axis, y: 
         ax.minorticks_off()
     ax.set(xlabel=x.label, ylabel=y.label, title=title)
     if lines:
-        # Beside the drawing where it would hide lines; notebooks make room for it.
+        # Next to the drawing where it would hide lines; notebooks make room for it.
         beside: Any = {"loc": "upper left", "bbox_to_anchor": (1.0, 1.0)} if len(lines) > _MOST_INSIDE else {}
         ax.legend(handles=[*before, *drawn], fontsize="small", **beside)
     return ax

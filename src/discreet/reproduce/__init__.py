@@ -1,12 +1,11 @@
 """Experiments of papers, compared with the printed numbers.
 
-A paper is a package here. Its `run` has a function `measure(run)` that returns, for each claim's ID, the
-values of its runs. The checkout's `papers/PAPER/claims.toml` has the printed numbers and their tolerances.
+A paper is a module here. Its function `measure(run)` returns, for each claim's ID, the values of its runs.
+The checkout's `papers/PAPER/claims.toml` has the printed numbers and their tolerances.
 """
 
-from discreet.reproduce.claims import Claim, Outcome, PaperRow, read_claims
-from discreet.reproduce.judging import Verdict, judge
-from discreet.reproduce.page import papers_pages, single_page
+from discreet.reproduce.claims import Claim, Outcome, PaperRow, Verdict, judge, read_claims
+from discreet.reproduce.page import paper_page, papers_pages
 from discreet.reproduce.papers import (
     claims_of,
     folder_of,
@@ -16,7 +15,7 @@ from discreet.reproduce.papers import (
     papers_folder,
     reproduce,
 )
-from discreet.reproduce.running import DrawnValues, Run, ratio_of_means, save_plot
+from discreet.reproduce.running import DrawnValues, Run, ratio_of_means
 
 __all__ = [
     "Claim",
@@ -31,11 +30,10 @@ __all__ = [
     "load_paper",
     "names",
     "paper_called",
+    "paper_page",
     "papers_folder",
     "papers_pages",
     "ratio_of_means",
     "read_claims",
     "reproduce",
-    "save_plot",
-    "single_page",
 ]

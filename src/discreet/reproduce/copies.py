@@ -14,7 +14,8 @@ from types import MappingProxyType
 
 import numpy as np
 
-from discreet.core.checks import ParameterError, suggestion
+from discreet.core.checks import require
+from discreet.core.errors import UnknownChoice
 from discreet.data.datasets import catalog
 from discreet.data.interactions import Interactions
 from discreet.data.reading.readers import read
@@ -25,7 +26,7 @@ USED: Mapping[str, Sequence[str]] = {
     "one-bit": ("ml-100k", "rc"),
     "frank-wolfe": ("ml-10m", "ml-1m", "netflix", *JESTER),
     "mixture": ("ml-100k", *JESTER, "rc"),
-    "collection": ("ml-100k", "ml-1m"),
+    "collection": ("ml-100k", "rc"),
     "dpimf": ("ml-10m", "ml-100k", "ml-1m", "yahoo", "amazon"),
     "audit": (),
 }
@@ -50,10 +51,8 @@ def checked_copies(paper: str, copies: Mapping[str, Path]) -> dict[str, Path]:
     for name, path in copies.items():
         own = _KNOWN.get(name, name)
         if own not in known:
-            listed = f"{suggestion(name, known)} Datasets: {', '.join(known) or 'none'}."
-            raise ParameterError(f"{paper} uses no dataset {name!r}.{listed}")
-        if not Path(path).exists():
-            raise ParameterError(f"{name}={path} doesn't exist. Give a file or a folder.")
+            raise UnknownChoice(name="dataset", value=name, choices=known)
+        require(Path(path).exists(), name, str(path), must="be a file or a folder that exists")
         found[own] = Path(path)
     return found
 

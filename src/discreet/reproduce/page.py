@@ -1,70 +1,123 @@
-"""Write the pages about all papers: one to read in five minutes, and one a paper with all that is behind."""
+"""Pages about the papers: an overview, and one page per paper with figures, claims and readings."""
 
 from __future__ import annotations
 
+import os
+import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from discreet.reproduce.changes import changes
-from discreet.reproduce.claims import Outcome, Paper, PaperRow
-from discreet.reproduce.details import anchor, details_page, draws_of, line, table
-from discreet.reproduce.judging import Verdict, statements, tally
-from discreet.reproduce.papers import claims_of, committed, draws_made, names, processor_hours
+from discreet.reproduce.claims import (
+    Headline,
+    Outcome,
+    Paper,
+    PaperRow,
+    Verdict,
+    grouped,
+    over_readings,
+    statements,
+    tally,
+    together,
+)
+from discreet.reproduce.errors import BadClaims
+from discreet.reproduce.papers import (
+    claims_of,
+    committed,
+    draws_made,
+    names,
+    processor_hours,
+    results_of,
+)
 
-_INTRODUCTION = """# Papers, run again
+_INTRODUCTION = """# Five papers, run again
 
-One line for each theorem, algorithm, table and figure of a paper. The linked pages have plots, code, every
-claim and its draws.
+`discreet` implements the systems of five papers and runs their experiments again.
+Each page shows our curves next to the printed ones, every claim, and where paper and reality differ.
+`discreet papers reproduce PAPER --quick` repeats a small version within two minutes.
+"""
+_MEANING = """## Verdicts
 
 | verdict | meaning |
 |---|---|
-| holds | more than two standard errors on the right side, or a calculation or proof |
-| fails | more than two standard errors on the wrong side, or a calculation or proof |
+| holds | a proof or calculation, or two standard errors on the right side |
+| fails | a proof or calculation, or two standard errors on the wrong side |
+| depends on the reading | the text allows several readings, and they disagree |
 | undecided | within two standard errors, or fewer than three draws |
-| other set-up | data, size or settings differ so that nothing follows, or are not printed and ours miss |
-| cannot be said | the data is not at hand, or the paper does not say enough |
+| other set-up | data, size or settings differ so that nothing follows |
+| cannot be said | the data is not at hand, or the paper does not state enough |
 
-What a paper says is counted apart from what is ours: what we say in its place, and what we read into it
-where it leaves room. Several measurements of one statement count once in the table, also where two parts show
-them. A sanity check guards our own code and is not counted. A statement that is settled by reading or by a
-proof has no draws. Two standard errors of three draws are less sure than of ten; every claim tells its draws.
+The paper's statements are counted apart from ours.
+Several measurements of one statement count once.
+The readings of a statement were written down before they were measured, and all of them are reported.
 """
-_TOTAL = """Draws: the fewest and the most behind a claim, and how many of those wanted were reached, all
-experiments together. In sum {reached:,} of {wanted:,}, in {hours:.1f} hours of one processor; steps of
-earlier runs count with the time that went by, which is longer. `discreet reproduce PAPER --out papers` makes
-the draws that are missing, and goes on after a stop."""
-_SHORT = {
-    Outcome.HOLDS: "holds",
-    Outcome.FAILS: "**fails**",
-    Outcome.UNDECIDED: "undecided",
-    Outcome.OTHER: "other set-up",
-    Outcome.UNSAID: "cannot be said",
-}
+_SHORT = {outcome: str(outcome) for outcome in Outcome} | {Outcome.FAILS: "**fails**"}
+# Claims that contradict are listed first.
+_ORDER = (
+    Outcome.FAILS,
+    Outcome.DEPENDS,
+    Outcome.UNDECIDED,
+    Outcome.HOLDS,
+    Outcome.OTHER,
+    Outcome.UNSAID,
+)
+_NAMED = re.compile(r"\{([a-zA-Z0-9.-]+)\}")
 
 
 def papers_pages(out: Path, beside: Path) -> dict[str, str]:
     """Return all pages by their place under `beside`, for the results under `out`."""
     pages: dict[str, str] = {}
-    judged: dict[str, Sequence[Verdict]] = {}
-    overview, parts = table("paper", "whose", *Outcome, "draws", "reached", "processor hours"), []
+    overview = _table("", "paper", "verdicts on the paper's statements", "processor hours")
+    changes = _table("paper", "claim", "was", "is", "why")
     for name in names():
-        paper = claims_of(name)
-        verdicts = judged[name] = committed(name, out)
-        pages[f"papers/{name}.md"] = details_page(name, paper, verdicts, out, beside / "papers")
-        overview += _counted(name, paper, verdicts, out)
-        parts.append(_section(name, paper, verdicts))
-    parts += changes(judged)
-    reached, wanted = _reached([made for name in names() for made in draws_made(name, out).values()])
+        paper, verdicts = claims_of(name), committed(name, out)
+        pages[f"papers/{name}.md"] = paper_page(name, out, beside / "papers", overview="../papers.md")
+        picture = results_of(out, name) / paper.thumbnail
+        link = Path(os.path.relpath(picture, beside)).as_posix()
+        image = f"[![{name}]({link})](papers/{name}.md)" if paper.thumbnail and picture.exists() else ""
+        words = f"[{paper.title}](papers/{name}.md). {paper.line}"
+        counted = _listed(tally(paper, verdicts, "paper")) or "our own audit of published claims"
+        overview.append(_line(image, words, counted, f"{processor_hours(name, out):.2f}"))
+        changes += [
+            _line(name, change.claim, change.was, _verdict_of(change, paper, verdicts), change.why)
+            for change in paper.changes
+        ]
     hours = sum(processor_hours(name, out) for name in names())
-    total = _TOTAL.format(reached=reached, wanted=wanted, hours=hours)
-    return {"papers.md": "\n".join([_INTRODUCTION, *overview, "", total, "", *parts])} | pages
+    total = f"All runs together took {hours:.1f} hours of one processor."
+    more = "[Commands of the five papers](paper_commands.md) has one command for each part of a paper."
+    lines = [_INTRODUCTION, *overview, "", total, more, "", _MEANING]
+    lines += ["## Changed verdicts", "", "Verdicts that a second reading changed.", "", *changes, ""]
+    return {"papers.md": "\n".join(lines)} | pages
 
 
-def single_page(name: str, out: Path, beside: Path) -> str:
+def paper_page(name: str, out: Path, beside: Path, *, overview: str = "") -> str:
     """Return the page of one paper for the results under `out`, to be written to the folder `beside`."""
-    text = details_page(name, claims_of(name), committed(name, out), out, beside)
-    return text.replace(" [All papers](../papers.md).", "")
+    paper, verdicts = claims_of(name), committed(name, out)
+    by_id = {verdict.claim.id: verdict for verdict in verdicts}
+    lines = [f"# {paper.title}", "", *paper.summary, ""]
+    if paper.commands:
+        lines += ["```sh", *paper.commands, "```", ""]
+    if overview:
+        lines += [f"[All papers]({overview}) · [all commands](../paper_commands.md)", ""]
+    lines += _headlines(paper, verdicts, by_id)
+    if paper.differences:
+        lines += ["## Where paper and reality differ", ""]
+        lines += [*(f"- {_filled(text, by_id)}" for text in paper.differences), ""]
+    lines += _figures(name, paper, out, beside)
+    lines += _readings(verdicts)
+    lines += ["## Every part of the paper", "", "Numbers are means ± one standard error of the mean.", ""]
+    for row in paper.rows:
+        own = [verdict for verdict in verdicts if verdict.claim.row == row.what]
+        lines += [f"### {row.what}", "", *_row(row, own, by_id)]
+        lines += _folded("claims", [one for one in own if one.claim.kind == "claim"])
+        lines += _folded("sanity checks, not counted", [one for one in own if one.claim.kind == "sanity"])
+    made = list(draws_made(name, out).values())
+    if made:
+        reached, wanted = (sum(column) for column in zip(*made, strict=True))
+        lines.append(
+            f"Draws: {reached:,} of {wanted:,}, in {processor_hours(name, out):.2f} processor hours.\n"
+        )
+    return "\n".join(lines)
 
 
 def count(paper: Paper, verdicts: Sequence[Verdict]) -> str:
@@ -73,35 +126,8 @@ def count(paper: Paper, verdicts: Sequence[Verdict]) -> str:
     return "; ".join(f"{by}: {_listed(counts).replace('**', '')}" for by, counts in said if counts)
 
 
-def _counted(name: str, paper: Paper, verdicts: Sequence[Verdict], out: Path) -> list[str]:
-    reached, wanted = _reached(list(draws_made(name, out).values()))
-    spent = (f"{reached:,} of {wanted:,}", f"{processor_hours(name, out):.2f}") if wanted else ("", "")
-    lines: list[str] = []
-    for by in ("paper", "ours"):
-        counts = tally(paper, verdicts, by)
-        if counts:
-            link = f"[{name}](#{name})" if not lines else ""
-            draws = draws_of([one for one in verdicts if one.claim.by == by])
-            lines.append(line(link, by, *(str(counts[one] or "") for one in Outcome), draws, *spent))
-            spent = ("", "")
-    return lines
-
-
-def _reached(made: Sequence[tuple[int, int]]) -> tuple[int, int]:
-    return sum(reached for reached, _ in made), sum(wanted for _, wanted in made)
-
-
-def _section(name: str, paper: Paper, verdicts: Sequence[Verdict]) -> str:
-    lines = [f"## {name}", "", f"{paper.title}. [Details](papers/{name}.md); `discreet reproduce {name}`", ""]
-    lines += table("part", "verdict", "why")
-    for row in paper.rows:
-        link = f"[{row.what}](papers/{name}.md#{anchor(row.what)})"
-        lines.append(line(link, row_verdict(row, verdicts), row.why))
-    return "\n".join([*lines, ""])
-
-
 def row_verdict(row: PaperRow, verdicts: Sequence[Verdict]) -> str:
-    """Return the verdicts on everything that a row says; what we say in it stands behind `ours`."""
+    """Return the verdicts on all statements of a row; ours follow `ours`."""
     parts = []
     own = [verdict for verdict in verdicts if verdict.claim.row == row.what]
     for by in ("paper", "ours"):
@@ -112,7 +138,127 @@ def row_verdict(row: PaperRow, verdicts: Sequence[Verdict]) -> str:
     return "; ".join(parts) or "nothing is claimed"
 
 
+def _headlines(paper: Paper, verdicts: Sequence[Verdict], by_id: Mapping[str, Verdict]) -> list[str]:
+    if not paper.headlines:
+        return []
+    lines = ["## What the paper claims", "", *_table("claim", "printed", "ours", "verdict")]
+    for one in paper.headlines:
+        verdict = _verdict_of(one, paper, verdicts)
+        lines.append(_line(one.claim, one.printed, _filled(one.ours, by_id), verdict))
+    return [*lines, ""]
+
+
+def _verdict_of(one: Headline, paper: Paper, verdicts: Sequence[Verdict]) -> str:
+    """Return the verdict on the row, group or claim that an entry names."""
+    rows = [row for row in paper.rows if row.what == one.of and row.verdict]
+    groups = grouped(verdicts, "paper") | grouped(verdicts, "ours")
+    own = groups.get(one.of) or groups.get(f"claim {one.of}")
+    if own:
+        return _SHORT[over_readings(own)]
+    if rows:
+        return _SHORT[Outcome(rows[0].verdict)]
+    raise BadClaims(path="claims.toml", entry=str(one.claim), must="name a row, a group, or a claim")
+
+
+def _figures(name: str, paper: Paper, out: Path, beside: Path) -> list[str]:
+    """Return all figures of the rows: ours solid, printed dashed."""
+    folder, lines = results_of(out, name), []
+    for row in paper.rows:
+        pictures = [one for one in row.picture.split(", ") if one and (folder / one).exists()]
+        for picture in pictures:
+            link = Path(os.path.relpath(folder / picture, beside)).as_posix()
+            heading = row.what if len(pictures) == 1 else f"{row.what}: {Path(picture).stem}"
+            lines += [f"### {heading}, redrawn", "", f"![{row.what}: {picture}]({link})", ""]
+    words = "Solid curves are ours, dashed curves with open markers are printed. Bars are one standard error."
+    return ["## Figures", "", words, "", *lines] if lines else []
+
+
+def _readings(verdicts: Sequence[Verdict]) -> list[str]:
+    """Return a table of all readings of statements that allow several."""
+    lines = []
+    for words, group in (grouped(verdicts, "paper") | grouped(verdicts, "ours")).items():
+        alike: dict[str, list[Verdict]] = {}
+        for verdict in group:
+            alike.setdefault(verdict.claim.reading, []).append(verdict)
+        if len(alike) < 2:
+            continue
+        shown = f"{words}: **{over_readings(group)}**"
+        for reading, own in alike.items():
+            found = [one.measured for one in own if one.measured is not None]
+            span = "" if not found else _span(min(found), max(found))
+            outcome = _SHORT[together(one.outcome for one in own)]
+            lines.append(_line(shown, reading, own[0].claim.asked(), span, outcome))
+            shown = ""
+    if not lines:
+        return []
+    words = "Each reading was written down before it was measured. Several measurements show as a range."
+    return [
+        "## Readings",
+        "",
+        words,
+        "",
+        *_table("statement", "reading", "asked", "measured", "verdict"),
+        *lines,
+        "",
+    ]
+
+
+def _span(low: float, high: float) -> str:
+    return f"{low:.3g}" if f"{low:.3g}" == f"{high:.3g}" else f"{low:.3g} to {high:.3g}"
+
+
+def _row(row: PaperRow, own: Sequence[Verdict], by_id: Mapping[str, Verdict]) -> Iterator[str]:
+    yield f"- Printed: {row.printed}"
+    if row.found:
+        yield f"- Found: {_filled(row.found, by_id)}"
+    yield f"- Verdict: {row_verdict(row, own)}"
+    yield f"- Why: {row.why}"
+    yield "- Code: " + ", ".join(f"`{place}`" for place in row.code.split(", "))
+    yield ""
+
+
+def _folded(what: str, verdicts: Sequence[Verdict]) -> Iterator[str]:
+    if not verdicts:
+        return
+    ordered = sorted(verdicts, key=lambda each: (_ORDER.index(each.outcome), each.claim.by))
+    yield f'<details markdown="1"><summary>{len(verdicts)} {what}</summary>'
+    yield ""
+    yield from _table("measure", "source", "asked", "found", "draws", "verdict", "why")
+    for verdict in ordered:
+        claim = verdict.claim
+        draws = "calculated" if claim.exact else str(verdict.runs)
+        words = claim.measure if claim.where == claim.row else f"{claim.measure} ({claim.where})"
+        yield _line(words, claim.by, claim.asked(), _found(verdict), draws, verdict.outcome, verdict.why)
+    yield ""
+    yield "</details>"
+    yield ""
+
+
+def _found(verdict: Verdict) -> str:
+    if verdict.measured is None:
+        return "not measured"
+    return f"{verdict.measured:.4g}" + (f" ± {verdict.error:.2g}" if verdict.error else "")
+
+
+def _filled(text: str, by_id: Mapping[str, Verdict]) -> str:
+    def value(match: re.Match[str]) -> str:
+        if match[1] not in by_id:
+            raise BadClaims(path="claims.toml", entry=match[1], must="exist, because a text names it")
+        found = by_id[match[1]].measured
+        return "not measured" if found is None else f"{found:.3g}"
+
+    return _NAMED.sub(value, text)
+
+
 def _listed(counts: Mapping[Outcome, int]) -> str:
     if sum(counts.values()) == 1:
         return _SHORT[next(one for one in Outcome if counts[one])]
     return ", ".join(f"{counts[one]} {_SHORT[one]}" for one in Outcome if counts[one])
+
+
+def _table(*heads: str) -> list[str]:
+    return [_line(*heads), "|" + "---|" * len(heads)]
+
+
+def _line(*columns: str) -> str:
+    return "| " + " | ".join(text.replace("\n", " ").replace("|", "\\|") for text in columns) + " |"

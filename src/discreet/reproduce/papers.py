@@ -1,7 +1,7 @@
 """Run the experiments of papers and keep their results.
 
-Experiments are packages next to this module. Claims are in the checkout's `papers/`, and in the wheel next to
-the experiments. Results are in the checkout only.
+Experiments are modules next to this one. Claims and printed numbers are in the checkout's `papers/`, and in
+the wheel in `printed/` next to the experiments. Results are in the checkout only.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from discreet.core.checks import FileError, ParameterError, suggestion
+from discreet.core.errors import CannotWrite, UnknownChoice
 from discreet.papers import PAPERS
-from discreet.reproduce.claims import Paper, read_claims
+from discreet.reproduce.claims import Paper, Verdict, judge, read_claims
 from discreet.reproduce.copies import checked_copies, using
-from discreet.reproduce.judging import Verdict, judge
+from discreet.reproduce.errors import FullRunKept, NotResults
 from discreet.reproduce.running import DrawnValues, Run, Size, Tick, read_steps
 
 FOUND = "claims.json"
@@ -34,11 +34,11 @@ _ABSENT = {
 def papers_folder() -> Path:
     """Return the folder of claims and committed results: the checkout's `papers/`.
 
-    In a wheel it is the folder of the experiments, which has the claims and no results.
+    In a wheel it is the folder `printed` next to the experiments, which has the claims and no results.
     """
     root = Path(__file__).parents[3]
     inside = (root / "papers").is_dir() and (root / "pyproject.toml").is_file()
-    return root / "papers" if inside else Path(__file__).parent
+    return root / "papers" if inside else Path(__file__).parent / "printed"
 
 
 def names() -> list[str]:
@@ -55,14 +55,19 @@ def paper_called(name: str) -> str:
     """
     found = _EARLIER_NAMES.get(name, name)
     if found not in names():
-        listed = f"{suggestion(name, names())} Papers: {', '.join(names())}."
-        raise ParameterError(f"There is no paper {name!r}.{listed}")
+        raise UnknownChoice(name="paper", value=name, choices=names())
     return found
 
 
 def claims_of(paper: str) -> Paper:
     """Return what a paper claims."""
     return read_claims(papers_folder() / folder_of(paper) / "claims.toml")
+
+
+def printed_numbers(paper: str) -> dict[str, Any]:
+    """Return numbers of a paper's tables and figures, for figures here: `papers/PAPER/printed.json`."""
+    path = papers_folder() / folder_of(paper) / "printed.json"
+    return dict(json.loads(path.read_text(encoding="utf8")))
 
 
 def folder_of(paper: str) -> str:
@@ -142,19 +147,17 @@ def processor_hours(paper: str, out: Path) -> float:
 
 def load_paper(paper: str) -> ModuleType:
     """Return the module with a paper's function `measure`."""
-    return importlib.import_module(f"discreet.reproduce.{folder_of(paper)}.run")
+    return importlib.import_module(f"discreet.reproduce.{folder_of(paper)}")
 
 
 def _prepared(folder: Path, size: Size) -> Path:
     """Make the folder; a smaller run never replaces the results of a full one."""
     if size != "full" and _found(folder / FOUND).get("size") == "full":
-        raise FileError(
-            f"{folder} holds a full run, which a {size} run may not replace. Name another folder."
-        )
+        raise FullRunKept(folder=folder, size=size)
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise FileError(f"{folder} cannot be made: {error.strerror}.") from error
+        raise CannotWrite(path=folder, why=error.strerror) from error
     return folder
 
 
@@ -162,7 +165,7 @@ def _found(path: Path) -> Mapping[str, Any]:
     try:
         return dict(json.loads(path.read_text(encoding="utf8"))) if path.exists() else {}
     except (OSError, ValueError) as error:
-        raise FileError(f"{path} cannot be read as the results of a paper.") from error
+        raise NotResults(path=path) from error
 
 
 def _record(drawn: DrawnValues | Sequence[float]) -> dict[str, Any]:

@@ -14,8 +14,9 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypeVar, final
 
-from discreet.core.checks import FileError
+from discreet.core.errors import CannotWrite
 from discreet.core.files import write_whole
+from discreet.reproduce.errors import NotResults
 
 Size = Literal["full", "quick", "toy"]
 Say = Callable[[str], None]
@@ -23,9 +24,9 @@ Option = TypeVar("Option")
 
 
 class DrawnValues(NamedTuple):
-    """Hold values with their number of draws, where that differs from the number of values.
+    """Values with their number of draws, if that differs from the number of values.
 
-    `error` is the standard error of their mean where the values themselves do not tell it.
+    `error` is the standard error of their mean if the values themselves do not give it.
     """
 
     values: Sequence[float]
@@ -42,12 +43,11 @@ def ratio_of_means(values: Sequence[float], beside: Sequence[float]) -> DrawnVal
     return DrawnValues([ratio], draws, error)
 
 
-def save_plot(figure: Any, path: Path) -> None:
-    """Write a figure of matplotlib as SVG: small, and the same bytes for the same numbers."""
-    import matplotlib
-
-    with matplotlib.rc_context({"svg.fonttype": "none", "svg.hashsalt": "discreet", "path.simplify": True}):
-        figure.savefig(path.with_suffix(".svg"), metadata={"Date": None}, bbox_inches="tight")
+def slope(x: Sequence[float], y: Sequence[float]) -> float:
+    """Return the slope of log y over log x."""
+    return statistics.linear_regression(
+        [math.log(value) for value in x], [math.log(value) for value in y]
+    ).slope
 
 
 class NotReached(Exception):
@@ -55,7 +55,7 @@ class NotReached(Exception):
 
 
 class Tick(NamedTuple):
-    """Hold the progress of a run; `seconds_left` is None without an earlier run to estimate it from."""
+    """Progress of a run; `seconds_left` is None without an earlier run to estimate it from."""
 
     step: str
     done: int
@@ -65,11 +65,10 @@ class Tick(NamedTuple):
 
 @final
 class Run:
-    """Hold what `measure` needs: the size, stored steps, and a folder for figures (None stores nothing).
+    """One run of a paper: its size, stored steps, and a folder for figures (None stores nothing).
 
-    `data` names copies of data sets that may not be passed on, by what a paper calls them. `missing` lists
-    the parts without a single draw. `made` holds, by an experiment's first step, how many draws were reached
-    and how many are wanted.
+    `data` has paths of your copies of datasets by name. `missing` lists the parts without a single draw.
+    `made` has, by an experiment's first step, how many draws were reached and how many are wanted.
     """
 
     def __init__(
@@ -100,7 +99,7 @@ class Run:
 
     @property
     def complete(self) -> bool:
-        """Tell whether every part so far has at least one draw."""
+        """Whether every part so far has at least one draw."""
         return not self.missing
 
     def pick(self, *, full: Option, quick: Option, toy: Option) -> Option:
@@ -108,7 +107,7 @@ class Run:
         return {"full": full, "quick": quick, "toy": toy}[self.size]
 
     def draws(self, count: int, work: Callable[[int], Option]) -> list[Option]:
-        """Return what `work` gives for seeds 0, 1, ...: as many as were reached, at most `count`."""
+        """Return the results of `work` for seeds 0, 1, ...: as many as were reached, at most `count`."""
         found: list[Option] = []
         self._first = ""
         try:
@@ -122,7 +121,7 @@ class Run:
         return found
 
     def part(self, work: Callable[..., dict[str, Any] | None], *args: Any) -> dict[str, Any]:
-        """Return what a part of a paper gives, or nothing if its first draw was not reached."""
+        """Return the result of a part of a paper, or nothing if its first draw was not reached."""
         try:
             return work(*args) or {}
         except NotReached as missing:
@@ -184,7 +183,7 @@ class KeptSteps:
             with self._path.open("a", encoding="utf8") as file:
                 file.write(json.dumps(record | {"size": self._size}) + "\n")
         except OSError as error:
-            raise FileError(f"{self._path} cannot be written: {error.strerror}.") from error
+            raise CannotWrite(path=self._path, why=error.strerror) from error
         self._found[record["step"]] = record
 
 
@@ -199,4 +198,4 @@ def read_steps(path: Path) -> list[dict[str, Any]]:
             write_whole(path, whole.encode())
         return [dict(json.loads(line)) for line in whole.splitlines()]
     except (OSError, ValueError) as error:
-        raise FileError(f"{path} does not hold the steps of a paper; remove it.") from error
+        raise NotResults(path=path) from error

@@ -13,6 +13,7 @@ from typing import NamedTuple, final
 
 from discreet.collect import wire
 from discreet.collect.campaign import Campaign
+from discreet.collect.gradient_rounds import GradientCampaign, read_answer
 from discreet.collect.hidden_items import read as read_catalog
 from discreet.collect.opening import AnyCampaign
 from discreet.collect.wire import ReportRefusal, ReportRefused
@@ -22,7 +23,7 @@ WHOLE = -1
 
 
 class Submission(NamedTuple):
-    """Hold what one request brings: pairs of item and code, or a whole message about a catalog."""
+    """The contents of one request: pairs of item and code, or the answer to a whole catalog or a round."""
 
     sender: bytes
     pairs: tuple[tuple[int, int], ...]
@@ -50,6 +51,8 @@ class Admission(NamedTuple):
 
 def submission(campaign: AnyCampaign, raw: bytes) -> Submission:
     """Read a stranger's message; raise `ReportRefused` if it cannot be taken as a whole."""
+    if isinstance(campaign, GradientCampaign):
+        return Submission(read_answer(campaign, raw).sender, (), raw, Counter())
     if not isinstance(campaign, Campaign):
         return Submission(read_catalog(campaign, raw).sender, (), raw, Counter())
     message = wire.read(campaign, raw)

@@ -6,18 +6,21 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, final
 
 import orjson
 from fastapi import FastAPI, Request, Response
+from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
+from starlette.routing import Route
+from starlette.types import Receive, Scope, Send
 
 from discreet.core.checks import DiscreetError
 from discreet.models.fitted import FittedModel
 from discreet.service.bundles import add_bundle
 from discreet.service.counting import AnswerCounters, Counting
-from discreet.service.limits import Peers, RateLimit, RefusedError, body_of
-from discreet.service.publishing import ModelShelf, Published
+from discreet.service.limits import Peers, RateLimit, RefusedError, SharedCounts, body_of
+from discreet.service.publishing import QUICK_BYTES, ModelShelf, Published
 from discreet.service.questions import (
     MOST_BYTES,
     Answer,
@@ -33,7 +36,7 @@ from discreet.service.questions import (
 )
 from discreet.service.running import log
 from discreet.service.similar import add_similar
-from discreet.service.web_app import add_metrics, answer_such_as, new_app, over_http
+from discreet.service.web_app import add_metrics, answer_such_as, new_app
 from discreet.service.workers import Workers
 
 _SCHEMAS = "#/components/schemas/"
@@ -46,6 +49,7 @@ def answering_app(
     proxies: Sequence[str] = (),
     metrics_token: str | None = None,
     bundle: bool = False,
+    shared: SharedCounts | None = None,
 ) -> FastAPI:
     """Return the application that answers for a model file, read again whenever it is replaced.
 
@@ -54,11 +58,17 @@ def answering_app(
         per_minute: How many people one peer may ask about a minute; 0 for no limit.
         proxies: The proxies whose word is taken for who asks.
         metrics_token: Who shows it may read /metrics; without one nobody may.
-        bundle: Whether /bundle/ hands out what recommends on the device (`discreet bundle`).
+        bundle: Whether /bundle/ hands out what recommends on the device (`discreet model bundle`).
+        shared: Counts that several processes of one service share.
     """
     shelf = ModelShelf(model)
     app = new_app("discreet: recommendations", "Answers from a history that is used once and forgotten.")
-    rate, peers, workers, counters = RateLimit(per_minute), Peers(proxies), Workers(), AnswerCounters()
+    rate, peers, workers, counters = (
+        RateLimit(per_minute, shared),
+        Peers(proxies),
+        Workers(),
+        AnswerCounters(),
+    )
 
     @asynccontextmanager
     async def life(_: FastAPI) -> AsyncIterator[None]:
@@ -78,8 +88,8 @@ def answering_app(
         rate.check(peers.of(request), count)
 
     first = _model(shelf)
-    _add_recommend(app, newest, limit, workers, first)
-    _describe_questions(app)
+    _add_recommend(app, _Recommend(newest, limit, workers), newest)
+    _describe_recommend(app, first)
     add_similar(app, newest, limit, workers, first)
     _add_state(app, newest, shelf)
     add_metrics(app, lambda: counters.text(shelf.newest() is not None), metrics_token)
@@ -93,41 +103,38 @@ def _model(shelf: ModelShelf) -> FittedModel | None:
     return None if published is None else published.model
 
 
-def _add_recommend(
-    app: FastAPI,
-    newest: Callable[[], Published],
-    limit: Callable[..., None],
-    workers: Workers,
-    model: FittedModel | None,
-) -> None:
-    either = {"anyOf": [{"$ref": f"{_SCHEMAS}{kind.__name__}"} for kind in (Question, Questions)]}
-    named = {name: {"summary": name, "value": body} for name, body in examples(model).items()}
-    body = {"required": True, "content": {"application/json": {"schema": either, "examples": named}}}
+@final
+class _Recommend:
+    """POST /recommend in one call: what FastAPI does for each request costs as much as a list."""
 
-    @app.post(
-        "/recommend",
-        summary="Recommend from a history, or from many",
-        openapi_extra={"requestBody": body},
-        responses=answer_such_as(answer_example(model)),
-        response_model=Answer | ManyAnswers,
-    )
-    async def recommend(request: Request) -> Response:
-        """Nothing of a history is stored or logged. With `people`, one that is refused loses no other."""
-        limit(request)
+    def __init__(self, newest: Callable[[], Published], limit: Callable[..., None], workers: Workers) -> None:
+        self._newest, self._limit, self._workers = newest, limit, workers
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer for one user or for many; if one entry is invalid, the others still get an answer."""
+        request = Request(scope, receive)
+        self._limit(request)
         raw = await body_of(request, MOST_BYTES)
-        model = newest().model
+        published = self._newest()
+        model = published.model
 
         def read() -> list[Any] | bytes:
             form = example(model)
             asked = parsed(raw, form)
             return asked if isinstance(asked, list) else orjson.dumps(_answer(model, asked, form))
 
-        found = await workers.run(read)
+        # A hop to a thread and back takes longer than a short question to a small model.
+        short = published.is_quick and len(raw) <= QUICK_BYTES
+        found = read() if short else await self._workers.run(read)
         if isinstance(found, list):
-            limit(request, len(found) - 1)
-            answers = [await workers.run(partial(_or_refusal, model, each)) for each in found]
-            found = await workers.run(lambda: orjson.dumps({"answers": answers}))
-        return Response(found, media_type="application/json")
+            self._limit(request, len(found) - 1)
+            answers = [await self._workers.run(partial(_or_refusal, model, each)) for each in found]
+            found = await self._workers.run(lambda: orjson.dumps({"answers": answers}))
+        await Response(found, media_type="application/json")(scope, receive, send)
+
+
+def _add_recommend(app: FastAPI, recommend: _Recommend, newest: Callable[[], Published]) -> None:
+    app.router.routes.append(Route("/recommend", recommend, methods=["POST"]))
 
     @app.get("/recommend", include_in_schema=False)
     async def how_to_ask() -> None:
@@ -142,7 +149,7 @@ def _answer(model: FittedModel, asked: Any, form: dict[str, Any]) -> dict[str, A
     except RefusedError:
         raise
     except DiscreetError as error:
-        raise RefusedError(422, over_http(str(error)), form) from error
+        raise RefusedError.of(error, form) from error
     except Exception as error:
         # Its words and its traceback may quote the history; one person's trouble is nobody else's.
         log("question failed", kind=type(error).__name__)
@@ -154,21 +161,41 @@ def _or_refusal(model: FittedModel, asked: Any) -> dict[str, Any]:
     try:
         return _answer(model, asked, {})
     except RefusedError as refused:
-        return {"error": refused.sentence, "status": refused.status}
+        return {"error": refused.sentence, "status": refused.status, "code": refused.code}
 
 
-def _describe_questions(app: FastAPI) -> None:
-    """Add to the description what FastAPI does not read by itself: a body is parsed beside the event loop."""
-    kinds = [(Question, "validation"), (Questions, "validation")]
+def _describe_recommend(app: FastAPI, model: FittedModel | None) -> None:
+    """Add POST /recommend to the description, which FastAPI writes for its own routes only."""
+    kinds = [(kind, "validation") for kind in (Question, Questions, Answer, ManyAnswers)]
     _, found = models_json_schema(kinds, ref_template=f"{_SCHEMAS}{{model}}")  # type: ignore[arg-type]
+    named = {name: {"summary": name, "value": body} for name, body in examples(model).items()}
+    answered = {"schema": _either(Answer, ManyAnswers), "example": answer_example(model)}
+    operation = {
+        "summary": "Recommend from a history, or from many",
+        "description": "Histories are neither stored nor logged. If one of the `people` is invalid, the "
+        "others still get an answer.",
+        "operationId": "recommend",
+        "requestBody": {
+            "required": True,
+            "content": {"application/json": {"schema": _either(Question, Questions), "examples": named}},
+        },
+        "responses": {
+            "200": {"description": "Successful Response", "content": {"application/json": answered}}
+        },
+    }
     plain = app.openapi
 
     def described() -> dict[str, Any]:
         whole = plain()
+        whole["paths"] = {"/recommend": {"post": operation}, **whole["paths"]}
         whole["components"]["schemas"].update(found["$defs"])
         return whole
 
     app.openapi = described  # type: ignore[method-assign]
+
+
+def _either(*kinds: type[BaseModel]) -> dict[str, Any]:
+    return {"anyOf": [{"$ref": f"{_SCHEMAS}{kind.__name__}"} for kind in kinds]}
 
 
 def _add_state(app: FastAPI, newest: Callable[[], Published], shelf: ModelShelf) -> None:

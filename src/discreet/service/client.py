@@ -47,6 +47,10 @@ class CollectionClient:
         except ValueError as error:
             raise DataError(f"The service's campaign is refused: {error}") from error
 
+    def question(self) -> bytes:
+        """Return what the open round of a campaign with rounds asks; answer it with a `GradientDevice`."""
+        return self._until_answered(lambda: self._ask("/round"))
+
     def send(
         self,
         message: bytes,

@@ -14,16 +14,19 @@ from fastapi.responses import JSONResponse
 
 from discreet.collect.blind_signatures import BlindSigningKey
 from discreet.collect.campaign import Campaign
+from discreet.collect.gradient_rounds import GradientCampaign
 from discreet.collect.wire import MOST_BYTES, ReportRefusal, ReportRefused
 from discreet.core.checks import FileError
 from discreet.service.admission import BLOCK, Receipt, Submission, submission, unseal
+from discreet.service.asking import add_rounds
+from discreet.service.counting import ServiceCounters
 from discreet.service.inviting import add_invitations, admit_sender, check_signer
 from discreet.service.limits import Peers, RateLimit, RefusedError, body_of
 from discreet.service.pages import WebFile, integrity_of, web_files
 from discreet.service.publishing import ModelShelf, Published
-from discreet.service.running import ServiceCounters, log
+from discreet.service.running import log
 from discreet.service.stores.store import ReportStore
-from discreet.service.web_app import add_metrics, new_app, sentence
+from discreet.service.web_app import add_metrics, new_app, problem
 from discreet.service.workers import Workers
 from discreet.service.writer import MOST_WAITING, GroupWriter
 
@@ -89,7 +92,10 @@ def collecting_app(
     _add_facts(app, store, limit)
     add_metrics(app, tally.text, metrics_token)
     _add_model(app, store, ModelShelf(publish), limit)
-    _add_pages(app)
+    if isinstance(store.campaign, GradientCampaign):
+        add_rounds(app, store, limit)
+    else:
+        _add_pages(app)
     return app
 
 
@@ -127,7 +133,8 @@ def _add_reports(
             given = await workers.run(read)
         except ReportRefused as refused:
             tally.refuse(refused.reason)
-            return sentence(_STATUS.get(refused.reason, 400), str(refused))
+            status = _STATUS.get(refused.reason, 400)
+            return problem(RefusedError(status, str(refused), code=refused.reason.value.replace(" ", "-")))
         if writer.is_full:
             raise RefusedError(429, "Too many messages are waiting; try again in a minute.")
         receipt = await _written(writer, given)

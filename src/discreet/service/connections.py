@@ -230,6 +230,7 @@ class BoundedProtocol(HttpToolsProtocol):
         self.door.note(self, waits=False)
 
 
-def bounded_protocol(peers: Peers, most: int) -> type[Any]:
-    """Return the protocol for one server, whose connections share a door."""
-    return type("BoundedProtocol", (BoundedProtocol,), {"door": Door(peers, most=most)})
+def bounded_protocol(peers: Peers, most: int, share: int = 1) -> type[Any]:
+    """Return the protocol for one server, whose connections share a door; `share` servers have one port."""
+    door = Door(peers, most=most, of_a_peer=max(1, MOST_OF_A_PEER // share))
+    return type("BoundedProtocol", (BoundedProtocol,), {"door": door})

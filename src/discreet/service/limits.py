@@ -10,14 +10,18 @@ import asyncio
 import hashlib
 import ipaddress
 import os
+import re
 import time
 from collections import OrderedDict
-from collections.abc import Iterable, Sequence
-from typing import Any, final
+from collections.abc import Iterable, Mapping, Sequence
+from http import HTTPStatus
+from typing import Any, NamedTuple, Self, final
 
 from starlette.requests import Request
 
-from discreet.core.checks import ParameterError
+from discreet.core.checks import DiscreetError, ParameterError
+from discreet.core.errors import message
+from discreet.service.messages import HTTP
 from discreet.service.running import log
 
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
@@ -102,12 +106,82 @@ _MOST_PEERS = 1 << 17
 _PATIENCE = 30.0
 
 
-class RefusedError(Exception):
-    """Refuse a request with a status and one sentence, and perhaps a body that would be answered."""
+# Versions of Python have different phrases for these.
+_TITLES = {413: "Content Too Large", 422: "Unprocessable Content"}
 
-    def __init__(self, status: int, sentence: str, example: dict[str, Any] | None = None) -> None:
+
+class RefusedError(Exception):
+    """A rejected request: a status, a message, a code with fields, and perhaps a body that is answered."""
+
+    def __init__(
+        self,
+        status: int,
+        sentence: str,
+        example: dict[str, Any] | None = None,
+        *,
+        code: str | None = None,
+        fields: Mapping[str, Any] | None = None,
+    ) -> None:
         super().__init__(sentence)
         self.status, self.sentence, self.example = status, sentence, example
+        self.title = _TITLES.get(status) or HTTPStatus(status).phrase
+        self.code = code or self.title.lower().replace(" ", "-")
+        self.fields = dict(fields or {})
+
+    @classmethod
+    def of(cls, error: DiscreetError, example: dict[str, Any] | None = None) -> Self:
+        """Return the rejection of a request that the library can't answer, in the words of HTTP."""
+        fields = {name: value for name, value in error.to_json().items() if name != "code"}
+        return cls(422, over_http(message(error, HTTP)), example, code=error.code, fields=fields)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the body of the response (RFC 9457). `error` is the old name of `detail`."""
+        found = {
+            "type": "about:blank",
+            "title": self.title,
+            "status": self.status,
+            "detail": self.sentence,
+            "code": self.code,
+            "fields": self.fields,
+            "error": self.sentence,
+        }
+        return found if self.example is None else {**found, "example": self.example}
+
+
+# An option of the command line that a sentence names next to the argument of Python.
+_OPTION = re.compile(r" \(--[^()]*\)")
+
+
+def over_http(text: str) -> str:
+    """Return the library's sentence in the words of HTTP: bodies have keys, not options or arguments."""
+    return _OPTION.sub("", text).replace("ignore_unknown=True", '"ignore_unknown": true')
+
+
+#: How many counts processes share: a stranger would have to fill this many to meet another peer's.
+SLOTS = 1 << 20
+
+
+class SharedCounts(NamedTuple):
+    """Counts of one minute that several processes share: the first is the number of the minute.
+
+    Two processes that count the same peer at the same moment may count it once: a limit need not be exact.
+    """
+
+    counts: Any
+    secret: bytes
+
+    def add(self, peer: str, weight: int) -> int:
+        """Count requests of a peer; return how many there were in this minute."""
+        # The clock is the same for all processes of a machine.
+        minute = int(time.monotonic() / _WINDOW) + 1
+        if self.counts[0] != minute:
+            self.counts[:] = [0] * SLOTS
+            self.counts[0] = minute
+        key = self.secret + minute.to_bytes(8, "little")
+        digest = hashlib.blake2b(peer.encode(), key=key, digest_size=8).digest()
+        slot = 1 + int.from_bytes(digest, "little") % (SLOTS - 1)
+        self.counts[slot] = min(self.counts[slot] + weight, 2**31)
+        return int(self.counts[slot])
 
 
 @final
@@ -119,8 +193,8 @@ class RateLimit:
     one that has been quiet longest is forgotten, so that many strangers cannot lock a newcomer out.
     """
 
-    def __init__(self, per_minute: int) -> None:
-        self.per_minute = per_minute
+    def __init__(self, per_minute: int, shared: SharedCounts | None = None) -> None:
+        self.per_minute, self._shared = per_minute, shared
         self._begun = -_WINDOW
         self._key = b""
         self._counts: OrderedDict[bytes, int] = OrderedDict()
@@ -129,6 +203,12 @@ class RateLimit:
         """Refuse a peer's request beyond the limit; one that asks for several things counts for as many."""
         if not self.per_minute:
             return
+        if self._count(peer, weight) > self.per_minute:
+            raise RefusedError(429, "Too many requests; try again in a minute.")
+
+    def _count(self, peer: str, weight: int) -> int:
+        if self._shared is not None:
+            return self._shared.add(peer, weight)
         now = time.monotonic()
         if now - self._begun >= _WINDOW:
             self._begun, self._key = now, os.urandom(16)
@@ -138,8 +218,7 @@ class RateLimit:
         if len(self._counts) >= _MOST_PEERS:
             self._counts.popitem(last=False)
         self._counts[name] = count
-        if count > self.per_minute:
-            raise RefusedError(429, "Too many requests; try again in a minute.")
+        return count
 
 
 async def body_of(request: Request, most: int) -> bytes:

@@ -12,9 +12,14 @@ from discreet.core.checks import DiscreetError, ParameterError
 from discreet.models.bundle.folder import device_file
 from discreet.models.fitted import FittedModel
 from discreet.models.storage import load, read_label
+from discreet.service.questions import MOST_ITEMS
 from discreet.service.running import log
 
 _SECONDS_BETWEEN_LOOKS = 1.0
+#: A question of so many bytes names about two hundred items.
+QUICK_BYTES = 1 << 12
+# The event loop answers everybody, so an answer on it takes at most this much processor time.
+_QUICK_SECONDS = 0.01
 
 
 class Published(NamedTuple):
@@ -24,6 +29,8 @@ class Published(NamedTuple):
     file: bytes
     label: dict[str, Any]
     vectors: bytes | None
+    #: Whether the event loop itself may answer questions of up to `QUICK_BYTES`.
+    is_quick: bool
 
 
 @final
@@ -84,7 +91,26 @@ def publish(path: Path) -> Published:
         "sentence": promise.sentence(),
         "rows": [list(row) for row in promise.rows()],
     }
-    return Published(model, path.read_bytes(), label, browser_vectors(model))
+    return Published(model, path.read_bytes(), label, browser_vectors(model), _is_quick(model))
+
+
+def _is_quick(model: FittedModel) -> bool:
+    """Return whether the model answers a question of `QUICK_BYTES` fast; this also prepares its scorer."""
+    chosen = model.catalog.ids[: QUICK_BYTES // 20].tolist()
+    rated = [(item, model.facts.high) for item in chosen] if model.scorer.needs_ratings else chosen
+    # What IDs and times as text need is loaded here, and not while the event loop waits.
+    as_text = {"item": str(chosen[0]), "rating": model.facts.high, "time": "2026-01-31"}
+    taken = []
+    try:
+        model.recommend([as_text], 1, ignore_unknown=True)
+        for _ in range(3):
+            begun = time.thread_time()
+            model.recommend(rated, MOST_ITEMS)
+            taken.append(time.thread_time() - begun)
+    except DiscreetError:
+        # A model of its own users doesn't answer for a newcomer.
+        return False
+    return min(taken) <= _QUICK_SECONDS
 
 
 def browser_vectors(model: FittedModel) -> bytes | None:

@@ -38,14 +38,16 @@ class Question(BaseModel):
     """What a person rated or chose, and how many items to recommend.
 
     `history` is a list, read oldest first: of items, of [item, rating] pairs, or of rows with times. An
-    object of ratings by item has no order. `user` says who asks, for models that hold rows of their own
-    people.
+    object of ratings by item has no order. `user` states who asks, for models that contain rows of their own
+    users. If rows have times, `now` is when the list is requested: a date or seconds since 1970, by default
+    the service's clock.
     """
 
     model_config = ConfigDict(extra="forbid")
 
     history: dict[str, float] | list[ItemId] | list[tuple[ItemId, float]] | list[Row]
     user: ItemId | None = None
+    now: float | str | None = None
     k: int = Field(default=10, ge=1, le=MOST_ITEMS, strict=True)
     exclude_seen: bool = Field(default=True, strict=True)
     ignore_unknown: bool = Field(default=False, strict=True)
@@ -55,6 +57,7 @@ class Question(BaseModel):
 _RULES = {
     "history": "`history` must be a list of items, of [item, rating] pairs or of rows, or ratings by item.",
     "user": "`user` must be an id: text or a whole number.",
+    "now": "`now` must be a date such as 2026-01-31T12:00, or seconds since 1970.",
     "k": f"`k` must be a whole number from 1 to {MOST_ITEMS:,}.",
     "exclude_seen": "`exclude_seen` must be true or false.",
     "ignore_unknown": "`ignore_unknown` must be true or false.",
@@ -84,10 +87,11 @@ class Answer(BaseModel):
 
 
 class NoAnswer(BaseModel):
-    """Why one of many people has no list, with the status that the question alone would get."""
+    """Why one of many users has no recommendations, with the status and the code of the question alone."""
 
     error: str
     status: int
+    code: str
 
 
 class ManyAnswers(BaseModel):
@@ -178,6 +182,7 @@ def answer(model: FittedModel, asked: Question) -> dict[str, Any]:
         exclude_seen=asked.exclude_seen,
         ignore_unknown=asked.ignore_unknown,
         user=asked.user,
+        now="now" if asked.now is None else asked.now,
     )
     listed = [
         {"item": one.item, "score": one.score, "expected_stars": one.expected_stars, "title": one.title}

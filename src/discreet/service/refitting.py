@@ -14,11 +14,17 @@ import numpy as np
 
 from discreet.collect.campaign import Campaign
 from discreet.collect.collector import CatalogCollector, gathered
+from discreet.collect.errors import DifferentModel, NoClosedRound, NoReports
 from discreet.collect.estimate import Collected
-from discreet.core.checks import DataError, ParameterError
+from discreet.collect.gradient_rounds import GradientCampaign
+from discreet.collect.hidden_items import CatalogCampaign
+from discreet.collect.opening import AnyCampaign
+from discreet.core.checks import DataError
 from discreet.models.fitted import FittedModel
-from discreet.models.local.estimator import LocalEstimator
-from discreet.recipes import estimator
+from discreet.models.local.estimator import ReportLearner
+from discreet.papers.mixture.gradient_server import GradientServer
+from discreet.privacy.mechanisms.bounded import ClampedLaplace
+from discreet.recipes import PAPER_NAMES, estimator
 from discreet.service.running import log
 from discreet.service.stores.store import ReportStore
 
@@ -32,11 +38,12 @@ _TRIPLE = np.dtype([("row", np.int32), ("item", np.int64), ("code", np.int64)])
 
 def collected_from(store: ReportStore) -> Collected:
     """Return the reports of a store, in a form to learn from."""
-    if not isinstance(store.campaign, Campaign):
+    if isinstance(store.campaign, CatalogCampaign):
         collector = CatalogCollector(store.campaign)
         for _, body in store.messages():
             collector.receive(body)
         return collector.collected()
+    assert isinstance(store.campaign, Campaign)
     senders: list[bytes] = []
     triples = np.fromiter(_numbered(store, senders), dtype=_TRIPLE)
     if not triples.size:
@@ -59,23 +66,56 @@ def _numbered(store: ReportStore, senders: list[bytes]) -> Iterator[tuple[int, i
         yield len(senders) - 1, row.item, row.code
 
 
-def fit_store(store: ReportStore, model: str, settings: Mapping[str, Any] | None = None) -> FittedModel:
-    """Return a model of the reports so far; devices have paid, so nothing is spent."""
-    made = estimator(model, {"epsilon": store.campaign.mechanism.epsilon, **(settings or {})})
-    if not isinstance(made, LocalEstimator):
-        raise ParameterError(f"{model} does not learn from reports. local-channel and local-nuclear do.")
-    return made.fit_reports(collected_from(store))
+def usual_model(campaign: AnyCampaign) -> str:
+    """Return the model that learns from a campaign's mechanism unless another one is named."""
+    if isinstance(campaign, GradientCampaign):
+        return "private-gradients"
+    if isinstance(campaign, CatalogCampaign):
+        return "neighbours" if campaign.codes == 1 else "local-nuclear"
+    if campaign.mechanism.channel().outputs.size == 2:
+        return "one-bit-input"
+    return "local-sgd" if isinstance(campaign.mechanism, ClampedLaplace) else "local-channel"
+
+
+def fit_reports(collected: Collected, model: str, settings: Mapping[str, Any] | None = None) -> FittedModel:
+    """Return a model of collected reports; devices have spent the budget, so nothing is spent."""
+    made = estimator(model, {"epsilon": collected.mechanism.epsilon, **(settings or {})})
+    if not isinstance(made, ReportLearner):
+        raise NoReports(model=model)
+    return made.fit_reports(collected)
+
+
+def fit_store(
+    store: ReportStore, model: str | None = None, settings: Mapping[str, Any] | None = None
+) -> FittedModel:
+    """Return a model of the reports, or of the closed rounds, so far."""
+    model = model or usual_model(store.campaign)
+    if not isinstance(store.campaign, GradientCampaign):
+        return fit_reports(collected_from(store), model, settings)
+    if PAPER_NAMES.get(model, (model, {}))[0] != usual_model(store.campaign) or settings:
+        # The campaign decides the rest, and devices answered with it.
+        raise DifferentModel(model=model)
+    if not store.round:
+        raise NoClosedRound
+    return round_server(store).model()
+
+
+def round_server(store: ReportStore) -> GradientServer:
+    """Return the server of a store's rounds, after all that are closed."""
+    assert isinstance(store.campaign, GradientCampaign)
+    rounds = store.round
+    return GradientServer.replayed(store.campaign, (body for _, body in store.messages()), rounds)
 
 
 @final
 class Refits:
     """Fit again every so many seconds, in a process of its own, and replace the published file."""
 
-    def __init__(self, store_url: str, model: str, out: Path, seconds: float) -> None:
+    def __init__(self, store_url: str, model: str | None, out: Path, seconds: float) -> None:
         self._environment = {**os.environ, STORE_VARIABLE: store_url}
         self._command = [
-            sys.executable, "-m", "discreet", "collect", "fit",
-            "--model", model, "--out", str(out), "--force",
+            sys.executable, "-m", "discreet", "campaign", "fit", "--out", str(out), "--force",
+            *(["--model", model] if model else []),
         ]  # fmt: skip
         self._seconds = seconds
         self._ended = threading.Event()

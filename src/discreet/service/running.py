@@ -9,14 +9,11 @@ import signal
 import socket
 import sys
 import threading
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from types import FrameType
-from typing import TYPE_CHECKING, Any, final
+from typing import TYPE_CHECKING, Any
 
-from discreet.collect.wire import ReportRefusal
 from discreet.core.checks import FileError, ParameterError
-from discreet.service.admission import Receipt
 
 if TYPE_CHECKING:
     import uvicorn
@@ -24,8 +21,8 @@ if TYPE_CHECKING:
 
 # Whoever waits for an answer when the service ends gets it within this time; the rest is cut off.
 _LAST_SECONDS = 20
-# A service that should end is ended after this time, whatever still runs. Acknowledged reports are stored.
-_END_SECONDS = 90.0
+#: A service that should end is ended after this time, whatever still runs. Acknowledged reports are stored.
+END_SECONDS = 90.0
 _KEEP_ALIVE_SECONDS = 15
 
 
@@ -43,6 +40,12 @@ def need_service() -> None:
 
 def run(app: FastAPI, host: str, port: int, proxies: Sequence[str] = ()) -> None:
     """Serve until SIGTERM or SIGINT: take nothing new, answer what waits, and return."""
+    with listening(host, port) as listener:
+        serve_at(app, listener, proxies)
+
+
+def serve_at(app: FastAPI, listener: socket.socket, proxies: Sequence[str] = (), *, share: int = 1) -> None:
+    """Serve the connections of a socket; `share` processes do so, and each has its part of them."""
     import uvicorn
 
     from discreet.service.workers import one_thread_for_linear_algebra
@@ -66,16 +69,17 @@ def run(app: FastAPI, host: str, port: int, proxies: Sequence[str] = ()) -> None
         def handle_exit(self, sig: int, frame: FrameType | None) -> None:
             super().handle_exit(sig, frame)
             if self._forced is None:
-                self._forced = threading.Timer(_END_SECONDS, _end)
+                self._forced = threading.Timer(END_SECONDS, _end)
                 self._forced.daemon = True
                 self._forced.start()
 
-    with listening(host, port) as listener, one_thread_for_linear_algebra():
-        Server(configured(app, host, port, proxies)).run(sockets=[listener])
+    host, port = listener.getsockname()[:2]
+    with one_thread_for_linear_algebra():
+        Server(configured(app, host, port, proxies, share=share)).run(sockets=[listener])
 
 
 def _end() -> None:
-    log("ended by force", why=f"Something still ran after {_END_SECONDS:.0f} seconds.")
+    log("ended by force", why=f"Something still ran after {END_SECONDS:.0f} seconds.")
     os._exit(1)
 
 
@@ -92,7 +96,9 @@ def listening(host: str, port: int) -> socket.socket:
         ) from error
 
 
-def configured(app: FastAPI, host: str, port: int, proxies: Sequence[str] = ()) -> uvicorn.Config:
+def configured(
+    app: FastAPI, host: str, port: int, proxies: Sequence[str] = (), *, share: int = 1
+) -> uvicorn.Config:
     """Return how applications are served: no request is logged, connections are bounded."""
     import uvicorn
 
@@ -103,7 +109,7 @@ def configured(app: FastAPI, host: str, port: int, proxies: Sequence[str] = ()) 
         app,
         host=host,
         port=port,
-        http=bounded_protocol(Peers(proxies), room()),
+        http=bounded_protocol(Peers(proxies), max(1, room() // share), share),
         ws="none",
         # Whose word about addresses is taken is for `Peers` to say.
         proxy_headers=False,
@@ -122,37 +128,3 @@ def log(event: str, **facts: Any) -> None:
     with contextlib.suppress(OSError):
         sys.stderr.write(json.dumps({"event": event, **facts}) + "\n")
         sys.stderr.flush()
-
-
-@final
-class ServiceCounters:
-    """Add up receipts and refusals since the service began."""
-
-    def __init__(self) -> None:
-        self.kept = self.repeated = 0
-        self.refused: Counter[str] = Counter()
-
-    def add(self, receipt: Receipt) -> None:
-        """Count one receipt."""
-        self.kept += receipt.kept
-        self.repeated += receipt.repeated
-        self.refused.update({reason.value: count for reason, count in receipt.refused.items()})
-
-    def refuse(self, reason: ReportRefusal) -> None:
-        """Count a message that was refused as a whole."""
-        self.refused[reason.value] += 1
-
-    def text(self) -> str:
-        """Return the counts in the text form that Prometheus reads."""
-        lines = [
-            "# TYPE discreet_reports_kept_total counter",
-            f"discreet_reports_kept_total {self.kept}",
-            "# TYPE discreet_reports_repeated_total counter",
-            f"discreet_reports_repeated_total {self.repeated}",
-            "# TYPE discreet_refused_total counter",
-        ]
-        lines += [
-            f'discreet_refused_total{{reason="{reason.value}"}} {self.refused[reason.value]}'
-            for reason in ReportRefusal
-        ]
-        return "\n".join(lines) + "\n"

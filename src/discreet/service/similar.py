@@ -12,10 +12,10 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from discreet.core.checks import DiscreetError
 from discreet.models.fitted import FittedModel
-from discreet.service.limits import RefusedError, body_of
+from discreet.service.limits import RefusedError, body_of, over_http
 from discreet.service.publishing import Published
 from discreet.service.questions import MOST_BYTES, MOST_ITEMS, MOST_PEOPLE, ItemId, NoAnswer, titles_of
-from discreet.service.web_app import answer_such_as, over_http
+from discreet.service.web_app import answer_such_as
 from discreet.service.workers import Workers
 
 
@@ -91,7 +91,7 @@ def add_similar(
         "/similar",
         summary="Items like each of many items",
         openapi_extra={"requestBody": {"required": True, "content": {"application/json": body}}},
-        responses=answer_such_as({"answers": [one, {"error": "...", "status": 422}]}),
+        responses=answer_such_as({"answers": [one, {"error": "...", "status": 422, "code": "..."}]}),
     )
     async def similar_to_many(request: Request) -> ManyNeighbors:
         """An item that is refused loses no other. It counts as one request for each item."""
@@ -122,7 +122,8 @@ def _or_refusal(model: FittedModel, item: ItemId, k: int) -> NeighborsAnswer | N
     try:
         return _neighbors(model, item, k)
     except DiscreetError as error:
-        return NoAnswer(error=over_http(str(error)), status=422)
+        refused = RefusedError.of(error)
+        return NoAnswer(error=refused.sentence, status=refused.status, code=refused.code)
 
 
 def _read(raw: bytes, form: dict[str, Any]) -> SimilarQuestions:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hmac
-import re
 from collections.abc import Callable
 from typing import Any
 
@@ -79,10 +78,11 @@ class _WithHeaders:
 def _answer_in_sentences(app: FastAPI) -> None:
     async def refused(_: Request, error: Exception) -> JSONResponse:
         assert isinstance(error, RefusedError)
-        return sentence(error.status, error.sentence, error.example)
+        return problem(error)
 
     async def unmendable(_: Request, error: Exception) -> JSONResponse:
-        return sentence(422, over_http(str(error)))
+        assert isinstance(error, DiscreetError)
+        return problem(RefusedError.of(error))
 
     async def no_such(_: Request, error: Exception) -> JSONResponse:
         assert isinstance(error, HTTPException)
@@ -91,7 +91,9 @@ def _answer_in_sentences(app: FastAPI) -> None:
             404: "There is nothing here. GET /docs says what there is.",
             405: f"Ask this with {allowed}. GET /docs says how.",
         }
-        return sentence(error.status_code, words.get(error.status_code, "The request cannot be answered."))
+        return problem(
+            RefusedError(error.status_code, words.get(error.status_code, "The request cannot be answered."))
+        )
 
     async def invalid(_: Request, error: Exception) -> JSONResponse:
         assert isinstance(error, RequestValidationError)
@@ -103,8 +105,10 @@ def _answer_in_sentences(app: FastAPI) -> None:
                     if each["type"] == "missing"
                     else "does not have the form that /docs describes"
                 )
-                return sentence(422, f"The parameter `{each['loc'][1]}` {rule}.")
-        return sentence(422, "The request does not have the form that /docs describes.")
+                name = str(each["loc"][1])
+                words = f"The parameter `{name}` {rule}."
+                return problem(RefusedError(422, words, code="invalid-parameter", fields={"parameter": name}))
+        return problem(RefusedError(422, "The request does not have the form that /docs describes."))
 
     app.add_exception_handler(RefusedError, refused)
     app.add_exception_handler(DiscreetError, unmendable)
@@ -112,19 +116,9 @@ def _answer_in_sentences(app: FastAPI) -> None:
     app.add_exception_handler(RequestValidationError, invalid)
 
 
-# An option of the command line that a sentence names beside the argument of Python.
-_OPTION = re.compile(r" \(--[^()]*\)")
-
-
-def over_http(text: str) -> str:
-    """Return the library's sentence in the words of HTTP: bodies have keys, not options or arguments."""
-    return _OPTION.sub("", text).replace("ignore_unknown=True", '"ignore_unknown": true')
-
-
-def sentence(status: int, text: str, example: dict[str, Any] | None = None) -> JSONResponse:
-    """Return a refusal, with a body that would be answered if there is one."""
-    shown = {} if example is None else {"example": example}
-    return JSONResponse({"error": text, **shown}, status_code=status)
+def problem(error: RefusedError) -> JSONResponse:
+    """Return a rejection, with a body that is answered if there is one."""
+    return JSONResponse(error.to_json(), status_code=error.status, media_type="application/problem+json")
 
 
 _NO_TOKEN = (

@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 
 from discreet.core.arrays import Array
-from discreet.core.checks import DataError, ParameterError
-from discreet.core.kernels import compiled, dot, sum_features
+from discreet.core.kernels import compiled, dot, inner, sum_features
 from discreet.core.randomness import experiment_generator
 from discreet.core.rows import Rows, require_fit, run_over_rows
+from discreet.solvers.errors import NoFiniteAnswer, NotTransposed
 
 # Typical norm of a starting vector: small, so that the data dominate the first sweep.
 _START = 0.1
@@ -36,7 +36,7 @@ def solve_rows(
     """
     out = ridge_solutions(rows, features, ridge=ridge, scales=scales, prior_mean=prior_mean, offsets=offsets)
     if not np.isfinite(out).all():
-        raise DataError("A row has no finite answer: the values are not finite or the ridge is too weak.")
+        raise NoFiniteAnswer()
     return out
 
 
@@ -49,7 +49,7 @@ def ridge_solutions(
     prior_mean: Array | None = None,
     offsets: Array | None = None,
 ) -> Array:
-    """Return the same without looking at it: a row without a finite answer holds numbers that are not finite.
+    """Return the same without a check: a row without a finite answer has numbers that aren't finite.
 
     The error is `sum w (value - offset - feature . x)^2`, the ridge `scale (x - m)' R (x - m)`. Rows without
     values get the prior mean. Works in the type of `features`, float32 or float64.
@@ -92,12 +92,12 @@ def starting_factors(n_items: int, factors: int, seed: int, dtype: np.dtype[Any]
 
 
 def require_twins(by_user: Rows, by_item: Rows) -> None:
-    """Refuse two matrices that cannot be each other's transpose."""
+    """Raise for two matrices that cannot be each other's transpose."""
     require_fit(by_user, by_item.n_rows)
     require_fit(by_item, by_user.n_rows)
     counts = np.bincount(by_user.columns, minlength=by_item.n_rows)
     if np.any(counts != np.diff(by_item.indptr)) or (by_user.weights is None) != (by_item.weights is None):
-        raise ParameterError("by_item is not the transpose of by_user; build both from the same ratings.")
+        raise NotTransposed()
 
 
 # Entries whose features are copied to a block before their Gram matrix is summed: 64 factors of that many
@@ -110,7 +110,7 @@ _TILE = 4
 _SOLVED = 1e-20
 
 
-@compiled
+@inner
 def _begin(normal: Array, right: Array, scale: float, precision: Array, prior: Array) -> None:
     """Start the normal equations of a row with its prior; padded unknowns are fixed at zero."""
     for a in range(right.size):
@@ -124,7 +124,7 @@ def _begin(normal: Array, right: Array, scale: float, precision: Array, prior: A
         right[a] = scale * prior[a]
 
 
-@compiled
+@inner
 def _fill_block(
     block: Array, right: Array, columns: Array, linear: Array, weights: Array, offsets: Array, features: Array
 ) -> int:
@@ -144,7 +144,7 @@ def _fill_block(
     return width
 
 
-@compiled
+@inner
 def _add_gram(normal: Array, block: Array, width: int) -> None:
     """Add the Gram matrix of the first `width` columns to the lower triangle of `normal`, in tiles."""
     for a in range(0, block.shape[0], _TILE):
@@ -172,7 +172,7 @@ def _add_gram(normal: Array, block: Array, width: int) -> None:
             high[3] += s13
 
 
-@compiled
+@inner
 def _solve_in_place(normal: Array, right: Array) -> None:
     """Solve by Cholesky from the lower triangle; `normal` is overwritten, `right` becomes the answer."""
     for i in range(right.size):
@@ -182,7 +182,7 @@ def _solve_in_place(normal: Array, right: Array) -> None:
             entry = row[j]
             for k in range(j):
                 entry -= row[k] * above[k]
-            row[j] = entry * above[j]  # the diagonal holds inverse pivots
+            row[j] = entry * above[j]  # the diagonal has inverse pivots
         pivot, known = row[i], right[i]
         for k in range(i):
             pivot -= row[k] * row[k]
@@ -234,7 +234,7 @@ def ridge_rows(
             out[row, a] = right[a]
 
 
-@compiled
+@inner
 def _times_gram(gram: Array, ridge: float, vector: Array, out: Array) -> None:
     """Set `out` to `(gram + ridge I) @ vector` for a symmetric `gram`, four rows at a time."""
     whole = vector.size - vector.size % 4
@@ -249,7 +249,7 @@ def _times_gram(gram: Array, ridge: float, vector: Array, out: Array) -> None:
             out[b] += vector[a] * gram[a, b]
 
 
-@compiled
+@inner
 def _add_entries(features: Array, columns: Array, weights: Array, vector: Array, out: Array) -> None:
     """Add `sum w f (f . vector)` over the entries of one row to `out`, four at a time."""
     whole = columns.size - columns.size % 4

@@ -24,11 +24,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from discreet.core.arrays import Array, Floats, Singles
-from discreet.core.checks import DataError
-from discreet.core.kernels import compiled, dot
+from discreet.core.kernels import compiled, dot, inner
 from discreet.core.randomness import experiment_generator
 from discreet.core.rows import Rows, run
 from discreet.solvers.als import require_twins
+from discreet.solvers.errors import NoFiniteAnswer, NothingToLearn
 from discreet.solvers.spectrum import with_fixed_signs
 
 # Users whose posteriors are held at once: with 16 factors they take 12 MB.
@@ -139,7 +139,7 @@ def _turned(spreads: Floats, turn: Floats) -> Floats:
 def start(by_user: Rows, n_items: int, factors: int, seed: int) -> Beliefs:
     """Return the posteriors before the first sweep: small random vectors that differ between factors."""
     if not by_user.values.size:
-        raise DataError("There are no ratings to learn from.")
+        raise NothingToLearn()
     mean = float(by_user.values.mean(dtype=np.float64))
     variance = max(float(by_user.values.var(dtype=np.float64)), _TINY)
     draws = experiment_generator(seed, "als").standard_normal((n_items, factors))
@@ -213,10 +213,10 @@ def _solved(
         sums[:, 1 : precision.shape[0] + 1] += pull
     run(solve_rows, _cost(np.zeros(len(sums)), _ENTRIES_PER_ROW), sums, precision, noise, out)
     if not np.isfinite(out).all():
-        raise DataError("A row has no finite answer: the ratings or the posteriors are not finite.")
+        raise NoFiniteAnswer()
     lines, missed = np.ascontiguousarray(out[:, :-1]), out[:, -1]
     if expected is not None:
-        # The pull stands in the sums as if it came from ratings; errors are those of ratings alone.
+        # The pull is in the sums as if it came from ratings; errors are those of ratings alone.
         missed = missed + 2 * (_expected(lines, precision.shape[0] - 1) * pull).sum(axis=1)
     return lines, missed
 
@@ -249,7 +249,7 @@ def _inverse(matrix: Floats) -> Floats:
 _FEW = 256
 
 
-@compiled
+@inner
 def _add_few(
     columns: Array, values: Array, mean: float, first: int, size: int, beliefs: Array, out: Array
 ) -> None:
@@ -308,7 +308,7 @@ def add_cells(
                 total[a] += few[a]
 
 
-@compiled
+@inner
 def _invert(normal: Array, triangle: Array, inverse: Array) -> None:
     """Set `inverse` to that of a positive definite matrix, whose lower triangle is overwritten."""
     size = normal.shape[0]
@@ -319,7 +319,7 @@ def _invert(normal: Array, triangle: Array, inverse: Array) -> None:
             entry = row[j]
             for k in range(j):
                 entry -= row[k] * above[k]
-            row[j] = entry * above[j]  # the diagonal holds inverse pivots
+            row[j] = entry * above[j]  # the diagonal has inverse pivots
         pivot = row[i]
         for k in range(i):
             pivot -= row[k] * row[k]
@@ -334,7 +334,7 @@ def _invert(normal: Array, triangle: Array, inverse: Array) -> None:
             inverse[i, j] = inverse[j, i] = dot(triangle[i, i:], triangle[j, i:])
 
 
-@compiled
+@inner
 def _pack(answer: Array, spread: Array, belief: Array) -> None:
     """Write the posterior of a row from its expected bias and factors and their covariance."""
     size = answer.size + 1
@@ -351,7 +351,7 @@ def _pack(answer: Array, spread: Array, belief: Array) -> None:
             at += 1
 
 
-@compiled
+@inner
 def _missed(total: Array, answer: Array, spread: Array) -> float:
     """Return the expected squared error of a row's predictions, summed over its entries."""
     size = answer.size + 1

@@ -18,10 +18,11 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet.core.arrays import Floats, Singles
-from discreet.core.checks import DataError, integer
+from discreet.core.checks import integer
 from discreet.core.randomness import experiment_generator
 from discreet.core.rows import Rows, require_fit, run
 from discreet.solvers import report_kernels
+from discreet.solvers.errors import NothingToLearn
 
 # Everything below is in units in which the scale of ratings is [0, 1].
 _OFFSET = 0.5
@@ -170,11 +171,11 @@ def fit_channel(
 
 
 def _require_reports(reports: Reports, n_columns: int, response: Response) -> None:
-    """Refuse reports whose arrays are inconsistent: compiled loops do not check bounds."""
+    """Raise for reports whose arrays are inconsistent: compiled loops do not check bounds."""
     require_fit(Rows(*reports[:2], reports.codes.astype(np.float32)), n_columns)
     codes = reports.codes
     if codes.size == 0 or codes.min() < 0 or codes.max() >= response.score.shape[1]:
-        raise DataError("There are no reports to learn from, or some lie outside the channel's outputs.")
+        raise NothingToLearn()
 
 
 def _features(features: Floats | None, rows: int) -> Floats:
@@ -247,7 +248,7 @@ def respond(
     """Tabulate a channel for ratings that spread around their expectation.
 
     `levels` are the possible ratings in units of the scale, `transition[level, output]` the channel. Where
-    missing ratings are reported too, only a share `rated` of the reports stands for ratings and the others
+    missing ratings are reported too, only a share `rated` of the reports represents ratings and the others
     follow `background`.
     """
     grid = np.linspace(_MARGIN, 1 - _MARGIN, _GRID)

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from discreet.core.arrays import Array
-from discreet.core.checks import DataError
 from discreet.core.rows import Rows, multiply, predict_cells, require_cells, require_fit
+from discreet.solvers.errors import NoFiniteAnswer
 
 # Rows, or single entries, up to which nothing is compiled.
 FEW = 32
@@ -36,15 +36,28 @@ def _solve(
     for row, (start, stop) in enumerate(zip(rows.indptr[:-1], rows.indptr[1:], strict=True)):
         if start == stop:
             continue
-        own = rows.columns[start:stop]
-        normal = features[own].T @ features[own] + np.diag(ridge * (1.0 if scales is None else scales[row]))
+        columns = rows.columns[start:stop]
+        own, wanted = features[columns], rows.values[start:stop] - offsets[columns]
+        strength = ridge if scales is None else ridge * scales[row]
         try:
-            out[row] = np.linalg.solve(normal, features[own].T @ (rows.values[start:stop] - offsets[own]))
+            out[row] = _ridge_vector(own, wanted, strength)
         except np.linalg.LinAlgError:
             out[row] = np.nan
     if not np.isfinite(out).all():
-        raise DataError("A row has no finite answer: the values are not finite or the ridge is too weak.")
+        raise NoFiniteAnswer()
     return out
+
+
+def _ridge_vector(own: Array, wanted: Array, ridge: Array) -> Array:
+    """Return the vector of one row; of its two linear systems, the smaller one is solved."""
+    if len(own) < ridge.size and ridge.min() > 0:
+        scaled = own / ridge
+        inner = scaled @ own.T
+        inner.flat[:: len(own) + 1] += 1.0
+        return np.linalg.solve(inner, wanted) @ scaled
+    normal = own.T @ own
+    normal.flat[:: ridge.size + 1] += ridge
+    return np.linalg.solve(normal, own.T @ wanted)
 
 
 def weighted_sums(rows: Rows, dense: Array) -> Array:

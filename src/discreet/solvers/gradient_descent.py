@@ -7,10 +7,10 @@ from collections.abc import Callable
 import numpy as np
 
 from discreet.core.arrays import Floats
-from discreet.core.checks import DataError
 from discreet.core.randomness import experiment_generator
 from discreet.core.rows import Rows, require_fit
 from discreet.solvers import report_kernels
+from discreet.solvers.errors import Diverged
 
 _START = 0.1
 
@@ -44,5 +44,5 @@ def descend(
         )
         report(done + 1)
     if not (np.isfinite(left).all() and np.isfinite(right).all()):
-        raise DataError("The factors diverged because the steps were too long; lower the rate.")
+        raise Diverged()
     return left, right

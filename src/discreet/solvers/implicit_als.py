@@ -1,6 +1,6 @@
 """Factor implicit feedback by alternating least squares with confidence weights.
 
-All entries count, also those without an interaction; one Gram matrix shared by all rows stands for them, so
+All entries count, also those without an interaction; one Gram matrix shared by all rows represents them, so
 an iteration stays linear in the interactions. Training takes a few conjugate-gradient steps a row from the
 previous solution, which ranks as well as exact solves do; fold-in solves exactly.
 
@@ -18,10 +18,11 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet.core.arrays import Array
-from discreet.core.checks import DataError, integer, non_negative, positive_finite
+from discreet.core.checks import integer, non_negative, positive_finite
 from discreet.core.rows import Rows, require_fit, run_over_rows
 from discreet.solvers import als as als_kernels
 from discreet.solvers.als import require_twins, starting_factors
+from discreet.solvers.errors import NegativeWeights
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,7 +93,7 @@ def _weighted(interactions: Rows, confidence: Confidence) -> Rows:
     extra = np.float32(confidence.alpha) * interactions.values
     weighted = interactions._replace(values=1 + extra, weights=extra)
     if extra.size and not extra.min() >= 0:
-        raise DataError("The interactions have values that are negative or NaN; leave such values out.")
+        raise NegativeWeights()
     return weighted
 
 

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+import scipy.sparse as sp
 from scipy.linalg import eigh, inv
 from scipy.sparse.linalg import ArpackNoConvergence, eigsh
 
@@ -33,7 +34,7 @@ class StrongestWeights(NamedTuple):
 def regression_weights(
     pairs: Floats, back: float, votes: Floats, item_weights: Floats, *, by_votes: float, ridge: float
 ) -> Floats | None:
-    """Return how much each item (a row) speaks for each other one (a column); None where pairs are empty.
+    """Return how much each item (a row) supports each other one (a column); None where pairs are empty.
 
     `pairs` are sums of the products of two items' weights, forward, and times `back` in the other direction.
     The ridge is `by_votes` times the diagonal plus that of `ridge` votes.
@@ -48,7 +49,7 @@ def regression_weights(
     together[np.diag_indices_from(together)] = least * (1 + by_votes + ridge / votes)
     inverse: Floats = inv(together, overwrite_a=True, check_finite=False)
     weights: Floats = inverse @ forward
-    # No item speaks for itself: a multiple of the inverse's column is subtracted from each column.
+    # No item supports itself: a multiple of the inverse's column is subtracted from each column.
     weights -= inverse * (np.diag(weights) / np.diag(inverse))
     np.fill_diagonal(weights, 0.0)
     weights *= root
@@ -77,3 +78,19 @@ def strongest(weights: Floats, most: int) -> StrongestWeights:
     return StrongestWeights(
         columns.astype(np.int32), np.clip(kept, -_MOST_WEIGHT, _MOST_WEIGHT).astype(np.float16)
     )
+
+
+def strongest_of_sparse(weights: sp.csr_matrix, most: int) -> StrongestWeights:
+    """Return the same of a sparse matrix; a row with fewer weights ends with zeros."""
+    lengths = np.diff(weights.indptr)
+    rows = np.repeat(np.arange(weights.shape[0]), lengths)
+    order = np.lexsort((-np.abs(weights.data), rows))
+    rank = np.arange(order.size) - weights.indptr[rows]
+    width = max(min(most, int(lengths.max(initial=0))), 1)
+    columns = np.zeros((weights.shape[0], width), dtype=np.int32)
+    kept = np.zeros(columns.shape, dtype=np.float16)
+    inside = rank < width
+    cells = rows[inside], rank[inside]
+    columns[cells] = weights.indices[order[inside]]
+    kept[cells] = np.clip(weights.data[order[inside]], -_MOST_WEIGHT, _MOST_WEIGHT)
+    return StrongestWeights(columns, kept)

@@ -1,7 +1,7 @@
 """Compute smooth nonlinear functions of item vectors, as further item features of rating predictions.
 
-A ridge over these features is, up to the directions left out, a Gaussian process over items: what a user
-rated says more about items nearby. They are functions of released numbers alone.
+A ridge over these features is, up to the directions omitted, a Gaussian process over items: what a user
+rated carries more information about items nearby. They are functions of released numbers alone.
 """
 
 from __future__ import annotations

@@ -44,7 +44,7 @@ class Mixture:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MixtureFit:
-    """Predict `user factors . item factors`; `objective` holds every iteration's penalized log-likelihood."""
+    """Predict `user factors . item factors`; `objective` has every iteration's penalized log-likelihood."""
 
     user_factors: Floats
     item_factors: Floats

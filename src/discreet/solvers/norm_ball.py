@@ -16,7 +16,8 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet.core.arrays import Floats
-from discreet.core.checks import DataError, finite_array, positive_finite
+from discreet.core.checks import finite_array, positive_finite
+from discreet.solvers.errors import SizesDiffer
 
 # Newton's steps end when none moves a shift by more than this share of it, usually after five or six.
 _STEPS, _CONVERGED = 100, 4e-16
@@ -27,7 +28,7 @@ _NEGLIGIBLE = 1e-12
 def minimize_in_ball(matrices: npt.ArrayLike, linear: npt.ArrayLike, radius: float) -> Floats:
     """Return, for each row b of `linear`, the minimizer of `x' A x - 2 b' x` over `|x| <= radius`.
 
-    `matrices` holds one symmetric matrix for all rows, or one for each. Of several minimizers one is given.
+    `matrices` has one symmetric matrix for all rows, or one for each. Of several minimizers one is given.
 
     Raises:
         DataError: The shapes do not belong together or a number is not finite.
@@ -36,7 +37,7 @@ def minimize_in_ball(matrices: npt.ArrayLike, linear: npt.ArrayLike, radius: flo
     bound = positive_finite("radius", radius)
     rows, size = targets.shape if targets.ndim == 2 else (-1, -1)
     if quadratic.shape not in {(size, size), (rows, size, size)}:
-        raise DataError("matrices must be one square matrix, or one for each row of linear.")
+        raise SizesDiffer(name="matrices")
     if rows == 0 or size == 0:
         return np.zeros((rows, size))
     symmetric = (quadratic + np.swapaxes(quadratic, -1, -2)) / 2

@@ -1,7 +1,7 @@
 """Denoise a released matrix of directed co-occurrences: a low-rank part, and each entry by empirical Bayes.
 
 Directions above the edge of the noise hold what many pairs have in common. What they leave is shrunk entry by
-entry: most pairs of items are as frequent as popularity says, and a few are far more frequent.
+entry: most pairs of items are as frequent as popularity implies, and a few are far more frequent.
 """
 
 from __future__ import annotations

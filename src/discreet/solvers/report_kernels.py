@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 
 from discreet.core.arrays import Array
-from discreet.core.kernels import compiled, dot
+from discreet.core.kernels import compiled, dot, inner
 
 _LARGE = 1e100
 
 
-@compiled
+@inner
 def _solve_row(gram: Array, right: Array, prior: float, bias: int, known: int, precision: Array) -> None:
     """Turn the sums of a row into its posterior: `right` becomes the mean, `gram` the covariance."""
     size = right.size

@@ -12,19 +12,19 @@ from __future__ import annotations
 import numpy as np
 
 from discreet.core.arrays import Array
-from discreet.core.kernels import compiled
+from discreet.core.kernels import inner
 
-#: Ratings in a block: with some forty lines the processor's nearest cache holds it.
+#: Ratings in a block: with some forty lines the processor's nearest cache has room for it.
 BLOCK = 64
 
 
-@compiled
+@inner
 def width_of(block: int, count: int) -> int:
     """Return how much of a block is used: all, or in the last one eights that hold the rest."""
     return min(BLOCK, (count - block * BLOCK + 7) // 8 * 8)
 
 
-@compiled
+@inner
 def _add_tile(one: Array, width: int, a: int, b: int, out: Array) -> None:
     """Add the inner products of four lines of a block, from `a` on, with four, from `b` on."""
     left, right = one[a * BLOCK : (a + 4) * BLOCK], one[b * BLOCK : (b + 4) * BLOCK]
@@ -55,7 +55,7 @@ def _add_tile(one: Array, width: int, a: int, b: int, out: Array) -> None:
     _add_four(out[a + 3, b : b + 4], s30, s31, s32, s33)
 
 
-@compiled
+@inner
 def _add_four(out: Array, s0: float, s1: float, s2: float, s3: float) -> None:
     out[0] += s0
     out[1] += s1
@@ -63,7 +63,7 @@ def _add_four(out: Array, s0: float, s1: float, s2: float, s3: float) -> None:
     out[3] += s3
 
 
-@compiled
+@inner
 def line_products(lines: Array, count: int, out: Array) -> None:
     """Set the lower triangle of `out` to the inner products of lines, over `count` ratings.
 
@@ -76,7 +76,7 @@ def line_products(lines: Array, count: int, out: Array) -> None:
                 _add_tile(lines[block], width_of(block, count), a, b, out)
 
 
-@compiled
+@inner
 def _invert_four(four: Array) -> bool:
     """Replace a positive definite matrix of four rows by its inverse; return False if it is not definite."""
     for p in range(4):
@@ -95,7 +95,7 @@ def _invert_four(four: Array) -> bool:
     return True
 
 
-@compiled
+@inner
 def _combine(weights: Array, given: Array, width: int, out: Array) -> None:
     """Write four lines, each a combination of four given ones."""
     a0, a1, a2, a3 = weights[0, 0], weights[0, 1], weights[0, 2], weights[0, 3]
@@ -110,7 +110,7 @@ def _combine(weights: Array, given: Array, width: int, out: Array) -> None:
         out[j + 3 * BLOCK] = d0 * x0 + d1 * x1 + d2 * x2 + d3 * x3
 
 
-@compiled
+@inner
 def _take_off(weights: Array, four: Array, width: int, out: Array) -> None:
     """Subtract combinations of four lines from four others."""
     a0, a1, a2, a3 = weights[0, 0], weights[0, 1], weights[0, 2], weights[0, 3]
@@ -125,7 +125,7 @@ def _take_off(weights: Array, four: Array, width: int, out: Array) -> None:
         out[j + 3 * BLOCK] -= d0 * x0 + d1 * x1 + d2 * x2 + d3 * x3
 
 
-@compiled
+@inner
 def _lay_out(matrix: Array, parts: Array) -> None:
     """Write a symmetric matrix, given by its lower triangle, as lines in parts of `BLOCK` columns."""
     size = matrix.shape[0]
@@ -135,7 +135,7 @@ def _lay_out(matrix: Array, parts: Array) -> None:
             parts[i // BLOCK, j * BLOCK + i % BLOCK] = matrix[i, j]
 
 
-@compiled
+@inner
 def _take_weights(part: Array, i: int, first: int, weights: Array) -> None:
     """Move what four lines have in the four columns from `first` on, and leave zeros there."""
     for a in range(4):
@@ -145,7 +145,7 @@ def _take_weights(part: Array, i: int, first: int, weights: Array) -> None:
             line[b] = 0.0
 
 
-@compiled
+@inner
 def _eliminate(parts: Array, size: int, first: int, four: Array, weights: Array, rows: Array) -> None:
     """Take the four lines from `first` on off all others; `four` is the inverse where they meet the diagonal.
 
@@ -163,18 +163,19 @@ def _eliminate(parts: Array, size: int, first: int, four: Array, weights: Array,
         _take_weights(parts[part], i, place, weights)
         for one in range(parts.shape[0]):
             _take_off(weights, rows[one], width_of(one, size), parts[one, i * BLOCK : (i + 4) * BLOCK])
+    # An assignment to a slice would compile the text of an error, too.
     for one in range(parts.shape[0]):
-        parts[one, lines] = rows[one]
+        for j in range(4 * BLOCK):
+            parts[one, first * BLOCK + j] = rows[one, j]
 
 
-@compiled
 def room_to_invert(size: int) -> tuple[Array, Array, Array, Array]:
-    """Return what `invert` works in, for a matrix with so many rows."""
+    """Return the arrays that `invert` works in, for a matrix with `size` rows."""
     parts = (size + BLOCK - 1) // BLOCK
     return np.empty((4, 4)), np.empty((4, 4)), np.zeros((parts, 4 * BLOCK)), np.zeros((parts, size * BLOCK))
 
 
-@compiled
+@inner
 def invert(matrix: Array, four: Array, weights: Array, rows: Array, parts: Array) -> bool:
     """Replace a positive definite matrix, given by its lower triangle, by its inverse.
 
@@ -196,7 +197,7 @@ def invert(matrix: Array, four: Array, weights: Array, rows: Array, parts: Array
     return True
 
 
-@compiled
+@inner
 def multiply(matrix: Array, one: Array, width: int, out: Array) -> None:
     """Write a matrix times the lines of a block, as lines; the number of lines is a multiple of four."""
     size = matrix.shape[0]

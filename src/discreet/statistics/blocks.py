@@ -81,7 +81,7 @@ class Block:
     def in_time(self) -> tuple[Indices, npt.NDArray[np.bool_]]:
         """Return each user's ratings in the order of time, and which have the time of the one before.
 
-        The first array holds positions in the block. The second says, in the order of the first, whether the
+        The first array has positions in the block. The second states, in the order of the first, whether the
         user's previous rating has the same time; without times it is always true. Ties keep the order of the
         row, so both depend on the user's own row alone. Orders of short rows are kept for the next statistic.
         """

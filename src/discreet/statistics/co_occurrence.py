@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet.core.arrays import Array, Floats
-from discreet.core.kernels import compiled
+from discreet.core.kernels import compiled, inner
 from discreet.core.rows import run
 from discreet.statistics.blocks import Block
 from discreet.statistics.domain import Length, Number, Numbers, Places, Whole
@@ -19,7 +19,7 @@ from discreet.statistics.residual_moment import places_among
 from discreet.statistics.statistic import Part, Statistic
 
 # The weight of the direction back is a whole number of this many parts of the weight forward. So both are
-# whole multiples of one truncated number, and one sum holds them.
+# whole multiples of one truncated number, and one sum represents them.
 BACK_PARTS = 16
 
 
@@ -38,7 +38,7 @@ class CoOccurrence(Statistic):
 
     n_items: Annotated[int, Length("n")]
     top: Annotated[npt.NDArray[np.int64], Places(("t",), below="n", rising=True)]
-    # Weights are divided by a person's largest; whoever has only zeros has no pair.
+    # Weights are divided by a user's largest; a user with only zeros has no pair.
     weight: Annotated[Floats, Numbers(("t",), 0.0, 1e305)]
     near: Annotated[float, Number(0.0, 1.0)]
     apart: Annotated[float, Number(0.0, 1.0)]
@@ -82,7 +82,7 @@ _TILE = 64
 _LEAST_LENGTH = 1e-200
 
 
-@compiled
+@inner
 def taking_part(
     positions: Array,
     weights: Array,
@@ -175,7 +175,7 @@ def lay_out(
 ) -> None:
     """Write the interactions of a range of rows as `PairEntries`; row r begins at `starts[r]`.
 
-    `order` holds the positions of each row's interactions in the order of time, `same` whether each has the
+    `order` has the positions of each row's interactions in the order of time, `same` whether each has the
     time of the previous one. A user without a pair, or with numbers that are not finite, contributes nothing.
     """
     longest = 0

@@ -158,7 +158,7 @@ def _total(numbers: Floats) -> int:
 @final
 @dataclass(frozen=True, eq=False, kw_only=True)
 class ScaleVotes(Statistic):
-    """Count users by the first of the `scales` that holds all their ratings.
+    """Count users by the first of the `scales` that includes all their ratings.
 
     The last count is of the users whose ratings fit none. A user with ratings adds 1 to one count: 1 in l1.
     """

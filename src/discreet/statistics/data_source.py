@@ -59,11 +59,11 @@ class DataSource(Protocol):
 
     @property
     def n_ratings(self) -> int:
-        """Return the number of ratings; for the data holder only."""
+        """Return the number of ratings; for the data owner only."""
 
     @property
     def has_one_value(self) -> bool:
-        """Return whether all ratings are equal; for the data holder only."""
+        """Return whether all ratings are equal; for the data owner only."""
 
     def bounded(self) -> DataSource:
         """Return the same users with ratings clipped to the scale and at most the cap of ratings each."""

@@ -1,10 +1,10 @@
 """State the domain of every field of a statistic in its class, and check it whenever one is made.
 
 A field is annotated with what it may hold: `longest: Annotated[float, Number(1.0, MOST)]`. The bound on one
-person's contribution is proved for the whole domain, so a question outside it cannot be built or decoded; the
+user's contribution is proved for the whole domain, so a question outside it cannot be built or decoded; the
 contract suite reads the same statements and searches all of it. Ranges are closed. Sides of arrays are named:
 `("n", "k")` is a row for each of n items with k numbers, and a name means one length in all fields of a
-statistic, those of what it holds included.
+statistic, including those of its parts.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from discreet.core.checks import ParameterError
+from discreet.core.errors import DomainError
 
 #: Squares and products of a few numbers within these neither overflow nor vanish.
 LEAST, MOST = 1e-30, 1e30
-#: The same for numbers that enter once; the ends of a scale may be any that single precision holds.
+#: The same for numbers that enter once; the ends of a scale may be any that single precision represents.
 FARTHEST = 1e100
 #: How long a side may be: n items, k factors, f factors and r rounds that may be none, t items that take
-#: part, p pairs of factors, u people who have a row. The longest k bounds what a stranger makes people solve.
+#: part, p pairs of factors, u users who have a row. The longest k bounds what a stranger makes users solve.
 SIDES: dict[str, tuple[int, int]] = {
     "n": (1, 2**31 - 1),
     "k": (1, 256),
@@ -38,14 +38,6 @@ SIDES: dict[str, tuple[int, int]] = {
 Lengths = dict[str, int]
 
 
-class DomainError(ParameterError):
-    """Report a field outside of its stated domain; `shape` tells whether a length was wrong."""
-
-    def __init__(self, sentence: str, *, shape: bool = False) -> None:
-        super().__init__(sentence)
-        self.shape = shape
-
-
 @final
 @dataclass(frozen=True, slots=True)
 class Number:
@@ -55,10 +47,10 @@ class Number:
     most: float
 
     def check(self, name: str, value: Any, lengths: Lengths) -> None:
-        """Refuse what is no number, or lies outside."""
+        """Raise for a value that isn't a number, or is outside the range."""
         number = isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
         if not number or not self.least <= value <= self.most:
-            raise DomainError(f"{name} is {value!r}; it must lie in {self.least:g} to {self.most:g}.")
+            raise DomainError(name=name, rule=f"be in {self.least:g} to {self.most:g}")
 
 
 @final
@@ -69,9 +61,9 @@ class Length:
     side: str
 
     def check(self, name: str, value: Any, lengths: Lengths) -> None:
-        """Refuse another length than arrays have."""
+        """Raise for a length that arrays can't have."""
         if type(value) is not int:
-            raise DomainError(f"{name} is {value!r}; it must be a whole number.")
+            raise DomainError(name=name, rule="be a whole number")
         _agree(name, self.side, value, lengths)
 
 
@@ -84,9 +76,9 @@ class Whole:
     most: int
 
     def check(self, name: str, value: Any, lengths: Lengths) -> None:
-        """Refuse what is no whole number, or lies outside."""
+        """Raise for a value that isn't a whole number, or is outside the range."""
         if type(value) is not int or not self.least <= value <= self.most:
-            raise DomainError(f"{name} is {value!r}; it must be whole, from {self.least} to {self.most}.")
+            raise DomainError(name=name, rule=f"be whole, from {self.least} to {self.most}")
 
 
 @final
@@ -97,9 +89,9 @@ class OneOf:
     words: tuple[str, ...]
 
     def check(self, name: str, value: Any, lengths: Lengths) -> None:
-        """Refuse other words."""
+        """Raise for other words."""
         if value not in self.words:
-            raise DomainError(f"{name} is {value!r}; it must be one of {', '.join(self.words)}.")
+            raise DomainError(name=name, rule=f"be one of {', '.join(self.words)}")
 
 
 @final
@@ -107,7 +99,7 @@ class OneOf:
 class Numbers:
     """An array of doubles from `least` to `most`, finite; as a vector at most `longest` long.
 
-    With `or_none` an array without entries stands for none.
+    With `or_none` an array without entries means none.
     """
 
     sides: tuple[str, ...]
@@ -117,15 +109,15 @@ class Numbers:
     or_none: bool = False
 
     def check(self, name: str, value: Any, lengths: Lengths) -> None:
-        """Refuse another shape or type, and numbers outside."""
+        """Raise for a wrong shape or type, and for numbers outside the range."""
         if self.or_none and isinstance(value, np.ndarray) and value.shape == (0,):
             return
         _check_array(name, value, np.dtype(np.float64), self.sides, lengths)
         # NaN is neither.
         if value.size and not (value.min() >= self.least and value.max() <= self.most):
-            raise DomainError(f"{name} holds numbers outside of {self.least:g} to {self.most:g}.")
+            raise DomainError(name=name, rule=f"have numbers in {self.least:g} to {self.most:g}")
         if self.longest is not None and not np.linalg.norm(value) <= self.longest:
-            raise DomainError(f"{name} is longer than {self.longest:g} as a vector.")
+            raise DomainError(name=name, rule=f"be at most {self.longest:g} long as a vector")
 
 
 @final
@@ -139,18 +131,18 @@ class Places:
     different: bool = True
 
     def check(self, name: str, value: Any, lengths: Lengths) -> None:
-        """Refuse another shape or type, and places that are not there."""
+        """Raise for a wrong shape or type, and for places that don't exist."""
         _check_array(name, value, np.dtype(np.int64), self.sides, lengths)
         if not value.size:
             return
         # A part of a statistic may not know the side; the whole does.
         end = lengths.get(self.below, SIDES[self.below][1])
         if value.min() < 0 or value.max() >= end:
-            raise DomainError(f"{name} holds places outside of 0 to {end - 1}.")
+            raise DomainError(name=name, rule=f"have places in 0 to {end - 1}")
         if self.rising and not np.all(np.diff(value) > 0):
-            raise DomainError(f"{name} must rise from place to place.")
+            raise DomainError(name=name, rule="rise from place to place")
         if self.different and np.unique(value).size != value.size:
-            raise DomainError(f"{name} holds a place twice.")
+            raise DomainError(name=name, rule="have each place once")
 
 
 @final
@@ -162,10 +154,10 @@ class Ranges:
     most: float
 
     def check(self, name: str, value: Any, lengths: Lengths) -> None:
-        """Refuse other pairs, or none."""
+        """Raise for other pairs, or none."""
         good = isinstance(value, tuple) and len(value) > 0
         if not good or not all(self.least <= low <= high <= self.most for low, high in value):
-            raise DomainError(f"{name} must hold pairs that rise, within {self.least:g} to {self.most:g}.")
+            raise DomainError(name=name, rule=f"have rising pairs in {self.least:g} to {self.most:g}")
 
 
 @final
@@ -174,7 +166,7 @@ class Held:
     """An object that only code of this process gives: a statistic with one is never asked of a party."""
 
     def check(self, name: str, value: Any, lengths: Lengths) -> None:
-        """Take it as it is: whoever gives it vouches for it."""
+        """Accept it unchecked: the caller vouches for it."""
 
 
 Domain = Number | Length | Whole | OneOf | Numbers | Places | Ranges | Held
@@ -197,7 +189,7 @@ class Stated:
 
 
 def check(stated: Stated, **known: int) -> None:
-    """Refuse what lies outside of its domain, or has sides of other lengths than known ones."""
+    """Raise for values outside the domain, or has sides of other lengths than known ones."""
     lengths = dict(known)
     entries = [(path, domain, value) for path, domain, value in entries_of(stated)]
     # Places are checked last: how many there may be is known from the other fields.
@@ -211,14 +203,14 @@ def entries_of(stated: Stated, prefix: str = "") -> Iterator[tuple[str, Domain, 
         value = getattr(stated, name)
         if isinstance(domain, type):
             if not isinstance(value, domain):
-                raise DomainError(f"{prefix}{name} must be made as {domain.__name__}.")
+                raise DomainError(name=f"{prefix}{name}", rule=f"be made as {domain.__name__}")
             yield from entries_of(value, f"{prefix}{name}.")
         else:
             yield f"{prefix}{name}", domain, value
 
 
 def domains(kind: type[Stated]) -> dict[str, Domain | type[Stated]]:
-    """Return the domain of each field of a class, or the class that the field holds."""
+    """Return the domain of each field of a class, or the class that the field contains."""
     if kind not in _known:
         _known[kind] = _domains(kind)
     return _known[kind]
@@ -238,9 +230,7 @@ def _domains(kind: type[Stated]) -> dict[str, Domain | type[Stated]]:
             continue
         stated = [one for one in get_args(hint)[1:] if isinstance(one, Domain)]
         if get_origin(hint) is not Annotated or len(stated) != 1:
-            raise TypeError(
-                f"{kind.__name__}.{field.name} states no domain; discreet.statistics.domain says how."
-            )
+            raise TypeError(f"{kind.__name__}.{field.name} states no domain; see discreet.statistics.domain.")
         found[field.name] = stated[0]
     return found
 
@@ -249,7 +239,7 @@ def _check_array(
     name: str, value: Any, kind: np.dtype[Any], sides: tuple[str, ...], lengths: Lengths
 ) -> None:
     if not isinstance(value, np.ndarray) or value.dtype != kind or value.ndim != len(sides):
-        raise DomainError(f"{name} must be an array of {kind} with {len(sides)} sides.", shape=True)
+        raise DomainError(name=name, rule=f"be an array of {kind} with {len(sides)} sides", shape=True)
     for side, length in zip(sides, value.shape, strict=True):
         _agree(name, side, length, lengths)
 
@@ -260,8 +250,8 @@ def _agree(name: str, side: str, length: int, lengths: Lengths) -> None:
     length -= int(more or 0)
     least, most = SIDES[letter]
     if not least <= length <= most:
-        raise DomainError(f"{name} has a side of {length}; it must be {least} to {most}.", shape=True)
+        raise DomainError(name=name, rule=f"have a side of {least} to {most}, not {length}", shape=True)
     if lengths.setdefault(letter, length) != length:
         raise DomainError(
-            f"{name} has a side of {length} where other fields have {lengths[letter]}.", shape=True
+            name=name, rule=f"have a side of {lengths[letter]} as other fields, not {length}", shape=True
         )

@@ -13,10 +13,11 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet.core.arrays import Floats
-from discreet.core.kernels import compiled, dot
+from discreet.core.errors import DomainError
+from discreet.core.kernels import compiled, dot, inner
 from discreet.core.rows import Rows, require_fit, run_over_rows
 from discreet.statistics.blocks import Block
-from discreet.statistics.domain import FARTHEST, DomainError, Number, Numbers, Stated, Whole
+from discreet.statistics.domain import FARTHEST, Number, Numbers, Stated, Whole
 from discreet.statistics.fixed_point import PRODUCT_BITS, ROUNDING, ROW_STEPS, Steps
 from discreet.statistics.scaled_rows import UNIT, ScaledRows, add_rows
 from discreet.statistics.statistic import Part, Statistic
@@ -38,10 +39,10 @@ class RoundsSoFar(Stated):
     paces: Annotated[Floats, Numbers(("r",), 0.0, FARTHEST)]
 
     def __post_init__(self) -> None:
-        """Check the fields; there are no more rounds than T."""
+        """Check the fields; there are at most T rounds."""
         Stated.__post_init__(self)
         if self.paces.size > self.rounds:
-            raise DomainError(f"paces are those of {self.paces.size} rounds; there are {self.rounds}.")
+            raise DomainError(name="paces", rule=f"have one number for each of {self.rounds} rounds")
 
     def after(self, direction: Floats, pace: float) -> RoundsSoFar:
         """Return these rounds and one more."""
@@ -63,7 +64,7 @@ class RoundsSoFar(Stated):
         return out
 
     def left_over(self, block: Block) -> ScaledRows:
-        """Return what people have left over 2 L, at most 1 long; a row that is not finite becomes zero."""
+        """Return what users have left over 2 L, at most 1 long; a row that is not finite becomes zero."""
         rows = block.rows((block.values - self.middle) / self.half)
         units = np.zeros(rows.values.size, dtype=np.int16)
         given = (rows.values, self._settled(), self.paces, self.rounds, float(self.row_bound))
@@ -130,14 +131,14 @@ class SteppedStretch(Statistic):
 Array = npt.NDArray[Any]
 
 
-@compiled
+@inner
 def shorten(row: Array, bound: float) -> float:
     """Return the factor that clips a row to the norm `bound`."""
     length = np.sqrt(dot(row, row))
     return bound / length if length > bound else 1.0
 
 
-@compiled
+@inner
 def walk(columns: Array, values: Array, directions: Array, paces: Array, bound: float, own: Array) -> Array:
     """Write a row's own mean and its coordinates on the directions to `own`; return its residuals.
 

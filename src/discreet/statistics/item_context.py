@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet.core.arrays import Array, Floats
-from discreet.core.kernels import AHEAD, compiled, fetch_row
+from discreet.core.kernels import AHEAD, compiled, fetch_row, inner
 from discreet.core.rows import require_fit, summed_over_rows
 from discreet.statistics.blocks import Block
 from discreet.statistics.domain import LEAST, MOST, Number, Numbers
@@ -62,11 +62,11 @@ class ItemContext(Statistic):
         return total[: self.vectors.size].reshape(self.vectors.shape), total[self.vectors.size :]
 
 
-# A sum of squares below this holds no interaction with a noticeable weight.
+# A sum of squares below this has no interaction with a noticeable weight.
 _LEAST_LEFT = 1e-12
 
 
-@compiled
+@inner
 def _add_neighbors(
     columns: Array,
     order: Array,
@@ -108,7 +108,7 @@ def _add_neighbors(
             total += squares[columns[j]]
 
 
-@compiled
+@inner
 def _shorten(own: Array, left: float, longest: float) -> tuple[float, float]:
     """Return the factor that makes an embedding at most `longest`, and the squared norm that it then has.
 
@@ -126,7 +126,7 @@ def _shorten(own: Array, left: float, longest: float) -> tuple[float, float]:
     return factor, length
 
 
-@compiled
+@inner
 def _add_user(
     columns: Array,
     own: Array,
@@ -140,9 +140,9 @@ def _add_user(
     """Add the contribution of one user, given the embeddings; nothing if its numbers are not finite."""
     size, count, length = sums.shape[1], columns.size, 0.0
     for j in range(count):
-        # What was left is not needed any more; its place holds the factor.
-        left[j], inner = _shorten(own[j], left[j], longest)
-        length += item_weights[columns[j]] ** 2 * (inner + count_part**2)
+        # What was left is not needed any more; its place has the factor.
+        left[j], product = _shorten(own[j], left[j], longest)
+        length += item_weights[columns[j]] ** 2 * (product + count_part**2)
     weight = ROUNDING / np.sqrt(length) * VECTOR_STEPS
     if not (np.isfinite(length) and np.isfinite(weight)):
         return
@@ -176,7 +176,7 @@ def add_contexts(
 ) -> None:
     """Add the contributions of a range of rows; a user with a single interaction contributes nothing.
 
-    `order` holds the positions of each row's interactions in the order of time.
+    `order` has the positions of each row's interactions in the order of time.
     """
     most = 0
     for row in range(start, stop):

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet.core.arrays import Array, Floats
-from discreet.core.kernels import AHEAD, compiled, dot, fetch_row
+from discreet.core.kernels import AHEAD, compiled, dot, fetch_row, inner
 from discreet.core.rows import require_fit, summed_over_rows
 from discreet.statistics.block_algebra import BLOCK, invert, line_products, multiply, room_to_invert, width_of
 from discreet.statistics.blocks import Block
@@ -27,7 +27,7 @@ from discreet.statistics.statistic import Part, Statistic
 class ItemVectors(Statistic):
     """Sum residuals times users' factors by item, the items' counts, and the factors' second moment.
 
-    A person explains the own ratings by a ridge over `features` beyond `offsets`; `scale` turns the solution
+    A user's own ratings are explained by a ridge over `features` beyond `offsets`; `scale` turns the solution
     into factors f of about unit size, the first of them 1, no longer than `longest` >= 1. With r_i and f_i
     computed without rating i, weights q_i = `item_weights` and c = `count_part` a user contributes
     (w q_i r_i f_i, w q_i c) for each item i, w = 1 / sqrt(sum_i q_i^2 (r_i^2 |f_i|^2 + c^2)), of length 1;
@@ -59,6 +59,8 @@ class ItemVectors(Statistic):
 
         def part(start: int, stop: int) -> tuple[Steps, Steps]:
             vectors, moment = (np.zeros(one.shape, dtype=np.int64) for one in sums)
+            totals, counts = self.split(vectors)
+            longest = int(np.diff(people.indptr[start : stop + 1]).max(initial=0))
             add_people(
                 start,
                 stop,
@@ -72,8 +74,10 @@ class ItemVectors(Statistic):
                 self.longest,
                 self.item_weights,
                 self.count_part,
-                *self.split(vectors),
+                totals,
+                counts,
                 moment,
+                *_room(longest, self.features.shape[1]),
             )
             return vectors, moment
 
@@ -85,11 +89,26 @@ class ItemVectors(Statistic):
         return total[: self.features.size].reshape(self.features.shape), total[self.features.size :]
 
 
+def _room(longest: int, size: int) -> tuple[tuple[Array, ...], tuple[Array, ...], Array]:
+    """Return the arrays that `add_people` works in, for rows of at most `longest` ratings.
+
+    Lines of zeros fill up the features to a multiple of four. Arrays are made here because code that makes
+    them takes longer to compile than a loop.
+    """
+    blocks, wide = -(-longest // BLOCK), -(-size // 4) * 4
+    lines, own = np.zeros((blocks, wide * BLOCK)), np.zeros((blocks, wide * BLOCK))
+    squares = np.empty((wide, wide)), np.empty((wide, wide)), *room_to_invert(wide)
+    by_rating = (np.empty(blocks * BLOCK), np.empty(blocks * BLOCK))
+    by_factor = (np.empty(wide), np.empty(wide))
+    by_place = (np.empty(BLOCK), np.empty(BLOCK), np.empty(BLOCK))
+    return (lines, own, *squares), (*by_rating, *by_factor, *by_place), np.empty(wide * BLOCK, np.int32)
+
+
 # Leverage is capped: a rating with a larger one almost alone determines its own prediction.
 _MOST_LEVERAGE = 0.9
 
 
-@compiled
+@inner
 def _cut(value: float) -> int:
     """Return a number in fixed point, truncated toward zero.
 
@@ -98,13 +117,14 @@ def _cut(value: float) -> int:
     return np.int64(np.int32(value * VECTOR_STEPS))  # type: ignore[return-value]
 
 
-@compiled
+@inner
 def _apply(
     one: Array, width: int, inverse: Array, solution: Array, out: Array, leverage: Array, fitted: Array
 ) -> None:
     """Write the inverse times a block, the leverage of its ratings, and what the solution predicts."""
-    leverage[:] = 0.0
-    fitted[:] = 0.0
+    for j in range(BLOCK):
+        leverage[j] = 0.0
+        fitted[j] = 0.0
     multiply(inverse, one, width, out)
     for a in range(0, inverse.shape[0], 4):
         four = out[a * BLOCK : (a + 4) * BLOCK]
@@ -118,7 +138,7 @@ def _apply(
             fitted[j] += s0 * x0 + s1 * x1 + s2 * x2 + s3 * x3
 
 
-@compiled
+@inner
 def _own_factors(
     lines: Array,
     residuals: Array,
@@ -128,19 +148,29 @@ def _own_factors(
     longest: float,
     own: Array,
     lengths: Array,
+    solution: Array,
+    total: Array,
+    leverage: Array,
+    fitted: Array,
 ) -> None:
-    """Turn targets into leave-one-out residuals; set `own` to the factors without each rating in turn."""
+    """Turn targets into leave-one-out residuals; set `own` to the factors without each rating in turn.
+
+    The last four arrays are room to work in.
+    """
     size, blocks = inverse.shape[0], (count + BLOCK - 1) // BLOCK
-    solution, total = np.zeros(size), np.zeros(size)
-    leverage, fitted = np.empty(BLOCK), np.empty(BLOCK)
+    for a in range(size):
+        total[a] = 0.0
     for block in range(blocks):
         one, width = lines[block], width_of(block, count)
+        target = residuals[block * BLOCK : block * BLOCK + width]
         for a in range(size):
-            total[a] += dot(one[a * BLOCK : a * BLOCK + width], residuals[block, :width])
+            total[a] += dot(one[a * BLOCK : a * BLOCK + width], target)
     for a in range(size):
         solution[a] = dot(inverse[a], total)
     for block in range(blocks):
-        one, target, squares, width = own[block], residuals[block], lengths[block], width_of(block, count)
+        one, width = own[block], width_of(block, count)
+        target = residuals[block * BLOCK : (block + 1) * BLOCK]
+        squares = lengths[block * BLOCK : (block + 1) * BLOCK]
         _apply(lines[block], width, inverse, solution, one, leverage, fitted)
         for j in range(width):
             target[j] = (target[j] - fitted[j]) / (1 - min(leverage[j], _MOST_LEVERAGE))
@@ -153,11 +183,11 @@ def _own_factors(
         _shorten(one, squares, width, scale.size, longest)
 
 
-@compiled
+@inner
 def _shorten(own: Array, lengths: Array, width: int, size: int, longest: float) -> None:
     """Make the constant 1 and the rest so short that the whole is at most `longest`; square the lengths.
 
-    `longest` is at least 1. A length that is not finite stays so: whoever it belongs to contributes zero.
+    `longest` is at least 1. A length that is not finite stays so: its user contributes zero.
     """
     room = longest * longest - 1
     for j in range(width):
@@ -170,7 +200,7 @@ def _shorten(own: Array, lengths: Array, width: int, size: int, longest: float) 
         lengths[j] += 1.0
 
 
-@compiled
+@inner
 def _clear(own: Array, count: int) -> None:
     """Set what only fills up the last block to zero."""
     block = (count - 1) // BLOCK
@@ -179,7 +209,7 @@ def _clear(own: Array, count: int) -> None:
             own[block, a * BLOCK + j] = 0.0
 
 
-@compiled
+@inner
 def _add_contribution(
     columns: Array,
     own: Array,
@@ -192,6 +222,8 @@ def _add_contribution(
     sums: Array,
     counts: Array,
     moment: Array,
+    factors: Array,
+    units: Array,
 ) -> None:
     """Add a vector (sums and counts) and a matrix (moment), each of norm at most 1; nothing if not finite."""
     size = sums.shape[1]
@@ -203,7 +235,6 @@ def _add_contribution(
     share = ROUNDING / (np.sqrt(total * columns.size) * longest)
     if not (np.isfinite(squares) and np.isfinite(total) and np.isfinite(weight) and np.isfinite(share)):
         return
-    units, factors = np.empty(size * BLOCK, np.int32), np.empty(BLOCK)
     for first in range(0, columns.size, BLOCK):
         some, one = columns[first : first + BLOCK], own[first // BLOCK]
         for j in range(some.size):
@@ -242,19 +273,17 @@ def add_people(
     sums: Array,
     counts: Array,
     moment: Array,
+    tables: tuple[Array, ...],
+    vectors: tuple[Array, ...],
+    units: Array,
 ) -> None:
     """Add the contributions of a range of rows; a user without ratings or finite numbers adds nothing.
 
-    Lines of zeros fill up the features to a multiple of four.
+    `_room` returns the last three arguments.
     """
-    size, most = features.shape[1], 0
-    for row in range(start, stop):
-        most = max(most, indptr[row + 1] - indptr[row])
-    most, wide = (most + BLOCK - 1) // BLOCK, (size + 3) // 4 * 4
-    lines, own = np.zeros((most, wide * BLOCK)), np.zeros((most, wide * BLOCK))
-    residuals, lengths = np.empty((most, BLOCK)), np.empty((most, BLOCK))
-    products, inverse = np.empty((wide, wide)), np.empty((wide, wide))
-    room = room_to_invert(wide)
+    size = features.shape[1]
+    lines, own, products, inverse, four, weights, rows, parts = tables
+    residuals, lengths, solution, total, leverage, fitted, factors = vectors
     for row in range(start, stop):
         items = columns[indptr[row] : indptr[row + 1]]
         if items.size == 0:
@@ -263,18 +292,45 @@ def add_people(
             block, place, item = j // BLOCK, j % BLOCK, np.uint32(items[j])
             if indptr[row] + j + AHEAD < columns.size:
                 fetch_row(features, columns[indptr[row] + j + AHEAD])
-            residuals[block, place] = values[indptr[row] + j] - offsets[item]
+            residuals[j] = values[indptr[row] + j] - offsets[item]
             for a in range(size):
                 lines[block, a * BLOCK + place] = features[item, a]
         _clear(lines, items.size)
-        residuals.reshape(-1)[items.size : (items.size + 7) // 8 * 8] = 0.0
+        for j in range(items.size, (items.size + 7) // 8 * 8):
+            residuals[j] = 0.0
         line_products(lines, items.size, inverse)
-        for a in range(wide):
+        for a in range(inverse.shape[0]):
             inverse[a, a] += ridge[a] if a < size else 1.0
-        if not invert(inverse, *room):
+        if not invert(inverse, four, weights, rows, parts):
             continue
-        _own_factors(lines, residuals, items.size, inverse, scale, longest, own, lengths)
+        _own_factors(
+            lines,
+            residuals,
+            items.size,
+            inverse,
+            scale,
+            longest,
+            own,
+            lengths,
+            solution,
+            total,
+            leverage,
+            fitted,
+        )
         _clear(own, items.size)
         line_products(own, items.size, products)
-        flat = (residuals.reshape(-1), lengths.reshape(-1), products)
-        _add_contribution(items, own, *flat, longest, item_weights, count_part, sums, counts, moment)
+        _add_contribution(
+            items,
+            own,
+            residuals,
+            lengths,
+            products,
+            longest,
+            item_weights,
+            count_part,
+            sums,
+            counts,
+            moment,
+            factors,
+            units,
+        )

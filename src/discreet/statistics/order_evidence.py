@@ -9,7 +9,7 @@ from typing import Annotated, final
 import numpy as np
 
 from discreet.core.arrays import Array, Floats
-from discreet.core.kernels import compiled, fetch_entry
+from discreet.core.kernels import compiled, fetch_entry, inner
 from discreet.core.rows import summed_over_rows
 from discreet.statistics.blocks import Block
 from discreet.statistics.co_occurrence import BACK_PARTS, CoOccurrence, squared_length, taking_part
@@ -19,7 +19,7 @@ from discreet.statistics.residual_moment import places_among
 from discreet.statistics.statistic import Part, Statistic
 
 #: A user contributes r, r^2 / 2 and 1/2; this bounds the norm of that vector. The root of 3/2 as a double is
-#: a little too small, and somebody with r = 1 is there exactly.
+#: a little too small, and a user with r = 1 is exactly there.
 EVIDENCE_LENGTH = math.nextafter(math.sqrt(1.5), 2.0)
 # Pairs of at most so many interactions, the latest, are read: a bound on the time that a user takes.
 _LATEST = 32
@@ -36,7 +36,7 @@ class OrderEvidence(Statistic):
     to it. r is the correlation, over the ordered pairs of their latest interactions, of a pair's weight by
     order and closeness in time with its entry of the matrix, multiplied by the `scale` of both items. If a
     user's order is random, what is left of the matrix does not depend on it, so r is 0 on average. It is
-    clipped to -1 to 1: |(r, r^2 / 2, 1/2)| <= sqrt(1 + 1/4 + 1/4), whatever the matrix is. Whoever has fewer
+    clipped to -1 to 1: |(r, r^2 / 2, 1/2)| <= sqrt(1 + 1/4 + 1/4), whatever the matrix is. A user with fewer
     than three interactions in `asked.top`, or all at one time, contributes nothing.
     """
 
@@ -71,14 +71,14 @@ _OWN_ROUNDING, _OWN_TRUNCATION = 2e-6, 2.0**-22
 _LEAST_VARIANCE = 1e-9
 
 
-@compiled
+@inner
 def _without(entry: float, own: float, scale: float) -> float:
     """Return an entry of the matrix without a user's own part, scaled."""
     left = entry - own
     return left * scale if abs(left) > _OWN_ROUNDING * own + _OWN_TRUNCATION else 0.0
 
 
-@compiled
+@inner
 def _correlation(
     columns: Array,
     own: Array,

@@ -14,13 +14,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit
 
 from discreet.core.arrays import Array, Floats
+from discreet.core.kernels import strict, strict_inner
 from discreet.core.rows import run
 from discreet.statistics.fixed_point import Steps
 
-# A tile holds about so many sums of 32 bits, 3 MB. Smaller tiles fit into nearer caches, but then users' rows
+# A tile has about so many sums of 32 bits, 3 MB. Smaller tiles fit into nearer caches, but then users' rows
 # are read more often, which costs more.
 _SUMS_PER_TILE = 6 << 17
 # A row of a tile is added to the totals before a sum in it could reach this; 32 bits hold it and one more.
@@ -29,8 +29,6 @@ _MOST_UNITS = 2.0**30
 _MOST_WEIGHT = 2.0**24
 # A decay below this adds no unit to a weight, and may as well be zero; tiny numbers would be slow.
 _LEAST_DECAY = 1e-200
-
-strict = njit(cache=True, nogil=True, error_model="numpy")
 
 
 class PairEntries(NamedTuple):
@@ -76,7 +74,7 @@ def _by_tile(
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int32]]:
     """Return where each tile's interactions begin, and the interactions by tile, user after user in each.
 
-    Interactions that add nothing are left out, also those whose numbers are not finite.
+    Interactions that add nothing are skipped, also those whose numbers are not finite.
     """
     ends = np.zeros(tiles + 1, np.int64)
     for entry in range(columns.size):
@@ -118,7 +116,7 @@ def _nearest(steps: Array, first: Array, farthest: int) -> npt.NDArray[np.int32]
     return nearest
 
 
-@strict
+@strict_inner
 def _weigh(
     scaled: float, own: Array, far: int, steps: Array, now: int, factors: Array, room: Array, units: Array
 ) -> None:
@@ -138,7 +136,7 @@ def _weigh(
         close[near] = np.int32(scaled * rest[near] * found[near])
 
 
-@strict
+@strict_inner
 def _empty_row(row: Array, total: Array) -> None:
     """Add a row of 32-bit sums to its totals and start it again."""
     for column in range(row.size):
@@ -146,7 +144,7 @@ def _empty_row(row: Array, total: Array) -> None:
         row[column] = 0
 
 
-@strict
+@strict_inner
 def _add_ties(
     entry: int, columns: Array, own: Array, scaled: Array, level: Array, ordered: bool, line: Array
 ) -> None:

@@ -47,9 +47,9 @@ _ENTRIES_AT_A_TIME = 1 << 22
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Profiles(Stated):
-    """Say how a person's own choices become a profile; made of public and released numbers only.
+    """How a user's own interactions become a profile, made of public and released numbers only.
 
-    What the fields mean is said by `Lens`. Nothing in a profile divides by `scale` or `center`, and it is
+    `Lens` documents the fields. Nothing in a profile divides by `scale` or `center`, and it is
     shortened to `clip`: these may be any numbers.
     """
 
@@ -161,7 +161,7 @@ class ProfileVotes(Statistic):
 class StartMoment(Statistic):
     """Sum e e' over users, where e is the user's row over `items`, scaled to norm 1.
 
-    A row holds `item_weights` for each of `items` that the user interacted with, divided by its own norm. In
+    A row has `item_weights` for each of `items` that the user interacted with, divided by its own norm. In
     l2 |e e'|_F = |e|^2 = 1; in l1 the entries' sum is (sum_i e_i)^2 = 1.
     """
 

@@ -14,7 +14,7 @@ from typing import Annotated, NamedTuple, final
 import numpy as np
 
 from discreet.core.arrays import Array, Floats
-from discreet.core.kernels import compiled
+from discreet.core.kernels import compiled, inner
 from discreet.core.rows import Rows, require_fit, run, run_over_rows, summed_over_rows
 from discreet.statistics.blocks import Block
 from discreet.statistics.domain import MOST, Length, Numbers
@@ -147,7 +147,7 @@ def place(lens: Lens, total: Array, item: int, out: Array) -> None:
             out[a] *= shrink
 
 
-@compiled
+@inner
 def contribute(question: ItemQuestion, profile: Array, item_weight: float, out: Array) -> None:
     """Set `out` to the contribution of a user with this profile to one item."""
     width = profile.size

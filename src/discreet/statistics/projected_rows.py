@@ -1,6 +1,6 @@
 """Take projected-gradient steps for matrix completion, where the server sees only second moments.
 
-Each row of the matrix stays with its holder. It moves by its own error on its own entries, and is then
+Each row of the matrix stays with its owner. It moves by its own error on its own entries, and is then
 multiplied by a small public map. The map comes from the second moment of all rows: it projects the singular
 values of the whole matrix onto a nuclear-norm ball without access to the rows.
 """

@@ -44,7 +44,7 @@ class Recency(Stated):
 class RecentVotes(Statistic):
     """Sum votes g_i / max(|g|, 1) of users for the items they chose, g_i being what is left of each choice.
 
-    |g / max(|g|, 1)| <= 1, in l1 and l2 alike. Who chose nothing of late has less than one vote in all.
+    |g / max(|g|, 1)| <= 1, in l1 and l2 alike. A user without recent interactions has less than one vote.
     """
 
     n_items: Annotated[int, Length("n")]

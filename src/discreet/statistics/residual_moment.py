@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet.core.arrays import Array, Floats
-from discreet.core.kernels import compiled, thread_count
+from discreet.core.kernels import compiled, inner, thread_count
 from discreet.core.rows import residuals, run
 from discreet.solvers.als import ridge_solutions
 from discreet.statistics import row_kernels
@@ -30,10 +30,10 @@ from discreet.statistics.typical import COUNT_PART
 @final
 @dataclass(frozen=True, eq=False, kw_only=True)
 class ResidualMoment(Statistic):
-    """Sum x x' off the diagonal; x holds the weighted residuals of a user's own ridge regression.
+    """Sum x x' off the diagonal; x has the weighted residuals of a user's own ridge regression.
 
     With residuals e_i and weights q_i = `pull` over the items `top` (ascending), x_i = w q_i e_i with
-    w = 1 / sqrt(sum_i q_i^2 (e_i^2 + c^2)), so |x| <= 1. Whoever's ridge has no finite solution adds zero.
+    w = 1 / sqrt(sum_i q_i^2 (e_i^2 + c^2)), so |x| <= 1. A user whose ridge has no finite solution adds zero.
     """
 
     top: Annotated[npt.NDArray[np.int64], Places(("t",), below="n", rising=True)]
@@ -77,7 +77,7 @@ def add_rows(
 ) -> None:
     """Add the products of rows of norm at most 1 to the upper triangle; rows that are not finite add nothing.
 
-    Entries at position -1 are left out. Every thread but one has its own sum.
+    Entries at position -1 are skipped. Every thread but one has its own sum.
     """
     threads = thread_count()
     cuts = np.searchsorted(indptr, np.linspace(0, positions.size, threads + 1))
@@ -98,7 +98,7 @@ def add_rows(
 _MOST_UNITS = (1 << 31) - 1
 
 
-@compiled
+@inner
 def _fixed_point_row(
     positions: Array, entries: Array, unit: float, columns: Array, units: Array
 ) -> tuple[int, int]:
@@ -121,7 +121,7 @@ def _fixed_point_row(
     return count, largest  # type: ignore[return-value]
 
 
-@compiled
+@inner
 def _empty_line(line: Array, total: Array) -> None:
     """Add a line of 32-bit sums to its totals and start it again."""
     for column in range(line.size):

@@ -6,9 +6,9 @@ Float operations keep their order here, so sums have the same bits as those of p
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from discreet.core.arrays import Array
+from discreet.core.kernels import strict, strict_inner
 from discreet.statistics.fixed_point import ROUNDING, VECTOR_STEPS
 
 _TINY = float(np.finfo(np.float64).tiny)
@@ -18,7 +18,7 @@ _TINY = float(np.finfo(np.float64).tiny)
 _LONG, _DIGIT = 48, 8
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@strict_inner
 def _sort_by_digits(keys: Array, spare: Array, low: int, high: int) -> None:
     """Sort keys that are in order below bit `low` and equal from bit `high` on; each pass keeps ties."""
     ends = np.empty(1 << _DIGIT, np.int64)
@@ -40,7 +40,7 @@ def _sort_by_digits(keys: Array, spare: Array, low: int, high: int) -> None:
         keys[:] = spare
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@strict
 def order_by_time(
     start: int, stop: int, indptr: Array, times: Array, bits: int, same: Array, order: Array
 ) -> None:
@@ -78,11 +78,11 @@ def order_by_time(
                 same[first + j] = (own[j] >> bits) == (own[j - 1] >> bits)
 
 
-# The highest bit of an order in 16 bits says whether the time is that of the one before.
+# The highest bit of an order in 16 bits states whether the time is that of the one before.
 _SAME = 1 << 15
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@strict
 def pack_order(indptr: Array, order: Array, same: Array, packed: Array) -> None:
     """Write the place of each entry in its row and whether it has the time of the one before, in 16 bits."""
     for row in range(indptr.size - 1):
@@ -90,7 +90,7 @@ def pack_order(indptr: Array, order: Array, same: Array, packed: Array) -> None:
             packed[entry] = order[entry] - indptr[row] + (_SAME if same[entry] else 0)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@strict
 def unpack_order(indptr: Array, packed: Array, order: Array, same: Array) -> None:
     """Write what was packed."""
     for row in range(indptr.size - 1):
@@ -99,7 +99,7 @@ def unpack_order(indptr: Array, packed: Array, order: Array, same: Array) -> Non
             order[entry], same[entry] = indptr[row] + (place & (_SAME - 1)), place >= _SAME
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@strict
 def add_residuals(
     start: int,
     stop: int,
@@ -146,7 +146,7 @@ def add_residuals(
                 counts[item] += np.int64(part)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@strict
 def weigh_rows(
     start: int,
     stop: int,

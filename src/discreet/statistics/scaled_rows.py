@@ -1,7 +1,7 @@
 """Sum the second moment of users' scaled residuals, or its product with a vector, exactly.
 
-Rows are first scaled to a norm of at most 1 and truncated to fixed point. The diagonal is left out
-everywhere: it says how large a row is, not which columns correlate, and chance alone fills it.
+Rows are first scaled to a norm of at most 1 and truncated to fixed point. The diagonal is excluded
+everywhere: it shows how large a row is, not which columns correlate, and chance alone fills it.
 
 Contributions are integers, so a sum does not depend on the order or on the number of threads.
 """
@@ -20,7 +20,7 @@ import numpy.typing as npt
 
 from discreet.core import kernels
 from discreet.core.arrays import Floats
-from discreet.core.kernels import compiled, dot
+from discreet.core.kernels import compiled, dot, inner
 from discreet.core.rows import Rows, require_fit, run_over_rows
 from discreet.data.interactions import Interactions
 from discreet.statistics.blocks import Block
@@ -45,11 +45,11 @@ class ScaledRows(NamedTuple):
 @final
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Scaling(Stated):
-    """Say how a person's ratings, in units of `half` around `middle`, become a row of length at most 1.
+    """How a user's ratings, in units of `half` around `middle`, become a row of length at most 1.
 
     The offsets and the own ridge solution on a constant and the `factors` are taken off, what is left is cut
     to `clamp`: x_i. Then x is divided by max(sqrt(sum_i (x_i^2 + part^2)), least_length). The length counts
-    `part` beside every residual, so that a row of tiny ones is not blown up; it is never below |x|. A row
+    `part` next to every residual, so that a row of tiny ones is not blown up; it is never below |x|. A row
     whose numbers are not finite becomes zero.
     """
 
@@ -166,7 +166,7 @@ Array = npt.NDArray[Any]
 _LEAST_SQUARES = 1e-200
 
 
-@compiled
+@inner
 def solve_cholesky(matrix: Array, right: Array) -> None:
     """Solve a small positive definite system in place; only the lower triangle is read."""
     for a in range(right.size):
@@ -184,7 +184,7 @@ def solve_cholesky(matrix: Array, right: Array) -> None:
         right[a] /= matrix[a, a]
 
 
-@compiled
+@inner
 def lay_out(columns: Array, values: Array, offsets: Array, factors: Array, side: Array) -> None:
     """Write a row's features, one line each, and last its values minus the offsets.
 
@@ -199,7 +199,7 @@ def lay_out(columns: Array, values: Array, offsets: Array, factors: Array, side:
             side[a, j] = factors[np.uint32(columns[j]), a - 1]
 
 
-@compiled
+@inner
 def place(side: Array, count: int, ridge: Array, normal: Array, out: Array) -> None:
     """Write the ridge solution of a row prepared by `lay_out`; `normal` is scratch."""
     size = ridge.size
@@ -212,7 +212,7 @@ def place(side: Array, count: int, ridge: Array, normal: Array, out: Array) -> N
     solve_cholesky(normal, out)
 
 
-@compiled
+@inner
 def longest_row(start: int, stop: int, indptr: Array) -> int:
     """Return the largest number of entries of a row."""
     longest = 0
@@ -260,7 +260,7 @@ def scale_residuals(
 ) -> None:
     """Write the scaled residuals of each row's ridge solution, in fixed point truncated toward zero.
 
-    A residual is at most `clamp` in size. The length counts `part` beside each; it is at least
+    A residual is at most `clamp` in size. The length counts `part` next to each; it is at least
     `least_length`. `unit` steps make 1. A row whose numbers are not finite, or so small that their squares
     vanish, becomes zero.
     """

@@ -2,14 +2,14 @@
 
 How to add one. Write a frozen dataclass that derives from `Statistic`; its fields are public or released
 numbers only, each annotated with its domain (`domain.py`), which is checked whenever one is made. `parts`
-says what is added up: a name, a shape, the steps in 1 as a power of two, and the norm that one person's part
-never exceeds, which is the sensitivity that the noise is scaled to. `_add` reads one block of whole people
-and adds their whole steps to the given integer arrays, one for each part, in place; a person's steps may
-depend on that person's row and on the fields, never on other rows, the block or its place. A person whose
+states what is added up: a name, a shape, the steps in 1 as a power of two, and the norm that one user's part
+never exceeds, which is the sensitivity that the noise is scaled to. `_add` reads one block of whole users
+and adds their whole steps to the given integer arrays, one for each part, in place; a user's steps may
+depend on that user's row and on the fields, never on other rows, the block or its place. A user whose
 numbers are not finite, or whose equations cannot be solved, contributes zero and never an error: whether a
-sum comes out may not depend on a row. Write the formula of the bound, for the whole domain, beside the code.
+sum comes out may not depend on a row. Write the formula of the bound, for the whole domain, next to the code.
 Then give it an example in tests/contracts/statistic_examples.py: the contract suite finds the class by
-itself, and searches its domain for somebody who adds more than it declares. Models release
+itself, and searches its domain for a user who adds more than it declares. Models release
 `source.total(statistic)` and add noise; they never see a row.
 """
 
@@ -23,7 +23,7 @@ from typing import Literal, NamedTuple, final
 import numpy as np
 
 from discreet.core.arrays import Floats
-from discreet.core.checks import DataError
+from discreet.core.errors import OtherStatistic, TooManyUsers
 from discreet.data.interactions import Interactions
 from discreet.privacy.mechanisms.fixed_point import FixedPoint
 from discreet.statistics.blocks import Block, blocks
@@ -37,7 +37,7 @@ class Part(NamedTuple):
     """Declare one array of a statistic, and the bound on one user's (or one rating's) contribution to it.
 
     With `symmetric` only the upper triangle of a square matrix is added; its entries off the diagonal count
-    twice in the norm, as they do in the whole matrix. With `nonnegative` no person adds less than 0 anywhere.
+    twice in the norm, as they do in the whole matrix. With `nonnegative` no user adds less than 0 anywhere.
     """
 
     name: str
@@ -62,7 +62,7 @@ class Sums:
     def __add__(self, other: Sums) -> Sums:
         """Return the sums over both groups of users; no user may be in both."""
         if self.parts != other.parts:
-            raise DataError("These are sums of different statistics; only sums of one can be added.")
+            raise OtherStatistic()
         added = tuple(one + two for one, two in zip(self.arrays, other.arrays, strict=True))
         return Sums(self.parts, added, _checked(self.people + other.people))
 
@@ -132,5 +132,5 @@ class Statistic(Stated, ABC):
 
 def _checked(people: int) -> int:
     if people > MOST_PEOPLE:
-        raise DataError(f"Sums are exact for at most {MOST_PEOPLE:,} users; these data hold more.")
+        raise TooManyUsers(most=MOST_PEOPLE)
     return people

@@ -1,4 +1,4 @@
-"""Adjust log-odds until items are drawn as often as the release says.
+"""Adjust log-odds until items are drawn as often as in the release.
 
 Drawing without replacement flattens popularity, and positions far from the origin sharpen it. The expected
 popularity of items in drawn histories is known closely without drawing any: item i with weight w_i is among
@@ -25,7 +25,7 @@ _MOST_MOVE = 1.0
 def calibrated(
     sampler: Sampler, popularity: Floats, lengths: Indices, random: np.random.Generator
 ) -> Sampler:
-    """Return the sampler under which items have the shares of votes that `popularity` says.
+    """Return the sampler under which items have the shares of votes of `popularity`.
 
     As in the release, each of a user's n items has a vote of 1 / sqrt(n).
     """
@@ -48,7 +48,7 @@ def calibrated(
 
 def _solved(weights: Singles, counts: Singles, scale: Singles) -> Singles:
     """Return log t for each row, so that sum_i 1 - exp(-t w_i) is about its count (Newton's method)."""
-    # Nobody can have the whole catalog at a finite t.
+    # No user can have the whole catalog at a finite t.
     counts = np.minimum(counts, 0.95 * weights.shape[1])
     for _ in range(_ITERATIONS):
         rates = np.exp(scale) * weights

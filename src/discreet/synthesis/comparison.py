@@ -1,4 +1,4 @@
-"""Compare synthetic data with what was released and, for the holder of the data only, with real data."""
+"""Compare synthetic data with what was released and, for the data owner only, with real data."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Profile:
 
     @classmethod
     def of_release(cls, model: FittedModel) -> Profile:
-        """Return what the release says; it holds no pairs."""
+        """Return the numbers of the release, which has no pairs."""
         released = ReleasedHistories.of(model.scorer)
         rated = released is not None and released.levels.size > 1
         return cls(

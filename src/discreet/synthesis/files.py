@@ -1,6 +1,6 @@
 """Write synthetic data with the label of the release that they come from.
 
-A Parquet file carries the label in its metadata. A file beside it holds the same label, with a digest of the
+A Parquet file carries the label in its metadata. A file next to it has the same label, with a digest of the
 data: it shows which label belongs to which file, and it is all that a CSV file has.
 """
 
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from discreet.core.checks import FileError
+from discreet.core.errors import BadEnding
 from discreet.core.exports import Later
 from discreet.core.files import refuse_output, write_whole
 from discreet.data.interactions import Interactions
@@ -33,7 +33,7 @@ _DRAWN = "drawn from released numbers only"
 
 
 def synthetic_label(model: FittedModel, made: Synthetic) -> dict[str, Any]:
-    """Return the label: the model's promise, and how the data were drawn."""
+    """Return the label: the model's guarantee, and how the data were drawn."""
     promise = model.guarantee
     notes = (*promise.notes, summary(promise), *made.sentences)
     columns = ["user", "item", *_columns(made.data)]
@@ -51,9 +51,9 @@ def synthetic_label(model: FittedModel, made: Synthetic) -> dict[str, Any]:
 
 
 def refuse_target(out: Path, *, force: bool, inputs: tuple[Path, ...]) -> None:
-    """Refuse, before anything is drawn, a path that cannot be written."""
+    """Raise, before anything is drawn, for a path that cannot be written."""
     if out.suffix not in (".parquet", ".csv"):
-        raise FileError(f"{out} must end in .parquet or .csv.")
+        raise BadEnding(path=out, endings=(".parquet", ".csv"))
     refuse_output(out, force=force, kind=KIND, is_ours=_is_ours, inputs=inputs)
     beside = label_path(out)
     # A label without data is what is left of a process that died between the two.
@@ -62,7 +62,7 @@ def refuse_target(out: Path, *, force: bool, inputs: tuple[Path, ...]) -> None:
 
 
 def _is_ours(path: Path) -> bool:
-    """Return whether we wrote a file: its label says so, or says that the file is being replaced."""
+    """Return whether we wrote a file: its label states it, or states that the file is being replaced."""
     if is_synthetic(path):
         return True
     try:
@@ -77,7 +77,7 @@ def _digest(content: bytes) -> str:
 
 
 def write_synthetic(model: FittedModel, made: Synthetic, out: Path, *, force: bool = False) -> dict[str, Any]:
-    """Write the data and the label beside them; return the label."""
+    """Write the data and the label next to them; return the label."""
     refuse_target(out, force=force, inputs=())
     label = synthetic_label(model, made)
     buffer = io.BytesIO()
@@ -98,7 +98,7 @@ def write_synthetic(model: FittedModel, made: Synthetic, out: Path, *, force: bo
 
 
 def _columns(data: Interactions) -> list[str]:
-    """Return the names of the columns beside user and item."""
+    """Return the names of the columns other than user and item."""
     return [
         *(["rating"] if data.facts.low < data.facts.high else []),
         *(["time"] if data.times is not None else []),

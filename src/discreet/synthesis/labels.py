@@ -11,15 +11,16 @@ from discreet.data.reading.synthetic_labels import FORMAT, READABLE, find_label
 from discreet.privacy.guarantee import Guarantee
 from discreet.report.guarantee import condition_text
 from discreet.report.numbers import number_above
+from discreet.synthesis.errors import NotSynthetic
 
 #: The name of such a file in messages.
 KIND = "file of synthetic data"
-#: What a label says of itself unless the file is signed.
+#: What a label states about itself unless the file is signed.
 UNSIGNED = "the label of these data is not signed: anybody can write one, over any data"
-#: What synthetic data cannot say, whatever the promise.
+#: What synthetic data can't show, whatever the guarantee.
 NOT_FOR = (
     "rare items: what few users did is hidden by the noise, so it is not in the data",
-    "single users: no synthetic user stands for a real one",
+    "single users: no synthetic user represents a real one",
     "small groups: fairness towards them cannot be measured here",
     "exact counts: popularity, lengths and ratings are those of noisy releases",
 )
@@ -32,7 +33,7 @@ def summary(promise: Guarantee) -> str:
     if math.isinf(promise.epsilon):
         return "synthetic, from a release that is NOT PRIVATE: it may reveal anything about anybody"
     level = f"epsilon {number_above(promise.epsilon)}, delta {number_above(promise.delta)}"
-    noise = ", with SIMULATED noise that protects nobody" if promise.simulated else ""
+    noise = ", with SIMULATED noise that protects no users" if promise.simulated else ""
     condition = condition_text(promise.conditions)
     only = f", if {condition}" if condition else ""
     return f"synthetic, from a release with {level}, {promise.basis.value}{noise}{only}"
@@ -57,14 +58,12 @@ def read_synthetic_label(path: Path) -> dict[str, Any]:
         label = find_label(path)
         _check(label)
     except _DAMAGED as error:
-        raise FileError(
-            f"{path} holds no synthetic data of discreet, or its label is damaged or that of other data."
-        ) from error
+        raise NotSynthetic(path=path) from error
     return label
 
 
 def _check(label: dict[str, Any]) -> None:
-    """Refuse a label without the parts that its readers show."""
+    """Raise for a label without the parts that its readers show."""
     if label["format"] != FORMAT or label["version"] not in READABLE or not isinstance(label["name"], str):
         raise ValueError("this is another format")
     Guarantee.from_json(label["guarantee"])
@@ -72,4 +71,4 @@ def _check(label: dict[str, Any]) -> None:
     if not all(isinstance(part, dict) for part in parts):
         raise TypeError("a part of the label is missing")
     if not all(isinstance(text, str) for text in (*label["provenance"].values(), *label["not_for"])):
-        raise TypeError("a part of the label is no text")
+        raise TypeError("a part of the label isn't text")

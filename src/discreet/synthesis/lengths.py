@@ -8,15 +8,16 @@ from typing import final
 import numpy as np
 
 from discreet.core.arrays import Floats, Indices
-from discreet.core.checks import ParameterError, integer
+from discreet.core.checks import integer
 from discreet.models.scorers.released_histories import ReleasedHistories
 from discreet.statistics.history_summary import LENGTH_STARTS
+from discreet.synthesis.errors import UsersUnknown
 
-#: The mean length where neither the release nor the caller says another.
+#: The mean length if neither the release nor the caller states one.
 DEFAULT_LENGTH = 20
 # Declared lengths are log-normal with this deviation: most histories are short, few are long.
 _SPREAD = 0.8
-# The most users that are drawn: if the caller says how many, and if only the model does. Its file may come
+# The most users that are drawn: if the caller states how many, and if only the model does. Its file may come
 # from anybody, and all interactions are held in memory.
 _MOST_USERS, _MOST_UNDECLARED = 1 << 31, 1 << 24
 
@@ -29,7 +30,7 @@ class LengthSource:
     counts: Floats
     mean: int
     longest: int
-    #: Whether somebody declared the mean; else it is only assumed.
+    #: Whether the mean was declared; otherwise it is only assumed.
     is_declared: bool = True
 
     @classmethod
@@ -77,10 +78,6 @@ def number_of_users(released: ReleasedHistories | None, users: int | None) -> in
     if users is not None:
         return integer("users", users, least=1, most=_MOST_USERS)
     if released is None:
-        raise ParameterError(
-            "The model did not release how many users there are. Say how many to make (users, --users), or "
-            "fit it with for_synthesis (--for-synthesis)."
-        )
+        raise UsersUnknown()
     counted = max(round(float(released.lengths.sum())), 1)
-    do = "The release counted so many; say how many to make."
-    return integer("users", counted, most=_MOST_UNDECLARED, do=do)
+    return integer("users", counted, most=_MOST_UNDECLARED)

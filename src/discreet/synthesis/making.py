@@ -8,7 +8,8 @@ from typing import Any, final
 import numpy as np
 
 from discreet.core.arrays import Floats, Indices
-from discreet.core.checks import ParameterError, instance, require
+from discreet.core.checks import instance
+from discreet.core.errors import WrongKind, shown
 from discreet.core.randomness import experiment_generator
 from discreet.data.facts import N_ITEMS, SCALE
 from discreet.data.interactions import Interactions
@@ -19,12 +20,13 @@ from discreet.models.scorers.interactions_and_ratings import InteractionsAndRati
 from discreet.models.scorers.released_histories import ReleasedHistories
 from discreet.models.scorers.scorer import Scorer
 from discreet.synthesis.calibration import calibrated
+from discreet.synthesis.errors import NoHistoriesIn
 from discreet.synthesis.labels import summary
 from discreet.synthesis.lengths import LengthSource, number_of_users
 from discreet.synthesis.ratings import draw_ratings, on_scale
 from discreet.synthesis.sampling import Sampler
 
-#: Nobody of the data is called this.
+#: No user of the data is called this.
 USER = "synthetic-{}"
 
 
@@ -48,9 +50,9 @@ def synthesize(
 ) -> Interactions:
     """Return interactions of synthetic users, drawn from what the model released.
 
-    This is post-processing: it costs no privacy budget, and the model's promise covers the result. `users`
+    This is post-processing: it costs no privacy budget, and the model's guarantee covers the result. `users`
     is how many to draw; by default as many as the release counted. `length` declares the mean length of a
-    history; by default lengths come from the release, if it was fitted with `for_synthesis`. `order` says
+    history; by default lengths come from the release, if it was fitted with `for_synthesis`. `order` states
     whether interactions have times; by default they have if the release knows an order. Times are positions
     in a user's history.
 
@@ -78,8 +80,9 @@ def make(
     seed: int = 0,
 ) -> Synthetic:
     """Return what `synthesize` does, with sentences for its label."""
-    instance("model", model, FittedModel, "Fit one, or load one with discreet.load(path).")
-    require(order is None or isinstance(order, bool), "order", order, "must be True, False or None")
+    instance("model", model, FittedModel)
+    if not (order is None or isinstance(order, bool)):
+        raise WrongKind(name="order", kind="True, False, or None", found=shown(order))
     interactions, ratings = _parts(model.scorer, model.name)
     released = ReleasedHistories.of(model.scorer)
     count = number_of_users(released, users)
@@ -117,10 +120,7 @@ def _parts(scorer: Scorer, name: str) -> tuple[InteractionScorer, InteractionsAn
         return scorer, None
     if isinstance(scorer, InteractionsAndRatings):
         return scorer.choice, scorer
-    raise ParameterError(
-        f"{name} does not say which items users choose together, so no histories can be drawn from it. Fit "
-        "user-factorization."
-    )
+    raise NoHistoriesIn(model=name)
 
 
 def _interactions(
@@ -165,7 +165,7 @@ def _sentences(
         else "the number of users is declared"
     )
     if ordered:
-        known = "the release says that histories have one" if order is None else "declared"
+        known = "the release states that histories have one" if order is None else "declared"
         said.append(f"times are positions in a history ({known})")
     if rated and released is None:
         said.append("the spread of ratings is a public constant, not learned from the data")

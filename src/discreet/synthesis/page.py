@@ -1,4 +1,4 @@
-"""Write a page that compares synthetic data with the release, and says what they must not be used for.
+"""Write a page that compares synthetic data with the release, and states what they must not be used for.
 
 The page is self-contained and runs no script.
 """
@@ -12,7 +12,6 @@ from pathlib import Path
 import numpy as np
 
 from discreet.core.arrays import Floats
-from discreet.core.checks import DataError
 from discreet.core.files import refuse_output, write_whole
 from discreet.data.inputs import open_data
 from discreet.data.interactions import Interactions
@@ -20,6 +19,7 @@ from discreet.data.reading.columns import Choice
 from discreet.models.fitted import FittedModel
 from discreet.report.pages import Html, bar, bullets, element, is_page, page, table
 from discreet.synthesis.comparison import Profile, agreement, distance, length_names, most_listed
+from discreet.synthesis.errors import ComparedWithOther
 from discreet.synthesis.labels import NOT_FOR, summary
 from discreet.synthesis.making import Synthetic, is_rated
 
@@ -29,7 +29,7 @@ _TITLE = "Synthetic data"
 
 
 def refuse_page(path: Path, *, force: bool, inputs: Sequence[Path] = ()) -> None:
-    """Refuse, before anything is drawn, a page that cannot be written."""
+    """Raise, before anything is drawn, for a page that cannot be written."""
     refuse_output(path, force=force, kind=KIND, is_ours=partial(is_page, kind=KIND), inputs=inputs)
 
 
@@ -56,7 +56,7 @@ def render_page(model: FittedModel, made: Synthetic, real: Interactions | None =
         table(("what", "compared with", "result"), _distances(profiles), "Distances"),
         element(
             "p",
-            '"Release" is what the model published, noise included. It holds no counts of pairs, so pairs '
+            '"Release" is what the model published, noise included. It has no counts of pairs, so pairs '
             "are compared with real data only.",
             "quiet",
         ),
@@ -76,7 +76,7 @@ def _opening(model: FittedModel, made: Synthetic, *, holder_only: bool) -> Itera
     if holder_only:
         yield element(
             "p",
-            'For the holder of the data only. The columns "your data" have no noise, and no promise covers '
+            'For the data owner only. The columns "your data" have no noise, and no guarantee covers '
             "them. Do not publish this page.",
             "warning",
         )
@@ -96,7 +96,7 @@ def read_real(model: FittedModel, real: str, columns: Choice | None = None) -> I
         duplicates="last",
     )
     if data.catalog.ids.tolist() != model.catalog.ids.tolist():
-        raise DataError(f"{real} has another catalog than the model. Compare with the data it learned from.")
+        raise ComparedWithOther(path=real)
     return data
 
 

@@ -16,7 +16,7 @@ def draw_ratings(
 ) -> Floats:
     """Return a rating for every interaction, not yet on the scale.
 
-    A user's bias and factors are normal, with the variances that the scorer's ridge stands for. A rating
+    A user's bias and factors are normal, with the variances that the scorer's ridge implies. A rating
     deviates from its expectation as ratings usually do.
     """
     deviation = TYPICAL_RESIDUAL * (scorer.high - scorer.low) / 2

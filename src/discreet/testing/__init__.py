@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from discreet.testing.estimator_contract import EstimatorContract as EstimatorContract
     from discreet.testing.mechanism_contract import MechanismContract as MechanismContract
     from discreet.testing.metric_contract import MetricContract as MetricContract
+    from discreet.testing.refusals import refuses as refuses
     from discreet.testing.scorer_contract import ScorerContract as ScorerContract
     from discreet.testing.small_data import toy_interactions as toy_interactions
     from discreet.testing.statistic_contract import StatisticContract as StatisticContract
@@ -31,6 +32,7 @@ else:
             "discreet.testing.estimator_contract": "EstimatorContract",
             "discreet.testing.mechanism_contract": "MechanismContract",
             "discreet.testing.metric_contract": "MetricContract",
+            "discreet.testing.refusals": "refuses",
             "discreet.testing.scorer_contract": "ScorerContract",
             "discreet.testing.small_data": "toy_interactions",
             "discreet.testing.statistic_contract": "StatisticContract",

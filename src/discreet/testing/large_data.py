@@ -16,7 +16,8 @@ import numpy.typing as npt
 import polars as pl
 from polars.io.plugins import register_io_source
 
-from discreet.core.checks import FileError, integer, require
+from discreet.core.checks import integer, require
+from discreet.core.errors import CannotWrite
 from discreet.core.randomness import experiment_generator
 from discreet.data.datasets.synthetic import numbered
 from discreet.data.facts import PublicFacts
@@ -42,13 +43,13 @@ class LargeShape:
     def __post_init__(self) -> None:
         integer("n_users", self.n_users, least=1)
         integer("n_items", self.n_items, least=2)
-        integer("n_ratings", self.n_ratings, least=self.n_users, do="Every user rates at least one item.")
+        integer("n_ratings", self.n_ratings, least=self.n_users)
         most = self.n_users * self.n_items // 4
         require(
             self.n_ratings <= most,
             "n_ratings",
             self.n_ratings,
-            f"must fill at most a quarter of the matrix, {most}",
+            must=f"fill at most a quarter of the matrix, {most}",
         )
 
     @classmethod
@@ -82,7 +83,7 @@ def write_large(path: str | Path, shape: LargeShape, *, seed: int = 0, times: bo
     With `times` there is one more column, time, in seconds and in no order.
     """
     target = Path(path)
-    require(target.suffix in (".parquet", ".csv"), "path", target.name, "must end in .parquet or .csv")
+    require(target.suffix in (".parquet", ".csv"), "path", target.name, must="end in .parquet or .csv")
 
     schema = {**_SCHEMA, "time": pl.Int64} if times else _SCHEMA
 
@@ -103,7 +104,7 @@ def write_large(path: str | Path, shape: LargeShape, *, seed: int = 0, times: bo
         else:
             ratings.sink_parquet(target)
     except OSError as error:
-        raise FileError(f"{target} cannot be written ({error.strerror}); choose another path.") from error
+        raise CannotWrite(path=target, why=error.strerror) from error
     return target
 
 

@@ -93,8 +93,7 @@ class ScorerContract:
     def test_a_diversified_list_falls_as_well(self) -> None:
         try:
             listed = self.model.recommend(self.history(), 15, diversify=0.5)
-        except DiscreetError as error:
-            assert "similar" in str(error) or "factors" in str(error)
+        except DiscreetError:
             pytest.skip("this model cannot tell which items are similar")
         assert _falls(score for _, score in listed)
 
@@ -134,8 +133,7 @@ class ScorerContract:
         model, items = self.model, timed_data().catalog.ids.tolist()[:4]
         try:
             found = model.similar_items(items, 5)
-        except DiscreetError as error:
-            assert "similar" in str(error)
+        except DiscreetError:
             assert not self.knows_similar_items
             return
         assert list(found) == items
@@ -145,7 +143,7 @@ class ScorerContract:
             certain = [one.confidence for one in near]
             assert all(one is None or 0.6 <= one <= 1 for one in certain)
             assert not model.guarantee.is_private or None not in certain
-        with pytest.raises(DataError, match="not in the model's catalog"):
+        with pytest.raises(DataError):
             model.similar_items(["no such item"])
 
     def test_histories_are_left_alone(self) -> None:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import pickle
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple, final
 
 import numpy as np
 
@@ -21,7 +22,12 @@ from discreet.models.biases import Biases
 from discreet.models.estimator import Estimator
 from discreet.privacy.accounting.gaussian import compose_gaussians, gaussian_epsilon
 from discreet.privacy.guarantee import Guarantee
-from discreet.privacy.session import ReleaseEntry, Session
+from discreet.privacy.release_log import ReleaseEntry
+from discreet.privacy.session import Session
+from discreet.sources.cluster import ClusterSource
+from discreet.sources.sharding import make_shards
+from discreet.sources.shards import ShardFolder, open_shards
+from discreet.statistics.data_source import DataSource
 from discreet.testing.small_data import timed_data
 
 #: Settings to try, each as what is passed; a function makes what a fit needs on disk.
@@ -74,6 +80,8 @@ SETTINGS: Mapping[str, Cases] = {
     "steps": [{"steps": 3, "solver": "oja", "rounds": 2}],
     "row_bound": [{"row_bound": 2.0}],
     "radius": [{"radius": 5.0}],
+    "biases": [{"biases": False}],
+    "release": [{"release": "ahead"}, {"release": "ahead", "cells": 3}],
     "factors": [{"factors": 2}],
     "loss": [{"loss": name} for name in ("symmetric", "complementary", "strawman")],
     "alpha0": [{"alpha0": 0.5, "loss": "symmetric"}],
@@ -149,23 +157,28 @@ def _accepted(kind: type[Estimator], own: Mapping[str, Cases], name: str) -> lis
 def cases(kind: type[Estimator], own: Mapping[str, Cases]) -> list[Estimator]:
     """Return the estimator with its defaults, and with every declared value of each of its settings."""
     names = [field.name for field in dataclasses.fields(kind)]  # type: ignore[arg-type]
-    tried: list[Mapping[str, Any]] = [{}]
-    if "delta" in names and _allows(kind, {"delta": 0.0}):
-        tried.append({"delta": 0.0})
-    tried += [settings for name in names for settings in _accepted(kind, own, name)]
+    tried = [settings for name in names for settings in _accepted(kind, own, name)]
     # With little noise a fit takes other routes: more rounds, item vectors, factors.
-    return [kind(**{"epsilon": epsilon, **settings}) for settings in tried for epsilon in (1.0, 30.0)]
+    more = [kind(**{"epsilon": epsilon, **settings}) for settings in tried for epsilon in (1.0, 30.0)]
+    return representatives(kind) + more
+
+
+def representatives(kind: type[Estimator]) -> list[Estimator]:
+    """Return the estimator with its defaults, with little noise, and with pure releases if it has them."""
+    pure = [{"delta": 0.0}] if _allows(kind, {"delta": 0.0}) else []
+    tried: list[Mapping[str, Any]] = [{}, {"epsilon": 30.0}, *pure]
+    return [kind(**{"epsilon": 1.0, **settings}) for settings in tried]
 
 
 def _allows(kind: type[Estimator], settings: Mapping[str, Any]) -> bool:
     try:
         kind(**{"epsilon": 1.0, **settings})
-    except ParameterError:
+    except (ParameterError, TypeError):
         return False
     return True
 
 
-def metered(estimator: Estimator, data: Interactions) -> tuple[Session, Guarantee]:
+def metered(estimator: Estimator, data: DataSource) -> tuple[Session, Guarantee]:
     """Return the session of a fit with real noise, after all that the model answers, and its guarantee."""
     source: Any = estimator.without_unread(data)
     promise = estimator.promise(source.facts)
@@ -199,7 +212,70 @@ def data_for(estimator: Estimator) -> Interactions:
     return grouped_data() if estimator.rows_needed() is None else timed_data()
 
 
-def spends_exactly(estimator: Estimator, data: Interactions) -> str:
+def sharded(data: Interactions, folder: Path, n_shards: int = 3) -> ShardFolder:
+    """Return the same ratings as a folder of shards, made from a file in which users' rows are mixed."""
+    import polars as pl
+
+    order = np.random.default_rng(0).permutation(data.n_ratings)
+    columns = {
+        "user": data.users.ids[data.rows()[order]].tolist(),
+        "item": data.catalog.ids[data.items[order]].tolist(),
+        "rating": data.values[order],
+    }
+    times = {} if data.times is None else {"time": data.times[order]}
+    pl.DataFrame({**columns, **times}).write_parquet(folder / "ratings.parquet")
+    facts = data.facts
+    make_shards(
+        [folder / "ratings.parquet"],
+        folder / "shards",
+        n_shards=n_shards,
+        catalog=data.catalog,
+        low=facts.low,
+        high=facts.high,
+        step=facts.step,
+        n_users=facts.n_users,
+        max_per_user=facts.max_per_user,
+    )
+    return open_shards(folder / "shards")
+
+
+@final
+class InProcessCluster:
+    """A client of no cluster: it runs each task here and now, through bytes as a cluster would."""
+
+    def submit(self, job: Callable[..., Any], *arguments: Any, pure: bool) -> Any:
+        """Return a finished task; arguments that are tasks are replaced by their results."""
+        known = [_result(one) for one in arguments]
+        return _Finished(pickle.loads(pickle.dumps(job(*pickle.loads(pickle.dumps(known))))))
+
+    def ncores(self) -> dict[str, int]:
+        """Return the threads of each worker."""
+        return {"here": 1}
+
+    def cancel(self, futures: Sequence[Any]) -> None:
+        """Forget tasks, which have ended already."""
+
+
+class _Finished(NamedTuple):
+    value: Any
+
+    def result(self, timeout: float | None = None) -> Any:
+        return self.value
+
+
+def _result(one: Any) -> Any:
+    if isinstance(one, list):
+        return [_result(part) for part in one]
+    return one.value if isinstance(one, _Finished) else one
+
+
+def sources(data: Interactions, folder: Path) -> dict[str, DataSource]:
+    """Return the same ratings on shards, and on shards that a cluster sums over."""
+    shards = sharded(data, folder)
+    return {"shards": shards, "cluster": ClusterSource(shards=shards, client=InProcessCluster())}
+
+
+def spends_exactly(estimator: Estimator, data: DataSource) -> str:
     """Return what is wrong with an estimator's spending on these data, or nothing."""
     session, promise = metered(estimator, data)
     if math.isinf(promise.epsilon):

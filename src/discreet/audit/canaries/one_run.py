@@ -1,6 +1,6 @@
 """Audit with one training run: many canaries, each in or out by a coin, and one guess for each.
 
-One fit is one sample of the noise, but thousands of coins. A promise bounds what the fit reveals about every
+One fit is one sample of the noise, but thousands of coins. A guarantee bounds what the fit reveals about each
 single coin, so too many right guesses refute it.
 
 `CanaryFileAttack` attacks the published file. For every canary it reads the numbers of the canary's items:
@@ -27,12 +27,12 @@ import numpy.typing as npt
 from scipy.special import betainc, expit, ndtr, ndtri
 
 from discreet.audit.canaries.planting import Canaries, CanaryAttack, Game
+from discreet.audit.errors import NotAuditable
 from discreet.audit.findings import Finding
 from discreet.audit.games.bounds import BettingShares, curve_of, refuted_without_luck
 from discreet.audit.games.scores import LearnedScore, Truth
 from discreet.audit.neighboring import Row
 from discreet.core.arrays import Floats
-from discreet.core.checks import ParameterError
 from discreet.core.randomness import PrivacyRandom, experiment_generator
 from discreet.data.interactions import Interactions
 from discreet.models.estimator import Estimator
@@ -48,9 +48,9 @@ _MOST = 4_000
 
 
 def one_run_chance(canaries: int, guesses: int, right: int, epsilon: float, delta: float) -> float:
-    """Bound the probability of at least `right` right guesses under an (epsilon, delta) promise.
+    """Bound the probability of at least `right` right guesses under an (epsilon, delta) guarantee.
 
-    Under a pure promise the number of right guesses is at most binomial with probability
+    Under a pure guarantee the number of right guesses is at most binomial with probability
     e^epsilon / (1 + e^epsilon); a delta adds the most that moving the whole distribution can gain.
     """
     share = float(expit(epsilon))
@@ -115,15 +115,15 @@ def audit_one_run(
     """Fit once on the data with canaries put in by coins, and guess from all releases which are in.
 
     There is one canary per item, at most 4,000 unless `canaries` gives their number. If the catalog has fewer
-    items than that, items are added that nobody else rated.
+    items than that, items are added that no other user rated.
 
     Raises:
-        ParameterError: the promise is not about adding or removing a person.
+        ParameterError: the guarantee isn't about adding or removing a user.
     """
     start = time.perf_counter()
     promise = estimator.promise(data.facts)
     if promise.unit is not Unit.USER or promise.neighbors is not Neighbors.ADD_OR_REMOVE:
-        raise ParameterError(f"{estimator.name} does not promise to hide a person; audit it without data.")
+        raise NotAuditable(model=estimator.name, view="guarantee for whole users")
     attack = CanaryAttack(estimator, _among(data, canaries))
     game = attack.play(seed, once=True)
     found = [

@@ -6,13 +6,13 @@ number of items with which a canary costs most is tried first.
 
 The games use the transcript of the fit itself. The estimator's own code calls the official mechanisms, their
 inputs are recorded to the last bit, and each output is the sampler's. A later query may depend on earlier
-outputs, so every game needs a fit; with a large catalog one fit holds hundreds of games.
+outputs, so every game needs a fit; with a large catalog one fit has hundreds of games.
 
 Why the games count as independent, where the noise is Gaussian. In each draw the attacker projects on the
 canary's own difference, a direction of length 1, and adds up draws with weights that were fixed beforehand. A
 direction is known before its draw, the noise along it is a fresh standard normal number, and no two canaries
 share a number. So the noise in the scores is independent from canary to canary and from fit to fit, whatever
-was queried. A canary that is in moves its own score alone, by at most the shift that the promise allows
+was queried. A canary that is in moves its own score alone, by at most the shift that the guarantee allows
 (Cauchy, Schwarz). Right guesses are then at most binomial, with the share that the curve allows.
 
 The last release takes most of the budget and no query follows it. So it is drawn many times for the same

@@ -25,7 +25,7 @@ import numpy as np
 from scipy.special import betaincinv
 
 from discreet.core.arrays import Floats
-from discreet.core.checks import integer, require
+from discreet.core.checks import integer, within
 from discreet.models.estimator import Estimator
 
 # With fewer guesses the share of games that are guessed at all is not known well enough for delta.
@@ -62,7 +62,7 @@ def least_share(right: int, tried: int, error: float) -> float:
         0.697
     """
     integer("right", right, least=0, most=tried)
-    require(0 < error < 1, "error", error, "must lie in (0, 1)")
+    within("error", error, above=0, below=1)
     return 0.0 if right == 0 else float(betaincinv(right, tried - right + 1, error))
 
 
@@ -80,8 +80,8 @@ def refuted_epsilon(tally: GuessCounts, delta: float, error: float) -> float:
 def refuted_on_curve(tally: GuessCounts, distance: Callable[[float], float], error: float) -> float:
     """Return the largest epsilon whose trade-off curve the games refute.
 
-    `distance(epsilon)` is the total variation between the outputs on neighboring datasets under a promise of
-    that epsilon.
+    `distance(epsilon)` is the total variation between the outputs on neighboring datasets that a guarantee
+    with that epsilon allows.
     """
     seen = 2 * least_share(tally.right_of_all, tally.games, error) - 1
     if seen <= 0:

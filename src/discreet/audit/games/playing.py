@@ -13,6 +13,7 @@ from typing import Any, Protocol, final
 import numpy as np
 import numpy.typing as npt
 
+from discreet.audit.errors import StrayError
 from discreet.audit.games.scores import LearnedScore, Truth, aligned, features_of, log_ratios
 from discreet.audit.white_box.costs import log_ratio
 from discreet.audit.white_box.recording import (
@@ -21,7 +22,6 @@ from discreet.audit.white_box.recording import (
     Player,
     RecordedCoins,
     Recorder,
-    StrayError,
 )
 from discreet.audit.white_box.structure import ask
 from discreet.core.arrays import Floats
@@ -74,7 +74,7 @@ class TranscriptAttack:
         truth = experiment_generator(seed, "coins").random(count) < 0.5
         random = PrivacyRandom.simulate(seed)
         if self._inputs is None:
-            seeds = random.bytes(4 * count).view(np.uint32).tolist()
+            seeds = np.frombuffer(random.token(4 * count), dtype=np.uint32).tolist()
             games = zip(truth.tolist(), seeds, strict=True)
             return np.array([self._game(second, one) for second, one in games]), truth
         return log_ratios(*self._inputs, truth, random), truth
@@ -110,7 +110,7 @@ class FileAttack:
 
     def __init__(self, estimator: Estimator, pair: Pair, *, lessons: int, seed: int) -> None:
         self._estimator, self._pair, self.fits = estimator, pair, 0
-        # Lessons come in pairs that share their noise, so that the effect of the dataset stands out.
+        # Lessons come in pairs that share their noise, so that the effect of the dataset is visible.
         seeds = np.repeat(np.arange(lessons // 2), 2) + seed
         truth = np.arange(seeds.size) % 2 == 1
         features = aligned(self._files(truth, seeds))
@@ -120,7 +120,7 @@ class FileAttack:
     def play(self, count: int, seed: int) -> tuple[Floats, Truth]:
         """Return the scores of `count` fresh files, and which dataset they come from."""
         truth = experiment_generator(seed, "coins").random(count) < 0.5
-        seeds = PrivacyRandom.simulate(seed).bytes(4 * count).view(np.uint32)
+        seeds = np.frombuffer(PrivacyRandom.simulate(seed).token(4 * count), dtype=np.uint32)
         features = aligned(self._files(truth, seeds), self._width)
         return self._score(features), truth
 

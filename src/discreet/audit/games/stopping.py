@@ -1,6 +1,6 @@
 """Play games until enough is known, with the error split over all interim checks and both bounds.
 
-Each interim check spends a part of the allowed error, and the last one spends the rest. A promise is called
+Each interim check spends a part of the allowed error, and the last one spends the rest. A guarantee is called
 refuted only if a fresh run of the same size refutes it again, at 99.9 %: among eighty sound tests at 95 % a
 few fail by chance.
 """
@@ -31,7 +31,7 @@ class Plan:
         games: The most games that are then counted.
         seconds: No new batch starts after this time.
         error: The allowed error of this attack, over all its interim checks.
-        enough: Stop when this share of the promise is refuted.
+        enough: Stop when this share of the guarantee is refuted.
     """
 
     lessons: int = 1_000

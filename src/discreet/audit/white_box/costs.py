@@ -41,7 +41,7 @@ class Price:
         return Price(pure=self.pure + other.pure, shift=math.hypot(self.shift, other.shift))
 
     def epsilon(self, delta: float) -> float:
-        """Return the epsilon at `delta` that is really paid; of both kinds only the larger one counts."""
+        """Return the epsilon at `delta` that is really spent; of both kinds only the larger one counts."""
         gaussian = gaussian_epsilon(1 / self.shift, delta) if self.shift > 0 else 0.0
         return max(self.pure, gaussian)
 

@@ -14,17 +14,13 @@ from typing import Any, final
 import numpy as np
 import numpy.typing as npt
 
-from discreet.core.checks import DiscreetError
+from discreet.audit.errors import DrawsDiffer, UnknownDraw
 from discreet.privacy.mechanisms.cells import CellMechanism
 
 #: Draws whose outcome does not depend on data once their (public) parameters are fixed: coins.
 COINS = ("bytes", "geometric", "uniform_below", "bernoulli")
 # Far below every threshold, in fixed-point units.
 _NOT_CHOSEN = -(2**60)
-
-
-class StrayError(DiscreetError):
-    """Report that a replayed fit made other draws than the recorded one."""
 
 
 class EnoughError(Exception):
@@ -195,13 +191,13 @@ class Player:
         """Return the recorded outcome of this draw."""
         index = len(self.calls)
         if index == len(self._recorded):
-            raise StrayError("The fit on the other dataset made more draws.")
+            raise DrawsDiffer(draw=index + 1)
         then = self._recorded[index]
         if self._named is not None and self._named.index == index:
             then = self._named.output_there(then)
         now = _given(draw, arguments)(then.output)
         if type(now) is not type(then) or now.public != then.public:
-            raise StrayError(f"Draw {index + 1} has another size or noise scale on the other dataset.")
+            raise DrawsDiffer(draw=index + 1)
         self.calls.append(now)
         if index + 1 == len(self._recorded) and not self._to_the_end:
             raise EnoughError
@@ -215,9 +211,9 @@ class Player:
         self.statistics.append(np.array(values, dtype=np.float64))
 
     def finish(self) -> None:
-        """Refuse a fit that made fewer draws than were recorded."""
+        """Raise for a fit that made fewer draws than were recorded."""
         if len(self.calls) < len(self._recorded):
-            raise StrayError("The fit on the other dataset made fewer draws.")
+            raise DrawsDiffer(draw=len(self.calls) + 1)
 
 
 def _given(draw: Callable[..., Any], arguments: Mapping[str, Any]) -> Callable[[Any], MechanismCall]:
@@ -245,7 +241,7 @@ def _given(draw: Callable[..., Any], arguments: Mapping[str, Any]) -> Callable[[
             )
         case _ if name in COINS:
             return lambda output: RecordedCoins(public=(name, *public.values()), output=output)
-    raise StrayError(f"An audit does not know the privacy cost of a draw called {name!r}.")
+    raise UnknownDraw(draw=name)
 
 
 def _copied(output: Any) -> Any:

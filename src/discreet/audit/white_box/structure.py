@@ -15,10 +15,11 @@ from typing import final
 
 import numpy as np
 
+from discreet.audit.errors import AuditStopped, NotReplayable, StrayError
 from discreet.audit.neighboring import NeighboringDatasets, SyntheticSpec, additive_neighbors, neighboring
 from discreet.audit.white_box.costs import price
-from discreet.audit.white_box.recording import NoiseScale, Player, Recorder, StrayError
-from discreet.core.checks import DiscreetError, PrivacyError
+from discreet.audit.white_box.recording import NoiseScale, Player, Recorder
+from discreet.core.checks import DiscreetError
 from discreet.core.progress import silent
 from discreet.core.randomness import PrivacyRandom
 from discreet.data.interactions import Interactions
@@ -33,7 +34,7 @@ ROUNDING = 1e-9
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WhiteBox:
-    """Hold what a model promises, the cost on the worst pair of neighboring datasets, and the leaks.
+    """A model's guarantee, the cost on the worst pair of neighboring datasets, and the leaks.
 
     The number of draws can depend on earlier outputs: `paid_by_all` is the highest cost among the fits with
     the most draws, which is `draws`.
@@ -52,17 +53,17 @@ class WhiteBox:
 
     @property
     def refuted(self) -> float:
-        """Return the epsilon below which every promise is refuted; infinite if something leaks."""
+        """Return the epsilon below which every guarantee is refuted; infinite if something leaks."""
         return math.inf if self.leaks else self.paid
 
     @property
     def holds(self) -> bool:
-        """Return whether nothing leaked and no cost exceeds the promise."""
+        """Return whether nothing leaked and no cost exceeds the guarantee."""
         return self.refuted <= self.promised * (1 + ROUNDING)
 
     @property
     def ratio(self) -> float:
-        """Return the cost over the promise: 1 where the promise is tight."""
+        """Return the cost over the guarantee: 1 if the guarantee is tight."""
         return self.refuted / self.promised
 
 
@@ -123,7 +124,7 @@ def _replayed(
             leaks.append(f"{name}: {error}")
             continue
         except DiscreetError as error:
-            leaks.append(f"{name}: refused, which reveals the canary: {error}")
+            leaks.append(f"{name}: rejected, which reveals the canary: {error}")
             continue
         if not same:
             leaks.append(f"{name}: given the same mechanism outputs, the two fits publish different files")
@@ -134,18 +135,15 @@ def _replayed(
 
 
 def _require_hook(estimator: Estimator, data: Interactions, recorder: Recorder, file: bytes) -> None:
-    """Refuse a model whose fit is not reproduced by replaying its own mechanism outputs."""
+    """Raise for a model whose fit is not reproduced by replaying its own mechanism outputs."""
     player = Player(recorder.calls)
     try:
         again = _file(estimator, data, PrivacyRandom.recorded(0, player))
         player.finish()
     except StrayError as error:
-        raise PrivacyError(f"{estimator.name} cannot be audited: {error}") from error
+        raise AuditStopped(model=estimator.name, reason=str(error)) from error
     if again != file or not recorder.calls:
-        raise PrivacyError(
-            f"{estimator.name} cannot be audited: with the same data and mechanism outputs it publishes "
-            "another file, or it calls no recorded mechanism. Draw all randomness from PrivacyRandom."
-        )
+        raise NotReplayable(model=estimator.name)
 
 
 def _file(estimator: Estimator, data: Interactions, random: PrivacyRandom) -> bytes:
@@ -159,7 +157,7 @@ def _file(estimator: Estimator, data: Interactions, random: PrivacyRandom) -> by
 
 
 def ask(estimator: Estimator, scorer: Scorer, data: Interactions) -> None:
-    """Query a model that answers in its process for as many predictions as were paid for."""
+    """Query a model that answers in its process for as many predictions as were budgeted."""
     if estimator.answers_in_process:
         cells = np.arange(int(estimator.settings.get("cells", 1)))
         scorer.predict(data, cells // data.n_items, cells % data.n_items)
@@ -168,7 +166,7 @@ def ask(estimator: Estimator, scorer: Scorer, data: Interactions) -> None:
 def _is_additive(estimator: Estimator, spec: SyntheticSpec, seed: int) -> bool:
     """Return whether a canary moves every statistic by the same vector, bit for bit, among any other users.
 
-    Only a promise about adding or removing one user rests on that; for others this is true.
+    Only a guarantee about adding or removing one user rests on that; for others this is true.
     """
     facts = spec.facts(implicit=estimator.feedback == "implicit")
     promise = estimator.promise(facts)

@@ -20,7 +20,7 @@ from discreet.models.estimator import Estimator
 def variants(kind: type[Estimator], epsilon: float) -> Iterator[tuple[str, Estimator]]:
     """Yield the estimator with its defaults, and once with every other option of a setting that has few.
 
-    An option that the estimator refuses with the other defaults is left out.
+    An option that the estimator rejects with the other defaults is skipped.
     """
     yield kind.name, kind(epsilon=epsilon)
     for name, options in _options(kind).items():

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import contextlib
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, final
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, final
 
 import typer
 
+from discreet.cli.errors import OptionNeeds, OptionsConflict, SetByOption, ShardsGiven, UnsupportedByModel
 from discreet.cli.options.parsing import (
+    UNUSUAL,
     checked_name,
     complete_data,
     complete_model,
@@ -21,24 +24,26 @@ from discreet.cli.options.parsing import (
     read_items,
 )
 from discreet.cli.output.printing import remark
-from discreet.core.checks import ParameterError, integer, one_of
+from discreet.core.checks import integer, one_of
 
 if TYPE_CHECKING:
     from discreet.data.interactions import Interactions
+    from discreet.data.schema import Schema
     from discreet.data.vocabulary import Vocabulary
     from discreet.models.estimator import Estimator
+    from discreet.models.fitted import FittedModel
     from discreet.privacy.guarantee import Guarantee
     from discreet.privacy.ledger.book import Ledger
+    from discreet.privacy.ledger.release import PaidRelease
 
 Data = Annotated[
     str,
     typer.Argument(
-        help="A ratings file (CSV, TSV, Parquet, JSON lines), a MovieLens folder, or the name of a dataset.",
+        help="Ratings: a file (CSV, TSV, Parquet, JSON lines, .xlsx), a folder or 'pattern-*.csv', a table "
+        "(shop.db::TABLE, postgresql://...::TABLE), or the name of a dataset.",
         autocompletion=complete_data,
     ),
 ]
-# The panel of the help for files that need more than names of columns.
-UNUSUAL = "Unusual files"
 ModelFile = Annotated[Path, typer.Argument(help="A model that `discreet fit` wrote.")]
 HowMany = Annotated[int, typer.Option("-k", help="How many items to list.")]
 Titles = Annotated[
@@ -60,6 +65,10 @@ Columns = Annotated[
         help="Names of columns: user=who,item=sku and rating=stars,time=at. time=none leaves times out, "
         "time=at:day-first (or :month-first) says how 01/02/2025 is read; weight=NAME counts events by it.",
     ),
+]
+SchemaFile = Annotated[
+    Path | None,
+    typer.Option("--schema", help="Read DATA with this schema, which `discreet describe --out FILE` writes."),
 ]
 Delta = Annotated[
     float | None, typer.Option("--delta", help="The delta of the promise. Default: the model's.")
@@ -160,12 +169,7 @@ class Reading(TextFile):
     """How to read DATA, and what is declared about it."""
 
     columns: Columns = None
-    schema: Annotated[
-        Path | None,
-        typer.Option(
-            "--schema", help="Read DATA with this schema, which `discreet describe --out FILE` writes."
-        ),
-    ] = None
+    schema: SchemaFile = None
     implicit: Annotated[
         bool,
         typer.Option(
@@ -211,11 +215,11 @@ class Reading(TextFile):
     ] = "ratings"
 
     def files(self) -> list[Path]:
-        """Return the files to read besides DATA."""
+        """Return the files to read other than DATA."""
         return [path for path in (self.items, self.without, self.schema) if path is not None]
 
     def check(self) -> None:
-        """Refuse invalid options before any file is read."""
+        """Raise for invalid options before any file is read."""
         one_of("--duplicates", self.duplicates, ("refuse", "first", "last", "mean", "count"))
         one_of("--zeros", self.zeros, ("ratings", "missing"))
         for option, count in (("--people", self.people), ("--max-per-user", self.max_per_user)):
@@ -229,22 +233,27 @@ class Reading(TextFile):
         *,
         catalog: Vocabulary | None = None,
         scale: tuple[float | None, float | None, float | None] = (None, None, None),
+        remembered: Schema | None = None,
     ) -> Interactions:
         """Return the data of a path or a dataset's name.
 
-        A `catalog` replaces `--items`, and a `scale` is the default of `--scale`.
+        A `catalog` replaces `--items`, and a `scale` is the default of `--scale`. Without `--schema`, files
+        of the form that a model remembers are read with its schema.
         """
         from discreet.data.inputs import open_data
-        from discreet.distributed.shards import is_shard_folder
+        from discreet.sources.shards import is_shard_folder
 
         if is_shard_folder(source):
-            raise ParameterError(f"{source} is a folder of shards. Give the files it was made from.")
+            raise ShardsGiven(folder=str(source))
         self.check()
+        schema = self.schema or _fitting(source, remembered, self)
         low, high, step = scale if self.scale is None else parse_scale(self.scale)
         if catalog is None and self.items is not None:
             catalog = read_items(self.items)
-        if self.drop_unknown and catalog is None and self.schema is None:
-            raise ParameterError("--drop-unknown needs a declared catalog. Add --items.")
+        if self.drop_unknown and catalog is None and schema is None:
+            raise OptionNeeds(
+                options=("--drop-unknown",), needs="--items FILE", why="without a catalog every item is known"
+            )
         data = open_data(
             source,
             columns=parse_columns(self.columns),
@@ -256,16 +265,25 @@ class Reading(TextFile):
             max_per_user=self.max_per_user,
             n_users=self.people,
             catalog=catalog,
-            schema=self.schema,
+            schema=schema,
             # Options that were not given leave the rules of a schema as they are.
-            duplicates=self.duplicates if self.schema is None or self.duplicates != "refuse" else None,  # type: ignore[arg-type]
-            zeros=self.zeros if self.schema is None or self.zeros != "ratings" else None,  # type: ignore[arg-type]
+            duplicates=self.duplicates if schema is None or self.duplicates != "refuse" else None,  # type: ignore[arg-type]
+            zeros=self.zeros if schema is None or self.zeros != "ratings" else None,  # type: ignore[arg-type]
             drop_unknown=self.drop_unknown or None,  # type: ignore[arg-type]
             **self.written(),
         )
         if self.without is None:
             return data
         return data.without_people(read_ids(self.without, "user"))
+
+
+def _fitting(source: str, remembered: Schema | None, text: TextFile) -> Schema | None:
+    """Return the schema that a model remembers, if the file is of its form and no other layout is named."""
+    from discreet.data.reading.tables import fits
+
+    if remembered is None or text.layout is not None or not fits(source, remembered):
+        return None
+    return remembered
 
 
 @group()
@@ -303,11 +321,11 @@ class Learning:
         parsed = recipes.feedback_setting(self.model, implicit=implicit)
         parsed |= recipes.parse_settings(self.model, self.settings or [])
         if self.purpose is not None and "purpose" in parsed:
-            raise ParameterError("--for and --set purpose=... say the same. Leave one of them out.")
+            raise OptionsConflict(options=("--for", "--set purpose"), why="both set the purpose")
         parsed |= recipes.purpose_setting(self.model, self.purpose)
         for name in ("epsilon", "delta"):
             if name in parsed:
-                raise ParameterError(f"--set {name}=... is not allowed. Use --{name}.")
+                raise SetByOption(name=name)
         parsed["epsilon"] = self.epsilon
         if self.delta is not None:
             parsed["delta"] = self.delta
@@ -317,15 +335,22 @@ class Learning:
         return estimator
 
 
-#: Said of a private release that was paid from no ledger.
+#: Remark about a private release without a ledger.
 UNRECORDED = "Nothing was recorded, but releases about the same people add up: pay from a --ledger FILE."
+
+
+class Finished(NamedTuple):
+    """A model that a killed run of the same command wrote, and the name of its data in the ledger."""
+
+    model: FittedModel
+    name: str
 
 
 @group("The budget")
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Paying:
-    """From which ledger a release is paid, and under which name; common to all verbs that spend."""
+    """The ledger that records a release, and the name; common to all verbs that spend."""
 
     ledger: Annotated[Path | None, typer.Option("--ledger", help="Pay from this ledger file.")] = None
     name: Annotated[
@@ -344,20 +369,20 @@ class Paying:
         return self.ledger is not None or self.name is not None or self.allow_unbudgeted
 
     def check(self) -> None:
-        """Refuse an empty name before anything is read."""
+        """Raise for an empty name before anything is read."""
         checked_name(self.name)
 
     def files(self) -> list[Path]:
-        """Return the files to read besides DATA."""
+        """Return the files to read other than DATA."""
         return [] if self.ledger is None else [self.ledger]
 
-    def book(self, name: str) -> Ledger | None:
-        """Open the ledger that pays for data of this name, if one was given; warn of a missing budget."""
+    def book(self, name: str, release: PaidRelease | None = None) -> Ledger | None:
+        """Open the ledger for data of this name, if one was given; warn of a missing budget."""
         from discreet.privacy.ledger.book import Ledger
 
         if self.ledger is None:
             return None
-        book = Ledger.open(self.ledger, allow_unbudgeted=self.allow_unbudgeted)
+        book = Ledger.open(self.ledger, allow_unbudgeted=self.allow_unbudgeted, release=release)
         limited = book.budgeted()
         if self.allow_unbudgeted and limited and name not in limited:
             remark(
@@ -366,20 +391,44 @@ class Paying:
             )
         return book
 
+    @contextlib.contextmanager
+    def releasing(self, out: Path | None, *command: object) -> Iterator[PaidRelease | None]:
+        """Lend the release into a file that is recorded here; without a ledger nothing can be spent twice."""
+        from discreet.privacy.ledger.release import releasing
+
+        if out is None or self.ledger is None:
+            yield None
+            return
+        with releasing(out, {"command": repr((*command, str(self.ledger.absolute()), self.name))}) as release:
+            yield release
+
+    def finished(self, release: PaidRelease | None, out: Path) -> Finished | None:
+        """Return the model that an earlier run of the same command wrote before it was killed, if it did."""
+        from discreet.models.storage import load
+        from discreet.privacy.ledger.book import Ledger
+
+        if release is None or not release.is_published or self.ledger is None:
+            return None
+        model, name = load(out), release.finish(Ledger.open(self.ledger))
+        remark(
+            f"discreet: an earlier run of this command wrote {out} and was killed before it ended. "
+            "No budget was spent again."
+        )
+        return Finished(model, name)
+
     def paid(self, name: str) -> str:
-        """Return a sentence about where a release was paid; empty without a ledger."""
+        """Return a sentence about where a release was recorded; empty without a ledger."""
         return "" if self.ledger is None else f"Paid as {name!r} in {self.ledger}."
 
     def recorded(self, name: str, promise: Guarantee) -> str:
-        """Return where a release was paid, or that nothing was recorded of one that promises something."""
+        """Return where a release was recorded, or that a private one was not."""
         return self.paid(name) or UNRECORDED * promise.is_private
 
 
 def refuse_without_ratings(estimators: Sequence[Estimator]) -> None:
-    """Refuse models that need ratings, which `--implicit` ignores."""
+    """Raise for models that need ratings, which `--implicit` ignores."""
     for estimator in estimators:
         if estimator.feedback == "explicit":
-            raise ParameterError(
-                f"{estimator.name} learns from ratings, which --implicit ignores. "
-                "`discreet models` lists those that learn from implicit feedback."
+            raise UnsupportedByModel(
+                model=estimator.name, option="--implicit", why="it learns from rating values"
             )

@@ -5,13 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Annotated, final
+from typing import TYPE_CHECKING, Annotated, final
 
 import typer
 
 from discreet.cli.options.declared import Paying
 from discreet.cli.options.parsing import group, listed
 from discreet.core.registry import METRIC_EXAMPLES, PRIVATE_METRIC_EXAMPLES
+
+if TYPE_CHECKING:
+    from discreet.data.interactions import Interactions
+    from discreet.data.splits import SplitPlan
+    from discreet.statistics.data_source import DataSource
 
 
 @group("What is measured")
@@ -21,12 +26,13 @@ class Measuring:
     """What is held out, what is measured, and how often."""
 
     split: Annotated[
-        str,
+        str | None,
         typer.Option(
             "--split",
-            help="Held-out part: random:0.1, kfold:10, leave-one-out, time:0.1, time:DATE, given:TRAIN,TEST.",
+            help="Held-out part: random:0.1, kfold:10, leave-one-out, time:0.1, time:DATE, given:TRAIN,TEST. "
+            "Default: leave-one-out for lists, and random:0.1 for ratings.",
         ),
-    ] = "random:0.1"
+    ] = None
     metric: Annotated[
         list[str] | None,
         typer.Option(
@@ -61,14 +67,24 @@ class Measuring:
         given = [field.name for field in fields(self) if getattr(self, field.name) != field.default]
         return [f"--{name.replace('_', '-')}" for name in given if name != "metric"]
 
+    def plan(self, shown: Iterable[str], data: Interactions | DataSource) -> SplitPlan:
+        """Return the split that was chosen, or the one that fits these metrics and data."""
+        from discreet.data.splits import parse_split
+        from discreet.evaluation.metrics import Metric
+        from discreet.evaluation.scoring import usual_split
+
+        return parse_split(self.split or usual_split(map(Metric.parse, shown), data))
+
     def hints(self, shown: Iterable[str], *, timed: bool) -> list[str]:
         """Return what to know about these metrics under this split, of data with times or without."""
         from discreet.data.splits import parse_split
         from discreet.evaluation.metric_kinds import ListMetric
         from discreet.evaluation.metrics import Metric
 
-        lists = any(isinstance(Metric.parse(name).definition, ListMetric) for name in shown)
-        if not lists or parse_split(self.split).kind not in ("random", "kfold"):
+        metrics = [Metric.parse(name) for name in shown]
+        lists = any(isinstance(metric.definition, ListMetric) for metric in metrics)
+        fits = self.split is None and all(metric.ranks for metric in metrics)
+        if fits or not lists or parse_split(self.split or "random").kind not in ("random", "kfold"):
             return []
         return [f"Lists are scored on a random part of the histories. {_LATEST if timed else _ONE_OF_EACH}"]
 
@@ -76,6 +92,8 @@ class Measuring:
         """Return the possible files of a given split; other splits have none."""
         from discreet.data.splits import parse_split
 
+        if self.split is None:
+            return []
         places = [Path()] if folder is None else [Path(), folder]
         names = [name + end for name in parse_split(self.split).files if name for end in ("", ".gz")]
         return [place / name for place in places for name in names]

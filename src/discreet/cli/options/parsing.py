@@ -13,7 +13,9 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar, get_args, get_type_hi
 
 import typer
 
-from discreet.core.checks import ParameterError
+from discreet.cli.errors import OptionEmpty, WrongForm
+from discreet.cli.messages import usage_error
+from discreet.core.errors import WrongKind, shown
 from discreet.core.registry import ESTIMATORS
 
 if TYPE_CHECKING:
@@ -25,9 +27,9 @@ def parse_number(text: str) -> float:
     try:
         number = float(text)
     except ValueError:
-        raise typer.BadParameter(f"{text!r} is not a number.") from None
+        raise usage_error(WrongKind(name="value", kind="a number", found=shown(text))) from None
     if math.isinf(number) and text.strip().lower() != "inf":
-        raise typer.BadParameter(f"{text} is too large for a number. Use inf for a run without privacy.")
+        raise usage_error(WrongKind(name=text, kind="a 64-bit float or inf", found="a larger number"))
     return number
 
 
@@ -52,7 +54,7 @@ def parse_columns(text: str | None) -> dict[str, str | None] | None:
     # A column's name may contain a comma: only a comma before a role separates.
     pairs = [part.partition("=") for part in re.split(r",(?=\s*\w+\s*=)", text)]
     if any(not separator or not value for _, separator, value in pairs):
-        raise typer.BadParameter("--columns must have the form user=NAME,item=NAME,rating=NAME.")
+        raise usage_error(WrongForm(option="--columns", form="user=NAME,item=NAME,rating=NAME"))
     named = {key.strip(): value.strip() for key, _, value in pairs}
     return {role: None if name.lower() == "none" else name for role, name in named.items()}
 
@@ -65,9 +67,9 @@ def parse_scale(text: str | None) -> tuple[float | None, float | None, float | N
         parts = [float(part) for part in text.split(",")]
         low, high, step = (*parts, None) if len(parts) == 2 else parts
     except ValueError as error:
-        raise typer.BadParameter("--scale must have the form LOW,HIGH or LOW,HIGH,STEP.") from error
+        raise usage_error(WrongForm(option="--scale", form="LOW,HIGH or LOW,HIGH,STEP")) from error
     if parts[0] > parts[1]:
-        raise typer.BadParameter("--scale must have the lowest rating first, as in 1,5.")
+        raise usage_error(WrongForm(option="--scale", form="LOW,HIGH with LOW below HIGH, as in 1,5"))
     return low, high, step
 
 
@@ -82,14 +84,14 @@ def numbers(name: str, text: str) -> list[float]:
     try:
         [float(part) for part in parts]
     except ValueError as error:
-        raise ParameterError(f"{name}={text!r} must be a comma-separated list of numbers.") from error
+        raise WrongForm(option=f"--{name}", form="NUMBER,NUMBER,...") from error
     return [parse_number(part) for part in parts]
 
 
 def checked_name(name: str | None) -> str | None:
-    """Return the data's name; refuse an empty one, which is likely an unset variable."""
+    """Return the data's name; raise for an empty one, which is likely an unset variable."""
     if name is not None and not name.strip():
-        raise ParameterError("--name is empty. Give the data's name, or leave the option out.")
+        raise OptionEmpty(option="--name")
     return name
 
 
@@ -109,12 +111,30 @@ def group(panel: str | None = None) -> Callable[[_Group], _Group]:
     return mark
 
 
+# The panel of the help for files that need more than names of columns.
+UNUSUAL = "Unusual files"
+# The option that lists all options of a command, and how many options its short help lists at most.
+HELP_ALL, MANY = "--help-all", 15
+
+
+def _show_all(ctx: typer.Context, asked: bool) -> None:
+    if asked and not ctx.resilient_parsing:
+        ctx.meta[HELP_ALL] = True
+        typer.echo(ctx.get_help())
+        raise typer.Exit
+
+
+_HelpAll = Annotated[
+    bool, typer.Option(HELP_ALL, is_eager=True, callback=_show_all, help="Show all options and exit.")
+]
+
+
 def spread(verb: Callable[..., None]) -> Callable[..., None]:
     """Return the verb as the command line calls it, with each group replaced by its fields."""
     hints = get_type_hints(verb, include_extras=True)
     taken = {name: kind for name, kind in hints.items() if isinstance(kind, type) and kind in _GROUPS}
 
-    def run(**options: Any) -> None:
+    def run(help_all: bool = False, **options: Any) -> None:
         groups = {
             name: kind(**{field.name: options.pop(field.name) for field in dataclasses.fields(kind)})
             for name, kind in taken.items()
@@ -122,6 +142,9 @@ def spread(verb: Callable[..., None]) -> Callable[..., None]:
         verb(**options, **groups)
 
     parameters = list(_parameters(verb, hints, taken))
+    if len(parameters) >= MANY:
+        by_name = inspect.Parameter.KEYWORD_ONLY
+        parameters.append(inspect.Parameter("help_all", by_name, default=False, annotation=_HelpAll))
     run.__name__, run.__doc__, run.__module__ = verb.__name__, verb.__doc__, verb.__module__
     run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     run.__annotations__ = {one.name: one.annotation for one in parameters}
@@ -139,7 +162,7 @@ def _parameters(
             continue
         kind = taken[name]
         types = get_type_hints(kind, include_extras=True)
-        # What a group inherits stands below its own options in the help.
+        # What a group inherits is below its own options in the help.
         for field in sorted(dataclasses.fields(kind), key=lambda one: one.name not in kind.__annotations__):
             default = inspect.Parameter.empty if field.default is dataclasses.MISSING else field.default
             annotation = _in_panel(types[field.name], _GROUPS[kind])
@@ -147,7 +170,7 @@ def _parameters(
 
 
 def _in_panel(annotation: Any, panel: str | None) -> Any:
-    """Return the annotation of an option that stands in this panel of the help, unless it names another."""
+    """Return the annotation of an option in this panel of the help, unless it names another."""
     what, option = get_args(annotation)
     if panel is None or option.rich_help_panel is not None:
         return annotation

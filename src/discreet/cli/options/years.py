@@ -1,4 +1,4 @@
-"""Declare the options of a followed year that several verbs share."""
+"""Declare the options of a continual release that several verbs share."""
 
 from __future__ import annotations
 
@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Annotated, final
 
 import typer
 
+from discreet.cli.errors import OptionNeeds, OptionsConflict, TitlesGone, WrongForm
+from discreet.cli.messages import usage_error
 from discreet.cli.options.declared import AsJson, Force, KeptTitles, Learning
 from discreet.cli.options.parsing import group
-from discreet.core.checks import FileError, ParameterError
 
 if TYPE_CHECKING:
     from discreet.data.vocabulary import Vocabulary
@@ -41,9 +42,7 @@ def days(option: str, text: str) -> float:
     """Read a time such as 7d, 36h, 2w; a bare number means days, a month 30 of them, and a year 365."""
     found = re.fullmatch(r"([0-9]+(?:\.[0-9]+)?)\s*([hdwmy]?)", text.strip())
     if found is None or float(found[1]) == 0:
-        raise typer.BadParameter(
-            f"{option} must be a time such as 36h, 7d, 2w, 1m (30 days) or 1y (365 days)."
-        )
+        raise usage_error(WrongForm(option=option, form="36h, 7d, 2w, 1m (30 days), or 1y (365 days)"))
     return float(found[1]) * _DAYS[found[2]]
 
 
@@ -86,10 +85,10 @@ def read_titles(path: Path | None, catalog: Vocabulary) -> PublicColumns:
 
 
 def kept_titles(text: str) -> Path:
-    """Return the table that an earlier command named; refuse to go on without it."""
+    """Return the table that an earlier command named; raise without it."""
     path = Path(text)
     if not path.exists():
-        raise FileError(f"Titles came from {path} so far, which is gone. Name a table with --titles.")
+        raise TitlesGone(path=path)
     return path
 
 
@@ -122,16 +121,19 @@ class YearTogether:
     come_once: ComeOnce = False
 
     def settings(self, learning: Learning, *, rated: bool) -> FollowSettings | None:
-        """Return the settings of a followed year; None if a model is to be fitted."""
+        """Return the settings of a continual release; None if a model is to be fitted."""
         if self.follow is None:
             if self.half_life is not None or self.come_once or self.year != "365d":
-                raise ParameterError(
-                    "--half-life, --year and --users-come-once are those of a followed year. Add --follow, "
-                    "or set a model's own half-life with --set half_life=DAYS."
+                raise OptionNeeds(
+                    options=("--half-life", "--year", "--users-come-once"),
+                    needs="--follow",
+                    why="they describe a continual release",
                 )
             return None
         if learning.settings or learning.purpose or learning.model != "user-factorization":
-            raise ParameterError("--follow takes the place of a model. Leave out --model, --set and --for.")
+            raise OptionsConflict(
+                options=("--follow", "--model", "--set", "--for"), why="a continual release has its own model"
+            )
         return year_settings(
             releases=self.follow,
             epsilon=learning.epsilon,

@@ -1,1 +1,1 @@
-"""Output for people and programs."""
+"""Output for readers and programs."""

@@ -24,9 +24,9 @@ _FEW_FACTORS = 3
 _MOST_REASONS = 10
 # A part below this share of the lead is not worth a word.
 _SLIGHT = 0.05
-# From this share on, a list is mostly that of somebody without a history.
+# From this share on, a list is mostly that of a user without a history.
 MOSTLY = 0.7
-# A part below this share of the largest is left out of the table.
+# A part below this share of the largest is omitted from the table.
 _NOTHING = 1e-4
 _BAR = 24
 # So much of the catalog is near the top of a list.
@@ -91,10 +91,10 @@ def show_explanation(
     vague: bool = False,
     alike: str = "",
 ) -> None:
-    """Print why an item stands where it does: in a sentence, in parts, and by the person's own history.
+    """Print why an item has its place: in a sentence, in parts, and by the user's own history.
 
-    The catalog has so many `items`. `noised` says that noise was added, `vague` that the model cannot tell
-    which items are similar, `alike` why lists are the same for everybody, if they are meant to be.
+    The catalog has so many `items`. `noised` states that noise was added, `vague` that the model cannot tell
+    which items are similar, `alike` why lists are the same for all users, if they are meant to be.
     """
     lead = found.score - found.reference
     owned = "already in the history, and lists leave it out"
@@ -114,7 +114,7 @@ def show_explanation(
 
 
 def mostly_popular(usual: float) -> str:
-    """Return the sentence about a list that differs little from that of somebody without a history."""
+    """Return the sentence about a list that differs little from that of a user without a history."""
     return (
         f"This list is mostly popularity: {usual:.0%} of its first {FIRST} items are those of somebody "
         "without a history."
@@ -122,7 +122,7 @@ def mostly_popular(usual: float) -> str:
 
 
 def alike_by_design(model: FittedModel) -> str:
-    """Say that lists do not follow a person's history, and why; empty for a model that is to tell apart."""
+    """Return why lists don't follow a user's history; empty for a model whose lists do."""
     plain, followed = model.scorer.same_for_all, _is_followed(model)
     if not plain and not followed:
         return ""
@@ -160,7 +160,7 @@ def _show_reasons(found: Explanation, lead: float, titles: Beside, vague: bool) 
 
 
 def tells_similar(model: FittedModel) -> bool:
-    """Return whether `discreet similar` answers with this model."""
+    """Return whether `discreet model similar` answers with this model."""
     try:
         model.scorer.similarities(noised=True)
     except DiscreetError:
@@ -188,7 +188,7 @@ def _because(found: Explanation, lead: float, items: int, vague: bool) -> str:
 
 
 def _history_matters(found: Explanation, lead: float) -> bool:
-    """Return whether any rating of the person's own changes the item's lead noticeably."""
+    """Return whether any rating of the user's own changes the item's lead noticeably."""
     return max((abs(value) for _, value in found.reasons), default=0.0) >= _SLIGHT * abs(lead)
 
 

@@ -1,4 +1,4 @@
-"""Write a model card in the layout of Hugging Face: YAML for programs, then Markdown for people.
+"""Write a model card in the layout of Hugging Face: YAML for programs, then Markdown for readers.
 
 All of it comes from the label of the file and the last audit of its kind of model. Nothing is measured, and
 nothing is claimed that the label does not say.
@@ -66,7 +66,7 @@ def model_card(
         "privacy": _privacy(promise),
         "audit": None if last is None else _audit(last),
     }
-    sentence = audited or "This kind of model has not been audited in full. An audit is no proof."
+    sentence = audited or "This kind of model has not been audited in full. An audit isn't a proof."
     if last is not None and last.present and promise.is_private and promise.epsilon != last.promised:
         sentence += (
             f" Both numbers belong to models that promise epsilon {last.promised:g}. This one promises "
@@ -96,7 +96,7 @@ def _use(label: Mapping[str, Any], file: str) -> str:
 
 
 def _data(label: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what the label states of the data: only facts that the promise takes for public."""
+    """Return what the label states of the data: only facts that the guarantee assumes to be public."""
     facts = label.get("facts", {})
     low, high = facts.get("low"), facts.get("high")
     rated = low != high
@@ -123,7 +123,7 @@ def _is_plain(value: object) -> bool:
 
 
 def is_card(path: Path) -> bool:
-    """Return whether a file begins as our cards do; words that people added below do not matter."""
+    """Return whether a file begins as our cards do; words that others added below do not matter."""
     try:
         with path.open("rb") as file:
             return _FIRST.match(file.read(64)) is not None
@@ -132,7 +132,7 @@ def is_card(path: Path) -> bool:
 
 
 def _privacy(promise: Guarantee) -> dict[str, Any]:
-    """Return the promise for programs; a model without one has no epsilon."""
+    """Return the guarantee for programs; a model without one has no epsilon."""
     bounded = promise.is_private
     return {
         "private": bounded and not promise.simulated,

@@ -67,7 +67,7 @@ def _balances(ledger: Ledger, names: list[str]) -> Table:
 
 
 def _followed_anew(ledger: Ledger, budget: Budget) -> bool:
-    """Tell whether a followed year was paid from a budget that starts anew."""
+    """Return whether a continual release was spent from a budget that starts anew."""
     followed = any(entry.what == "follow" for entry in ledger.entries(budget.dataset))
     return budget.renews is not None and followed
 
@@ -105,7 +105,7 @@ def _allowed(budget: Budget | None) -> Text:
 
 
 def _protects(definition: Frame, others: Sequence[Frame]) -> str:
-    """Return unit and trust, and how neighbors differ where only that tells two definitions apart."""
+    """Return unit and trust, and how neighbors differ if only that distinguishes two definitions."""
     unit, neighbors, trust = definition
     twins = [other for other in others if (other[0], other[2]) == (unit, trust)]
     return f"{unit}, {trust}" + (f", {neighbors}" if len(twins) > 1 else "")
@@ -181,7 +181,7 @@ def _row(entry: Entry) -> tuple[str, ...]:
 
 
 def _drawing(entries: list[Entry]) -> Iterator[Html]:
-    """Draw the epsilon of each entry, in their order: two of the same minute stand beside each other."""
+    """Draw the epsilon of each entry, in their order: two of the same minute are next to each other."""
     finite = sorted(
         (entry for entry in entries if math.isfinite(entry.guarantee.epsilon)), key=lambda entry: entry.time
     )

@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from discreet.core.checks import ParameterError
+from discreet.cli.errors import WrongForm
 from discreet.core.files import refuse_output, write_whole
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ _MOST_SHOWN = 2
 
 
 def public_columns(titles: Path | None, model: FittedModel, items: Iterable[str | int]) -> Beside:
-    """Return the public columns shown beside item ids: from the given table, else from the model."""
+    """Return the public columns shown next to item IDs: from the given table, else from the model."""
     if titles is None:
         return model.titles(items)
     from discreet.data.reading.items import read_public_table
@@ -39,7 +39,7 @@ def public_columns(titles: Path | None, model: FittedModel, items: Iterable[str 
 def items_json(listed: Listed, beside: Beside, more: Column | None = None) -> list[dict[str, Any]]:
     """Return a list of items as JSON objects; public columns come last and change none of ours.
 
-    `more` is a column beside the score; what it does not know of any item is left out.
+    `more` is a column next to the score; values that it lacks for all items are omitted.
     """
     name, values = ("", [None] * len(listed)) if more is None else more
     return [
@@ -51,7 +51,7 @@ def items_json(listed: Listed, beside: Beside, more: Column | None = None) -> li
 def items_table(
     listed: Listed, beside: Beside, score: str = "score", more: Shown | None = None, digits: int = 3
 ) -> Table:
-    """Return a list of items as a table; ids are folded, never cut. `more` is a column beside the score."""
+    """Return a list of items as a table; ids are folded, never cut. `more` is a column next to the score."""
     from rich.table import Table
 
     names = list(next(iter(beside.values()), {}))[:_MOST_SHOWN]
@@ -78,7 +78,7 @@ def write_lists(lists: pl.DataFrame, out: Path, beside: Beside, force: bool, inp
     import polars as pl
 
     if out.suffix not in (".csv", ".parquet"):
-        raise ParameterError("--out must end in .csv or .parquet.")
+        raise WrongForm(option="--out", form="NAME.csv or NAME.parquet")
     refuse_output(out, force=force, kind=_KIND, is_ours=is_lists, inputs=inputs)
     if beside:
         rows = [
@@ -96,7 +96,7 @@ def write_lists(lists: pl.DataFrame, out: Path, beside: Beside, force: bool, inp
 
 
 def is_lists(path: Path) -> bool:
-    """Return whether a file holds lists that this command wrote."""
+    """Return whether a file has lists that this command wrote."""
     import polars as pl
 
     try:
@@ -119,14 +119,14 @@ def write_shard_lists(
 ) -> int:
     """Write the lists of a folder of shards, on a cluster if one is given; return the number of users."""
     from discreet.core.progress import terminal_progress
-    from discreet.distributed.cluster import on_cluster
-    from discreet.distributed.connection import connected
-    from discreet.distributed.lists import Wanted, write_lists
-    from discreet.distributed.shards import open_shards
     from discreet.models.lists import closed_items
+    from discreet.sources.cluster import on_cluster
+    from discreet.sources.connection import connected
+    from discreet.sources.lists import Wanted, write_lists
+    from discreet.sources.shards import open_shards
 
     if out.suffix != ".parquet":
-        raise ParameterError("--out must end in .parquet: lists of a folder of shards are a Parquet file.")
+        raise WrongForm(option="--out", form="NAME.parquet")
     refuse_output(out, force=force, kind="file of lists", is_ours=is_lists, inputs=[file])
     closed = closed_items(fitted, limits["among"], limits["exclude"])
     shards = open_shards(folder)
@@ -134,6 +134,6 @@ def write_shard_lists(
         shards = replace(shards, report=lambda done, total: show("shards", done, total))
         if client is not None:
             on_cluster(shards, client)
-        options = {name: limits[name] for name in ("exclude_seen", "rank_by", "diversify")}
+        options = {name: limits[name] for name in ("exclude_seen", "rank_by", "diversify", "now")}
         write_lists(fitted, shards, out, Wanted(k=k, closed=closed, **options), client=client)
     return shards.n_users

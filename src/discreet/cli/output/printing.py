@@ -10,7 +10,7 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from discreet.core.checks import FileError
+from discreet.cli.errors import OutputFailed
 from discreet.core.progress import logger
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ class UnreadError(Exception):
 
 
 def show(*parts: RenderableType) -> None:
-    """Print tables and sentences for people."""
+    """Print tables and sentences for readers."""
     from discreet.cli.output.terminal import plain_console
 
     console = plain_console(stderr=False)
@@ -70,7 +70,7 @@ def speak(*, verbose: bool) -> None:
 
 @contextlib.contextmanager
 def answering() -> Iterator[None]:
-    """Flush the output of the block; a full disk gives one sentence, a closed pipe is no error."""
+    """Flush the output of the block; a full disk gives one sentence, a closed pipe isn't an error."""
     try:
         yield
         sys.stdout.flush()
@@ -79,7 +79,7 @@ def answering() -> Iterator[None]:
         raise UnreadError from error
     except OSError as error:
         _drop_output()
-        raise FileError(f"The output cannot be written to standard output: {error.strerror}.") from error
+        raise OutputFailed(reason=str(error.strerror)) from error
 
 
 def _drop_output() -> None:
@@ -91,9 +91,9 @@ def _drop_output() -> None:
 
 
 def remark_on_delta(estimators: Sequence[Estimator], facts: PublicFacts) -> None:
-    """Warn of a delta so large that publishing one person's data outright would keep the promise.
+    """Warn of a delta so large that publishing one user's data outright would satisfy the guarantee.
 
-    Only a declared number of people is used: counting them would be a query.
+    Only a declared number of users is used: counting them would be a query.
     """
     from discreet.privacy.guarantee import LARGE_DELTA
 
@@ -106,19 +106,21 @@ def remark_on_delta(estimators: Sequence[Estimator], facts: PublicFacts) -> None
 
 
 # The option that declares each fact.
-_DECLARES = {"catalog": "--items", "scale": "--scale", "interactions": "--scale"}
+_DECLARES = {"catalog": "--items", "scale": "--scale", "interactions": "--scale", "layout": "--schema"}
+_DECLARES["layouts of parties"] = "--schema of `discreet federation party`"
 
 
 def remark_on_conditions(promise: Guarantee, *, selects: bool = False, fits: bool = True) -> None:
     """Warn of a guarantee with conditions, such as facts that were taken from the data.
 
-    `selects` says that the verb can select them with noise, and `fits` that it can declare them.
+    `selects` states that the verb can select them with noise, and `fits` that it can declare them.
     """
     if promise.is_private and promise.conditions:
         from discreet.report.guarantee import condition_names, condition_text
 
         known = (_DECLARES[one.fact] for one in promise.conditions if one.fact in _DECLARES)
         options = ", ".join(dict.fromkeys(known))
+        selects = selects and options != _DECLARES["layout"]
         place = "" if fits else " in `discreet fit`"
         noisily = ", or select it with noise (--private-catalog)" if selects else ""
         what = "It was" if len(condition_names(promise.conditions)) == 1 else "They were"

@@ -18,6 +18,10 @@ if TYPE_CHECKING:
     from discreet.federated.coordinator import Round, RunOutcome
 
 
+# A party answers only after its operator agreed at a prompt.
+_ABSENT = "is absent (`discreet federation party` may be waiting for a yes there, or isn't running)"
+
+
 @final
 class WatchedTransport(Transport):
     """Report on standard error which parties answered and which are awaited."""
@@ -33,7 +37,7 @@ class WatchedTransport(Transport):
         for name, raw in self._inner.ask(question, parties, seconds):
             if name in waiting:
                 waiting.remove(name)
-            outcome = "is absent" if raw is None else f"sent {len(raw):,} bytes"
+            outcome = _ABSENT if raw is None else f"sent {len(raw):,} bytes"
             remark(f"  {name} {outcome}; waiting for {', '.join(waiting) or 'nobody'}.")
             yield name, raw
 
@@ -43,7 +47,7 @@ class WatchedTransport(Transport):
 
 
 def show_outcome(outcome: RunOutcome | FollowedTogether, out: Path | None) -> None:
-    """Print every round, or the release of a followed year, and the model's label."""
+    """Print every round, or the release of a continual release, and the model's label."""
     followed = isinstance(outcome, FollowedTogether)
     first, title = ("release", "The latest release") if followed else ("round", "Rounds")
     table = Table(first, "what", "parties counted", "left out, and why", title=title)
@@ -81,5 +85,5 @@ def outcome_json(outcome: RunOutcome | FollowedTogether, out: Path | None) -> di
 
 
 def _rounds(outcome: RunOutcome | FollowedTogether) -> Sequence[Round | FollowedTogether]:
-    """Return what was asked: a release of a followed year is one question."""
+    """Return what was asked: a continual release is one question."""
     return [outcome] if isinstance(outcome, FollowedTogether) else outcome.rounds

@@ -1,4 +1,4 @@
-"""Tables for people: comparisons, the decisions of a fit, the cost of a release."""
+"""Tables for readers: comparisons, the decisions of a fit, the cost of a release."""
 
 from __future__ import annotations
 
@@ -43,6 +43,7 @@ def comparison_table(found: Sequence[Evaluation], title: str | None = None) -> T
 #: The text shown for each decision. A name that is not here is shown as it is.
 WORDS: dict[str, str] = {
     "people per noise": "People per unit of noise (more people or a larger epsilon raise it)",
+    "votes need": "Share of the budget that item popularity needs before pairs of items are released",
     "ratings a person, about": "Typical number of ratings per person",
     "route": "What was looked for",
     "part explained at a glance": "Rating variance that latent factors explain (pilot release, rough)",
@@ -64,6 +65,8 @@ WORDS: dict[str, str] = {
 }
 _VALUES: dict[object, str] = {
     "taste": "how good and how popular items are, and latent factors",
+    "votes": "how popular items are; everything else would not exceed the noise",
+    "all": "all: no pairs were released",
     "effects": "how good and how popular items are; latent factors would not exceed the noise",
     "cannot tell": "cannot tell through the noise, so order counts",
     "not asked": "not asked: there are no times, or they are not used",
@@ -84,7 +87,7 @@ def decisions_table(decisions: Mapping[str, Any]) -> Table:
 
 
 def reading_table(how_read: Mapping[str, str]) -> Table:
-    """Return how the data were understood; it comes from the file, so it is for the holder of the data."""
+    """Return how the data were understood; it comes from the file, so it is for the data owner."""
     from rich.table import Table
 
     table = Table("part", "read as", title="How the data were read (for their holder, not released)")
@@ -94,7 +97,7 @@ def reading_table(how_read: Mapping[str, str]) -> Table:
 
 
 def reading_of(source: DataSource) -> dict[str, str]:
-    """Return how data were read and how much there is, for their holder."""
+    """Return how data were read and how much there is, for their owner."""
     found = dict(getattr(source, "how_read", {}))
     found["for_holder_only"] = (
         f"{source.n_users:,} people, {source.n_items:,} items, {source.n_ratings:,} rows"
@@ -121,7 +124,7 @@ def show_price(
     how_read: Mapping[str, str] | None = None,
     as_json: bool,
 ) -> None:
-    """Print the promise of a fit and the budget left after it; nothing is learned or paid.
+    """Print the guarantee of a fit and the budget left after it; nothing is learned or spent.
 
     It includes the cost of facts that are `chosen` with noise. `how_read` is shown if it is asked for.
     """
@@ -149,21 +152,22 @@ def show_price(
 
 
 @contextmanager
-def saying_what_was_paid(book: Ledger | None, where: Path | None) -> Iterator[None]:
-    """On Ctrl-C, report what was paid inside this block, and that no model was written."""
+def saying_what_was_paid(book: Ledger | None, where: Path | None, *, made: str = "model") -> Iterator[None]:
+    """On Ctrl-C, report what was spent inside this block, that nothing was written, and how to go on."""
     before = set() if book is None else {entry.id for entry in book.entries()}
     try:
         yield
     except KeyboardInterrupt as stop:
         if book is None:
-            raise KeyboardInterrupt("No model was written, and no ledger was named.") from stop
+            raise KeyboardInterrupt(f"No {made} was written. Nothing was recorded in a ledger.") from stop
         paid = [one for one in book.entries() if one.id not in before and one.process == os.getpid()]
         said = " and ".join(
             f"epsilon={entry.guarantee.epsilon:g}, delta={entry.guarantee.delta:g} for {entry.dataset!r}"
             for entry in paid
         )
-        what = f"{said} is paid in {where}" if paid else f"Nothing was paid in {where}"
-        raise KeyboardInterrupt(f"{what}; no model was written.") from stop
+        what = f"{said} is spent in {where}" if paid else f"Nothing was spent in {where}"
+        again = " Run the same command again to go on: it spends nothing more." if paid else ""
+        raise KeyboardInterrupt(f"{what}, and no {made} was written.{again}") from stop
 
 
 def traces_table(traces: Mapping[str, Mapping[int, float]]) -> Table:

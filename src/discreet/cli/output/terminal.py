@@ -1,4 +1,4 @@
-"""Print for people on a console. A module of its own, so that JSON output does not load it."""
+"""Print for readers on a console. A module of its own, so that JSON output does not load it."""
 
 from __future__ import annotations
 

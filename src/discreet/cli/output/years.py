@@ -1,4 +1,4 @@
-"""Say what a followed year did: a release, its status, and the page of it."""
+"""What a continual release did: a release, its status, and the page of it."""
 
 from __future__ import annotations
 
@@ -160,7 +160,7 @@ def year_page(status: Status, title: str) -> list[str]:
 
 
 def replay_shown(found: Replay) -> list[RenderableType]:
-    """Return a table of the ways that were replayed, and what it says about the next command."""
+    """Return a table of the ways that were replayed, and what it implies for the next command."""
     from rich.table import Table
 
     table = Table("way", "epsilon of each fit", found.metric, title=f"A year from {found.begins}, replayed")

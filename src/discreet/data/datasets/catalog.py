@@ -17,6 +17,7 @@ from discreet.core.checks import FileError, one_of
 from discreet.data.datasets.fetching import Progress, cache_folder, fetch
 from discreet.data.datasets.known import DATASETS, Dataset
 from discreet.data.datasets.synthetic import popularity_skewed
+from discreet.data.errors import NoDataFile
 from discreet.data.interactions import Interactions
 from discreet.data.reading.readers import read
 
@@ -67,7 +68,10 @@ def read_as(
         n_users=None if entry.replaced else entry.users,
     )
     # Which items there are is published, too; only a file that changes brings its own.
-    return data if entry.replaced else data.with_facts(replace(data.facts, from_file=()))
+    taken = data.facts.from_file if entry.replaced else ()
+    facts = replace(data.facts, from_file=taken, layout="", reading=())
+    schema = None if data.schema is None else data.schema.changed(guessed=())
+    return replace(data, facts=facts, schema=schema)
 
 
 def find(dataset: str) -> Path | None:
@@ -83,7 +87,9 @@ def get(dataset: str, *, progress: Progress | None = None, announce: Announce | 
     """
     entry = _entry(dataset)
     if not entry.folders:
-        raise FileError(f"{entry.name} is built in and has no file. Name it wherever data are asked for.")
+        raise NoDataFile(
+            dataset=entry.name, why="it is built in and has no file", do="Pass its name as the data."
+        )
     here = find(dataset)
     if here is not None:
         return here
@@ -95,9 +101,10 @@ def get(dataset: str, *, progress: Progress | None = None, announce: Announce | 
         own = (
             Path(os.environ["DISCREET_DATA"]) / entry.folders[0] if "DISCREET_DATA" in os.environ else folder
         )
-        raise FileError(
-            f"{entry.name} is not on this machine and could not be fetched: tried {error}; "
-            f"get it from {entry.page} and put {entry.file} (or {entry.file}.gz) into {own}."
+        raise NoDataFile(
+            dataset=entry.name,
+            why=f"it isn't on this machine and could not be fetched ({error})",
+            do=f"Get it from {entry.page} and put {entry.file} (or {entry.file}.gz) into {own}.",
         ) from error
 
 
@@ -106,8 +113,10 @@ def split_file(dataset: str, file: str) -> Path:
     entry = _entry(dataset)
     path = _find_file(entry, file)
     if path is None:
-        raise FileError(
-            f"{file} is not in the folder of {entry.name}. Take it from the archive at {entry.page}."
+        raise NoDataFile(
+            dataset=entry.name,
+            why=f"{file} isn't in its folder",
+            do=f"Get it from the archive at {entry.page}.",
         )
     return path
 

@@ -140,7 +140,7 @@ def popularity_skewed(
         fewest <= mean_per_user <= n_items / 2,
         "mean_per_user",
         mean_per_user,
-        f"must lie in [{fewest}, n_items / 2]",
+        must=f"be in [{fewest}, n_items / 2]",
     )
     one_of("step", step, (0.5, 1.0))
     draw = experiment_generator(seed, "popularity-skewed")

@@ -18,10 +18,13 @@ from typing import IO, NamedTuple, cast
 import numpy as np
 
 from discreet.core.checks import FileError
+from discreet.data.errors import DamagedFile
+from discreet.data.reading.limits import Allowance
 from discreet.data.schema import UTF_8, UTF_16
 
 GZIP, ZIP, PARQUET = b"\x1f\x8b", b"PK\x03\x04", b"PAR1"
-BLOCK = 1 << 22
+_ZSTANDARD = b"\x28\xb5\x2f\xfd"
+BLOCK = 1 << 20
 LONGEST_LINE = 1 << 24
 _MARKS = {UTF_8: b"\xef\xbb\xbf", "utf-16-le": b"\xff\xfe", "utf-16-be": b"\xfe\xff"}
 _LABEL_OF_MODELS = "label.json"
@@ -45,7 +48,9 @@ class Span(NamedTuple):
 
 
 def magic(path: Path) -> bytes:
-    """Return the first four bytes."""
+    """Return the first four bytes; raise an error for a pipe or a device, which may never end."""
+    if not path.is_file():
+        raise FileError(f"{path} is not a file. Write its contents to one first.")
     try:
         with path.open("rb") as file:
             return file.read(4)
@@ -53,10 +58,18 @@ def magic(path: Path) -> bytes:
         raise FileError(f"{path} cannot be read: {error.strerror}.") from error
 
 
+def is_packed(path: Path) -> bool:
+    """Return whether a file is packed with gzip or zip."""
+    kind = magic(path)
+    return kind == ZIP or kind.startswith(GZIP)
+
+
 @contextmanager
 def unpacked_text(path: Path) -> Iterator[IO[bytes]]:
     """Open a file, or what a gzip or zip file contains; raise a FileError if it is damaged."""
     kind = magic(path)
+    if kind == _ZSTANDARD:
+        raise FileError(f"{path} is packed with Zstandard; unpack it, or pack it with gzip.")
     try:
         if kind == ZIP:
             with zipfile.ZipFile(path) as archive, archive.open(_only_table(path, archive)) as member:
@@ -66,8 +79,7 @@ def unpacked_text(path: Path) -> Iterator[IO[bytes]]:
             with cast(IO[bytes], gzip.open(path, "rb") if packed else path.open("rb")) as source:
                 yield source
     except (EOFError, zlib.error, gzip.BadGzipFile, zipfile.BadZipFile, NotImplementedError) as error:
-        what = "zip archive" if kind == ZIP else "file"
-        raise FileError(f"{path.name} is a damaged {what} and cannot be unpacked; fetch it again.") from error
+        raise DamagedFile(path=path.name, what="a zip archive" if kind == ZIP else "gzip") from error
 
 
 def _only_table(path: Path, archive: zipfile.ZipFile) -> str:
@@ -76,8 +88,8 @@ def _only_table(path: Path, archive: zipfile.ZipFile) -> str:
     ]
     if any(one.filename == _LABEL_OF_MODELS for one in members):
         raise FileError(
-            f"{path.name} is a model of discreet, not ratings; `discreet label` shows its guarantee, and "
-            "`discreet score` measures it."
+            f"{path.name} is a model of discreet, not ratings; `discreet model label` shows its guarantee, "
+            "and `discreet model score` measures it."
         )
     if len(members) != 1:
         raise FileError(
@@ -87,8 +99,18 @@ def _only_table(path: Path, archive: zipfile.ZipFile) -> str:
 
 
 def blocks(file: Path, encoding: str, span: Span | None = None) -> Iterator[bytes]:
-    """Yield a text file, packed or not, in UTF-8; each block ends with a line, or with the file."""
+    """Yield a text file, packed or not, in UTF-8; each block ends with a line, or with the file.
+
+    Lines and bytes of a packed file are counted as they are unpacked.
+    """
     with unpacked_text(file) as source:
+        if is_packed(file):
+            budget = Allowance(file)
+            for block in whole_lines(source, encoding, file.name):
+                budget.take_bytes(len(block))
+                budget.take_rows(block.count(b"\n"))
+                yield block
+            return
         left = None
         if span is not None:
             source.seek(span.start)

@@ -7,9 +7,17 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, TypeVar
 
-from discreet.core.checks import DataError, ParameterError, one_of
+from discreet.core.checks import DataError, one_of
 from discreet.core.exports import Later
 from discreet.core.progress import logger
+from discreet.data.errors import (
+    NoColumn,
+    NotNumeric,
+    OneColumnTwice,
+    RatingAndWeight,
+    RolesMissing,
+    UnreadableValues,
+)
 from discreet.data.reading.times import read_times
 from discreet.data.schema import DAY_FIRST, MONTH_FIRST
 
@@ -90,6 +98,33 @@ class Columns:
         )
 
 
+def joined_columns(parts: Sequence[Columns]) -> Columns:
+    """Return the rows of several blocks or files in one; a block's columns are of the types of all."""
+    first = parts[0]
+    if len(parts) == 1:
+        return first
+    return replace(
+        first,
+        users=_one_series([part.users for part in parts]),
+        items=_one_series([part.items for part in parts]),
+        values=_one_or_none([part.values for part in parts]),
+        times=_one_or_none([part.times for part in parts]),
+        times_are=tuple(dict.fromkeys(form for part in parts for form in part.times_are)),
+    )
+
+
+def _one_series(parts: list[pl.Series]) -> pl.Series:
+    kinds = {part.dtype for part in parts}
+    if len(kinds) > 1 and not all(kind.is_numeric() for kind in kinds):
+        parts = [part.cast(pl.String) for part in parts]
+    return pl.concat(parts)
+
+
+def _one_or_none(parts: list[pl.Series | None]) -> pl.Series | None:
+    present = [part for part in parts if part is not None]
+    return _one_series(present) if len(present) == len(parts) else None
+
+
 def choose(names: Sequence[str], choice: Choice | None, *, implicit: bool) -> dict[str, str]:
     """Return which column plays which role: as the caller says, else by the usual names.
 
@@ -98,10 +133,10 @@ def choose(names: Sequence[str], choice: Choice | None, *, implicit: bool) -> di
     """
     chosen = dict(without_order(choice) or {})
     for role in chosen:
-        one_of("columns", role, (*ROLES, WEIGHT), do="Write user=NAME,item=NAME,rating=NAME,time=NAME.")
+        one_of("columns", role, (*ROLES, WEIGHT))
     if implicit or chosen.get(WEIGHT) is not None:
         if chosen.get(WEIGHT) is not None and chosen.get(RATING) is not None:
-            raise ParameterError("columns name a rating and a weight. A row has one of them: leave one out.")
+            raise RatingAndWeight()
         chosen[RATING] = None
     usual = roles_by_name(names)
     playing = {role: chosen[role] if role in chosen else usual.get(role) for role in ROLES}
@@ -114,7 +149,9 @@ def choose(names: Sequence[str], choice: Choice | None, *, implicit: bool) -> di
 
 def roles_by_name(names: Sequence[str]) -> dict[str, str]:
     """Return which columns have a usual name, by their role."""
-    simple = {simplify(name): name for name in reversed(names)}
+    # In product.sku the last part counts, unless a column is called so itself.
+    simple = {simplify(name.rpartition(".")[2]): name for name in reversed(names) if "." in name}
+    simple |= {simplify(name): name for name in reversed(names)}
     matches = (
         (role, [word for word in words.split() if word in simple]) for role, words in _USUAL_NAMES.items()
     )
@@ -226,15 +263,6 @@ def simplify(name: str) -> str:
     return re.sub(r"[^a-z0-9]", "", name.split(":")[0].lower())
 
 
-class NoColumn(DataError):
-    """A column that the caller names for `role` is not there; `spare` if some have no role."""
-
-    def __init__(self, message: str, role: str, spare: bool) -> None:
-        """Hold the sentence, the role and whether another column may be meant."""
-        super().__init__(message)
-        self.role, self.spare = role, spare
-
-
 # A history can do without them, so the columns of a fit may be named for it.
 _NOT_NEEDED = (USER, TIME, WEIGHT)
 Found = TypeVar("Found")
@@ -254,31 +282,17 @@ def as_history(attempt: Callable[[Choice | None], Found], choice: Choice | None)
             choice = {**(choice or {}), absent.role: None}
 
 
-def listed(names: Sequence[str]) -> str:
-    """List the columns of a table, of a wide one the first."""
-    more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
-    return f"the columns are {', '.join(names[:_MOST_NAMED])}{more}"
-
-
 def _check(found: Mapping[str, str], names: Sequence[str], missing: Sequence[str]) -> None:
-    there = listed(names)
     for role, name in found.items():
         if name not in names:
             spare = bool(set(names) - set(found.values()))
-            raise NoColumn(f"There is no column {name!r} to take the {role} from; {there}.", role, spare)
+            raise NoColumn(column=name, role=role, columns=tuple(names), spare=spare)
     if missing:
-        hint = " or, if every row just says that something was chosen, fit and evaluate with --implicit" * (
-            RATING in missing
-        )
-        shell = ",".join(f"{role}=NAME" for role in missing)
-        python = ", ".join(f'"{role}": "NAME"' for role in missing)
-        raise DataError(
-            f"No column is known to hold the {' or the '.join(missing)}; {there}; "
-            f"say which with --columns {shell} (in Python columns={{{python}}}){hint}."
-        )
+        raise RolesMissing(roles=tuple(missing), columns=tuple(names))
     if len(set(found.values())) < len(found):
-        roles = ", ".join(f"the {role} from {name!r}" for role, name in found.items())
-        raise ParameterError(f"Two roles from one column cannot be ({roles}); name others with --columns.")
+        raise OneColumnTwice(
+            roles=tuple(role for role, name in found.items() if list(found.values()).count(name) > 1)
+        )
 
 
 def from_table(
@@ -326,16 +340,11 @@ def to_numbers(
     if series.dtype == pl.Boolean:
         return series.cast(pl.Float32)
     if series.dtype != pl.String:
-        raise DataError(
-            f"The {role}s must be numbers, not {series.dtype}; choose another column or convert it."
-        )
+        raise NotNumeric(what=f"{role}s", found=str(series.dtype))
     numbers = _parsed(series, dtype)
     bad = numbers.is_null() & series.is_not_null()
     if strict and bad.any():
-        raise DataError(
-            f"{bad.sum():,} of {len(series):,} {role}s are text where a number belongs (column {name}); "
-            f"choose another column (--columns {role}=NAME) or leave such rows out (--skip-bad-lines)."
-        )
+        raise UnreadableValues(count=int(bad.sum()), of=len(series), role=role, column=name)
     return numbers
 
 

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from importlib import import_module
+from importlib.util import find_spec
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
-from discreet.core.checks import DataError, ParameterError
 from discreet.core.exports import Later
 from discreet.core.progress import logger
+from discreet.data.errors import NotAFrame, NotNumeric
 from discreet.data.reading.columns import (
     ITEM,
     RATING,
@@ -19,6 +22,7 @@ from discreet.data.reading.columns import (
     choose,
     date_order,
     from_table,
+    joined_columns,
 )
 from discreet.data.reading.times import times_of_objects
 from discreet.data.vocabulary import of_objects
@@ -38,22 +42,53 @@ def of_frame(
     cannot be read is null.
     """
     order = date_order(choice) if order is None else order
-    if hasattr(frame, "__arrow_c_stream__") and not hasattr(frame, "iloc"):
-        frame = pl.DataFrame(frame)
-    if isinstance(frame, pl.LazyFrame | pl.DataFrame):
+    if hasattr(frame, "__arrow_c_stream__") and not hasattr(frame, "iloc") and not _is_polars(frame):
+        return _of_stream(frame, choice, order, implicit=implicit, strict=strict)
+    if _is_polars(frame):
         kinds = frame.collect_schema()
         roles = choose(kinds.names(), choice, implicit=implicit)
         table = frame.lazy().select(roles.values()).collect() if isinstance(frame, pl.LazyFrame) else frame
         found = from_table(table, roles, pl.Float64, order, strict=strict)
         return replace(found, unread_times=unread_of_types(kinds, roles, choice))
     if not (hasattr(frame, "columns") and hasattr(frame, "__getitem__")):
-        raise ParameterError(
-            f"A {type(frame).__name__} is not a data frame; pass one of pandas, polars or pyarrow."
-        )
+        raise NotAFrame(found=type(frame).__name__)
     labels = {str(label): label for label in frame.columns}
     roles = choose(list(labels), choice, implicit=implicit)
     columns = {name: of_pandas(frame[labels[name]], role) for role, name in roles.items()}
     return from_table(columns, roles, pl.Float64, order, strict=strict)
+
+
+def _is_polars(frame: Any) -> bool:
+    return isinstance(frame, pl.LazyFrame | pl.DataFrame)
+
+
+def _of_stream(
+    stream: Any, choice: Choice | None, order: str | None, *, implicit: bool, strict: bool
+) -> Columns:
+    """Return the columns of an Arrow stream, block by block; columns that play no role are not kept.
+
+    Whether the day or the month is first in dates follows from all of them, so such a stream is read as one.
+    """
+    blocks = _arrow_blocks(stream)
+    first = next(blocks)
+    roles = choose(first.columns, choice, implicit=implicit)
+    tables: Iterable[pl.DataFrame] = (block.select(roles.values()) for block in chain([first], blocks))
+    if order is None and TIME in roles and first.schema[roles[TIME]] == pl.String:
+        tables = [pl.concat(tables)]
+    parts = [from_table(table, roles, pl.Float64, order, strict=strict) for table in tables]
+    return replace(joined_columns(parts), unread_times=unread_of_types(first.schema, roles, choice))
+
+
+def _arrow_blocks(stream: Any) -> Iterator[pl.DataFrame]:
+    """Yield the batches of a stream as frames; without pyarrow a stream is one frame."""
+    if find_spec("pyarrow") is None:
+        yield pl.DataFrame(stream)
+        return
+    reader = import_module("pyarrow").RecordBatchReader.from_stream(stream)
+    # A stream may be empty; its columns have types all the same.
+    yield pl.DataFrame(reader.schema.empty_table())
+    for batch in reader:
+        yield pl.DataFrame(batch)
 
 
 def readable(columns: Columns, name: str) -> Columns:
@@ -98,7 +133,7 @@ def of_pandas(column: Any, role: str = ITEM) -> pl.Series:
             return times_of_objects(items)
         return numbers_of_objects(items) if role in (RATING, WEIGHT) else of_objects(items)
     except (TypeError, ValueError, OverflowError, pl.exceptions.PolarsError):
-        raise DataError(f"The {role}s cannot be read from a column of type {array.dtype}.") from None
+        raise NotNumeric(what=f"{role}s", kind="readable", found=f"a column of type {array.dtype}") from None
 
 
 def numbers_of_objects(items: Sequence[Any]) -> pl.Series:

@@ -11,6 +11,13 @@ import numpy as np
 
 from discreet.core.checks import DataError, DiscreetError
 from discreet.data.describing import Description, Wishes, describe
+from discreet.data.errors import (
+    HeaderUnclear,
+    HistoryRatingsNeeded,
+    NoColumn,
+    OneUserNeeded,
+    UserNotInHistory,
+)
 from discreet.data.inputs import UserHistory, of_row
 from discreet.data.interactions import Interactions
 from discreet.data.reading.columns import (
@@ -19,11 +26,9 @@ from discreet.data.reading.columns import (
     TIME,
     USER,
     Choice,
-    NoColumn,
     UnclearHeader,
     as_history,
     choose,
-    listed,
     without_order,
 )
 from discreet.data.reading.readers import read
@@ -51,10 +56,7 @@ def read_history(
     except UnclearHeader as error:
         # One person's own file: what may be their record may be shown to them.
         names = "item=NAME" if implicit else "item=NAME,rating=NAME"
-        raise DataError(
-            f"The first line of {path.name} names no column in a usual way; {listed(error.first)}. Say which "
-            f"with --columns {names}, or, if it is no header, with column_1 and so on for NAME."
-        ) from None
+        raise HeaderUnclear(file=path.name, columns=tuple(error.first), names=names) from None
 
 
 def _read(path: Path, user: str | None, columns: Choice | None, *, implicit: bool) -> UserHistory:
@@ -62,21 +64,18 @@ def _read(path: Path, user: str | None, columns: Choice | None, *, implicit: boo
     if implicit and listed is not None:
         return UserHistory.of(listed, None, range(len(listed)))
     if not implicit and (listed is not None or _lacks_ratings(path, columns, alone=user is None)):
-        raise DataError(
-            "This model learned from ratings, and no column of the history is known to hold them; name it "
-            "(--columns item=NAME,rating=NAME)."
-        )
+        raise HistoryRatingsNeeded()
     plain = read_plain_history(path, columns, implicit=implicit) if user is None else None
     if plain is not None:
         return plain
     data = _read_people(path, columns, implicit=implicit, alone=user is None)
     if user is None:
         if data.n_users != 1:
-            raise DataError(f"The history holds {data.n_users} people. Say whose with --user.")
+            raise OneUserNeeded(users=data.n_users)
         return replace(of_row(data), user=None)
     row = int(data.users.index_of([user])[0])
     if row < 0:
-        raise DataError("This user has no row in the history. Give a file with the person's own ratings.")
+        raise UserNotInHistory()
     return of_row(data, row)
 
 

@@ -19,7 +19,7 @@ from discreet.data.facts import Declarations, refuse_unknown_names
 from discreet.data.reading.blocks import GZIP, PARQUET, magic
 from discreet.data.reading.columns import ITEM, USER, is_number, roles_by_name, simplify
 from discreet.data.reading.frames import of_pandas
-from discreet.data.reading.limits import bounded, or_sentence, scanned
+from discreet.data.reading.limits import collected, or_sentence, scanned
 from discreet.data.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
@@ -123,11 +123,8 @@ def read_id_list(path: Path, role: str = ITEM) -> list[int] | list[str]:
 
 def _of_parquet(path: Path, role: str) -> list[str]:
     with or_sentence(f"{path} is damaged and cannot be read as Parquet; write it again."):
-        table = scanned(path)
-        name = _id_column(table.collect_schema().names(), role, path)
-        column = table.select(pl.col(name)).collect()
-        bounded(path, column)
-        ids = column.to_series()
+        name = _id_column(scanned(path).collect_schema().names(), role, path)
+        ids = collected(path, name).to_series()
         if not (ids.dtype.is_integer() or ids.dtype in (pl.String, pl.Categorical, pl.Enum)):
             raise DataError(f"The {role} ids of {path} must be whole numbers or text, not {ids.dtype}.")
         return [text or "" for text in ids.cast(pl.String).str.strip_chars().to_list()]

@@ -19,7 +19,11 @@ import polars as pl
 
 from discreet.core.arrays import Floats
 from discreet.core.checks import DataError, FileError
-from discreet.data.reading.limits import bounded, or_sentence, scanned
+from discreet.data.describing import marked_encoding
+from discreet.data.reading.blocks import blocks
+from discreet.data.reading.cells import address_of, read_texts
+from discreet.data.reading.limits import collected, or_sentence
+from discreet.data.schema import UTF_8
 from discreet.data.vocabulary import Vocabulary, of_objects
 
 # A word counts if at least this part of the items share it, two in any case, and so many words at most.
@@ -28,7 +32,7 @@ _LEAST_PART, _FEWEST_ITEMS, _MOST_WORDS = 0.005, 2, 200
 _MANY_VALUES, RANGES = 10, 5
 _SEPARATORS = ("|", ";", ",")
 # What may stand between the columns of a table of items; the first of equals is taken.
-_BETWEEN = (",", ";", "\t")
+_BETWEEN = (b",", b";", b"\t")
 _LONGEST_HEADER = 1 << 16
 # A single letter or digit is no word.
 _WORD = re.compile(r"[^\W_]{2,}")
@@ -70,7 +74,8 @@ def read_item_table(source: Any, catalog: Vocabulary) -> Floats:
 
 def item_frame(source: Any) -> pl.DataFrame:
     """Return a table of items as it is: an id that no other row has, and at least one column more."""
-    table = _read_file(Path(source)) if isinstance(source, str | Path) else as_table(source)
+    is_file = isinstance(source, str | Path)
+    table = read_public(Path(source), "items", infer=True) if is_file else as_table(source)
     if table.width < 2 or table.height == 0:
         raise DataError("A table of items needs rows, an id column first and at least one column more.")
     ids = table.to_series(0)
@@ -94,19 +99,33 @@ def read_items(source: Any) -> ItemTable:
     return ItemTable(table.to_series(0), numbers)
 
 
-def _refuse_absent(file: Path, what: str) -> None:
-    if not file.exists():
-        raise FileError(f"There is no file {file}; give a table of {what}: .csv, .tsv or .parquet.")
+def read_public(file: Path, what: str, *, infer: bool) -> pl.DataFrame:
+    """Return a public table of a text file, a Parquet file, a spreadsheet or a database; `infer` types.
+
+    Text is UTF-16 if it begins with its mark, else UTF-8, else cp1252.
+    """
+    address = address_of(file)
+    if address is None and not file.exists():
+        raise FileError(f"There is no file {file}; give a table of {what}: .csv, .tsv, .xlsx or .parquet.")
+    with or_sentence(f"{file} cannot be read as a table of {what}; give .csv, .tsv, .xlsx or .parquet."):
+        if address is not None:
+            text = read_texts(address).write_csv().encode()
+        elif file.suffix == ".parquet":
+            return collected(file)
+        else:
+            text = _as_utf8(file)
+        most = max(_BETWEEN, key=text[:_LONGEST_HEADER].split(b"\n", 1)[0].count)
+        mark = b"\t" if file.suffix == ".tsv" else most
+        return pl.read_csv(text, separator=mark.decode(), infer_schema=infer)
 
 
-def _read_file(file: Path) -> pl.DataFrame:
-    _refuse_absent(file, "items")
-    with or_sentence(f"{file} cannot be read as a table of items; give a .csv, .tsv or .parquet file."):
-        if file.suffix != ".parquet":
-            return pl.read_csv(file, separator=_between(file), glob=False)
-        table = scanned(file).collect()
-        bounded(file, table)
-        return table
+def _as_utf8(file: Path) -> bytes:
+    text = b"".join(blocks(file, marked_encoding(file) or UTF_8))
+    try:
+        text.decode()
+    except UnicodeDecodeError:
+        return b"".join(blocks(file, "cp1252"))
+    return text
 
 
 def as_table(frame: Any) -> pl.DataFrame:
@@ -200,16 +219,6 @@ def _word_columns(rows: list[list[str]]) -> list[Floats]:
 Row = dict[str, str]
 
 
-def _between(path: Path) -> str:
-    """Return what separates the columns of a text table: the mark that its header has most of."""
-    if path.suffix == ".tsv":
-        return "\t"
-    with path.open("rb") as file:
-        header = file.readline(_LONGEST_HEADER).decode("utf8", "replace")
-    most = max(_BETWEEN, key=header.count)
-    return most if most in header else ","
-
-
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class PublicTable:
@@ -220,17 +229,8 @@ class PublicTable:
 
     @classmethod
     def read(cls, path: Path) -> Self:
-        """Read a `.csv`, `.tsv` or `.parquet` file with a header."""
-        _refuse_absent(path, "titles")
-        with or_sentence(
-            f"{path} cannot be read as a table of titles; give a .csv, .tsv or .parquet file in UTF-8."
-        ):
-            if path.suffix == ".parquet":
-                table = scanned(path).collect()
-                bounded(path, table)
-            else:
-                table = pl.read_csv(path, separator=_between(path), infer_schema=False, glob=False)
-        return cls._of(table, f"{path} was read as one column")
+        """Read a file with a header, or a sheet or table."""
+        return cls._of(read_public(path, "titles", infer=False), f"{path} was read as one column")
 
     @classmethod
     def of_frame(cls, frame: Any) -> Self:

@@ -1,11 +1,13 @@
 """Read JSON lines: one object a line, whose keys are the columns.
 
-How a line is read depends on that line alone: each is parsed by itself, never as part of a list. An id is
-text or a whole number, and a number is the same id as its text.
+How a line is read depends on that line alone: each is parsed by itself, never as part of a list. An ID is
+text or a whole number, and a number is the same ID as its text. `customer.id` is the key `id` of the object
+under the key `customer`, in a line that has no key `customer.id`.
 """
 
 from __future__ import annotations
 
+from functools import reduce
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -26,7 +28,7 @@ from discreet.data.reading.tally import (
     USER_TYPE,
     Tally,
 )
-from discreet.data.reading.text import lines_of, numbers_of_texts
+from discreet.data.reading.text import lines_of, number_of
 from discreet.data.reading.times import moments_of_texts
 from discreet.data.schema import Schema
 
@@ -35,7 +37,7 @@ if TYPE_CHECKING:
 else:
     pl = Later("polars")
 
-_SHAPE = "a JSON object with text or a whole number for the person and the item"
+_SHAPE = "a JSON object with text or a whole number for the user and the item"
 _WHOLE = r"^(0|-?[1-9][0-9]{0,17})$"
 # A number that is not whole, or too long, comes back rounded, and then two ids would be one. Texts that
 # look like such a number cannot be told from it, so they are refused as well.
@@ -44,31 +46,24 @@ _ROUNDED = r"^-?[0-9]+(\.[0-9]+([eE][+-]?[0-9]+)?|[eE][+-]?[0-9]+)$"
 
 def read_json_lines(file: Path, schema: Schema) -> tuple[Columns, Tally]:
     """Return the rows of a file of JSON lines, and what was left out."""
-    fields = [
-        pl.col("line").str.json_path_match(_path(name, file)).str.strip_chars().alias(role)
-        for role, name in schema.roles.items()
-    ]
+    fields = [_field(name).str.strip_chars().alias(role) for role, name in schema.roles.items()]
     tally = Tally(file.name, len(fields), schema.roles, _SHAPE)
-    before, parts, forms = 0, [], dict[str, None]()
+    before, parts, forms = 0, [pl.DataFrame(schema=_types(schema))], dict[str, None]()
     for block in blocks(file, schema.encoding):
         marks, numbers, lines = lines_of(as_array(block))
         table = pl.DataFrame({"line": lines}).select(*fields)
-        reasons = _judged(table, schema)
+        table = table.with_columns(_reason(schema).alias("reason"), *_numbers(schema))
+        reasons = table["reason"].to_numpy().copy()
         if TIME in table.columns:
-            times = moments_of_texts(table[TIME], schema.date_order, schema.time_format)
-            reasons = np.where((reasons == FITS) & times.moments.is_null().to_numpy(), TIME_TEXT, reasons)
+            times = moments_of_texts(table[TIME], schema.date_order, schema.date_pattern)
+            reasons[(reasons == FITS) & times.moments.is_null().to_numpy()] = TIME_TEXT
             table = table.with_columns(times.moments.alias(TIME))
             forms |= dict.fromkeys(times.forms)
         marks[marks == FITS] = reasons
         tally.add(marks, numbers + before, np.zeros(marks.size, np.int64))
         before += block.count(b"\n")
-        number = RATING if RATING in table.columns else WEIGHT
-        if number in table.columns:
-            table = table.with_columns(numbers_of_texts(table[number], schema.decimal).alias(number))
-        parts.append(table.filter(pl.Series(reasons == FITS)))
-    table = pl.concat(parts) if parts else pl.DataFrame({role: [] for role in schema.roles})
-    whole = [role for role, kind in _types(schema).items() if kind == "integer" and role in table.columns]
-    table = table.cast(dict.fromkeys(whole, pl.Int64))
+        parts.append(table.drop("reason").filter(pl.Series(reasons == FITS)).cast(_types(schema)))  # type: ignore[arg-type]
+    table = pl.concat(parts)
     found = {role: table[role] for role in table.columns}
     columns = Columns(
         users=found[USER] if USER in found else pl.zeros(table.height, pl.Int64, eager=True),
@@ -82,41 +77,56 @@ def read_json_lines(file: Path, schema: Schema) -> tuple[Columns, Tally]:
     return columns, tally
 
 
-def _types(schema: Schema) -> dict[str, str]:
-    return {USER: schema.user_type, ITEM: schema.item_type}
+def _types(schema: Schema) -> dict[str, type[pl.DataType]]:
+    """Return the type of each column that is read."""
+    ids = {"text": pl.String, "integer": pl.Int64}
+    kinds = {USER: ids[schema.user_type], ITEM: ids[schema.item_type], TIME: pl.Int64}
+    return {role: kinds.get(role, pl.Float32) for role in schema.roles}
 
 
-def _judged(table: pl.DataFrame, schema: Schema) -> np.ndarray[tuple[int], np.dtype[np.uint8]]:
+def _numbers(schema: Schema) -> list[pl.Expr]:
+    return [number_of(pl.col(role), schema.decimal) for role in (RATING, WEIGHT) if role in schema.roles]
+
+
+def _reason(schema: Schema) -> pl.Expr:
     """Return why each line is not a row; the first reason counts."""
-    reasons = np.zeros(table.height, np.uint8)
+    found: list[tuple[pl.Expr, int]] = []
+    for role, kind, odd in ((USER, schema.user_type, USER_TYPE), (ITEM, schema.item_type, ITEM_TYPE)):
+        if role in schema.roles:
+            found.append((~_is_id(pl.col(role)), SHAPE))
+            found += [(~pl.col(role).str.contains(_WHOLE), odd)] * (kind == "integer")
+    for role in {RATING, WEIGHT} & set(schema.roles):
+        number = number_of(pl.col(role), schema.decimal)
+        found += [(_is_missing(role), RATING_MISSING), (number.is_null(), RATING_TEXT)]
+        found.append((~number.is_finite(), RATING_MISSING))
+    if TIME in schema.roles:
+        found.append((_is_missing(TIME), TIME_MISSING))
+    reasons = [pl.when(bad).then(pl.lit(reason, pl.UInt8)) for bad, reason in found]
+    return pl.coalesce(*reasons, pl.lit(FITS, pl.UInt8))
 
-    def mark(rows: pl.Series, reason: int) -> None:
-        reasons[(reasons == FITS) & rows.fill_null(False).to_numpy()] = reason
 
-    for role, kind in _types(schema).items():
-        if role in table.columns:
-            mark(~table.select(_is_id(pl.col(role))).to_series(), SHAPE)
-            if kind == "integer":
-                mark(~table[role].str.contains(_WHOLE), USER_TYPE if role == USER else ITEM_TYPE)
-    for role in {RATING, WEIGHT} & set(table.columns):
-        mark(table[role].is_null() | (table[role] == ""), RATING_MISSING)
-        numbers = numbers_of_texts(table[role], schema.decimal)
-        mark(numbers.is_null(), RATING_TEXT)
-        mark(~numbers.is_finite(), RATING_MISSING)
-    if TIME in table.columns:
-        mark(table[TIME].is_null() | (table[TIME] == ""), TIME_MISSING)
-    return reasons
+def _is_missing(role: str) -> pl.Expr:
+    return pl.col(role).is_null() | (pl.col(role) == "")
 
 
 def _is_id(field: pl.Expr) -> pl.Expr:
     """Return which fields are text or numbers: there, and neither lists, nor objects, nor rounded."""
-    # A text such as [REC] is no JSON itself, and a list is.
+    # A text such as [REC] is not JSON itself, and a list is.
     nested = field.str.contains(r"^[\[{]") & field.str.json_path_match("$").is_not_null()
     return (field.is_not_null() & (field != "") & ~nested & ~field.str.contains(_ROUNDED)).fill_null(False)
 
 
-def _path(key: str, file: Path) -> str:
+def _field(name: str) -> pl.Expr:
+    """Return the value of a key of each line, or, for a name with dots, of a key of an object in the line."""
+    line = pl.col("line")
+    whole = line.str.json_path_match(_step("$", name))
+    if "." not in name:
+        return whole
+    return pl.coalesce(whole, line.str.json_path_match(reduce(_step, name.split("."), "$")))
+
+
+def _step(path: str, key: str) -> str:
     mark = "'" if '"' in key else '"'
     if mark in key or "\\" in key:
-        raise DataError(f"A key of {file.name} has quotes in its name and cannot be read; rename it.")
-    return f"$[{mark}{key}{mark}]"
+        raise DataError("A key has quotes in its name and cannot be read; rename it.")
+    return f"{path}[{mark}{key}{mark}]"

@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit
 
+from discreet.core.kernels import strict, strict_inner
 from discreet.data.reading.tally import FIELDS, FITS, LETTERS, QUOTES, RATING_MISSING, TIME_MISSING
 
 Bytes = npt.NDArray[np.uint8]
@@ -25,12 +25,12 @@ _POWERS = np.array([10.0**power for power in range(11)], dtype=np.float32)
 _PRIME = np.uint64(0x9E3779B97F4A7C15)
 
 
-@njit(cache=True, nogil=True)
+@strict_inner
 def _is_blank(byte: int) -> bool:
     return byte == 32 or 9 <= byte <= 13
 
 
-@njit(cache=True, nogil=True)
+@strict_inner
 def _ends_field(data: Bytes, at: int, last: int, delimiter: Bytes) -> bool:
     if data[at] != delimiter[0] or at + delimiter.size > last:
         return False
@@ -40,7 +40,7 @@ def _ends_field(data: Bytes, at: int, last: int, delimiter: Bytes) -> bool:
     return True
 
 
-@njit(cache=True, nogil=True)
+@strict_inner
 def _is_utf8(data: Bytes, at: int, last: int) -> bool:
     """Return whether bytes are UTF-8: no overlong form, no surrogate, nothing above U+10FFFF."""
     while at < last:
@@ -63,7 +63,7 @@ def _is_utf8(data: Bytes, at: int, last: int) -> bool:
     return True
 
 
-@njit(cache=True, nogil=True)
+@strict_inner
 def _split_line(
     data: Bytes,
     begin: int,
@@ -129,7 +129,7 @@ def _split_line(
     return FITS if found == slots.size else FIELDS, found
 
 
-@njit(cache=True, nogil=True)
+@strict
 def split_rows(
     data: Bytes,
     delimiter: Bytes,
@@ -182,7 +182,7 @@ def split_rows(
     return row
 
 
-@njit(cache=True, nogil=True)
+@strict
 def join_lines(data: Bytes, delimiter: Bytes, quote: int, escape: int, letter: int) -> None:
     """Turn line breaks inside quotes into another letter, in place."""
     at, begins_field = 0, True
@@ -208,7 +208,7 @@ def join_lines(data: Bytes, delimiter: Bytes, quote: int, escape: int, letter: i
             at += 1
 
 
-@njit(cache=True, nogil=True)
+@strict
 def read_integers(
     data: Bytes, starts: Places, ends: Places, marks: Marks, missing: int, odd: int, found: Places
 ) -> None:
@@ -234,7 +234,7 @@ def read_integers(
             marks[row] = odd
 
 
-@njit(cache=True, nogil=True)
+@strict
 def read_moments(data: Bytes, starts: Places, ends: Places, marks: Marks, found: Places, rest: Marks) -> None:
     """Read times that are whole numbers of at most 18 digits; `rest` marks the others."""
     for row in range(marks.size):
@@ -254,7 +254,7 @@ def read_moments(data: Bytes, starts: Places, ends: Places, marks: Marks, found:
         rest[row] = not whole
 
 
-@njit(cache=True, nogil=True)
+@strict
 def read_singles(
     data: Bytes, starts: Places, ends: Places, marks: Marks, found: npt.NDArray[np.float32], rest: Marks
 ) -> None:
@@ -288,7 +288,7 @@ def read_singles(
             rest[row] = 1
 
 
-@njit(cache=True, nogil=True)
+@strict
 def gather(data: Bytes, starts: Places, ends: Places, chosen: Places, joined: Bytes) -> int:
     """Write the fields of the chosen rows one after the other, a line feed after each; return the length."""
     end = 0
@@ -301,7 +301,7 @@ def gather(data: Bytes, starts: Places, ends: Places, chosen: Places, joined: By
     return end
 
 
-@njit(cache=True, nogil=True)
+@strict
 def number_texts(
     data: Bytes,
     starts: Places,
@@ -358,7 +358,7 @@ def number_texts(
     return count
 
 
-@njit(cache=True, nogil=True)
+@strict
 def fill_table(table: npt.NDArray[np.int32], hashes: npt.NDArray[np.uint64], count: int) -> None:
     """Enter the numbers of all texts into a larger table."""
     mask = np.uint64(table.size - 1)

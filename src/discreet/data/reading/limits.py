@@ -1,133 +1,86 @@
-"""Refuse files that cost far more memory than they are long, and read Parquet within limits.
+"""Reject files that take far more memory than they are long, and read Parquet within limits.
 
-A page of a few bytes may unpack to two gigabytes, and libraries allocate what its header says. Headers and
+A page of a few bytes may unpack to two gigabytes, and libraries allocate what its header states. Headers and
 the footer are written in Thrift's compact form. Only numbers are looked at here; texts are skipped.
 """
 
 from __future__ import annotations
 
-import io
 import mmap
-import zipfile
-import zlib
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, final
 
 from discreet.core.checks import DiscreetError, FileError
 from discreet.core.exports import Later
-from discreet.data.reading.blocks import GZIP, ZIP, magic
+from discreet.data.errors import DamagedFile, TooManyRows, UnpacksToTooMuch
 
 if TYPE_CHECKING:
     import polars as pl
 else:
     pl = Later("polars")
 
-# Ratings as text shrink to a tenth or so; as Parquet a rating seldom takes less than a byte.
+# Ratings as text shrink to a tenth or so. Packed, or as Parquet, a rating seldom takes less than a byte.
 _MOST_GROWTH, _ALWAYS_ALLOWED = 100, 1 << 26
-_MOST_ROWS_PER_BYTE, _ROWS_ALWAYS_ALLOWED = 64, 1 << 20
-_CHUNK = 1 << 20
-_ZSTANDARD = b"\x28\xb5\x2f\xfd"
-_GZIP_WINDOW = zlib.MAX_WBITS | 16
+_ROWS_ALWAYS_ALLOWED = 1 << 20
+# IDs in order take less than ratings do.
+_VALUES_PER_BYTE = 2
 
 
-def refuse_irregular(file: Path) -> None:
-    """Refuse what is no file: reading from a pipe or a device may wait, or go on, for ever."""
-    if not file.is_file():
-        raise FileError(f"{file} is not a file. Write its contents to one first.")
+@final
+class Allowance:
+    """What a file of this size may become in memory: rows and bytes, counted over all of its blocks."""
 
+    def __init__(self, file: Path) -> None:
+        self._file, size = file, file.stat().st_size
+        self._rows, self._bytes = _ROWS_ALWAYS_ALLOWED + size, max(_ALWAYS_ALLOWED, _MOST_GROWTH * size)
 
-def refuse_bomb(file: Path) -> None:
-    """Reject a packed text that unpacks to more than ratings can; what is unpacked here is forgotten."""
-    kind = magic(file)
-    if kind == _ZSTANDARD:
-        raise FileError(f"{file} is packed with Zstandard; unpack it, or pack it with gzip.")
-    if kind == ZIP:
-        with suppress(zipfile.BadZipFile, OSError), zipfile.ZipFile(file) as archive:
-            refuse_growth(file, sum(member.file_size for member in archive.infolist()))
-    if not kind.startswith(GZIP):
-        return
-    most = max(_ALWAYS_ALLOWED, _MOST_GROWTH * file.stat().st_size)
-    refuse_growth(file, _unpacked_bytes(file, most))
+    def take_rows(self, count: int) -> None:
+        """Raise an error if the file has more rows than its size allows."""
+        self._rows -= count
+        if self._rows < 0:
+            raise TooManyRows(path=str(self._file))
 
+    def take_bytes(self, count: int) -> None:
+        """Raise an error if the file unpacks to more bytes than its size allows."""
+        self._bytes -= count
+        if self._bytes < 0:
+            raise UnpacksToTooMuch(path=str(self._file), times=_MOST_GROWTH)
 
-def refuse_pages(file: Path) -> None:
-    """Refuse a Parquet file whose pages hold more values, or unpack to more bytes, than ratings can."""
-    found, size = unpacked(file), file.stat().st_size
-    if found.values > _ROWS_ALWAYS_ALLOWED + _MOST_ROWS_PER_BYTE * size:
-        raise FileError(f"{file} promises {found.values:,} rows, more than a file of its size can hold.")
-    refuse_growth(file, found.size)
-
-
-def refuse_growth(file: Path, size: int) -> None:
-    """Refuse a file that becomes more bytes in memory than ratings, ids and titles can."""
-    if size > max(_ALWAYS_ALLOWED, _MOST_GROWTH * file.stat().st_size):
-        raise FileError(f"{file} unpacks to more than {_MOST_GROWTH} times its size; no ratings do.")
-
-
-def _unpacked_bytes(file: Path, most: int) -> int:
-    """Return how much a gzip file unpacks to, as far as `most`; what is damaged is found when it is read."""
-    total, unpacker = 0, zlib.decompressobj(_GZIP_WINDOW)
-    try:
-        with file.open("rb") as packed:
-            while total <= most and (raw := unpacker.unconsumed_tail or packed.read(_CHUNK)):
-                total += len(unpacker.decompress(raw, _CHUNK))
-                if unpacker.eof:
-                    # Several packed files one after another are one text.
-                    rest, unpacker = unpacker.unused_data, zlib.decompressobj(_GZIP_WINDOW)
-                    total += len(unpacker.decompress(rest, _CHUNK)) if rest else 0
-    except (OSError, zlib.error):
-        return total
-    return total
+    def take_texts(self, columns: Iterable[pl.Series]) -> None:
+        """Count texts as if each row had its own: a dictionary stores a text once for all of its rows."""
+        self.take_bytes(sum(map(_text_bytes, columns)))
 
 
 @contextmanager
 def or_sentence(sentence: str) -> Iterator[None]:
-    """Raise a `FileError` with this sentence where polars finds a file damaged, foreseen or not."""
+    """Raise a `FileError` with this sentence if polars finds a file damaged, foreseen or not."""
     try:
         yield
     except DiscreetError:
         raise
-    # What polars itself did not foresee is a panic, which is no `Exception`.
+    # Polars raises a panic, which is not an `Exception`, for what it did not foresee.
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError):
         # The error of polars may quote a value, which is a user's record.
         raise FileError(sentence) from None
 
 
-def scanned(file: Path, used: Callable[[list[str]], Iterable[str]] | None = None) -> pl.LazyFrame:
-    """Return a Parquet file to be read; one that promises more than it can hold is refused.
-
-    `used` tells which of its columns are needed; all are if it is left out.
-    """
-    refuse_pages(file)
-    table = pl.scan_parquet(file, glob=False)
-    schema = table.collect_schema()
-    names = schema.names() if used is None else list(used(schema.names()))
-    encoded = [name for name in names if schema[name] in (pl.Categorical, pl.Enum)]
-    if encoded:
-        bounded(file, _as_texts(file).select(encoded).collect())
-    return table
+def scanned(file: Path) -> pl.LazyFrame:
+    """Return a Parquet file to be read; raise an error if it states more than it can contain."""
+    found, size = unpacked(file), file.stat().st_size
+    if found.values > _ROWS_ALWAYS_ALLOWED + _VALUES_PER_BYTE * size:
+        raise TooManyRows(path=str(file))
+    Allowance(file).take_bytes(found.size)
+    return pl.scan_parquet(file, glob=False)
 
 
-def _as_texts(file: Path) -> pl.LazyFrame:
-    """Return a Parquet file whose dictionaries are read as texts, which share memory.
-
-    As categories polars would hash the text of every row, minutes for long ones. It learns of categories
-    from an entry of the footer, which is given another name here.
-    """
-    raw = bytearray(file.read_bytes())
-    footer = len(raw) - _TAIL - int.from_bytes(raw[-_TAIL:-4], "little")
-    raw[footer:] = raw[footer:].replace(b"ARROW:schema", b"other:schema")
-    return pl.scan_parquet(io.BytesIO(raw))
-
-
-def bounded(file: Path, columns: Iterable[pl.Series]) -> None:
-    """Refuse columns whose texts would take more memory than a file of this size needs, written out.
-
-    A dictionary holds a text once, however many rows have it, so the pages alone do not tell.
-    """
-    refuse_growth(file, sum(map(_text_bytes, columns)))
+def collected(file: Path, name: str | None = None) -> pl.DataFrame:
+    """Return all of a small Parquet file, or one of its columns."""
+    table = scanned(file)
+    found = (table if name is None else table.select(pl.col(name))).collect()
+    Allowance(file).take_texts(found)
+    return found
 
 
 def _text_bytes(column: pl.Series) -> int:
@@ -155,7 +108,7 @@ _PAGE_UNPACKED, _PAGE_PACKED, _PAGE_KINDS, _PAGE_VALUES = 2, 3, (5, 8), 1
 
 
 class Unpacked(NamedTuple):
-    """Say what a file unpacks to: bytes of all pages, and values of the column that has most."""
+    """What a file unpacks to: bytes of all pages, and values of the column that has most."""
 
     size: int
     values: int
@@ -167,7 +120,7 @@ def unpacked(file: Path) -> Unpacked:
         with file.open("rb") as opened, mmap.mmap(opened.fileno(), 0, access=mmap.ACCESS_READ) as raw:
             return _added(raw)
     except (ValueError, IndexError, TypeError, KeyError, AttributeError, RecursionError) as error:
-        raise FileError(f"{file.name} is damaged and cannot be read as Parquet; write it again.") from error
+        raise DamagedFile(path=file.name, what="Parquet") from error
 
 
 def _added(raw: mmap.mmap) -> Unpacked:
@@ -206,7 +159,7 @@ def _chunk(raw: mmap.mmap, column: dict[int, Any]) -> Unpacked:
 
 @final
 class _Thrift:
-    """Read Thrift's compact form from a place on; structs become numbers of fields and their values."""
+    """Thrift's compact form from a place on; structs become numbers of fields and their values."""
 
     def __init__(self, raw: mmap.mmap, at: int) -> None:
         if at < 0:

@@ -18,7 +18,6 @@ from discreet.core.exports import Later
 from discreet.data.facts import Declarations
 from discreet.data.reading.blocks import as_array, blocks
 from discreet.data.reading.columns import ITEM, RATING, TIME, USER, Columns
-from discreet.data.reading.limits import refuse_bomb, refuse_irregular
 from discreet.data.reading.tally import FITS, SHAPE, Tally
 from discreet.data.reading.text import lines_of
 from discreet.data.schema import Schema
@@ -175,8 +174,6 @@ def read_named(path: Path, schema: Schema) -> tuple[Columns, Tally]:
 
 
 def _parts(file: Path, form: _Form, schema: Schema, tally: Tally) -> list[pl.DataFrame]:
-    refuse_irregular(file)
-    refuse_bomb(file)
     before, item, parts = 0, None, []
     for block in blocks(file, schema.encoding):
         marks, numbers, lines = lines_of(as_array(block))

@@ -12,16 +12,22 @@ from discreet.core.exports import Later
 from discreet.core.progress import logger
 from discreet.data.describing import TextOptions, Wishes
 from discreet.data.encoding import Column
-from discreet.data.facts import Declarations
+from discreet.data.facts import FRAME, QUOTES, READABLE, Declarations, PublicFacts
 from discreet.data.interactions import Interactions
-from discreet.data.reading.columns import Choice, Columns, date_order, how_to_read, without_order
+from discreet.data.reading.columns import (
+    Choice,
+    Columns,
+    date_order,
+    how_to_read,
+    joined_columns,
+    without_order,
+)
 from discreet.data.reading.frames import of_frame, readable
 from discreet.data.reading.id_lists import checked_declarations
-from discreet.data.reading.named import has_own_form
 from discreet.data.reading.synthetic_labels import origin_of
-from discreet.data.reading.tables import TableSource, choice_of, locate, read_source
+from discreet.data.reading.tables import TableSource, choice_of, read_source, tables_at
 from discreet.data.reading.times import ORDERS
-from discreet.data.schema import Schema
+from discreet.data.schema import LAYOUTS, Schema
 from discreet.data.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
@@ -44,7 +50,12 @@ def read(
     schema: Schema | str | Path | None = None,
     **options: Unpack[ReadOptions],
 ) -> Interactions:
-    """Read a CSV, TSV or Parquet file, or a MovieLens, Jester or RC file or folder; `.gz` is accepted.
+    """Read ratings from a file, several files, a folder, a spreadsheet or a table of a database.
+
+    Files are CSV, TSV, JSON lines or Parquet, also with `.gz` or `.zip`, and known layouts such as MovieLens.
+    Several files are a folder (flat, by month, or of hive partitions), a pattern such as `2025-*.csv`, or
+    paths with commas between them. They are read with one schema. Further sources: `book.xlsx::SHEET`,
+    `shop.db::TABLE` for SQLite and DuckDB, and `postgresql://...::TABLE`, or a query in place of a table.
 
     Columns with usual names (`userId`, `item_id`, `rating`, `timestamp`...) are found; `columns` names the
     others, as in `{"user": "who", "item": "what"}`; `{"time": None}` leaves the times out, and with
@@ -77,10 +88,9 @@ def read(
     wishes = Wishes.taken_from(declared, columns, implicit=implicit)
     form = None if schema is None else overridden(schema, wishes)
     sources = [read_source(path, wishes, form)]
-    own = has_own_form(sources[0].schema.format)
+    is_table = sources[0].schema.format not in ("cells", *LAYOUTS)
     data = build(sources, name=name, declared=cast(Declarations, declared), zeros=zeros)
-    file = Path(path)
-    return replace(data, origin=origin_of(file if own else locate(file)))
+    return replace(data, origin=origin_of(tables_at(path)[0] if is_table else Path(path)))
 
 
 def overridden(schema: Schema | str | Path, wishes: Wishes) -> Schema:
@@ -130,14 +140,15 @@ def _schema_of_frame(found: Columns, columns: Choice | None) -> Schema:
         f"{role}_type": "integer" if ids.dtype.is_numeric() else "text"
         for role, ids in (("user", found.users), ("item", found.items))
     }
-    guessed = [role for role in found.names if role not in (columns or {})]
-    order = date_order(columns) or next((one for form, one in ORDERS.items() if form in found.times_are), "")
+    said = date_order(columns)
+    shown = next((one for form, one in ORDERS.items() if form in found.times_are), "")
     return Schema(
         format="frame",
         header=False,
         bad_rows="reject",
-        date_order=order,
-        guessed=("format", *types, *guessed),
+        date_order=said or shown,
+        # Names and types of columns are the frame's, about which guarantees state an assumption.
+        guessed=() if said or not shown else ("date_order",),
         **types,  # type: ignore[arg-type]
         **found.names,  # type: ignore[arg-type]
     )
@@ -182,23 +193,39 @@ def build(
         )
     if zeros == "ratings" and declared.get("low") is None:
         remark_on_zeros(parts, sources[0].name)
-    counted = declared.get("duplicates") == "count"
-    given: list[Column | None] = [
-        _join([part.users for part in parts]),
-        _join([part.items for part in parts]),
-        # Rows are counted whatever they were rated, unless events have weights.
-        _join_optional([part.values if part.weighted or not counted else None for part in parts]),
-        _join_optional([part.times for part in parts]),
-    ]
+    whole = joined_columns(parts)
+    # Rows are counted whatever they were rated, unless events have weights.
+    rated = whole.weighted or declared.get("duplicates") != "count"
+    given: list[Column | None] = [whole.users, whole.items, whole.values if rated else None, whole.times]
+    schemas = [schema, *(source.schema for source in sources[1:])]
     unread = sources[0].columns.unread_times
     if unread is not None:
         logger.warning("%s: %s.", sources[0].name, how_to_read(unread))
     name, how_read = name or sources[0].name, sources[0].how_read()
+    del whole
     parts.clear()
     sources.clear()
     data = Interactions.from_columns(given, name=name, **declared)
     again = {"duplicates": declared.get("duplicates", "refuse")}
-    return replace(data, how_read={**how_read, **again}, unread_times=unread, schema=schema)
+    return replace(
+        data,
+        how_read={**how_read, **again},
+        unread_times=unread,
+        schema=schema,
+        facts=as_read(data.facts, schemas),
+    )
+
+
+def as_read(facts: PublicFacts, schemas: Sequence[Schema]) -> PublicFacts:
+    """Return the facts of data that were read with these schemas: what was guessed, and what is assumed."""
+    layouts = dict.fromkeys(schema.summary() for schema in schemas if schema.guessed)
+    assumed = {
+        FRAME: any(schema.format in ("frame", "cells") for schema in schemas),
+        READABLE: any(schema.bad_rows == "reject" for schema in schemas),
+        QUOTES: any(schema.multiline for schema in schemas),
+    }
+    reading = tuple(name for name, applies in assumed.items() if applies)
+    return replace(facts, layout=" | ".join(layouts), reading=reading)
 
 
 def declared_in(schema: Schema) -> Declarations:
@@ -248,19 +275,6 @@ def _of_catalog(columns: Columns, catalog: Any) -> Columns:
 def _over(layout: Declarations, caller: Declarations) -> Declarations:
     said = {key: value for key, value in caller.items() if value is not None}
     return cast(Declarations, {**layout, **said})
-
-
-def _join(parts: list[pl.Series]) -> pl.Series:
-    if len(parts) == 1:
-        return parts[0]
-    if len({part.dtype for part in parts}) > 1 and not all(part.dtype.is_numeric() for part in parts):
-        parts = [part.cast(pl.String) for part in parts]
-    return pl.concat(parts)
-
-
-def _join_optional(parts: list[pl.Series | None]) -> pl.Series | None:
-    present = [part for part in parts if part is not None]
-    return _join(present) if present and len(present) == len(parts) else None
 
 
 Zeros = Literal["ratings", "missing"]

@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from glob import glob
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from discreet.core.checks import FileError, ParameterError
 from discreet.core.exports import Later
 from discreet.core.progress import logger
-from discreet.data.describing import Wishes, describe, widened
+from discreet.data.describing import Wishes, describe, is_json, widened
+from discreet.data.errors import NoFiles
 from discreet.data.facts import Declarations
-from discreet.data.reading.blocks import PARQUET, Span, magic
-from discreet.data.reading.columns import RATING, TIME, Columns, choose, how_to_read
+from discreet.data.reading.blocks import PARQUET, Span, head, magic
+from discreet.data.reading.cells import address_of, cells_schema, read_cells
+from discreet.data.reading.columns import RATING, TIME, Columns, choose, how_to_read, joined_columns
 from discreet.data.reading.frames import of_frame, readable, unread_of_types
 from discreet.data.reading.json_lines import read_json_lines
-from discreet.data.reading.limits import bounded, or_sentence, refuse_bomb, refuse_irregular, scanned
+from discreet.data.reading.limits import Allowance, or_sentence, scanned
 from discreet.data.reading.named import (
     declared_by,
     has_own_form,
@@ -24,7 +28,7 @@ from discreet.data.reading.named import (
     read_jester,
     read_named,
 )
-from discreet.data.reading.text import read_text
+from discreet.data.reading.text import has_header_of, read_text
 from discreet.data.reading.times import shown_order
 from discreet.data.schema import ROLES, UTF_8, Schema
 
@@ -44,7 +48,8 @@ _KNOWN_FILES = (
 )
 _TABLES = (".csv", ".tsv", ".txt", ".dat", ".data", ".inter", ".parquet", ".jsonl", ".ndjson")
 _PACKED = ("", ".gz", ".zip")
-_FEW_ROWS = 256
+_BLOCK_ROWS = 1 << 20
+_HEAD = 1 << 16
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,17 +75,19 @@ def _layout(schema: Schema) -> str:
     if schema.format == "text":
         return f"text, with{'' if schema.header else 'out'} a header, fields between {schema.delimiter!r}"
     known = {"json": "JSON lines", "parquet": "Parquet", "frame": "data frame"}
+    known["cells"] = "cells of a spreadsheet or a database"
     known["jester"] = "a line for each person, a column for each item"
     return known.get(schema.format, schema.format)
 
 
-def schema_of(path: Path, wishes: Wishes) -> tuple[Schema, str | None]:
-    """Return the schema of a file, or of the file in a folder, and a column of times that is not read."""
+def schema_of(path: str | Path, wishes: Wishes) -> tuple[Schema, str | None]:
+    """Return the schema of a file, or of the first of several, and a column of times that is not read."""
     if has_own_form(wishes.layout):
         return _named_schema(str(wishes.layout), wishes), None
-    file = locate(path)
-    refuse_irregular(file)
-    refuse_bomb(file)
+    address = address_of(path)
+    if address is not None:
+        return cells_schema(address, wishes), None
+    file = tables_at(path)[0]
     if magic(file) == PARQUET:
         if wishes.layout is not None:
             raise ParameterError(f"{file.name} is Parquet; layout={wishes.layout!r} is for text files.")
@@ -109,7 +116,7 @@ def _named_schema(layout: str, wishes: Wishes) -> Schema:
 
 def _parquet_schema(file: Path, wishes: Wishes) -> tuple[Schema, str | None]:
     with or_sentence(f"{file.name} is damaged and cannot be read as Parquet; write it again."):
-        table = scanned(file, lambda names: choose(names, wishes.choice, implicit=wishes.implicit).values())
+        table = scanned(file)
         kinds = table.collect_schema()
     roles = choose(kinds.names(), wishes.choice, implicit=wishes.implicit)
     types = {
@@ -132,24 +139,44 @@ def _parquet_schema(file: Path, wishes: Wishes) -> tuple[Schema, str | None]:
 
 
 def read_source(path: str | Path, wishes: Wishes, schema: Schema | None = None) -> TableSource:
-    """Return the needed columns of a file, or of the file in a folder, with a schema or without one."""
+    """Return the needed columns of a file, or of several files of one form, with a schema or without one."""
     unread = None
     if schema is None:
-        schema, unread = schema_of(Path(path), wishes)
-    found = read_rows(Path(path), schema)
+        schema, unread = schema_of(path, wishes)
+    found = read_rows(path, schema)
     return replace(found, columns=replace(found.columns, unread_times=unread or found.columns.unread_times))
 
 
-def read_rows(path: Path, schema: Schema, span: Span | None = None) -> TableSource:
-    """Return the rows of a file, or of a part of it; how a row is read follows from it and the schema."""
-    declared: Declarations = {}
+def read_rows(path: str | Path, schema: Schema, span: Span | None = None) -> TableSource:
+    """Return the rows of a file, of a part of it, or of several files in the order of their names.
+
+    How a row is read follows from the row and the schema.
+    """
     if has_own_form(schema.format):
-        columns, tally = read_named(path, schema)
+        columns, tally = read_named(Path(path), schema)
         tally.settle(schema.encoding, reject=schema.bad_rows == "reject")
-        return TableSource(columns=columns, name=name_of(path), schema=schema, declared=declared_by(schema))
-    file = locate(path)
-    refuse_irregular(file)
-    refuse_bomb(file)
+        called = name_of(Path(path))
+        return TableSource(columns=columns, name=called, schema=schema, declared=declared_by(schema))
+    address = address_of(path)
+    if address is not None:
+        return TableSource(columns=read_cells(address, schema), name=address.name, schema=schema)
+    files = tables_at(path)
+    found: list[TableSource] = []
+    while len(found) < len(files):
+        one = _rows_of(files[len(found)], schema, span)
+        if one.schema != schema and found:
+            # A guess that one file refutes holds for none of them.
+            found = []
+        else:
+            found.append(one)
+        schema = one.schema
+    if len(found) == 1:
+        return found[0]
+    columns = joined_columns([one.columns for one in found])
+    return replace(found[0], columns=columns, name=Path(str(path).rstrip("/*?.")).name or found[0].name)
+
+
+def _rows_of(file: Path, schema: Schema, span: Span | None) -> TableSource:
     if schema.format in ("parquet", "frame"):
         columns = read_parquet(file, schema, span)
         return TableSource(columns=columns, name=name_of(file), schema=schema)
@@ -158,38 +185,85 @@ def read_rows(path: Path, schema: Schema, span: Span | None = None) -> TableSour
     if schema.format == "jester":
         columns, declared = read_jester(file, schema)
         return TableSource(columns=columns, name=name_of(file), schema=schema, declared=declared)
-    read = read_json_lines(file, schema) if schema.format == "json" else read_text(file, schema, span)
-    columns, tally = read
+    is_json_lines = schema.format == "json"
+    columns, tally = read_json_lines(file, schema) if is_json_lines else read_text(file, schema, span)
     wider = widened(schema, tally)
     if wider is not None:
-        return read_rows(path, wider, span)
+        return _rows_of(file, wider, span)
     tally.settle(schema.encoding, reject=schema.bad_rows == "reject")
     return TableSource(
         columns=columns, name=name_of(file), schema=schema, declared=_published_with(file, schema)
     )
 
 
-def locate(path: Path) -> Path:
-    """Return the file itself, or the one known file (or only table) of a folder."""
+def fits(path: str | Path, schema: Schema) -> bool:
+    """Return whether a file is of the form that a schema declares; no user's row decides this.
+
+    The kind of file, the header and the names of columns are compared.
+    """
+    is_cells = address_of(path) is not None
+    if is_cells or schema.format == "cells":
+        return is_cells and schema.format == "cells"
+    if not is_there(path) or schema.format in ("frame", "jester"):
+        return False
+    if has_own_form(schema.format):
+        return True
+    file = tables_at(path)[0]
+    if not file.is_file() or (magic(file) == PARQUET) != (schema.format == "parquet"):
+        return False
+    if schema.format == "parquet":
+        with suppress(pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError):
+            return set(schema.roles.values()) <= set(pl.read_parquet_schema(file))
+        return False
+    if is_json(head(file, schema.encoding, _HEAD)) != (schema.format == "json"):
+        return False
+    return schema.format == "json" or not schema.header or has_header_of(file, schema)
+
+
+def is_there(source: str | Path) -> bool:
+    """Return whether a text is the path of files, a pattern or list of paths, or an address of cells."""
+    return Path(source).exists() or address_of(source) is not None or bool(_matching(str(source)))
+
+
+def _matching(source: str) -> list[Path]:
+    """Return the paths that a pattern matches, in order, or those that a list has between commas."""
+    if any(mark in source for mark in "*?["):
+        return sorted(map(Path, glob(source, recursive=True)))  # noqa: PTH207 - a pattern may be absolute
+    parts = [Path(part.strip()) for part in source.split(",")]
+    return parts if len(parts) > 1 and all(part.exists() for part in parts) else []
+
+
+def tables_at(source: str | Path) -> list[Path]:
+    """Return the file itself, or the files of a folder, of a pattern `2025-*.csv`, or of a list a.csv,b.csv.
+
+    Of a folder these are its known file, or all tables in it and below it, in the order of their paths. Names
+    that begin with `_` or `.` are those of logs and markers.
+    """
+    path = Path(source)
     if not path.exists():
-        raise FileError(f"There is no file or folder {path}.")
+        found = [file for part in _matching(str(source)) for file in tables_at(part)]
+        if not found:
+            raise NoFiles(source=str(source))
+        return found
     if not path.is_dir():
-        return path
+        return [path]
     known = [path / (name + end) for name in _KNOWN_FILES for end in _PACKED]
-    found = [file for file in known if file.is_file()]
+    found = [file for file in known if file.is_file()][:1]
     if found:
-        return found[0]
-    tables = [file for file in sorted(path.iterdir()) if plain_name(file).endswith(_TABLES)]
+        return found
+    below = (file for file in sorted(path.rglob("*")) if plain_name(file).endswith(_TABLES))
+    tables = [file for file in below if not _is_hidden(file.relative_to(path)) and file.is_file()]
     if any(file.name.startswith(("mv_", "combined_data_")) for file in tables):
         raise FileError(
             f'The folder {path} looks like the Netflix Prize; pass layout="netflix" (--layout netflix).'
         )
-    if len(tables) != 1:
-        raise FileError(
-            f"The folder {path} holds {len(tables)} tables and none called {', '.join(_KNOWN_FILES)}; "
-            "name the file."
-        )
-    return tables[0]
+    if not tables:
+        raise FileError(f"The folder {path} has no tables ({', '.join(_TABLES)}). Name a file.")
+    return tables
+
+
+def _is_hidden(path: Path) -> bool:
+    return any(part.startswith(("_", ".")) for part in path.parts)
 
 
 def plain_name(file: Path) -> str:
@@ -215,22 +289,28 @@ def _published_with(file: Path, schema: Schema) -> Declarations:
 
 
 def read_parquet(file: Path, schema: Schema, span: Span | None = None) -> Columns:
-    """Return the needed columns of a Parquet file, or of some of its rows."""
-    choice = choice_of(schema)
+    """Return the needed columns of a Parquet file, or of some of its rows, block by block."""
+    budget = Allowance(file)
     with or_sentence(f"{file.name} is damaged and cannot be read as Parquet; write it again."):
-        table = scanned(file, lambda names: choose(names, choice, implicit=False).values())
-        if span is not None:
-            table = table.slice(span.start, span.stop - span.start)
-        _check_types(file, table.select(schema.roles.values()).collect_schema(), schema)
-        # Long texts are slow to work on, so a few rows are tried first.
-        # A few times may not show which part of a date comes first, so these are left out.
-        for rows, chosen in ((table.head(_FEW_ROWS), {**choice, TIME: None}), (table, choice)):
-            strict = schema.bad_rows == "reject"
-            found = of_frame(rows, chosen, implicit=False, order=schema.date_order, strict=strict)
-            bounded(file, (found.users, found.items))
-        # As in text files, blanks around an id are no part of it.
-        found = replace(found, users=_stripped(found.users), items=_stripped(found.items))
-    return readable(found, file.name) if schema.bad_rows == "drop" else found
+        table = scanned(file)
+        rows = int(table.select(pl.len()).collect().item())
+        budget.take_rows(rows)
+        names = choose(table.collect_schema().names(), choice_of(schema), implicit=False).values()
+        table = table.select(names)
+        _check_types(file, table.collect_schema(), schema)
+        start, stop = span or Span(0, rows)
+        places = range(start, stop, _BLOCK_ROWS) or (start,)
+        blocks = (table.slice(at, min(_BLOCK_ROWS, stop - at)).collect() for at in places)
+        return joined_columns([_block(file, block, schema, budget) for block in blocks])
+
+
+def _block(file: Path, rows: pl.DataFrame, schema: Schema, budget: Allowance) -> Columns:
+    budget.take_texts(rows)
+    strict = schema.bad_rows == "reject"
+    found = of_frame(rows, choice_of(schema), implicit=False, order=schema.date_order, strict=strict)
+    # As in text files, blanks around an ID are not part of it.
+    found = replace(found, users=_stripped(found.users), items=_stripped(found.items))
+    return found if strict else readable(found, file.name)
 
 
 def choice_of(schema: Schema) -> dict[str, str | None]:

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from discreet.core.checks import FileError
 from discreet.core.exports import Later
-from discreet.data.reading.blocks import Span, as_array, blocks, to_utf8, unpacked_text
+from discreet.data.reading.blocks import Span, as_array, blocks, head, to_utf8, unpacked_text
 from discreet.data.reading.columns import DECIMAL_COMMA, ITEM, RATING, TIME, USER, WEIGHT, Columns
 from discreet.data.reading.tally import (
     FIELDS,
@@ -43,6 +43,7 @@ Bytes = npt.NDArray[np.uint8]
 #: Replaces line breaks inside quotes when an unknown file is looked at.
 BREAK: Final = "\x01"
 _FEWEST_TEXTS: Final = 1 << 10
+_HEAD: Final = 1 << 16
 
 
 def read_text(file: Path, schema: Schema, span: Span | None = None) -> tuple[Columns, Tally]:
@@ -74,6 +75,14 @@ def lines_before(file: Path, schema: Schema) -> int:
             if rows.skip_header(as_array(_decoded_line(line, schema))):
                 return source.tell()
     return 0
+
+
+def has_header_of(file: Path, schema: Schema) -> bool:
+    """Return whether a file begins with the header of a schema, which belongs to no user."""
+    try:
+        return _Rows(schema, file.name).skip_header(as_array(head(file, schema.encoding, _HEAD)))
+    except FileError:
+        return False
 
 
 def _line(source: Any, feed: bytes) -> bytes:
@@ -131,7 +140,7 @@ def lines_of(data: Bytes) -> tuple[Any, npt.NDArray[np.int64], pl.Series]:
     """Return marks of the lines that are not blank, their numbers, and those that are text."""
     # A letter that no text contains, so that a line is one field.
     nowhere, none = as_array(b"\x01"), as_array(b"")
-    split = _Split(data, 1, int(np.count_nonzero(data == 10)) + 1)
+    split = _Split(data, 1, _most_rows(data))
     fields = (np.zeros(1, np.int64), split.starts, split.ends, split.marks, split.places)
     split.cut(kernels.split_rows(data, nowhere, -1, -1, none, *fields))
     split.marks[split.marks == FIELDS] = LETTERS
@@ -168,9 +177,14 @@ class _Split:
         self.marks, self.places = self.marks[:rows], self.places[:, :rows]
 
 
+def _most_rows(data: Bytes) -> int:
+    """Return a bound on the lines that are not empty; empty ones get no room, however many there are."""
+    feeds = data == 10
+    return int(np.count_nonzero(feeds[1:] & ~feeds[:-1])) + 2
+
+
 def _split(data: Bytes, schema: Schema, slots: npt.NDArray[np.int64]) -> _Split:
-    lines = int(np.count_nonzero(data == 10)) + 1
-    split = _Split(data, int(slots.max(initial=-1)) + 1, lines)
+    split = _Split(data, int(slots.max(initial=-1)) + 1, _most_rows(data))
     delimiter, quote, escape, comment = _grammar(schema)
     rows = kernels.split_rows(
         data, delimiter, quote, escape, comment, slots, split.starts, split.ends, split.marks, split.places
@@ -248,7 +262,7 @@ class _Rows:
 
     def _moments(self, data: Bytes, starts: Any, ends: Any, marks: Any) -> npt.NDArray[np.int64]:
         found, rest = np.empty(marks.size, np.int64), np.zeros(marks.size, np.uint8)
-        if self._schema.time_format:
+        if self._schema.date_pattern:
             rest = (marks == FITS).astype(np.uint8)
         else:
             kernels.read_moments(data, starts, ends, marks, found, rest)
@@ -257,7 +271,7 @@ class _Rows:
         chosen = np.flatnonzero(rest)
         if chosen.size:
             texts = _series(data, starts, ends, chosen)
-            moments, forms = moments_of_texts(texts, self._schema.date_order, self._schema.time_format)
+            moments, forms = moments_of_texts(texts, self._schema.date_order, self._schema.date_pattern)
             self._forms |= dict.fromkeys(forms)
             found[chosen] = moments.fill_null(0).to_numpy()
             marks[chosen[moments.is_null().to_numpy()]] = TIME_TEXT
@@ -268,7 +282,8 @@ class _Rows:
         kernels.read_singles(data, starts, ends, marks, found, rest)
         chosen = np.flatnonzero(rest)
         if chosen.size:
-            numbers = numbers_of_texts(_series(data, starts, ends, chosen), self._schema.decimal)
+            texts = pl.DataFrame({"text": _series(data, starts, ends, chosen)})
+            numbers = texts.select(number_of(pl.col("text"), self._schema.decimal)).to_series()
             found[chosen] = numbers.fill_null(0).to_numpy()
             marks[chosen[~numbers.fill_null(0).is_finite().to_numpy()]] = RATING_MISSING
             marks[chosen[numbers.is_null().to_numpy()]] = RATING_TEXT
@@ -318,14 +333,14 @@ def _lines_of(text: bytes) -> pl.Series:
     return pl.Series([text[:-1].decode()]).str.split("\n").explode()
 
 
-def numbers_of_texts(texts: pl.Series, decimal: str) -> pl.Series:
-    """Return numbers as the nearest singles, each from its own text; null where it is none."""
-    texts = texts.str.strip_chars()
+def number_of(text: pl.Expr, decimal: str) -> pl.Expr:
+    """Return numbers as the nearest singles, each from its own text; null if a text isn't a number."""
+    text = text.str.strip_chars()
     if decimal == "comma":
-        texts = texts.str.replace(".", "x", literal=True).str.replace(",", ".", literal=True)
+        text = text.str.replace(".", "x", literal=True).str.replace(",", ".", literal=True)
     elif decimal == "either":
-        texts = texts.str.replace(DECIMAL_COMMA, "${1}.${2}")
-    return texts.cast(pl.Float32, strict=False)
+        text = text.str.replace(DECIMAL_COMMA, "${1}.${2}")
+    return text.cast(pl.Float32, strict=False)
 
 
 @final

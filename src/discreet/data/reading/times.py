@@ -18,6 +18,7 @@ import numpy as np
 from discreet.core.checks import DataError
 from discreet.core.exports import Later
 from discreet.data.encoding import whole_number
+from discreet.data.reading.epochs import EPOCHS, SECONDS
 from discreet.data.schema import DAY_FIRST, MONTH_FIRST
 
 if TYPE_CHECKING:
@@ -30,21 +31,22 @@ _ZONED = "dates with a time zone, as epoch seconds"
 _UNZONED = "dates without a time zone, taken for UTC, as epoch seconds"
 _DAYS = "days, as epoch seconds"
 _NUMBERS = "numbers as they are"
-_SECONDS = "epoch seconds"
 
-# How dates may be written; a text is tried with each in this order.
+# How dates may be written; a text is tried with each in this order. The usual ones are tried first, since
+# most columns are written in one form, and the others together.
 _DATES = (
-    ("%Y-%m-%d %H:%M:%S%.f", _UNZONED),
-    ("%Y-%m-%dT%H:%M:%S%.f", _UNZONED),
-    ("%Y-%m-%dT%H:%M:%S%.f%#z", _ZONED),
-    ("%Y-%m-%d %H:%M:%S%.f%#z", _ZONED),
-    ("%Y-%m-%d %H:%M:%S%.f %#z", _ZONED),
-    ("%Y-%m-%d %H:%M:%S%.f UTC", _ZONED),
-    ("%Y-%m-%d", _DAYS),
-    ("%Y/%m/%d", _DAYS),
-    ("%Y/%m/%d %H:%M:%S", _UNZONED),
-    ("%Y-%m-%dT%H:%M", _UNZONED),
-    ("%Y-%m-%d %H:%M", _UNZONED),
+    (("%Y-%m-%d %H:%M:%S%.f", _UNZONED),),
+    (("%Y-%m-%dT%H:%M:%S%.f", _UNZONED), ("%Y-%m-%dT%H:%M:%S%.f%#z", _ZONED)),
+    (
+        ("%Y-%m-%d %H:%M:%S%.f%#z", _ZONED),
+        ("%Y-%m-%d %H:%M:%S%.f %#z", _ZONED),
+        ("%Y-%m-%d %H:%M:%S%.f UTC", _ZONED),
+        ("%Y-%m-%d", _DAYS),
+        ("%Y/%m/%d", _DAYS),
+        ("%Y/%m/%d %H:%M:%S", _UNZONED),
+        ("%Y-%m-%dT%H:%M", _UNZONED),
+        ("%Y-%m-%d %H:%M", _UNZONED),
+    ),
 )
 #: What dates such as 25/12/2024 are read as, by the order of their parts.
 _ORDERED = {
@@ -58,14 +60,7 @@ ORDERS = {form: order for order, (_, form) in _ORDERED.items()}
 ORDERED_FORMS = frozenset(ORDERS)
 _YEAR_FIRST = r"^\d{4}[/-]"
 _PARTS = r"^(\d{1,2})[/.-](\d{1,2})[/.-]\d{4}( \d{1,2}:\d{2}(:\d{2})?)?$"
-# Epoch times of the years 1973 to 5138, by unit; no number is an epoch time in two units.
-_EPOCHS = (
-    (_SECONDS, 10**8, 10**11),
-    ("epoch milliseconds", 10**11, 10**14),
-    ("epoch microseconds", 10**14, 10**17),
-    ("epoch nanoseconds", 10**17, 2**63 - 1),
-)
-_IN_SECONDS = (_ZONED, _UNZONED, _DAYS, _SECONDS, *ORDERED_FORMS)
+_IN_SECONDS = (_ZONED, _UNZONED, _DAYS, SECONDS, *ORDERED_FORMS)
 
 
 class Times(NamedTuple):
@@ -77,7 +72,7 @@ class Times(NamedTuple):
     @property
     def are_mixed(self) -> bool:
         """Return whether the times are in several units, so that comparing them means nothing."""
-        units = {_SECONDS if form in _IN_SECONDS else form for form in self.forms}
+        units = {SECONDS if form in _IN_SECONDS else form for form in self.forms}
         return len(units - {_NUMBERS}) > 1
 
 
@@ -114,21 +109,40 @@ def moments_of_texts(series: pl.Series, order: str | None, pattern: str = "") ->
     if pattern:
         moments = text.str.to_datetime(pattern, strict=False, time_unit="us")
         return Times(moments.dt.epoch("s"), (f"dates such as {pattern}, as epoch seconds",))
-    found, missing = text.cast(pl.Int64, strict=False), series.null_count()
-    forms = list(units_of(found))
-    # A year has four digits and is first, so that 1/2/25 is no day of the year 1; only dates that take part
-    # in showing the order of day and month are read by it.
-    for shape in (_YEAR_FIRST, _PARTS):
-        if found.null_count() == missing:
-            return Times(found, tuple(forms))
-        written = text.set(~text.str.contains(shape).fill_null(False), None)
-        found = _filled(found, written, _DATES if shape == _YEAR_FIRST else _in_order(order), forms)
-    if found.null_count() > missing:
-        fractions = text.set(found.is_not_null(), None).cast(pl.Float64, strict=False)
-        whole = fractions.cast(pl.Int64, strict=False)
-        forms += units_of(whole)
-        found = found.fill_null(whole)
-    return Times(found, tuple(dict.fromkeys(forms)))
+    whole = text.cast(pl.Int64, strict=False)
+    forms = dict.fromkeys(units_of(whole))
+    found, left = whole.fill_null(0).to_numpy().copy(), (whole.is_null() & text.is_not_null()).to_numpy()
+    # A year has four digits and is first, so that 1/2/25 isn't a day of the year 1. Only dates that can show
+    # the order of day and month are read by it.
+    for shape, known in (*((_YEAR_FIRST, dates) for dates in _DATES), (_PARTS, _in_order(order)), ("", ())):
+        places = np.flatnonzero(left)
+        if not places.size:
+            break
+        tried = pl.DataFrame({"text": text.gather(places)}).select(*_first_fitting(shape, known))
+        table = tried.fill_null(-1)
+        fits = table["form"].to_numpy() >= 0
+        found[places[fits]], left[places[fits]] = table["moment"].to_numpy()[fits], False
+        used = np.unique(table["form"].to_numpy()[fits])
+        units = [known[place][1] for place in used] if known else units_of(pl.Series(found[places[fits]]))
+        forms |= dict.fromkeys(units)
+    missing = left | text.is_null().to_numpy()
+    moments = pl.Series(found)
+    return Times(moments.set(pl.Series(missing), None) if missing.any() else moments, tuple(forms))
+
+
+def _first_fitting(shape: str, known: Sequence[tuple[str, str]]) -> tuple[pl.Expr, pl.Expr]:
+    """Return dates as seconds, each in the first known form that fits, and the place of that form.
+
+    Without known forms, texts are numbers, whose fraction is dropped.
+    """
+    text = pl.col("text")
+    if not known:
+        whole = text.cast(pl.Float64, strict=False).cast(pl.Int64, strict=False)
+        return whole.alias("moment"), pl.when(whole.is_not_null()).then(0).alias("form")
+    text = pl.when(text.str.contains(shape)).then(text)
+    tried = [text.str.to_datetime(form, strict=False, time_unit="us").dt.epoch("s") for form, _ in known]
+    places = [pl.when(one.is_not_null()).then(place) for place, one in enumerate(tried)]
+    return pl.coalesce(tried).alias("moment"), pl.coalesce(places).alias("form")
 
 
 def _refuse_others(moments: pl.Series, series: pl.Series) -> None:
@@ -170,20 +184,6 @@ def _moment(item: Any) -> int | None:
     except (TypeError, ValueError, OverflowError):
         return None
     return number if -(2**63) <= number < 2**63 else None
-
-
-def _filled(
-    found: pl.Series, text: pl.Series, known: Sequence[tuple[str, str]], forms: list[str]
-) -> pl.Series:
-    """Return the times with those filled in that are written in a known form, whose name is added."""
-    for form, name in known:
-        left = found.null_count()
-        found = found.fill_null(text.str.to_datetime(form, strict=False, time_unit="us").dt.epoch("s"))
-        if found.null_count() < left:
-            forms.append(name)
-        if not found.null_count():
-            break
-    return found
 
 
 def _in_order(order: str | None) -> list[tuple[str, str]]:
@@ -237,10 +237,10 @@ def units_of(series: pl.Series) -> tuple[str, ...]:
     least, most = _unit(series.min()), _unit(series.max())
     if least == most:
         return (least,)
-    between = (name for name, low, high in _EPOCHS if series.is_between(low, high, closed="left").any())
-    small = (series < _EPOCHS[0][1]).any()
+    between = (name for name, low, high, _ in EPOCHS if series.is_between(low, high, closed="left").any())
+    small = (series < EPOCHS[0][1]).any()
     return (*((_NUMBERS,) if small else ()), *between)
 
 
 def _unit(number: Any) -> str:
-    return next((name for name, low, high in _EPOCHS if low <= number < high), _NUMBERS)
+    return next((name for name, low, high, _ in EPOCHS if low <= number < high), _NUMBERS)

@@ -1,4 +1,4 @@
-"""Fit one or several models and score them on held-out items, all under one promise."""
+"""Fit one or several models and score them on held-out items, all under one guarantee."""
 
 from __future__ import annotations
 
@@ -9,12 +9,13 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any, Unpack, cast, final
 
-from discreet.core.checks import ParameterError, PrivacyError, probability, require
+from discreet.core.checks import within
 from discreet.core.randomness import PrivacyRandom
 from discreet.data.facts import Declarations, PublicFacts, refuse_unknown_names
 from discreet.data.inputs import accept, refuse_columns, refuse_declared
 from discreet.data.interactions import Interactions
 from discreet.data.reading.columns import Choice
+from discreet.evaluation.errors import BudgetsDiffer, NothingGiven, NotSharable, PrivateModelNeeded
 from discreet.evaluation.private.release import PrivateScore, promise_of_scores, released_scores
 from discreet.evaluation.private.user_scores import (
     OneEach,
@@ -29,11 +30,13 @@ from discreet.models.estimator import Estimator
 from discreet.models.fitted import FittedModel
 from discreet.privacy.accounting.gaussian import gaussian_epsilon
 from discreet.privacy.assumptions import Assumption
+from discreet.privacy.certificate import certificate
 from discreet.privacy.guarantee import Guarantee, Trust, Unit, weaker_basis
 from discreet.privacy.ledger import Ledger
 from discreet.privacy.mechanisms.additive import Gaussian
-from discreet.privacy.session import Session, planned_noise
-from discreet.privacy.session import share as exact
+from discreet.privacy.noise_plans import planned_noise
+from discreet.privacy.noise_plans import share as exact
+from discreet.privacy.session import Session
 from discreet.statistics.data_source import DataSource, KnownPart, open_source
 
 # Exceeds the rounding error from a multiplier to its epsilon and back.
@@ -43,11 +46,12 @@ _HAIR_MORE = 1 + 1e-9
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Together:
-    """Hold models and their scores, covered by one promise together."""
+    """Models and their scores, which one guarantee covers together."""
 
     models: tuple[FittedModel, ...]
     scores: dict[str, tuple[PrivateScore, ...]]
     guarantee: Guarantee
+    certificate: dict[str, Any] | None = None
 
 
 def fit_and_evaluate(
@@ -61,23 +65,23 @@ def fit_and_evaluate(
     columns: Choice | None = None,
     **declared: Unpack[Declarations],
 ) -> Together:
-    """Hold out one item of each person, fit on the rest, and release the scores, under one promise.
+    """Hold out one item of each user, fit on the rest, and release the scores, under one guarantee.
 
     All estimators must have the same epsilon and delta, which is the cost of everything together. `share` of
-    it (of the precision of the noise) pays for the scores; the fits split the rest equally. `data`, `columns`
+    it (of the precision of the noise) goes to the scores; the fits split the rest equally. `data`, `columns`
     and what is declared are as in `fit`.
 
     Guarantee
-        (epsilon, delta) of the estimators for a person's whole history (proofs/private_evaluation.md).
+        (epsilon, delta) of the estimators for a user's whole history (proofs/private_evaluation.md).
 
     Raises:
-        PrivacyError: An estimator does not promise to protect a person's whole history by Gaussian noise.
+        PrivacyError: An estimator doesn't protect a user's whole history by Gaussian noise.
     """
     asked = [private_metric(text) for text in metrics]
-    require(len(estimators) >= 1 and len(asked) >= 1, "estimators", len(estimators), "must not be empty")
+    if not estimators or not asked:
+        raise NothingGiven(name="estimators")
     source = _accepted(estimators, data, columns, declared)
-    probability("share", share)
-    require(0 < share < 1, "share", share, "must lie strictly between 0 and 1")
+    within("share", share, above=0, below=1)
     _refuse_other_promises(estimators, source)
     for one in estimators:
         refuse_meaningless(one, asked)
@@ -101,7 +105,7 @@ def fit_and_evaluate(
     with book.spend(source.name, promise, what=what, events=events):
         known = _known_part(source.bounded())
         fitted = (one.fit(known, random=random) for one in cheaper)
-        # The fits are paid here, so the assumptions of this ledger are added to their labels here.
+        # The fits are recorded here, so the assumptions of this ledger are added to their labels here.
         models = tuple(_assuming(model, book.assumptions(source.name)) for model in fitted)
         session = Session.open(source.bounded(), promise, random)
         # The fits spent their parts in sessions of their own.
@@ -111,7 +115,19 @@ def fit_and_evaluate(
             for metric, part in zip(asked, scoring.rounds(len(asked)), strict=True)
         }
         session.check(promise)
-    return Together(models=models, scores=scores, guarantee=promise)
+    return Together(
+        models=models, scores=scores, guarantee=promise, certificate=_certificate(promise, models, session)
+    )
+
+
+def _certificate(
+    promise: Guarantee, models: Sequence[FittedModel], session: Session
+) -> dict[str, Any] | None:
+    """Return one certificate for the releases of all fits and of the scores; None if a fit has none."""
+    own = session.certificate(promise)
+    parts = [*(model.certificate for model in models), own]
+    releases = [release for part in parts if part is not None for release in part["releases"]]
+    return certificate(promise, releases) if None not in parts else None
 
 
 def _shares(models: int, metrics: int, share: float) -> list[Fraction]:
@@ -127,16 +143,16 @@ _USUAL_ERROR = 0.25
 def expected_noise(
     estimators: Sequence[Estimator], metrics: Sequence[str], *, share: float, facts: PublicFacts
 ) -> dict[str, float] | None:
-    """Return the standard deviation of the noise on each score; None if the number of people is not declared.
+    """Return the standard deviation of the noise on each score; None if the number of users isn't declared.
 
-    It uses public numbers only: the budget, its share for scores, and the declared number of people.
+    It uses public numbers only: the budget, its share for scores, and the declared number of users.
     """
     if facts.n_users is None:
         return None
     epsilon, delta = _common(estimators)
     noise = planned_noise(epsilon, delta, _shares(len(estimators), len(metrics), share)[-1:])[0]
     sigma = math.sqrt(noise.variance) * bound_of(len(estimators))
-    # The noisy number of people adds as much again where scores are near 0 or 1.
+    # The noisy number of users adds as much again where scores are near 0 or 1.
     added = math.sqrt(2) * sigma / facts.n_users
 
     def of(name: str) -> float:
@@ -148,7 +164,7 @@ def expected_noise(
 def _accepted(
     estimators: Sequence[Estimator], data: object, columns: Choice | None, declared: Declarations
 ) -> DataSource:
-    """Return the data as `fit` accepts them; ratings that no estimator reads are left out."""
+    """Return the data as `fit` accepts them; ratings that no estimator reads are ignored."""
     refuse_unknown_names(declared, fit_and_evaluate)
     if isinstance(data, str | Path):
         data = open_source(data) or data
@@ -162,7 +178,7 @@ def _accepted(
 
 
 def _with_weaknesses(promise: Guarantee, fits: Sequence[Guarantee]) -> Guarantee:
-    """Return the promise with all assumptions of the fits, and the weakest basis among them."""
+    """Return the guarantee with all assumptions of the fits, and the weakest basis among them."""
     for one in fits:
         promise = replace(
             promise.assuming(*one.assumes),
@@ -188,7 +204,7 @@ def _assuming(model: FittedModel, more: tuple[Assumption, ...]) -> FittedModel:
 def _common(estimators: Sequence[Estimator]) -> tuple[float, float]:
     settings = {(one.epsilon, one.delta) for one in estimators}
     if len(settings) > 1:
-        raise ParameterError("All models must have the same epsilon and delta: their cost together.")
+        raise BudgetsDiffer()
     ((epsilon, delta),) = settings
     return epsilon, delta
 
@@ -200,13 +216,10 @@ def _with_multiplier(estimator: Estimator, multiplier: float) -> Estimator:
 
 
 def _refuse_other_promises(estimators: Sequence[Estimator], data: DataSource) -> None:
-    """Refuse models whose budget cannot be split as the precision of Gaussian noise."""
+    """Raise for models whose budget cannot be split as the precision of Gaussian noise."""
     for one in estimators:
         promise = one.promise(data.facts)
         if math.isinf(one.epsilon):
-            raise ParameterError(f"{one.name} runs without privacy; score it with `evaluate`.")
+            raise PrivateModelNeeded(model=one.name)
         if promise.unit is not Unit.USER or promise.trust is not Trust.JOINT or promise.delta == 0:
-            raise PrivacyError(
-                f"{one.name} does not protect a person's whole history by Gaussian noise, so its budget "
-                "cannot be shared with scores. Evaluate it under a separate promise (evaluate_privately)."
-            )
+            raise NotSharable(model=one.name)

@@ -1,6 +1,6 @@
 """Release the scores of models with Gaussian noise: a mean, a difference, or the best of a few models.
 
-One person contributes (c_1, ..., c_m, 1/2), each c between -1/2 and 1/2: a vector of length at most
+One user contributes (c_1, ..., c_m, 1/2), each c between -1/2 and 1/2: a vector of length at most
 sqrt(m + 1) / 2. Sums are exact and may come from shards or a cluster. Proof: proofs/private_evaluation.md.
 """
 
@@ -14,10 +14,11 @@ from typing import Any, final
 
 import numpy as np
 
-from discreet.core.checks import DataError, PrivacyError, require
+from discreet.core.checks import positive_finite
 from discreet.core.randomness import PrivacyRandom
 from discreet.data.facts import Duplicates, PublicFacts
 from discreet.data.reading.columns import Choice
+from discreet.evaluation.errors import CatalogsDiffer, NothingGiven, ScoreReveals
 from discreet.evaluation.metrics import Metric
 from discreet.evaluation.private.user_scores import PersonalScores, private_metric, scale_of, scored_data
 from discreet.models.estimator import check_budget
@@ -25,7 +26,8 @@ from discreet.models.fitted import FittedModel
 from discreet.privacy.assumptions import Assumption, Fact, Kind, assumptions_of
 from discreet.privacy.guarantee import Basis, Guarantee, Neighbors, Trust, Unit
 from discreet.privacy.ledger import Ledger
-from discreet.privacy.session import Session, gaussian_event
+from discreet.privacy.noise_plans import gaussian_event
+from discreet.privacy.session import Session
 from discreet.statistics.data_source import DataSource
 
 PROOF = "proofs/private_evaluation.md"
@@ -39,6 +41,7 @@ class PrivateScore:
     """Hold a released score, its 95 % confidence interval, and the part that is noise.
 
     `noise` is the standard deviation of the value that comes from the noise alone; `people` is a noisy count.
+    `certificate` lists everything that was released with the score, for `discreet-verify`.
     """
 
     metric: str
@@ -48,6 +51,7 @@ class PrivateScore:
     noise: float
     people: float
     guarantee: Guarantee
+    certificate: dict[str, Any] | None = None
 
     def to_json(self) -> dict[str, Any]:
         """Return all fields; all of them may be published."""
@@ -59,6 +63,7 @@ class PrivateScore:
             "noise": self.noise,
             "people": self.people,
             "guarantee": self.guarantee.to_json(),
+            **({} if self.certificate is None else {"certificate": self.certificate}),
         }
 
 
@@ -78,14 +83,14 @@ def evaluate_privately(
 ) -> PrivateScore:
     """Release a model's score on held-out items, or its difference to the score of another model.
 
-    Each person's latest item (without times, one by a public hash) is held out; the model sees the rest of
-    that person's row. `data` are as in `fit`; a file or data frame is read with the model's catalog and
-    scale. Scores on a model's own training data are too high; use people or months it has not seen, or
-    `fit_and_evaluate`. A model without privacy is refused, unless `models_are_public` says that it was
-    learned from public data: its score could reveal what it learned about these people.
+    Each user's latest item (without times, one by a public hash) is held out; the model sees the rest of
+    that user's row. `data` are as in `fit`; a file or data frame is read with the model's catalog and
+    scale. Scores on a model's own training data are too high; use users or months it has not seen, or
+    `fit_and_evaluate`. A model without privacy is rejected, unless `models_are_public` states that it was
+    learned from public data: its score could reveal what it learned about these users.
 
     Guarantee
-        (`epsilon`, `delta`) for a person's whole history, between datasets with and without that person
+        (`epsilon`, `delta`) for a user's whole history, between datasets with and without that user
         (proofs/private_evaluation.md).
 
     Example:
@@ -101,7 +106,7 @@ def evaluate_privately(
     """
     asked = private_metric(metric)
     check_budget(epsilon, delta, gaussian=True)
-    require(math.isfinite(epsilon), "epsilon", epsilon, "must be finite to release a score")
+    positive_finite("epsilon", epsilon)
     models = (model,) if against is None else (model, against)
     data = scored_data(data, models, asked, columns, duplicates)
     refuse_other_catalogs(models, data)
@@ -115,11 +120,11 @@ def evaluate_privately(
         scores = PersonalScores(models=models, metric=asked, difference=against is not None)
         (found,) = released_scores(session.gaussian(), scores, promise)
         session.check(promise)
-    return found
+    return replace(found, certificate=session.certificate(promise))
 
 
 def _require_ratings(models: Sequence[FittedModel], metric: Metric) -> None:
-    """Refuse, before payment, models that predict no ratings where these are compared."""
+    """Raise, before any cost is recorded, for models that predict no ratings where these are compared."""
     for model in () if metric.ranks else models:
         model.require_ratings()
 
@@ -139,23 +144,23 @@ def choose_privately(
 ) -> tuple[str, dict[str, PrivateScore]]:
     """Release the scores of a few fitted models together and return the name of the best one.
 
-    Nothing is fitted here. One item of each person in `data` is held out (the latest; without times, one by
-    a public hash), and each model lists or predicts it from the rest of that person's row. A model that was
-    fitted on the held-out ratings scores too high, and one that learns them better wins wrongly: pass people
+    Nothing is fitted here. One item of each user in `data` is held out (the latest; without times, one by
+    a public hash), and each model lists or predicts it from the rest of that user's row. A model that was
+    fitted on the held-out ratings scores too high, and one that learns them better wins wrongly: pass users
     or months that no model has seen, or let `fit_and_evaluate` hold them out before it fits. `data` are as in
     `fit`; a file or data frame is read with the models' catalog and scale. `models_are_public` admits models
     without privacy that were learned from public data.
 
     Guarantee
-        (`epsilon`, `delta`) for a person's whole history; the choice reads released numbers only
+        (`epsilon`, `delta`) for a user's whole history; the choice reads released numbers only
         (proofs/private_evaluation.md).
 
     Example:
         >>> import discreet
         >>> from discreet.core.randomness import PrivacyRandom
         >>> from discreet.data.datasets.synthetic import popularity_skewed
-        >>> people = popularity_skewed(n_users=600, n_items=40, mean_per_user=15)
-        >>> seen, unseen = people.select_users(range(300)), people.select_users(range(300, 600))
+        >>> users = popularity_skewed(n_users=600, n_items=40, mean_per_user=15)
+        >>> seen, unseen = users.select_users(range(300)), users.select_users(range(300, 600))
         >>> noise = PrivacyRandom.simulate(0)
         >>> popular = discreet.Popularity(epsilon=1.0).fit(seen, random=noise)
         >>> biases = discreet.Biases(epsilon=1.0).fit(seen, random=noise)
@@ -166,9 +171,10 @@ def choose_privately(
     """
     asked = private_metric(metric)
     check_budget(epsilon, delta, gaussian=True)
-    require(math.isfinite(epsilon), "epsilon", epsilon, "must be finite to release a score")
+    positive_finite("epsilon", epsilon)
     enough = isinstance(models, Mapping) and len(models) >= 2
-    require(enough, "models", list(models), "must name at least two, as in {'small': a, 'large': b}")
+    if not enough:
+        raise NothingGiven(name="models", least=2)
     data = scored_data(data, tuple(models.values()), asked, columns, duplicates)
     refuse_other_catalogs(tuple(models.values()), data)
     _require_ratings(tuple(models.values()), asked)
@@ -181,7 +187,8 @@ def choose_privately(
         asks = PersonalScores(models=tuple(models.values()), metric=asked)
         scores = released_scores(session.gaussian(), asks, promise)
         session.check(promise)
-    named = dict(zip(models, scores, strict=True))
+    proof = session.certificate(promise)
+    named = {name: replace(one, certificate=proof) for name, one in zip(models, scores, strict=True)}
     return best_of(named), named
 
 
@@ -204,15 +211,13 @@ def released_scores(session: Session, scores: PersonalScores, promise: Guarantee
 
 
 def refuse_other_catalogs(models: tuple[FittedModel, ...], data: DataSource) -> None:
-    """Refuse models with another catalog than the data."""
+    """Raise for models whose catalog differs from that of the data."""
     if any(model.catalog != data.catalog for model in models):
-        raise DataError(
-            "The model has another catalog than the data; read the data with the model's catalog."
-        )
+        raise CatalogsDiffer()
 
 
 def given_models(promise: Guarantee, models: tuple[FittedModel, ...], *, are_public: bool) -> Guarantee:
-    """Return the promise with the models it assumes; it is simulated if a model's noise is.
+    """Return the guarantee with the models it assumes; it is simulated if a model's noise is.
 
     Raises:
         PrivacyError: A model is not private, and `are_public` does not say that it was learned from public
@@ -222,10 +227,7 @@ def given_models(promise: Guarantee, models: tuple[FittedModel, ...], *, are_pub
     for model in models:
         earlier = model.guarantee
         if math.isinf(earlier.epsilon) and not are_public:
-            raise PrivacyError(
-                f"{model.name} is not private, so its score may reveal anybody in its training data. Score a "
-                "private model, or pass models_are_public=True if it was learned from public data."
-            )
+            raise ScoreReveals(model=model.name)
         if math.isinf(earlier.epsilon):
             scored.append(Assumption.of(Kind.DECLARED, Fact.SCORED_MODEL, model=model.name))
         else:
@@ -297,7 +299,7 @@ def _as_errors(
 def promise_of_scores(
     data: DataSource, epsilon: float, delta: float, book: Ledger, *, simulated: bool
 ) -> Guarantee:
-    """Return the promise of releasing scores, with the public facts and the ledger's assumptions."""
+    """Return the guarantee of releasing scores, with the public facts and the ledger's assumptions."""
     promise = Guarantee(
         epsilon=epsilon,
         delta=delta,

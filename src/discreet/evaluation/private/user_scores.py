@@ -16,7 +16,6 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet.core.arrays import Floats
-from discreet.core.checks import ParameterError
 from discreet.core.registry import PRIVATE_METRIC_EXAMPLES
 from discreet.data.bounding import keep_per_user
 from discreet.data.facts import Duplicates, PublicFacts
@@ -25,6 +24,7 @@ from discreet.data.interactions import Interactions
 from discreet.data.reading.columns import Choice
 from discreet.data.splits import Split
 from discreet.evaluation import ranking_metrics as ranking
+from discreet.evaluation.errors import MetricDoesNotFit, ScoreOutOfBounds
 from discreet.evaluation.list_scores import person_scores
 from discreet.evaluation.metric_kinds import ListMetric
 from discreet.evaluation.metrics import Metric, Predictor
@@ -46,9 +46,7 @@ def private_metric(text: str) -> Metric:
     # The mean of a rating metric is read as a squared error.
     bounded = isinstance(kind, ListMetric) or kind.name == "rmse"
     if not (kind.private and bounded and plain):
-        raise ParameterError(
-            f"metric={text!r} cannot be released privately. Ask for {' or '.join(PRIVATE_METRIC_EXAMPLES)}."
-        )
+        raise MetricDoesNotFit(metric=text, subject="private scores", examples=tuple(PRIVATE_METRIC_EXAMPLES))
     return metric
 
 
@@ -61,7 +59,7 @@ def scored_data(
 ) -> DataSource:
     """Return the data to score models on; a file or frame is read with the models' catalog and facts.
 
-    Where nothing reads ratings, these are left out: then their scale need not be public.
+    If nothing reads ratings, they are dropped, and then their scale need not be public.
     """
     unread = metric.ranks and not any(model.scorer.needs_ratings for model in models)
     if isinstance(data, str | Path):
@@ -116,7 +114,7 @@ def bound_of(scores: int) -> float:
 def fixed_point_scores(contributions: Floats) -> Steps:
     """Return the sum of contributions (a row per user) and of a half for each user, in fixed point."""
     if np.any(np.abs(contributions) > 0.5):
-        raise ParameterError("A person's score must lie between -1/2 and 1/2 before it is summed.")
+        raise ScoreOutOfBounds()
     halves = len(contributions) << (VECTOR_BITS - 1)
     return np.append(as_fixed_point(to_fixed_point(contributions).sum(axis=0)), np.int64(halves))
 
@@ -157,7 +155,7 @@ def scale_of(facts: PublicFacts) -> float:
     """Return the width of the declared scale."""
     width = facts.high - facts.low
     if width <= 0:
-        raise ParameterError("rmse needs ratings on a scale; for implicit feedback ask for hr@10 or ndcg@10.")
+        raise MetricDoesNotFit(metric="rmse", subject="implicit feedback", examples=("hr@10", "ndcg@10"))
     return width
 
 

@@ -2,7 +2,8 @@
 
 Runs with Flower's Python, imports flwr alone, and is tied to the one release that pyproject.toml names:
 `python launch.py superlink OPTIONS`, `python launch.py supernode OPTIONS`, or `python launch.py orders` with
-lists of arguments for Flower's command line on standard input. All end with the process that started them.
+lists of arguments for Flower's command line on standard input. A SuperNode starts `python launch.py
+superexec` itself. All end with the process that started them.
 
 *SuperLink.* Flower 1.41 serves parties, its command line and its own processes on one port, and authenticates
 only parties: anyone who reaches the port could start a run, which is a program, on every machine of the
@@ -10,21 +11,27 @@ federation. Here requests from other machines reach the parties' endpoint only, 
 message, and requests from this machine must come from a process of the same user.
 
 *SuperNode.* It runs any program that the SuperLink sends. Here that program is compared, byte for byte, with
-the relay packed from the party's own copy of discreet. Its own port, which stands in the arguments of
+the relay packed from the party's own copy of discreet. Its own port, which appears in the arguments of
 processes, answers processes of the same user only. Linux shows whose a connection is; elsewhere this is not
 checked.
+
+*SuperExec.* It starts a process for every message. Loading Flower takes two seconds of processor, so here
+these processes are forked from one that has loaded it, and their tokens are not in arguments.
 """
 
 from __future__ import annotations
 
 import ipaddress
 import json
+import multiprocessing
 import os
 import signal
+import subprocess
 import sys
 import threading
 import time
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 _PARTIES_ENDPOINT = "/v1/fleet/"
@@ -32,6 +39,9 @@ _PARTIES_ENDPOINT = "/v1/fleet/"
 _MOST_BODY = (1 << 28) + (1 << 20)
 _MOST_BODIES = 4 * _MOST_BODY
 _APP = Path(__file__).resolve().parent / "app"
+# How long a SuperNode waits before it asks for messages again; Flower's own choice is 3 seconds.
+_LONGEST_PAUSE = 1.0
+_CLIENT_APP = "flwr.supernode.cli.flwr_clientapp"
 
 
 class LocalCommands:
@@ -144,6 +154,7 @@ def supernode() -> None:
     """Start the SuperNode."""
     from flwr.cli.build import build_fab_from_disk
     from flwr.supernode import main
+    from flwr.supernode import start_client_internal as loop
     from flwr.supernode.cli.flower_supernode import flower_supernode
     from flwr.supernode.fleet_http_client import FleetHttpClient
 
@@ -160,9 +171,46 @@ def supernode() -> None:
         app.add_middleware(LocalCommands, public="")
         return app
 
+    def start(command: list[str]) -> Any:
+        return subprocess.Popen([sys.executable, str(Path(__file__).resolve()), "superexec", *command[1:]])
+
     create, main.create_app = main.create_app, guarded
     FleetHttpClient.GetFab = checked
+    loop.subprocess = SimpleNamespace(Popen=start)
+    loop.time = SimpleNamespace(sleep=lambda seconds: time.sleep(min(seconds, _LONGEST_PAUSE)))
     flower_supernode()
+
+
+def superexec() -> None:
+    """Start the SuperExec, which forks a process for every message from one that has loaded Flower."""
+    from flwr.supercore.cli import flower_superexec
+    from flwr.supercore.superexec.executor.subprocess_executor import SubprocessExecutor
+    from flwr.supercore.superexec.executor.types import LaunchResult
+
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload([_CLIENT_APP])
+
+    def forked(_: Any, spec: Any) -> Any:
+        context.Process(target=client_app, args=(_options(spec),)).start()
+        return LaunchResult.accepted()
+
+    SubprocessExecutor.launch = forked
+    flower_superexec()
+
+
+def _options(spec: Any) -> list[str]:
+    """Return the options of the process for one message."""
+    options = ["--runtime-api-address", spec.runtime_api_address, "--token", spec.token]
+    options += ["--insecure"] if spec.insecure else ["--root-certificates", spec.root_certificates_path]
+    return options + (["--parent-pid", str(spec.parent_pid)] if spec.parent_pid is not None else [])
+
+
+def client_app(options: list[str]) -> None:
+    """Run the relay for one message, in a process of its own."""
+    from flwr.supernode.cli.flwr_clientapp import flwr_clientapp
+
+    sys.argv[1:] = options
+    flwr_clientapp()
 
 
 def orders() -> None:
@@ -188,4 +236,4 @@ def stop_with_parent() -> None:
 if __name__ == "__main__":
     what = sys.argv.pop(1)
     stop_with_parent()
-    {"superlink": superlink, "supernode": supernode, "orders": orders}[what]()
+    {"superlink": superlink, "supernode": supernode, "superexec": superexec, "orders": orders}[what]()

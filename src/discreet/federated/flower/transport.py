@@ -152,6 +152,7 @@ def over_flower(
             run=agreement.run,
             seconds=seconds,
             state=folder / "coordinator.state",
+            least=agreement.noise.least_parties,
             keeper=TlsLine(agreement.address(KEEPER), folder, agreement.keys[KEEPER]),
         )
         return coordinator.train(agreement.facts)

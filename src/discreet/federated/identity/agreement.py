@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, Self, final
 
 from discreet.core.checks import DataError, FileError, ParameterError
+from discreet.core.files import filled_folder
 from discreet.data.facts import PublicFacts
 from discreet.data.vocabulary import Vocabulary
 from discreet.federated.identity.keys import (
@@ -163,12 +164,18 @@ def found_federation(
         label=label,
     )
     authority = Authority.new(label)
-    authority.write(folder / AUTHORITY)
-    for name in names:
-        host = read_address(addresses[name])[0] if name in addresses else "localhost"
-        authority.write_member(folder / name, name, keys[name], host)
-        agreement.write(folder / name)
+    # All folders appear in one step: half a federation would have keys that the other half doesn't know.
+    with filled_folder(folder, replaces=_is_empty) as new:
+        authority.write(new / AUTHORITY)
+        for name in names:
+            host = read_address(addresses[name])[0] if name in addresses else "localhost"
+            authority.write_member(new / name, name, keys[name], host)
+            agreement.write(new / name)
     return agreement
+
+
+def _is_empty(folder: Path) -> bool:
+    return not any(folder.iterdir())
 
 
 def read_address(text: str) -> tuple[str, int]:

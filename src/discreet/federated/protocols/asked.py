@@ -16,6 +16,7 @@ from typing import Any, NamedTuple, final
 import numpy as np
 import numpy.typing as npt
 
+from discreet.core.errors import DomainError
 from discreet.federated.noise import STEP_BITS
 from discreet.federated.protocols.protocol import MessagePart, number, only_fields
 from discreet.federated.wire import MOST_BYTES, FederationError, Message, Refusal, Refused, Value
@@ -23,7 +24,6 @@ from discreet.statistics.co_occurrence import CoOccurrence
 from discreet.statistics.counts import ItemResiduals, ItemVotes, UserCount, UserMeans
 from discreet.statistics.domain import (
     Domain,
-    DomainError,
     Held,
     Numbers,
     Places,

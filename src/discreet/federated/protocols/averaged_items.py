@@ -1,25 +1,29 @@
-"""Let each party solve its own items from its own noisy statistics, and average the items over parties.
+"""Average the items that each party solves from its own noisy sums: our protocol in place of Algorithm 1.
 
-This is Algorithm 1 as printed, made private: items start at random, each party's people find their places
-among them, each party solves its items from noisy sums, the coordinator averages, and so on. Every party
-reads its sums through its own noise before they are averaged, so it reaches less than `SummedStatistics`.
+It shares the rounds of Algorithm 1 of DPIMF: items start at random, each party solves them for its own users,
+and the coordinator averages. Everything inside a round is ours: Gaussian noise on sums in which a user has
+norm at most 1, votes, and profiles that are computed from released items alone. `printed_averages.py` runs
+the printed solves. Each party solves its items from its own noisy sums, so that the average is less accurate
+than what `SummedStatistics` solves from the noisy sum over parties.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Any, ClassVar, final
+from typing import ClassVar, final
 
 import numpy as np
 
 from discreet.core.arrays import Floats, Indices
-from discreet.core.randomness import PrivacyRandom, experiment_generator
-from discreet.data.interactions import Interactions
+from discreet.core.checks import integer
+from discreet.core.randomness import experiment_generator
 from discreet.federated.noise import OwnNoise
-from discreet.federated.protocols.averaged_users import check_averaging, noises_by_share
+from discreet.federated.protocols.averaged_users import check_averaging
+from discreet.federated.protocols.listing import LISTED, averaged_rows, check_listed, only_listed
+from discreet.federated.protocols.plausible import check_range, check_sum
 from discreet.federated.protocols.profiles import (
     PROFILE_ARRAYS,
     PROFILE_FIELDS,
@@ -32,6 +36,7 @@ from discreet.federated.protocols.protocol import (
     LARGEST,
     ItemProtocol,
     MessagePart,
+    OwnNoiseProtocol,
     Shapes,
     StepResult,
     number,
@@ -42,7 +47,7 @@ from discreet.models.scorers.profiles import ProfileScorer
 from discreet.models.scorers.scorer import Scorer
 from discreet.papers.dpimf import item_solves as items_of
 from discreet.papers.dpimf import questions
-from discreet.privacy.mechanisms.additive import Gaussian
+from discreet.privacy.session import Session
 from discreet.solvers.spectrum import with_fixed_signs
 from discreet.statistics import profile_sums as statistics
 
@@ -50,23 +55,27 @@ _LOSS = items_of.Loss(shared_weight=1.0, chosen_weight=0.0)
 _NO_PAIRS = np.zeros((0, 2), dtype=np.int64)
 # How the budget is shared: votes, and over all rounds the Gram matrices and the linear terms.
 _VOTES, _GRAM, _LINEAR = Fraction(3, 20), Fraction(1, 20), Fraction(16, 20)
+# No honest item is farther out. A party clips what it sends, and is left out if it sends more.
+_FARTHEST = 2.0**10
 # How far items' places spread before anything is known of them.
 _START_SPREAD = 0.3
 
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AveragedItems(ItemProtocol):
-    """Exchange item profiles: parties share items and have people of their own.
+class AveragedItems(OwnNoiseProtocol, ItemProtocol):
+    """Average item profiles of parties that share items and have users of their own.
 
     Guarantee
-        Each party promises (`epsilon`, `delta`) for a person's whole history at that party, between data
-        sets with and without that person, against the coordinator, the other parties and everybody who sees
-        the model (proofs/federated.md).
+        Each party guarantees (`epsilon`, `delta`) for a user's whole history at that party, between datasets
+        with and without that user, against the coordinator, the other parties and everyone who sees the
+        model (proofs/federated.md).
 
     Parameters:
         rounds: How often items are solved and averaged.
         factors: The length of a profile.
+        users: About how many users one party has at most: a public number. A party whose votes need more
+            users is named and left out.
     """
 
     name: ClassVar[str] = "averaged-items"
@@ -75,21 +84,18 @@ class AveragedItems(ItemProtocol):
     delta: float = 1e-6
     rounds: int = 3
     factors: int = 8
+    users: int | None = None
     noise: OwnNoise = field(default_factory=OwnNoise)
 
     def __post_init__(self) -> None:
+        if self.users is not None:
+            integer("users", self.users, least=1)
         check_averaging(self.epsilon, self.delta, self.rounds, self.factors, self.noise)
 
-    def noises(self) -> tuple[Gaussian, list[Gaussian], list[Gaussian]]:
-        """Return the noise on votes, and on the Gram matrix and the linear terms of every round."""
-        shares = [_VOTES] + [share / self.rounds for share in (_GRAM, _LINEAR) for _ in range(self.rounds)]
-        all_noises = noises_by_share(self.epsilon, self.delta, shares)
-        return all_noises[0], all_noises[1 : 1 + self.rounds], all_noises[1 + self.rounds :]
-
-    def events(self) -> Sequence[Any]:
-        """Return every release of one party."""
-        votes, grams, terms = self.noises()
-        return [] if math.isinf(self.epsilon) else [noise.event() for noise in (votes, *grams, *terms)]
+    def shares(self, kind: str) -> Mapping[str, Fraction]:
+        """Return the parts of the budget for votes, and for the sums of one round."""
+        items = {"gram": _GRAM / self.rounds, "linear": _LINEAR / self.rounds}
+        return {"votes": {"votes": _VOTES}, "items": items}.get(kind, {})
 
     def question(self, results: Sequence[StepResult], n_shared: int) -> MessagePart | None:
         """Ask for votes, then send item profiles and ask for better ones."""
@@ -120,35 +126,27 @@ class AveragedItems(ItemProtocol):
             return {"factors": by_item, "places": by_item, **alone}
         raise Refused(Refusal.WRONG_KIND)
 
-    def may_ask(self, kind: str, before: Sequence[str]) -> bool:
-        """Allow the votes once and items once a round."""
-        return before.count(kind) < {"votes": 1, "items": self.rounds}.get(kind, 0)
-
-    def answer(
-        self, data: Interactions, question: MessagePart | Message, number: int, random: PrivacyRandom
-    ) -> MessagePart:
+    def answer(self, session: Session, question: MessagePart | Message) -> MessagePart:
         """Return noisy votes, or this party's items solved from noisy sums."""
-        votes_noise, gram_noises, term_noises = self.noises()
+        n_items, whole = session.n_items, Fraction(1)
         if question.kind == "votes":
-            votes = data.total(statistics.ProfileVotes(n_items=data.n_items, norm="l2"))
-            numbers, deviation = self.noise.protect(votes.floats(), votes_noise, False, random)
-            return MessagePart(kind="votes", arrays={"votes": numbers}, fields={"noise votes": deviation})
-        profiles, asked = read_profiles(_without_votes(question, data.n_items), data.n_items, "l2")
-        gram_noise, term_noise = gram_noises[number], term_noises[number]
-        gram_sums = data.total(statistics.ProfileGram(profiles=profiles, norm="l2"))
-        gram = gram_noise.release_symmetric(gram_sums.steps(), random)
-        linear = data.total(statistics.LinearTerms(profiles=profiles, question=asked))
-        results = term_noise.release(linear.steps(), random)
+            votes = session.release(statistics.ProfileVotes(n_items=n_items, norm="l2"), whole)
+            stated = {"noise votes": self.own_deviations(question)["votes"]}
+            return MessagePart(kind="votes", arrays={"votes": votes.values.ravel()}, fields=stated)
+        profiles, asked = read_profiles(_without_votes(question, n_items), n_items, "l2")
+        parts = session.split(*(part / self.price(question) for part in self.shares("items").values()))
+        gram = parts[0].release(statistics.ProfileGram(profiles=profiles, norm="l2"), whole)
+        terms = parts[1].release(statistics.LinearTerms(profiles=profiles, question=asked), whole)
         favor = questions.Favor(
             votes=np.asarray(question.arrays["votes"], dtype=np.float64),
             noise=float(question.fields["noise"]),
             people=float(question.fields["people"]),
         )
         solved = items_of.solve_items(
-            results,
-            term_noise.sigma,
-            gram,
-            gram_noise.sigma,
+            terms.values,
+            terms.deviation,
+            gram.values,
+            gram.deviation,
             asked=asked,
             profiles=profiles,
             favor=favor,
@@ -159,47 +157,43 @@ class AveragedItems(ItemProtocol):
             "places": solved.places,
             "bias": solved.bias,
             "origin": solved.origin,
-            "listed": np.ones(data.n_items),
+            "listed": np.ones(n_items),
         }
+        arrays = {name: np.clip(array, -_FARTHEST, _FARTHEST) for name, array in arrays.items()}
         return MessagePart(kind="items", arrays=arrays, fields={f"noise {name}": 0.0 for name in arrays})
 
     def own_deviations(self, question: MessagePart | Message) -> Mapping[str, float]:
         """Return the deviation of the noise on votes; solved items state none."""
-        votes = self.noises()[0]
         if question.kind == "votes":
-            return {"votes": math.sqrt(votes.variance)}
+            return {"votes": math.sqrt(self.planned("votes")["votes"].variance)}
         return dict.fromkeys(("factors", "places", "bias", "origin", "listed"), 0.0)
 
     def limited(self, part: MessagePart, listed: Indices | None) -> MessagePart:
-        """Leave out of the averages what the party does not list: of that it only has noise."""
-        if listed is None or part.kind == "votes":
-            return part
-        mask = np.zeros_like(np.asarray(part.arrays["listed"]))
-        mask[listed] = 1.0
-        by_item = {name: np.asarray(part.arrays[name]) for name in ("factors", "places", "bias")}
-        kept = {name: array * (mask[:, None] if array.ndim == 2 else mask) for name, array in by_item.items()}
-        return replace(part, arrays={**part.arrays, **kept, "listed": mask})
+        """Return an answer without the items that the party doesn't list: of those it only has noise."""
+        return only_listed(part, listed, ("factors", "places", "bias"))
 
-    def check_answer(self, answer: Message) -> None:
-        """Refuse a list that is anything but a choice of items: averages divide by it."""
-        listed = answer.arrays.get("listed")
-        if listed is not None and not np.isin(listed, (0.0, 1.0)).all():
-            raise Refused(Refusal.OUT_OF_RANGE)
+    def check_answer(self, question: Message, answer: Message) -> None:
+        """Raise `Refused` if no party can send an answer: votes of too many users, or items out of range."""
+        if answer.kind == "votes":
+            noise = number(answer, "noise votes", 0.0, math.inf)
+            check_sum(answer.arrays["votes"], users=self.users, noise=noise, nonnegative=True)
+            return
+        for array in answer.arrays.values():
+            check_range(array, _FARTHEST)
+        check_listed(answer)
 
     def combine(self, totals: Arrays, parties: int) -> dict[str, Floats]:
-        """Average each item's profile over the parties that list it; votes add up."""
+        """Return each item's average over the parties that list it; votes add up."""
         if "votes" in totals:
             return {"votes": np.asarray(totals["votes"])}
-        holders = np.asarray(totals["listed"])
-        share = np.maximum(holders, 1.0)
-        bias = np.asarray(totals["bias"]) / share
-        # Of an item that nobody lists who answered nothing is known: it comes last.
-        bias = np.where(holders > 0, bias, bias.min(initial=0.0))
+        listed = np.asarray(totals[LISTED])
+        bias = averaged_rows(totals, "bias")
         return {
-            "factors": np.asarray(totals["factors"]) / share[:, None],
-            "places": np.asarray(totals["places"]) / share[:, None],
-            "bias": bias,
-            "listed": holders,
+            "factors": averaged_rows(totals, "factors"),
+            "places": averaged_rows(totals, "places"),
+            # Nothing is known about an item that no answering party lists: it is last.
+            "bias": np.where(listed > 0, bias, bias.min(initial=0.0)),
+            LISTED: listed,
             "origin": np.asarray(totals["origin"]) / parties,
         }
 

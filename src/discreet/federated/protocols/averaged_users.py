@@ -12,35 +12,39 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Any, ClassVar, cast, final
+from typing import ClassVar, final
 
 import numpy as np
 
 from discreet.core.arrays import Floats
 from discreet.core.checks import integer, require
-from discreet.core.randomness import PrivacyRandom, experiment_generator
+from discreet.core.randomness import experiment_generator
 from discreet.data.interactions import Interactions
 from discreet.data.vocabulary import Vocabulary
 from discreet.federated.noise import OwnNoise
+from discreet.federated.protocols.plausible import TAILS, check_range
 from discreet.federated.protocols.protocol import (
     MessagePart,
-    Protocol,
+    OwnNoiseProtocol,
     Shapes,
     StepResult,
     check_arrays,
+    number,
     only_fields,
 )
 from discreet.federated.wire import Arrays, Message, Refusal, Refused
 from discreet.models.estimator import check_budget
-from discreet.privacy.mechanisms.additive import Gaussian
-from discreet.privacy.session import planned_noise
+from discreet.privacy.session import Session
 from discreet.solvers.spectrum import with_fixed_signs
 from discreet.statistics.blocks import blocks
 from discreet.statistics.fixed_point import ROUNDING, VECTOR_BITS, to_fixed_point
 from discreet.statistics.profiles import COUNT_PART, ProfiledItems, shortened
+from discreet.statistics.statistic import ExactNumbers, Part
 
 # How the budget is shared: placing items in all rounds, sending people's places, and the fine-tuning.
 _PLACING, _SENDING, _TUNING = Fraction(5, 20), Fraction(11, 20), Fraction(4, 20)
+#: What a party keeps of its fine-tuning is called so.
+TUNED = "tuned"
 # How many noises an item's count must exceed to be believed.
 _BELIEVED = 2.0
 
@@ -61,7 +65,7 @@ class LocalItems:
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AveragedUsers(Protocol):
+class AveragedUsers(OwnNoiseProtocol):
     """Exchange user profiles: parties share users, whose names are public, and have items of their own.
 
     Guarantee
@@ -76,6 +80,7 @@ class AveragedUsers(Protocol):
     """
 
     name: ClassVar[str] = "averaged-users"
+    reserved: ClassVar[Fraction] = _TUNING
 
     epsilon: float
     delta: float = 1e-6
@@ -86,16 +91,10 @@ class AveragedUsers(Protocol):
     def __post_init__(self) -> None:
         check_averaging(self.epsilon, self.delta, self.rounds, self.factors, self.noise)
 
-    def noises(self) -> tuple[list[Gaussian], list[Gaussian], Gaussian]:
-        """Return the noise on the items' sums and on people's places in each round, and on the last sums."""
-        each = [share / self.rounds for share in (_PLACING, _SENDING) for _ in range(self.rounds)]
-        noises = noises_by_share(self.epsilon, self.delta, [*each, _TUNING])
-        return noises[: self.rounds], noises[self.rounds : -1], noises[-1]
-
-    def events(self) -> Sequence[Any]:
-        """Return every release of one party; the sums never leave it and are paid for all the same."""
-        placing, sending, tuning = self.noises()
-        return [] if math.isinf(self.epsilon) else [noise.event() for noise in (*placing, *sending, tuning)]
+    def shares(self, kind: str) -> Mapping[str, Fraction]:
+        """Return the parts of the budget for the sums and the places of one round; sums never leave."""
+        users = {"placing": _PLACING / self.rounds, "profiles": _SENDING / self.rounds}
+        return {"users": users, TUNED: {"placing": _TUNING}}.get(kind, {})
 
     def shared(self, data: Interactions) -> Vocabulary:
         """Return the people whom the parties share."""
@@ -116,25 +115,24 @@ class AveragedUsers(Protocol):
         check_arrays(question, shapes)
         return shapes
 
-    def may_ask(self, kind: str, before: Sequence[str]) -> bool:
-        """Allow one question a round."""
-        return kind == "users" and len(before) < self.rounds
-
-    def answer(
-        self, data: Interactions, question: MessagePart | Message, number: int, random: PrivacyRandom
-    ) -> MessagePart:
-        """Return people's places among this party's items, with noise on each of them."""
-        placing, sending, _ = self.noises()
-        items = self._items(data, np.asarray(question.arrays["profiles"]), placing[number], random)
-        places = _unit_places(data, items.factors)
-        numbers = sending[number].release(places, random)
-        return MessagePart(
-            kind="users", arrays={"profiles": numbers}, fields={"noise profiles": sending[number].sigma}
-        )
+    def answer(self, session: Session, question: MessagePart | Message) -> MessagePart:
+        """Return users' places among this party's items, with noise on each of them."""
+        parts = self.shares("users").values()
+        placing, sending = session.split(*(part / self.price(question) for part in parts))
+        profiles = np.asarray(question.arrays["profiles"])
+        places = UserPlaces(users=len(profiles), factors=self.tune(placing, profiles).factors)
+        numbers, deviation = sending.release(places, Fraction(1))
+        return MessagePart(kind="users", arrays={"profiles": numbers}, fields={"noise profiles": deviation})
 
     def own_deviations(self, question: MessagePart | Message) -> Mapping[str, float]:
         """Return the deviation of the noise on places; every round has the same."""
-        return {"profiles": self.noises()[1][0].sigma}
+        return {"profiles": math.sqrt(self.planned("users")["profiles"].variance)}
+
+    def check_answer(self, question: Message, answer: Message) -> None:
+        """Raise `Refused` if a user's place is longer than 1 and the noise on it."""
+        noise = number(answer, "noise profiles", 0.0, math.inf)
+        lengths = np.linalg.norm(answer.arrays["profiles"], axis=1)
+        check_range(lengths, 1.0 + noise * (math.sqrt(self.factors) + TAILS))
 
     def combine(self, totals: Arrays, parties: int) -> dict[str, Floats]:
         """Average people's places over the parties."""
@@ -147,25 +145,41 @@ class AveragedUsers(Protocol):
             return shortened(draw.standard_normal((n_shared, self.factors)))
         return shortened(_spread_out(np.asarray(results[-1].arrays["profiles"])))
 
-    def tune(self, data: Interactions, profiles: Floats, random: PrivacyRandom) -> LocalItems:
-        """Fine-tune: return this party's items by everybody's profiles; paid for with the run."""
-        return self._items(data, profiles, self.noises()[2], random)
-
-    def _items(
-        self, data: Interactions, profiles: Floats, noise: Gaussian, random: PrivacyRandom
-    ) -> LocalItems:
-        """Place items by noisy sums over the people who chose them, in units of an item's own count."""
-        placed = data.total(ProfiledItems(n_items=data.n_items, profiles=profiles))
-        results = noise.release(placed.steps(), random)
+    def tune(self, session: Session, profiles: Floats) -> LocalItems:
+        """Return items placed by noisy sums over their users' profiles, in units of an item's own count."""
+        placed = ProfiledItems(n_items=session.n_items, profiles=profiles)
+        results, sigma = session.release(placed, Fraction(1))
         counts = results[:, 0] / COUNT_PART
-        floor = max(_BELIEVED * noise.sigma / COUNT_PART, 0.1)
+        floor = max(_BELIEVED * sigma / COUNT_PART, 0.1)
         believed = np.maximum(counts, floor)
         middle = results[:, 1:].sum(axis=0) / believed.sum()
         centered = results[:, 1:] / believed[:, None] - middle
         bias = np.log(believed) + np.minimum(counts - floor, 0.0) / floor
         # What noise did to an item with few people is forgotten in proportion.
-        trust = counts.clip(0)[:, None] / (counts.clip(0)[:, None] + noise.sigma**2 * self.factors + 1.0)
+        trust = counts.clip(0)[:, None] / (counts.clip(0)[:, None] + sigma**2 * self.factors + 1.0)
         return LocalItems(bias=bias, factors=trust * self.factors * centered)
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class UserPlaces:
+    """Each user's direction among released items: one row per user, which that user alone decides.
+
+    Which users the parties share is public. A user's row has length at most 1, so the whole matrix changes by
+    at most 1 if a user's choices are added or removed.
+    """
+
+    users: int
+    factors: Floats
+
+    @property
+    def parts(self) -> tuple[Part, ...]:
+        """Return a direction for each user."""
+        return (Part("places", (self.users, self.factors.shape[1])),)
+
+    def over(self, data: Interactions) -> ExactNumbers:
+        """Return the directions before noise."""
+        return ExactNumbers(_unit_places(data, self.factors))
 
 
 def _unit_places(data: Interactions, factors: Floats) -> Floats:
@@ -195,9 +209,4 @@ def check_averaging(epsilon: float, delta: float, rounds: int, factors: int, noi
     check_budget(epsilon, delta, gaussian=True)
     integer("rounds", rounds, least=1, most=100)
     integer("factors", factors, least=1, most=256)
-    require(not noise.masked, "noise", noise, "must be OwnNoise()", "Averages are not sums.")
-
-
-def noises_by_share(epsilon: float, delta: float, shares: Sequence[Fraction]) -> list[Gaussian]:
-    """Return noises for releases that one person moves by at most 1, together (epsilon, delta)."""
-    return cast(list[Gaussian], planned_noise(epsilon, delta, shares))
+    require(not noise.masked, "noise", noise, must="be OwnNoise()", do="Averages are not sums.")

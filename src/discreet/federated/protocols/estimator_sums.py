@@ -24,20 +24,19 @@ from discreet.data.facts import PublicFacts
 from discreet.data.interactions import Interactions
 from discreet.federated.noise import SharedNoise
 from discreet.federated.protocols.asked import Answerable, Asked, size_of
-from discreet.federated.protocols.protocol import Drawn, ItemProtocol, MessagePart, Shapes, StepResult
+from discreet.federated.protocols.plausible import check_sum
+from discreet.federated.protocols.protocol import ItemProtocol, MessagePart, Shapes, StepResult
 from discreet.federated.protocols.training import RemoteTraining, RemoteUsers
 from discreet.federated.wire import Message, Refusal, Refused
 from discreet.models.estimator import Estimator
 from discreet.models.scorers.scorer import Scorer
 from discreet.models.sums_estimator import statistics_of
-from discreet.privacy.session import Releases, Session
+from discreet.privacy.certificate import Release, shared_release
+from discreet.privacy.queries import Releases
+from discreet.privacy.session import Session
 from discreet.privacy.shared_budget import SharedBudget
 from discreet.statistics.statistic import Statistic
 
-# People who may be there if nobody declared about how many are: more than live.
-_MOST_PEOPLE = 2**33
-# "About" so many people are at most so many times as many; noise beyond so many deviations does not happen.
-_ABOUT, _TAILS = 4.0, 64.0
 _SUM = "total"
 
 
@@ -65,9 +64,9 @@ class EstimatorSums(ItemProtocol):
     def __post_init__(self) -> None:
         private = math.isfinite(self.epsilon)
         do = "Shares of noise add up for Gaussian noise only."
-        require(not private or self.delta > 0, "delta", self.delta, "must be greater than 0", do)
+        require(not private or self.delta > 0, "delta", self.delta, must="be greater than 0", do=do)
         features = self.estimator.settings.get("item_features")
-        require(features is None, "item_features", features, "cannot be used over parties")
+        require(features is None, "item_features", features, must="be None over parties")
 
     @classmethod
     def of(cls, estimator: Estimator, facts: PublicFacts, noise: SharedNoise) -> Self:
@@ -133,58 +132,60 @@ class EstimatorSums(ItemProtocol):
     def shapes(self, question: MessagePart | Message, n_shared: int) -> Shapes:
         """Return the one array that answers a question."""
         asked = self.read(question, n_shared)
-        if not self.noise.can_draw(self.budget.noise(asked.part.bound, asked.sigma).sigma):
+        if not self.noise.units.can_draw(self.budget.deviation(asked.part.bound, asked.sigma)):
             raise Refused(Refusal.OUT_OF_RANGE)
         return {_SUM: (size_of(asked.part),)}
 
-    def may_ask(self, kind: str, before: Sequence[str]) -> bool:
-        """Allow any number of sums; what they cost together decides."""
-        return kind == "sum"
-
-    def allows(self, question: Message, before: Sequence[Drawn]) -> bool:
+    def allows(self, question: Message, before: Sequence[Fraction | float]) -> bool:
         """Return whether a sum, with all that were drawn before, costs no more than the guarantee."""
-        return self.budget.covers([*(one.price for one in before), self.price(question)])
+        return self.budget.covers([*before, self.price(question)])
 
     def price(self, question: Message) -> Fraction | float:
         """Return the square of a user's length over the noise: the length is the statistic's own."""
         asked = self.read(question, self.facts.n_items)
         return self.budget.price(asked.part.bound, asked.sigma)
 
-    def kept_price(self, answer: Message) -> Fraction | float:
+    def kept_price(self, kept: Message) -> Fraction | float:
         """Return the price of an answer by what the party itself wrote with it."""
-        bound, sigma = answer.fields.get("bound"), answer.fields.get("sigma")
+        bound, sigma = kept.fields.get("bound"), kept.fields.get("sigma")
         known = isinstance(bound, float) and isinstance(sigma, float)
         return self.budget.price(bound, sigma) if known else math.inf  # type: ignore[arg-type]
 
     def check_sums(self, question: Message, results: StepResult) -> None:
-        """Refuse sums that are larger than the declared people and the planned noise give, or below zero.
+        """Raise `Refused` if the declared users and the planned noise can't give these sums.
 
-        One that is wrong by chance, as behind a mask that nobody has the key of, is so with near certainty.
+        A sum with a mask that nobody has the key of is rejected with near certainty.
         """
-        asked, numbers = self.read(question, self.facts.n_items), results.arrays[_SUM]
-        people = _MOST_PEOPLE if self.facts.n_users is None else _ABOUT * self.facts.n_users
-        most = people * asked.part.bound
-        noise = 0.0 if math.isinf(self.epsilon) else asked.sigma
-        too_far = np.abs(numbers).max(initial=0.0) > most + _TAILS * noise
-        too_long = np.linalg.norm(numbers) > most + noise * (math.sqrt(numbers.size) + _TAILS)
-        below = asked.part.nonnegative and numbers.min(initial=0.0) < -_TAILS * noise
-        if too_far or too_long or below:
-            raise Refused(Refusal.OUT_OF_RANGE)
+        asked = self.read(question, self.facts.n_items)
+        check_sum(
+            results.arrays[_SUM],
+            users=self.facts.n_users,
+            noise=0.0 if math.isinf(self.epsilon) else asked.sigma,
+            bound=asked.part.bound,
+            nonnegative=asked.part.nonnegative,
+        )
 
-    def answer(
-        self, data: Interactions, question: MessagePart | Message, number: int, random: PrivacyRandom
-    ) -> MessagePart:
+    def check_answer(self, question: Message, answer: Message) -> None:
+        """Accept every answer: behind a mask every number is possible."""
+        return
+
+    def session(self, data: Interactions, random: PrivacyRandom, price: Fraction | float) -> Session:
+        """Return a session that owns the part of the budget that this price is."""
+        whole = Session.open(data, self.promise(data.facts), random).gaussian()
+        budget = self.budget
+        return whole.split(budget.part(price))[0] if budget.is_private else whole
+
+    def answer(self, session: Session, question: MessagePart | Message) -> MessagePart:
         """Return a party's exact sum with its share of the noise."""
-        asked = self.read(question, data.n_items)
-        sums = data.total(asked.statistic).steps(asked.part.name)
-        noise = self.budget.noise(asked.part.bound, asked.sigma)
-        numbers, deviation = self.noise.share(sums, noise, asked.part.symmetric, random)
-        return MessagePart(kind=question.kind, arrays={_SUM: numbers}, fields={f"noise {_SUM}": deviation})
+        asked = self.read(question, session.n_items)
+        numbers = session.release_share(asked.statistic, asked.part.name, self.noise.units)
+        stated = {f"noise {_SUM}": self.own_deviations(question)[_SUM]}
+        return MessagePart(kind=question.kind, arrays={_SUM: numbers}, fields=stated)
 
     def own_deviations(self, question: MessagePart | Message) -> Mapping[str, float]:
         """Return the deviation of a party's share of the noise."""
         asked = self.read(question, self.facts.n_items)
-        return {_SUM: self.noise.deviation(self.budget.noise(asked.part.bound, asked.sigma).sigma)}
+        return {_SUM: self.noise.units.deviation(self.budget.deviation(asked.part.bound, asked.sigma))}
 
 
 @final
@@ -192,7 +193,8 @@ class SumsRun:
     """One run over parties: training that waits for sums, and its questions as messages."""
 
     def __init__(self, protocol: EstimatorSums) -> None:
-        self._answerable = protocol.answerable()
+        self._protocol, self._answerable = protocol, protocol.answerable()
+        self._answered: list[Asked] = []
         self._training = RemoteTraining(lambda sums: _trained(protocol, sums))
 
     def question(self) -> MessagePart | None:
@@ -202,12 +204,33 @@ class SumsRun:
 
     def answer(self, result: StepResult) -> None:
         """Hand in the parties' sum."""
-        self._training.question()
+        asked = self._training.question()
+        self._answered += [] if asked is None else [asked]
         self._training.answer(np.asarray(result.arrays[_SUM]))
 
     def scorer(self) -> Scorer:
         """Return the model that training ends with."""
         return self._training.scorer()
+
+    def certified(self) -> list[Release] | None:
+        """Return each answered sum with the noise that every party's share adds to it."""
+        if math.isinf(self._protocol.epsilon):
+            return None
+        return [self._certified(asked) for asked in self._answered]
+
+    def _certified(self, asked: Asked) -> Release:
+        noise, part = self._protocol.noise, asked.part
+        units = noise.units
+        deviation = self._protocol.budget.deviation(part.bound, asked.sigma)
+        return shared_release(
+            f"{type(asked.statistic).__name__}.{part.name}",
+            sensitivity=Fraction(part.bound) * 2**units.bits,
+            width=units.width(deviation),
+            off_diagonal=units.width(deviation, Fraction(1, 2)) if part.symmetric else None,
+            coordinates=size_of(part),
+            honest=noise.least_parties,
+            parties=noise.parties,
+        )
 
     def close(self) -> None:
         """End a training that nobody answers any more."""

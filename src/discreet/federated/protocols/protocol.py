@@ -26,8 +26,14 @@ from discreet.data.vocabulary import Vocabulary
 from discreet.federated.noise import OwnNoise, SharedNoise, total_deviation
 from discreet.federated.wire import Arrays, Message, Refusal, Refused, Value
 from discreet.models.scorers.scorer import Scorer
+from discreet.privacy.accounting.events import pure_event
 from discreet.privacy.assumptions import Assumption, Fact, Kind, assumptions_of
+from discreet.privacy.certificate import Release
 from discreet.privacy.guarantee import Basis, Guarantee, Neighbors, Trust, Unit
+from discreet.privacy.mechanisms.additive import Gaussian, Laplace
+from discreet.privacy.noise_plans import gaussian_event, planned_noise
+from discreet.privacy.session import Session
+from discreet.report.notes import WEAKEST_PARTY
 
 Shapes = Mapping[str, tuple[int, ...]]
 # No honest number comes near; sums of so many stay finite.
@@ -35,8 +41,6 @@ LARGEST = 2.0**50
 #: What every question states with its own fields: which run it belongs to, and what parties answered so far.
 AGREED = frozenset({"settings", "shared", "chains"})
 
-#: What every label of a federation assumes about copies of members' files (proofs/rollback.md).
-BACKUPS = Assumption.of(Kind.BACKUP, Fact.MEMBERS)
 #: The question that names the parties of a sum, of which every one of them is asked to confirm the set.
 CONFIRM = "confirm"
 
@@ -62,15 +66,6 @@ class StepResult:
     parties: int
 
 
-@final
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Drawn:
-    """Hold what a party began to draw: which kind of question, and its price by the party's own reading."""
-
-    kind: str
-    price: Fraction | float
-
-
 class Exchange(Interface):
     """One run as the coordinator sees it: what is asked next, and what was answered."""
 
@@ -82,6 +77,9 @@ class Exchange(Interface):
 
     def scorer(self) -> Scorer:
         """Return the model of the shared items; raise if the run is not finished."""
+
+    def certified(self) -> list[Release] | None:
+        """Return the releases for the model's certificate; None if no certificate can cover them."""
 
     def close(self) -> None:
         """Release what the run occupies."""
@@ -120,10 +118,8 @@ class Protocol(ABC):
         """Return the arrays that answer a question; raise `Refused` if it makes no sense."""
 
     @abstractmethod
-    def answer(
-        self, data: Interactions, question: MessagePart | Message, number: int, random: PrivacyRandom
-    ) -> MessagePart:
-        """Return a party's answer; `number` says how many questions of this kind it answered before."""
+    def answer(self, session: Session, question: MessagePart | Message) -> MessagePart:
+        """Return a party's answer; the session owns the part of the budget that the question costs."""
 
     @abstractmethod
     def own_deviations(self, question: MessagePart | Message) -> Mapping[str, float]:
@@ -135,20 +131,20 @@ class Protocol(ABC):
         return own.own_deviations(question)
 
     @abstractmethod
-    def may_ask(self, kind: str, before: Sequence[str]) -> bool:
-        """Return whether a party that answered `before` may answer this kind within its promise."""
-
     def price(self, question: Message) -> Fraction | float:
-        """Return what a question costs, by the party's own reading; protocols with a plan count kinds."""
-        return Fraction(0)
+        """Return what a question costs, by the party's own reading; a party keeps it with the draw."""
 
-    def kept_price(self, answer: Message) -> Fraction | float:
-        """Return the price of an answer that an earlier version kept, by what that party wrote down."""
-        return Fraction(0)
+    @abstractmethod
+    def kept_price(self, kept: Message) -> Fraction | float:
+        """Return the price of a draw that an earlier version kept without one."""
 
-    def allows(self, question: Message, before: Sequence[Drawn]) -> bool:
-        """Return whether a party that drew `before` may answer a question within its promise."""
-        return self.may_ask(question.kind, [one.kind for one in before])
+    @abstractmethod
+    def allows(self, question: Message, before: Sequence[Fraction | float]) -> bool:
+        """Return whether a party whose draws cost `before` may answer a question within its guarantee."""
+
+    @abstractmethod
+    def session(self, data: Interactions, random: PrivacyRandom, price: Fraction | float) -> Session:
+        """Return a session on a party's data that may spend this price, and nothing more."""
 
     def check_sums(self, question: Message, results: StepResult) -> None:
         """Refuse sums that no people and no noise can give; raise `Refused`."""
@@ -158,9 +154,9 @@ class Protocol(ABC):
         """Return an answer of a party that lists these items only (all, if None); sums need no such thing."""
         return part
 
-    def check_answer(self, answer: Message) -> None:
-        """Refuse an answer that fits by shape and cannot be meant; most protocols have no more to ask."""
-        return
+    @abstractmethod
+    def check_answer(self, question: Message, answer: Message) -> None:
+        """Raise `Refused` if no users and no noise can give an answer; behind a mask every answer can be."""
 
     def shared(self, data: Interactions) -> Vocabulary:
         """Return what the parties share, as one party's data show it."""
@@ -187,9 +183,60 @@ class Protocol(ABC):
         """Return what a party promises to each of its people for the whole run; needs no data."""
         return promise_of(self.epsilon, self.delta, (*assumptions_of(facts), *self.assumes()))
 
+    def outcome(self, facts: PublicFacts, epsilon: float, delta: float) -> Guarantee:
+        """Return the guarantee of a model, given the weakest epsilon and delta of all parties."""
+        promise = promise_of(epsilon, delta, (*assumptions_of(facts), *self.assumes()))
+        return replace(promise, notes=(WEAKEST_PARTY,))
+
     def assumes(self) -> tuple[Assumption, ...]:
-        """Return what the promise takes for granted besides the public facts."""
+        """Return what the guarantee assumes in addition to the public facts."""
         return self.noise.assumes(self.epsilon, self.delta)
+
+
+class OwnNoiseProtocol(Protocol):
+    """A run in which each party adds its own noise; a question's price is its part of the party's budget."""
+
+    __slots__ = ()
+
+    #: The part of the budget that a party spends without a question.
+    reserved: ClassVar[Fraction] = Fraction(0)
+
+    @abstractmethod
+    def shares(self, kind: str) -> Mapping[str, Fraction]:
+        """Return what each release of an answer costs, as parts of the budget; nothing for unknown kinds."""
+
+    def events(self) -> Sequence[Any]:
+        """Return one release of the whole budget: a coordinator chooses how questions divide it."""
+        if math.isinf(self.epsilon):
+            return []
+        pure = self.delta == 0
+        return [pure_event(self.epsilon) if pure else gaussian_event(self.epsilon, self.delta)]
+
+    def planned(self, kind: str) -> dict[str, Gaussian | Laplace]:
+        """Return the noise of each release of an answer, for sensitivity 1."""
+        shares = self.shares(kind)
+        noises = planned_noise(self.epsilon, self.delta, list(shares.values()))
+        return dict(zip(shares, noises, strict=True))
+
+    def price(self, question: MessagePart | Message) -> Fraction:
+        """Return the exact part of the budget that a question costs."""
+        return sum(self.shares(question.kind).values(), Fraction(0))
+
+    def kept_price(self, kept: Message) -> Fraction:
+        """Return the price of a kind of question, which earlier versions kept alone."""
+        return sum(self.shares(str(kept.fields.get("of", kept.kind))).values(), Fraction(0))
+
+    def allows(self, question: Message, before: Sequence[Fraction | float]) -> bool:
+        """Return whether all draws and this one cost at most the budget."""
+        price = self.price(question)
+        spent = sum((Fraction(one) for one in before), self.reserved)
+        return price > 0 and spent + price <= 1
+
+    def session(self, data: Interactions, random: PrivacyRandom, price: Fraction | float) -> Session:
+        """Return a session that owns this part of the budget."""
+        opened = Session.open(data, self.promise(data.facts), random)
+        whole = opened.laplace() if self.delta == 0 else opened.gaussian()
+        return whole.split(Fraction(price))[0]
 
 
 class ItemProtocol(Protocol):
@@ -220,6 +267,9 @@ class _Results:
         assert isinstance(self._protocol, ItemProtocol)
         return self._protocol.scorer(self._results, self._n_shared)
 
+    def certified(self) -> list[Release] | None:
+        return None
+
     def close(self) -> None:
         return
 
@@ -245,7 +295,7 @@ def promise_of(epsilon: float, delta: float, assumes: Sequence[Assumption]) -> G
         unit=Unit.USER,
         neighbors=Neighbors.ADD_OR_REMOVE,
         trust=Trust.JOINT,
-        assumes=(*assumes, BACKUPS, Assumption.of(Kind.PARTY, Fact.ONE_PARTY)),
+        assumes=(*assumes, Assumption.of(Kind.PARTY, Fact.ONE_PARTY)),
         basis=Basis.PROVED,
         proof="proofs/federated.md",
     )

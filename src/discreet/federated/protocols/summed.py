@@ -5,17 +5,15 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from fractions import Fraction
 from typing import Any, ClassVar, NamedTuple, final
 
 import numpy as np
 import numpy.typing as npt
 
-from discreet.core.arrays import Floats
-from discreet.core.checks import require
-from discreet.core.randomness import PrivacyRandom
-from discreet.data.facts import PublicFacts
-from discreet.data.interactions import Interactions
+from discreet.core.checks import integer, require
 from discreet.federated.noise import OwnNoise, symmetric_from
+from discreet.federated.protocols.plausible import check_sum
 from discreet.federated.protocols.profiles import (
     PROFILE_ARRAYS,
     PROFILE_FIELDS,
@@ -28,8 +26,10 @@ from discreet.federated.protocols.protocol import (
     LARGEST,
     ItemProtocol,
     MessagePart,
+    OwnNoiseProtocol,
     Shapes,
     StepResult,
+    number,
     only_fields,
 )
 from discreet.federated.wire import Message, Refusal, Refused
@@ -38,8 +38,8 @@ from discreet.models.scorers.scorer import Scorer
 from discreet.papers.dpimf import item_solves as items_of
 from discreet.papers.dpimf import questions
 from discreet.papers.dpimf.objective import GRAM, LINEAR, MOMENT, VOTES, ImplicitObjective
-from discreet.privacy.mechanisms.additive import Gaussian, Laplace
-from discreet.privacy.session import planned_noise
+from discreet.privacy.noise_shares import upper
+from discreet.privacy.session import Session
 from discreet.statistics import profile_sums as statistics
 from discreet.statistics.statistic import Norm
 
@@ -49,39 +49,7 @@ _NO_PAIRS = np.zeros((0, 2), dtype=np.int64)
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SharePlan:
-    """The noise of every release of a run; in each, a user's contribution has norm at most 1."""
-
-    votes: Gaussian | Laplace
-    recount: Gaussian | Laplace
-    moment: Gaussian | Laplace
-    rounds: tuple[tuple[Gaussian | Laplace, Gaussian | Laplace], ...]
-    norm: Norm
-
-    @classmethod
-    def of(cls, epsilon: float, delta: float, rounds: int) -> SharePlan:
-        """Split (epsilon, delta), or a pure epsilon, between the releases; no noise at infinity."""
-        shares = [VOTES, MOMENT] + [share / rounds for share in (GRAM, LINEAR) for _ in range(rounds)]
-        noises = planned_noise(epsilon, delta, shares)
-        pairs = zip(noises[2 : 2 + rounds], noises[2 + rounds :], strict=True)
-        pure = delta == 0 and math.isfinite(epsilon)
-        recount = planned_noise(epsilon, delta, [VOTES, 1 - VOTES])[1]
-        return cls(
-            votes=noises[0],
-            recount=recount,
-            moment=noises[1],
-            rounds=tuple(pairs),
-            norm="l1" if pure else "l2",
-        )
-
-    def all(self) -> list[Gaussian | Laplace]:
-        """Return every release in order; a recount replaces all releases after the votes at the same cost."""
-        return [self.votes, self.moment, *(noise for pair in self.rounds for noise in pair)]
-
-
-@final
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SummedStatistics(ItemProtocol):
+class SummedStatistics(OwnNoiseProtocol, ItemProtocol):
     """Run `implicit-objective` over parties that share a catalog and have people of their own.
 
     Guarantee
@@ -93,6 +61,8 @@ class SummedStatistics(ItemProtocol):
     Parameters:
         rounds: How often profiles are refined and items solved again.
         factors: The most coordinates a profile may have; None leaves it to what stands out from the noise.
+        users: About how many users one party has at most: a public number. A party whose sums need more
+            users is named and left out.
         noise: Every party adds its own.
     """
 
@@ -102,25 +72,31 @@ class SummedStatistics(ItemProtocol):
     delta: float = 1e-6
     rounds: int = 1
     factors: int | None = None
+    users: int | None = None
     noise: OwnNoise = field(default_factory=OwnNoise)
 
     def __post_init__(self) -> None:
         self._estimator()
+        if self.users is not None:
+            integer("users", self.users, least=1)
         do = "For noise that parties share call protocol_for(ImplicitObjective(...), facts, noise)."
-        require(not self.noise.masked, "noise", self.noise, "must be OwnNoise()", do)
+        require(not self.noise.masked, "noise", self.noise, must="be OwnNoise()", do=do)
 
     def _estimator(self) -> ImplicitObjective:
         return ImplicitObjective(
             epsilon=self.epsilon, delta=self.delta, rounds=self.rounds, factors=self.factors
         )
 
-    def plan(self) -> SharePlan:
-        """Return the noise of every release of the whole run."""
-        return SharePlan.of(self.epsilon, self.delta, self._estimator().rounds or 1)
+    @property
+    def norm(self) -> Norm:
+        """Return the norm in which a user's contribution is bounded: that of the noise."""
+        return "l1" if self.delta == 0 and math.isfinite(self.epsilon) else "l2"
 
-    def events(self) -> Sequence[Any]:
-        """Return what all releases of one party cost together; the facts do not matter."""
-        return self._estimator().events(PublicFacts(n_items=2))
+    def shares(self, kind: str) -> Mapping[str, Fraction]:
+        """Return the parts of the budget; a recount takes the place of all releases after the votes."""
+        terms = {"gram": GRAM / self.rounds, "linear": LINEAR / self.rounds}
+        planned = {"votes": {"votes": VOTES}, "recount": {"votes": 1 - VOTES}, "moment": {"moment": MOMENT}}
+        return {**planned, "terms": terms}.get(kind, {})
 
     def question(self, results: Sequence[StepResult], n_shared: int) -> MessagePart | None:
         """Ask for votes, then a second moment, then rounds of terms; or, at once, for votes again."""
@@ -129,7 +105,7 @@ class SummedStatistics(ItemProtocol):
             return MessagePart(kind="votes")
         if len(results) == 1:
             noise = view.moment_noise
-            if not questions.shows_factors(view.favor, noise, self.plan().norm):
+            if not questions.shows_factors(view.favor, noise, self.norm):
                 return MessagePart(kind="recount")
             items, item_weights = questions.starting_items(view.favor, noise)
             return MessagePart(kind="moment", arrays={"items": items, "item_weights": item_weights})
@@ -154,55 +130,41 @@ class SummedStatistics(ItemProtocol):
             only_fields(question, PROFILE_FIELDS, PROFILE_ARRAYS)
             factors = check_profiles(question, n_shared, self._estimator().most_factors())
             # All that can be wrong with a question is found before it is paid for.
-            read_profiles(question, n_shared, self.plan().norm)
+            read_profiles(question, n_shared, self.norm)
             return {"gram": ((factors + 1) * (factors + 2) // 2,), "linear": (n_shared * (factors + 1),)}
         raise Refused(Refusal.WRONG_KIND)
 
-    def may_ask(self, kind: str, before: Sequence[str]) -> bool:
-        """Allow each release of the plan once, and a recount only instead of all after the votes."""
-        most = {"votes": 1, "moment": 1, "terms": self.rounds, "recount": 1}.get(kind, 0)
-        either = not set(before) & {"moment", "terms"} if kind == "recount" else "recount" not in before
-        return before.count(kind) < most and either
-
-    def answer(
-        self, data: Interactions, question: MessagePart | Message, number: int, random: PrivacyRandom
-    ) -> MessagePart:
+    def answer(self, session: Session, question: MessagePart | Message) -> MessagePart:
         """Return a party's noisy statistics."""
-        plan = self.plan()
-        found: dict[str, tuple[Floats, Gaussian | Laplace, bool]]
+        n_items, whole = session.n_items, Fraction(1)
         if question.kind in ("votes", "recount"):
-            noise = plan.votes if question.kind == "votes" else plan.recount
-            results = data.total(statistics.ProfileVotes(n_items=data.n_items, norm=plan.norm))
-            found = {"votes": (results.floats(), noise, False)}
+            votes = statistics.ProfileVotes(n_items=n_items, norm=self.norm)
+            found = {"votes": session.release(votes, whole).values.ravel()}
         elif question.kind == "moment":
-            items, item_weights = _moment_items(question, data.n_items), question.arrays["item_weights"]
-            results = data.total(
-                statistics.StartMoment(items=items, item_weights=np.asarray(item_weights), norm=plan.norm)
+            items, item_weights = _moment_items(question, n_items), question.arrays["item_weights"]
+            moment = statistics.StartMoment(
+                items=items, item_weights=np.asarray(item_weights), norm=self.norm
             )
-            found = {"moment": (results.floats(), plan.moment, True)}
+            found = {"moment": upper(session.release(moment, whole).values)}
         else:
-            profiles, asked = read_profiles(question, data.n_items, plan.norm)
-            gram = data.total(statistics.ProfileGram(profiles=profiles, norm=plan.norm))
-            linear = data.total(statistics.LinearTerms(profiles=profiles, question=asked))
-            shared_noise, linear_noise = plan.rounds[number]
-            found = {
-                "gram": (gram.floats(), shared_noise, True),
-                "linear": (linear.floats(), linear_noise, False),
-            }
-        sent = {name: self.noise.protect(*parts, random) for name, parts in found.items()}
-        return MessagePart(
-            kind=question.kind,
-            arrays={name: numbers for name, (numbers, _) in sent.items()},
-            fields={f"noise {name}": deviation for name, (_, deviation) in sent.items()},
-        )
+            profiles, asked = read_profiles(question, n_items, self.norm)
+            parts = self.shares("terms")
+            gram, linear = session.split(*(part / self.price(question) for part in parts.values()))
+            squares = gram.release(statistics.ProfileGram(profiles=profiles, norm=self.norm), whole)
+            terms = linear.release(statistics.LinearTerms(profiles=profiles, question=asked), whole)
+            found = {"gram": upper(squares.values), "linear": terms.values.ravel()}
+        stated = {f"noise {name}": value for name, value in self.own_deviations(question).items()}
+        return MessagePart(kind=question.kind, arrays=found, fields=stated)
 
     def own_deviations(self, question: MessagePart | Message) -> Mapping[str, float]:
         """Return the deviation of the planned noise; every round has the same."""
-        plan = self.plan()
-        gram, linear = plan.rounds[0]
-        noises = {"votes": {"votes": plan.votes}, "recount": {"votes": plan.recount}}
-        noises |= {"moment": {"moment": plan.moment}, "terms": {"gram": gram, "linear": linear}}
-        return {name: math.sqrt(noise.variance) for name, noise in noises[question.kind].items()}
+        return {name: math.sqrt(noise.variance) for name, noise in self.planned(question.kind).items()}
+
+    def check_answer(self, question: Message, answer: Message) -> None:
+        """Raise `Refused` if the declared users and a party's noise can't give an answer."""
+        for name, array in answer.arrays.items():
+            noise = number(answer, f"noise {name}", 0.0, math.inf)
+            check_sum(array, users=self.users, noise=noise, nonnegative=name in ("votes", "moment"))
 
     def scorer(self, results: Sequence[StepResult], n_items: int) -> Scorer:
         """Return the model that the sums give."""
@@ -230,7 +192,6 @@ class _View:
 
     def __init__(self, protocol: SummedStatistics, results: Sequence[StepResult]) -> None:
         self._protocol, self._results = protocol, results
-        self._plan = protocol.plan()
 
     @property
     def favor(self) -> questions.Favor:
@@ -240,7 +201,10 @@ class _View:
     @property
     def moment_noise(self) -> float:
         """Return the deviation that the second moment will have."""
-        return _planned(self._plan.moment, self._plan.votes, self._results[0].noise["votes"])
+        planned = [self._protocol.planned(kind)[kind].variance for kind in ("moment", "votes")]
+        # As many times the planned deviation as that of the votes was.
+        measured = self._results[0].noise["votes"]
+        return measured * math.sqrt(planned[0] / planned[1]) if planned[1] else 0.0
 
     def next_round(self) -> _Begun:
         """Return what the next round begins with, after all finished rounds."""
@@ -268,7 +232,7 @@ class _View:
 
     def asked(self, begun: _Begun) -> statistics.ProfileQuestion:
         """Return what people are asked in a round."""
-        return questions.question(begun.favor, begun.profiles.factors, _NO_PAIRS, self._plan.norm)
+        return questions.question(begun.favor, begun.profiles.factors, _NO_PAIRS, self._protocol.norm)
 
     def solved(self, begun: _Begun, terms: StepResult) -> items_of.ItemFactors:
         """Return the items as a round's sums give them."""
@@ -287,13 +251,6 @@ class _View:
 def _after(solved: items_of.ItemFactors) -> _Begun:
     """Return what follows a round that gave these items."""
     return _Begun(items_of.refined_profiles(solved), solved.favor)
-
-
-def _planned(noise: Gaussian | Laplace, known: Gaussian | Laplace, measured: float) -> float:
-    """Guess the deviation of a sum that is still to come: as many times the plan's as the known one was."""
-    if known.variance == 0:
-        return 0.0
-    return measured * math.sqrt(noise.variance / known.variance)
 
 
 def _moment_items(question: MessagePart | Message, n_items: int) -> npt.NDArray[np.int64]:

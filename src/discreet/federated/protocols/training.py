@@ -22,7 +22,7 @@ from discreet.federated.protocols.asked import Asked
 from discreet.federated.wire import FederationError
 from discreet.models.scorers.scorer import Scorer
 from discreet.privacy.mechanisms.additive import Gaussian
-from discreet.privacy.session import Releases
+from discreet.privacy.queries import Releases
 from discreet.statistics.statistic import Part, Statistic
 
 

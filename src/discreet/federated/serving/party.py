@@ -38,7 +38,9 @@ def joining(agreement: Agreement, protocol: Protocol, data: Interactions, ledger
     @contextlib.contextmanager
     def join(name: str, folder: Path, keeper: Line) -> Iterator[Endpoint]:
         state, run = folder / "party.state", agreement.run
-        party = Party(name, data, protocol, run=run, ledger=ledger, state=state, keeper=keeper)
+        # Without masks there is no key to keep, and no keeper needs to run.
+        line = keeper if protocol.noise.masked else None
+        party = Party(name, data, protocol, run=run, ledger=ledger, state=state, keeper=line)
         try:
             yield party.answer
         finally:

@@ -84,7 +84,7 @@ class Als(Estimator):
             integer("factors", self.factors, least=0)
 
     def promise(self, facts: PublicFacts) -> Guarantee:
-        """Return the promise: none."""
+        """Return the guarantee: none."""
         return no_promise(facts)
 
     def _train(self, session: Session, progress: Progress) -> Scorer:

@@ -83,7 +83,7 @@ class ImplicitAls(Estimator):
                 positive_finite(name, getattr(self, name))
 
     def promise(self, facts: PublicFacts) -> Guarantee:
-        """Return the promise: none."""
+        """Return the guarantee: none."""
         return no_promise(facts)
 
     def _train(self, session: Session, progress: Progress) -> Scorer:

@@ -12,7 +12,7 @@ import numpy as np
 from scipy.sparse import csr_matrix, vstack
 
 from discreet.core.arrays import Floats, Indices
-from discreet.core.checks import integer, non_negative, positive_finite, require
+from discreet.core.checks import integer, non_negative, positive_finite, within
 from discreet.core.progress import Progress
 from discreet.data.facts import PublicFacts
 from discreet.data.interactions import Interactions
@@ -29,6 +29,7 @@ from discreet.models.scorers.item_item import MOST_FADING, ItemWeightsScorer, Sp
 from discreet.models.scorers.scorer import Scorer
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.session import Session
+from discreet.solvers.local_regression import LocalPairs, OrderWeights
 
 _EASE_START = {"regularization": 200.0}
 _EASE_DIRECTIONS = {"regularization": SearchDirection(3.0, 2.0, 2e5)}
@@ -40,8 +41,9 @@ class Ease(Estimator):
     """Regress each item's interactions on those of all other items, without privacy: a strong baseline.
 
     `regularization` is found by a small search on hidden interactions unless it is given. So is `fading`, the
-    rate at which older interactions lose weight, where the data have times. Only the `most_items` most
-    popular items are modeled, because the cost is cubic; other items are ranked behind them.
+    rate at which older interactions lose weight, where the data have times. All items are modeled, or only
+    the `most_items` most popular ones. In a catalog of more than 4,096 items, each item is regressed on its
+    128 nearest items, because the cost of the closed form is cubic.
 
     Guarantee
         NOT PRIVATE: it runs at `epsilon=inf` only.
@@ -66,18 +68,18 @@ class Ease(Estimator):
     delta: float = 0.0
     regularization: float | None = None
     fading: float | None = None
-    most_items: int = 4096
+    most_items: int | None = None
     seed: int = 0
 
     def __post_init__(self) -> None:
         only_without_privacy(self)
-        integer("most_items", self.most_items, least=2)
+        check_most_items(self.most_items)
         if self.regularization is not None:
             positive_finite("regularization", self.regularization)
         check_fading(self.fading)
 
     def promise(self, facts: PublicFacts) -> Guarantee:
-        """Return the promise: none."""
+        """Return the guarantee: none."""
         return no_promise(facts)
 
     def _train(self, session: Session, progress: Progress) -> Scorer:
@@ -86,6 +88,10 @@ class Ease(Estimator):
         settings = search_settings(data, given, _EASE_START, _EASE_DIRECTIONS, _regression, self.seed)
         progress("ease", 1, 2)
         items = most_popular(data, self.most_items)
+        if items.size > MOST_DENSE:
+            table = regression_of_many(data, items, settings["regularization"])
+            progress("ease", 2, 2)
+            return sparse_scorer(data, items, table, settings)
         weights = _regression(co_occurrence_counts(data, items), settings["regularization"])
         progress("ease", 2, 2)
         return weights_scorer(data, items, weights, settings)
@@ -97,6 +103,15 @@ def _regression(together: Floats, ridge: float) -> Floats:
     weights: Floats = -inverse / np.diag(inverse)
     np.fill_diagonal(weights, 0.0)
     return weights
+
+
+def regression_of_many(data: Interactions, items: Indices, ridge: float) -> csr_matrix:
+    """Return the weights of each item's regression on its nearest items, for any number of items."""
+    chosen = _chosen(data, items)
+    steps = np.zeros(chosen.nnz, dtype=np.int64)
+    indptr = chosen.indptr.astype(np.int64)
+    pairs = LocalPairs.of(indptr, chosen.indices, steps, items.size, OrderWeights(), _NEAREST)
+    return pairs.weights(ridge)
 
 
 _KNN_START = {"shrinkage": 10.0}
@@ -149,7 +164,7 @@ class ItemKnn(Estimator):
         check_fading(self.fading)
 
     def promise(self, facts: PublicFacts) -> Guarantee:
-        """Return the promise: none."""
+        """Return the guarantee: none."""
         return no_promise(facts)
 
     def _train(self, session: Session, progress: Progress) -> Scorer:
@@ -220,17 +235,18 @@ _FADING_START, _FADING_DIRECTION = 0.7, SearchDirection(1.5, 0.2, 2.5)
 _TIE_BREAK = 1e-6
 # Up to this many items all pairs are kept; of more, the strongest ones. So many items are paired at once.
 MOST_DENSE, _BLOCK = 4096, 1024
+# Nearest items that an item of a large catalog is regressed on.
+_NEAREST = 128
 
 
 def check_fading(fading: float | None) -> None:
-    """Refuse a fading that a model file may not hold."""
+    """Raise for a fading that a model file can't store."""
     if fading is not None:
-        known = non_negative("fading", fading)
-        require(known <= MOST_FADING, "fading", fading, f"must be at most {MOST_FADING:g}")
+        within("fading", fading, least=0, most=MOST_FADING)
 
 
 def check_most_items(most: int | None) -> None:
-    """Refuse fewer than two items; None stands for all."""
+    """Raise for fewer than two items; None means all."""
     if most is not None:
         integer("most_items", most, least=2)
 

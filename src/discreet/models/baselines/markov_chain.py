@@ -87,7 +87,7 @@ class MarkovChain(Estimator):
         check_fading(self.fading)
 
     def promise(self, facts: PublicFacts) -> Guarantee:
-        """Return the promise: none."""
+        """Return the guarantee: none."""
         return no_promise(facts)
 
     def _train(self, session: Session, progress: Progress) -> Scorer:

@@ -13,11 +13,11 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet.core.arrays import Floats, Indices, Singles
-from discreet.core.checks import require
 from discreet.data.bounding import hash_ids, mix
 from discreet.data.encoding import cells_of_rows
 from discreet.data.facts import PublicFacts
 from discreet.data.interactions import Interactions
+from discreet.models.errors import NoPrivateVersion
 from discreet.models.estimator import Estimator, check_budget
 from discreet.privacy.assumptions import assumptions_of
 from discreet.privacy.guarantee import Guarantee, Neighbors, Trust, Unit
@@ -138,19 +138,14 @@ def _along(best: Point, name: str, direction: SearchDirection, cost: Callable[[P
 
 
 def only_without_privacy(estimator: Estimator) -> None:
-    """Refuse every epsilon but infinity."""
+    """Raise for every epsilon but infinity."""
     check_budget(estimator.epsilon, estimator.delta, gaussian=False)
-    require(
-        math.isinf(estimator.epsilon),
-        "epsilon",
-        estimator.epsilon,
-        f"cannot be kept by {estimator.name}, which has no private version",
-        "Pass math.inf (--epsilon inf), or choose another model.",
-    )
+    if not math.isinf(estimator.epsilon):
+        raise NoPrivateVersion(model=estimator.name)
 
 
 def no_promise(facts: PublicFacts) -> Guarantee:
-    """Return the promise of a baseline: none."""
+    """Return the guarantee of a baseline: none."""
     return Guarantee(
         epsilon=math.inf,
         unit=Unit.USER,

@@ -1,7 +1,7 @@
 """Write the parts of a bundle to one file, in full precision or quantized.
 
 The file is "DSCB", its version and the length of a header as u32, four zero bytes, the header as JSON, and
-arrays, little-endian, each at a multiple of eight bytes from the end of the header, which says where. In
+arrays, little-endian, each at a multiple of eight bytes from the end of the header, which states where. In
 `int8` an item's vector is a row of whole numbers times one number of its row and one of each column; weights
 between items are whole numbers times one number of their row. In `float16` both are half precision. In
 `float32` they are single precision and everything else is double, as `recommend` computes.
@@ -18,12 +18,12 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet.core.arrays import Floats, Indices
-from discreet.core.checks import ParameterError
 from discreet.models.bundle.parts import VECTORS, ScorePart
+from discreet.models.errors import BundleTooLarge
 
 PRECISIONS = ("int8", "float16", "float32")
 MAGIC, VERSION = b"DSCB", 1
-#: The largest file that is written; the reader on the device refuses larger ones, too.
+#: The largest file that is written; the reader on the device rejects larger ones, too.
 MOST_BYTES = 1 << 26
 _HEAD = struct.Struct("<4sIII")
 _ALIGNED = 8
@@ -49,10 +49,7 @@ def encode(parts: Sequence[ScorePart], facts: Mapping[str, Any], precision: str)
     header += b" " * (-len(header) % _ALIGNED)
     content = _HEAD.pack(MAGIC, VERSION, len(header), 0) + header + b"".join(blocks)
     if len(content) > MOST_BYTES:
-        raise ParameterError(
-            f"The model takes {len(content) / 1e6:,.0f} MB on a device in {precision}; a bundle may have "
-            f"{MOST_BYTES / 1e6:,.0f} MB. Choose int8, or fit a model with fewer items or factors."
-        )
+        raise BundleTooLarge(what="The model", megabytes=len(content) / 1e6, most=MOST_BYTES / 1e6)
     return content
 
 
@@ -64,7 +61,7 @@ def decoded(part: ScorePart, precision: str) -> ScorePart:
 def int8_vectors(vectors: Floats) -> tuple[npt.NDArray[np.int8], Floats, Floats]:
     """Return whole numbers, a scale for each row and one for each column, whose products are the vectors.
 
-    Columns are divided by the root of their spread first: then a row's largest number is no column's alone.
+    Columns are divided by the root of their spread first, so no column alone has each row's largest number.
     """
     columns = np.sqrt(np.maximum(vectors.std(axis=0), _TINY)).astype(np.float32).astype(np.float64)
     scaled = vectors / columns
@@ -92,7 +89,7 @@ def lengths_of(starts: Numbers) -> Indices:
 
 
 def _stored(part: ScorePart, name: str, precision: str, blocks: list[bytes]) -> dict[str, Any]:
-    """Add an array to the blocks and return what the header says of it."""
+    """Add an array to the blocks and return the header's entry for it."""
     array, kind = part.arrays[name], _kind(part, name, precision)
     entry: dict[str, Any] = {"shape": list(array.shape)}
     if array.dtype.kind == "u":
@@ -118,7 +115,7 @@ def _kind(part: ScorePart, name: str, precision: str) -> str:
 
 
 def _floats(array: Numbers, kind: str) -> Numbers:
-    """Return numbers of a kind; a ridge that pins a bias may be larger than a short float holds."""
+    """Return numbers of a kind; a ridge that pins a bias may be larger than a short float represents."""
     most = {"float16": _HALF, "float32": float(np.finfo(np.float32).max)}.get(kind, np.inf)
     return np.clip(array.astype(np.float64), -most, most).astype(np.dtype(kind).newbyteorder("<"))
 

@@ -15,11 +15,13 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from discreet.core.checks import ParameterError, one_of, require
+from discreet.core.checks import one_of
+from discreet.core.errors import OutOfRange
 from discreet.core.files import refuse_folder, write_folder
 from discreet.models.bundle.encoding import MOST_BYTES, PRECISIONS, encode
 from discreet.models.bundle.parts import ScorePart, parts_of
 from discreet.models.bundle.scoring import agreement, drawn_histories, own_lists
+from discreet.models.errors import BadPackageName, BundleTooLarge
 from discreet.models.fitted import FittedModel
 
 FORMAT, VERSION = "discreet-bundle", 1
@@ -28,14 +30,14 @@ INDEX, WORKER, MANIFEST, GRAPH = "index.html", "worker.js", "bundle.json", "mode
 # What npm allows as a name.
 _NPM_NAME = re.compile(r"(@[a-z0-9~-][a-z0-9._~-]*/)?[a-z0-9~-][a-z0-9._~-]*")
 _MOST_NAME, _MOST_TITLE = 214, 200
-# The largest whole number that JavaScript tells from its neighbors.
+# The largest whole number that JavaScript distinguishes from its neighbors.
 _SAFE = 2**53 - 1
 # Files that a page without a connection does not need.
 _NOT_KEPT = (".d.ts", ".json.map", ".onnx", ".md", "package.json")
 
 
 def write_bundle(model: FittedModel, out: Path, *, force: bool = False, **options: Any) -> dict[str, Any]:
-    """Write a folder with all files of a bundle; return what its manifest says. `force` replaces a bundle."""
+    """Write a folder with all files of a bundle; return its manifest. `force` replaces a bundle."""
     replaces = is_bundle if force else None
     refuse_folder(out, replaces=replaces)
     made = bundle_files(model, **options)
@@ -81,9 +83,8 @@ def bundle_files(
     made["items.json"] = _json(_items(model))
     made["label.json"] = _json(_label(model))
     if len(made["items.json"]) > MOST_BYTES:
-        raise ParameterError(
-            f"Ids and titles take {len(made['items.json']) / 1e6:,.0f} MB; a bundle may have "
-            f"{MOST_BYTES / 1e6:,.0f} MB. Fit with shorter --titles."
+        raise BundleTooLarge(
+            what="The table of titles", megabytes=len(made["items.json"]) / 1e6, most=MOST_BYTES / 1e6
         )
     made[MANIFEST] = _json(_manifest(model, parts, precisions, title, made))
     if onnx:
@@ -122,21 +123,19 @@ def device_file(model: FittedModel, precision: str = "float32") -> bytes:
 
 
 def _check(precisions: Sequence[str], title: str | None, package: str) -> None:
-    require(bool(precisions), "precisions", precisions, "must name at least one precision")
+    if not precisions:
+        raise OutOfRange(name="precisions", value=precisions, least=1)
     for precision in precisions:
         one_of("precision", precision, PRECISIONS)
-    require(
-        title is None or 0 < len(title) <= _MOST_TITLE,
-        "title",
-        title,
-        f"must have 1 to {_MOST_TITLE} letters",
-    )
+    if title is not None and not 0 < len(title) <= _MOST_TITLE:
+        raise OutOfRange(name="length of title", value=len(title or ""), least=1, most=_MOST_TITLE)
     fits = len(package) <= _MOST_NAME and _NPM_NAME.fullmatch(package)
-    require(bool(fits), "package", package, "must be a name that npm allows", "Use small letters and dashes.")
+    if not fits:
+        raise BadPackageName(name=package)
 
 
 def _facts(model: FittedModel) -> dict[str, Any]:
-    """Return what the header says of the model as a whole."""
+    """Return the header's entries for the whole model."""
     return {
         "items": len(model.catalog),
         "needs_ratings": model.scorer.needs_ratings,
@@ -144,6 +143,7 @@ def _facts(model: FittedModel) -> dict[str, Any]:
         "low": float(model.facts.low),
         "high": float(model.facts.high),
         "step": None if model.facts.step is None else float(model.facts.step),
+        "positions": model.schema is not None and model.schema.has_positions,
     }
 
 
@@ -212,8 +212,8 @@ def _package(name: str) -> dict[str, Any]:
 
 _README = """# {package}
 
-Recommendations that are computed where the history is. Made by `discreet bundle` from a model of the kind
-`{kind}` with {items:,} items; `label.json` says what it promises.
+Recommendations that are computed where the history is. Made by `discreet model bundle` from a model of the
+kind `{kind}` with {items:,} items; `label.json` states its guarantee.
 
 ```js
 import {{ openBundle }} from "{package}";

@@ -88,7 +88,7 @@ class OnnxGraph:
         return name if array.dtype == np.float64 else self.cast(name, DOUBLE)
 
     def solved(self, system: Name, size: int) -> Name:
-        """Solve positive definite systems, whose right sides are their last columns: [people, size]."""
+        """Solve positive definite systems, whose right sides are their last columns: [users, size]."""
         make, inner = self.onnx.helper, OnnxGraph(self.onnx, self.precision)
         inner.count = self.count + 1_000_000
         row = inner.add("Gather", "before", inner.add("Reshape", "step", inner.whole(1)), axis=1)
@@ -129,6 +129,8 @@ class OnnxGraph:
         inputs += [info("ratings", kinds.FLOAT, rows)] if people.rated else []
         inputs += [info("k", kinds.INT64, [1])]
         inputs += [info(name, kinds.BOOL, [1]) for name in ("ordered", "exclude_seen")]
+        # The constant of the same name is its default.
+        inputs += [info("missed_steps", kinds.DOUBLE, ["users_or_1", 1])] if people.paused else []
         outputs = [
             info("places", kinds.INT64, ["people", "listed"]),
             info("list_scores", kinds.FLOAT, ["people", "listed"]),
@@ -149,10 +151,12 @@ class OnnxGraph:
 class OnnxPeople:
     """Hold what the graph knows of the histories that come in."""
 
-    def __init__(self, graph: OnnxGraph, *, rated: bool) -> None:
-        self.graph, self.rated = graph, rated
+    def __init__(self, graph: OnnxGraph, *, rated: bool, paused: bool) -> None:
+        self.graph, self.rated, self.paused = graph, rated, paused
+        if paused:
+            graph.constant([[0.0]], "missed_steps")
         zero = graph.whole(0)
-        # One more entry that is not there: where nobody has a history, rows would have no length.
+        # One more empty entry: without any history, rows would have no length.
         more = graph.whole(0, 0, 0, 1)
         self.items = graph.add("Pad", "items", more, graph.constant(-1, dtype=np.int64))
         self.present = graph.add("GreaterOrEqual", self.items, zero)
@@ -165,23 +169,27 @@ class OnnxPeople:
             given = graph.add("Pad", graph.cast("ratings", DOUBLE), more, graph.constant(0.0))
             self.ratings = graph.add("Mul", given, self.mask)
 
-    def recency(self, numbers: Mapping[str, Any]) -> Name:
-        """Return weights by rank from the latest item; even ones without an order, or where nothing fades."""
+    def recency(self, numbers: Mapping[str, Any], *, paused: bool = False) -> Name:
+        """Return weights by rank from the latest item, which missed steps add to if it is `paused`.
+
+        Without an order, or if nothing fades, they are even.
+        """
         graph = self.graph
         even = graph.add("Pow", self.least_one, graph.constant([-numbers["evenly"]]))
         if not numbers["fading"]:
             return graph.add("Mul", even, self.mask)
         before = graph.add("CumSum", self.mask, graph.constant(1, dtype=np.int64))
         rank = graph.add("Add", graph.add("Sub", self.length, before), graph.constant([1.0]))
+        rank = graph.add("Add", rank, "missed_steps") if paused else rank
         faded = graph.add("Pow", rank, graph.constant([-numbers["fading"]]))
         return graph.add("Mul", graph.add("Where", "ordered", faded, even), self.mask)
 
     def rows(self, vectors: Name) -> Name:
-        """Return the vectors of everybody's items, zero where there is none: [people, length, factors]."""
+        """Return the vectors of all users' items, zero if missing: [users, length, factors]."""
         found = self.graph.add("Gather", vectors, self.safe, axis=0)
         return self.graph.add("Mul", found, self.graph.add("Unsqueeze", self.mask, self.graph.whole(2)))
 
     def weighed(self, weights: Name, rows: Name) -> Name:
-        """Return the weighted sum of everybody's rows: [people, factors]."""
+        """Return the weighted sum of all users' rows: [users, factors]."""
         line = self.graph.add("Unsqueeze", weights, self.graph.whole(1))
         return self.graph.add("Squeeze", self.graph.add("MatMul", line, rows), self.graph.whole(1))

@@ -1,9 +1,11 @@
 """Write the parts of a model as a graph for ONNX Runtime: histories go in, scores and lists come out.
 
-The graph takes `items`, places in the catalog with one row a person, oldest first; -1 fills rows that are
-shorter. Models of ratings also take `ratings` of the same shape. `k` says how long lists are, `ordered`
-whether the order of rows means anything, `exclude_seen` whether a person's own items stay out. It returns
-`places` and `list_scores`, the best items of each person, and `scores` of all items. It computes in double
+The graph takes `items`, places in the catalog with one row per user, oldest first; -1 fills rows that are
+shorter. Models of ratings also take `ratings` of the same shape. `k` states how long lists are, `ordered`
+whether the order of rows means anything, `exclude_seen` whether a user's own items are excluded. Models that
+serve by elapsed time take `missed_steps`, one row per user: how many of their usual steps have passed since
+their latest item (`missed_steps` of the library); 0 if it isn't given. The graph returns
+`places` and `list_scores`, the best items of each user, and `scores` of all items. It computes in double
 precision and compares in single, as `recommend` does. A place whose score is minus infinity fills a list that
 has no more items.
 """
@@ -15,28 +17,27 @@ from typing import Any
 
 import numpy as np
 
-from discreet.core.checks import ParameterError
+from discreet.core.errors import ExtraMissing
 from discreet.models.bundle.onnx_building import FLOAT, Name, OnnxGraph, OnnxPeople
 from discreet.models.bundle.onnx_parts import summed
 from discreet.models.bundle.parts import parts_of
 from discreet.models.fitted import FittedModel
-
-_EXTRA = "This needs onnx. Install it with `pip install 'discreet[onnx]'`."
 
 
 def graph_of(model: FittedModel, *, precision: str = "float64") -> bytes:
     """Return the graph as a file; vectors and weights between items may be quantized.
 
     Raises:
-        ParameterError: The model's lists are no sum of parts, or the extra is missing.
+        ParameterError: The model's lists aren't a sum of parts, or the extra is missing.
     """
     parts = parts_of(model)
     try:
         onnx: Any = import_module("onnx")
     except ImportError as error:
-        raise ParameterError(_EXTRA) from error
+        raise ExtraMissing(package="onnx", extra="discreet[onnx]") from error
     graph = OnnxGraph(onnx, precision)
-    people = OnnxPeople(graph, rated=model.scorer.needs_ratings)
+    paused = any(part.kind == "embedding" for part in parts)
+    people = OnnxPeople(graph, rated=model.scorer.needs_ratings, paused=paused)
     scores = graph.cast(summed(graph, people, parts, len(model.catalog)), FLOAT)
     _listed(graph, people, scores, len(model.catalog))
     content: bytes = graph.file(people, model).SerializeToString()

@@ -11,12 +11,12 @@ from discreet.core.arrays import Indices
 from discreet.models.bundle.encoding import int8_weights
 from discreet.models.bundle.onnx_building import DOUBLE, INT64, Name, OnnxGraph, OnnxPeople
 from discreet.models.bundle.parts import VECTORS, ScorePart
-from discreet.models.scorers.counts import LOGISTIC
 from discreet.models.scorers.log_chance import LEAST, MOST, PER_UNIT
+from discreet.models.scorers.ranking import LOGISTIC
 
 
 def summed(graph: OnnxGraph, people: OnnxPeople, parts: Sequence[ScorePart], items: int) -> Name:
-    """Return the sum of all parts, [people, items]."""
+    """Return the sum of all parts, [users, items]."""
     shape = graph.add("Concat", graph.add("Shape", "items", start=0, end=1), graph.whole(items), axis=0)
     total = graph.add("Expand", graph.constant([[0.0]]), shape)
     known: dict[str, Any] = {"items": items}
@@ -34,13 +34,17 @@ def _popularity(
 def _embedding(
     graph: OnnxGraph, people: OnnxPeople, part: ScorePart, total: Name, known: dict[str, Any]
 ) -> Name:
-    weights, vectors = people.recency(part.numbers), graph.vectors(part)
+    weights, vectors = people.recency(part.numbers, paused=True), graph.vectors(part)
     place = people.weighed(graph.single(weights), people.rows(vectors))
     count = graph.sum(weights, 1)
     centered = graph.add("Sub", place, graph.add("Mul", count, graph.constant(part.arrays["mean"])))
-    spread = graph.add("Mul", count, graph.constant(part.arrays["spread"]))
-    own = graph.add("Div", centered, graph.add("Add", spread, graph.constant([part.numbers["ridge"]])))
-    return graph.add("Add", total, graph.add("MatMul", own, graph.add("Transpose", vectors)))
+    seen = graph.add("Mul", count, graph.constant(part.arrays["spread"]))
+    sure = graph.add("Add", seen, graph.constant([part.numbers["ridge"]]))
+    own = graph.add("Div", centered, sure)
+    total = graph.add("Add", total, graph.add("MatMul", own, graph.add("Transpose", vectors)))
+    shares = part.arrays["spread"] / max(part.arrays["spread"].sum(), np.finfo(np.float64).tiny)
+    sure = graph.add("MatMul", graph.add("Div", seen, sure), graph.constant(shares[:, None]))
+    return graph.add("Sub", total, graph.add("Mul", sure, graph.constant(part.arrays["penalty"][None])))
 
 
 def _system(
@@ -77,7 +81,7 @@ def _ratings(
     prior = graph.add("Mul", graph.add("Unsqueeze", scale, graph.whole(2)), ridge)
     targets = graph.add("Sub", people.ratings, expected)
     own = graph.solved(_system(graph, people, people.rows(design), targets, prior, 1.0), size)
-    # Without ratings nothing is known of a person, also where a ridge is zero.
+    # Without ratings nothing is known of a user, also if a ridge is zero.
     some = graph.add("Greater", people.length, graph.constant([0.0]))
     own = graph.add("Where", some, own, graph.constant([[0.0]]))
     stars = graph.add("Add", graph.add("MatMul", own, graph.add("Transpose", design)), base)
@@ -126,7 +130,7 @@ def _normal(graph: OnnxGraph, above: Name, part: ScorePart) -> Name:
     rest = graph.add("Sub", one, share)
 
     def end(at: Name, near: Name, far: Name, sign: str) -> Name:
-        """Return what one end of the interval says: near^2 ((1 + 2 far) value +- far slope)."""
+        """Return the term of one end of the interval: near^2 ((1 + 2 far) value +- far slope)."""
         value = graph.add(
             "Mul", graph.add("Add", one, graph.add("Mul", two, far)), graph.add("Gather", table, at)
         )
@@ -146,7 +150,8 @@ def _normal(graph: OnnxGraph, above: Name, part: ScorePart) -> Name:
 def _from_items(
     graph: OnnxGraph, people: OnnxPeople, part: ScorePart, total: Name, known: dict[str, Any]
 ) -> Name:
-    sums = _row_sums(graph, people, part, np.arange(part.arrays["starts"].size - 1))
+    weights = people.recency(part.numbers)
+    sums = _row_sums(graph, people, part, np.arange(part.arrays["starts"].size - 1), weights)
     return graph.add("Add", total, graph.add("Mul", sums, graph.constant([part.numbers["weight"]])))
 
 
@@ -157,7 +162,8 @@ def _next_items(
     items = part.arrays["items"].astype(np.int64)
     rows = np.full(known["items"], -1)
     rows[items] = np.arange(items.size)
-    follows = graph.add("Max", _row_sums(graph, people, part, rows), graph.constant([0.0]))
+    weights = people.recency(part.numbers, paused=True)
+    follows = graph.add("Max", _row_sums(graph, people, part, rows, weights), graph.constant([0.0]))
     sums = graph.sum(follows, 1)
     speaks = graph.add("Greater", sums, graph.constant([0.0]))
     base = graph.add("Gather", total, graph.constant(items, dtype=np.int64), axis=1)
@@ -166,8 +172,11 @@ def _next_items(
     together = graph.add("Add", graph.add("Log", graph.sum(exponents, 1)), most)
     share = graph.add("Div", follows, graph.add("Where", speaks, sums, graph.constant([1.0])))
     new = graph.add("Add", graph.add("Log", share), together)
-    new = graph.add("Add", new, graph.constant([np.log(part.numbers["blend"])]))
-    kept = graph.constant([np.log1p(-part.numbers["blend"])])
+    one = graph.constant([1.0])
+    damping = graph.add("Sqrt", graph.add("Add", "missed_steps", one))
+    blend = graph.add("Div", graph.constant([part.numbers["blend"]]), damping)
+    new = graph.add("Add", new, graph.add("Log", blend))
+    kept = graph.add("Log", graph.add("Sub", one, blend))
     mixed = _log_of_sum(graph, graph.add("Add", base, kept), new)
     mixed = graph.add("Where", speaks, mixed, base)
     others = graph.add("Where", speaks, graph.add("Add", total, kept), total)
@@ -182,17 +191,17 @@ def _log_of_sum(graph: OnnxGraph, one: Name, other: Name) -> Name:
     return graph.add("Add", graph.add("Max", one, other), rest)
 
 
-def _row_sums(graph: OnnxGraph, people: OnnxPeople, part: ScorePart, rows: Indices) -> Name:
-    """Return the weighted sum of the rows of everybody's items, [people, columns].
+def _row_sums(graph: OnnxGraph, people: OnnxPeople, part: ScorePart, rows: Indices, weights: Name) -> Name:
+    """Return the sum of the rows of each user's items by their `weights`, [users, columns].
 
-    `rows` says which row of the part each item of the catalog has, -1 for none. Sums are made entry by entry:
+    `rows` has the row of the part for each item of the catalog, -1 for none. Sums are made entry by entry:
     a table of all items by all would be too large.
     """
     starts = part.arrays["starts"].astype(np.int64)
     width = starts.size - 1
     has = rows >= 0
     flat = graph.flat(people.safe)
-    weights = graph.flat(graph.single(people.recency(part.numbers)))
+    weights = graph.flat(graph.single(weights))
     if graph.precision == "int8":
         scales = int8_weights(part.arrays["values"].astype(np.float64), starts)[1]
         by_item = graph.constant(np.where(has, scales[rows], 0.0))

@@ -2,7 +2,7 @@
 
 The score of an item is the sum of what all parts say of it. A part is a kind, a few numbers and arrays; the
 programs that run on a device (`web/recommender.js`, `onnx_graph.py`) know these kinds and nothing of models.
-All arrays are released already, so a bundle costs no budget. A scorer that is no such sum is refused.
+All arrays are released already, so a bundle costs no budget. A scorer that isn't such a sum is rejected.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet.core.arrays import Floats
-from discreet.core.checks import ParameterError
+from discreet.models.errors import NotOnDevice
 from discreet.models.fitted import FittedModel
 from discreet.models.scorers.factors import ImplicitFactorScorer, RatingScorer
 from discreet.models.scorers.interactions import InteractionScorer
@@ -31,19 +31,19 @@ from discreet.models.scorers.next_items import NextItems
 from discreet.models.scorers.released_histories import HISTORIES
 from discreet.models.scorers.scorer import Scorer
 
-#: The kinds of parts, in words for whoever reads a bundle.
+#: The kinds of parts, in words for readers of a bundle.
 KINDS = {
-    "popularity": "a number for each item, the same for everybody",
-    "embedding": "item vectors; a person's vector is a weighted mean of theirs, shrunk",
-    "confidence": "item factors; a person's factors solve a least-squares problem over all items",
-    "ratings": "expected stars: item bias and factors; a person's factors solve a ridge problem",
-    "liking": "the logarithm of the chance that the stars lie above the person's usual ones",
+    "popularity": "a number for each item, the same for all users",
+    "embedding": "item vectors; a user's vector is their shrunk mean; known users pay an item's penalty",
+    "confidence": "item factors; a user's factors solve a least-squares problem over all items",
+    "ratings": "expected stars: item bias and factors; a user's factors solve a ridge problem",
+    "liking": "the logarithm of the chance that the stars lie above the user's usual ones",
     "item-item": "weights from each item of the history to others, by how late it came",
     "next-items": "the same among some items; a share of the probability of these follows the weights",
 }
 # The array of each kind that may be quantized: one row an item. All others stay as they are.
 VECTORS = "vectors"
-# What a person may read about models that work.
+# What a user may read about models that work.
 _CAN = (
     "user-factorization, popularity, biases, covariance-svd, frank-wolfe, private-gradients, local-channel, "
     "local-mixture, local-nuclear, local-nuclear-plain, local-sgd, neighbours, implicit-als, ease, "
@@ -65,14 +65,12 @@ def parts_of(model: FittedModel) -> list[ScorePart]:
     """Return the parts whose sum orders the lists of a model.
 
     Raises:
-        ParameterError: The model's lists are no such sum.
+        ParameterError: The model's lists aren't such a sum.
     """
     make, known = _MAKERS.get(type(model.scorer), (None, frozenset[str]()))
-    # A scorer that has learned something new is refused until it is known here: lists would not be its own.
+    # A scorer that has learned something new is rejected until it is known here: lists would not be its own.
     if make is None or not set(model.scorer.arrays()) <= known:
-        raise ParameterError(
-            f"Lists of {model.name} cannot be made on a device. A bundle can be made of {_CAN}."
-        )
+        raise NotOnDevice(model=model.name, possible=_CAN)
     return make(model.scorer)
 
 
@@ -85,15 +83,13 @@ def _bias(numbers: Floats) -> ScorePart:
 
 
 def _interactions(scorer: InteractionScorer) -> list[ScorePart]:
-    """Return the bias and the embedding, turned so that the problems of all people are diagonal."""
-    share = scorer.popularity / scorer.popularity.sum()
-    centered = scorer.item_factors - share @ scorer.item_factors
-    spread, turn = np.linalg.eigh((centered * share[:, None]).T @ centered)
-    vectors = scorer.item_factors @ turn
-    arrays = {VECTORS: vectors, "mean": share @ vectors, "spread": np.maximum(spread, 0.0)}
+    """Return the bias and the embedding, turned so that the problems of all users are diagonal."""
+    _, spread, turn = scorer.eigenbasis()
+    vectors, share = scorer.item_factors @ turn, scorer.popularity / scorer.popularity.sum()
+    arrays = {VECTORS: vectors, "mean": share @ vectors, "spread": spread, "penalty": scorer.penalty()}
     numbers = {"ridge": scorer.ridge, "fading": scorer.fading, "evenly": scorer.evenly}
     following = _next_items(scorer.following)
-    return [_bias(scorer.item_bias()), ScorePart("embedding", numbers, arrays), *following]
+    return [_bias(np.log(scorer.popularity)), ScorePart("embedding", numbers, arrays), *following]
 
 
 def _next_items(pairs: NextItems) -> list[ScorePart]:
@@ -143,14 +139,14 @@ def _counted(scorer: RatingScorer) -> list[ScorePart]:
     }
     share = scorer.popularity / scorer.popularity.sum()
     design = np.column_stack([np.ones(scorer.item_bias.size), scorer.item_factors])
-    # What everybody would give on average: a bias, and a product with a person's own vector.
+    # The average rating of all users: a bias, and a product with a user's own vector.
     usual = np.append(share @ (scorer.mean + scorer.item_bias), share @ design)
     liking = ScorePart("liking", numbers, {"usual": usual})
     return [_bias(np.log(scorer.popularity)), _ratings(scorer, weight=0.0), liking]
 
 
 def _newcomers(scorer: LocalScorer) -> list[ScorePart]:
-    """Return what people use who took no part in the collection: theirs is the scorer of a device."""
+    """Return the scorer of a device, for users who took no part in the collection."""
     return _counted(scorer.device)
 
 
@@ -187,7 +183,7 @@ def _sparse_weights(scorer: SparseWeightsScorer) -> list[ScorePart]:
 
 
 def _neighbors(scorer: NeighborScorer) -> list[ScorePart]:
-    """Return the table by the history's item: an item's row says whose neighbor it is."""
+    """Return the table by the history's item: an item's row shows whose neighbor it is."""
     table = scorer._table().T.tocsr()
     arrays = {
         "starts": table.indptr.astype(np.uint32),

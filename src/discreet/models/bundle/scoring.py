@@ -1,7 +1,7 @@
 """Score from the parts of a bundle as a device does, and measure how far quantized lists agree.
 
-This says what `web/recommender.js` and `onnx_graph.py` compute. The histories that lists are compared on are
-drawn from released numbers: no one's own history says how good a bundle is, so the measure costs nothing.
+This is what `web/recommender.js` and `onnx_graph.py` compute. The histories that lists are compared on are
+drawn from released numbers: no user's history shows how good a bundle is, so the measure costs nothing.
 """
 
 from __future__ import annotations
@@ -18,9 +18,10 @@ from discreet.models.bundle.encoding import decoded
 from discreet.models.bundle.parts import VECTORS, ScorePart
 from discreet.models.fitted import FittedModel
 from discreet.models.lists import best_places, listable
-from discreet.models.scorers.counts import LOGISTIC
-from discreet.models.scorers.interactions import recency
+from discreet.models.scorers.elapsed import damped, missed_steps
+from discreet.models.scorers.interactions import known_part, recency
 from discreet.models.scorers.log_chance import log_chance
+from discreet.models.scorers.ranking import LOGISTIC
 from discreet.solvers.few_rows import FEW
 
 K = 10
@@ -46,7 +47,7 @@ class ListAgreement(NamedTuple):
 
 
 def own_lists(model: FittedModel, people: Interactions) -> Indices:
-    """Return the first places of everybody's list, as `recommend` makes it."""
+    """Return the first places of each user's list, as `recommend` makes it."""
     found = []
     for start in range(0, people.n_users, FEW):
         some = people.span(start, min(start + FEW, people.n_users))
@@ -60,7 +61,7 @@ def own_lists(model: FittedModel, people: Interactions) -> Indices:
 def agreement(
     wanted: Indices, parts: Sequence[ScorePart], precision: str, people: Interactions
 ) -> ListAgreement:
-    """Return how the lists from a file of this precision agree with those `wanted` for these people."""
+    """Return how the lists from a file of this precision agree with those `wanted` for these users."""
     read, one_row = [decoded(part, precision) for part in parts], np.zeros(1, dtype=np.int64)
     shared, equal = 0.0, 0
     for row, ours in enumerate(wanted):
@@ -103,13 +104,14 @@ def _steps(facts: Any) -> Floats:
 
 
 def scores_of(parts: Sequence[ScorePart], person: Interactions) -> Floats:
-    """Return the scores of all items for one person, from parts as a device reads them."""
+    """Return the scores of all items for one user, from parts as a device reads them."""
     total, stars, own = np.zeros(person.n_items), np.zeros(0), np.zeros(0)
     for part in parts:
         if part.kind == "popularity":
             total = total + part.arrays["bias"]
         elif part.kind == "embedding":
-            total = total + part.arrays[VECTORS] @ _embedded(part, person)
+            own, known = _embedded(part, person)
+            total = total + (part.arrays[VECTORS] @ own - known * part.arrays["penalty"])
         elif part.kind == "confidence":
             total = total + part.arrays[VECTORS] @ _confident(part, person)
         elif part.kind == "item-item":
@@ -129,13 +131,14 @@ def _single(numbers: Floats) -> Floats:
     return numbers.astype(np.float32).astype(np.float64)
 
 
-def _embedded(part: ScorePart, person: Interactions) -> Floats:
-    weights = recency(person, part.numbers["fading"], part.numbers["evenly"])
-    total = weights.sum()
+def _embedded(part: ScorePart, person: Interactions) -> tuple[Floats, float]:
+    """Return a user's embedding, and the part of it that the history determines."""
+    numbers = part.numbers
+    weights = recency(person, numbers["fading"], numbers["evenly"], missed_steps(person))
+    total, spread = weights.sum(), part.arrays["spread"]
     place = weights.astype(np.float32).astype(np.float64) @ part.arrays[VECTORS][person.items]
-    spread = total * part.arrays["spread"] + part.numbers["ridge"]
-    found: Floats = (place - total * part.arrays["mean"]) / spread
-    return found
+    own = (place - total * part.arrays["mean"]) / (total * spread + numbers["ridge"])
+    return own, float(known_part(total[None], spread, numbers["ridge"])[0])
 
 
 def _confident(part: ScorePart, person: Interactions) -> Floats:
@@ -163,7 +166,9 @@ def _blended(part: ScorePart, person: Interactions, scores: Floats) -> Floats:
     items, starts = part.arrays["items"].astype(np.int64), part.arrays["starts"].astype(np.int64)
     rows = np.full(person.n_items, -1)
     rows[items] = np.arange(items.size)
-    weights = recency(person, part.numbers["fading"], part.numbers["evenly"]).astype(np.float32)
+    missed = missed_steps(person)
+    weights = recency(person, part.numbers["fading"], part.numbers["evenly"], missed).astype(np.float32)
+    blend = damped(part.numbers["blend"], missed)[0]
     # The library adds up in single precision, item after item.
     sums, values = np.zeros(items.size, dtype=np.float32), part.arrays["values"].astype(np.float32)
     for row, weight in zip(rows[person.items], weights, strict=True):
@@ -172,17 +177,17 @@ def _blended(part: ScorePart, person: Interactions, scores: Floats) -> Floats:
     follows = np.maximum(sums, 0.0).astype(np.float64)
     if not follows.any():
         return scores
-    base, kept = scores[items], np.log1p(-part.numbers["blend"])
+    base, kept = scores[items], np.log1p(-blend)
     together = np.log(np.exp(base - base.max()).sum()) + base.max()
     with np.errstate(divide="ignore"):
-        new = np.log(follows / follows.sum()) + together + np.log(part.numbers["blend"])
+        new = np.log(follows / follows.sum()) + together + np.log(blend)
     found: Floats = scores + kept
     found[items] = np.logaddexp(base + kept, new)
     return found
 
 
 def _rated(part: ScorePart, person: Interactions) -> tuple[Floats, Floats]:
-    """Return a person's own bias and factors, and the stars of all items in single precision."""
+    """Return a user's own bias and factors, and the stars of all items in single precision."""
     design = np.column_stack([np.ones(person.n_items), part.arrays[VECTORS]])
     base = part.numbers["mean"] + part.arrays["bias"]
     own = np.zeros(design.shape[1])

@@ -1,1 +1,1 @@
-"""Learn from reports of people who do not trust the collector."""
+"""Learn from reports of users who don't trust the collector."""

@@ -1,26 +1,28 @@
-"""Learn under local privacy: promise, perturb on the device, then only post-process the reports."""
+"""Learn under local privacy: state a guarantee, perturb on the device, then only post-process the reports."""
 
 from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any, final
+from typing import Any, Protocol, final, runtime_checkable
 
 import numpy as np
 
 from discreet.collect.campaign import DEVICES, local_guarantee
-from discreet.collect.device import CellReports
-from discreet.collect.estimate import Collected, RatingReports, unit_levels
+from discreet.collect.device import collect_cells
+from discreet.collect.errors import DifferentEpsilon, TooFewReports, WrongReports
+from discreet.collect.estimate import Collected, DeviceReports, collect_from, unit_levels
 from discreet.collect.hidden_items import cell_guarantee, cell_mechanism
 from discreet.collect.mechanisms import Exact, RatingMechanism
 from discreet.core.arrays import Floats
-from discreet.core.checks import DataError, ParameterError, integer, positive, require
+from discreet.core.checks import integer, positive
 from discreet.core.progress import Progress, terminal_progress
 from discreet.data.facts import PublicFacts
 from discreet.data.interactions import Interactions
-from discreet.models.estimator import WITHOUT_PRIVACY, Estimator, without_cap
+from discreet.models.errors import ScaleTooSmall, ScaleTooWide
+from discreet.models.estimator import Estimator, without_cap
 from discreet.models.fitted import FittedModel
 from discreet.models.scorers.scorer import Scorer
 from discreet.privacy.accounting.rounding import times_up
@@ -40,8 +42,8 @@ class LocalEstimator(Estimator):
     """Perturb every rating as its user's device would, then learn from the reports alone.
 
     A concrete estimator names its mechanism and learns from `Collected`. `fit` takes ratings and simulates
-    the whole collection, so its label says that it read them; `fit_reports` takes reports that devices have
-    paid for already, and its promise holds against whoever runs it, too.
+    the whole collection, so its label states that it read them; `fit_reports` takes reports that devices have
+    already accounted for, and its guarantee also covers the collector.
     """
 
     __slots__ = ()
@@ -71,27 +73,20 @@ class LocalEstimator(Estimator):
     def _refuse(self, data: DataSource) -> None:
         Estimator._refuse(self, data)
         if data.facts.low >= data.facts.high:
-            raise DataError("The rating scale has one value only; there is nothing to perturb.")
+            raise ScaleTooSmall(low=data.facts.low, high=data.facts.high)
 
     def _train(self, session: Session, progress: Progress) -> Scorer:
-        reports = RatingReports(mechanism=self.mechanism(session.facts))
+        reports = DeviceReports(mechanism=self.mechanism(session.facts), collect=collect_from)
         return self._learn(session.laplace().perturb(reports), progress)
 
     @final
     def fit_reports(self, collected: Collected, *, progress: Progress | None = None) -> FittedModel:
-        """Learn from reports that a campaign collected; the devices have paid, so nothing is spent here.
+        """Learn from reports that a campaign collected; devices accounted for it, so nothing is spent.
 
         Raises:
-            ParameterError: The reports were made with another epsilon than this estimator states.
+            DifferentEpsilon: The reports were made with an epsilon that this estimator doesn't state.
+            WrongReports: The reports are those of a mechanism that this estimator doesn't read.
         """
-        require(
-            collected.mechanism.epsilon == self.epsilon,
-            "epsilon",
-            self.epsilon,
-            f"must be the reports' own epsilon, {collected.mechanism.epsilon!r}",
-        )
-        if collected.reports.n_users < 2 or collected.reports.n_items < 2:
-            raise DataError("The reports must come from at least two senders and name at least two items.")
         self._accept(collected)
         if isinstance(collected.mechanism, CellMechanism):
             promise = cell_guarantee(collected.mechanism, collected.facts)
@@ -101,25 +96,46 @@ class LocalEstimator(Estimator):
             promise = _with_person(
                 promise, self.ratings_per_user or collected.facts.max_per_user or _ILLUSTRATION
             )
-        with terminal_progress(progress) as report:
-            scorer = self._learn(collected, report)
-        return FittedModel(
-            guarantee=promise.as_simulated() if collected.simulated else promise,
-            facts=collected.facts,
-            catalog=collected.reports.catalog,
-            name=self.name,
-            parameters=self.settings,
-            scorer=scorer,
-        )
+        return fitted_reports(self, collected, promise, self._learn, progress)
 
     def _accept(self, collected: Collected) -> None:
-        """Refuse reports of another mechanism."""
+        """Raise `WrongReports` for reports of a different mechanism."""
         own = self.mechanism(collected.facts)
         if type(collected.mechanism) is not type(own):
-            raise ParameterError(
-                f"{self.name} reads reports of {type(own).__name__}, not of "
-                f"{type(collected.mechanism).__name__}. local-channel reads both."
-            )
+            came = type(collected.mechanism).__name__
+            raise WrongReports(model=self.name, wanted=type(own).__name__, came=came)
+
+
+@runtime_checkable
+class ReportLearner(Protocol):
+    """An estimator that learns from reports of devices."""
+
+    def fit_reports(self, collected: Collected, *, progress: Progress | None = None) -> FittedModel:
+        """Learn from reports that a campaign collected; the devices have spent, so nothing is spent here."""
+
+
+def fitted_reports(
+    estimator: Estimator,
+    collected: Collected,
+    promise: Guarantee,
+    learn: Callable[[Collected, Progress], Scorer],
+    progress: Progress | None,
+) -> FittedModel:
+    """Return the model that an estimator learns from reports; devices have spent their budget already."""
+    if collected.mechanism.epsilon != estimator.epsilon:
+        raise DifferentEpsilon(epsilon=estimator.epsilon, reported=collected.mechanism.epsilon)
+    if collected.reports.n_users < 2 or collected.reports.n_items < 2:
+        raise TooFewReports(senders=collected.reports.n_users, items=collected.reports.n_items)
+    with terminal_progress(progress) as report:
+        scorer = learn(collected, report)
+    return FittedModel(
+        guarantee=promise.as_simulated() if collected.simulated else promise,
+        facts=collected.facts,
+        catalog=collected.reports.catalog,
+        name=estimator.name,
+        parameters=estimator.settings,
+        scorer=scorer,
+    )
 
 
 def exact_for(facts: PublicFacts) -> Exact:
@@ -129,7 +145,7 @@ def exact_for(facts: PublicFacts) -> Exact:
 
 def check_local(estimator: LocalEstimator) -> None:
     """Check epsilon and the number of ratings that the label's note uses."""
-    positive("epsilon", estimator.epsilon, do=WITHOUT_PRIVACY)
+    positive("epsilon", estimator.epsilon)
     if math.isfinite(estimator.epsilon):
         local_epsilon(estimator.epsilon)
     if estimator.ratings_per_user is not None:
@@ -137,7 +153,7 @@ def check_local(estimator: LocalEstimator) -> None:
 
 
 def _with_person(promise: Guarantee, ratings: int) -> Guarantee:
-    """Return the promise with a note on the epsilon of a user with so many ratings."""
+    """Return the guarantee with a note on the epsilon of a user with so many ratings."""
     if math.isinf(promise.epsilon) or promise.unit is Unit.USER:
         return promise
     note = user_who_answers if promise.unit is Unit.RATING else user_with_ratings
@@ -174,10 +190,7 @@ class CellEstimator(LocalEstimator):
         LocalEstimator._refuse(self, data)
         width = data.facts.high - data.facts.low
         if not _NARROWEST <= width <= 1 / _NARROWEST:
-            raise DataError(
-                f"The rating scale is {width:g} wide, which single precision cannot square. "
-                "Rescale the ratings."
-            )
+            raise ScaleTooWide(width=width)
 
     def _bound(self, data: Interactions) -> Interactions:
         return data.with_facts(without_cap(data.facts)).bounded()
@@ -187,16 +200,14 @@ class CellEstimator(LocalEstimator):
         return () if math.isinf(self.epsilon) else (self.mechanism(facts).event(),)
 
     def _train(self, session: Session, progress: Progress) -> Scorer:
-        reports = CellReports(mechanism=self.mechanism(session.facts))
+        reports = DeviceReports(mechanism=self.mechanism(session.facts), collect=collect_cells)
         return self._learn(session.laplace().perturb(reports), progress)
 
 
 def cells_of(collected: Collected) -> CellMechanism:
-    """Return the mechanism of reports that hide what was rated; refuse others."""
+    """Return the mechanism of reports that hide what was rated; raise for others."""
     if not isinstance(collected.mechanism, CellMechanism):
-        raise ParameterError(
-            "These reports show which items were rated; use local-channel, which learns more from them."
-        )
+        raise WrongReports(model="This model", wanted="hidden items", came=type(collected.mechanism).__name__)
     return collected.mechanism
 
 

@@ -1,1 +1,1 @@
-"""What is released: numbers that may be published, and how they answer one person's history."""
+"""What is released: numbers that may be published, and how they answer one user's history."""

@@ -1,6 +1,6 @@
 """Order lists by how often items were chosen, and a little by how they would be liked.
 
-Stars alone are a bad order: on top stand items that few people know and that those few liked. A model whose
+Stars alone are a bad order: on top are items that few users know and that those few liked. A model whose
 release also counted the items orders by the counts; they are post-processing of what was released anyway.
 """
 
@@ -16,13 +16,12 @@ import numpy.typing as npt
 from discreet.core.arrays import Floats, Indices, Singles
 from discreet.data.interactions import Interactions
 from discreet.models.scorers.parts import ITEMS, StoredNumber, StoredNumbers
-from discreet.models.scorers.ranking import Liking, LinearScores, Ranking
+from discreet.models.scorers.ranking import LOGISTIC, Liking, LinearScores, Ranking
 from discreet.models.scorers.scorer import Scorer
-from discreet.models.user_factorization import constants as tuned
 
 #: How often items were chosen, in any unit; files of older versions do not have it.
 COUNTS = StoredNumbers(
-    source="counts from the same noisy releases or reports (none if the label says NOT PRIVATE)",
+    source="counts from the same noisy releases or reports (none if the label states NOT PRIVATE)",
     shape=(ITEMS,),
     # A logarithm is taken of it.
     least=1e-150,
@@ -35,20 +34,22 @@ BY_STARS = "expected stars alone, for this model has no counts: good at the star
 
 # A rating deviates from its prediction by about this part of half the scale.
 DEVIATION = 0.45
-#: The logistic function at this multiple is nearly the normal distribution.
-LOGISTIC = 1.702
+# Weight of expected ratings in recommendations, and the part of the catalog rated from which they don't
+# count. Both were chosen by hand on validation parts. The experiment is not recorded, and no ablation covers
+# them.
+_LIKING, _NEARLY_ALL = 0.4, 0.5
 
 
 def liking(known: float, rated: float) -> float:
-    """Return how much stars count in a list, by how much of items' effects is known.
+    """Return the weight of expected ratings in recommendations, by how much of items' effects is known.
 
-    They count less where a typical person has `rated` a large part of the catalog.
+    They count less if a typical user has `rated` a large part of the catalog.
     """
-    return tuned.LIKING * known * max(0.0, 1 - (rated / tuned.NEARLY_ALL) ** 2)
+    return _LIKING * known * max(0.0, 1 - (rated / _NEARLY_ALL) ** 2)
 
 
 def counted(counts: npt.NDArray[Any], people: int) -> dict[str, Any]:
-    """Return counts of single ratings as the fields of a scorer; items that nobody chose stay above zero."""
+    """Return counts of single ratings as the fields of a scorer; items that no user chose stay above zero."""
     rated = float(np.maximum(counts, 0.0).sum()) / max(people * counts.size, 1)
     return {"popularity": np.maximum(counts, 0.0) + 0.5, "liking": liking(1.0, rated)}
 
@@ -67,7 +68,7 @@ class CountedRatings(Scorer):
 
     @property
     def rankings(self) -> tuple[str, ...]:
-        """Return what lists can be ordered by; without counts there is no choice."""
+        """Return what lists can be ordered by; without counts, only one order."""
         return RANKINGS if self.popularity.size else ()
 
     @property
@@ -78,7 +79,7 @@ class CountedRatings(Scorer):
     def worth(self, histories: Interactions, rows: Indices) -> Singles:
         """Return the logarithm of the counts, plus `liking` times that of the chance of being liked.
 
-        Liked means above what the person would give on average, the more popular items counting more.
+        Liked means above what the user would give on average, the more popular items counting more.
         """
         stars = self.linear(histories, rows)
         if not self.popularity.size:
@@ -88,11 +89,11 @@ class CountedRatings(Scorer):
 
     @abstractmethod
     def linear(self, histories: Interactions, rows: Indices) -> LinearScores:
-        """Return what the predicted ratings of these people are products of, before they are clipped."""
+        """Return what the predicted ratings of these users are products of, before they are clipped."""
 
     @abstractmethod
     def shown(self, scores: Floats) -> Floats:
-        """Return ratings inside the scale as people read them."""
+        """Return ratings inside the scale as users read them."""
 
     def scores(self, histories: Interactions, rows: Indices) -> Singles:
         """Return predicted ratings, not clipped: the order at the top of the scale is kept."""

@@ -11,8 +11,8 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet.core.arrays import Floats, Indices, Singles
-from discreet.core.checks import DataError
 from discreet.data.interactions import Interactions
+from discreet.models.errors import MalformedPart
 from discreet.models.scorers.counts import COUNTS, LIKING, CountedRatings
 from discreet.models.scorers.parts import (
     ITEMS,
@@ -79,7 +79,7 @@ class LinearRatings(CountedRatings):
         return LinearScores(people[place], self._design(), self.mean + self.item_bias)
 
     def expected_stars(self, histories: Interactions, rows: Indices, items: Indices) -> Floats:
-        """Return expected ratings as people read them."""
+        """Return expected ratings as users read them."""
         return self.shown(self.unclipped(histories, rows, items))
 
     def shown(self, scores: Floats) -> Floats:
@@ -99,7 +99,7 @@ class LinearRatings(CountedRatings):
 class RatingScorer(LinearRatings):
     """Predict `mean + item bias + own bias + item factors . own factors`, clipped to the scale.
 
-    A user's bias and factors minimize the squared error over their own ratings plus a ridge; `ridge` holds
+    A user's bias and factors minimize the squared error over their own ratings plus a ridge; `ridge` has
     the bias's strength first, then one for each factor. With `count_power` above 0 the ridge grows with that
     power of the user's number of ratings.
     """
@@ -127,7 +127,7 @@ class RatingScorer(LinearRatings):
     decisions: Mapping[str, Any] = field(default_factory=dict)
 
     def fold_in(self, histories: Interactions) -> Floats:
-        """Return each person's bias and factors."""
+        """Return each user's bias and factors."""
         own = rows_of(histories)
         scales = np.maximum(own.row_weights(), 1) ** self.count_power if self.count_power else None
         return ridge_vectors(
@@ -195,7 +195,7 @@ class ImplicitFactorScorer(Scorer):
         return people[place].astype(np.float32) @ self.item_factors.T
 
     def search_parts(self) -> tuple[Floats, Floats]:
-        """Return the item factors; there are no biases."""
+        """Return the item factors; biases don't exist."""
         return self.item_vectors(), np.zeros(len(self.item_factors))
 
     def explain(self) -> dict[str, Any]:
@@ -216,7 +216,7 @@ _LARGEST = 1e12
 class UnsureRatingScorer(LinearRatings):
     """Predict `mean + item bias + own bias + item factors . own factors`, clipped to the scale.
 
-    `item_spreads` holds, for each item, the lower triangle of the covariance of its bias and factors. This
+    `item_spreads` has, for each item, the lower triangle of the covariance of its bias and factors. This
     uncertainty acts like a ridge in a user's own problem, in addition to `ridge` (the bias's first).
     """
 
@@ -240,14 +240,14 @@ class UnsureRatingScorer(LinearRatings):
     decisions: Mapping[str, Any] = field(default_factory=dict)
 
     def check(self) -> None:
-        """Refuse covariances for another number of factors."""
+        """Raise for covariances for another number of factors."""
         from discreet.solvers.bayesian_als import packed_size
 
         if self.item_spreads.shape[1] != packed_size(self.ridge.size):
-            raise DataError("The shape of item_spreads does not fit the other parts.")
+            raise MalformedPart(part="item_spreads", rule="shape")
 
     def fold_in(self, histories: Interactions) -> Floats:
-        """Return each person's bias and factors."""
+        """Return each user's bias and factors."""
         # Compiled: other scorers answer without waiting for it.
         from discreet.solvers.bayesian_als import Beliefs, believe, lines_of
 

@@ -10,9 +10,10 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet.core.arrays import Floats, Indices, Singles
-from discreet.core.checks import DiscreetError
 from discreet.core.rows import Rows
 from discreet.data.interactions import Interactions
+from discreet.models.errors import NoFactorsFound
+from discreet.models.scorers.elapsed import damped, missed_steps
 from discreet.models.scorers.factors import folded
 from discreet.models.scorers.next_items import NextItems
 from discreet.models.scorers.parts import (
@@ -27,8 +28,8 @@ from discreet.models.scorers.parts import (
 from discreet.models.scorers.ranking import Followed, LinearScores, Ranking
 from discreet.models.scorers.released_histories import HISTORIES
 from discreet.models.scorers.scorer import Scorer
-from discreet.models.user_factorization import constants as tuned
-from discreet.solvers.few_rows import products, weighted_sums
+from discreet.models.tuned_settings import ListSettings
+from discreet.solvers.few_rows import weighted_sums
 
 #: Weights between items, for all scorers that hold them.
 PAIRED: Mapping[str, Stored] = {
@@ -56,18 +57,24 @@ BLENDED: Mapping[str, Constant] = {
     "blend": StoredNumber(least=0.0, most=0.999),
     "pair_fading": StoredNumber(least=0.0, most=100.0),
 }
+#: With times, the r-th latest interaction has weight (1 + r)^-1: each doubling of r adds the same weight.
+FADING = 1.0
+# Without times, each of n interactions has weight n^-1/2: a sum of n unrelated embeddings is n^1/2 long.
+_EVENLY = 0.5
 
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InteractionScorer(Scorer):
-    """Score by `item_bias + item_factors . own embedding`.
+    """Scores `log popularity + item_factors . own embedding - known part of the item's squared length`.
 
     The embeddings of an item's users are modeled as normal around `item_factors` with unit variance. So an
-    item's log-odds are the logarithm of its popularity, minus a part of its squared length, plus the product
-    with the user's embedding. That embedding comes from the user's items; later ones count more where times
-    are known. Where there are `paired` items, a share of `blend` of the probability follows the weights
-    between them (`NextItems`).
+    item's log-odds are the logarithm of its popularity, minus half of its squared length, plus the product
+    with the user's embedding. That embedding comes from the user's items; if times are known, later ones
+    count more. The squared length counts as far as the history determines the embedding: a user without a
+    history gets the most popular items. If there are `paired` items, a share of `blend` of the probability
+    follows the weights between them (`NextItems`). After a pause the latest items and these weights count
+    less (`missed_steps`).
     """
 
     kind: ClassVar[str] = "clicks"
@@ -91,6 +98,7 @@ class InteractionScorer(Scorer):
     popularity: Floats
     item_factors: Floats
     # Files of the first version have only the next two constants; the defaults of the others are theirs.
+    # Files of 0.1 and 0.2 may have a different `length`.
     ridge: float
     fading: float
     evenly: float = 0.0
@@ -117,16 +125,16 @@ class InteractionScorer(Scorer):
         following: NextItems | None = None,
         *,
         ordered: bool = True,
+        settings: ListSettings | None = None,
     ) -> Self:
-        """Return the scorer with the usual constants; nothing fades where order does not inform."""
-        following = following or NextItems.none()
+        """Return the scorer with these settings; nothing fades if order doesn't inform."""
+        following, settings = following or NextItems.none(), settings or ListSettings()
         return cls(
             popularity=popularity,
             item_factors=item_factors,
-            ridge=tuned.LIST_RIDGE,
-            fading=tuned.LIST_FADING if ordered else 0.0,
-            evenly=tuned.LIST_EVENLY,
-            length=tuned.LIST_LENGTH,
+            ridge=settings.ridge,
+            fading=FADING if ordered else 0.0,
+            evenly=_EVENLY,
             paired=following.items,
             neighbors=following.neighbors,
             neighbor_weights=following.weights,
@@ -150,26 +158,31 @@ class InteractionScorer(Scorer):
         )
 
     def check(self) -> None:
-        """Refuse pairs that do not fit together."""
+        """Raise for pairs that do not fit together."""
         self.following.check()
 
     def fold_in(self, histories: Interactions) -> Floats:
-        """Return each user's embedding, from items and (if the histories have them) times, not ratings."""
-        turned_items, spread, turn = self.prepared("eigenbasis", self._eigenbasis)
-        weights = recency(histories, self.fading, self.evenly)
+        """Return each user's embedding and the part of it that the history determines, from 0 to 1.
+
+        Items count, and times if the histories have them, but not ratings.
+        """
+        turned_items, spread, turn = self.eigenbasis()
+        weights = recency(histories, self.fading, self.evenly, missed_steps(histories))
         chosen = Rows(histories.indptr, histories.items, weights.astype(np.float32))
-        counted = np.bincount(histories.rows(), weights=weights, minlength=histories.n_users)
+        counted = np.bincount(histories.rows(), weights, histories.n_users).astype(np.float64)
         place: Floats = weighted_sums(chosen, turned_items)
-        place /= counted[:, None] * np.maximum(spread, 0.0) + self.ridge
-        turned: Floats = place @ turn.T
-        return turned
+        place /= counted[:, None] * spread + self.ridge
+        return np.column_stack([place @ turn.T, known_part(counted, spread, self.ridge)])
+
+    def eigenbasis(self) -> tuple[Floats, Floats, Floats]:
+        """Return items and spreads in the basis in which the problems of all users are diagonal, and it."""
+        return self.prepared("eigenbasis", self._eigenbasis)
 
     def _eigenbasis(self) -> tuple[Floats, Floats, Floats]:
-        """Return items in the basis in which the problems of all users are diagonal, and this basis."""
         share = self.popularity / self.popularity.sum()
         centered = self.item_factors - share @ self.item_factors
         spread, turn = np.linalg.eigh((centered * share[:, None]).T @ centered)
-        return centered @ turn, spread, turn
+        return centered @ turn, np.maximum(spread, 0.0), turn
 
     def predict(self, histories: Interactions, rows: Indices, items: Indices) -> Floats:
         """Return the scores of single pairs of user and item."""
@@ -178,8 +191,7 @@ class InteractionScorer(Scorer):
             every: Floats = self._blended(histories, asked)
             return every[place, items]
         people, where = folded(self, histories, rows)
-        scores: Floats = self.item_bias()[items] + products(people, self.item_factors, where, items)
-        return scores
+        return LinearScores(people, *self.search_parts()).cells(where, items)
 
     def scores(self, histories: Interactions, rows: Indices) -> Singles:
         """Return a score for every item."""
@@ -193,14 +205,15 @@ class InteractionScorer(Scorer):
         every = np.arange(asked.size)
         vectors = self.linear(people, every)
         scores = vectors.people @ vectors.items.T + vectors.bias
-        follows = self.following.following(people, recency(people, self.pair_fading))
-        found: Floats = self.following.blended(scores, follows)[place]
+        missed = missed_steps(people)
+        follows = self.following.following(people, recency(people, self.pair_fading, missed=missed))
+        found: Floats = self.following.blended(scores, follows, damped(self.blend, missed))[place]
         return found
 
     def linear(self, histories: Interactions, rows: Indices) -> LinearScores:
-        """Return what the scores of these people are products of, weights between items left out."""
+        """Return what the scores of these users are products of, without weights between items."""
         people, where = folded(self, histories, rows)
-        return LinearScores(people[where], self.item_factors, self.item_bias())
+        return LinearScores(people[where], *self.search_parts())
 
     def ranking(self, histories: Interactions, rows: Indices, rank_by: str | None) -> Ranking | None:
         """Return the scores as products, and the weights that are blended with them."""
@@ -209,16 +222,21 @@ class InteractionScorer(Scorer):
         return Ranking(self.linear(histories, rows), following=self.followed(histories, rows))
 
     def followed(self, histories: Interactions, rows: Indices) -> Followed | None:
-        """Return the weights between items, and the interactions of these people, if they count."""
+        """Return the weights between items, and the interactions of these users, if they count."""
         if not self.following:
             return None
         whole = rows.size == histories.n_users and bool((rows == np.arange(rows.size)).all())
         people = histories if whole else histories.select_users(rows)
-        return Followed(self.following, people, recency(people, self.pair_fading))
+        missed = missed_steps(people)
+        weights = recency(people, self.pair_fading, missed=missed)
+        return Followed(self.following, people, weights, damped(self.blend, missed))
 
     def search_parts(self) -> tuple[Floats, Floats]:
-        """Return the item factors, and biases by popularity."""
-        return self.item_factors, self.item_bias()
+        """Return the item factors and what their length costs, and biases by popularity."""
+        return self.prepared(
+            "search parts",
+            lambda: (np.column_stack([self.item_factors, -self.penalty()]), np.log(self.popularity)),
+        )
 
     def rescored(self, person: Interactions, found: Indices) -> tuple[Indices, Singles]:
         """Return the scores of items `found` by their vectors, and of all items that have weights.
@@ -228,10 +246,12 @@ class InteractionScorer(Scorer):
         if not self.following:
             return Scorer.rescored(self, person, found)
         items = np.concatenate([self.paired, np.setdiff1d(found, self.paired)])
-        scores = self.item_factors[items] @ self.fold_in(person)[0] + self.item_bias()[items]
-        follows = self.following.following(person, recency(person, self.pair_fading))
+        vectors, bias = self.search_parts()
+        scores, missed = vectors[items] @ self.fold_in(person)[0] + bias[items], missed_steps(person)
+        follows = self.following.following(person, recency(person, self.pair_fading, missed=missed))
         first = replace(self.following, items=np.arange(self.paired.size))
-        return items, first.blended(scores[None, :], follows)[0].astype(np.float32)
+        blend = damped(self.blend, missed)
+        return items, first.blended(scores[None, :], follows, blend)[0].astype(np.float32)
 
     @property
     def search_leaves_out(self) -> str:
@@ -249,25 +269,33 @@ class InteractionScorer(Scorer):
     def item_vectors(self) -> Floats:
         """Return the item factors."""
         if not self.item_factors.shape[1]:
-            raise DiscreetError(
-                "This model found no latent factors above the noise, only how popular items are, so it "
-                "cannot say which are similar. More people or a larger epsilon would help."
-            )
+            raise NoFactorsFound()
         return self.item_factors
 
-    def item_bias(self) -> Floats:
-        """Return the score of each item for a user at the origin."""
-        return self.prepared(
-            "item_bias",
-            lambda: np.log(self.popularity) - self.length * (self.item_factors**2).sum(axis=1),
-        )
+    def penalty(self) -> Floats:
+        """Return what each item's length costs in the score of a user whose embedding is known."""
+        lengths: Floats = self.length * (self.item_factors**2).sum(axis=1)
+        return lengths
 
 
-def recency(histories: Interactions, fading: float, evenly: float = 0.0) -> Floats:
+def known_part(counted: Floats, spread: Floats, ridge: float) -> Floats:
+    """Return the part of embeddings that histories with these sums of weights determine, from 0 to 1.
+
+    It is known by direction, here averaged over directions by how much users differ along each.
+    """
+    seen = counted[:, None] * spread
+    found: Floats = (seen / (seen + ridge)) @ spread / max(spread.sum(), np.finfo(np.float64).tiny)
+    return found
+
+
+def recency(
+    histories: Interactions, fading: float, evenly: float = 0.0, missed: Floats | None = None
+) -> Floats:
     """Return each interaction's weight by its rank from the user's latest.
 
     Interactions at one time share their weights evenly, in whatever order they are listed. Without times, or
-    where nothing fades, each of a user's n interactions has weight n to the minus `evenly`.
+    if nothing fades, each of a user's n interactions has weight n to the minus `evenly`. Each user's `missed`
+    steps add to all ranks.
     """
     rows = histories.rows()
     if histories.times is None or not fading:
@@ -279,7 +307,8 @@ def recency(histories: Interactions, fading: float, evenly: float = 0.0) -> Floa
     first = np.ones(people.size, dtype=bool)
     first[1:] = (people[1:] != people[:-1]) | (times[1:] != times[:-1])
     group = np.cumsum(first) - 1
-    shared = np.bincount(group, weights=(1 + later) ** -fading) / np.bincount(group)
+    ranks = 1 + later if missed is None else 1 + later + missed[people]
+    shared = np.bincount(group, weights=ranks**-fading) / np.bincount(group)
     weights = np.empty(people.size)
     weights[order] = shared[group]
     return weights

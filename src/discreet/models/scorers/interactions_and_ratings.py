@@ -151,7 +151,7 @@ class InteractionsAndRatings(Scorer):
         )
 
     def check(self) -> None:
-        """Refuse pairs that do not fit together."""
+        """Raise for pairs that do not fit together."""
         self.choice.check()
 
     @property
@@ -202,7 +202,7 @@ class InteractionsAndRatings(Scorer):
         return self.stars.shown(scores)
 
     def expected_stars(self, histories: Interactions, rows: Indices, items: Indices) -> Floats:
-        """Return expected ratings as people read them."""
+        """Return expected ratings as users read them."""
         return self.stars.expected_stars(histories, rows, items)
 
     @property
@@ -216,7 +216,7 @@ class InteractionsAndRatings(Scorer):
         return f"{self.choice.ranked_by}, and expected stars" if self.liking else self.choice.ranked_by
 
     def score_parts(self, histories: Interactions, rows: Indices) -> dict[str, Floats]:
-        """Return the parts of what a person would choose, and what expected stars add to it."""
+        """Return the parts of what a user would choose, and what expected stars add to it."""
         found = self.choice.score_parts(histories, rows)
         worth = self.worth(histories, rows).astype(np.float64)
         return {**found, "expected stars": worth - sum(found.values())}
@@ -230,7 +230,7 @@ class InteractionsAndRatings(Scorer):
         return self.popularity
 
     def item_vectors(self) -> Floats:
-        """Return items' factors beyond quality and fame, by how much people differ along them, and crowds."""
+        """Return items' factors beyond quality and popularity, by how much users differ in them."""
         if not self.crowds.shape[1]:
             refuse_plain(self.item_bias, self.item_factors)
         scaled = self.item_factors / np.sqrt(self.ridge[1:])

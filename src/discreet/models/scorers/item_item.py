@@ -12,8 +12,8 @@ from scipy.sparse import csr_matrix
 from scipy.special import ndtr, ndtri
 
 from discreet.core.arrays import Floats, Indices, Singles
-from discreet.core.checks import DataError
 from discreet.data.interactions import Interactions
+from discreet.models.errors import MalformedPart
 from discreet.models.scorers.interactions import recency
 from discreet.models.scorers.parts import ITEMS, Constant, Notes, Stored, StoredNumber, StoredNumbers
 from discreet.models.scorers.ranking import Ranking
@@ -21,7 +21,7 @@ from discreet.models.scorers.scorer import Scorer
 from discreet.models.scorers.similarity import NearestItems, false_discoveries
 
 MOST_FADING = 100.0
-_COUNTED = "counted without noise: the label says NOT PRIVATE"
+_COUNTED = "counted without noise: the label states NOT PRIVATE"
 
 
 @final
@@ -55,9 +55,9 @@ class ItemWeightsScorer(Scorer):
     decisions: Mapping[str, Any] = field(default_factory=dict)
 
     def check(self) -> None:
-        """Refuse items named twice."""
+        """Raise for items named twice."""
         if np.unique(self.items).size != self.items.size:
-            raise DataError("items names an item twice.")
+            raise MalformedPart(part="items", rule="order")
 
     def fold_in(self, histories: Interactions) -> Floats:
         """Return the sums of the weights of each user's items."""
@@ -83,7 +83,7 @@ class ItemWeightsScorer(Scorer):
         return every
 
     def similarities(self, *, noised: bool) -> Callable[[int, int], NearestItems]:
-        """Return how much having chosen an item speaks for each other one; counted without noise."""
+        """Return how much having chosen an item supports each other one; counted without noise."""
 
         def neighbors(item: int, k: int) -> NearestItems:
             speaks = np.zeros(self.base.size)
@@ -104,7 +104,7 @@ class ItemWeightsScorer(Scorer):
 class SparseWeightsScorer(Scorer):
     """Sum the weights of a user's items for others, of which few differ from zero: for large catalogs.
 
-    An item in `sources` speaks for that in `targets` with the weight in `weights`. Otherwise the same as
+    An item in `sources` supports that in `targets` with the weight in `weights`. Otherwise the same as
     `ItemWeightsScorer`.
     """
 
@@ -136,12 +136,12 @@ class SparseWeightsScorer(Scorer):
     decisions: Mapping[str, Any] = field(default_factory=dict)
 
     def check(self) -> None:
-        """Refuse sources that are not in order."""
+        """Raise for sources that are not in order."""
         if (np.diff(self.sources) < 0).any():
-            raise DataError("sources are not in ascending order.")
+            raise MalformedPart(part="sources", rule="order")
 
     def table(self) -> csr_matrix:
-        """Return the weights as a sparse matrix; a row is for the item that speaks for others."""
+        """Return the weights as a sparse matrix; a row is for the item that supports others."""
         count = self.base.size
         starts = np.searchsorted(self.sources, np.arange(count + 1))
         return csr_matrix((self.weights, self.targets, starts), shape=(count, count))
@@ -167,7 +167,7 @@ class SparseWeightsScorer(Scorer):
         return every
 
     def similarities(self, *, noised: bool) -> Callable[[int, int], NearestItems]:
-        """Return how much having chosen an item speaks for each other one; counted without noise."""
+        """Return how much having chosen an item supports each other one; counted without noise."""
         table = self.table()
 
         def neighbors(item: int, k: int) -> NearestItems:
@@ -181,7 +181,7 @@ class SparseWeightsScorer(Scorer):
         return dict(self.decisions)
 
 
-_FLIPPED = "computed from flipped bits only (none if the label says NOT PRIVATE)"
+_FLIPPED = "computed from flipped bits only (none if the label states NOT PRIVATE)"
 
 
 @final
@@ -224,7 +224,7 @@ class NeighborScorer(Scorer):
         return np.asarray((chosen @ self._table().T).todense(), dtype=np.float32)
 
     def similarities(self, *, noised: bool) -> Callable[[int, int], NearestItems]:
-        """Return an item's kept neighbors; the least of them tells how near noise alone brings an item."""
+        """Return an item's kept neighbors; the least of them shows how near noise alone brings an item."""
 
         def neighbors(item: int, k: int) -> NearestItems:
             count, width = self.neighbors.shape
@@ -258,7 +258,7 @@ class PopularityScorer(Scorer):
     needs_ratings: ClassVar[bool] = False
     same_for_all: ClassVar[bool] = True
     stored: ClassVar[Mapping[str, Stored]] = {
-        "popularity": StoredNumbers(source="noisy release: weighted counts of people an item", shape=(ITEMS,))
+        "popularity": StoredNumbers(source="noisy release: weighted counts of users per item", shape=(ITEMS,))
     }
 
     popularity: Floats

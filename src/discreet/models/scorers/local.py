@@ -26,7 +26,7 @@ _FROM_REPORTS = "computed from reports that were private before they were collec
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LocalScorer(CountedRatings):
-    """Predict for the people of the collection from vectors learned from their reports.
+    """Predict for the users of the collection from vectors learned from their reports.
 
     A participant, identified by id, gets the collector's vector, and the ratings in the given history are not
     used. Any other history is folded in on its user's own device (`device`), from true ratings that never
@@ -65,7 +65,7 @@ class LocalScorer(CountedRatings):
         return RatingScorer(**{entry.name: getattr(self, entry.name) for entry in fields(RatingScorer)})
 
     def knows(self, user: object) -> bool:
-        """Tell whether this person took part in the collection."""
+        """Return whether this user took part in the collection."""
         return bool(self.people.index_of([user])[0] >= 0)
 
     def fold_in(self, histories: Interactions) -> Floats:
@@ -87,7 +87,7 @@ class LocalScorer(CountedRatings):
         return LinearScores(people[place], self._design(), self.mean + self.item_bias)
 
     def expected_stars(self, histories: Interactions, rows: Indices, items: Indices) -> Floats:
-        """Return expected ratings as people read them."""
+        """Return expected ratings as users read them."""
         return self.shown(self._unclipped(histories, rows, items))
 
     def shown(self, scores: Floats) -> Floats:
@@ -108,14 +108,14 @@ class LocalScorer(CountedRatings):
     def _asked(self, histories: Interactions, rows: Indices) -> tuple[Floats, Indices]:
         """Return vectors and each row's place among them.
 
-        Who took part is asked of whole histories: some rows of people without ids identify nobody.
+        Who took part is asked of whole histories: some rows of users without IDs identify no user.
         """
         if histories.users == self.people:
             return self.user_vectors, rows
         return folded(self, histories, rows)
 
     def _places(self, users: Vocabulary) -> Indices:
-        """Return each user's row in the collection, -1 for others; a row number alone identifies nobody."""
+        """Return each user's row in the collection, -1 for others; a row number alone identifies no user."""
         if users.is_positional and users != self.people:
             return np.full(len(users), -1)
         return self.people.index_of(users.series).astype(np.int64)

@@ -1,6 +1,6 @@
 """Compute the logarithm of the normal distribution, which numpy does not know.
 
-One person's list is not worth loading scipy for, and scipy is slow for many. Between the points of a table
+One user's list is not worth loading scipy for, and scipy is slow for many. Between the points of a table
 the logarithm is a cubic with the right slopes; scores are float32, whose rounding is far coarser.
 """
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from discreet.core.arrays import Array
-from discreet.core.kernels import compiled
+from discreet.core.kernels import compiled, inner
 from discreet.models.scorers.log_chance import LEAST, MOST, PER_UNIT
 
 
-@compiled
+@inner
 def log_of_chance(number: float, table: Array, slopes: Array) -> float:
     """Return log P(Z <= number): a cubic between points of the table, leading terms far below it."""
     if number < LEAST:

@@ -10,9 +10,9 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet.core.arrays import Floats
-from discreet.core.checks import DataError
 from discreet.core.rows import Rows, residuals
 from discreet.data.interactions import Interactions
+from discreet.models.errors import MalformedPart
 from discreet.models.scorers.counts import COUNTS
 from discreet.models.scorers.factors import LinearRatings
 from discreet.models.scorers.parts import ITEMS, RELEASED, Constant, Stored, StoredNumber, StoredNumbers
@@ -50,9 +50,9 @@ class ProjectedGradientScorer(LinearRatings):
     ranks: npt.NDArray[np.int64]
 
     def check(self) -> None:
-        """Refuse ranks that do not add up to the number of columns."""
+        """Raise for ranks that do not add up to the number of columns."""
         if not self.ranks.size or sum(self.ranks.tolist()) != self.kept.size:
-            raise DataError("The ranks of the rounds do not add up to the number of columns.")
+            raise MalformedPart(part="ranks", rule="sum")
 
     def fold_in(self, histories: Interactions) -> Floats:
         """Return each user's own bias and coordinates in the last basis."""

@@ -9,10 +9,10 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet.core.arrays import Floats, Indices
-from discreet.core.checks import DataError
 from discreet.core.exports import Later
 from discreet.core.rows import run
 from discreet.data.interactions import Interactions
+from discreet.models.errors import MalformedPart
 from discreet.solvers.few_rows import FEW
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ else:
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NextItems:
-    """Hold, for the items in `items`, the weights with which each speaks for its `neighbors` among them.
+    """For the items in `items`, the weights with which each supports its `neighbors` among them.
 
     A user's weight of an item is the sum over their interactions; with times the r-th latest counts (1 + r)
     to the minus `fading`. The share of `blend` of a list's probability follows these weights, where they are
@@ -54,11 +54,11 @@ class NextItems:
         return self.items.size > 0 and self.blend > 0
 
     def check(self) -> None:
-        """Refuse parts that do not fit together."""
+        """Raise for parts that do not fit together."""
         if np.unique(self.items).size != self.items.size:
-            raise DataError("paired names an item twice.")
+            raise MalformedPart(part="paired", rule="order")
         if not len(self.neighbors) == len(self.weights) == self.items.size:
-            raise DataError("The shape of neighbors does not fit the other parts.")
+            raise MalformedPart(part="neighbors", rule="shape")
 
     def places(self, histories: Interactions) -> Indices:
         """Return the place of each interaction's item among `items`, or -1."""
@@ -82,11 +82,11 @@ class NextItems:
             sums[row] = np.bincount(names, weights=weights.ravel(), minlength=self.items.size)
         return np.maximum(sums, 0.0, out=sums)
 
-    def blended(self, scores: Floats, following: Floats) -> Floats:
-        """Return log-odds of a mixture: what `scores` say, and the weights in `following`.
+    def blended(self, scores: Floats, following: Floats, blend: Floats) -> Floats:
+        """Return log-odds of a mixture of `scores` and, by each user's share `blend`, of `following`.
 
-        Both give the same probability to all of `items` together. Whoever's interactions speak for no item
-        keeps their scores.
+        Both give the same probability to all of `items` together. A user keeps their scores if their
+        interactions have no weights.
         """
         total = following.sum(axis=1, keepdims=True)
         speaks = total[:, 0] > 0
@@ -94,9 +94,10 @@ class NextItems:
         if not speaks.any():
             return found
         base, follows = scores[speaks][:, self.items], following[speaks] / total[speaks]
+        share = blend[speaks][:, None]
         with np.errstate(divide="ignore"):
-            new = np.log(follows) + _log_sum(base) + np.log(self.blend)
-            kept = np.log1p(-self.blend)
+            new = np.log(follows) + _log_sum(base) + np.log(share)
+            kept = np.log1p(-share)
         found[speaks] += kept
         found[np.ix_(speaks, self.items)] = np.logaddexp(base + kept, new)
         return found

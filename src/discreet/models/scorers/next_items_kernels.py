@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet.core.arrays import Array
-from discreet.core.kernels import compiled
+from discreet.core.kernels import compiled, inner
 
 # A half, its exponent moved into that of a single, is the single times this.
 _EXPONENT = 2.0**112
@@ -20,7 +20,7 @@ def packed(neighbors: npt.NDArray[np.int32], weights: npt.NDArray[np.float16]) -
     return neighbors.astype(kind), np.ascontiguousarray(weights).view(np.uint16)
 
 
-@compiled
+@inner
 def add_neighbors(
     own: Array, recency: Array, neighbors: Array, halves: Array, bits: Array, out: Array
 ) -> None:

@@ -12,11 +12,19 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet.core.arrays import Floats, Indices, Singles
-from discreet.core.checks import DataError, DiscreetError, ParameterError, PrivacyError
 from discreet.core.rows import predict_cells
 from discreet.data.facts import PublicFacts
 from discreet.data.interactions import Interactions
 from discreet.data.vocabulary import Vocabulary
+from discreet.models.errors import (
+    EntriesNotReleased,
+    EntriesOnly,
+    EntriesUsedUp,
+    MalformedPart,
+    NotFoldedIn,
+    ScaleTooSmall,
+    UnknownUser,
+)
 from discreet.models.scorers.counts import COUNTS, LIKING, RANKINGS, by_counts, parts_by_counts
 from discreet.models.scorers.parts import (
     ITEMS,
@@ -30,7 +38,8 @@ from discreet.models.scorers.parts import (
 )
 from discreet.models.scorers.scorer import Scorer
 from discreet.privacy.accounting.rounding import times_up
-from discreet.privacy.session import Overspent, Session
+from discreet.privacy.release_log import Overspent
+from discreet.privacy.session import Session
 from discreet.solvers.low_rank.losses import Link, OneBitLoss, curvature_at_0
 from discreet.statistics.statistic import ExactNumbers, Part
 
@@ -49,7 +58,7 @@ class OneBitScorer(Scorer):
     kind: ClassVar[str] = "one-bit"
     base_part: ClassVar[str] = "item mean"
     stored: ClassVar[Mapping[str, Stored]] = {
-        "users": Ids(source="public: the people the promise speaks of", count="people"),
+        "users": Ids(source="public: the users that the guarantee covers", count="people"),
         "left": StoredNumbers(source=RELEASED, shape=("people", "factors")),
         "right": StoredNumbers(source=RELEASED, shape=(ITEMS, "factors")),
         "popularity": replace(
@@ -76,7 +85,7 @@ class OneBitScorer(Scorer):
 
     @property
     def rankings(self) -> tuple[str, ...]:
-        """Return what lists can be ordered by; without counts there is no choice."""
+        """Return what lists can be ordered by; without counts, only one order."""
         return RANKINGS if self.popularity.size else ()
 
     @property
@@ -87,7 +96,7 @@ class OneBitScorer(Scorer):
         return "the odds of liking alone, for this model has no counts: poor for lists"
 
     def knows(self, user: object) -> bool:
-        """Tell whether this person has a row."""
+        """Return whether this user has a row."""
         return bool(self.users.index_of([user])[0] >= 0)
 
     def fold_in(self, histories: Interactions) -> Floats:
@@ -140,7 +149,7 @@ class OneBitScorer(Scorer):
         span = slice(int(histories.indptr[row]), int(histories.indptr[row + 1]))
         design = self.right[histories.items[span]]
         if self.above is None:
-            raise DataError("The model has no threshold for likes, so it cannot predict for newcomers.")
+            raise NotFoldedIn()
         signs = binary_ratings(histories, self.above)[span]
         loss = OneBitLoss(verdicts=signs, link=self.link, scale=self.scale)
         ridge = 1 / np.maximum(np.mean(self.left**2, axis=0), 1e-12)
@@ -153,9 +162,7 @@ class OneBitScorer(Scorer):
             try:
                 vector = vector - np.linalg.solve(curvature, slope)
             except np.linalg.LinAlgError as error:
-                raise DataError(
-                    "The model's factors are ill-conditioned: no newcomer can be folded in."
-                ) from error
+                raise NotFoldedIn() from error
         return vector
 
 
@@ -198,7 +205,7 @@ class MatrixEntries:
 class Vault:
     """The session that keeps the exact factors; they are never written, and entries leave only with noise.
 
-    Each entry costs 1 / `cells` of the session's budget. Simulated noise protects nobody, so an experiment
+    Each entry costs 1 / `cells` of the session's budget. Simulated noise protects no users, so an experiment
     may ask for any number of entries, as if each were the only one.
     """
 
@@ -245,7 +252,7 @@ class Answers:
             return self._cells, self._values
 
     def of(self, cells: Indices, n_items: int, vault: Vault | None) -> Floats:
-        """Return the noisy values of these entries; new ones are released from the vault if paid for."""
+        """Return noisy values of these entries; new ones come from the vault if the budget covers them."""
         with self._lock:
             new = np.setdiff1d(cells, self._cells)
             if new.size:
@@ -259,27 +266,21 @@ class Answers:
 
     def _new(self, cells: Indices, n_items: int, vault: Vault | None) -> Floats:
         if vault is None:
-            raise PrivacyError(
-                f"{cells.size} of these entries were not released before the model was saved; "
-                "the file holds only released ones."
-            )
+            raise EntriesNotReleased(count=int(cells.size))
         try:
             return vault.release(*np.divmod(cells, n_items))
         except Overspent as error:
-            raise PrivacyError(
-                f"{self._cells.size} entries were released and {cells.size} new ones are asked for, but "
-                f"cells={vault.cells} were paid for. Fit with more cells, which costs epsilon for each."
-            ) from error
+            raise EntriesUsedUp(released=self._cells.size, asked=cells.size, most=vault.cells) from error
 
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReleasedCells(Scorer):
-    """Release entries for the users the matrix was completed for; a file holds only released entries."""
+    """Release entries for the users the matrix was completed for; a file has only released entries."""
 
     kind: ClassVar[str] = "one-bit-cells"
     stored: ClassVar[Mapping[str, Stored]] = {
-        "users": Ids(source="public: the people the promise speaks of", count="people"),
+        "users": Ids(source="public: the users that the guarantee covers", count="people"),
         "cells": StoredNumbers(
             source="public: which cells were asked for", shape=("cells",), dtype=np.int64, least=0, most=2**62
         ),
@@ -309,25 +310,25 @@ class ReleasedCells(Scorer):
         return {"users": self.users.ids, "cells": cells, "values": values}
 
     def check(self) -> None:
-        """Refuse entries outside the matrix, and entries that come twice."""
+        """Raise for entries outside the matrix, and entries that come twice."""
         if self.cells.size and int(self.cells.max()) >= len(self.users) * self.n_items:
-            raise DataError("An entry belongs to no user of the file.")
+            raise MalformedPart(part="entries", rule="range")
         if np.unique(self.cells).size < self.cells.size:
-            raise DataError("An entry comes twice.")
+            raise MalformedPart(part="entries", rule="order")
 
     def knows(self, user: object) -> bool:
-        """Tell whether the matrix was completed for this person."""
+        """Return whether the matrix was completed for this user."""
         return bool(self.users.index_of([user])[0] >= 0)
 
     def fold_in(self, histories: Interactions) -> Floats:
-        """Refuse: a vector would reveal more than single entries do."""
-        raise DiscreetError("This model releases single entries, not vectors. Ask for an entry with predict.")
+        """Raise: a vector would reveal more than single entries do."""
+        raise EntriesOnly()
 
     def predict(self, histories: Interactions, rows: Indices, items: Indices) -> Floats:
         """Return noisy entries; the same entry always gets the same answer."""
         known = self.users.index_of(histories.users.series)[rows].astype(np.int64)
         if known.size and known.min() < 0:
-            raise DataError("This model answers only for users it was fitted on.")
+            raise UnknownUser()
         return self.answers.of(known * self.n_items + items, self.n_items, self.vault)
 
     def scores(self, histories: Interactions, rows: Indices) -> Singles:
@@ -336,20 +337,18 @@ class ReleasedCells(Scorer):
         return self.predict(histories, *cells).reshape(rows.size, -1).astype(np.float32)
 
 
-# Where "liked" begins when nobody says: this far up the scale, which is 3.5 of 1 to 5 stars.
+# Where "liked" begins by default: this far up the scale, which is 3.5 of 1 to 5 stars.
 _LIKED = 0.625
 
 
 def public_threshold(facts: PublicFacts, above: float | None) -> float:
-    """Return the rating above which a verdict is +1; without one, a fixed place on the public scale."""
+    """Return the rating above which a rating counts as +1; without one, a fixed place on the public scale."""
     if facts.low >= facts.high:
-        raise ParameterError(f"The scale from {facts.low:g} to {facts.high:g} has no likes and dislikes.")
+        raise ScaleTooSmall(low=facts.low, high=facts.high)
     if above is None:
         return facts.low + _LIKED * (facts.high - facts.low)
     if not facts.low <= above < facts.high:
-        raise ParameterError(
-            f"above={above!r} leaves no like or no dislike on the scale from {facts.low:g} to {facts.high:g}."
-        )
+        raise ScaleTooSmall(low=facts.low, high=facts.high)
     return above
 
 

@@ -15,12 +15,12 @@ from typing import Any, final
 import numpy as np
 import numpy.typing as npt
 
-from discreet.core.checks import DataError
 from discreet.data.vocabulary import Vocabulary
+from discreet.models.errors import MalformedPart
 
 #: The name of the catalog's size, which is known before a file's arrays are read.
 ITEMS = "items"
-RELEASED = "computed from noisy releases only (none if the label says NOT PRIVATE)"
+RELEASED = "computed from noisy releases only (none if the label states NOT PRIVATE)"
 # Beyond this the arithmetic of scoring could overflow.
 _LARGEST = 1e60
 # Notes are for reading, so they are short.
@@ -33,11 +33,11 @@ Sizes = dict[str, int]
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredNumbers:
-    """Declare an array: `source` says why it may be published.
+    """Declare an array: `source` states why it may be published.
 
     A size is a name, a number, or a name and how much more: `("factors", 1)`. `index_of` names the size that
     whole numbers in it must stay below; `may_be_empty` lets its only dimension be 0 instead, and `longest` is
-    the most numbers it may have. Files may leave out what is `optional`: older versions did not write it, or
+    the most numbers it may have. Files may omit what is `optional`: older versions did not write it, or
     the model has none.
     """
 
@@ -54,28 +54,28 @@ class StoredNumbers:
     def read(self, name: str, array: object, sizes: Sizes) -> npt.NDArray[Any]:
         """Return the array if it is what was declared; new names of sizes are remembered in `sizes`."""
         if not isinstance(array, np.ndarray) or array.dtype != self.dtype:
-            raise DataError(f"{name} must be an array of {np.dtype(self.dtype).name}.")
+            raise MalformedPart(part=name, rule="type")
         self._check_shape(name, array, sizes)
         if self.longest is not None and array.size > self.longest:
-            raise DataError(f"{name} must have at most {self.longest} numbers, not {array.size}.")
+            raise MalformedPart(part=name, rule="size")
         most = self.most if self.index_of is None else sizes[self.index_of] - 1
         # NaN compares as false.
         if array.size and not (array.min() >= self.least and array.max() <= most):
-            raise DataError(f"{name} holds numbers outside their range.")
+            raise MalformedPart(part=name, rule="range")
         plain = np.ascontiguousarray(array)
         plain.flags.writeable = False
         return plain
 
     def _check_shape(self, name: str, array: npt.NDArray[Any], sizes: Sizes) -> None:
         if array.ndim != len(self.shape):
-            raise DataError(f"{name} must have {len(self.shape)} dimensions, not {array.ndim}.")
+            raise MalformedPart(part=name, rule="number of dimensions")
         if self.may_be_empty and array.size == 0:
             return
         for size, found in zip(self.shape, array.shape, strict=True):
             key, more = size if isinstance(size, tuple) else (size, 0)
             wanted = key if isinstance(key, int) else sizes.setdefault(key, found - more) + more
             if found != wanted or wanted < more:
-                raise DataError(f"The shape of {name} does not fit the other parts.")
+                raise MalformedPart(part=name, rule="shape")
 
 
 @final
@@ -91,9 +91,9 @@ class Ids:
         if isinstance(ids, np.ndarray) and ids.ndim == 1 and (ids.dtype == np.int64 or ids.dtype.kind == "U"):
             ids = Vocabulary.of(ids)
         if not isinstance(ids, Vocabulary):
-            raise DataError(f"{name} must be a list of ids.")
+            raise MalformedPart(part=name, rule="type")
         if len(ids) != sizes.setdefault(self.count, len(ids)):
-            raise DataError(f"The length of {name} does not fit the other parts.")
+            raise MalformedPart(part=name, rule="length")
         return ids
 
 
@@ -113,9 +113,9 @@ class StoredNumber:
             return None
         whole = self.equals is not None
         if isinstance(value, bool) or not isinstance(value, int if whole else int | float):
-            raise DataError(f"{name} must be a {'whole ' if whole else ''}number.")
+            raise MalformedPart(part=name, rule="type")
         if not self.least <= value <= self.most or (self.equals and sizes.get(self.equals) != value):
-            raise DataError(f"{name} lies outside its range.")
+            raise MalformedPart(part=name, rule="range")
         return value if whole else float(value)
 
 
@@ -129,7 +129,7 @@ class Word:
     def read(self, name: str, value: object, sizes: Sizes) -> str:
         """Return the word if it is among those allowed."""
         if not isinstance(value, str) or value not in self.allowed:
-            raise DataError(f"{name} must be one of {', '.join(self.allowed)}.")
+            raise MalformedPart(part=name, rule="word")
         return value
 
 
@@ -141,7 +141,7 @@ class Notes:
     def read(self, name: str, value: object, sizes: Sizes) -> dict[str, Any]:
         """Return the remarks."""
         if not isinstance(value, dict) or len(repr(value)) > _MOST_NOTE:
-            raise DataError(f"{name} must be a few remarks by name.")
+            raise MalformedPart(part=name, rule="type")
         return value
 
 
@@ -165,7 +165,7 @@ def read_parts(
         or not set(arrays) <= set(stored)
         or not set(settings) <= set(constants)
     ):
-        raise DataError("The file holds other parts than such a model is made of.")
+        raise MalformedPart(part="list of parts", rule="length")
     sizes: Sizes = {ITEMS: n_items}
     found: dict[str, Any] = {
         name: stored[name].read(name, arrays[name], sizes) for name in stored if name in arrays

@@ -13,36 +13,41 @@ import numpy as np
 
 from discreet.core.arrays import Floats, Indices, Singles
 from discreet.data.interactions import Interactions
+from discreet.models.scorers.log_chance import log_chance
 from discreet.solvers.few_rows import products
 
 if TYPE_CHECKING:
     from discreet.models.scorers.next_items import NextItems
 
 
+#: The logistic function at this multiple is nearly the normal distribution.
+LOGISTIC = 1.702
+
+
 class LinearScores(NamedTuple):
-    """Hold scores `bias + items . own vector`, with one row of `people` for each person asked about."""
+    """Scores `bias + items . own vector`, with one row of `people` for each user asked about."""
 
     people: Floats
     items: Floats
     bias: Floats
 
     def all(self) -> Singles:
-        """Return the scores of all items for all people."""
+        """Return the scores of all items for all users."""
         return (self.people @ self.items.T + self.bias).astype(np.float32)
 
     def cells(self, rows: Indices, items: Indices) -> Floats:
-        """Return the scores of single pairs of person and item."""
+        """Return the scores of single pairs of user and item."""
         found: Floats = self.bias[items] + products(self.people, self.items, rows, items)
         return found
 
     def average(self, shares: Floats) -> Floats:
-        """Return each person's score averaged over items with these shares."""
+        """Return each user's score averaged over items with these shares."""
         mean: Floats = self.people @ (shares @ self.items) + shares @ self.bias
         return mean
 
 
 class Liking(NamedTuple):
-    """Hold how much the chance that `scores` lie above the person's `usual` one counts."""
+    """How much the chance that `scores` are above the user's `usual` one counts."""
 
     weight: float
     scores: LinearScores
@@ -50,20 +55,29 @@ class Liking(NamedTuple):
     deviation: float
     link: Literal["normal", "logistic"]
 
+    def cells(self, rows: Indices, items: Indices) -> Floats:
+        """Return the weighted logarithms of the chances of single pairs, which are at most zero."""
+        above = (self.scores.cells(rows, items).astype(np.float32) - self.usual[rows]) / self.deviation
+        if self.link == "normal":
+            return self.weight * log_chance(above)
+        liked: Floats = -self.weight * np.logaddexp(0.0, -LOGISTIC * above)
+        return liked
+
 
 class Followed(NamedTuple):
-    """Hold weights between items that are blended with the base, and the people whose interactions count.
+    """Weights between items that are blended with the base, and the users whose interactions count.
 
-    `recency` are the weights of these interactions.
+    `recency` are the weights of these interactions, and `blend` is the share of each user's mixture.
     """
 
     next_items: NextItems
     people: Interactions
     recency: Floats
+    blend: Floats
 
 
 class Ranking(NamedTuple):
-    """Hold the order of many people's lists; `base` is one number an item where it is the same for all.
+    """The order of many users' lists; `base` is one number per item if it is the same for all.
 
     Where weights are `following` the base is their log-mixture with it.
     `stars` and `shown` tell expected ratings of listed items, where the model knows them.
@@ -75,8 +89,25 @@ class Ranking(NamedTuple):
     shown: Callable[[Floats], Floats] | None = None
     following: Followed | None = None
 
+    def bases(self, people: int) -> Floats:
+        """Return the base of every item for each of these users, products rounded as scores are."""
+        if not isinstance(self.base, LinearScores):
+            return np.repeat(self.base[None], people, axis=0)
+        scores = self.base.people @ self.base.items.T + self.base.bias
+        if self.following is not None:
+            weights, histories, recency, blend = self.following
+            scores = weights.blended(scores, weights.following(histories, recency), blend)
+        return scores.astype(np.float32).astype(np.float64)
+
+    def worth(self, bases: Floats, row: int, items: Indices) -> Singles:
+        """Return what a user's list is ordered by, for these items; an item without a number is last."""
+        found = bases[row, items]
+        if self.liking is not None:
+            found = found + self.liking.cells(np.full(items.size, row), items)
+        return np.where(np.isnan(found), -np.inf, found).astype(np.float32)
+
     def expected_stars(self, rows: Indices, items: Indices) -> Floats | None:
-        """Return the rating that each of these people is expected to give."""
+        """Return the rating that each of these users is expected to give."""
         if self.stars is None or self.shown is None:
             return None
         return self.shown(self.stars.cells(rows, items))

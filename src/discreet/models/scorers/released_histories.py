@@ -1,6 +1,6 @@
 """Declare what a release may know about histories as a whole: lengths, order, and levels of ratings.
 
-A fit with `for_synthesis` pays for these numbers. Recommendations do not use them; `discreet.synthesis` does.
+A fit with `for_synthesis` releases these numbers. Recommendations do not use them; `discreet.synthesis` does.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class ReleasedHistories:
 
     @classmethod
     def of(cls, scorer: object) -> Self | None:
-        """Return what a scorer holds, or None if its release did not pay for it."""
+        """Return a scorer's numbers, or None if its release doesn't have them."""
         lengths = getattr(scorer, "history_lengths", np.zeros(0))
         levels, order = getattr(scorer, "rating_levels", np.zeros(0)), getattr(scorer, "history_order", None)
         usable = 0 < lengths.size <= LENGTH_STARTS.size and 0 < levels.size <= MOST_LEVELS

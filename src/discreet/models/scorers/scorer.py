@@ -11,24 +11,24 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet.core.arrays import Floats, Indices, Singles
-from discreet.core.checks import DataError, DiscreetError, ParameterError
 from discreet.core.registry import SCORERS
 from discreet.data.interactions import Interactions
 from discreet.data.vocabulary import Vocabulary
+from discreet.models.errors import MalformedPart, NotSearchable, NoVectors, UnknownRanking
 from discreet.models.scorers.parts import Constant, Stored, plain_number, read_parts
 from discreet.models.scorers.ranking import Ranking
 from discreet.models.scorers.similarity import Directions, KnownVectors, NearestItems
 
 Made = TypeVar("Made")
 
-#: Nobody in the data is called this: a release with rows of its own people must not take a visitor for one.
+#: No user in the data is called this: a release with rows of its own users must not take a visitor for one.
 NEWCOMER = "(a newcomer)"
 
 
 class Scorer(ABC):
     """Hold the publishable result of a fit, and compute a user's predictions from that user's own row.
 
-    `stored` declares every array and says why it may be published; `constants` declares the other numbers.
+    `stored` declares every array and states why it may be published; `constants` declares the other numbers.
     Both name fields of the class. A file is read by these declarations alone (`build_scorer`).
     """
 
@@ -43,16 +43,16 @@ class Scorer(ABC):
     above: float | None = None
     #: Whether a user's vector is computed from ratings; otherwise their items are enough.
     needs_ratings: ClassVar[bool] = True
-    #: Whether the model expects a rating on the scale for an item, to be shown beside what orders lists.
+    #: Whether the model expects a rating on the scale for an item, to be shown next to what orders lists.
     predicts_stars: ClassVar[bool] = False
-    #: Whether no history changes the order, so that lists differ only by what people had.
+    #: Whether no history changes the order, so that lists differ only by what users had.
     same_for_all: ClassVar[bool] = False
     #: What a newcomer without a history is ranked by, and what a history adds to it, in a word each.
     base_part: ClassVar[str] = "popularity"
     history_part: ClassVar[str] = "history"
 
     def arrays(self) -> dict[str, npt.NDArray[Any]]:
-        """Return every array of the release by name; optional ones that it does not have are left out."""
+        """Return every array of the release by name; optional ones that it does not have are omitted."""
         parts = {
             name: getattr(self, name)
             for name, part in self.stored.items()
@@ -69,7 +69,7 @@ class Scorer(ABC):
         }
 
     def check(self) -> None:
-        """Refuse parts of a file that do not fit together, although each is as declared."""
+        """Raise for parts of a file that do not fit together, although each is as declared."""
         return
 
     def prepared(self, name: str, make: Callable[[], Made]) -> Made:
@@ -105,7 +105,7 @@ class Scorer(ABC):
 
     @property
     def search_leaves_out(self) -> str:
-        """Say what orders lists and is left out where they are made from vectors; empty if nothing is."""
+        """Return what orders lists and is missing if they are made from vectors; empty if nothing is."""
         return ""
 
     def rescored(self, person: Interactions, found: Indices) -> tuple[Indices, Singles]:
@@ -115,7 +115,7 @@ class Scorer(ABC):
         """
         parts = self.search_parts()
         if parts is None:
-            raise DiscreetError("Lists of this model are not found by searching vectors.")
+            raise NotSearchable(model="this model")
         vectors, bias = parts
         scores: Floats = vectors[found] @ self.fold_in(person)[0] + bias[found]
         return found, scores.astype(np.float32)
@@ -128,9 +128,7 @@ class Scorer(ABC):
         """Return what lists are ordered by under one of `rankings`, or the default if it is None."""
         if rank_by is None:
             return self.worth(histories, rows)
-        known = ", ".join(self.rankings)
-        said = f"It can rank by {known}." if known else "It orders lists in one way only; leave rank_by out."
-        raise ParameterError(f"rank_by={rank_by!r} is not known to this model. {said}")
+        raise UnknownRanking(value=rank_by, known=tuple(self.rankings))
 
     def ranking(self, histories: Interactions, rows: Indices, rank_by: str | None) -> Ranking | None:
         """Return what `worth_by` is made of, where many lists can be made from that without all scores."""
@@ -144,17 +142,17 @@ class Scorer(ABC):
     @property
     def ranked_by(self) -> str:
         """Say in a few words what `worth` is."""
-        return "what the person would choose"
+        return "what the user would choose"
 
     def knows(self, user: object) -> bool:
-        """Tell whether the release holds a row of this person, so that their history is not looked at."""
+        """Return whether the release has a row of this user, so that their history is not looked at."""
         return False
 
     def score_parts(self, histories: Interactions, rows: Indices) -> dict[str, Floats]:
-        """Return parts of `worth` by name, for every item for each of these people; they add up to it.
+        """Return parts of `worth` by name, for every item for each of these users; they add up to it.
 
         The first is what a newcomer without a history gets, the second what the history adds if its order is
-        not told, the last what its order adds.
+        not given, the last what its order adds.
         """
         people, every = histories.select_users(rows), np.arange(rows.size)
         worth = self.worth(people, every).astype(np.float64)
@@ -169,7 +167,7 @@ class Scorer(ABC):
         }
 
     def expected_stars(self, histories: Interactions, rows: Indices, items: Indices) -> Floats | None:
-        """Return the rating that each of these people is expected to give, or None: most models know none."""
+        """Return the rating that each of these users is expected to give, or None: most models know none."""
         return None
 
     def explain(self) -> dict[str, Any]:
@@ -178,14 +176,14 @@ class Scorer(ABC):
 
     def item_vectors(self) -> Floats:
         """Return one vector per item; close vectors mean similar items."""
-        raise DiscreetError("This model has no item vectors, so it cannot say which items are similar.")
+        raise NoVectors()
 
     def known_by(self) -> Floats | None:
         """Return the counts by which noise has shortened the items' vectors; None where it has not."""
         return None
 
     def similarities(self, *, noised: bool) -> Callable[[int, int], NearestItems]:
-        """Return what tells neighbors of one item, given how many are wanted; `noised` if noise was added."""
+        """Return what finds neighbors of one item, given how many are wanted; `noised` if noise was added."""
         vectors, counts = self.item_vectors(), self.known_by()
         if counts is not None:
             return KnownVectors.of(vectors, counts, noised=noised).neighbors
@@ -208,7 +206,7 @@ def without_history(people: Interactions) -> Interactions:
 def scorer_class(kind: object) -> type[Scorer]:
     """Return the class of a kind; `discreet.core.registry` and installed packages know where it is."""
     if not isinstance(kind, str) or kind not in SCORERS:
-        raise DataError("This version knows no such kind of model.")
+        raise MalformedPart(part="kind", rule="name")
     found: type[Scorer] = SCORERS[kind]
     if not (isinstance(found, type) and issubclass(found, Scorer) and found.kind == kind):
         raise SCORERS.broken(kind, "is not a subclass of Scorer of this kind")
@@ -216,7 +214,7 @@ def scorer_class(kind: object) -> type[Scorer]:
 
 
 def build_scorer(kind: object, arrays: Mapping[str, object], settings: object, n_items: int) -> Scorer:
-    """Return the scorer that `arrays()` and `settings()` described, or refuse parts that do not fit.
+    """Return the scorer that `arrays()` and `settings()` described, or raise for parts that don't fit.
 
     Everything that is not as declared is a `DataError`, because a file may come from anybody.
     """

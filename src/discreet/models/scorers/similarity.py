@@ -14,7 +14,7 @@ from typing import NamedTuple, Self
 import numpy as np
 
 from discreet.core.arrays import Floats
-from discreet.core.checks import DiscreetError
+from discreet.models.errors import NoFactorsFound
 from discreet.models.scorers.log_chance import log_chance
 
 # Neighbors that are less sure are not named. Of those named, a larger part is right than this on every file
@@ -32,7 +32,7 @@ _TINY = np.finfo(np.float64).tiny
 
 
 class NearestItems(NamedTuple):
-    """Hold, for one item, every item's similarity, and how sure it is that it stands out (None: no noise).
+    """For one item, every item's similarity, and how sure it is despite the noise (None: no noise).
 
     Only items with at least the confidence `least` are to be named.
     """
@@ -149,21 +149,18 @@ def false_discoveries(chance: Floats) -> Floats:
     return found
 
 
-#: Quality and fame: directions that every rating model has first, whatever it found of taste.
+#: Quality and fame: directions that every rating model has first, whatever preferences it found.
 PLAIN = 2
 _ROUNDING = 1e-6
 
 
 def refuse_plain(item_bias: Floats, item_factors: Floats) -> None:
-    """Refuse vectors of quality and popularity alone: two films are not similar because both are good."""
+    """Raise for vectors of quality and popularity alone: two films are not similar because both are good."""
     if item_factors.shape[1] > PLAIN:
         return
     if item_factors.shape[1] and not _follows(item_factors[:, 0], item_bias):
         return
-    raise DiscreetError(
-        "This model found no latent factors above the noise, only how good and how popular items are, so it "
-        "cannot say which are similar. More people, a larger epsilon or public item features would help."
-    )
+    raise NoFactorsFound()
 
 
 def _follows(column: Floats, item_bias: Floats) -> bool:

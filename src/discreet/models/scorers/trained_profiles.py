@@ -17,7 +17,7 @@ from discreet.models.scorers.factors import folded
 from discreet.models.scorers.parts import ITEMS, Constant, Ids, Stored, StoredNumber, StoredNumbers
 from discreet.models.scorers.scorer import Scorer
 
-_TRAINED = "trained without a guarantee: the label says NOT PRIVATE"
+_TRAINED = "trained without a guarantee: the label states NOT PRIVATE"
 _LARGEST = 1e9
 
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import final
 
-from discreet.models.user_factorization import constants as tuned
-from discreet.privacy.session import share
+from discreet.models.user_factorization.settings import FactorizationSettings
+from discreet.privacy.noise_plans import share
 
 #: What a budget may be spent on.
 PURPOSES = ("lists", "ratings", "both")
@@ -34,106 +34,36 @@ class BudgetShares:
     factor_moment: Fraction
 
     @classmethod
-    def of(cls, many: bool, purpose: str = "both") -> BudgetShares:
-        """Return the shares for few or many users per unit of noise."""
+    def of(cls, settings: FactorizationSettings, purpose: str = "both") -> BudgetShares:
+        """Return the shares for a purpose."""
+        usual, lists = share(settings.lists_share), share(settings.lists_share)
         if purpose == "ratings":
-            return replace(cls.of(many), **cls._for_ratings(many))
+            lists = share(settings.lists_share_ratings)
+        question, part = share(settings.question_share), share(settings.directions_part)
         return cls(
-            effects=share(tuned.EFFECTS_SHARE_MANY if many else tuned.EFFECTS_SHARE),
-            pilot_moment=share(tuned.PILOT_MOMENT_SHARE),
-            co_occurrences=share(tuned.CO_OCCURRENCE_SHARE_MANY if many else tuned.CO_OCCURRENCE_SHARE),
-            embeddings=share(tuned.EMBEDDING_SHARE_MANY if many else tuned.EMBEDDING_SHARE),
-            moment=share(tuned.MOMENT_PART),
-            factor_moment=share(tuned.FACTOR_MOMENT_PART),
+            # Effects get the more, the less lists get.
+            effects=share(settings.first_share) * usual / lists,
+            pilot_moment=question,
+            co_occurrences=part * lists,
+            embeddings=(1 - part) * lists,
+            moment=part,
+            factor_moment=question,
         )
 
-    @staticmethod
-    def _for_ratings(many: bool) -> dict[str, Fraction]:
-        """Return the shares that differ where lists are not paid for."""
-        if many:
-            return {
-                "effects": share(tuned.RATINGS_EFFECTS_SHARE_MANY),
-                "co_occurrences": share(tuned.RATINGS_CO_OCCURRENCE_SHARE_MANY),
-                "embeddings": share(tuned.RATINGS_EMBEDDING_SHARE_MANY),
-            }
-        return {
-            "effects": share(tuned.RATINGS_EFFECTS_SHARE),
-            "co_occurrences": share(tuned.RATINGS_CO_OCCURRENCE_SHARE),
-            "embeddings": share(tuned.RATINGS_EMBEDDING_SHARE),
-        }
-
-    def for_strong_factors(self) -> BudgetShares:
-        """Return the shares where ratings are more informative than co-occurrences."""
+    def scaled(self, factor: Fraction) -> BudgetShares:
+        """Return the shares of the budget times a factor; the parts of what is left stay as they are."""
         return replace(
             self,
-            co_occurrences=share(tuned.CO_OCCURRENCE_SHARE_STRONG),
-            embeddings=share(tuned.EMBEDDING_SHARE_STRONG),
+            effects=factor * self.effects,
+            pilot_moment=factor * self.pilot_moment,
+            co_occurrences=factor * self.co_occurrences,
+            embeddings=factor * self.embeddings,
         )
 
-
-@final
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReleaseWeights:
-    """Hold how items and pairs of items are weighted in the releases of a fit, by its purpose.
-
-    `pair_near` and `pair_apart` are the weights of co-occurrences by order (`CoOccurrence`), `near` those of
-    embeddings (`ItemContext`); 1 where the order does not count. `refit_power` and `count_part` are for a
-    single refit.
-    """
-
-    pair_near: float
-    pair_apart: float
-    near: float
-    items_per_root: float
-    embedding_power: float
-    embedding_count_part: float
-    embedding_ridge: float
-    most_refits: int
-    refit_power: float
-    count_part: float
-
-    @property
-    def ordered(self) -> bool:
-        """Return whether the order of interactions counts."""
-        return self.pair_apart < 1
-
-    def without_order(self) -> ReleaseWeights:
-        """Return the weights for data whose order does not inform: those of data without times."""
-        return replace(self, pair_near=1.0, pair_apart=1.0, near=1.0)
-
-    def refits(self, strong: bool, ratio: float) -> int:
-        """Return how often item vectors are refitted, by the strength of factors and the users per noise."""
-        worth = 1 + (strong or ratio >= tuned.REFIT_TWICE) + (ratio >= tuned.REFIT_THRICE)
-        return min(worth, self.most_refits)
-
-    @classmethod
-    def of(cls, purpose: str, many: bool = False) -> ReleaseWeights:
-        """Return the weights for a purpose; with many users ratings do not need the order of interactions."""
-        if purpose == "ratings" and many:
-            return cls(
-                pair_near=1.0,
-                pair_apart=1.0,
-                near=1.0,
-                items_per_root=tuned.RATINGS_ITEMS_PER_ROOT,
-                embedding_power=tuned.RATINGS_EMBEDDING_POWER,
-                embedding_count_part=tuned.RATINGS_EMBEDDING_COUNT_PART,
-                embedding_ridge=tuned.RATINGS_EMBEDDING_RIDGE,
-                most_refits=3,
-                refit_power=tuned.RATINGS_REFIT_POWER,
-                count_part=tuned.RATINGS_COUNT_PART,
-            )
-        return cls(
-            pair_near=tuned.CO_OCCURRENCE_NEAR,
-            pair_apart=tuned.CO_OCCURRENCE_APART,
-            near=tuned.EMBEDDING_NEAR,
-            items_per_root=tuned.CO_OCCURRENCE_ITEMS_PER_ROOT,
-            embedding_power=tuned.EMBEDDING_POWER,
-            embedding_count_part=tuned.EMBEDDING_COUNT_PART,
-            embedding_ridge=tuned.EMBEDDING_RIDGE,
-            most_refits=1,
-            refit_power=tuned.REFIT_POWER,
-            count_part=tuned.COUNT_PART,
-        )
+    def for_strong_factors(self, settings: FactorizationSettings) -> BudgetShares:
+        """Return the shares where ratings are more informative than co-occurrences."""
+        part, lists = share(settings.directions_part), share(settings.lists_share_strong)
+        return replace(self, co_occurrences=part * lists, embeddings=(1 - part) * lists)
 
 
 def users_per_noise(people: float, multiplier: float) -> float:
@@ -141,16 +71,24 @@ def users_per_noise(people: float, multiplier: float) -> float:
     return people / multiplier if multiplier else math.inf
 
 
-def part_rated(ratings_per_person: float) -> float:
+def detail(ratio: float, settings: FactorizationSettings) -> float:
+    """Return how near a fit is to one without noise: 0 if noise rules, 1 without noise."""
+    return ratio / (ratio + settings.detail_users_per_noise) if math.isfinite(ratio) else 1.0
+
+
+def refits(strong: bool, ratio: float, settings: FactorizationSettings) -> int:
+    """Return how often item vectors are refitted: once with much noise, three times without."""
+    return max(1 + strong, 1 + round(2 * detail(ratio, settings)))
+
+
+def part_rated(ratings_per_person: float, settings: FactorizationSettings) -> float:
     """Return the ratings of a user as a part of enough ratings; at most 1."""
-    return min(ratings_per_person / tuned.ENOUGH_RATINGS, 1.0)
+    return min(ratings_per_person / settings.enough_ratings, 1.0)
 
 
-def counted_users(ratio: float, ratings_per_person: float) -> float:
-    """Return users per unit of noise, where a user with few ratings counts for a part of one."""
-    return ratio * part_rated(ratings_per_person)
+def are_many(ratio: float, ratings_per_person: float, settings: FactorizationSettings) -> bool:
+    """Return whether item vectors are worth a release, by users per unit of noise and ratings per user.
 
-
-def are_many(ratio: float, ratings_per_person: float) -> bool:
-    """Return whether item vectors are worth a release, by users per unit of noise and ratings per user."""
-    return counted_users(ratio, ratings_per_person) >= tuned.MANY_USERS_PER_NOISE
+    A user with few ratings counts for a part of one.
+    """
+    return ratio * part_rated(ratings_per_person, settings) >= settings.many_users_per_noise

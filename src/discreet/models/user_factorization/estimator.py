@@ -9,12 +9,14 @@ from typing import Any, ClassVar, Literal, final
 import numpy as np
 
 from discreet.core.arrays import Floats
-from discreet.core.checks import one_of, require
+from discreet.core.checks import one_of
+from discreet.core.errors import WrongKind, shown
 from discreet.core.progress import Progress
 from discreet.data.facts import PublicFacts
 from discreet.data.reading.item_words import item_words
 from discreet.data.reading.items import read_item_table, read_items
 from discreet.data.vocabulary import Vocabulary
+from discreet.models.errors import SettingsConflict
 from discreet.models.estimator import Estimator, check_budget, joint_promise
 from discreet.models.recency import check_recency, recency_of, refuse_timeless
 from discreet.models.released_items import refuse_one_value
@@ -22,7 +24,6 @@ from discreet.models.scorers.interactions import InteractionScorer
 from discreet.models.scorers.interactions_and_ratings import InteractionsAndRatings
 from discreet.models.scorers.scorer import Scorer
 from discreet.models.sums_estimator import TIMES_ARE_PUBLIC, SumsEstimator
-from discreet.models.user_factorization import constants as tuned
 from discreet.models.user_factorization.budget_split import PURPOSES
 from discreet.models.user_factorization.history_release import HISTORY_SHARE, release_histories
 from discreet.models.user_factorization.implicit_feedback import learn_implicit
@@ -30,9 +31,11 @@ from discreet.models.user_factorization.prior import carrying_over, earlier_colu
 from discreet.models.user_factorization.public_features import content_vectors
 from discreet.models.user_factorization.ratings import learn_ratings
 from discreet.models.user_factorization.recent import RecentReleases
+from discreet.models.user_factorization.settings import FactorizationSettings
 from discreet.privacy.assumptions import Assumption, Fact, Kind
 from discreet.privacy.guarantee import Guarantee
-from discreet.privacy.session import Session, share
+from discreet.privacy.noise_plans import share
+from discreet.privacy.session import Session
 from discreet.statistics.data_source import DataSource
 
 
@@ -42,13 +45,13 @@ class UserFactorization(SumsEstimator):
     """Factor ratings or interactions: item effects first, then the latent factors above the noise.
 
     Guarantee
-        (`epsilon`, `delta`) for a person's whole history, between data sets with and without that person,
+        (`epsilon`, `delta`) for a user's whole history, between datasets with and without that user,
         against everyone else (proofs/user_factorization.md, and for `feedback="implicit"`
         proofs/user_factorization_implicit.md). The budget split, the number of items in each release and the
         number of factors depend on `epsilon`, `delta`, public facts and released numbers only.
 
     Noise
-        A person's vector in every sum has length at most 1, so release j adds N(0, (M / sqrt(s_j))^2) to each
+        A user's vector in every sum has length at most 1, so release j adds N(0, (M / sqrt(s_j))^2) to each
         entry, with M the multiplier of one Gaussian release that is (`epsilon`, `delta`)-private and shares
         s_j that add up to 1.
 
@@ -64,7 +67,7 @@ class UserFactorization(SumsEstimator):
             items that share words with a user's own. The table must not come from the ratings.
         prior: The file of an earlier release of this model (ratings only). It is public, so starting from it
             costs no budget: the new fit shrinks toward it as far as its own released numbers agree. A model
-            without privacy is refused, and what weakens the earlier promise (simulated noise, conditions)
+            without privacy is rejected, and what weakens the earlier guarantee (simulated noise, conditions)
             is carried over.
         for_synthesis: Also release lengths of histories, whether they have an order, and levels of ratings,
             for `discreet.synthesize`. They cost 0.03 of the budget (proofs/history_summary.md).
@@ -88,6 +91,8 @@ class UserFactorization(SumsEstimator):
     name: ClassVar[str] = "user-factorization"
     proof: ClassVar[str] = "proofs/user_factorization.md"
     source: ClassVar[str] = "ours"
+    #: The tuned settings; `with_settings` returns a class with different ones.
+    tuned: ClassVar[FactorizationSettings] = FactorizationSettings()
 
     epsilon: float
     delta: float = 1e-6
@@ -102,16 +107,22 @@ class UserFactorization(SumsEstimator):
 
     def __post_init__(self) -> None:
         check_budget(self.epsilon, self.delta, gaussian=True)
-        known = self.feedback in ("explicit", "implicit")
-        require(known, "feedback", self.feedback, 'must be "explicit" or "implicit"')
+        one_of("feedback", self.feedback, ("explicit", "implicit"))
         one_of("purpose", self.purpose, PURPOSES)
         unknown = self.purpose == "ratings" and self.feedback == "implicit"
-        require(not unknown, "purpose", self.purpose, 'needs ratings, which feedback="implicit" ignores')
+        if unknown:
+            raise SettingsConflict(setting="purpose", other='feedback="implicit"')
         unused = self.prior is not None and not self.predicts_ratings
-        require(not unused, "prior", self.prior, "is used by models that predict ratings only")
-        known = isinstance(self.for_synthesis, bool)
-        require(known, "for_synthesis", self.for_synthesis, "must be True or False")
+        if unused:
+            raise SettingsConflict(setting="prior", other="a model that predicts no ratings")
+        if not isinstance(self.for_synthesis, bool):
+            raise WrongKind(name="for_synthesis", kind="True or False", found=shown(self.for_synthesis))
         check_recency(self.half_life, self.now)
+
+    @classmethod
+    def with_settings(cls, settings: FactorizationSettings) -> type[UserFactorization]:
+        """Return this estimator with different tuned settings, for experiments; the guarantee is the same."""
+        return type(cls.__name__, (cls,), {"__slots__": (), "tuned": settings})
 
     @property
     def predicts_ratings(self) -> bool:
@@ -119,7 +130,7 @@ class UserFactorization(SumsEstimator):
         return self.feedback == "explicit" and self.purpose != "lists"
 
     def promise(self, facts: PublicFacts) -> Guarantee:
-        """Return the promise; it depends on epsilon, delta, and the promise of an earlier release."""
+        """Return the guarantee; it depends on epsilon, delta, and the guarantee of an earlier release."""
         proof = self.proof if self.predicts_ratings else "proofs/user_factorization_implicit.md"
         promise = joint_promise(self, facts, proof, self.public_inputs())
         return promise if self.prior is None else carrying_over(promise, self.prior)
@@ -130,7 +141,7 @@ class UserFactorization(SumsEstimator):
         return (TIMES_ARE_PUBLIC, *features)
 
     def _refuse(self, data: DataSource) -> None:
-        """Refuse, before payment, also a table of items that cannot be read."""
+        """Raise, before any cost is recorded, also for a table of items that cannot be read."""
         Estimator._refuse(self, data)
         refuse_timeless(self.half_life, data)
         self._public_table(data.catalog)
@@ -143,7 +154,7 @@ class UserFactorization(SumsEstimator):
             refuse_one_value(facts)
 
     def _refuse_inputs(self) -> None:
-        """Refuse a table of items, or an earlier release, that cannot be read."""
+        """Raise for a table of items, or an earlier release, that cannot be read."""
         if self.item_features is not None:
             read_items(self.item_features)
         if self.prior is not None:
@@ -163,12 +174,14 @@ class UserFactorization(SumsEstimator):
         table, words = self._public_table(session.catalog), self._words(session.catalog)
         recency, recent = recency_of(self.half_life, self.now), None
         if recency is not None:
-            part = share(tuned.RECENT_SHARE)
+            part = share(self.tuned.recent_share)
             fading, session = session.split(part, 1 - part)
             recent = RecentReleases(recency=recency, session=fading)
         if not self.predicts_ratings:
-            return learn_implicit(session, table, progress, words, recent)
-        return learn_ratings(session, table, progress, purpose=self.purpose, words=words, recent=recent)
+            return learn_implicit(session, table, progress, self.tuned, words, recent)
+        return learn_ratings(
+            session, table, progress, self.tuned, purpose=self.purpose, words=words, recent=recent
+        )
 
     def _words(self, catalog: Vocabulary) -> Floats | None:
         """Return the directions of the words that describe items, or None: they order lists alone.
@@ -177,7 +190,7 @@ class UserFactorization(SumsEstimator):
         """
         if self.item_features is None or self.purpose == "ratings":
             return None
-        vectors = content_vectors(item_words(self.item_features, catalog))
+        vectors = content_vectors(item_words(self.item_features, catalog), self.tuned.most_content)
         return vectors if vectors.shape[1] else None
 
     def _public_table(self, catalog: Vocabulary) -> Floats | None:

@@ -14,75 +14,119 @@ import numpy as np
 
 from discreet.core.arrays import Floats, Indices
 from discreet.core.progress import Progress
-from discreet.models.scorers.interactions import InteractionScorer
+from discreet.models.scorers.interactions import FADING, InteractionScorer
 from discreet.models.scorers.next_items import NextItems
-from discreet.models.user_factorization import constants as tuned
-from discreet.models.user_factorization.budget_split import ReleaseWeights, users_per_noise
+from discreet.models.user_factorization.budget_split import detail, users_per_noise
 from discreet.models.user_factorization.latent_factors import feature_prior
 from discreet.models.user_factorization.order_in_time import Informs, order_informs
 from discreet.models.user_factorization.public_features import learn_content
 from discreet.models.user_factorization.recent import RecentReleases
-from discreet.privacy.session import Session, share
+from discreet.models.user_factorization.settings import FactorizationSettings
+from discreet.models.user_factorization.votes_first import share_for_votes
+from discreet.models.user_factorization.whole_catalog import whole_catalog
+from discreet.privacy.noise_plans import share
+from discreet.privacy.session import Session
 from discreet.solvers.empirical_bayes import VoteEstimate, shrink_coordinates
 from discreet.solvers.item_regression import regression_weights, strongest
+from discreet.solvers.local_regression import OrderWeights
 from discreet.solvers.pair_shrinkage import denoised_pairs
 from discreet.solvers.spectrum import clearest_part, edge_of_noise
 from discreet.statistics.co_occurrence import BACK_PARTS, CoOccurrence
 from discreet.statistics.counts import ItemVotes, UserCount
 from discreet.statistics.item_context import ItemContext
+from discreet.statistics.typical import COUNT_PART
+
+# Weights of count^-1/2 give all co-occurrences one variance. Without noise, each counts as it is.
+_EQUAL_VARIANCE = -0.5
+# An eigenvalue is kept from the edge of the noise's spectrum on: what is seen is shrunk later.
+_ABOVE_EDGE = 1.0
+# Some of a list always follows embeddings and popularity, so that items without pairs keep an order.
+_MOST_BLEND = 0.999
 
 
 def learn_implicit(
     session: Session,
     table: Floats | None,
     progress: Progress,
+    settings: FactorizationSettings,
     words: Floats | None = None,
     recent: RecentReleases | None = None,
 ) -> InteractionScorer:
-    """Release votes and, where it pays, item embeddings, for all of the session.
+    """Release votes and, if they help, item embeddings, for all of the session.
 
     With `recent`, which has a session of its own, items are as popular as they are now.
     """
     n_items, multiplier = session.n_items, session.multiplier
     public = np.zeros((n_items, 0)) if table is None else table
-    counted = session.release(UserCount(), share(tuned.IMPLICIT_USERS_SHARE)).values
+    counted = session.release(UserCount(), share(settings.question_share)).values
     people = max(float(counted[0]), 1.0)
     votes = ItemVotes(n_items=n_items, norm="l2")
-    tally = VoteEstimate.of(*session.release(votes, share(tuned.IMPLICIT_VOTES_SHARE)))
+    first, noise = session.release(votes, share(settings.first_share))
+    tally = VoteEstimate.of(first, noise)
+    part = _part_of_pairs(tally, people, settings)
+    needed = share_for_votes(first, noise, multiplier, settings, pairs=float(part))
     content = None
     if words is not None:
-        content = learn_content(session, share(tuned.CONTENT_SHARE), words, tally.likely)
+        content = learn_content(session, share(settings.question_share), words, tally.likely)
     progress("user-factorization", 1, 3)
     vectors = np.zeros((n_items, 0))
     ratio = users_per_noise(people, multiplier)
-    pays = may_show(people, n_items, multiplier / np.sqrt(tuned.IMPLICIT_CO_OCCURRENCE_SHARE))
+    weights, part = settings.order, part * session.left
+    more = share(needed or 1.0) - share(settings.first_share)
+    if needed is not None and more > 0:
+        part *= (session.left - more) / session.left
+    pays = may_show(people, n_items, multiplier / math.sqrt(part), settings)
     decisions: dict[str, Any] = {
         "people per noise": round(ratio, 1) if multiplier else "inf",
+        "votes need": needed if needed is not None else "all",
         "a second moment can show taste": pays,
     }
     found, paired = None, None
-    if pays:
-        shares, weights = (share(tuned.IMPLICIT_CO_OCCURRENCE_SHARE), None), ReleaseWeights.of("lists")
-        paired = pairs_in_order(session, tally, people, shares, weights, detailed=True)
-        found = co_occurrence_directions(paired.pairs, tally, people)
+    if pays and needed is not None:
+        if more > 0:
+            tally = tally.with_again(*session.release(votes, more))
+        shares = part, None
+        paired = pairs_in_order(session, tally, people, shares, weights, settings, detailed=True)
+        found = co_occurrence_directions(paired.pairs, tally, people, settings)
         decisions["order informs"] = paired.informs
     progress("user-factorization", 2, 3)
     decisions["directions kept"] = found.kept if found else 0
     if paired and found and found.kept:
-        vectors, tally = item_embeddings(session, session.left, tally, found, people, public, paired.weights)
+        near = paired.weights.near
+        vectors, tally = item_embeddings(
+            session, session.left, tally, found, people, public, settings, near=near
+        )
         vectors = even_lengths(vectors, tally.likely)
     else:
         tally = tally.with_again(*session.release(votes, session.left))
     progress("user-factorization", 3, 3)
     if content is not None:
         decisions["weight of similar words"] = round(content.weight, 3)
-        vectors = content.beside(vectors, tuned.LIST_RIDGE)
-    following = next_items(paired, tally, people) if paired else NextItems.none()
+        vectors = content.beside(vectors, settings.lists.ridge)
+    ordered = paired is None or paired.weights.ordered
+    following = next_items(paired, tally, people, settings) if paired else NextItems.none()
+    following = whole_catalog(session, settings, blend=following.blend, ordered=ordered) or following
     decisions |= {"items paired": following.items.size, "blend of pairs": round(following.blend, 3)}
     popularity = tally.likely if recent is None else recent.votes().likely
     return InteractionScorer.of(
-        popularity, vectors, decisions, following, ordered=paired is None or paired.weights.ordered
+        popularity,
+        vectors,
+        decisions,
+        following,
+        ordered=ordered,
+        settings=settings.lists,
     )
+
+
+def _part_of_pairs(tally: VoteEstimate, people: float, settings: FactorizationSettings) -> Fraction:
+    """Return the part of co-occurrences in what is left.
+
+    It is larger if histories are short, because embeddings add little then. A user with n interactions has
+    n^(1/2) votes, so the square of the votes per user is about their number.
+    """
+    length = (max(float(tally.votes.sum()), 0.0) / people) ** 2
+    short = settings.enough_ratings / (settings.enough_ratings + max(length, 1.0))
+    return share(round(max(short, settings.directions_part), 3))
 
 
 class ReleasedPairs(NamedTuple):
@@ -134,28 +178,22 @@ class ItemEmbeddings(NamedTuple):
     tally: VoteEstimate
 
 
-def may_show(people: float, n_items: int, multiplier: float, weights: ReleaseWeights | None = None) -> bool:
+def may_show(people: float, n_items: int, multiplier: float, settings: FactorizationSettings) -> bool:
     """Return whether co-occurrences with this noise can show more than popularity."""
-    size = _co_occurrence_size(people, n_items, multiplier, weights or ReleaseWeights.of("lists"))
-    return people >= tuned.USERS_PER_EDGE * edge_of_noise(size, multiplier, 0.0)
+    size = _co_occurrence_size(people, n_items, multiplier, settings)
+    return people >= settings.users_per_edge * edge_of_noise(size, multiplier, 0.0)
 
 
 def _co_occurrence_size(
-    people: float, n_items: int, multiplier: float, weights: ReleaseWeights, detail: float = 0.0
+    people: float,
+    n_items: int,
+    multiplier: float,
+    settings: FactorizationSettings,
+    fine: float = 0.0,
 ) -> int:
-    most = tuned.MOST_CO_OCCURRENCE_ITEMS if detail else tuned.MOST_DIRECTION_ITEMS
-    wanted = weights.items_per_root * math.sqrt(people / multiplier) * (1 + detail) if multiplier else most
-    return min(max(int(min(wanted, most)), tuned.FEWEST_CO_OCCURRENCE_ITEMS), n_items)
-
-
-def _detail(people: float, multiplier: float) -> float:
-    """Return how much detail co-occurrences may have: 0 where noise rules, 1 without noise."""
-    ratio = users_per_noise(people, multiplier)
-    return ratio / (ratio + tuned.DETAIL_USERS_PER_NOISE) if multiplier else 1.0
-
-
-def _between(coarse: float, fine: float, detail: float) -> float:
-    return coarse + (fine - coarse) * detail
+    most = settings.most_co_occurrence_items if fine else settings.most_direction_items
+    wanted = settings.items_per_root * math.sqrt(people / multiplier) * (1 + fine) if multiplier else most
+    return min(max(int(min(wanted, most)), settings.fewest_items), n_items)
 
 
 def released_pairs(
@@ -163,7 +201,8 @@ def released_pairs(
     part: Fraction,
     tally: VoteEstimate,
     people: float,
-    weights: ReleaseWeights,
+    weights: OrderWeights,
+    settings: FactorizationSettings,
     *,
     detailed: bool,
 ) -> ReleasedPairs:
@@ -172,20 +211,17 @@ def released_pairs(
     If they are `detailed` they have as many items and as much order as the noise allows.
     """
     multiplier = session.multiplier_of(part)
-    detail = _detail(people, multiplier) if detailed else 0.0
-    # Without order the weights by it are 1, in fine detail as well.
-    fine = detail if weights.ordered else 0.0
-    size = _co_occurrence_size(people, session.n_items, multiplier, weights, detail)
+    fine = detail(users_per_noise(people, multiplier), settings) if detailed else 0.0
+    size = _co_occurrence_size(people, session.n_items, multiplier, settings, fine)
     top = np.sort(np.argsort(-tally.votes, kind="stable")[:size])
-    power = _between(tuned.CO_OCCURRENCE_POWER, tuned.FINE_CO_OCCURRENCE_POWER, detail)
-    weight = tally.raised[top] ** power
+    weight = tally.raised[top] ** (_EQUAL_VARIANCE * (1 - fine))
     statistic = CoOccurrence(
         n_items=session.n_items,
         top=top,
         weight=weight,
-        near=_between(weights.pair_near, tuned.FINE_CO_OCCURRENCE_NEAR, fine),
-        apart=_between(weights.pair_apart, tuned.FINE_CO_OCCURRENCE_APART, fine),
-        back=round(BACK_PARTS * _between(1.0, tuned.FINE_CO_OCCURRENCE_BACK, fine)),
+        near=weights.near,
+        apart=weights.apart,
+        back=round(BACK_PARTS * (1 - (1 - weights.back) * fine)),
     )
     return ReleasedPairs(statistic, *session.release(statistic, part))
 
@@ -198,7 +234,7 @@ class PairsInOrder(NamedTuple):
 
     pairs: ReleasedPairs
     informs: Informs
-    weights: ReleaseWeights
+    weights: OrderWeights
     embeddings: Fraction
 
 
@@ -207,36 +243,38 @@ def pairs_in_order(
     tally: VoteEstimate,
     people: float,
     shares: tuple[Fraction, Fraction | None],
-    weights: ReleaseWeights,
+    weights: OrderWeights,
+    settings: FactorizationSettings,
     *,
     detailed: bool,
 ) -> PairsInOrder:
     """Release co-occurrences by order, whether order informs, and, if it does not, them without order.
 
     `shares` are those of co-occurrences and of embeddings, which may be all that is left. Whatever follows
-    the first release is paid from the latter.
+    the first release is spent from the latter.
     """
-    pairs = released_pairs(session, shares[0], tally, people, weights, detailed=detailed)
+    pairs = released_pairs(session, shares[0], tally, people, weights, settings, detailed=detailed)
     embeddings = session.left if shares[1] is None else shares[1]
     if not (weights.ordered and session.has_times):
         return PairsInOrder(pairs, "not asked", weights, embeddings)
-    order = share(tuned.ORDER_SHARE)
-    informs = order_informs(session, order, pairs.asked, pairs.pairs, tally)
+    order = share(settings.question_share)
+    informs = order_informs(session, order, pairs.asked, pairs.pairs, tally, settings.least_order)
     embeddings -= order
     if informs == "no":
-        again, weights = share(tuned.UNORDERED_PART) * embeddings, weights.without_order()
-        pairs = released_pairs(session, again, tally, people, weights, detailed=detailed)
+        # Two releases are still to come, and both count: each gets half.
+        again, weights = embeddings / 2, OrderWeights()
+        pairs = released_pairs(session, again, tally, people, weights, settings, detailed=detailed)
         embeddings -= again
     return PairsInOrder(pairs, informs, weights, embeddings)
 
 
 def co_occurrence_directions(
-    pairs: ReleasedPairs, tally: VoteEstimate, people: float
+    pairs: ReleasedPairs, tally: VoteEstimate, people: float, settings: FactorizationSettings
 ) -> CoOccurrenceDirections:
     """Return the directions of released co-occurrences that are above the noise."""
     top, weight, multiplier = pairs.items, pairs.weight, pairs.noise
     # Directions need the most popular items only; noise in either half has half of the variance.
-    best = np.argsort(-tally.votes[top], kind="stable")[: tuned.MOST_DIRECTION_ITEMS]
+    best = np.argsort(-tally.votes[top], kind="stable")[: settings.most_direction_items]
     inside = np.sort(best)
     top, weight = top[inside], weight[inside]
     square = pairs.pairs[np.ix_(inside, inside)]
@@ -246,9 +284,9 @@ def co_occurrence_directions(
         np.argsort(-tally.votes[top], kind="stable"),
         multiplier,
         people,
-        fewest=tuned.FEWEST_CO_OCCURRENCE_ITEMS,
-        most=tuned.MOST_EMBEDDING_FACTORS + 1,
-        above_edge=tuned.CO_OCCURRENCE_ABOVE_EDGE,
+        fewest=settings.fewest_items,
+        most=settings.most_embedding_factors + 1,
+        above_edge=_ABOVE_EDGE,
         beyond=1,
     )
     top, weight, size = top[part], weight[part], part.size
@@ -264,48 +302,49 @@ def co_occurrence_directions(
     return CoOccurrenceDirections(vectors, squares, guess)
 
 
-def next_items(paired: PairsInOrder, tally: VoteEstimate, people: float) -> NextItems:
-    """Return how much each paired item speaks for each other one, from released numbers alone.
+def next_items(
+    paired: PairsInOrder, tally: VoteEstimate, people: float, settings: FactorizationSettings
+) -> NextItems:
+    """Return how much each paired item supports each other one, from released numbers alone.
 
     The less noise there is, the more of a list follows these weights. Without pairs, none of it does.
     """
     pairs = paired.pairs
     votes = tally.raised[pairs.items]
     clean = denoised_pairs(
-        pairs.pairs, pairs.noise, people, votes * pairs.weight, most=tuned.MOST_PAIR_DIRECTIONS
+        pairs.pairs, pairs.noise, people, votes * pairs.weight, most=settings.most_pair_directions
     )
     weights = regression_weights(
         clean,
         pairs.back,
         votes,
         pairs.weight,
-        by_votes=tuned.PAIR_RIDGE,
-        ridge=tuned.PAIR_RIDGE_VOTES,
+        by_votes=settings.pair_ridge,
+        ridge=settings.pair_ridge_users,
     )
     if weights is None:
         return NextItems.none()
-    neighbors = strongest(weights, tuned.MOST_NEIGHBORS)
+    neighbors = strongest(weights, settings.most_neighbors)
     return NextItems(
         items=pairs.items,
         neighbors=neighbors.items,
         weights=neighbors.weights,
-        blend=_blend(people, pairs.noise),
-        fading=tuned.PAIR_FADING if paired.weights.ordered else 0.0,
+        blend=_blend(people, pairs.noise, settings),
+        fading=FADING if paired.weights.ordered else 0.0,
     )
 
 
-def _blend(people: float, noise: float) -> float:
+def _blend(people: float, noise: float, settings: FactorizationSettings) -> float:
     """Return the part of a list's probability that follows pairs, by users per unit of noise in them.
 
-    Pairs of few users are chance, so the part is smaller there even without noise.
+    Pairs of few users are chance, so the part is smaller there even without noise. With noise it follows the
+    root of the users per unit of noise, as the number of items in co-occurrences does.
     """
-    largest = tuned.PAIR_BLEND * people / (people + tuned.PAIR_BLEND_USERS)
+    largest = min(people / (people + settings.pair_users), _MOST_BLEND)
     if not noise:
         return largest
-    ratio = users_per_noise(people, noise)
-    some = ratio / (ratio + tuned.SOME_BLEND_USERS)
-    most = ratio / (ratio + tuned.MOST_BLEND_USERS)
-    return min(_between(tuned.SOME_BLEND * some, tuned.PAIR_BLEND, most), largest)
+    root, half = math.sqrt(users_per_noise(people, noise)), math.sqrt(settings.detail_users_per_noise)
+    return largest * root / (root + half)
 
 
 def item_embeddings(
@@ -315,23 +354,24 @@ def item_embeddings(
     found: CoOccurrenceDirections,
     people: float,
     table: Floats,
-    weights: ReleaseWeights | None = None,
+    settings: FactorizationSettings,
+    *,
+    near: float,
 ) -> ItemEmbeddings:
     """Release the mean embedding of each item's users, computed without that item, and shrink by the noise.
 
     A user's other interactions are weighted by how close in time they are. Embeddings are shrunk toward what
     the public `table` predicts, if it has columns.
     """
-    weights = weights or ReleaseWeights.of("lists")
-    item_weights = tally.raised**weights.embedding_power
-    counting = weights.embedding_count_part * math.sqrt(found.kept)
+    item_weights = tally.raised**settings.weight_power
+    counting = COUNT_PART * math.sqrt(found.kept)
     context = ItemContext(
         vectors=found.vectors,
         squares=found.squares,
         longest=math.sqrt(found.kept + 2),
         item_weights=item_weights,
         count_part=counting,
-        near=weights.near,
+        near=near,
     )
     released, multiplier = session.release(context, part)
     sums, counted = context.split(released)
@@ -352,16 +392,16 @@ def item_embeddings(
 def even_lengths(vectors: Floats, popularity: Floats) -> Floats:
     """Return embeddings around their mean, whose lengths differ the less, the more directions there are.
 
-    In one direction the length says how far an item is from the others. In many it says mostly how clearly
-    the item is seen, and products with long vectors would decide every list.
+    In one direction the length shows how far an item is from the others. In many it mostly shows how clearly
+    the item is seen, and products with long vectors would decide every list. So with k directions a length
+    counts by its power 1/k. An embedding shorter than usual in one direction stays shorter.
     """
     share = popularity / popularity.sum()
     centered: Floats = vectors - share @ vectors
     squares = (centered**2).sum(axis=1)
     usual = max(float(share @ squares), 1e-150)
-    square = vectors.shape[1] ** 2
-    even = square / (square + tuned.EVEN_DIRECTIONS**2)
-    centered *= ((squares + tuned.SHORT_EMBEDDING**2 * usual) ** (-even / 2))[:, None]
+    one = 1 / vectors.shape[1]
+    centered *= ((squares + one * usual) ** ((one - 1) / 2))[:, None]
     return centered
 
 

@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from discreet.core.arrays import Floats
 from discreet.models.released_items import ItemView, sum_variance
-from discreet.models.user_factorization import constants as tuned
+from discreet.models.user_factorization.settings import FactorizationSettings
 from discreet.privacy.session import Session
 from discreet.solvers.empirical_bayes import VoteEstimate, shrink_vectors
 from discreet.solvers.features import ridge_map
@@ -23,6 +23,7 @@ from discreet.solvers.kernel_features import kernel_features
 from discreet.solvers.spectrum import clearest_part, with_fixed_signs
 from discreet.statistics.item_vectors import ItemVectors
 from discreet.statistics.residual_moment import ResidualMoment
+from discreet.statistics.typical import COUNT_PART, TYPICAL_RESIDUAL, USER_RIDGE
 
 # Of the factors beyond the constant, item quality and popularity come first.
 _PLAIN = 2
@@ -30,11 +31,13 @@ _PLAIN = 2
 _LEAST_RATED = 0.01
 # Offsets are never known better than this.
 _LEAST_VARIANCE = 1e-9
+# Least eigenvalue of the factors' second moment, of the constant's: noise can make one zero or negative.
+_LEAST_MOMENT = 0.02
 
 
 def _rating_variance() -> float:
     """Return the variance of a rating around its prediction; ridges are stated in units of it."""
-    return tuned.TYPICAL_RESIDUAL**2
+    return TYPICAL_RESIDUAL**2
 
 
 class LatentFactors(NamedTuple):
@@ -55,18 +58,18 @@ class LatentFactors(NamedTuple):
         return self._replace(free=self.features.shape[1])
 
 
-def public_directions(table: Floats) -> Floats:
-    """Return the principal components of public item features, with rows of unit length on average."""
+def public_directions(table: Floats, most: int) -> Floats:
+    """Return up to `most` principal components of public item features; rows have length 1 on average."""
     spread = table.std(axis=0)
     table = (table - table.mean(axis=0))[:, spread > 0] / spread[spread > 0]
     left, sizes, _ = np.linalg.svd(table, full_matrices=False)
-    kept = np.flatnonzero(sizes > 1e-9 * max(sizes.max(initial=0.0), 1e-300))[: tuned.MOST_PUBLIC]
+    kept = np.flatnonzero(sizes > 1e-9 * max(sizes.max(initial=0.0), 1e-300))[:most]
     scores = with_fixed_signs(left[:, kept]) * sizes[kept]
     found: Floats = scores / max(np.sqrt((scores**2).sum() / len(table)), 1e-300)
     return found
 
 
-def free_directions(seen: ItemView) -> LatentFactors:
+def free_directions(seen: ItemView, settings: FactorizationSettings) -> LatentFactors:
     """Return the factors that cost nothing: item quality and popularity, which users value differently.
 
     The view's further columns follow: public features and item embeddings.
@@ -75,21 +78,24 @@ def free_directions(seen: ItemView) -> LatentFactors:
     quality = effects.mean - np.average(effects.mean, weights=seen.counts)
     features = np.column_stack([np.ones(quality.size), quality, seen.features[:, 1:]])
     unit = _rating_variance()
-    ridge = np.array([tuned.USER_RIDGE, tuned.QUALITY_RIDGE * unit, tuned.POPULARITY_RIDGE * unit])
+    ridge = np.array([USER_RIDGE, settings.quality_ridge * unit, settings.feature_ridge * unit])
     ridge = np.append(ridge, seen.column_ridges * unit)
     return LatentFactors(seen.mean + effects.mean, features, ridge, features.shape[1], effects.variance)
 
 
 def with_curves(
-    factors: LatentFactors, popularity: Floats, users: float, rated: float, *, beside: bool
+    factors: LatentFactors,
+    popularity: Floats,
+    users: float,
+    rated: float,
+    settings: FactorizationSettings,
 ) -> LatentFactors:
-    """Return the factors with smooth functions of them beside them, for predicting ratings.
+    """Return the factors and smooth functions of them, for predicting ratings.
 
     What a user likes need not be linear in what was released about items. The functions follow from released
     numbers, and a user's coefficients for them from that user's own ratings, so they cost nothing. The fewer
     `users` there are per unit of noise, or ratings of a user (`rated`, part of enough), the rougher the
-    factors, and the less is asked of the functions. So it is beside rating factors, which leave less to
-    explain. Item quality and popularity alone do not call for them.
+    factors, and the less is asked of the functions. Item quality and popularity alone do not call for them.
     """
     share = popularity / popularity.sum()
     columns = factors.features[:, 1:] - share @ factors.features[:, 1:]
@@ -97,17 +103,18 @@ def with_curves(
     plain, found = squares[:_PLAIN], squares[_PLAIN:]
     if not found.sum() > 0:
         return factors
-    scales = np.append(np.sqrt(plain) / tuned.CURVE_PLAIN, np.full(found.size, np.sqrt(found.sum())))
+    # Quality and popularity together have variance 1, and so have all other factors together.
+    scales = np.append(np.sqrt(_PLAIN * plain), np.full(found.size, np.sqrt(found.sum())))
     curves = kernel_features(
         columns / np.maximum(scales, 1e-150),
         popularity,
-        width=tuned.CURVE_WIDTH,
-        landmarks=tuned.CURVE_LANDMARKS,
-        most=tuned.MOST_CURVES,
+        width=1.0,
+        landmarks=settings.curve_landmarks,
+        most=settings.most_curves,
     )
     rated = max(rated, _LEAST_RATED)
-    rough = (1 + (tuned.CURVE_USERS / max(users * rated, 1.0)) ** 2) / rated
-    asked = tuned.CURVE_RIDGE * rough * (tuned.CURVE_BESIDE if beside else 1.0) * _rating_variance()
+    rough = (1 + (settings.many_users_per_noise / max(users * rated, 1.0)) ** 2) / rated
+    asked = settings.curve_ridge * rough * _rating_variance()
     ridge = np.append(factors.ridge, np.full(curves.shape[1], asked))
     return factors._replace(features=np.column_stack([factors.features, curves]), ridge=ridge)
 
@@ -120,9 +127,15 @@ class _Spectrum(NamedTuple):
     vectors: Floats
 
 
-def pilot_spectrum(session: Session, share: Fraction, seen: ItemView, factors: LatentFactors) -> float:
+def pilot_spectrum(
+    session: Session,
+    share: Fraction,
+    seen: ItemView,
+    factors: LatentFactors,
+    settings: FactorizationSettings,
+) -> float:
     """Make a pilot release of the second moment; return the part of the variance that it clearly explains."""
-    found = _spectrum(session, share, seen, factors, tuned.PILOT_ABOVE_EDGE)
+    found = _spectrum(session, share, seen, factors, settings, settings.pilot_above_edge)
     # Rows have length about 1, but a user rated only a part of the items and covers that part of a direction.
     rated = seen.typical_length * _share_of_ratings(seen, found.top) / found.top.size
     variance = seen.people * min(rated, 1.0)
@@ -130,29 +143,41 @@ def pilot_spectrum(session: Session, share: Fraction, seen: ItemView, factors: L
     return float(found.strengths.sum() / variance) if variance > 0 else 0.0
 
 
-def directions(session: Session, share: Fraction, seen: ItemView, factors: LatentFactors) -> LatentFactors:
+def directions(
+    session: Session,
+    share: Fraction,
+    seen: ItemView,
+    factors: LatentFactors,
+    settings: FactorizationSettings,
+) -> LatentFactors:
     """Release the second moment of the residuals of the free factors, and keep factors above the noise."""
-    top, strengths, vectors = _spectrum(session, share, seen, factors, tuned.MOMENT_ABOVE_EDGE)
+    above = settings.moment_above_edge
+    top, strengths, vectors = _spectrum(session, share, seen, factors, settings, above)
     found = np.zeros((session.n_items, strengths.size))
-    found[top] = vectors * np.sqrt(strengths) / _row_weight(seen, top)[:, None]
+    found[top] = vectors * np.sqrt(strengths) / _row_weight(seen, top, settings)[:, None]
     ridge = np.concatenate([factors.ridge, np.full(strengths.size, _rating_variance())])
     return factors._replace(features=np.column_stack([factors.features, found]), ridge=ridge)
 
 
 def _spectrum(
-    session: Session, share: Fraction, seen: ItemView, factors: LatentFactors, above_edge: float
+    session: Session,
+    share: Fraction,
+    seen: ItemView,
+    factors: LatentFactors,
+    settings: FactorizationSettings,
+    above_edge: float,
 ) -> _Spectrum:
     multiplier = session.multiplier_of(share)
     wanted = (
-        tuned.MOMENT_ITEMS_PER_ROOT * np.sqrt(seen.people / multiplier)
+        settings.items_per_root * np.sqrt(seen.people / multiplier)
         if multiplier
-        else tuned.MOST_MOMENT_ITEMS
+        else settings.most_moment_items
     )
-    size = min(max(int(min(wanted, tuned.MOST_MOMENT_ITEMS)), tuned.FEWEST_MOMENT_ITEMS), session.n_items)
+    size = min(max(int(min(wanted, settings.most_moment_items)), settings.fewest_items), session.n_items)
     top = np.sort(np.argsort(-seen.raw_counts, kind="stable")[:size])
     statistic = ResidualMoment(
         top=top,
-        item_weights=seen.counts**tuned.MOMENT_POWER,
+        item_weights=seen.counts**settings.weight_power,
         middle=seen.middle,
         half=seen.half,
         offsets=factors.offsets,
@@ -165,23 +190,20 @@ def _spectrum(
         np.argsort(-seen.raw_counts[top], kind="stable"),
         multiplier,
         seen.people,
-        fewest=tuned.FEWEST_MOMENT_ITEMS,
-        most=tuned.MOST_RATING_FACTORS,
+        fewest=settings.fewest_items,
+        most=settings.most_rating_factors,
         above_edge=above_edge,
     )
     return _Spectrum(top[part], found.strengths, found.vectors)
 
 
-def _row_weight(seen: ItemView, top: npt.NDArray[np.int64]) -> Floats:
+def _row_weight(seen: ItemView, top: npt.NDArray[np.int64], settings: FactorizationSettings) -> Floats:
     """Return, for each item, the scale of its weighted column relative to plain residuals."""
     counts = seen.counts[top]
-    item_weights = counts**tuned.MOMENT_POWER
+    item_weights = counts**settings.weight_power
     typical = np.sqrt((counts * item_weights**2).sum() / counts.sum())
     share = _share_of_ratings(seen, top)
-    # Rows are weighted by their own length, so the mean squared weight exceeds the squared mean weight.
-    weight: Floats = (
-        counts * item_weights / (typical * np.sqrt(share)) * np.sqrt(tuned.WEIGHT_SPREAD / seen.people)
-    )
+    weight: Floats = counts * item_weights / (typical * np.sqrt(share * seen.people))
     return weight
 
 
@@ -196,19 +218,16 @@ def refit(
     seen: ItemView,
     factors: LatentFactors,
     table: Floats,
-    *,
-    power: float,
-    part: float,
+    settings: FactorizationSettings,
 ) -> tuple[LatentFactors, VoteEstimate]:
     """Release sums for every item's regression on users' factors, and shrink its vector by the noise.
 
     The shares are those of the items' sums and of the factors' second moment. Vectors are shrunk toward
-    what the public `table` and the view's columns predict, offsets by how well they are known already. Items
-    are weighted by this `power` of their votes, counts by `part`. The votes are returned combined with the
-    counts of this release.
+    what the public `table` and the view's columns predict, offsets by how well they are known already. The
+    votes are returned combined with the counts of this release.
     """
     scale = np.sqrt(factors.ridge / _rating_variance())
-    item_weights = seen.tally.raised**power
+    item_weights, part = seen.tally.raised**settings.weight_power, COUNT_PART
     vectors = ItemVectors(
         middle=seen.middle,
         half=seen.half,
@@ -235,13 +254,13 @@ def refit(
     variance = sum_variance(counts, item_weights, seen.people, multiplier, part)
     right = sums + counts[:, None] * (current @ moment)
     described = np.column_stack([table, seen.columns])
-    first = np.maximum(factors.variance, _LEAST_VARIANCE) ** tuned.OFFSET_POWER
+    first = np.maximum(factors.variance, _LEAST_VARIANCE) ** settings.shrunk_power
     first = first / np.average(first, weights=counts)
     shrunk = shrink_vectors(right, counts, moment, variance, center, first)
     if described.shape[1]:
         center = center + feature_prior(described, shrunk.mean - center, counts**2 / variance)
         shrunk = shrink_vectors(right, counts, moment, variance, center, first)
-    features = _by_spread(shrunk.mean, moment, seen.columns.shape[1]) * scale
+    features = _by_spread(shrunk.mean, moment, seen.columns.shape[1], settings.shrunk_power) * scale
     features[:, 0] = 1.0
     found = LatentFactors(
         factors.offsets + shrunk.mean[:, 0], features, factors.ridge, factors.free, shrunk.first_variance
@@ -249,32 +268,32 @@ def refit(
     return found, tally
 
 
-def _by_spread(vectors: Floats, moment: Floats, columns: int) -> Floats:
+def _by_spread(vectors: Floats, moment: Floats, columns: int, power: float) -> Floats:
     """Return item vectors in which columns are longer along which users differ more, so that one ridge fits.
 
     Users' own factors are shrunk, so their second moment counts by a power. Quality and popularity come first
-    and have ridges of their own. Latent factors have their own lengths: beside them nothing changes.
+    and have ridges of their own. Latent factors have their own lengths: next to them nothing changes.
     """
     start = 1 + _PLAIN
     if not columns or start + columns < len(moment):
         return vectors
     part = moment[start:, start:]
     values, basis = np.linalg.eigh(part / np.mean(np.diag(part)))
-    root = (basis * np.maximum(values, 0.0) ** (tuned.SPREAD_POWER / 2)) @ basis.T
+    root = (basis * np.maximum(values, 0.0) ** (power / 2)) @ basis.T
     return np.column_stack([vectors[:, :start], vectors[:, start:] @ root])
 
 
 def _usable(moment: Floats) -> Floats:
     """Return the factors' second moment relative to the constant's, with all eigenvalues above zero."""
-    values, basis = np.linalg.eigh(moment / max(float(moment[0, 0]), tuned.LEAST_MOMENT))
-    raised: Floats = (basis * np.maximum(values, tuned.LEAST_MOMENT)) @ basis.T
+    values, basis = np.linalg.eigh(moment / max(float(moment[0, 0]), _LEAST_MOMENT))
+    raised: Floats = (basis * np.maximum(values, _LEAST_MOMENT)) @ basis.T
     return raised
 
 
 def feature_prior(table: Floats, vectors: Floats, precision: Floats) -> Floats:
     """Return where each item's vector is expected to lie by its public features.
 
-    `vectors` are estimates from noisy releases and `precision` says how much each item's counts tell; both
+    `vectors` are estimates from noisy releases and `precision` the information in each item's counts; both
     were released, so that this is post-processing. A coordinate that features do not predict, when each item
     is predicted from all others, is expected to be the mean.
     """

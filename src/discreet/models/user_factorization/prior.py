@@ -2,7 +2,7 @@
 
 Its effects and vectors become item features, toward which the new fit shrinks as far as its own released
 numbers agree. So monthly fits accumulate information. The new model carries information of the earlier one;
-so an earlier model without privacy is refused, and what weakens the earlier promise is carried over
+so an earlier model without privacy is rejected, and what weakens the earlier guarantee is carried over
 (proofs/user_factorization.md).
 """
 
@@ -15,18 +15,21 @@ from pathlib import Path
 import numpy as np
 
 from discreet.core.arrays import Floats
-from discreet.core.checks import DataError, ParameterError, PrivacyError
+from discreet.core.checks import ParameterError
 from discreet.data.vocabulary import Vocabulary
+from discreet.models.errors import PriorNotPrivate, PriorUnusable
 from discreet.models.fitted import FittedModel
 from discreet.models.storage import load, read_label
-from discreet.models.user_factorization import constants as tuned
 from discreet.privacy.assumptions import Assumption, Fact, Kind
 from discreet.privacy.guarantee import Guarantee, weaker_basis
 from discreet.solvers.spectrum import with_fixed_signs
 
+# Most principal components of an earlier release: a bound on time, not tuned.
+_MOST_PRIOR = 15
+
 
 def carrying_over(promise: Guarantee, path: str | Path) -> Guarantee:
-    """Return the promise of a fit that starts from the model in a file, with all that weakens that model's.
+    """Return the guarantee of a fit that starts from the model in a file, with all that weakens that model's.
 
     The added assumption has the earlier release's cost, which is not part of this guarantee.
 
@@ -37,16 +40,10 @@ def carrying_over(promise: Guarantee, path: str | Path) -> Guarantee:
         unstated = Assumption.of(Kind.EARLIER, Fact.PRIOR, epsilon=None, delta=None, simulated=None)
         return promise.assuming(unstated)
     earlier = _promise_of(path)
-    start = "Start from a private release, or from none."
     if math.isinf(earlier.epsilon):
-        raise PrivacyError(
-            f"{path} is not private, and a fit that starts from it would not be either. {start}"
-        )
+        raise PriorNotPrivate(path=path)
     if earlier.definition != promise.definition:
-        raise PrivacyError(
-            f"{path} promises {'/'.join(earlier.definition)} and this fit would promise "
-            f"{'/'.join(promise.definition)}, which it cannot while it carries that model's numbers. {start}"
-        )
+        raise PriorNotPrivate(path=path)
     started = Assumption.of(
         Kind.EARLIER,
         Fact.PRIOR,
@@ -65,7 +62,7 @@ def _promise_of(path: str | Path) -> Guarantee:
     try:
         return Guarantee.from_json(read_label(path)["guarantee"])
     except ParameterError as error:
-        raise DataError(f"{path} has no readable promise, so no fit can start from it.") from error
+        raise PriorUnusable(path=path) from error
 
 
 def prior_table(path: str | Path, catalog: Vocabulary) -> Floats:
@@ -79,9 +76,7 @@ def prior_table(path: str | Path, catalog: Vocabulary) -> Floats:
     earlier, columns = earlier_columns(path)
     known = earlier.catalog.index_of(catalog.series)
     if not np.any(known >= 0):
-        raise DataError(
-            f"{path} knows none of these items. Start from a model of this catalog, or from none."
-        )
+        raise PriorUnusable(path=path)
     table = np.tile(columns.mean(axis=0), (len(catalog), 1))
     table[known >= 0] = columns[known[known >= 0]]
     return table
@@ -96,11 +91,11 @@ def earlier_columns(path: str | Path) -> tuple[FittedModel, Floats]:
     earlier = load(path)
     arrays = earlier.scorer.arrays()
     if "item_bias" not in arrays:
-        raise DataError(f"{path} holds no item effects; start from a model of ratings, or from none.")
+        raise PriorUnusable(path=path)
     effects = np.asarray(arrays["item_bias"], dtype=np.float64)[:, None]
     vectors = np.asarray(arrays.get("item_factors", np.zeros((len(effects), 0))), dtype=np.float64)
     centered = vectors - vectors.mean(axis=0)
     left, sizes, _ = np.linalg.svd(centered, full_matrices=False)
-    kept = sizes[: tuned.MOST_PRIOR] > 1e-9 * max(float(sizes.max(initial=0.0)), 1e-300)
-    directions = with_fixed_signs(left[:, : tuned.MOST_PRIOR]) * sizes[: tuned.MOST_PRIOR]
+    kept = sizes[:_MOST_PRIOR] > 1e-9 * max(float(sizes.max(initial=0.0)), 1e-300)
+    directions = with_fixed_signs(left[:, :_MOST_PRIOR]) * sizes[:_MOST_PRIOR]
     return earlier, np.column_stack([effects, directions[:, kept]])

@@ -1,9 +1,9 @@
 """Let public words that describe items order lists: what is similar to a user's items comes forward.
 
-The words cost no budget. How much they say about what people choose does: one number, the mean similarity of
+The words cost no budget. How much they predict what users choose does: one number, the mean similarity of
 two items of the same user, is released with noise. It decides the weight, by maximum likelihood in a model in
 which the next item has a probability proportional to its popularity times exp(weight x similarity). Where
-people do not choose similar items, the weight is 0. The proof is in proofs/user_factorization_implicit.md.
+users don't choose similar items, the weight is 0. The proof is in proofs/user_factorization_implicit.md.
 """
 
 from __future__ import annotations
@@ -16,7 +16,6 @@ import scipy.sparse as sp
 
 from discreet.core.arrays import Floats
 from discreet.core.randomness import experiment_generator
-from discreet.models.user_factorization import constants as tuned
 from discreet.privacy.session import Session
 from discreet.solvers.spectrum import with_fixed_signs
 from discreet.statistics.content_similarity import ContentSimilarity
@@ -26,19 +25,21 @@ _MORE, _ITERATIONS = 16, 4
 # Items of which the model's expectation is computed, evenly spaced by popularity.
 _CONTEXTS = 256
 _HALVINGS = 40
+# The largest weight of similar words; a bound of the search, not tuned.
+_MOST_WEIGHT = 12.0
 # This many standard deviations of the noise are taken off the released mean: a weight needs evidence.
 _SURE = 2.0
 
 
-def content_vectors(words: sp.csr_matrix) -> Floats:
-    """Return the leading principal directions of items' words, one row an item, of length at most 1.
+def content_vectors(words: sp.csr_matrix, most: int = 256) -> Floats:
+    """Return up to `most` principal directions of items' words, one row per item, of length at most 1.
 
     `words` has rows of length 1, or 0 where nothing is known. The directions are not centered: an item
     without words stays at 0.
     """
     used = np.unique(words.indices)
     matrix = words[:, used]
-    size = min(tuned.MOST_CONTENT, *matrix.shape)
+    size = min(most, *matrix.shape)
     if size == 0:
         return np.zeros((words.shape[0], 0))
     width = min(size + _MORE, *matrix.shape)
@@ -60,7 +61,7 @@ class Content(NamedTuple):
     weight: float
 
     def beside(self, factors: Floats, ridge: float) -> Floats:
-        """Return item factors with the words beside them, scaled so that similarity counts by `weight`.
+        """Return item factors with the words next to them, scaled so that similarity counts by `weight`.
 
         A user's embedding is a sum of item factors over the `ridge`, so the product of two items' rows, over
         the ridge, is what one of them adds to the score of the other.
@@ -75,7 +76,7 @@ def learn_content(session: Session, share: Fraction, vectors: Floats, popularity
     (total, halves), sigma = session.release(ContentSimilarity(vectors=vectors), share)
     people = max(2 * halves, 2 * sigma, 1.0)
     sure = (total - _SURE * sigma) / people
-    return Content(vectors, tuned.CONTENT_STRENGTH * likeliest_weight(sure, popularity, vectors))
+    return Content(vectors, likeliest_weight(sure, popularity, vectors))
 
 
 def likeliest_weight(mean: float, popularity: Floats, vectors: Floats) -> float:
@@ -85,14 +86,14 @@ def likeliest_weight(mean: float, popularity: Floats, vectors: Floats) -> float:
     contexts = np.minimum(places, share.size - 1)
     similar = vectors[contexts] @ vectors.T
     chance = np.tile(share, (_CONTEXTS, 1))
-    # Nobody chooses the same item twice.
+    # No user chooses the same item twice.
     chance[np.arange(_CONTEXTS), contexts] = 0.0
 
     def expected(weight: float) -> float:
         likely = chance * np.exp(weight * (similar - similar.max(axis=1, keepdims=True)))
         return float(np.mean((likely * similar).sum(axis=1) / np.maximum(likely.sum(axis=1), 1e-300)))
 
-    low, high = 0.0, tuned.MOST_CONTENT_WEIGHT
+    low, high = 0.0, _MOST_WEIGHT
     if mean <= expected(low):
         return 0.0
     for _ in range(_HALVINGS):

@@ -1,6 +1,6 @@
-"""Learn from ratings what people choose and how they like it, from one budget.
+"""Learn from ratings what users choose and how they like it, from one budget.
 
-What people choose is seen through far less noise than how they like it, and it says a lot about that. Where
+What users choose is seen through far less noise than how they like it, and it predicts a lot of that. Where
 item embeddings show, they become features of items in all that follows. The proof is in
 proofs/user_factorization.md.
 """
@@ -21,12 +21,11 @@ from discreet.models.scorers.factors import RatingScorer
 from discreet.models.scorers.interactions import InteractionScorer
 from discreet.models.scorers.interactions_and_ratings import InteractionsAndRatings
 from discreet.models.scorers.next_items import NextItems
-from discreet.models.user_factorization import constants as tuned
 from discreet.models.user_factorization.budget_split import (
     BudgetShares,
-    ReleaseWeights,
     are_many,
     part_rated,
+    refits,
     users_per_noise,
 )
 from discreet.models.user_factorization.implicit_feedback import (
@@ -49,13 +48,20 @@ from discreet.models.user_factorization.latent_factors import (
 )
 from discreet.models.user_factorization.public_features import learn_content
 from discreet.models.user_factorization.recent import RecentReleases
-from discreet.privacy.session import Session, share
+from discreet.models.user_factorization.settings import FactorizationSettings
+from discreet.models.user_factorization.votes_first import share_for_votes
+from discreet.models.user_factorization.whole_catalog import whole_catalog
+from discreet.privacy.noise_plans import share
+from discreet.privacy.session import Session
+from discreet.solvers.local_regression import OrderWeights
+from discreet.statistics.counts import ItemVotes
 
 
 def learn_ratings(
     session: Session,
     table: Floats | None,
     progress: Progress,
+    settings: FactorizationSettings,
     *,
     purpose: str,
     words: Floats | None = None,
@@ -65,34 +71,37 @@ def learn_ratings(
 
     With `recent`, which has a session of its own, items are as popular and as well rated as they are now.
     """
-    view = pilot_release(session, share(tuned.MEAN_SHARE), share(tuned.PILOT_SHARE))
+    view = pilot_release(session, share(settings.question_share), share(settings.first_share), settings.items)
     if table is not None:
-        view = view.with_columns(public_directions(table), tuned.PUBLIC_RIDGE)
-    fit = _Fit.of(session, view, table, purpose)
+        view = view.with_columns(public_directions(table, settings.most_public), settings.feature_ridge)
+    fit = _Fit.of(session, view, table, purpose, settings)
     decisions = fit.decisions(view)
     progress("user-factorization", 1, 4)
     content = None
     if words is not None and purpose == "both":
-        content = learn_content(session, share(tuned.CONTENT_SHARE), words, view.tally.likely)
+        content = learn_content(session, share(settings.question_share), words, view.tally.likely)
         decisions["weight of similar words"] = round(content.weight, 3)
+    fit, view = fit.with_votes(view, decisions) if purpose == "both" else (fit, view)
     view, factors, embeddings, said = fit.learned(view, progress)
     progress("user-factorization", 4, 4)
     decisions |= said
     decisions |= {"choices kept": embeddings.shape[1], "factors kept": factors.features.shape[1] - 1}
-    embeddings = embeddings if content is None else content.beside(embeddings, tuned.LIST_RIDGE)
+    embeddings = embeddings if content is None else content.beside(embeddings, settings.lists.ridge)
     following, ordered = fit.following(view, decisions)
     factors = with_curves(
         factors,
         view.tally.raised,
         fit.ratio,
-        part_rated(view.typical_length),
-        beside=bool(said["factors pay"]),
+        part_rated(view.typical_length, settings),
+        settings,
     )
     popularity = view.tally.likely
     if recent is not None:
         popularity, shift = recent.items(view, factors.offsets)
         factors = factors._replace(offsets=factors.offsets + shift)
-    choice = InteractionScorer.of(popularity, embeddings, {}, following, ordered=ordered)
+    choice = InteractionScorer.of(
+        popularity, embeddings, {}, following, ordered=ordered, settings=settings.lists
+    )
     return _scorer(session.facts, view, factors, choice, decisions)
 
 
@@ -111,26 +120,36 @@ class _Fit:
     """Hold what all releases of one fit need, and the co-occurrences it has released, for lists."""
 
     session: Session
+    settings: FactorizationSettings
     ratio: float
     many: bool
     table: Floats
     shares: BudgetShares
-    weights: ReleaseWeights
+    weights: OrderWeights
     detailed: bool
     released: list[PairsInOrder]
 
     @classmethod
-    def of(cls, session: Session, view: ItemView, table: Floats | None, purpose: str) -> Self:
+    def of(
+        cls,
+        session: Session,
+        view: ItemView,
+        table: Floats | None,
+        purpose: str,
+        settings: FactorizationSettings,
+    ) -> Self:
         """Choose shares and weights by the users per unit of noise of the pilot release."""
         ratio = users_per_noise(view.people, session.multiplier)
-        many = are_many(ratio, view.typical_length)
+        many = are_many(ratio, view.typical_length, settings)
         return cls(
             session=session,
+            settings=settings,
             ratio=ratio,
             many=many,
             table=np.zeros((session.n_items, 0)) if table is None else table,
-            shares=BudgetShares.of(many, purpose),
-            weights=ReleaseWeights.of(purpose, many),
+            shares=BudgetShares.of(settings, purpose),
+            # With many users, predicted ratings do not need the order of interactions.
+            weights=OrderWeights() if many and purpose == "ratings" else settings.order,
             detailed=purpose == "both",
             released=[],
         )
@@ -143,44 +162,80 @@ class _Fit:
             "route": "taste" if self._shows(view) else "effects",
         }
 
+    def with_votes(self, view: ItemView, decisions: dict[str, Any]) -> tuple[_Fit, ItemView]:
+        """Release the votes that lists need before anything else, and return what they leave to spend.
+
+        If they need nearly all, they get all. Add to the decisions.
+        """
+        session, votes = self.session, ItemVotes(n_items=self.session.n_items, norm="l2")
+        noise = float(view.tally.error[0])
+        needed = share_for_votes(
+            view.tally.votes,
+            noise,
+            session.multiplier,
+            self.settings,
+            pairs=float(self.shares.co_occurrences),
+        )
+        decisions["votes need"] = "all" if needed is None else needed
+        if needed is None:
+            decisions["route"] = "votes"
+            return self, view.with_votes(*session.release(votes, session.left))
+        if needed == self.settings.first_share:
+            return self, view
+        more = share(needed) - share(round((session.multiplier / noise) ** 2, 3))
+        shares = self.shares.scaled((session.left - more) / session.left)
+        return replace(self, shares=shares), view.with_votes(*session.release(votes, more))
+
     def learned(self, view: ItemView, progress: Progress) -> _Learned:
-        """Release what the rest of the budget is for: effects alone, or embeddings and factors, too."""
-        if self._shows(view):
+        """Release what the rest is for: nothing, effects alone, or embeddings and factors as well."""
+        if self.session.left and self._shows(view):
             return self.factors_found(view, self.shares, progress)
-        view, factors = self.effects(view, self.session.left)
+        view, factors = (
+            self.effects(view, self.session.left)
+            if self.session.left
+            else (view, free_directions(view, self.settings))
+        )
         return _Learned(view, factors, np.zeros((self.session.n_items, 0)), {"factors pay": False})
 
     def following(self, view: ItemView, decisions: dict[str, Any]) -> tuple[NextItems, bool]:
         """Return the weights between items and whether the order counts in lists; add to the decisions."""
         found, ordered = NextItems.none(), True
         for paired in self.released:
-            found, ordered = next_items(paired, view.tally, view.people), paired.weights.ordered
+            found, ordered = (
+                next_items(paired, view.tally, view.people, self.settings),
+                paired.weights.ordered,
+            )
             decisions["order informs"] = paired.informs
+        if self.detailed:
+            blend = found.blend
+            found = whole_catalog(self.session, self.settings, blend=blend, ordered=ordered) or found
         decisions |= {"items paired": found.items.size, "blend of pairs": round(found.blend, 3)}
         return found, ordered
 
     def _shows(self, view: ItemView) -> bool:
         noise = self.session.multiplier / np.sqrt(float(self.shares.co_occurrences))
-        return may_show(view.people, self.session.n_items, noise, self.weights)
+        return may_show(view.people, self.session.n_items, noise, self.settings)
 
     def factors_found(self, view: ItemView, shares: BudgetShares, progress: Progress) -> _Learned:
         """Release effects and a pilot of the ratings' second moment, then what the pilot calls for."""
-        session = self.session
+        session, settings = self.session, self.settings
         view, factors_found = self.effects(view, shares.effects)
-        explained = pilot_spectrum(session, shares.pilot_moment, view, factors_found)
-        strong = explained >= (tuned.STRONG if self.many else tuned.STRONG_FOR_FEW)
+        explained = pilot_spectrum(session, shares.pilot_moment, view, factors_found, settings)
+        strong = explained >= settings.strong
         progress("user-factorization", 2, 4)
         embeddings = np.zeros((self.session.n_items, 0))
         if self.many or not strong:
-            view, embeddings = self.embeddings(view, shares.for_strong_factors() if strong else shares)
-            factors_found = free_directions(view)
+            view, embeddings = self.embeddings(
+                view, shares.for_strong_factors(settings) if strong else shares
+            )
+            factors_found = free_directions(view, settings)
         progress("user-factorization", 3, 4)
-        pays = strong or (explained >= tuned.EXPLAINED and embeddings.shape[1] < tuned.ENOUGH_EMBEDDINGS)
-        # The pilot is rough: where nothing else shows and users rated much, a second release is worth it.
-        looks = pays or (not embeddings.shape[1] and view.typical_length >= tuned.ENOUGH_RATINGS)
+        # The pilot is rough: if nothing else shows and users rated much, a second release is worth it.
+        much = explained > 0 or view.typical_length >= settings.enough_ratings
+        looks = strong or (much and not embeddings.shape[1])
         left = session.left
         if looks:
-            factors_found = directions(session, shares.moment * left, view, factors_found)
+            factors_found = directions(session, shares.moment * left, view, factors_found, settings)
         found = factors_found.features.shape[1] > factors_found.free
         said = {"part explained at a glance": round(explained, 4), "factors pay": found}
         if not found and not (self.many and view.columns.shape[1]):
@@ -196,38 +251,48 @@ class _Fit:
         Where there is little noise or much to find, further refits, each from the vectors before it, are
         worth more than one with less noise.
         """
-        session, weights = self.session, self.weights
-        times = weights.refits(strong, users_per_noise(view.people, session.multiplier))
-        power = weights.refit_power if times == 1 else tuned.REFIT_POWER
-        part = weights.count_part if times == 1 else tuned.COUNT_PART
+        session, times = self.session, 1
+        if self.many and not self.detailed:
+            ratio = users_per_noise(view.people, session.multiplier)
+            times = refits(strong, ratio, self.settings)
         each = (session.left - moment) / times
         for _ in range(times):
             shares = (each, moment / times)
-            factors, tally = refit(session, shares, view, factors, self.table, power=power, part=part)
+            factors, tally = refit(session, shares, view, factors, self.table, self.settings)
             view, factors = replace(view, tally=tally), factors.as_free()
         return view, factors
 
     def effects(self, view: ItemView, share: Fraction) -> tuple[ItemView, LatentFactors]:
         """Release items' effects (once more), and return the directions that they give for nothing."""
         view = view.with_effects(self.session, share)
-        return view, free_directions(view)
+        return view, free_directions(view, self.settings)
 
     def embeddings(self, view: ItemView, shares: BudgetShares) -> tuple[ItemView, Floats]:
         """Release co-occurrences and, if directions stand out of the noise, item embeddings in them."""
         session, parts = self.session, (shares.co_occurrences, shares.embeddings)
-        paired = pairs_in_order(session, view.tally, view.people, parts, self.weights, detailed=self.detailed)
-        found = co_occurrence_directions(paired.pairs, view.tally, view.people)
+        paired = pairs_in_order(
+            session, view.tally, view.people, parts, self.weights, self.settings, detailed=self.detailed
+        )
+        found = co_occurrence_directions(paired.pairs, view.tally, view.people, self.settings)
         self.released.append(paired)
         if not found.kept:
             return view, found.vectors
         vectors, tally = item_embeddings(
-            session, paired.embeddings, view.tally, found, view.people, self.table, paired.weights
+            session,
+            paired.embeddings,
+            view.tally,
+            found,
+            view.people,
+            self.table,
+            self.settings,
+            near=paired.weights.near,
         )
-        columns = vectors[:, : tuned.MOST_EMBEDDING_FEATURES]
+        columns = vectors[:, : self.settings.most_embedding_features]
         columns = columns - np.average(columns, axis=0, weights=tally.raised)
         size = np.sqrt(np.average((columns**2).sum(axis=1), weights=tally.raised))
-        ridge = self.weights.embedding_ridge / columns.shape[1]
-        view = replace(view, tally=tally).with_columns(columns / max(size, 1e-150), ridge)
+        view = replace(view, tally=tally).with_columns(
+            columns / max(size, 1e-150), self.settings.feature_ridge
+        )
         return view, even_lengths(vectors, tally.likely)
 
 

@@ -16,15 +16,15 @@ import numpy as np
 
 from discreet.core.arrays import Floats
 from discreet.models.released_items import ItemView, sum_variance
-from discreet.models.user_factorization import constants as tuned
 from discreet.privacy.session import Session
 from discreet.solvers.empirical_bayes import VoteEstimate, shrink
 from discreet.statistics.counts import ItemResiduals
 from discreet.statistics.recency import Recency, RecentResiduals, RecentVotes
+from discreet.statistics.typical import TYPICAL_RESIDUAL
 
 
 class RecentItems(NamedTuple):
-    """Hold how popular items are of late, and how much better they are rated than over all time."""
+    """How popular items are now, and how much better they are rated than over all time."""
 
     popularity: Floats
     shift: Floats
@@ -33,7 +33,7 @@ class RecentItems(NamedTuple):
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecentReleases:
-    """How ratings fade with age, and the session that the release of recent ratings may spend."""
+    """How ratings fade with age, and the session that their release may spend."""
 
     recency: Recency
     session: Session
@@ -52,11 +52,12 @@ class RecentReleases:
             mean=view.mean,
             effects=offsets - view.mean,
             item_weights=np.ones(n_items),
-            count_part=tuned.PILOT_COUNT_PART,
+            # Counts have as much variance as residuals.
+            count_part=TYPICAL_RESIDUAL,
         )
         asked = RecentResiduals(plain=plain, recency=self.recency)
         (sums, counted), multiplier = self.session.release(asked, Fraction(1))
-        length = math.hypot(tuned.TYPICAL_RESIDUAL, plain.count_part) / plain.count_part
+        length = math.hypot(TYPICAL_RESIDUAL, plain.count_part) / plain.count_part
         tally = VoteEstimate.of(counted * length, multiplier * length)
         counts = tally.raised / (length * plain.count_part)
         variance = sum_variance(counts, plain.item_weights, view.people, multiplier, plain.count_part)

@@ -24,7 +24,7 @@ class CollectionSettings(TheorySettings):
 
     def __post_init__(self) -> None:
         integer("levels", self.levels, least=2)
-        require(failure_probability("gamma", self.gamma) > 0, "gamma", self.gamma, "must be greater than 0")
+        require(failure_probability("gamma", self.gamma) > 0, "gamma", self.gamma, must="be greater than 0")
         non_negative("intrinsic", self.intrinsic)
 
 

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal, final
 
@@ -19,7 +20,7 @@ from discreet.data.facts import PublicFacts
 from discreet.data.interactions import Interactions
 from discreet.data.vocabulary import Vocabulary
 from discreet.models.baselines.tuning import no_promise
-from discreet.models.estimator import WITHOUT_PRIVACY, Estimator
+from discreet.models.estimator import Estimator
 from discreet.models.scorers.scorer import Scorer
 from discreet.models.scorers.trained_profiles import TrainedProfileScorer
 from discreet.papers.dpimf import printed
@@ -31,9 +32,84 @@ from discreet.report.notes import PRINTED_DPIMF, PRINTED_DPMF, PRINTED_WEIGHTS, 
 Sampling = Literal["none", "corrected", "printed"]
 
 
+class PrintedFactorization(Estimator):
+    """Base of the printed models: profiles trained without privacy, then one side solved once with noise.
+
+    Over parties, `rounds` and `local` run Algorithm 1 (`federated/protocols/printed_averages.py`).
+    """
+
+    __slots__ = ()
+
+    feedback = "implicit"
+    published_noise: ClassVar[bool] = True
+    refuted: ClassVar[str]
+
+    epsilon: float
+    solve: printed.Side
+    factors: int
+    regularization: float
+    epochs: int
+    rounds: int
+    local: int
+    seed: int
+
+    def __post_init__(self) -> None:
+        positive("epsilon", self.epsilon)
+        one_of("solve", self.solve, ("items", "users"))
+        positive_finite("regularization", self.regularization)
+        for name in ("factors", "epochs", "rounds", "local"):
+            integer(name, getattr(self, name), least=1)
+
+    def promise(self, facts: PublicFacts) -> Guarantee:
+        """Return no guarantee, and why the printed one does not hold."""
+        note = self.refuted if math.isfinite(self.epsilon) else TRAINED_WITHOUT_NOISE
+        return replace(no_promise(facts), notes=(note,))
+
+    @abstractmethod
+    def setting(self) -> printed.Setting:
+        """Return the settings of the printed procedure."""
+
+    @property
+    def alpha0_used(self) -> float:
+        """Return the weight of empty cells."""
+        return 1.0
+
+    @property
+    def original(self) -> bool:
+        """Return whether the loss counts observed cells twice, as the strawman's does."""
+        return False
+
+    def exact(self, rows: csr_matrix, others: Floats) -> Floats:
+        """Return the profiles of rows, given those of the other side, without noise."""
+        return printed.exact_rows(rows, others, self.setting(), self.alpha0_used, original=self.original)
+
+    def solved(self, rows: csr_matrix, others: Floats, noise: printed.NoiseSource) -> Floats:
+        """Return the profiles of rows with the printed noise; without epsilon there is none."""
+        return self.exact(rows, others) if math.isinf(self.epsilon) else self._noisy(rows, others, noise)
+
+    @abstractmethod
+    def _noisy(self, rows: csr_matrix, others: Floats, noise: printed.NoiseSource) -> Floats:
+        """Return the profiles of rows with the printed noise for a finite epsilon."""
+
+    def _train(self, session: Session, progress: Progress) -> Scorer:
+        clicks = interactions_matrix(session.rows())
+        model = printed.train(clicks, self.setting(), self.alpha0_used, self.seed, original=self.original)
+        progress(self.name, 1, 2)
+        solved = self.solved(*sides_of(model, self.solve), PublishedNoise(session))
+        progress(self.name, 2, 2)
+        users = self.solve == "users"
+        return profiles_scorer(
+            self,
+            profiles=model.items,
+            items=model.items if users else solved,
+            users=Vocabulary.of(session.rows().users.series) if users else None,
+            user_factors=solved if users else None,
+        )
+
+
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Dpimf(Estimator):
+class Dpimf(PrintedFactorization):
     """Factor interactions, then solve all items once with the printed noise of DPIMF.
 
     The four losses are those of the paper. `strawman` adds noise to all coefficients of the original loss.
@@ -59,6 +135,8 @@ class Dpimf(Estimator):
         factors: The number of factors.
         regularization: The ridge lambda; profiles lie in a ball of radius 1 / sqrt(lambda).
         epochs: Alternations of the training without noise.
+        rounds: Over parties, how often items (or users) are solved and averaged; the paper runs 100 rounds.
+        local: Over parties, the alternations inside a party in each round; the paper runs 20.
         alpha0: The weight of empty cells for all losses but the optimal one.
         beta1: The part of epsilon for the linear term, with the complementary and the symmetric loss.
         beta2: The part of epsilon for the matrix; the ridge gets the rest.
@@ -78,9 +156,8 @@ class Dpimf(Estimator):
     """
 
     name: ClassVar[str] = "dpimf"
-    feedback = "implicit"
     source: ClassVar[str] = "Ran et al. 2024, as printed: refuted"
-    published_noise: ClassVar[bool] = True
+    refuted: ClassVar[str] = PRINTED_DPIMF
 
     epsilon: float = math.inf
     loss: Loss = "optimal"
@@ -90,66 +167,52 @@ class Dpimf(Estimator):
     factors: int = 8
     regularization: float = 0.015
     epochs: int = 10
+    rounds: int = 10
+    local: int = 1
     alpha0: float = 0.95
     beta1: float = 0.5
     beta2: float = 0.4
     seed: int = 0
 
     def __post_init__(self) -> None:
-        positive("epsilon", self.epsilon, do=WITHOUT_PRIVACY)
+        PrintedFactorization.__post_init__(self)
         one_of("loss", self.loss, LOSSES)
         one_of("sampling", self.sampling, ("none", "corrected", "printed"))
-        one_of("solve", self.solve, ("items", "users"))
         require(
             self.sampling == "none" or self.loss == "optimal",
             "sampling",
             self.sampling,
-            "goes with loss=optimal",
+            must="be none unless loss=optimal",
         )
         positive_finite("mean_weight", self.mean_weight)
-        require(self.mean_weight >= 1, "mean_weight", self.mean_weight, "must be at least 1")
-        integer("factors", self.factors, least=1)
-        positive_finite("regularization", self.regularization)
-        integer("epochs", self.epochs, least=1)
+        require(self.mean_weight >= 1, "mean_weight", self.mean_weight, must="be at least 1")
         probability("alpha0", self.alpha0)
         together = positive_finite("beta1", self.beta1) + positive_finite("beta2", self.beta2)
-        require(together < 1, "beta1 + beta2", together, "must be less than 1: the ridge gets the rest")
+        require(together < 1, "beta1 + beta2", together, must="be less than 1: the ridge gets the rest")
 
     def promise(self, facts: PublicFacts) -> Guarantee:
         """Return no guarantee, and why the printed one does not hold."""
-        notes: tuple[str, ...] = (PRINTED_DPIMF,) if math.isfinite(self.epsilon) else (TRAINED_WITHOUT_NOISE,)
-        if self.sampling == "printed":
-            notes += (PRINTED_WEIGHTS,)
-        return replace(no_promise(facts), notes=notes)
+        promise = PrintedFactorization.promise(self, facts)
+        more = (PRINTED_WEIGHTS,) if self.sampling == "printed" else ()
+        return replace(promise, notes=(*promise.notes, *more))
 
-    def _train(self, session: Session, progress: Progress) -> Scorer:
-        variant = printed.VARIANTS[LOSSES.index(self.loss)]
-        alpha0 = printed.alpha0_of(variant, self._setting())
-        clicks = interactions_matrix(session.rows())
-        model = printed.train(clicks, self._setting(), alpha0, self.seed, original=variant == "str")
-        progress(self.name, 1, 2)
-        rows, others = sides_of(model, self.solve)
-        solved = self._solved(rows, others, variant, PublishedNoise(session))
-        progress(self.name, 2, 2)
-        return profiles_scorer(model, solved, self.solve, session.rows(), self._setting())
+    @property
+    def variant(self) -> printed.Variant:
+        """Return the paper's name of the loss."""
+        return printed.VARIANTS[LOSSES.index(self.loss)]
 
-    def _solved(
-        self, rows: csr_matrix, others: Floats, variant: printed.Variant, noise: printed.NoiseSource
-    ) -> Floats:
-        setting = self._setting()
-        if math.isinf(self.epsilon):
-            return printed.exact_rows(
-                rows, others, setting, printed.alpha0_of(variant, setting), original=variant == "str"
-            )
-        if self.sampling == "corrected":
-            return printed.sampled_rows(rows, others, self.epsilon, setting, noise)
-        if self.sampling == "printed":
-            return printed.inversely_sampled_rows(
-                rows, others, self.epsilon, self.mean_weight, setting, noise
-            )
-        return printed.noisy_rows(rows, others, variant, self.epsilon, setting, noise)
+    @property
+    def alpha0_used(self) -> float:
+        """Return the weight of empty cells: 1 with the optimal loss."""
+        return printed.alpha0_of(self.variant, self.setting())
 
-    def _setting(self) -> printed.Setting:
+    @property
+    def original(self) -> bool:
+        """Return whether the loss counts observed cells twice, as the strawman's does."""
+        return self.loss == "strawman"
+
+    def setting(self) -> printed.Setting:
+        """Return the settings of the printed procedure."""
         return printed.Setting(
             factors=self.factors,
             regularization=self.regularization,
@@ -158,10 +221,20 @@ class Dpimf(Estimator):
             budget=(self.beta1, self.beta2, 1 - self.beta1 - self.beta2),
         )
 
+    def _noisy(self, rows: csr_matrix, others: Floats, noise: printed.NoiseSource) -> Floats:
+        setting = self.setting()
+        if self.sampling == "corrected":
+            return printed.sampled_rows(rows, others, self.epsilon, setting, noise)
+        if self.sampling == "printed":
+            return printed.inversely_sampled_rows(
+                rows, others, self.epsilon, self.mean_weight, setting, noise
+            )
+        return printed.noisy_rows(rows, others, self.variant, self.epsilon, setting, noise)
+
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Dpmf(Estimator):
+class Dpmf(PrintedFactorization):
     """Factor interactions, then solve all items once with the noise of DPMF: users scaled to length 1.
 
     Guarantee
@@ -177,6 +250,8 @@ class Dpmf(Estimator):
         factors: The number of factors.
         regularization: The ridge lambda.
         epochs: Alternations of the training without noise.
+        rounds: Over parties, how often items (or users) are solved and averaged.
+        local: Over parties, the alternations inside a party in each round.
 
     References:
         Hua, Xia and Zhong, Differentially Private Matrix Factorization (2015), as a baseline of DPIMF.
@@ -191,44 +266,24 @@ class Dpmf(Estimator):
     """
 
     name: ClassVar[str] = "dpmf"
-    feedback = "implicit"
     source: ClassVar[str] = "Hua et al. 2015, as run by Ran et al. 2024: refuted"
-    published_noise: ClassVar[bool] = True
+    refuted: ClassVar[str] = PRINTED_DPMF
 
     epsilon: float = math.inf
     solve: printed.Side = "items"
     factors: int = 8
     regularization: float = 0.015
     epochs: int = 10
+    rounds: int = 10
+    local: int = 1
     seed: int = 0
 
-    def __post_init__(self) -> None:
-        positive("epsilon", self.epsilon, do=WITHOUT_PRIVACY)
-        one_of("solve", self.solve, ("items", "users"))
-        integer("factors", self.factors, least=1)
-        positive_finite("regularization", self.regularization)
-        integer("epochs", self.epochs, least=1)
+    def setting(self) -> printed.Setting:
+        """Return the settings of the printed procedure."""
+        return printed.Setting(factors=self.factors, regularization=self.regularization, epochs=self.epochs)
 
-    def promise(self, facts: PublicFacts) -> Guarantee:
-        """Return no guarantee, and why the printed one does not hold."""
-        note = PRINTED_DPMF
-        return replace(
-            no_promise(facts), notes=(note if math.isfinite(self.epsilon) else TRAINED_WITHOUT_NOISE,)
-        )
-
-    def _train(self, session: Session, progress: Progress) -> Scorer:
-        setting = printed.Setting(
-            factors=self.factors, regularization=self.regularization, epochs=self.epochs
-        )
-        model = printed.train(interactions_matrix(session.rows()), setting, 1.0, self.seed)
-        progress(self.name, 1, 2)
-        rows, others = sides_of(model, self.solve)
-        if math.isinf(self.epsilon):
-            solved = printed.exact_rows(rows, others, setting, 1.0)
-        else:
-            solved = printed.dpmf_rows(rows, others, self.epsilon, setting, PublishedNoise(session))
-        progress(self.name, 2, 2)
-        return profiles_scorer(model, solved, self.solve, session.rows(), setting)
+    def _noisy(self, rows: csr_matrix, others: Floats, noise: printed.NoiseSource) -> Floats:
+        return printed.dpmf_rows(rows, others, self.epsilon, self.setting(), noise)
 
 
 @final
@@ -268,19 +323,19 @@ def sides_of(model: printed.Trained, solve: printed.Side) -> tuple[csr_matrix, F
 
 
 def profiles_scorer(
-    model: printed.Trained,
-    solved: Floats,
-    solve: printed.Side,
-    data: Interactions,
-    setting: printed.Setting,
+    settings: PrintedFactorization,
+    *,
+    profiles: Floats,
+    items: Floats,
+    users: Vocabulary | None = None,
+    user_factors: Floats | None = None,
 ) -> TrainedProfileScorer:
-    """Return the scorer of trained profiles, one side of which was solved with noise."""
-    users = solve == "users"
+    """Return the scorer of trained items; users without factors are fitted to `profiles`."""
     return TrainedProfileScorer(
-        profiled=Vocabulary.of(data.users.series) if users else Vocabulary.of(np.zeros(0, dtype=np.int64)),
-        user_factors=solved if users else np.zeros((0, setting.factors)),
-        item_factors=model.items if users else solved,
-        profile_factors=model.items,
-        alpha0=model.alpha0,
-        regularization=setting.regularization,
+        profiled=Vocabulary.of(np.zeros(0, dtype=np.int64)) if users is None else users,
+        user_factors=np.zeros((0, settings.factors)) if user_factors is None else user_factors,
+        item_factors=items,
+        profile_factors=profiles,
+        alpha0=settings.alpha0_used,
+        regularization=settings.regularization,
     )

@@ -13,6 +13,9 @@ from typing import Any, ClassVar, Literal, NamedTuple, final
 
 import numpy as np
 
+from discreet.collect.errors import WrongReports
+from discreet.collect.estimate import Collected
+from discreet.collect.hidden_items import cell_guarantee
 from discreet.core.arrays import Floats, Singles
 from discreet.core.checks import integer, require
 from discreet.core.progress import Progress
@@ -20,10 +23,13 @@ from discreet.core.randomness import PrivacyRandom
 from discreet.data.facts import PublicFacts
 from discreet.data.interactions import Interactions
 from discreet.models.estimator import Estimator, check_budget, without_cap
+from discreet.models.fitted import FittedModel
+from discreet.models.local.estimator import fitted_reports
 from discreet.models.scorers.item_item import NeighborScorer
 from discreet.models.scorers.scorer import Scorer
 from discreet.privacy.assumptions import Assumption, Fact, Kind, assumptions_of
 from discreet.privacy.guarantee import Basis, Guarantee, Neighbors, Trust, Unit
+from discreet.privacy.mechanisms.cells import HiddenStars
 from discreet.privacy.mechanisms.local import sign_flip
 from discreet.privacy.mechanisms.randomized_response import SignFlip
 from discreet.privacy.session import Session
@@ -79,7 +85,7 @@ class ItemNeighbors(Estimator):
         check_budget(self.epsilon, 0.0, gaussian=False)
         integer("neighbors", self.neighbors, least=1)
         known = ("jaccard", "cosine")
-        require(self.likeness in known, "likeness", self.likeness, f"must be one of {', '.join(known)}")
+        require(self.likeness in known, "likeness", self.likeness, must=f"be one of {', '.join(known)}")
 
     def promise(self, facts: PublicFacts) -> Guarantee:
         """Return the promise; it depends on epsilon alone."""
@@ -113,6 +119,32 @@ class ItemNeighbors(Estimator):
         lie = 0.0 if flip is None else flip.flip_rates()[0]
         likeness = similarities(together, alone, seen, lie, self.likeness)
         return _nearest(likeness, min(self.neighbors, session.n_items - 1))
+
+    @final
+    def fit_reports(self, collected: Collected, *, progress: Progress | None = None) -> FittedModel:
+        """Learn from the bits that devices reported; they have spent their budget, so nothing is spent here.
+
+        Raises:
+            DifferentEpsilon: The reports were made with an epsilon that this estimator doesn't state.
+            WrongReports: The campaign doesn't ask for one bit per item.
+        """
+        mechanism = collected.mechanism
+        if not isinstance(mechanism, HiddenStars) or mechanism.levels > 1:
+            came = type(mechanism).__name__
+            raise WrongReports(model=self.name, wanted="HiddenStars on a scale of one value", came=came)
+        promise = cell_guarantee(mechanism, collected.facts)
+        return fitted_reports(self, collected, promise, self._from_reports, progress)
+
+    def _from_reports(self, collected: Collected, progress: Progress) -> Scorer:
+        bits = collected.reports.to_scipy().astype(np.float64)
+        bits.data[:] = 1.0
+        together = np.asarray((bits.T @ bits).toarray(), dtype=np.float64)
+        alone, mechanism = np.asarray(bits.sum(axis=0)).ravel(), collected.mechanism
+        assert isinstance(mechanism, HiddenStars)
+        # A missing bit is flipped a little more often than a set one: gaps are rounded to reveal less.
+        found = similarities(together, alone, bits.shape[0], mechanism.fake, self.likeness)
+        progress(self.name, 1, 1)
+        return _nearest(found, min(self.neighbors, bits.shape[1] - 1))
 
 
 class ReportedBits(NamedTuple):

@@ -25,7 +25,8 @@ from discreet.models.sums_estimator import SumsEstimator
 from discreet.papers.dpimf import item_solves as items_of
 from discreet.papers.dpimf import questions
 from discreet.privacy.mechanisms.fixed_point import FixedPoint
-from discreet.privacy.session import Session, share
+from discreet.privacy.noise_plans import share
+from discreet.privacy.session import Session
 from discreet.statistics import profile_sums as party
 from discreet.statistics.fixed_point import ROUNDING, VECTOR_BITS
 from discreet.statistics.profile_sums import ProfileQuestion, Profiles, norms_of_all, weighted_terms
@@ -102,15 +103,21 @@ class ImplicitObjective(SumsEstimator):
     def __post_init__(self) -> None:
         check_budget(self.epsilon, self.delta, gaussian=False)
         known = ("shared", "symmetric", "complementary", "strawman")
-        require(self.loss in known, "loss", self.loss, f"must be one of {', '.join(known)}")
-        require(0 <= self.alpha0 <= 1, "alpha0", self.alpha0, "must lie in [0, 1]")
+        require(self.loss in known, "loss", self.loss, must=f"be one of {', '.join(known)}")
+        require(0 <= self.alpha0 <= 1, "alpha0", self.alpha0, must="be in [0, 1]")
         if self.factors is not None:
             integer("factors", self.factors, least=1, most=256)
         if self.rounds is not None:
             integer("rounds", self.rounds, least=1, most=_MOST_ROUNDS)
         pure = self.delta == 0 or not self.is_private
         do = "Importance sampling is proved for Laplace noise: pass delta=0."
-        require(pure or not self.importance_sampling, "importance_sampling", True, "needs delta=0", do)
+        require(
+            pure or not self.importance_sampling,
+            "importance_sampling",
+            True,
+            must="be False unless delta=0",
+            do=do,
+        )
 
     def most_factors(self) -> int:
         """Return the largest number of factors."""

@@ -212,14 +212,23 @@ def inverse_weights(lengths: Floats, mean: float) -> Floats:
 
 
 def inversely_sampled_rows(
-    rows: csr_matrix, others: Floats, epsilon: float, mean: float, setting: Setting, noise: NoiseSource
+    rows: csr_matrix,
+    others: Floats,
+    epsilon: float,
+    mean: float,
+    setting: Setting,
+    noise: NoiseSource,
+    *,
+    lowered_at: Literal["least", "mean"] = "least",
 ) -> Floats:
-    """Sample with weights c / |p_u|_1 and lower the noise by Theorem 2 at the least weight. NOT PRIVATE.
+    """Sample with weights c / |p_u|_1 and lower the noise by Theorem 2 at one of the weights. NOT PRIVATE.
 
-    As in `lowered_rows`, the noise is for a sum without weights.
+    As in `lowered_rows`, the noise is for a sum without weights. Theorem 2 has one weight per cell and does
+    not state which weight the one noise is for.
     """
     weights = inverse_weights(np.abs(others).sum(axis=1), mean)
-    before = np.log1p(float(weights.min()) * np.expm1(epsilon))
+    weight = float(weights.min() if lowered_at == "least" else weights.mean())
+    before = np.log1p(weight * np.expm1(epsilon))
     scale = noise_scales(others, "opt", float(before), setting)[0]
     return _weighted_rows(rows, others, weights, scale, setting, noise)
 

@@ -47,10 +47,10 @@ class DpimfSettings(TheorySettings):
             integer(name, getattr(self, name), least=1)
         for name in ("regularization", "largest", "beta1", "beta2"):
             positive_finite(name, getattr(self, name))
-        require(non_negative("alpha0", self.alpha0) <= 1, "alpha0", self.alpha0, "must be at most 1")
+        require(non_negative("alpha0", self.alpha0) <= 1, "alpha0", self.alpha0, must="be at most 1")
         parts = self.beta1 + self.beta2
-        require(parts <= 1, "beta1 + beta2", parts, "must be at most 1")
-        require(1 <= self.max_weight <= 2**32, "max_weight", self.max_weight, "must lie in [1, 2^32]")
+        require(parts <= 1, "beta1 + beta2", parts, must="be at most 1")
+        require(1 <= self.max_weight <= 2**32, "max_weight", self.max_weight, must="be in [1, 2^32]")
 
     @property
     def radius(self) -> float:

@@ -11,12 +11,22 @@ import numpy as np
 from discreet.core.checks import integer
 from discreet.core.progress import Progress
 from discreet.models.estimator import check_budget
+from discreet.models.scorers.factors import RatingScorer
 from discreet.models.scorers.scorer import Scorer
 from discreet.models.sums_estimator import SumsEstimator
-from discreet.papers.frank_wolfe.directions import centered, item_factor, leading
+from discreet.papers.frank_wolfe.directions import (
+    FACTOR_RIDGE,
+    centered,
+    item_factor,
+    leading,
+    own_means_only,
+    usual_length,
+)
 from discreet.papers.frank_wolfe.frank_wolfe import shared_rounds
 from discreet.privacy.session import Session
-from discreet.statistics.scaled_rows import ScaledMoment
+from discreet.solvers.spectrum import outstanding
+from discreet.statistics.scaled_rows import ScaledMoment, Scaling
+from discreet.statistics.typical import USER_RIDGE
 
 # Residuals are clamped to this, in units of half the scale.
 _CLAMP = 0.5
@@ -29,7 +39,8 @@ class CovarianceSvd(SumsEstimator):
 
     Guarantee
         (`epsilon`, `delta`) for a person's whole history, between data sets with and without that person,
-        against everyone else (proofs/covariance_svd.md). Three releases of the biases and one matrix.
+        against everyone else (proofs/covariance_svd.md). Three releases of the biases (without biases, the
+        number of users) and one matrix.
 
     Noise
         A row is scaled to length at most 1, so its outer product without the diagonal has Frobenius norm at
@@ -38,6 +49,8 @@ class CovarianceSvd(SumsEstimator):
 
     Parameters:
         factors: The largest number of factors; only factors above the noise are kept.
+        biases: Whether to release item biases and subtract them first. The poster subtracts users' own means
+            only: `false`.
 
     References:
         McSherry, Mironov. Differentially private recommender systems. KDD 2009. They protect single ratings;
@@ -62,12 +75,15 @@ class CovarianceSvd(SumsEstimator):
     epsilon: float
     delta: float = 1e-6
     factors: int = 20
+    biases: bool = True
 
     def __post_init__(self) -> None:
         check_budget(self.epsilon, self.delta, gaussian=True)
         integer("factors", self.factors, least=1)
 
     def _train(self, session: Session, progress: Progress) -> Scorer:
+        if not self.biases:
+            return self._without_biases(self.metered(session), progress)
         biases, rest = self.metered(session).split(*shared_rounds([Fraction(1)]))
         view = centered(biases, progress)
         scaling = view.scaling(np.zeros((session.n_items, 0)), clamp=_CLAMP)
@@ -77,3 +93,34 @@ class CovarianceSvd(SumsEstimator):
         columns = [item_factor(one, view.look) for one in found]
         factors = np.column_stack(columns) if columns else np.zeros((session.n_items, 0))
         return view.scorer(factors, session.facts, {"directions kept": len(columns)})
+
+    def _without_biases(self, session: Session, progress: Progress) -> Scorer:
+        """Release the covariance of ratings minus users' own means, as the poster's comparison does."""
+        facts, (plain, rest) = session.facts, own_means_only(session)
+        d, half = facts.n_items, plain.half
+        scaling = Scaling(
+            middle=plain.middle,
+            half=half,
+            offsets=plain.offsets,
+            factors=np.zeros((d, 0)),
+            ridge=np.array([USER_RIDGE]),
+            # With equal parts a row of c ratings weighs about 1 / c, as McSherry and Mironov weigh users.
+            part=_CLAMP,
+            clamp=_CLAMP,
+            least_length=0.0,
+        )
+        moment, noise = rest.release(ScaledMoment(scaling=scaling), Fraction(1))
+        found = outstanding(moment, noise, plain.people, most=self.factors)
+        progress("covariance-svd", 1, 1)
+        # A user with c of d items adds about c / d^2 of their covariance, over twice the squared clamp.
+        size = plain.people * min(usual_length(facts), d) / (d**2 * 2 * _CLAMP**2)
+        factors = half * found.vectors * np.sqrt(found.strengths / size)
+        return RatingScorer(
+            mean=plain.middle,
+            item_bias=plain.offsets,
+            item_factors=factors,
+            ridge=np.append(USER_RIDGE, np.full(factors.shape[1], half**2 * FACTOR_RIDGE)),
+            low=facts.low,
+            high=facts.high,
+            decisions={"directions kept": factors.shape[1]},
+        )

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import NamedTuple, final
 
 import numpy as np
@@ -21,6 +22,7 @@ from discreet.models.scorers.factors import RatingScorer
 from discreet.privacy.session import Session
 from discreet.solvers.empirical_bayes import shrink
 from discreet.solvers.spectrum import outstanding
+from discreet.statistics.counts import UserCount
 from discreet.statistics.scaled_rows import Scaling
 from discreet.statistics.typical import COUNT_PART, TYPICAL_RESIDUAL, USER_RIDGE
 
@@ -31,6 +33,10 @@ FACTOR_RIDGE = TYPICAL_RESIDUAL**2
 _WEIGHT_SPREAD = 1.3
 # An eigenvalue is kept from this much above the edge of the noise.
 _ABOVE_EDGE = 1.03
+# The share of the number of users, where no biases are released.
+_COUNTING = Fraction(1, 50)
+# The assumed number of ratings per row without a declared cap.
+_USUAL_LENGTH = 100
 
 
 @final
@@ -71,6 +77,38 @@ class Centered:
             decisions=decisions,
             **self.look.listing(),
         )
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OwnMeansOnly:
+    """Ratings from which only users' own means are subtracted, as the poster does; `people` is released."""
+
+    middle: float
+    half: float
+    n_items: int
+    people: float
+
+    @property
+    def offsets(self) -> Floats:
+        """Return zeros: items have no biases."""
+        return np.zeros(self.n_items)
+
+
+def own_means_only(session: Session) -> tuple[OwnMeansOnly, Session]:
+    """Release the number of users for a small share, and return the rest of the session."""
+    counting, rest = session.split(_COUNTING, 1 - _COUNTING)
+    people, noise = counting.release(UserCount(), Fraction(1))
+    facts = session.facts
+    # On a scale of one value every row is zero, in any unit.
+    middle, half = (facts.low + facts.high) / 2, (facts.high - facts.low) / 2 or 1.0
+    known = max(float(people[0]), 2 * noise, 1.0)
+    return OwnMeansOnly(middle=middle, half=half, n_items=facts.n_items, people=known), rest
+
+
+def usual_length(facts: PublicFacts) -> int:
+    """Return the assumed number of ratings per user: the declared cap, or a usual number."""
+    return facts.max_per_user or _USUAL_LENGTH
 
 
 def centered(session: Session, progress: Progress) -> Centered:

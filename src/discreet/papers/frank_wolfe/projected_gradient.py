@@ -1,11 +1,12 @@
-"""Complete the matrix by noisy projections onto a nuclear-norm ball; each user holds their own row."""
+"""Complete the matrix by noisy projections onto a nuclear-norm ball; each user keeps their own row."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import ClassVar, NamedTuple, final
+from typing import Any, ClassVar, NamedTuple, final
 
 import numpy as np
 
@@ -19,7 +20,7 @@ from discreet.models.estimator import check_budget
 from discreet.models.scorers.low_rank import ProjectedGradientScorer, own_residuals
 from discreet.models.scorers.scorer import Scorer
 from discreet.models.sums_estimator import SumsEstimator
-from discreet.papers.frank_wolfe.directions import Centered, centered
+from discreet.papers.frank_wolfe.directions import centered, own_means_only, usual_length
 from discreet.papers.frank_wolfe.frank_wolfe import (
     MOST_ROUNDS,
     affordable_rounds,
@@ -31,8 +32,6 @@ from discreet.statistics.projected_rows import LocalSteps, advance, begin, bound
 from discreet.statistics.statistic import Part
 from discreet.statistics.typical import TYPICAL_RESIDUAL
 
-# The assumed number of ratings per row without a declared cap.
-_USUAL_LENGTH = 100
 # The assumed size of entries of the completed matrix, for the radius of the nuclear ball.
 _TYPICAL_ENTRY = 0.3
 
@@ -45,8 +44,8 @@ class MovedRows:
     to norm 1, so its outer product has Frobenius norm at most 1.
     """
 
-    def __init__(self, view: Centered, bound: float) -> None:
-        self._view, self._bound = view, bound
+    def __init__(self, offsets: Floats, *, middle: float, half: float, bound: float) -> None:
+        self._offsets, self._middle, self._half, self._bound = offsets, middle, half, bound
         self._rows: Rows | None = None
         self._state: LocalSteps | None = None
         self._maps: list[Projection] = []
@@ -54,7 +53,7 @@ class MovedRows:
     @property
     def parts(self) -> tuple[Part, ...]:
         """Return the symmetric matrix of the items."""
-        size = self._view.offsets.size
+        size = self._offsets.size
         return (Part("moment", (size, size), symmetric=True),)
 
     def advance(self, projection: Projection) -> None:
@@ -64,9 +63,9 @@ class MovedRows:
     def over(self, data: Interactions) -> ExactMoment:
         """Return the exact second moment of the rows where they are now."""
         if self._rows is None or self._state is None:
-            values = self._view.look.unit(data.values.astype(np.float64)).astype(np.float32)
-            self._rows, _ = own_residuals(Rows(data.indptr, data.items, values), self._view.offsets)
-            self._state = begin(self._rows, self._view.offsets.size)
+            values = ((data.values.astype(np.float64) - self._middle) / self._half).astype(np.float32)
+            self._rows, _ = own_residuals(Rows(data.indptr, data.items, values), self._offsets)
+            self._state = begin(self._rows, self._offsets.size)
         for projection in self._maps:
             self._state = advance(self._rows, self._state, projection)
         self._maps.clear()
@@ -86,12 +85,12 @@ class ExactMoment(NamedTuple):
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProjectedGradient(SumsEstimator):
-    """Complete the matrix by noisy projections onto a nuclear-norm ball; each user holds their own row.
+    """Complete the matrix by noisy projections onto a nuclear-norm ball; each user keeps their own row.
 
     Guarantee
         (`epsilon`, `delta`) for a person's whole history, between data sets with and without that person,
-        against everyone else (proofs/projected_gradient.md). Three releases of the biases, and one matrix per
-        round.
+        against everyone else (proofs/projected_gradient.md). Three releases of the biases, or without biases
+        one of the number of users, and one matrix per round.
 
     Noise
         A row is shortened to `row_bound` and divided by it, so b b' has Frobenius norm |b|^2 at most 1. The
@@ -106,6 +105,8 @@ class ProjectedGradient(SumsEstimator):
             users and the number of items.
         row_bound: Rows longer than this, in units of the ratings, are shortened; by default from the scale
             and the declared cap on ratings per user.
+        biases: Whether to release item biases and subtract them first. The poster subtracts users' own means
+            only: `false`.
 
     References:
         Cai, Candès, Shen. A singular value thresholding algorithm for matrix completion. SIOPT 2010.
@@ -132,6 +133,7 @@ class ProjectedGradient(SumsEstimator):
     factors: int = 20
     radius: float | None = None
     row_bound: float | None = None
+    biases: bool = True
 
     def __post_init__(self) -> None:
         check_budget(self.epsilon, self.delta, gaussian=True)
@@ -149,30 +151,49 @@ class ProjectedGradient(SumsEstimator):
     def _train(self, session: Session, progress: Progress) -> Scorer:
         session, facts = self.metered(session), session.facts
         rounds = self._rounds(facts, session.multiplier)
+        if not self.biases:
+            plain, rest = own_means_only(session)
+            maps = self._maps(
+                rest.rounds(rounds), plain.offsets, plain.middle, plain.half, plain.people, progress
+            )
+            return ProjectedGradientScorer(
+                mean=plain.middle, item_bias=plain.offsets, low=facts.low, high=facts.high, **_stored(maps)
+            )
         biases, *parts = session.split(*shared_rounds([Fraction(1)] * rounds))
         view = centered(biases, progress)
-        half, d = view.look.half, session.n_items
-        bound = self._row_bound(facts) / half
-        radius = (
-            _TYPICAL_ENTRY * math.sqrt(view.look.people * d) if self.radius is None else self.radius / half
+        look = view.look
+        maps = self._maps(parts, view.offsets, look.middle, look.half, look.people, progress)
+        return ProjectedGradientScorer(
+            mean=look.middle + look.half * look.mean,
+            item_bias=look.half * (view.offsets - look.mean),
+            low=facts.low,
+            high=facts.high,
+            **_stored(maps),
+            **look.listing(),
         )
-        moved, maps = MovedRows(view, bound), []
+
+    def _maps(
+        self,
+        parts: Sequence[Session],
+        offsets: Floats,
+        middle: float,
+        half: float,
+        people: float,
+        progress: Progress,
+    ) -> list[Projection]:
+        """Return the released map of each round, for rows minus the offsets and users' own means."""
+        d = offsets.size
+        bound = self._row_bound(parts[0].facts) / half
+        radius = _TYPICAL_ENTRY * math.sqrt(people * d) if self.radius is None else self.radius / half
+        moved = MovedRows(offsets, middle=middle, half=half, bound=bound)
+        maps: list[Projection] = []
         for number, part in enumerate(parts):
             moment, noise = part.release(moved, Fraction(1))
             edge = noise * math.sqrt(2 * d) * bound**2
             maps.append(project_moment(moment * bound**2, radius=radius, noise=edge, most=self.factors))
             moved.advance(maps[-1])
-            progress("projected-gradient", number + 1, rounds)
-        return ProjectedGradientScorer(
-            mean=view.look.middle + half * view.look.mean,
-            item_bias=half * (view.offsets - view.look.mean),
-            bases=np.column_stack([one.basis for one in maps]),
-            kept=np.concatenate([one.kept for one in maps]),
-            ranks=np.array([one.kept.size for one in maps], dtype=np.int64),
-            low=facts.low,
-            high=facts.high,
-            **view.look.listing(),
-        )
+            progress("projected-gradient", number + 1, len(parts))
+        return maps
 
     def _rounds(self, facts: PublicFacts, multiplier: float) -> int:
         if self.rounds is not None:
@@ -182,5 +203,13 @@ class ProjectedGradient(SumsEstimator):
     def _row_bound(self, facts: PublicFacts) -> float:
         if self.row_bound is not None:
             return self.row_bound
-        length = facts.max_per_user or _USUAL_LENGTH
-        return TYPICAL_RESIDUAL * (facts.high - facts.low) / 2 * math.sqrt(length)
+        return TYPICAL_RESIDUAL * (facts.high - facts.low) / 2 * math.sqrt(usual_length(facts))
+
+
+def _stored(maps: Sequence[Projection]) -> dict[str, Any]:
+    """Return the maps of all rounds as the scorer stores them."""
+    return {
+        "bases": np.column_stack([one.basis for one in maps]),
+        "kept": np.concatenate([one.kept for one in maps]),
+        "ranks": np.array([one.kept.size for one in maps], dtype=np.int64),
+    }

@@ -34,7 +34,7 @@ class FrankWolfeSettings(TheorySettings):
             value = getattr(self, name)
             if value is not None:
                 positive_finite(name, value)
-        require(failure_probability("delta", self.delta) > 0, "delta", self.delta, "must be greater than 0")
+        require(failure_probability("delta", self.delta) > 0, "delta", self.delta, must="be greater than 0")
 
 
 def empirical_error(

@@ -11,13 +11,14 @@ from typing import Any, ClassVar, final
 import numpy as np
 
 from discreet.collect.gradient_bits import BOUND, RIDGE, GradientBits, on_unit_scale, own_errors
-from discreet.core.arrays import Floats
-from discreet.core.checks import DataError, integer, positive, positive_finite
+from discreet.core.arrays import Floats, Indices
+from discreet.core.checks import integer, positive, positive_finite
 from discreet.core.progress import Progress
 from discreet.core.randomness import experiment_generator
 from discreet.core.rows import Rows
 from discreet.data.facts import PublicFacts
-from discreet.models.estimator import WITHOUT_PRIVACY, Estimator
+from discreet.models.errors import ScaleTooSmall
+from discreet.models.estimator import Estimator
 from discreet.models.scorers.factors import RatingScorer
 from discreet.models.scorers.scorer import Scorer
 from discreet.privacy.assumptions import Assumption, Fact, Kind, assumptions_of
@@ -86,7 +87,7 @@ class PrivateGradients(Estimator):
     seed: int = 0
 
     def __post_init__(self) -> None:
-        positive("epsilon", self.epsilon, do=WITHOUT_PRIVACY)
+        positive("epsilon", self.epsilon)
         integer("factors", self.factors, least=1)
         integer("rounds", self.rounds, least=1)
         integer("projected", self.projected, least=1)
@@ -121,25 +122,33 @@ class PrivateGradients(Estimator):
     def _refuse(self, data: DataSource) -> None:
         Estimator._refuse(self, data)
         if data.facts.low >= data.facts.high:
-            raise DataError("The rating scale has one value only; there is nothing to learn.")
+            raise ScaleTooSmall(low=data.facts.low, high=data.facts.high)
 
     def _train(self, session: Session, progress: Progress) -> Scorer:
-        low, width = session.facts.low, session.facts.high - session.facts.low
         generator = experiment_generator(self.seed, "private gradients")
-        items: Floats = np.sqrt(0.5 / self.factors) + _START * generator.standard_normal(
-            (session.n_items, self.factors)
-        )
+        items = self.start(session.n_items, generator)
         for done, part in enumerate(session.laplace().rounds(self.rounds)):
             signs = generator.choice(np.array([-1.0, 1.0]), size=(self.projected, session.n_items))
             items = items - self._step(part, items, signs)
             progress(self.name, done + 1, self.rounds)
+        return self.scorer(items, session.facts)
+
+    def start(self, n_items: int, generator: np.random.Generator | None = None) -> Floats:
+        """Return the public item factors before the first round."""
+        drawn = generator or experiment_generator(self.seed, "private gradients")
+        start: Floats = np.sqrt(0.5 / self.factors) + _START * drawn.standard_normal((n_items, self.factors))
+        return start
+
+    def scorer(self, items: Floats, facts: PublicFacts) -> RatingScorer:
+        """Return the scorer of item factors in units in which the scale is [0, 1]."""
+        width = facts.high - facts.low
         return RatingScorer(
-            mean=low,
-            item_bias=np.zeros(session.n_items),
+            mean=facts.low,
+            item_bias=np.zeros(len(items)),
             item_factors=width * items,
             ridge=np.append(_PINNED, np.full(self.factors, width**2 * RIDGE)),
-            low=low,
-            high=session.facts.high,
+            low=facts.low,
+            high=facts.high,
         )
 
     def _step(self, session: Session, items: Floats, signs: Floats) -> Floats:
@@ -148,11 +157,15 @@ class PrivateGradients(Estimator):
             return self.rate * _mean_gradient(on_unit_scale(session.rows()), items)
         flip = sign_flip(session.epsilon)
         chosen, bits = session.perturb(GradientBits(flip=flip, items=items, signs=signs))
+        return self.moved(chosen, flip.decode(bits), signs)
+
+    def moved(self, chosen: Indices, decoded: Floats, signs: Floats) -> Floats:
+        """Return the step that sampled coordinates and their unbiased bits give."""
         coordinates = self.projected * self.factors
-        decoded = np.bincount(chosen, weights=flip.decode(bits), minlength=coordinates)
-        scale = BOUND * coordinates / len(bits)
-        gradient = signs.T @ decoded.reshape(self.projected, self.factors)
-        return np.asarray(self._rate(len(bits)) * (gradient * (scale / math.sqrt(self.projected))))
+        sums = np.bincount(chosen, weights=decoded, minlength=coordinates)
+        scale = BOUND * coordinates / len(decoded)
+        gradient = signs.T @ sums.reshape(self.projected, self.factors)
+        return np.asarray(self._rate(len(decoded)) * (gradient * (scale / math.sqrt(self.projected))))
 
     def _rate(self, people: int) -> float:
         """Return the step size, chosen so that the known noise of the mean gradient moves entries little."""

@@ -27,7 +27,7 @@ class MixtureSettings(TheorySettings):
 
     def __post_init__(self) -> None:
         require(
-            finite("low", self.low) < finite("high", self.high), "low", self.low, "must be less than high"
+            finite("low", self.low) < finite("high", self.high), "low", self.low, must="be less than high"
         )
         integer("factors", self.factors, least=1)
 

@@ -8,16 +8,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, ClassVar, Literal, final
 
 import numpy as np
 import numpy.typing as npt
 
+from discreet.collect.campaign import DEVICES, local_guarantee
+from discreet.collect.errors import WrongReports
+from discreet.collect.estimate import Collected
 from discreet.core.arrays import Floats
 from discreet.core.checks import (
-    ParameterError,
     failure_probability,
     integer,
     non_negative,
@@ -25,9 +27,20 @@ from discreet.core.checks import (
     positive_finite,
     require,
 )
+from discreet.core.progress import Progress
+from discreet.core.randomness import experiment_generator
 from discreet.data.facts import PublicFacts
 from discreet.data.interactions import Interactions
-from discreet.models.scorers.one_bit import CompletedMatrix, ReleasedCells, Vault
+from discreet.models.errors import SettingsConflict
+from discreet.models.fitted import FittedModel
+from discreet.models.local.estimator import fitted_reports
+from discreet.models.scorers.one_bit import (
+    CompletedMatrix,
+    OneBitScorer,
+    ReleasedCells,
+    Vault,
+    binary_ratings,
+)
 from discreet.models.scorers.scorer import Scorer
 from discreet.papers.one_bit.releases import (
     ClampedGradient,
@@ -42,13 +55,8 @@ from discreet.privacy.accounting.rounding import sum_up, times_up
 from discreet.privacy.guarantee import Guarantee, Trust
 from discreet.privacy.mechanisms.local import sign_flip
 from discreet.privacy.mechanisms.randomized_response import SignFlip
-from discreet.privacy.session import (
-    Session,
-    gaussian_deviation,
-    gaussian_event,
-    laplace_event,
-    laplace_scale,
-)
+from discreet.privacy.noise_plans import gaussian_deviation, gaussian_event, laplace_event, laplace_scale
+from discreet.privacy.session import Session
 from discreet.report.notes import PROBIT_OBJECTIVE, answered_entries
 from discreet.solvers.low_rank.losses import (
     MeteredGradient,
@@ -57,6 +65,7 @@ from discreet.solvers.low_rank.losses import (
     curvature_ratio,
     steepness,
 )
+from discreet.solvers.low_rank.matrix import LowRank, project_dense
 from discreet.statistics.counts import RatingShares
 from discreet.statistics.statistic import Norm
 
@@ -108,9 +117,7 @@ class OneBitInput(OneBit):
     def __post_init__(self) -> None:
         rates = [name for name in ("flip_positive", "flip_negative") if getattr(self, name) is not None]
         if rates and math.isinf(self.epsilon):
-            raise ParameterError(
-                f"{rates[0]} goes with a finite epsilon: without privacy nothing is flipped."
-            )
+            raise SettingsConflict(setting=rates[0], other="an infinite epsilon")
         OneBit.__post_init__(self)
 
     def promise(self, facts: PublicFacts) -> Guarantee:
@@ -136,8 +143,36 @@ class OneBitInput(OneBit):
     def _learn(self, task: Task, session: Session) -> Scorer:
         flip = self.flip()
         reports = session.laplace().perturb(FlippedRatings(flip=flip, above=task.above))
-        loss = OneBitLoss(verdicts=reports, link=self.link, scale=self.scale, flips=flip.flip_rates())
+        return self._completed(task, reports, flip.flip_rates())
+
+    def _completed(
+        self, task: Task, reports: npt.NDArray[np.int8], flips: tuple[float, float]
+    ) -> OneBitScorer:
+        loss = OneBitLoss(verdicts=reports, link=self.link, scale=self.scale, flips=flips)
         return task.scorer(task.solve(loss))
+
+    @final
+    def fit_reports(self, collected: Collected, *, progress: Progress | None = None) -> FittedModel:
+        """Learn from bits that devices flipped; they have spent their budget, so nothing is spent here.
+
+        Raises:
+            DifferentEpsilon: The reports were made with an epsilon that this estimator doesn't state.
+            WrongReports: The campaign doesn't ask for one bit per rating.
+        """
+        outputs = collected.mechanism.channel().outputs
+        if outputs.size != 2 or self.mean_share or self.flip_positive is not None:
+            came = f"{type(collected.mechanism).__name__} with {outputs.size} values"
+            raise WrongReports(model=self.name, wanted="one-bit campaigns", came=came)
+        promise = local_guarantee(collected.mechanism, collected.facts, DEVICES)
+        return fitted_reports(self, collected, promise, self._from_reports, progress)
+
+    def _from_reports(self, collected: Collected, progress: Progress) -> OneBitScorer:
+        channel = collected.mechanism.channel()
+        positive, negative = float(channel.transition[1, 0]), float(channel.transition[0, 1])
+        information = (1 - positive - negative) ** 2
+        middle = float(channel.outputs.mean())
+        task = Task(self, collected.reports, middle, information, progress)
+        return self._completed(task, binary_ratings(collected.reports, middle), (positive, negative))
 
 
 @final
@@ -211,7 +246,9 @@ class OneBitObjective(OneBit):
     def noise_scale(self) -> float:
         """Return the scale of the noise on the linear term."""
         left = self.noise_epsilon()
-        require(left > 0, "regularization", self.regularization, "leaves nothing of epsilon", "Raise it.")
+        require(
+            left > 0, "regularization", self.regularization, must="leave a part of epsilon", do="Raise it."
+        )
         return laplace_scale(epsilon=left, bound=self.slope_bound())
 
     def _check_noise(self) -> None:
@@ -368,6 +405,9 @@ class OneBitOutput(OneBit):
             keeps whether an item is liked and loses how strongly.
         cells: How many different entries are paid for. Under simulated noise, which protects nobody, any
             number is answered, so that experiments can measure the accuracy of one entry on many.
+        release: `asked` answers entries in the process that fitted. `ahead` answers `cells` entries at public
+            random places during the fit and projects them onto the nuclear-norm ball: a model that can be
+            saved and served. It costs the same.
 
     Example:
         >>> from discreet import OneBitOutput, PrivacyRandom
@@ -379,12 +419,18 @@ class OneBitOutput(OneBit):
     """
 
     name: ClassVar[str] = "one-bit-output"
-    answers_in_process: ClassVar[bool] = True
 
     answer_bound: float = 0.2
     cells: int = 1
+    release: Literal["asked", "ahead"] = "asked"
+
+    @property
+    def answers_in_process(self) -> bool:  # type: ignore[override]
+        """Return whether entries are released when they are asked for, and not during the fit."""
+        return self.release == "asked"
 
     def __post_init__(self) -> None:
+        one_of("release", self.release, ("asked", "ahead"))
         positive_finite("answer_bound", self.answer_bound)
         integer("cells", self.cells, least=1)
         OneBit.__post_init__(self)
@@ -406,6 +452,9 @@ class OneBitOutput(OneBit):
 
         # The exact matrix stays inside the session, which answers for single entries with noise.
         answers = session.mapped(complete).with_stream("answers").laplace()
+        vault = Vault(answers, cells=self.cells, bound=self.answer_bound)
+        if self.release == "ahead":
+            return self._projected(task, vault)
         nothing: npt.NDArray[np.int64] = np.zeros(0, dtype=np.int64)
         return ReleasedCells(
             users=task.users,
@@ -413,5 +462,23 @@ class OneBitOutput(OneBit):
             above=task.above,
             cells=nothing,
             values=np.zeros(0),
-            vault=Vault(answers, cells=self.cells, bound=self.answer_bound),
+            vault=vault,
         )
+
+    def _projected(self, task: Task, vault: Vault) -> OneBitScorer:
+        """Return the projection of noisy entries at public places; all other entries begin at zero."""
+        shape, count = task.cells.shape, min(self.cells, task.size)
+        places = experiment_generator(0, "entries ahead", *shape).choice(task.size, count, replace=False)
+        rows, items = np.divmod(np.sort(places), shape[1])
+        noisy = np.zeros(shape)
+        noisy[rows, items] = np.clip(vault.release(rows, items), -self.answer_bound, self.answer_bound)
+        # The share of entries that were released is the share of the norm that they can have.
+        radius = self.answer_bound * math.sqrt(task.size) * count / task.size
+        return projected_scorer(task.scorer(LowRank.of_dense(np.zeros(shape))), noisy, radius)
+
+
+def projected_scorer(base: OneBitScorer, noisy: Floats, radius: float | None) -> OneBitScorer:
+    """Return the scorer of a noisy matrix; with a radius, of its projection onto the nuclear-norm ball."""
+    matrix = LowRank.of_dense(noisy if radius is None else project_dense(noisy, radius)).with_fixed_signs()
+    root = np.sqrt(matrix.values)
+    return replace(base, left=matrix.left * root, right=matrix.right * root)

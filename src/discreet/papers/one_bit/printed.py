@@ -16,17 +16,16 @@ from discreet.core.checks import finite, integer, one_of, positive, positive_fin
 from discreet.core.progress import Progress
 from discreet.data.facts import PublicFacts
 from discreet.data.interactions import Interactions
-from discreet.models.estimator import WITHOUT_PRIVACY, Estimator
-from discreet.models.scorers.one_bit import OneBitScorer, public_threshold
+from discreet.models.estimator import Estimator
+from discreet.models.scorers.one_bit import public_threshold
 from discreet.models.scorers.scorer import Scorer
-from discreet.papers.one_bit.estimators import OneBitOutput
+from discreet.papers.one_bit.estimators import OneBitOutput, projected_scorer
 from discreet.papers.one_bit.task import Task
 from discreet.papers.one_bit.theory import LINKS, printed_sensitivity
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.session import Session
 from discreet.report.notes import PRINTED_OBJECTIVE, PRINTED_OUTPUT, TRAINED_WITHOUT_NOISE
 from discreet.solvers.low_rank.losses import Link
-from discreet.solvers.low_rank.matrix import LowRank, project_dense
 
 _SOURCE = "Li et al., One-bit matrix completion with differential privacy, as printed: refuted"
 
@@ -58,7 +57,7 @@ class PrintedOneBit(Estimator):
     tolerance: float = 1e-5
 
     def __post_init__(self) -> None:
-        positive("epsilon", self.epsilon, do=WITHOUT_PRIVACY)
+        positive("epsilon", self.epsilon)
         one_of("link", self.link, LINKS)
         positive_finite("bound", self.bound)
         if self.radius is not None:
@@ -184,11 +183,4 @@ class OneBitOutputPrinted(PrintedOneBit):
             return clear
         exact = np.clip(clear.left @ clear.right.T, -self.bound, self.bound)
         noisy = session.published_noise(exact, scale=2 * self.bound / self.epsilon)
-        return released_matrix(clear, noisy, self._radius(data) if self.project else None)
-
-
-def released_matrix(clear: OneBitScorer, noisy: Floats, radius: float | None) -> OneBitScorer:
-    """Return the scorer of a noisy matrix; with a radius, of its projection onto the nuclear-norm ball."""
-    matrix = LowRank.of_dense(noisy if radius is None else project_dense(noisy, radius)).with_fixed_signs()
-    root = np.sqrt(matrix.values)
-    return replace(clear, left=matrix.left * root, right=matrix.right * root)
+        return projected_scorer(clear, noisy, self._radius(data) if self.project else None)

@@ -13,7 +13,6 @@ import numpy.typing as npt
 
 from discreet.core.arrays import Floats
 from discreet.core.checks import (
-    DataError,
     finite,
     integer,
     non_negative,
@@ -28,7 +27,7 @@ from discreet.core.rows import one_algebra_thread
 from discreet.data.facts import PublicFacts
 from discreet.data.interactions import Interactions
 from discreet.data.vocabulary import Vocabulary
-from discreet.models.estimator import WITHOUT_PRIVACY, Estimator
+from discreet.models.estimator import Estimator
 from discreet.models.scorers.counts import counted
 from discreet.models.scorers.one_bit import OneBitScorer, binary_ratings, public_threshold
 from discreet.models.scorers.scorer import Scorer
@@ -37,7 +36,9 @@ from discreet.privacy.accounting.events import pure_event
 from discreet.privacy.accounting.rounding import left_over
 from discreet.privacy.assumptions import Assumption, Fact, Kind, assumptions_of
 from discreet.privacy.guarantee import Basis, Guarantee, Neighbors, Trust, Unit
-from discreet.privacy.session import Session, laplace_scale
+from discreet.privacy.noise_plans import laplace_scale
+from discreet.privacy.session import Session
+from discreet.solvers.errors import NothingToLearn
 from discreet.solvers.low_rank.losses import LINKS, Link, OneBitLoss, Oracle, curvature_at_0
 from discreet.solvers.low_rank.matrix import LowRank, ObservedEntries
 from discreet.solvers.low_rank.spg import BoundedNuclearBall, Domain, NuclearBall, minimize, walk
@@ -81,7 +82,7 @@ class OneBit(Estimator):
     tolerance: float = 1e-5
 
     def __post_init__(self) -> None:
-        positive("epsilon", self.epsilon, do=WITHOUT_PRIVACY)
+        positive("epsilon", self.epsilon)
         one_of("link", self.link, LINKS)
         positive_finite("scale", self.scale)
         positive_finite("bound", self.bound)
@@ -89,10 +90,10 @@ class OneBit(Estimator):
             positive_finite("radius", self.radius)
         non_negative("leveling", self.leveling)
         probability("mean_share", self.mean_share)
-        require(self.mean_share < 1, "mean_share", self.mean_share, "must leave something for the ratings")
+        require(self.mean_share < 1, "mean_share", self.mean_share, must="leave something for the ratings")
         if self.above is not None:
-            finite("above", self.above, do="The mean of the ratings is private: buy it with mean_share.")
-            require(self.mean_share == 0, "above", self.above, "and mean_share exclude each other")
+            finite("above", self.above)
+            require(self.mean_share == 0, "above", self.above, must="be None with a mean_share")
         integer("iterations", self.iterations, least=1)
         positive_finite("tolerance", self.tolerance)
         if math.isfinite(self.epsilon):
@@ -165,7 +166,7 @@ class OneBit(Estimator):
     def _train(self, session: Session, progress: Progress) -> Scorer:
         pattern = session.pattern()
         if pattern.n_ratings == 0:
-            raise DataError("There is no rating to learn from.")
+            raise NothingToLearn()
         above = public_threshold(session.facts, self.above)
         if self.mean_share:
             above = self._mean(session)

@@ -40,7 +40,7 @@ class OneBitSettings(TheorySettings):
         integer("steps", self.steps, least=1)
         for name in ("bound", "sigma", "clamp"):
             positive_finite(name, getattr(self, name))
-        require(self.link in LINKS, "link", self.link, f"must be one of {', '.join(LINKS)}")
+        require(self.link in LINKS, "link", self.link, must=f"be one of {', '.join(LINKS)}")
 
 
 class LinkConstants(NamedTuple):

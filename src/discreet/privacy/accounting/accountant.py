@@ -16,7 +16,7 @@ import math
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
-from discreet.core.checks import PrivacyError, failure_probability, non_negative, positive_finite
+from discreet.core.checks import failure_probability, non_negative, positive_finite
 from discreet.privacy.accounting.events import (
     Leaf,
     describe,
@@ -37,6 +37,7 @@ from discreet.privacy.accounting.gaussian import (
 )
 from discreet.privacy.accounting.loss_bounds import DistributionBound, pure_loss, renyi_delta, renyi_epsilon
 from discreet.privacy.accounting.rounding import left_over, sum_up, times_up
+from discreet.privacy.errors import NoiseInsufficient
 
 if TYPE_CHECKING:
     from dp_accounting import DpEvent
@@ -144,10 +145,7 @@ def calibrate(
         return epsilon_at(make_event(multiplier), delta) <= epsilon
 
     if not enough(_MOST_NOISE):
-        raise PrivacyError(
-            f"No amount of noise makes this event cost at most epsilon={epsilon:g} at delta={delta:g}. "
-            "Allow a larger delta, or drop the part that does not depend on the noise."
-        )
+        raise NoiseInsufficient(epsilon=epsilon, delta=delta)
     return least(enough, guess=1.0, precision=precision)
 
 

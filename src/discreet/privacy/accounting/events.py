@@ -19,8 +19,6 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any, NamedTuple, final
 
 from discreet.core.checks import (
-    ParameterError,
-    PrivacyError,
     failure_probability,
     integer,
     non_negative,
@@ -29,6 +27,7 @@ from discreet.core.checks import (
     probability,
 )
 from discreet.privacy.accounting.gaussian import compose_gaussians
+from discreet.privacy.errors import DamagedRecord, SampledEvent, UnknownEvent
 
 if TYPE_CHECKING:
     from dp_accounting import DpEvent
@@ -149,10 +148,7 @@ def _count(event: Any, times: int, counts: Counter[Leaf]) -> None:
 def _leaf(event: Any) -> Leaf:
     rules = _RULES.get(_kind(event))
     if rules is None:
-        raise PrivacyError(
-            f"A {type(event).__name__} has no known privacy loss and is never free. "
-            f"Describe the release by one of {', '.join(supported_events())}."
-        )
+        raise UnknownEvent(event=type(event).__name__, known=tuple(supported_events()))
     return Leaf(_kind(event), tuple(check(name, getattr(event, name)) for name, check in rules.items()))
 
 
@@ -165,10 +161,7 @@ def _sampled(event: Any) -> list[Leaf]:
     if inner.total() > 1 and all(leaf.kind == "GaussianDpEvent" for leaf in inner):
         leaves = [Leaf("GaussianDpEvent", (compose_gaussians(leaf.values[0] for leaf in inner.elements()),))]
     elif inner.total() != 1 or leaves[0].kind not in _SAMPLED:
-        raise PrivacyError(
-            "A Poisson sample is priced only under Gaussians or under one (discrete) Laplace mechanism. "
-            "Sample again for each release, or leave the sampling out of the event."
-        )
+        raise SampledEvent()
     if share == 1:
         return leaves
     return [Leaf(f"PoissonSampled{leaf.kind}", (share, *leaf.values)) for leaf in leaves] if share else []
@@ -197,7 +190,7 @@ def event_from_json(record: Mapping[str, Any]) -> DpEvent:
         names = _STRUCTURE[kind] if kind in _STRUCTURE else tuple(_RULES[kind])
         values = {name: _value_from_json(record[name]) for name in names}
     except (KeyError, TypeError, ValueError) as error:
-        raise ParameterError(f"This is not an event that discreet wrote: {error}.") from error
+        raise DamagedRecord(kind="event", reason=str(error)) from error
     made = FailureEvent if kind == FailureEvent.__name__ else getattr(event_types(), kind)
     event = made(**values)
     tally(event)

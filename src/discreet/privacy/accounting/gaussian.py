@@ -87,8 +87,8 @@ def gaussian_multiplier(epsilon: float, delta: float) -> float:
         delta > 0,
         "delta",
         delta,
-        "must be greater than 0 for Gaussian noise",
-        "Use Laplace for a pure promise.",
+        must="be greater than 0 for Gaussian noise",
+        do="Use Laplace for a pure promise.",
     )
     return 0.0 if math.isinf(epsilon) else _searched_multiplier(epsilon, delta)
 
@@ -114,7 +114,7 @@ def split_gaussian(total_multiplier: float, weights: Sequence[float]) -> tuple[f
     A weight is the share of the precision 1/m^2: a release with twice the weight has 1/sqrt(2) of the noise.
     """
     positive_finite("total_multiplier", total_multiplier)
-    require(len(weights) > 0, "weights", list(weights), "must not be empty")
+    require(len(weights) > 0, "weights", list(weights), must="not be empty")
     for weight in weights:
         positive_finite("weight", weight)
     total = math.fsum(weights)

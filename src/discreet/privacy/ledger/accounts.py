@@ -14,11 +14,11 @@ from typing import Any
 
 from scipy.special import ndtri_exp
 
-from discreet.core.checks import PrivacyError
 from discreet.privacy.accounting.events import Leaf, event_from_json, tally
 from discreet.privacy.accounting.gaussian import gaussian_epsilon, gaussian_multiplier, least
 from discreet.privacy.accounting.loss_bounds import pure_loss, renyi_delta, renyi_epsilon
 from discreet.privacy.accounting.rounding import times_up
+from discreet.privacy.errors import BudgetNeedsDelta, NotCounted
 from discreet.privacy.guarantee import Guarantee
 
 # More than the rounding of a handful of operations, and negligible.
@@ -52,18 +52,14 @@ def weight(account: Account, promise: Guarantee, events: Events) -> float:
     parts = sum(times * _leaf_weight(account, leaf) for leaf, times in leaves.items()) if leaves else math.inf
     lightest = min(whole, parts * _UP)
     if math.isinf(lightest):
-        raise PrivacyError(
-            f"An account by {account.value} weights cannot count this release, which is neither Gaussian nor "
-            "pure. Set a budget by adding for it, under another name; what the same people lose is then the "
-            "sum of both totals."
-        )
+        raise NotCounted(account=account.value)
     return lightest
 
 
 def capacity(account: Account, limit: Guarantee) -> float:
     """Return the largest total weight that is still within the limit, rounded down."""
     if limit.delta == 0:
-        raise PrivacyError(f"An account by {account.value} weights needs a budget with a delta above 0.")
+        raise BudgetNeedsDelta(account=account.value)
     if account is Account.GAUSSIAN:
         return gaussian_multiplier(limit.epsilon, limit.delta) ** -2 * _DOWN
     scarce = least(

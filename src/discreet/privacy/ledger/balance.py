@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import final
 
-from discreet.core.checks import BudgetError, PrivacyError
 from discreet.privacy.accounting.rounding import left_over, sum_up
+from discreet.privacy.errors import BudgetExceeded, DefinitionsUnlike, NeedsEpsilon
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.ledger.accounts import Account, Events, capacity, epsilon_of, weight
 from discreet.privacy.ledger.records import Amount, Budget, Entry
@@ -50,23 +50,20 @@ def require_covered(budget: Budget, counted: Sequence[Entry], cost: Guarantee, e
     """Refuse a release that the budget does not cover, or cannot count."""
     limit = budget.guarantee
     if math.isinf(cost.epsilon):
-        raise PrivacyError(
-            f"{budget.dataset!r} has a budget, so a release without privacy was not made. Give it an epsilon."
-        )
+        raise NeedsEpsilon(dataset=budget.dataset)
     if cost.definition != limit.definition:
-        raise PrivacyError(
-            f"The budget of {budget.dataset!r} is {'/'.join(limit.definition)} and this release promises "
-            f"{'/'.join(cost.definition)}; nothing was spent. Choose a model that promises the same, "
-            "or keep a budget for this one under another name (discreet budget --name NAME --for MODEL)."
+        raise DefinitionsUnlike(
+            one="/".join(limit.definition), other="/".join(cost.definition), dataset=budget.dataset
         )
     if budget.account is not Account.ADDING:
         _require_weight(budget, counted, cost, events)
     elif not _fits_by_adding(limit, _added(counted), cost):
         left = balance(budget, counted).left
-        raise BudgetError(
-            f"The budget of {budget.dataset!r} has epsilon={left.epsilon:g}, delta={left.delta:g} left and "
-            f"this release costs epsilon={cost.epsilon:g}, delta={cost.delta:g}; nothing was spent. "
-            "Ask for less, or raise the budget with a reason."
+        raise BudgetExceeded(
+            dataset=budget.dataset,
+            epsilon=cost.epsilon,
+            delta=cost.delta,
+            left=f"epsilon={left.epsilon:g}, delta={left.delta:g}",
         )
 
 
@@ -74,11 +71,11 @@ def _require_weight(budget: Budget, counted: Sequence[Entry], cost: Guarantee, e
     spent, new = _weights(budget, counted), weight(budget.account, cost, events)
     most = capacity(budget.account, budget.guarantee)
     if sum_up([spent, new]) > most:
-        raise BudgetError(
-            f"The budget of {budget.dataset!r} is a {budget.account.value} account with "
-            f"{100 * left_over(most, spent) / most:.3g} % of its weight left and this release (epsilon="
-            f"{cost.epsilon:g}, delta={cost.delta:g}) weighs {100 * new / most:.3g} %; nothing was spent. "
-            "Ask for less, or raise the budget with a reason."
+        raise BudgetExceeded(
+            dataset=budget.dataset,
+            epsilon=cost.epsilon,
+            delta=cost.delta,
+            left=f"{100 * left_over(most, spent) / most:.3g}% of its {budget.account.value} account",
         )
 
 

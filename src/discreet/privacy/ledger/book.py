@@ -17,10 +17,12 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, final
 
-from discreet.core.checks import BudgetError, DiscreetError, PrivacyError, require
+from discreet.core.checks import DiscreetError, require
+from discreet.core.errors import Spent
 from discreet.core.frames import FrameKind, to_frame
 from discreet.privacy.accounting.events import event_from_json, event_to_json
 from discreet.privacy.assumptions import Assumption
+from discreet.privacy.errors import NeedsEpsilon, SeveralDefinitions, Unbudgeted
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.ledger.accounts import Account
 from discreet.privacy.ledger.balance import Balance, balance, require_covered
@@ -57,6 +59,8 @@ if TYPE_CHECKING:
     from dp_accounting import DpEvent
     from matplotlib.axes import Axes
 
+    from discreet.privacy.ledger.release import PaidRelease
+
 __all__ = [
     "Account", "Amount", "Balance", "Budget", "Entry", "EntryState",
     "Frame", "Ledger", "Period", "Spending", "report_json",
@@ -78,8 +82,15 @@ class Ledger:
         Amount(epsilon=0.5, delta=0.0)
     """
 
-    def __init__(self, store: LedgerStore, *, allow_unbudgeted: bool = False, is_kept: bool = True) -> None:
-        self._store = store
+    def __init__(
+        self,
+        store: LedgerStore,
+        *,
+        allow_unbudgeted: bool = False,
+        is_kept: bool = True,
+        release: PaidRelease | None = None,
+    ) -> None:
+        self._store, self._release = store, release
         self._allow_unbudgeted, self._is_kept = allow_unbudgeted, is_kept
 
     @classmethod
@@ -93,18 +104,28 @@ class Ledger:
         return cls(LedgerStore(None), is_kept=False)
 
     @classmethod
-    def open(cls, path: str | Path, *, read_only: bool = False, allow_unbudgeted: bool = False) -> Self:
+    def open(
+        cls,
+        path: str | Path,
+        *,
+        read_only: bool = False,
+        allow_unbudgeted: bool = False,
+        release: PaidRelease | None = None,
+    ) -> Self:
         """Return the ledger in a file; it is created, for the owner's eyes only, unless `read_only`.
 
         Parameters:
             path: The file.
             read_only: Refuse to write.
             allow_unbudgeted: Let names without a budget spend without limit beside names that have one.
+            release: The file that is made with what is spent (`releasing`): the spending of a process that
+                was killed while it made that file is used again.
 
         Raises:
             FileError: the file is missing (when `read_only`), damaged or not a ledger; it was left as it is.
         """
-        return cls(LedgerStore(Path(path), read_only=read_only), allow_unbudgeted=allow_unbudgeted)
+        store = LedgerStore(Path(path), read_only=read_only)
+        return cls(store, allow_unbudgeted=allow_unbudgeted, release=release)
 
     def __enter__(self) -> Self:
         return self
@@ -150,6 +171,10 @@ class Ledger:
         _check_text("dataset", dataset)
         _check_text("what", what)
         records = [event_to_json(event) for event in events]
+        if self._release is not None:
+            left = self._release.interrupted(self, dataset, guarantee, what)
+            if left is not None:
+                return Spending(self, left)
         with self._store.writing() as connection:
             budget = latest_budget(connection, dataset)
             if budget is not None:
@@ -205,7 +230,7 @@ class Ledger:
         _check_text("dataset", dataset)
         allowed = allowed_promise(guarantee, epsilon, delta, self.budget(dataset))
         if math.isinf(allowed.epsilon):
-            raise PrivacyError("A budget needs a finite epsilon. Without a budget spending is not limited.")
+            raise NeedsEpsilon()
         with self._store.writing() as connection:
             current, now = latest_budget(connection, dataset), datetime.now(UTC)
             wanted = next_budget(
@@ -241,9 +266,7 @@ class Ledger:
         if definition is not None:
             return totals.get(definition, Amount(0.0, 0.0))
         if len(totals) > 1:
-            raise PrivacyError(
-                f"Spending on {dataset!r} has {len(totals)} privacy definitions, which do not add. Pass one."
-            )
+            raise SeveralDefinitions(dataset=dataset, count=len(totals))
         return next(iter(totals.values()), Amount(0.0, 0.0))
 
     def spent_by_definition(self, dataset: str) -> dict[Frame, Amount]:
@@ -336,11 +359,7 @@ class Ledger:
     def _require_budgeted(self, dataset: str, budgeted: list[str]) -> None:
         """Refuse a name without a budget beside others that have one, unless `allow_unbudgeted`."""
         if budgeted and not self._allow_unbudgeted:
-            raise BudgetError(
-                f"{dataset!r} has no budget in this ledger and {', '.join(map(repr, budgeted))} has; nothing "
-                f"was spent. Pay under a name that has one (--name, name=), set one for {dataset!r}, or "
-                "allow it (--allow-unbudgeted, allow_unbudgeted=True)."
-            )
+            raise Unbudgeted(dataset=dataset, budgeted=tuple(budgeted))
 
     def recounted(self, dataset: str, delta: float) -> float | None:
         """Return the epsilon at `delta` of all recorded events together, or None if some entry has none.
@@ -372,7 +391,8 @@ class Ledger:
             add_anchors(connection)
             record_anchor(connection, chain, anchor)
 
-    def _close(self, entry: Entry, state: EntryState) -> None:
+    def close(self, entry: Entry, state: EntryState) -> None:
+        """Record how a release ended."""
         with self._store.writing() as connection:
             values = {"id": entry.id, "time": datetime.now(UTC).isoformat(), "state": state.value}
             insert(connection, "outcomes", values)
@@ -394,17 +414,22 @@ class Spending:
     ) -> None:
         """Record how it ended; if that cannot be written, the entry stays open and is paid all the same.
 
-        An error that ends the block gets one more sentence: that the release was paid for.
+        An error that ends the block gets one more sentence: that the release was paid for. A release into a
+        file is done when the file is in its place, and not before. After Ctrl-C the same command goes on
+        with what was spent, so its entry stays open.
         """
+        release = self._ledger._release
+        if kind is not None and release is not None and issubclass(kind, KeyboardInterrupt):
+            return
+        if kind is None and release is not None:
+            release.drawn(self._ledger, self.entry)
+            return
         with contextlib.suppress(DiscreetError):
-            self._ledger._close(self.entry, EntryState.DONE if kind is None else EntryState.FAILED)
+            self._ledger.close(self.entry, EntryState.DONE if kind is None else EntryState.FAILED)
         if isinstance(error, DiscreetError) and self._ledger._is_kept:
             cost = self.entry.guarantee
-            error.add_sentence(
-                f"It is paid for all the same: epsilon={cost.epsilon:g}, delta={cost.delta:g} "
-                f"for {self.entry.dataset!r}."
-            )
+            error.spent = Spent(cost.epsilon, cost.delta, self.entry.dataset)
 
 
 def _check_text(name: str, value: object) -> None:
-    require(isinstance(value, str) and bool(value.strip()), name, value, "must be a text that is not empty")
+    require(isinstance(value, str) and bool(value.strip()), name, value, must="be a text that is not empty")

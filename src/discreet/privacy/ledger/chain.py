@@ -14,7 +14,7 @@ from collections.abc import Iterable
 from datetime import UTC, datetime
 from typing import NamedTuple, final
 
-from discreet.core.checks import PrivacyError
+from discreet.privacy.errors import OlderCopy
 
 _START = hashlib.sha256(b"discreet: chain of answered questions\0").hexdigest()[:32]
 
@@ -100,10 +100,7 @@ def record_anchor(connection: sqlite3.Connection, chain: str, anchor: Anchor) ->
     if known == anchor:
         return
     if anchor.events <= known.events:
-        raise PrivacyError(
-            f"The ledger counts {known.events:,} events of {chain!r}, and this state has {anchor.events:,}. "
-            "The state is an older copy. It can't continue."
-        )
+        raise OlderCopy(chain=chain, known=known.events, here=anchor.events)
     connection.execute(
         "INSERT INTO anchors (time, chain, events, head) VALUES (?, ?, ?, ?)",
         (datetime.now(UTC).isoformat(), chain, *anchor),

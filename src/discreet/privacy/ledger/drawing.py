@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from discreet.core.checks import ParameterError, PrivacyError
+from discreet.core.checks import PrivacyError
+from discreet.privacy.errors import DatasetUnclear
 from discreet.privacy.ledger.accounts import Account
 from discreet.privacy.ledger.balance import balance
 from discreet.report.plotting import axes_for
@@ -91,11 +92,8 @@ def _title(ledger: Ledger, name: str, without_privacy: int) -> str:
 def _only(ledger: Ledger, dataset: str | None) -> str:
     """Return the dataset asked for; without one, the only one there is."""
     names = ledger.datasets()
-    known = ", ".join(map(repr, names)) or "none"
     if dataset is None and len(names) == 1:
         return names[0]
-    if dataset is None:
-        raise ParameterError(f"The ledger holds {len(names)} datasets: {known}. Name one to plot.")
-    if dataset not in names:
-        raise ParameterError(f"dataset={dataset!r} is not in this ledger. It holds {known}.")
+    if dataset is None or dataset not in names:
+        raise DatasetUnclear(dataset=dataset, known=tuple(names))
     return dataset

@@ -14,12 +14,11 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from discreet.core.checks import FileError
+from discreet.core.sqlite import PATIENCE_SECONDS, SILENCE_SECONDS
+from discreet.privacy.errors import LedgerInUse, LedgerUnlockable
 
 SUFFIX = ".lock"
-#: How long to wait for other processes, and when to say so; each holds a ledger for milliseconds.
-PATIENCE_SECONDS = 60.0
-SILENCE_SECONDS = 2.0
+# Seconds between two attempts; a process has a ledger for milliseconds.
 _PAUSE_SECONDS = 0.002
 
 
@@ -50,7 +49,7 @@ def _acquire(path: Path, ledger: Path, alone: bool) -> int:
         os.close(handle)
         waited = time.monotonic() - start
         if waited > PATIENCE_SECONDS:
-            raise FileError(f"{ledger} cannot be used: another process holds it, so nothing was written.")
+            raise LedgerInUse(path=ledger)
         if waited > SILENCE_SECONDS and not announced:
             print(f"discreet: waiting for {ledger}, which another process is using.", file=sys.stderr)
             announced = True
@@ -62,7 +61,7 @@ def _open(path: Path, alone: bool) -> int:
     try:
         return os.open(path, how | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK, 0o600)
     except OSError as error:
-        raise FileError(f"{path} cannot be used to keep writers apart: {error.strerror}.") from error
+        raise LedgerUnlockable(path=path, reason=str(error.strerror)) from error
 
 
 def _is_locked(handle: int, alone: bool) -> bool:
@@ -74,9 +73,7 @@ def _is_locked(handle: int, alone: bool) -> bool:
         return False
     except OSError as error:
         os.close(handle)
-        raise FileError(
-            f"The ledger's lock cannot be taken: {error.strerror}. Keep the ledger on a local disk."
-        ) from error
+        raise LedgerUnlockable(path="The ledger", reason=str(error.strerror)) from error
     return True
 
 

@@ -11,9 +11,9 @@ from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Any, NamedTuple, cast, final
 
-from discreet.core.checks import ParameterError, PrivacyError
 from discreet.privacy.accounting.rounding import sum_up
 from discreet.privacy.assumptions import Assumption, Fact, Kind
+from discreet.privacy.errors import BudgetIsFixed, ReasonNeeded, SpendingNotCounted, TwoEpsilons
 from discreet.privacy.guarantee import Basis, Guarantee, Neighbors, Trust, Unit
 from discreet.privacy.ledger.accounts import Account
 from discreet.privacy.ledger.sealing import require_sealed
@@ -120,10 +120,10 @@ def allowed_promise(
     """
     if isinstance(given, Guarantee):
         if epsilon is not None or delta is not None:
-            raise ParameterError("A guarantee has its own epsilon and delta. Leave epsilon= and delta= out.")
+            raise TwoEpsilons()
         return given
     if (given is None) == (epsilon is None):
-        raise ParameterError('A budget needs one epsilon: set_budget("shop", 3.0), or a Guarantee.')
+        raise TwoEpsilons()
     definition = (Unit.USER, Neighbors.ADD_OR_REMOVE, Trust.JOINT)
     unit, neighbors, trust = definition if current is None else current.guarantee.definition
     if delta is None:
@@ -316,10 +316,8 @@ def require_weighable(connection: sqlite3.Connection, budget: Budget) -> None:
     """Refuse a budget for data with earlier spending that it cannot weigh."""
     for definition, amount in spent_by_definition(connection, budget.dataset).items():
         if definition != budget.guarantee.definition or math.isinf(amount.epsilon):
-            raise PrivacyError(
-                f"{budget.dataset!r} has spending that a budget cannot weigh ({'/'.join(definition)}, "
-                f"epsilon={amount.epsilon:g}). Set a budget under a new name, or with that privacy "
-                "definition."
+            raise SpendingNotCounted(
+                dataset=budget.dataset, definition="/".join(definition), epsilon=amount.epsilon
             )
 
 
@@ -328,19 +326,13 @@ def check_new_budget(current: Budget | None, wanted: Budget) -> None:
     if current is None:
         return
     if current.guarantee.definition != wanted.guarantee.definition:
-        raise PrivacyError(
-            f"The budget of {current.dataset!r} is {'/'.join(current.guarantee.definition)} and stays so. "
-            "Set it with that privacy definition, or set another budget under a new name."
+        raise BudgetIsFixed(
+            dataset=current.dataset, kept=f"the definition {'/'.join(current.guarantee.definition)}"
         )
     if current.account is not wanted.account:
         # Choosing the better of two accounts after seeing both would not be a valid account.
-        raise PrivacyError(
-            f"The budget of {current.dataset!r} is kept by {current.account.value} weights and stays so. "
-            "Keep one in another account under a new name."
-        )
+        raise BudgetIsFixed(dataset=current.dataset, kept=f"{current.account.value} weights")
     larger = not wanted.guarantee <= current.guarantee
     anew = wanted.after > current.after or wanted.renews is not current.renews
     if not wanted.reason.strip() and (larger or anew):
-        raise PrivacyError(
-            "Raising a budget or starting it anew needs a reason, which is kept. Pass reason=... (--reason)."
-        )
+        raise ReasonNeeded()

@@ -9,18 +9,24 @@ from __future__ import annotations
 import contextlib
 import os
 import sqlite3
-import sys
-import tempfile
 import threading
 import weakref
 from collections.abc import Iterator
 from pathlib import Path
 from typing import final
-from urllib.parse import quote
 
-from discreet.core.checks import FileError, PrivacyError
+from discreet.core import sqlite
+from discreet.core.errors import CannotWrite
+from discreet.core.files import put_aside, remove_leftovers
+from discreet.privacy.errors import (
+    LedgerDamaged,
+    LedgerInUse,
+    LedgerOfOtherProcess,
+    NotALedger,
+    ReadOnlyLedger,
+)
 from discreet.privacy.ledger.chain import ANCHORS
-from discreet.privacy.ledger.locking import PATIENCE_SECONDS, SILENCE_SECONDS, locked
+from discreet.privacy.ledger.locking import locked
 
 # "DSCT" in ASCII, in the field of the SQLite header that names the application.
 APPLICATION = 0x44534354
@@ -59,10 +65,6 @@ _SCHEMA = (
 )
 
 _ANCHORS_SCHEMA = (*ANCHORS, *_append_only("anchors"))
-_DAMAGED = (
-    "{path} is a damaged ledger and was left as it is. An older copy doesn't know what was spent since. "
-    "Begin a new ledger, with a budget of what is certainly left."
-)
 
 # SQLite remembers locks per process. A fork in the middle of an operation would leave the child with locks
 # nobody holds, so a fork waits for the operation to end.
@@ -81,13 +83,15 @@ class LedgerStore:
         self._process = os.getpid()
         self._memory: sqlite3.Connection | None = None
         if path is None:
-            self._memory = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
+            self._memory = sqlite.connect(None, across_threads=True)
             weakref.finalize(self, self._memory.close)
-            _settle(self._memory, None)
             _write_schema(self._memory)
             return
         if not path.exists() and not read_only:
             _create(path)
+        elif not read_only:
+            # A process that was killed right after it created the ledger left its draft.
+            remove_leftovers(path)
         with self.reading() as connection:
             _check_contents(connection, path)
 
@@ -101,15 +105,15 @@ class LedgerStore:
     def writing(self) -> Iterator[sqlite3.Connection]:
         """Provide the only connection that writes; what it adds is on the disk afterwards."""
         if self.read_only:
-            raise PrivacyError("This ledger was opened for reading. Open it without read_only=True to spend.")
-        with _gate, self._locked(alone=True), _one_sentence(self.path), self._connection() as connection:
-            _execute(connection, "BEGIN IMMEDIATE", self.path)
-            try:
-                yield connection
-                _execute(connection, "COMMIT", self.path)
-            finally:
-                if connection.in_transaction:
-                    connection.execute("ROLLBACK")
+            raise ReadOnlyLedger()
+        with (
+            _gate,
+            self._locked(alone=True),
+            _one_sentence(self.path),
+            self._connection() as connection,
+            sqlite.transaction(connection, self.path, writing=True),
+        ):
+            yield connection
 
     def _locked(self, *, alone: bool) -> contextlib.AbstractContextManager[None]:
         return contextlib.nullcontext() if self.path is None else locked(self.path, alone=alone)
@@ -118,9 +122,7 @@ class LedgerStore:
     def _connection(self) -> Iterator[sqlite3.Connection]:
         if self.path is None:
             if self._memory is None or self._process != os.getpid():
-                raise PrivacyError(
-                    "A ledger in memory stays with the process that made it. Share one by Ledger.open(path)."
-                )
+                raise LedgerOfOtherProcess()
             yield self._memory
             return
         _check_header(self.path)
@@ -129,56 +131,13 @@ class LedgerStore:
 
 
 def _connect(path: Path, mode: str) -> sqlite3.Connection:
-    connection = sqlite3.connect(
-        f"file:{quote(str(path.absolute()))}?mode={mode}",
-        uri=True,
-        isolation_level=None,
-        timeout=PATIENCE_SECONDS,
-    )
     try:
-        _settle(connection, path)
-        return connection
+        return sqlite.connect(path, mode, (*sqlite.DURABLE, "foreign_keys = ON"))
     except sqlite3.OperationalError as error:
-        connection.close()
         if mode == "ro" and getattr(error, "sqlite_errorcode", 0) == sqlite3.SQLITE_READONLY_ROLLBACK:
-            # A writer was killed: its unfinished rows must be rolled back before anybody can read.
+            # A writer was killed: its unfinished rows must be rolled back before anyone can read.
             return _connect(path, "rw")
         raise
-    except BaseException:
-        connection.close()
-        raise
-
-
-def _execute(connection: sqlite3.Connection, statement: str, path: Path | None) -> None:
-    """Run a statement that may have to wait for another process, and say so if that takes long."""
-    try:
-        _wait_at_most(connection, SILENCE_SECONDS)
-        connection.execute(statement).close()
-    except sqlite3.OperationalError as error:
-        if not _is_busy(error):
-            raise
-        print(f"discreet: waiting for {path}, which another process is using.", file=sys.stderr)
-        _wait_at_most(connection, PATIENCE_SECONDS - SILENCE_SECONDS)
-        connection.execute(statement).close()
-    finally:
-        _wait_at_most(connection, PATIENCE_SECONDS)
-
-
-def _wait_at_most(connection: sqlite3.Connection, seconds: float) -> None:
-    connection.execute(f"PRAGMA busy_timeout = {1000 * seconds:.0f}")
-
-
-def _is_busy(error: sqlite3.OperationalError) -> bool:
-    # The low byte is the kind of error, the rest is detail; errors from decoding text have no code.
-    return getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_BUSY
-
-
-def _settle(connection: sqlite3.Connection, path: Path | None) -> None:
-    """Choose durability over speed: EXTRA also syncs the folder, so a power cut cannot undo a commit."""
-    _execute(connection, "PRAGMA synchronous = EXTRA", path)
-    _execute(connection, "PRAGMA trusted_schema = OFF", path)
-    _execute(connection, "PRAGMA foreign_keys = ON", path)
-    _execute(connection, "SELECT count(*) FROM sqlite_master", path)
 
 
 def _write_schema(connection: sqlite3.Connection) -> None:
@@ -206,58 +165,37 @@ def _create(path: Path) -> None:
     When several processes create it at once, one link succeeds and all of them use that file.
     """
     try:
-        handle, aside = tempfile.mkstemp(prefix=".ledger-", dir=path.parent)
-        os.close(handle)
-    except OSError as error:
-        raise FileError(
-            f"{path} cannot be created: {error.strerror}. Choose a folder that can be written."
-        ) from error
-    try:
-        with contextlib.closing(sqlite3.connect(aside, isolation_level=None)) as connection:
-            connection.execute("PRAGMA synchronous = EXTRA")
-            connection.execute("BEGIN IMMEDIATE")
-            _write_schema(connection)
-            connection.execute("COMMIT")
-        with contextlib.suppress(FileExistsError):
-            os.link(aside, path)
-        _sync_folder(path.parent)
+        with put_aside(path) as aside:
+            with (
+                contextlib.closing(sqlite.connect(aside)) as connection,
+                sqlite.transaction(connection, aside, writing=True),
+            ):
+                _write_schema(connection)
+            with contextlib.suppress(FileExistsError):
+                os.link(aside, path)
+            sqlite.sync_folder(path.parent)
     except (OSError, sqlite3.Error) as error:
         why = error.strerror if isinstance(error, OSError) else error
-        raise FileError(f"{path} cannot be created: {why}. Choose a folder that can be written.") from error
-    finally:
-        Path(aside).unlink()
-
-
-def _sync_folder(folder: Path) -> None:
-    if os.name == "posix":
-        handle = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)
+        raise CannotWrite(path=path, why=str(why)) from error
 
 
 def _check_header(path: Path) -> None:
-    """Refuse what is not a ledger by its first bytes; SQLite has not seen the file yet."""
+    """Raise unless the first bytes are a ledger's; SQLite has not seen the file yet."""
     if path.is_fifo():
         # Reading would wait for somebody to write.
-        raise FileError(f"{path} is not a ledger and was left as it is.")
+        raise NotALedger(path=path)
     try:
-        with path.open("rb") as file:
-            header = file.read(100)
+        found = sqlite.header(path)
     except OSError as error:
-        raise FileError(f"{path} cannot be read as a ledger: {error.strerror}.") from error
-    owner, version = int.from_bytes(header[68:72], "big"), int.from_bytes(header[60:64], "big")
-    if len(header) < 100 or not header.startswith(b"SQLite format 3\0") or owner != APPLICATION:
-        raise FileError(f"{path} is not a ledger and was left as it is.")
+        raise NotALedger(path=path, why=f"it can't be read: {error.strerror}") from error
+    if found is None or found.owner != APPLICATION:
+        raise NotALedger(path=path)
     # In another journal mode, which we never use, SQLite would wait for locks that nobody holds.
-    if header[18:20] != _ROLLBACK_JOURNAL:
-        raise FileError(_DAMAGED.format(path=path))
-    if version not in (VERSION, WITH_ANCHORS):
-        raise FileError(
-            f"{path} is a ledger of version {version} and was left as it is. "
-            f"This discreet reads {VERSION} and {WITH_ANCHORS}."
-        )
+    if found.journal != _ROLLBACK_JOURNAL:
+        raise LedgerDamaged(path=path)
+    if found.version not in (VERSION, WITH_ANCHORS):
+        reads = f"this discreet reads {VERSION} and {WITH_ANCHORS}"
+        raise NotALedger(path=path, why=f"it has version {found.version}, and {reads}")
 
 
 def _check_contents(connection: sqlite3.Connection, path: Path) -> None:
@@ -267,7 +205,7 @@ def _check_contents(connection: sqlite3.Connection, path: Path) -> None:
     rows = connection.execute("SELECT sql FROM sqlite_master WHERE sql IS NOT NULL").fetchall()
     expected = (*_SCHEMA, *_ANCHORS_SCHEMA) if has_anchors(connection) else _SCHEMA
     if findings != ["ok"] or {row[0] for row in rows} != set(expected):
-        raise FileError(_DAMAGED.format(path=path))
+        raise LedgerDamaged(path=path)
 
 
 @contextlib.contextmanager
@@ -277,7 +215,8 @@ def _one_sentence(path: Path | None) -> Iterator[None]:
     try:
         yield
     except sqlite3.OperationalError as error:
-        why = "another process holds it, so nothing was written" if _is_busy(error) else error
-        raise FileError(f"{where} cannot be used: {why}.") from error
+        if sqlite.is_busy(error):
+            raise LedgerInUse(path=where) from error
+        raise NotALedger(path=where, why=f"it can't be used ({error})") from error
     except (sqlite3.DatabaseError, ValueError) as error:
-        raise FileError(f"{where} is a damaged ledger and was left as it is ({error}).") from error
+        raise LedgerDamaged(path=where) from error

@@ -118,7 +118,7 @@ class Laplace(Additive):
     @classmethod
     def calibrated(cls, *, epsilon: float, l1_sensitivity: float) -> Self:
         """Return the mechanism with the least noise that promises pure `epsilon`; none at infinity."""
-        epsilon = positive("epsilon", epsilon, do="For a release without privacy pass math.inf.")
+        epsilon = positive("epsilon", epsilon)
         l1_sensitivity = positive_finite("l1_sensitivity", l1_sensitivity)
         if math.isinf(epsilon):
             return cls(scale=0.0, l1_sensitivity=l1_sensitivity)
@@ -195,12 +195,17 @@ class Gaussian(Additive):
         """Return the mechanism with the least noise that promises (epsilon, delta); none at infinity."""
         from discreet.privacy.accounting.accountant import gaussian_multiplier
 
-        epsilon = positive("epsilon", epsilon, do="For a release without privacy pass math.inf.")
+        epsilon = positive("epsilon", epsilon)
         l2_sensitivity = positive_finite("l2_sensitivity", l2_sensitivity)
         if math.isinf(epsilon):
             return cls(sigma=0.0, l2_sensitivity=l2_sensitivity)
         multiplier = gaussian_multiplier(epsilon, delta)
-        require(math.isfinite(multiplier), "epsilon", epsilon, "asks for more noise than a float can hold")
+        require(
+            math.isfinite(multiplier),
+            "epsilon",
+            epsilon,
+            must="be larger: a float can't represent so much noise",
+        )
         sigma = _least_noise(Fraction(multiplier) * Fraction(l2_sensitivity), epsilon)
         return cls(sigma=sigma, l2_sensitivity=l2_sensitivity)
 
@@ -249,16 +254,16 @@ def _check_noise(
         noise == 0 or Fraction(sensitivity) <= most_shift * Fraction(noise),
         noise_name,
         noise,
-        f"must be at least 1/{most_shift} of {sensitivity_name}={sensitivity!r}",
-        "Lower epsilon; for a release without privacy pass math.inf.",
+        must=f"be at least 1/{most_shift} of {sensitivity_name}={sensitivity!r}",
+        do="Lower epsilon; for a release without privacy pass math.inf.",
     )
     ok = Fraction(noise) / Fraction(sensitivity) < 2**1000
-    require(ok, noise_name, noise, f"is out of proportion to {sensitivity_name}={sensitivity!r}")
+    require(ok, noise_name, noise, must=f"be in proportion to {sensitivity_name}={sensitivity!r}")
 
 
 def _least_noise(exact: Fraction, epsilon: float) -> float:
     """Return the noise as a float that suffices when the event rounds down and the accountant up."""
-    require(exact < 2**1000, "epsilon", epsilon, "asks for more noise than a float can hold", "Raise it.")
+    require(exact < 2**1000, "epsilon", epsilon, must="be larger: a float can't represent so much noise")
     return round_up(exact * (1 + Fraction(1, 2**40)))
 
 

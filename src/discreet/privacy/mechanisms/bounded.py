@@ -16,9 +16,10 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet.core.arrays import Floats, Indices
-from discreet.core.checks import DataError, finite_array, require
+from discreet.core.checks import finite_array, require
 from discreet.core.randomness import PrivacyRandom
 from discreet.privacy.accounting.events import pure_event
+from discreet.privacy.errors import OffGrid
 from discreet.privacy.mechanisms.channel import (
     WORDS,
     Channel,
@@ -126,11 +127,13 @@ class ModifiedLaplace:
         object.__setattr__(self, "epsilon", local_epsilon(self.epsilon))
         check_scale(self, least_points=3)
         require(
-            self.points % 2 == 1, "points", self.points, "must be odd", "The middle must be a grid point."
+            self.points % 2 == 1, "points", self.points, must="be odd", do="The middle must be a grid point."
         )
         steps = (self.points - 1) / self.epsilon
         do = "Raise epsilon or lower points."
-        require(steps <= _MOST_STEPS_PER_SCALE, "(points - 1) / epsilon", steps, "must be at most 2^16", do)
+        require(
+            steps <= _MOST_STEPS_PER_SCALE, "(points - 1) / epsilon", steps, must="be at most 2^16", do=do
+        )
 
     def event(self) -> DpEvent:
         """Return the cost: a pure epsilon."""
@@ -146,7 +149,7 @@ class ModifiedLaplace:
         """
         steps, mask = self._steps(ratings), np.asarray(present)
         if mask.dtype != np.bool_ or mask.shape != steps.shape:
-            raise DataError("present must be a mask of true and false, one for each rating.")
+            raise OffGrid(name="present", must="be a mask of true and false, one for each rating")
         reported = _coin(self.epsilon).draw(mask.astype(np.int64), random).astype(np.bool_)
         noise = self._noise()
         moved = np.where(mask, steps, 0) + noise.draw(steps.shape, random)
@@ -184,7 +187,9 @@ class ModifiedLaplace:
         reach = self._noise().reach
         entries = self.points * (2 * reach + 1)
         do = "Use likelihood() instead."
-        require(entries <= _MOST_ENTRIES, "channel entries", entries, f"exceed {_MOST_ENTRIES}", do)
+        require(
+            entries <= _MOST_ENTRIES, "channel entries", entries, must=f"be at most {_MOST_ENTRIES}", do=do
+        )
         outputs, inputs = np.arange(-reach, reach + 1), np.arange(self.points) - self.points // 2
         transition = self._noise().mass(outputs[None, :], inputs[:, None])
         return Channel(inputs=self.grid(), outputs=self._numbers(outputs), transition=transition)
@@ -244,7 +249,7 @@ class ModifiedLaplace:
     def _report_steps(self, reports: npt.ArrayLike) -> Indices:
         steps = np.rint((finite_array("reports", reports) - self._middle()) / self._step())
         if bool(np.any(np.abs(steps) > self._noise().reach)):
-            raise DataError("reports must lie in the mechanism's report_range().")
+            raise OffGrid(name="reports", must="be in the mechanism's report_range()")
         return steps.astype(np.int64)
 
     def _numbers(self, steps: Indices) -> Floats:

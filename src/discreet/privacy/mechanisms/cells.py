@@ -14,8 +14,9 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet.core.arrays import Floats
-from discreet.core.checks import DataError, finite, finite_array, positive_finite, require
+from discreet.core.checks import finite, finite_array, positive_finite, require
 from discreet.core.randomness import PrivacyRandom
+from discreet.privacy.errors import WholeCatalogNeeded
 from discreet.privacy.mechanisms.bounded import ModifiedLaplace
 from discreet.privacy.mechanisms.channel import Channel, CountTable
 from discreet.privacy.mechanisms.clamped_noise import ClampedNoise
@@ -91,7 +92,7 @@ class CellMechanism(ABC):
 
     def release(self, ratings: npt.ArrayLike, random: PrivacyRandom) -> Floats:
         """Refuse: reports for rated entries only would reveal which items were rated."""
-        raise DataError("This mechanism hides which items were rated; report for the whole catalog.")
+        raise WholeCatalogNeeded()
 
     @property
     def middle(self) -> float:
@@ -115,6 +116,8 @@ class CellMechanism(ABC):
 class HiddenStars(CellMechanism):
     """Report stars by randomized response, with "not rated" as one of the levels.
 
+    On a scale of one value (`low` is `high`) a report is one bit per item: interaction or not.
+
     Guarantee
         Pure `epsilon` for one rating, between any two ratings and between any rating and none, against anyone
         (proofs/local_nuclear.md; the table of reports is that of proofs/randomized_response.md).
@@ -132,12 +135,18 @@ class HiddenStars(CellMechanism):
 
     def __post_init__(self) -> None:
         low, high = finite("low", self.low), finite("high", self.high)
-        require(low < high, "high", high, f"must be greater than low={low!r}")
+        require(low <= high, "high", high, must=f"be at least low={low!r}")
         step = positive_finite("step", self.step)
-        require((high - low) / step <= MOST_LEVELS, "step", step, "is too small for this scale")
+        require(
+            (high - low) / step <= MOST_LEVELS,
+            "step",
+            step,
+            must=f"divide the scale into at most {MOST_LEVELS} parts",
+        )
         self._response()
         _drawable(self.epsilon)
-        require(self.levels >= 2, "step", self.step, "must divide the scale into at least two ratings")
+        several = self.levels >= 2 or low == high
+        require(several, "step", self.step, must="divide the scale into at least two ratings")
 
     @property
     def levels(self) -> int:
@@ -288,4 +297,4 @@ class HiddenNumbers(CellMechanism):
 
 def _drawable(epsilon: float) -> None:
     """Refuse an epsilon at which fake ratings are too rare for a draw to reach the next one."""
-    require(epsilon <= _MOST_EPSILON, "epsilon", epsilon, f"must be at most {_MOST_EPSILON:g} here")
+    require(epsilon <= _MOST_EPSILON, "epsilon", epsilon, must=f"be at most {_MOST_EPSILON:g} here")

@@ -17,8 +17,9 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet.core.arrays import Floats, Indices
-from discreet.core.checks import DataError, PrivacyError, positive, require
+from discreet.core.checks import require, within
 from discreet.core.randomness import PrivacyRandom
+from discreet.privacy.errors import NoInverse, TableReveals
 from discreet.privacy.sampling.draws import draw_from_table
 
 Counts = npt.NDArray[np.uint64]
@@ -31,13 +32,8 @@ ROUNDING = 2.0**-32
 
 
 def local_epsilon(epsilon: object) -> float:
-    """Return epsilon as a float for which a table of counts can keep its promise."""
-    number = positive("epsilon", epsilon, do="For a run without privacy leave the mechanism out.")
-    rule = f"must lie in [{LEAST_EPSILON:g}, {MOST_EPSILON:g}]"
-    require(
-        LEAST_EPSILON <= number <= MOST_EPSILON, "epsilon", epsilon, rule, "Leave the mechanism out beyond."
-    )
-    return number
+    """Return epsilon as a float for which a table of counts satisfies its guarantee."""
+    return within("epsilon", epsilon, least=LEAST_EPSILON, most=MOST_EPSILON)
 
 
 def count_above(log_odds: float, others: int) -> int:
@@ -71,7 +67,7 @@ def largest_ratio(tops: Counts, bottoms: Counts) -> Fraction:
 def require_loss(loss: float, epsilon: float) -> None:
     """Raise unless the loss of a table that is about to be drawn from is at most epsilon."""
     if loss > epsilon:
-        raise PrivacyError(f"A table would reveal {loss!r}, more than epsilon={epsilon!r}; it was not used.")
+        raise TableReveals(loss=loss, epsilon=epsilon)
 
 
 @final
@@ -87,9 +83,9 @@ class CountTable:
     @classmethod
     def of_counts(cls, counts: Counts) -> Self:
         """Keep counts of at least one word whose rows add up to 2^64, which is 0 in 64 bits."""
-        require(bool(counts.all()), "counts", counts.shape, "must be at least 1")
+        require(bool(counts.all()), "counts", counts.shape, must="be at least 1")
         ends = np.cumsum(counts, axis=1, dtype=np.uint64)
-        require(not ends[:, -1].any(), "counts", counts.shape, "must add up to 2^64 in every row")
+        require(not ends[:, -1].any(), "counts", counts.shape, must="add up to 2^64 in every row")
         starts = np.zeros_like(ends)
         starts[:, 1:] = ends[:, :-1]
         starts.setflags(write=False)
@@ -180,9 +176,7 @@ class Channel:
 
     def _square(self) -> Floats:
         if self.transition.shape[0] != self.transition.shape[1]:
-            raise DataError(
-                "Only a channel with as many outputs as inputs has an inverse; fit by likelihood instead."
-            )
+            raise NoInverse()
         return self.transition
 
 

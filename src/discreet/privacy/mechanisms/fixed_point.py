@@ -16,9 +16,11 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet.core.arrays import Floats
-from discreet.core.checks import DataError, require
+from discreet.core.checks import require
+from discreet.core.errors import NotFiniteArray
 from discreet.core.randomness import PrivacyRandom
 from discreet.privacy.accounting.rounding import round_up
+from discreet.privacy.errors import OffGrid, SumTooLarge
 from discreet.privacy.sampling.draws import LARGEST_SCALE
 
 Integers = npt.NDArray[np.int64]
@@ -118,10 +120,7 @@ class NoiseGrid:
 
     def _refuse_far(self, beyond: bool) -> None:
         if beyond:
-            raise DataError(
-                f"A value is beyond 2^{62 + self.exponent}, the limit of this noise's fixed point. "
-                "Clip the values, or release fewer of them at a time."
-            )
+            raise SumTooLarge(exponent=62 + self.exponent)
 
 
 def grid_exponent(noise: Fraction, finest_needed: Fraction) -> int:
@@ -136,7 +135,11 @@ def grid_exponent(noise: Fraction, finest_needed: Fraction) -> int:
 def fixed_point_noise(noise: Fraction) -> float:
     """Return the noise scale in fixed-point units as a float, rounded up."""
     require(
-        noise <= LARGEST_SCALE, "noise", float(noise), "must be at most 2^55 units", "Release fewer values."
+        noise <= LARGEST_SCALE,
+        "noise",
+        float(noise),
+        must="be at most 2^55 units",
+        do="Release fewer values.",
     )
     return round_up(noise)
 
@@ -167,15 +170,13 @@ def round_down(exact: Fraction) -> float:
 def finite_floats(values: npt.NDArray[Any]) -> Floats:
     """Return a float64 copy of finite numbers, exactly as they are."""
     if not np.can_cast(values.dtype, np.float64, casting="safe"):
-        raise DataError(
-            f"Values of type {values.dtype} are not real numbers of at most 64 bits; convert them first."
-        )
+        raise OffGrid(name="values", must=f"be real numbers of at most 64 bits, not {values.dtype}")
     numbers = values.astype(np.float64)
     if not np.isfinite(numbers).all():
-        raise DataError("The values hold NaN or infinity; remove such values first.")
+        raise NotFiniteArray(name="values")
     # Beyond 2^53 floats skip integers, which the sensitivity does not account for.
     if values.dtype.kind in "iu" and np.any(np.abs(numbers) > 2.0**53):
-        raise DataError("A whole number beyond 2^53 does not fit a float; clip the values first.")
+        raise SumTooLarge(exponent=53)
     return numbers
 
 
@@ -183,5 +184,5 @@ def square_matrix(matrix: npt.ArrayLike) -> npt.NDArray[Any]:
     """Return the argument as an array; refuse what is not square."""
     values = np.asarray(matrix)
     square = values.ndim == 2 and values.shape[0] == values.shape[1]
-    require(square, "matrix", values.shape, "must have as many rows as columns")
+    require(square, "matrix", values.shape, must="have as many rows as columns")
     return values

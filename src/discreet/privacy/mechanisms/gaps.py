@@ -39,7 +39,7 @@ def pretending_cells(gap: float, cells: int, random: PrivacyRandom) -> npt.NDArr
 def gap_scale(fake: float) -> float:
     """Return the largest float s with 1 - e^(-1/s) >= fake (1 + MARGIN), rounded down once more."""
     wanted = Fraction(fake) * (1 + MARGIN)
-    require(0 < wanted < 1, "fake", fake, "must lie strictly between 0 and 1")
+    require(0 < wanted < 1, "fake", fake, must="be strictly between 0 and 1")
     with localcontext(prec=60, rounding=ROUND_FLOOR):
         rest = 1 - Decimal(wanted.numerator) / Decimal(wanted.denominator)
         return math.nextafter(float(-1 / rest.ln()), 0.0)

@@ -11,9 +11,10 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet.core.arrays import Floats, Indices
-from discreet.core.checks import DataError, finite, finite_array, integer, require
+from discreet.core.checks import finite, finite_array, integer, require
 from discreet.core.randomness import PrivacyRandom
 from discreet.privacy.accounting.events import pure_event
+from discreet.privacy.errors import OffGrid
 from discreet.privacy.mechanisms.channel import ROUNDING, Channel, CountTable, local_epsilon
 
 if TYPE_CHECKING:
@@ -104,12 +105,12 @@ class GridMechanism(ABC):
 def check_scale(mechanism: Any, *, least_points: int) -> None:
     """Check and store `low`, `high` and `points` of a frozen mechanism."""
     low, high = (finite(name, getattr(mechanism, name)) for name in ("low", "high"))
-    require(low < high, "high", high, f"must be greater than low={low!r}")
-    require(np.isfinite(high - low), "high", high, "is too far from low")
+    require(low < high, "high", high, must=f"be greater than low={low!r}")
+    require(np.isfinite(high - low), "high", high, must="be closer to low")
     points = integer("points", mechanism.points, least=least_points, most=_MOST_POINTS)
     # A narrower scale would have neighboring grid points that are the same number, or an infinite resolution.
     distinct = (high - low) / (points - 1) > 4 * np.spacing(max(abs(low), abs(high), 1e-300))
-    require(bool(distinct), "high", high, f"is too close to low={low!r} for {points} points")
+    require(bool(distinct), "high", high, must=f"be farther from low={low!r} for {points} points")
     for name, value in (("low", low), ("high", high), ("points", points)):
         object.__setattr__(mechanism, name, value)
 
@@ -118,7 +119,7 @@ def inside(name: str, numbers: npt.ArrayLike, low: float, high: float) -> Floats
     """Return the numbers as floats; refuse any outside [low, high]."""
     values = finite_array(name, numbers)
     if bool(np.any((values < low) | (values > high))):
-        raise DataError(f"{name} must lie in [{low:g}, {high:g}]; clip them to the public scale first.")
+        raise OffGrid(name=name, must=f"be in [{low:g}, {high:g}]")
     return values
 
 

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from discreet.core.checks import ParameterError
+from discreet.privacy.errors import WrongMechanism
 from discreet.privacy.mechanisms.bounded import BoundedLaplace, ClampedLaplace
 from discreet.privacy.mechanisms.cells import HiddenNumbers, HiddenStars
 from discreet.privacy.mechanisms.channel import WORDS, CountTable, largest_ratio, log_up
@@ -72,11 +72,11 @@ def mechanism_from(record: Mapping[str, Any], known: Mapping[str, type[Any]]) ->
         ParameterError: The name is not known, or a setting is missing, unknown, or out of range.
     """
     if record.get("name") not in known:
-        raise ParameterError(f"The campaign's mechanism is not one of {', '.join(sorted(known))}.")
+        raise WrongMechanism(known=tuple(sorted(known)))
     kind = known[record["name"]]
     settings = {key: value for key, value in record.items() if key != "name"}
     if set(settings) != {field.name for field in fields(kind)}:
-        raise ParameterError("The campaign's mechanism lacks a parameter or has one too many.")
+        raise WrongMechanism(known=tuple(sorted(known)))
     return kind(**settings)
 
 

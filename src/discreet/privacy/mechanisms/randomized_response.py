@@ -10,9 +10,10 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet.core.arrays import Floats
-from discreet.core.checks import DataError, ParameterError, finite_array, integer, probability, require
+from discreet.core.checks import finite_array, integer, probability, require
 from discreet.core.randomness import PrivacyRandom
 from discreet.privacy.accounting.events import pure_event
+from discreet.privacy.errors import BothFlipsNeeded, OffGrid
 from discreet.privacy.mechanisms.channel import WORDS, Channel, CountTable, count_above, local_epsilon
 
 if TYPE_CHECKING:
@@ -49,21 +50,27 @@ class SignFlip:
     def __post_init__(self) -> None:
         object.__setattr__(self, "epsilon", local_epsilon(self.epsilon))
         if (self.flip_positive is None) != (self.flip_negative is None):
-            raise ParameterError("Give both flip_positive and flip_negative, or neither.")
+            raise BothFlipsNeeded()
         if self.flip_positive is None or self.flip_negative is None:
             return
         for name in ("flip_positive", "flip_negative"):
             rate = probability(name, getattr(self, name))
             require(
-                rate > 0, name, rate, "must be greater than 0", "A rating that is never flipped is revealed."
+                rate > 0,
+                name,
+                rate,
+                must="be greater than 0",
+                do="A rating that is never flipped is revealed.",
             )
             object.__setattr__(self, name, rate)
         total = self.flip_positive + self.flip_negative
         do = "Lower one of them: at 1 the report would carry no information."
-        require(total < 1, "flip_positive + flip_negative", total, "must be below 1", do)
+        require(total < 1, "flip_positive + flip_negative", total, must="be below 1", do=do)
         loss = self.largest_log_ratio()
         do = f"Raise epsilon to at least {loss!r} or move the flip rates towards each other."
-        require(loss <= self.epsilon, "epsilon", self.epsilon, "is less than these flip rates reveal", do)
+        require(
+            loss <= self.epsilon, "epsilon", self.epsilon, must="cover what these flip rates reveal", do=do
+        )
 
     def event(self) -> DpEvent:
         """Return the cost: a pure epsilon."""
@@ -200,7 +207,7 @@ class RandomizedResponse:
         0, 1, 1, ... count ratings, and 0, 1 - m, 2 - m, ... sum centered stars.
         """
         weights = finite_array("scores", scores)
-        require(weights.shape == (self.levels + 1,), "scores.shape", weights.shape, "must be (levels + 1,)")
+        require(weights.shape == (self.levels + 1,), "scores.shape", weights.shape, must="be (levels + 1,)")
         return self.channel().unbiased(weights)[self._checked("reports", reports)]
 
     def inverse_mean(self, means: npt.ArrayLike) -> Floats:
@@ -219,7 +226,7 @@ class RandomizedResponse:
     def _checked(self, name: str, codes: npt.ArrayLike) -> npt.NDArray[np.int64]:
         numbers = finite_array(name, codes)
         if bool(np.any((numbers < 0) | (numbers > self.levels) | (numbers != np.floor(numbers)))):
-            raise DataError(f"{name} must be whole numbers from 0 (missing) to {self.levels}.")
+            raise OffGrid(name=name, must=f"be whole numbers from 0 (missing) to {self.levels}")
         return numbers.astype(np.int64)
 
 
@@ -227,7 +234,7 @@ def _positive(verdicts: npt.ArrayLike) -> npt.NDArray[np.bool_]:
     numbers = finite_array("verdicts", verdicts)
     positive: npt.NDArray[np.bool_] = numbers == 1
     if not bool(np.all(positive | (numbers == -1))):
-        raise DataError("Binary ratings must be +1 or -1; map ratings to them first.")
+        raise OffGrid(name="Binary ratings", must="be +1 or -1")
     return positive
 
 

@@ -11,9 +11,10 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import ndtri
 
-from discreet.core.checks import DataError, integer, positive_finite, require
+from discreet.core.checks import integer, positive_finite, require
 from discreet.core.randomness import PrivacyRandom
 from discreet.privacy.accounting.events import FailureEvent
+from discreet.privacy.errors import TooManyNames
 from discreet.privacy.mechanisms.additive import Gaussian
 from discreet.privacy.mechanisms.fixed_point import FixedPoint, NoiseGrid
 
@@ -44,7 +45,7 @@ class NoisyThreshold:
 
     def __post_init__(self) -> None:
         positive_finite("epsilon", self.epsilon)
-        require(0 < self.delta < 1, "delta", self.delta, "must lie between 0 and 1", "1e-7 is usual.")
+        require(0 < self.delta < 1, "delta", self.delta, must="be between 0 and 1", do="1e-7 is usual.")
         integer("most", self.most, least=1, most=1 << 20)
         self.noise()
 
@@ -64,7 +65,7 @@ class NoisyThreshold:
     def passing(self, sums: FixedPoint, random: PrivacyRandom) -> npt.NDArray[np.bool_]:
         """Return which names pass."""
         if sums.counts.size > MOST_NAMES:
-            raise DataError(f"There are more than {MOST_NAMES:,} names to choose from; declare them.")
+            raise TooManyNames(most=MOST_NAMES)
         if random.recording is not None:
             random.recording.exact(self.noise(), np.ldexp(sums.counts.astype(np.float64), -sums.bits))
         grid = self._grid()

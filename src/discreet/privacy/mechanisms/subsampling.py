@@ -11,9 +11,6 @@ import numpy.typing as npt
 
 from discreet.core.arrays import Floats, Indices
 from discreet.core.checks import (
-    DataError,
-    ParameterError,
-    PrivacyError,
     finite,
     finite_array,
     positive_finite,
@@ -21,6 +18,7 @@ from discreet.core.checks import (
 )
 from discreet.core.randomness import PrivacyRandom
 from discreet.privacy.accounting.events import pure_event
+from discreet.privacy.errors import OffGrid, SumOverflows, TableReveals
 from discreet.privacy.mechanisms.additive import MOST_SHIFT_LAPLACE
 from discreet.privacy.mechanisms.channel import WORDS, CountTable, local_epsilon
 from discreet.privacy.mechanisms.fixed_point import FixedPoint
@@ -81,12 +79,12 @@ class ImportanceSampling:
             self.epsilon <= MOST_SHIFT_LAPLACE,
             "epsilon",
             self.epsilon,
-            f"must be at most {MOST_SHIFT_LAPLACE}",
+            must=f"be at most {MOST_SHIFT_LAPLACE}",
         )
         object.__setattr__(self, "scale", positive_finite("scale", self.scale))
         object.__setattr__(self, "max_weight", finite("max_weight", self.max_weight))
-        require(1e-200 <= self.scale <= 1e200, "scale", self.scale, "must lie in [1e-200, 1e200]")
-        require(1 <= self.max_weight <= 2**32, "max_weight", self.max_weight, "must lie in [1, 2^32]")
+        require(1e-200 <= self.scale <= 1e200, "scale", self.scale, must="be in [1e-200, 1e200]")
+        require(1 <= self.max_weight <= 2**32, "max_weight", self.max_weight, must="be in [1, 2^32]")
 
     @classmethod
     def calibrated(cls, *, epsilon: float, largest_norm: float, max_weight: float = 1024.0) -> Self:
@@ -106,7 +104,7 @@ class ImportanceSampling:
         """
         rows = finite_array("vectors", vectors)
         if rows.ndim != 2:
-            raise DataError("vectors must be a matrix with one row for each record.")
+            raise OffGrid(name="vectors", must="be a matrix with one row for each record")
         drawn, weights = self.sample(np.abs(rows).sum(axis=1), random)
         unit = 2.0 ** (math.floor(math.log2(self.scale)) - _UNIT_DIGITS)
         self._require_no_overflow(len(rows), unit)
@@ -139,13 +137,13 @@ class ImportanceSampling:
             fits = _amplified(sizes, middle) <= target
             lower, upper = np.where(fits, middle, lower), np.where(fits, upper, middle)
         if bool(np.any(_amplified(sizes, lower) > self.epsilon)):
-            raise PrivacyError("A weight would cost more than epsilon; nothing was drawn.")
+            raise TableReveals(loss=float(np.max(_amplified(sizes, lower))), epsilon=self.epsilon)
         return lower
 
     def loss(self, norms: npt.ArrayLike, weights: npt.ArrayLike) -> Floats:
         """Return the privacy loss of adding or removing each vector at these weights."""
         given = finite_array("weights", weights)
-        require(not bool(np.any(given < 1)), "weights", "one below 1", "must be at least 1")
+        require(not bool(np.any(given < 1)), "weights", "one below 1", must="be at least 1")
         return _amplified(self._sizes(norms), given)
 
     def largest_norm(self) -> float:
@@ -156,17 +154,17 @@ class ImportanceSampling:
         """Return the loss of every vector at weight 1, rounded upward."""
         lengths = finite_array("norms", norms)
         if bool(np.any(lengths < 0)):
-            raise DataError("norms must be at least 0.")
+            raise OffGrid(name="norms", must="be at least 0")
         # A vector clipped to the largest norm may exceed it by a rounding; the margin covers that.
         if bool(np.any(lengths > self.largest_norm() * (1 + _NORM_MARGIN / 4))):
-            raise DataError("A vector's l1 norm exceeds largest_norm(); clip the vectors or raise the scale.")
+            raise OffGrid(name="The l1 norm of each vector", must="be at most largest_norm()")
         return lengths * ((1 + _NORM_MARGIN) / self.scale)
 
     def _require_no_overflow(self, count: int, unit: float) -> None:
         # A weight keeps w s / scale at most epsilon + log w, so this is the largest sum in units.
         most = count * (self.epsilon + math.log(self.max_weight)) * self.scale / unit
         if most > _LARGEST_SUM:
-            raise ParameterError(f"{count} vectors overflow the sum. Sum them in parts.")
+            raise SumOverflows(vectors=count)
 
 
 def _amplified(sizes: Floats, weights: Floats) -> Floats:

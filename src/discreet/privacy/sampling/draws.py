@@ -21,8 +21,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from discreet.core.checks import DataError, ParameterError, integer, positive_finite, require
+from discreet.core.checks import integer, positive_finite, require
 from discreet.core.randomness import PrivacyRandom
+from discreet.privacy.errors import BadTable, OffGrid
 from discreet.privacy.sampling import kernels
 from discreet.privacy.sampling.recording import recorded
 
@@ -98,7 +99,7 @@ def add_discrete_gaussian(target: Integers, sigma: float, random: PrivacyRandom)
 def bernoulli(probability: float | Fraction, size: int, random: PrivacyRandom) -> npt.NDArray[np.bool_]:
     """Return draws that are true with the given probability, rounded down to a multiple of 2^-128."""
     ok = isinstance(probability, int | float | Fraction | np.floating) and 0 <= probability <= 1
-    require(ok, "probability", probability, "must lie in [0, 1]")
+    require(ok, "probability", probability, must="be in [0, 1]")
     target = np.ones(integer("size", size, least=0), dtype=np.bool_)
     if probability != 1:
         high, low = _split(math.floor(Fraction(probability) * 2**128))
@@ -131,12 +132,12 @@ def draw_from_table(starts: Words, row_index: npt.ArrayLike, random: PrivacyRand
     """
     table = np.ascontiguousarray(starts)
     ok = table.dtype == np.uint64 and table.ndim == 2 and table.size > 0
-    require(ok, "starts", table.shape, "must be a matrix of uint64")
+    require(ok, "starts", table.shape, must="be a matrix of uint64")
     if table[:, 0].any() or (table[:, 1:] < table[:, :-1]).any():
-        raise ParameterError("Each row of starts must begin with 0 and never fall.")
+        raise BadTable(name="Each row of starts", must="begin with 0 and never fall")
     index = np.asarray(row_index)
     if index.size and (index.dtype.kind not in "iu" or index.min() < 0 or index.max() >= table.shape[0]):
-        raise DataError(f"row_index must hold whole numbers from 0 to {table.shape[0] - 1}.")
+        raise OffGrid(name="row_index", must=f"have whole numbers from 0 to {table.shape[0] - 1}")
     rows = np.ascontiguousarray(index, dtype=np.int64).reshape(-1)
     target = np.zeros(rows.size, dtype=np.int64)
     _feed_bytes(kernels.fill_from_table, target, random, 8, 8, table, rows)
@@ -175,13 +176,13 @@ def _feed_bytes(
 def _flat(target: Integers) -> Integers:
     ok = isinstance(target, np.ndarray) and target.dtype == np.int64 and target.flags.c_contiguous
     if not ok or not target.flags.writeable:
-        raise ParameterError("target must be a writable, contiguous array of int64; copy it into one first.")
+        raise BadTable(name="target", must="be a writable, contiguous array of int64")
     return target.reshape(-1)
 
 
 def _checked_scale(name: str, value: float) -> Fraction:
     number = positive_finite(name, value)
-    require(number <= LARGEST_SCALE, name, value, "must be at most 2^55", "Measure in coarser units.")
+    require(number <= LARGEST_SCALE, name, value, must="be at most 2^55", do="Measure in coarser units.")
     return Fraction(number)
 
 

@@ -7,9 +7,12 @@ low, in units of 2^-128; no floating-point number is involved (proofs/sampling.m
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import numpy.typing as npt
-from numba import njit
+
+from discreet.core.kernels import strict, strict_inner
 
 Words = npt.NDArray[np.uint64]
 Bytes = npt.NDArray[np.uint8]
@@ -19,6 +22,11 @@ Integers = npt.NDArray[np.int64]
 _ZERO, _ONE, _MOST = np.uint64(0), np.uint64(1), np.uint64((1 << 64) - 1)
 _BYTE, _HALF, _HALF_MASK = np.uint64(8), np.uint64(32), np.uint64(0xFFFFFFFF)
 _TOP_BYTE, _BYTE_MASK, _REST_MASK = np.uint64(56), np.uint64(0xFF), np.uint64((1 << 56) - 1)
+
+# Of a declared type: for a plain 0 numba would compile what it is passed to a second time.
+_START: Any = np.int64(0)
+_SEVEN: Any = np.int64(7)
+_EIGHT: Any = np.int64(8)
 
 # Draws made together, so that bytes are compared by vector instructions.
 BLOCK = 64
@@ -34,24 +42,25 @@ _UNITY_HIGH = np.uint64(1 << (RATIO_BITS - 64))
 _FAR_HIGH = np.uint64(1 << (RATIO_BITS + 4 - 64))
 
 
-@njit(cache=True, nogil=True)
+@strict_inner
 def _word(stream: Bytes, at: int, count: int) -> np.uint64:
+    """Return so many bytes as one number, the first one highest."""
     word = _ZERO
     for offset in range(count):
         word = (word << _BYTE) | np.uint64(stream[at + offset])
     return word
 
 
-@njit(cache=True, nogil=True)
+@strict_inner
 def _break_tie(stream: Bytes, at: int, high: np.uint64, low: np.uint64) -> tuple[bool, int]:
     """Decide where the first byte equals that of (high, low): by seven bytes more, or by fifteen."""
-    word, rest = _word(stream, at, 7), high & _REST_MASK
+    word, rest = _word(stream, at, _SEVEN), high & _REST_MASK
     if word != rest:
         return bool(word < rest), at + 7
-    return bool(_word(stream, at + 7, 8) < low), at + 15
+    return bool(_word(stream, at + 7, _EIGHT) < low), at + 15
 
 
-@njit(cache=True, nogil=True)
+@strict_inner
 def _decide(stream: Bytes, at: int, high: np.uint64, low: np.uint64) -> tuple[bool, int]:
     """Return true with probability (high, low), and the position after the bytes read: nearly always one."""
     first, lead = np.uint64(stream[at]), high >> _TOP_BYTE
@@ -60,7 +69,7 @@ def _decide(stream: Bytes, at: int, high: np.uint64, low: np.uint64) -> tuple[bo
     return bool(first < lead), at + 1
 
 
-@njit(cache=True, nogil=True)
+@strict_inner
 def _fill_magnitudes(values: Integers, stream: Bytes, at: int, high: Words, low: Words) -> int:
     """Set each value to a geometric draw, put together from its independent binary digits."""
     count = values.size
@@ -82,11 +91,11 @@ def _fill_magnitudes(values: Integers, stream: Bytes, at: int, high: Words, low:
     return spare
 
 
-@njit(cache=True, nogil=True)
+@strict
 def add_geometric(target: Integers, done: int, stream: Bytes, high: Words, low: Words) -> int:
     """Add a geometric draw to each element."""
     values = np.empty(BLOCK, dtype=np.int64)
-    at = 0
+    at = _START
     while done < target.size:
         block = values[: min(BLOCK, target.size - done)]
         if at + block.size * BYTES_PER_DECISION * high.size > stream.size:
@@ -97,11 +106,11 @@ def add_geometric(target: Integers, done: int, stream: Bytes, high: Words, low: 
     return done
 
 
-@njit(cache=True, nogil=True)
+@strict
 def add_laplace(target: Integers, done: int, stream: Bytes, high: Words, low: Words) -> int:
     """Add a two-sided geometric draw to each element; minus zero is drawn again."""
     values = np.empty(BLOCK, dtype=np.int64)
-    at = 0
+    at = _START
     while done < target.size:
         block = values[: min(BLOCK, target.size - done)]
         if at + block.size * (BYTES_PER_DECISION * high.size + 1) > stream.size:
@@ -116,7 +125,7 @@ def add_laplace(target: Integers, done: int, stream: Bytes, high: Words, low: Wo
     return done
 
 
-@njit(cache=True, nogil=True)
+@strict_inner
 def _high_product(a: np.uint64, b: np.uint64) -> np.uint64:
     """Return the upper 64 bits of a * b."""
     a1, a0, b1, b0 = a >> _HALF, a & _HALF_MASK, b >> _HALF, b & _HALF_MASK
@@ -125,7 +134,7 @@ def _high_product(a: np.uint64, b: np.uint64) -> np.uint64:
     return a1 * b1 + (middle >> _HALF) + (other >> _HALF)
 
 
-@njit(cache=True, nogil=True)
+@strict_inner
 def exponent(magnitude: np.uint64, rate_high: np.uint64, rate_low: np.uint64) -> tuple[np.uint64, np.uint64]:
     """Return (x - 1)^2 / 2 in units of 2^-121, for x = magnitude * rate; at or above 128, just below 128."""
     # x, rounded down to 121 digits after the point.
@@ -147,7 +156,7 @@ def exponent(magnitude: np.uint64, rate_high: np.uint64, rate_low: np.uint64) ->
     return square_high | far, square_low | far
 
 
-@njit(cache=True, nogil=True)
+@strict_inner
 def _survives(
     stream: Bytes, at: int, exponent_high: np.uint64, exponent_low: np.uint64, high: Words, low: Words
 ) -> tuple[bool, int]:
@@ -161,7 +170,7 @@ def _survives(
     return _survives_rest(stream, at, rest_high, exponent_low << np.uint64(7))
 
 
-@njit(cache=True, nogil=True)
+@strict_inner
 def _survives_rest(stream: Bytes, at: int, high: np.uint64, low: np.uint64) -> tuple[bool, int]:
     """Return true with probability exp(-r) for r = (high, low) below 2^-9.
 
@@ -176,7 +185,7 @@ def _survives_rest(stream: Bytes, at: int, high: np.uint64, low: np.uint64) -> t
     return bool(turn & _ONE), at
 
 
-@njit(cache=True, nogil=True)
+@strict
 def add_gaussian(
     target: Integers,
     done: int,
@@ -192,7 +201,7 @@ def add_gaussian(
     exponents = np.empty((2, BLOCK), dtype=np.uint64)
     shift = np.uint64(62 - high.size)
     most = BYTES_PER_DECISION * (high.size + ACCEPTANCE_DECISIONS) + 1
-    at = 0
+    at = _START
     while done < target.size:
         block = values[: min(BLOCK, target.size - done)]
         if at + block.size * most > stream.size:
@@ -215,26 +224,26 @@ def add_gaussian(
     return done
 
 
-@njit(cache=True, nogil=True)
+@strict
 def fill_bernoulli(
     target: npt.NDArray[np.bool_], done: int, stream: Bytes, high: np.uint64, low: np.uint64
 ) -> int:
     """Set each element to true with probability (high, low)."""
     last = stream.size - BYTES_PER_DECISION
-    at = 0
+    at = _START
     while done < target.size and at <= last:
         target[done], at = _decide(stream, at, high, low)
         done += 1
     return done
 
 
-@njit(cache=True, nogil=True)
+@strict
 def fill_uniform(
     target: Integers, done: int, stream: Bytes, bound: np.uint64, mask: np.uint64, width: int
 ) -> int:
     """Set each element to a number below `bound`; a word that is too large is drawn again."""
     last = stream.size - width
-    at = 0
+    at = _START
     while done < target.size and at <= last:
         word = _word(stream, at, width) & mask
         at += width
@@ -244,13 +253,13 @@ def fill_uniform(
     return done
 
 
-@njit(cache=True, nogil=True)
+@strict
 def fill_from_table(target: Integers, done: int, stream: Bytes, starts: Words, rows: Integers) -> int:
     """Set each element to the last outcome of its row that starts at or before a random word."""
     last = stream.size - 8
-    at = 0
+    at = _START
     while done < target.size and at <= last:
-        word = _word(stream, at, 8)
+        word = _word(stream, at, _EIGHT)
         at += 8
         row = rows[done]
         below, above = 0, starts.shape[1]

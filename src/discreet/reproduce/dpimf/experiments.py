@@ -1,194 +1,178 @@
-"""The experiments, each small enough to be one step of a run; every answer is plain numbers."""
+"""Experiments on one dataset, each small enough to be one step of a run; every answer is plain numbers."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+from typing import Any, Literal, cast
 
 import numpy as np
 
-from discreet.core.randomness import PrivacyRandom
-from discreet.evaluation.scoring import measure as score
+from discreet.core.randomness import PrivacyRandom, experiment_generator
+from discreet.data.splits import leave_one_out
+from discreet.evaluation.scoring import measure as score_model
 from discreet.models.baselines.implicit_als import ImplicitAls
 from discreet.models.popularity import Popularity
 from discreet.papers.dpimf.neighbors import ItemNeighbors
 from discreet.papers.dpimf.objective import ImplicitObjective
 from discreet.papers.dpimf.printed import (
-    LOSS_OF,
-    METHODS,
     VARIANTS,
+    Floats,
     Method,
     Setting,
     Side,
+    Trained,
     alpha0_of,
+    inversely_sampled_rows,
     noise_scales,
     solve_side,
     train,
 )
-from discreet.papers.dpimf.theory import corollary_holds, gamma
-from discreet.privacy.experiments import largest_weights, sampling_loss, sampling_scale
-from discreet.reproduce.dpimf.bounds import excess, redesign_share, row_loss, theory_of
-from discreet.reproduce.dpimf.federation import PrintedPlan, federate, overlap, split
-from discreet.reproduce.dpimf.protocol import Bench
-from discreet.reproduce.dpimf.sampling import figure6
+from discreet.reproduce import copies
+from discreet.reproduce.dpimf.protocol import (
+    EPSILONS,
+    INVERSE,
+    SAMPLED,
+    Bench,
+    Curve,
+    Inverse,
+    Values,
+    bench_of,
+    bench_on,
+)
+from discreet.reproduce.running import Run
 
-#: HR@10 and NDCG@10, one pair for each epsilon.
-Curve = list[list[float]]
-SAMPLED = ["hr@10:99", "ndcg@10:99"]
-LOSS_EPSILONS = (0.1, 0.3, 1.0)
-# The largest weight of the importance sample whose losses are measured.
-_MOST_WEIGHT = 1024.0
+_MEAN_WEIGHT = 16.0
 
 
-def curves(
-    room: Bench,
+def curves_of(
+    setting: Setting, side: Side, methods: Sequence[Method | Inverse]
+) -> Callable[[Bench, int], Any]:
+    """Return a function that trains without noise and solves one side once with noise, at every epsilon."""
+
+    def curves(bench: Bench, seed: int) -> dict[str, Curve]:
+        kept = lru_cache(lambda alpha0: train(bench.clicks, setting, alpha0, seed))
+        return {
+            method: [
+                bench.score(*_solved(kept, method, epsilon, setting, seed, side)) for epsilon in EPSILONS
+            ]
+            for method in methods
+        }
+
+    return curves
+
+
+def _solved(
+    trained: Callable[[float], Trained],
+    method: Method | Inverse,
+    epsilon: float,
     setting: Setting,
-    side: Side,
-    epsilons: Sequence[float],
     seed: int,
-    methods: Sequence[Method] = METHODS,
-) -> dict[str, Curve]:
-    """Train without noise, solve one side once with noise, by every method and at every epsilon."""
-    trained = {alpha0: train(room.clicks, setting, alpha0, seed) for alpha0 in (1.0, setting.alpha0)}
-    return {
-        method: [
-            list(
-                room.score(
-                    *solve_side(trained[alpha0_of(method, setting)], method, epsilon, setting, seed, side)
-                )
-            )
-            for epsilon in epsilons
-        ]
-        for method in methods
-    }
+    side: Side,
+) -> tuple[Floats, Floats]:
+    if method not in INVERSE:
+        name = cast(Method, method)
+        return solve_side(trained(alpha0_of(name, setting)), name, epsilon, setting, seed, side)
+    model = trained(1.0)
+    rows, others = (model.clicks.T.tocsr(), model.users) if side == "items" else (model.clicks, model.items)
+    noise = experiment_generator(seed, "printed noise", method, str(epsilon), side)
+    at: Literal["least", "mean"] = "least" if method == "inverse-least" else "mean"
+    found = inversely_sampled_rows(rows, others, epsilon, _MEAN_WEIGHT, setting, noise, lowered_at=at)
+    return (model.users, found) if side == "items" else (found, model.items)
 
 
-def neighbors(room: Bench, epsilons: Sequence[float], seed: int) -> dict[str, Curve]:
-    """Run the two methods that flip bits on the device; theirs is an epsilon a cell."""
+def neighbors(bench: Bench, epsilons: Sequence[float], seed: int) -> dict[str, Curve]:
+    """Run the two methods that flip bits on the device; their epsilon is per cell."""
     found: dict[str, Curve] = {}
     for name, likeness in (("DPLCF", "jaccard"), ("LDPICF", "cosine")):
         for epsilon in epsilons:
             near = ItemNeighbors(epsilon=epsilon, likeness=likeness).fit(
-                room.split.train, random=PrivacyRandom.simulate(seed)
+                bench.split.train, random=PrivacyRandom.simulate(seed)
             )
-            scores = score(near, room.split.train, room.split.test, SAMPLED, seed=seed)
-            found.setdefault(name, []).append([scores[name] for name in SAMPLED])
+            scores = score_model(near, bench.split.train, bench.split.test, SAMPLED, seed=seed)
+            found.setdefault(name, []).append([scores[metric] for metric in SAMPLED])
     return found
 
 
-def beside(room: Bench, setting: Setting, epsilons: Sequence[float], seed: int) -> dict[str, Curve]:
-    """Score what stands beside the tables: no noise, lists of popular items with and without noise."""
-    model = train(room.clicks, setting, 1.0, seed)
-    all_users, private = np.ones((len(model.users), 1)), []
+def ground_truth(bench: Bench, factors: int, run: Run, seed: int) -> dict[str, Any]:
+    """Return the scores of implicit ALS on equation (1), and its settings.
+
+    alpha0 and lambda are chosen on a validation part: each user's last training interaction.
+    """
+    grid = [(alpha0, ridge) for alpha0 in (0.01, 0.03, 0.1) for ridge in (0.01, 0.05, 0.2)]
+    inner = bench_of(leave_one_out(bench.split.train), seed)
+
+    def scores(at: Bench, alpha0: float, ridge: float) -> list[float]:
+        setting = Setting(factors=factors, regularization=ridge, epochs=10)
+        model = train(at.clicks, setting, alpha0, seed, original=True)
+        return at.score(model.users, model.items)
+
+    best = max(run.pick(full=grid, quick=grid[4:5], toy=grid[:1]), key=lambda one: scores(inner, *one)[0])
+    return {"scores": scores(bench, *best), "alpha0": best[0], "lambda": best[1]}
+
+
+def without_noise(bench: Bench, setting: Setting, epsilons: Sequence[float], seed: int) -> dict[str, Curve]:
+    """Return the scores of models without noise, and of lists of popular items with and without noise."""
+    model = train(bench.clicks, setting, 1.0, seed)
+    private = []
     for epsilon in epsilons:
         chosen = Popularity(epsilon=epsilon, delta=1e-5).fit(
-            room.split.train, random=PrivacyRandom.simulate(seed)
+            bench.split.train, random=PrivacyRandom.simulate(seed)
         )
         votes = chosen.scorer.arrays()["popularity"]
-        private.append(list(room.score(all_users, votes[:, None])))
-    part = train(room.clicks, setting, setting.alpha0, seed)
-    first = train(room.clicks, setting, setting.alpha0, seed, original=True)
+        private.append(bench.score(np.ones((len(model.users), 1)), votes[:, None]))
+    part = train(bench.clicks, setting, setting.alpha0, seed)
+    first = train(bench.clicks, setting, setting.alpha0, seed, original=True)
     return {
-        "no noise": [list(room.score(model.users, model.items))],
-        "no noise, complementary loss": [list(room.score(part.users, part.items))],
-        "no noise, original loss": [list(room.score(first.users, first.items))],
-        "popularity": [list(room.popularity())],
+        "no noise": [bench.score(model.users, model.items)],
+        "no noise, complementary loss": [bench.score(part.users, part.items)],
+        "no noise, original loss": [bench.score(first.users, first.items)],
+        "popularity": [bench.popularity()],
         "private popularity": private,
     }
 
 
-def federated(room: Bench, plan: PrintedPlan, seed: int) -> list[float]:
-    """Run Algorithm 1 and return HR@10 and NDCG@10."""
-    return list(room.score(*federate(room.clicks, plan, seed)))
+def best_without_privacy(bench: Bench, seed: int) -> dict[str, float]:
+    """Return the best HR@10 of larger models without privacy."""
+    scores = []
+    for factors, alpha, ridge in ((8, 10.0, 1.0), (32, 10.0, 1.0), (64, 40.0, 20.0)):
+        model = ImplicitAls(factors=factors, alpha=alpha, regularization=ridge, seed=seed).fit(
+            bench.split.train
+        )
+        scores.append(score_model(model, bench.split.train, bench.split.test, SAMPLED[:1], seed=seed))
+    return {"best": max(one[SAMPLED[0]] for one in scores)}
 
 
-def federated_curves(
-    room: Bench, plan: PrintedPlan, methods: Sequence[Method], epsilons: Sequence[float], seed: int
-) -> dict[str, Curve]:
-    """Run Algorithm 1 for a few rounds by several methods, at every epsilon."""
-    return {
-        method: [federated(room, replace(plan, method=method, epsilon=epsilon), seed) for epsilon in epsilons]
-        for method in methods
-    }
-
-
-def overlaps(room: Bench, side: Side, parties: int, seed: int) -> list[float]:
-    """Return which share of the union a party has, and which share all parties have."""
-    return list(overlap(split(room.clicks, side, parties, seed)))
-
-
-def theory(room: Bench, setting: Setting, seed: int) -> dict[str, list[float]]:
-    """Measure excess losses beside Theorem 5's bounds, Theorem 4, Algorithm 3, and a row's loss."""
-    found: dict[str, list[float]] = {"corollary": []}
-    for variant in VARIANTS:
-        model = train(room.clicks, setting, alpha0_of(variant, setting), seed)
-        numbers = theory_of(model, setting)
-        found[f"excess {variant}"] = [excess(model, variant, e, setting, seed) for e in LOSS_EPSILONS]
-        found[f"bound {variant}"] = [gamma(LOSS_OF[variant], e, numbers) for e in LOSS_EPSILONS]
-        found["corollary"].append(float(corollary_holds(numbers)))
-        if variant == "com":
-            found["theorem 4"] = [redesign_share(model, setting)]
-    norms = 2 * np.abs(model.users).sum(axis=1)
-    scale = sampling_scale(epsilon=1.0, largest_norm=float(norms.max()))
-    weights = largest_weights(norms, epsilon=1.0, scale=scale, max_weight=_MOST_WEIGHT)
-    active = weights < _MOST_WEIGHT
-    loss = sampling_loss(norms, weights, epsilon=1.0, scale=scale)
-    found["slack"] = [float(np.abs(loss[active] - 1.0).max())]
-    found["amplified"] = [amplification_error(norms / scale, weights)]
-    lost = row_loss(room.clicks, model.users, 1.0)
-    found["row loss"] = [float(np.median(lost)), float(lost.max())]
-    return found
-
-
-def amplification_error(sizes: np.ndarray, weights: np.ndarray) -> float:
-    """Return how far Theorem 2 is from the largest log-ratio of the densities themselves, over all people.
-
-    With and without a person a coordinate's density is Laplace, or one mixed with the same moved by w size;
-    the ratio is largest beyond the moved center, and 0 beyond the other side bounds the way back.
-    """
-    moved = weights * sizes
-    points = np.linspace(-4.0, 4.0 + float(moved.max()), 4001)[None, :]
-    ratio = (1 - 1 / weights)[:, None] + np.exp(np.abs(points) - np.abs(points - moved[:, None])) / weights[
-        :, None
-    ]
-    measured = np.abs(np.log(ratio)).max(axis=1)
-    return float(np.abs(measured - np.log1p(np.expm1(moved) / weights)).max())
-
-
-def noise_on_matrix(room: Bench, setting: Setting, seed: int) -> dict[str, float]:
+def noise_on_matrix(bench: Bench, setting: Setting, seed: int) -> dict[str, float]:
     """Return the Laplace scale of the noise on the matrix at epsilon 0.1, which Figure 5 (a) and (e) show."""
-    users = train(room.clicks, setting, setting.alpha0, seed).users
+    users = train(bench.clicks, setting, setting.alpha0, seed).users
     return {variant: noise_scales(users, variant, 0.1, setting)[1] for variant in VARIANTS[:3]}
 
 
-def drawn_weights(
-    room: Bench, setting: Setting, people: int, sizes: Sequence[int], seed: int
-) -> dict[str, dict[str, float]]:
-    """Compare three ways to draw people, as Figure 6 does, on the factors of some of them."""
-    users = train(room.clicks[:people], setting, 1.0, seed).users
-    return {str(size): figure6(users, min(size, len(users) // 3)) for size in sizes}
+def private_model(run: Run) -> Values:
+    """Measure this package's own model on ML-1M, next to the private list of popular items."""
+    if run.size != "full" or copies.find("movielens-1m") is None:
+        return {}
+    values: Values = {}
+    for epsilon in ("1", "2", "5", "10"):
+        draws = run.draws(
+            3,
+            lambda seed, e=epsilon: run.step(
+                f"ml1m private {e} {seed}",
+                lambda: _private_scores(bench_on("movielens-1m", seed), float(e), seed),
+            ),
+        )
+        for name, metric in ((f"private-{epsilon}", "hr@10:99"), (f"private-{epsilon}-full", "hr@10")):
+            values[name] = [draw["implicit-objective"][metric] - draw["popularity"][metric] for draw in draws]
+    return values
 
 
-def ceiling(room: Bench, seed: int) -> dict[str, float]:
-    """Measure what models without any privacy reach, and the printed one when it sees the held-out items."""
-    best = 0.0
-    for factors, alpha, ridge in ((8, 10.0, 1.0), (32, 10.0, 1.0), (64, 40.0, 20.0)):
-        model = ImplicitAls(factors=factors, alpha=alpha, regularization=ridge, seed=seed)
-        scores = score(model.fit(room.split.train), room.split.train, room.split.test, SAMPLED[:1], seed=seed)
-        best = max(best, scores[SAMPLED[0]])
-    seen = train(room.leaked, Setting(factors=8, regularization=0.001, epochs=10), 1.0, seed)
-    return {"best": best, "leaked": room.score(seen.users, seen.items)[0]}
-
-
-def private(room: Bench, epsilon: float | str, seed: int) -> dict[str, dict[str, float]]:
-    """Measure `implicit-objective` beside the private popularity list, sampled and on the full catalog."""
-    budget = math.inf if epsilon == "inf" else float(epsilon)
+def _private_scores(bench: Bench, epsilon: float, seed: int) -> dict[str, dict[str, float]]:
     found = {}
     for estimator in (ImplicitObjective, Popularity):
-        model = estimator(epsilon=budget, delta=1e-5).fit(
-            room.split.train, random=PrivacyRandom.simulate(seed)
+        model = estimator(epsilon=epsilon, delta=1e-5).fit(
+            bench.split.train, random=PrivacyRandom.simulate(seed)
         )
-        metrics = [*SAMPLED, "hr@10"]
-        found[estimator.name] = dict(score(model, room.split.train, room.split.test, metrics, seed=seed))
+        scores = score_model(model, bench.split.train, bench.split.test, [*SAMPLED, "hr@10"], seed=seed)
+        found[estimator.name] = dict(scores)
     return found

@@ -1,15 +1,10 @@
-"""Algorithm 1 as printed: ten parties, local rounds with noise, averages. NOT PRIVATE (see NOTES.md).
-
-Parties share one side (items, or people) and hold disjoint parts of the other. Section VI-A lets them share
-all of it; with `everything=False` a party knows what occurs in its own data, so catalogs overlap in part and
-an average is taken over those who have the item. Each local iteration fits the party's own side without
-noise, then the shared side with it.
-"""
+"""Algorithm 1 of DPIMF as printed: ten parties, local rounds with noise, averages. NOT PRIVATE."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import NamedTuple
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -17,23 +12,29 @@ from scipy.sparse import csr_matrix
 
 from discreet.core.randomness import experiment_generator
 from discreet.papers.dpimf.printed import Floats, Method, Setting, Side, alpha0_of, exact_rows, noisy_by
+from discreet.reproduce.dpimf.protocol import HIGH_EPSILONS, SIDES, Bench, Place
+from discreet.reproduce.running import Run
 
 PARTIES, ROUNDS, LOCAL = 10, 100, 20
-Indices = npt.NDArray[np.int64]
+SHARED = {"all shared": True, "own catalogs": False}
+Gather = Callable[[str, int, Callable[[Bench, int], Any]], None]
 
 
 class PrintedParty(NamedTuple):
-    """Hold a party's data, shared side first, and what its rows and columns are called by all."""
+    """A party's data, shared side first, and the global indices of its rows and columns."""
 
     shared_by_own: csr_matrix
     own_by_shared: csr_matrix
-    shared: Indices
-    own: Indices
+    shared: npt.NDArray[np.int64]
+    own: npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, kw_only=True)
 class PrintedPlan:
-    """Say how a federation runs: what is solved how, how often, by how many."""
+    """How a federation runs. With `everything`, all parties share all of one side, as in Section VI-A.
+
+    Otherwise a party knows the items (or users) of its own data, and an average is over those who have it.
+    """
 
     method: Method
     epsilon: float
@@ -45,10 +46,10 @@ class PrintedPlan:
     everything: bool = True
 
 
-def split(
+def split_parties(
     clicks: csr_matrix, side: Side, parties: int, seed: int, *, everything: bool = False
 ) -> list[PrintedParty]:
-    """Deal out people (items are shared) or items (people are shared) at random."""
+    """Deal out users (items are shared) or items (users are shared) at random."""
     rows = clicks.T.tocsr() if side == "items" else clicks.tocsr()
     owner = experiment_generator(seed, "parties", side).permutation(rows.shape[1]) % parties
     found = []
@@ -61,27 +62,27 @@ def split(
     return found
 
 
-def overlap(parties: list[PrintedParty]) -> tuple[float, float]:
+def overlap(parties: list[PrintedParty]) -> list[float]:
     """Return which share of the union a party has on average, and which share of it all have."""
     held = np.zeros(1 + max(int(party.shared.max()) for party in parties))
     for party in parties:
         held[party.shared] += 1
     union = np.count_nonzero(held)
     sizes = [party.shared.size for party in parties]
-    return float(np.mean(sizes) / union), float(np.count_nonzero(held == len(parties)) / union)
+    return [float(np.mean(sizes) / union), float(np.count_nonzero(held == len(parties)) / union)]
 
 
 def federate(clicks: csr_matrix, plan: PrintedPlan, seed: int) -> tuple[Floats, Floats]:
     """Run all rounds and the fine-tuning; return user and item factors."""
     generator = experiment_generator(seed, "federation", plan.method, str(plan.epsilon), plan.side)
-    members = split(clicks, plan.side, plan.parties, seed, everything=plan.everything)
+    members = split_parties(clicks, plan.side, plan.parties, seed, everything=plan.everything)
     n_shared, n_own = clicks.shape[::-1] if plan.side == "items" else clicks.shape
     shared = generator.uniform(size=(n_shared, plan.setting.factors))
     alpha0 = alpha0_of(plan.method, plan.setting)
     for _ in range(plan.rounds):
         total, held = np.zeros_like(shared), np.zeros((n_shared, 1))
         for party in members:
-            total[party.shared] += _local(party, shared[party.shared], plan, generator)
+            total[party.shared] += _local_rounds(party, shared[party.shared], plan, generator)
             held[party.shared] += 1
         shared = np.where(held > 0, total / np.maximum(held, 1), shared)
     own = np.zeros((n_own, plan.setting.factors))
@@ -90,10 +91,45 @@ def federate(clicks: csr_matrix, plan: PrintedPlan, seed: int) -> tuple[Floats, 
     return (own, shared) if plan.side == "items" else (shared, own)
 
 
-def _local(party: PrintedParty, shared: Floats, plan: PrintedPlan, generator: np.random.Generator) -> Floats:
+def _local_rounds(
+    party: PrintedParty, shared: Floats, plan: PrintedPlan, generator: np.random.Generator
+) -> Floats:
     """Alternate inside a party: its own side exactly, then the shared side with noise."""
     alpha0 = alpha0_of(plan.method, plan.setting)
     for _ in range(plan.local):
         own = exact_rows(party.own_by_shared, shared, plan.setting, alpha0)
         shared = noisy_by(plan.method, party.shared_by_own, own, plan.epsilon, plan.setting, generator)
     return shared
+
+
+def federations(place: Place, run: Run, gather: Gather) -> None:
+    """Run `opt` with ten parties: two rounds at every epsilon, all 100 rounds at epsilon 1 and 10."""
+    local, rounds = run.pick(full=LOCAL, quick=LOCAL, toy=1), run.pick(full=2, quick=2, toy=1)
+    high = run.pick(full=HIGH_EPSILONS, quick=(1.0, 10.0), toy=(1.0, 10.0))
+
+    def scores(bench: Bench, plan: PrintedPlan, epsilon: float, seed: int) -> list[float]:
+        return bench.score(*federate(bench.clicks, replace(plan, epsilon=epsilon), seed))
+
+    for side in SIDES:
+        plan = PrintedPlan(
+            method="opt", epsilon=1.0, setting=place.setting, side=side, rounds=rounds, local=local
+        )
+        gather(
+            f"overlap {side}",
+            1,
+            lambda bench, seed, side=side: overlap(split_parties(bench.clicks, side, PARTIES, seed)),
+        )
+        for what, shared in SHARED.items():
+            own = replace(plan, everything=shared)
+            gather(
+                f"two rounds {what} {side}",
+                run.pick(full=10, quick=1, toy=1),
+                lambda bench, seed, own=own: {"opt": [scores(bench, own, epsilon, seed) for epsilon in high]},
+            )
+        for epsilon in (1.0, 10.0) if run.size == "full" else ():
+            long = replace(plan, rounds=ROUNDS)
+            gather(
+                f"federated {ROUNDS} rounds {side} {epsilon:g} opt",
+                3,
+                lambda bench, seed, long=long, epsilon=epsilon: scores(bench, long, epsilon, seed),
+            )

@@ -8,7 +8,7 @@ from pathlib import Path
 from discreet.collect.opening import AnyCampaign
 from discreet.core.checks import FileError, ParameterError
 from discreet.service.stores.sqlite import SqliteStore
-from discreet.service.stores.store import CLOSED, Counts, ReportStore
+from discreet.service.stores.store import CLOSED, ROUND, Counts, ReportStore
 
 
 def open_store(url: str, campaign: AnyCampaign | None = None) -> ReportStore:
@@ -52,6 +52,8 @@ def copy_store(source: ReportStore, target: Path) -> Counts:
 
 
 def _fill(copy: SqliteStore, source: ReportStore) -> Counts:
+    # Before the messages: a round that is closed meanwhile is open in the copy, with all answers or some.
+    facts = {name: source._fact(name) for name in (CLOSED, ROUND)}
     reports, messages, invitations = source.reports(), source.messages(), source.invitations()
     with copy._transaction() as transaction:
         while some := list(itertools.islice(reports, _ROWS)):
@@ -60,7 +62,8 @@ def _fill(copy: SqliteStore, source: ReportStore) -> Counts:
             transaction.add_messages(others)
         while invited := list(itertools.islice(invitations, _ROWS)):
             transaction.add_invitations(invited)
-        if source.is_closed:
-            transaction.put(CLOSED, b"closed")
+        for name, value in facts.items():
+            if value is not None:
+                transaction.put(name, value)
     copy.rewrite()
     return copy.counts()

@@ -9,7 +9,7 @@ from typing import Any, final
 
 from discreet.collect.opening import AnyCampaign
 from discreet.core.checks import FileError
-from discreet.service.stores.store import CLOSED, Counts, ReportStore, StoredReport, Transaction
+from discreet.service.stores.store import Counts, ReportStore, StoredReport, Transaction
 
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS discreet_facts (name TEXT PRIMARY KEY, value BYTEA NOT NULL);
@@ -72,12 +72,9 @@ class PostgresqlStore(ReportStore):
         except psycopg.Error as error:
             raise FileError("The database of reports cannot be used; see its own log.") from error
 
-    @property
-    def is_closed(self) -> bool:
-        """Tell whether no more reports are taken."""
-        query = "SELECT 1 FROM discreet_facts WHERE name = %s"
+    def _fact(self, name: str) -> bytes | None:
         with self._told(), self._looking.held() as connection:
-            return connection.execute(query, (CLOSED,)).fetchone() is not None
+            return _value(connection, name)
 
     def counts(self) -> Counts:
         """Count what is stored."""
@@ -219,9 +216,7 @@ class _PostgresqlTransaction(Transaction):
         self._held.__exit__(*problem)
 
     def value(self, name: str) -> bytes | None:
-        query = "SELECT value FROM discreet_facts WHERE name = %s"
-        row = self._connection.execute(query, (name,)).fetchone()
-        return None if row is None else bytes(row[0])
+        return _value(self._connection, name)
 
     def put(self, name: str, value: bytes) -> None:
         self._connection.execute(
@@ -269,6 +264,12 @@ class _PostgresqlTransaction(Transaction):
     def use_invitation(self, name: bytes, request: bytes) -> None:
         query = "UPDATE discreet_invitations SET request = %s WHERE name = %s"
         self._connection.execute(query, (request, name))
+
+
+def _value(connection: Any, name: str) -> bytes | None:
+    query = "SELECT value FROM discreet_facts WHERE name = %s"
+    row = connection.execute(query, (name,)).fetchone()
+    return None if row is None else bytes(row[0])
 
 
 def _invitation(connection: Any, name: bytes) -> bytes | None:

@@ -11,7 +11,8 @@ from typing import final
 
 from discreet.collect.opening import AnyCampaign
 from discreet.core.checks import FileError
-from discreet.service.stores.store import CLOSED, Counts, ReportStore, StoredReport, Transaction
+from discreet.core.sqlite import connect
+from discreet.service.stores.store import Counts, ReportStore, StoredReport, Transaction
 
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS facts (name TEXT PRIMARY KEY, value BLOB NOT NULL) WITHOUT ROWID;
@@ -54,9 +55,9 @@ class SqliteStore(ReportStore):
 
     def _opened(self) -> sqlite3.Connection:
         try:
-            return sqlite3.connect(
-                self._path, timeout=_PATIENCE, check_same_thread=False, isolation_level=None
-            )
+            found = connect(self._path, "rwc", (), across_threads=True)
+            found.execute(f"PRAGMA busy_timeout = {1000 * _PATIENCE:.0f}")
+            return found
         except sqlite3.Error as error:
             raise FileError(f"{self._path} cannot be opened.") from error
 
@@ -76,12 +77,9 @@ class SqliteStore(ReportStore):
         except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
             raise FileError(f"{self._path} is a damaged store of reports: {error}.") from error
 
-    @property
-    def is_closed(self) -> bool:
-        """Tell whether no more reports are taken."""
+    def _fact(self, name: str) -> bytes | None:
         with self._looking_lock, self._sound():
-            row = self._looking.execute("SELECT 1 FROM facts WHERE name = ?", (CLOSED,)).fetchone()
-        return row is not None
+            return _value(self._looking, name)
 
     def counts(self) -> Counts:
         """Count what is stored."""
@@ -171,11 +169,7 @@ class _SqliteTransaction(Transaction):
             self._lock.release()
 
     def value(self, name: str) -> bytes | None:
-        row = self._connection.execute("SELECT value FROM facts WHERE name = ?", (name,)).fetchone()
-        if row is not None and not isinstance(row[0], bytes):
-            # Of a number, bytes() would make as many zeros.
-            raise FileError("The store holds a fact that it did not write.")
-        return None if row is None else row[0]
+        return _value(self._connection, name)
 
     def put(self, name: str, value: bytes) -> None:
         self._connection.execute("INSERT OR REPLACE INTO facts VALUES (?, ?)", (name, value))
@@ -208,6 +202,14 @@ class _SqliteTransaction(Transaction):
 
     def use_invitation(self, name: bytes, request: bytes) -> None:
         self._connection.execute("UPDATE invitations SET request = ? WHERE name = ?", (request, name))
+
+
+def _value(connection: sqlite3.Connection, name: str) -> bytes | None:
+    row = connection.execute("SELECT value FROM facts WHERE name = ?", (name,)).fetchone()
+    if row is not None and not isinstance(row[0], bytes):
+        # Of a number, bytes() would make as many zeros.
+        raise FileError("The store holds a fact that it did not write.")
+    return None if row is None else row[0]
 
 
 def _invitation(connection: sqlite3.Connection, name: bytes) -> bytes | None:

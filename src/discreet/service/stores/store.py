@@ -7,6 +7,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple, final
 
 from discreet.collect.campaign import Campaign, pack
+from discreet.collect.errors import ClosedMeanwhile, EmptyRound, NoRounds, RoundsOver
+from discreet.collect.gradient_rounds import GradientCampaign, read_answer
 from discreet.collect.opening import AnyCampaign, campaign_from_bytes
 from discreet.collect.wire import ReportRefusal
 from discreet.core.checks import DataError, FileError
@@ -14,7 +16,7 @@ from discreet.service.admission import Receipt, Submission, admit
 
 #: How many senders a store takes unless its operator says otherwise: a refit holds all of their reports.
 MOST_SENDERS = 1 << 20
-CAMPAIGN, CLOSED, SENDERS = "campaign", "closed", "senders"
+CAMPAIGN, CLOSED, SENDERS, ROUND = "campaign", "closed", "senders", "round"
 #: How many invitations a store holds, used or not.
 MOST_INVITATIONS = 1 << 20
 # What is kept of an invitation that nobody has used.
@@ -55,7 +57,9 @@ class ReportStore(ABC):
                 return [Receipt(closed=True) for _ in batch]
             # Counted in the database: other services may write to it as well.
             before = int(transaction.value(SENDERS) or b"0")
-            room = self.most_senders - before
+            # An answer to a round has a number of its own, which no other round knows.
+            rounds = self.campaign.rounds if isinstance(self.campaign, GradientCampaign) else 1
+            room = self.most_senders * rounds - before
             if isinstance(self.campaign, Campaign):
                 receipts, added = self._take_reports(batch, transaction, senders, room)
             else:
@@ -97,19 +101,50 @@ class ReportStore(ABC):
         for one in batch:
             assert one.body is not None
             receipt = Receipt()
-            if one.sender not in known and len(rows) >= room:
+            if known.get(one.sender) == one.body:
+                receipt.repeated = 1
+            elif one.sender in known:
+                receipt.refused[ReportRefusal.REPLAYED] += 1
+            elif not self._is_asked(one.body, transaction):
+                receipt.refused[ReportRefusal.WRONG_ROUND] += 1
+            elif len(rows) >= room:
                 receipt.refused[ReportRefusal.TOO_MANY_SENDERS] += 1
-            elif one.sender not in known:
+            else:
                 known[one.sender] = one.body
                 rows.append((one.sender, one.body))
                 receipt.kept = 1
-            elif known[one.sender] == one.body:
-                receipt.repeated = 1
-            else:
-                receipt.refused[ReportRefusal.REPLAYED] += 1
             receipts.append(receipt)
         transaction.add_messages(sorted(rows))
         return receipts, len(rows)
+
+    def _is_asked(self, body: bytes, transaction: Transaction) -> bool:
+        """Return whether a message answers what is asked now: a round that is closed takes no answers."""
+        if not isinstance(self.campaign, GradientCampaign):
+            return True
+        return read_answer(self.campaign, body).round == int(transaction.value(ROUND) or b"0")
+
+    @final
+    @property
+    def round(self) -> int:
+        """Return the number of the open round; as many as the campaign has after the last one."""
+        return int(self._fact(ROUND) or b"0")
+
+    @final
+    def close_round(self) -> int:
+        """Close the open round, so that the next one begins; return how many devices answered it."""
+        campaign, number = self.campaign, self.round
+        if not isinstance(campaign, GradientCampaign):
+            raise NoRounds
+        if number >= campaign.rounds:
+            raise RoundsOver(rounds=campaign.rounds)
+        answers = sum(read_answer(campaign, body).round == number for _, body in self.messages())
+        if not answers:
+            raise EmptyRound(number=number)
+        with self._transaction() as transaction:
+            if int(transaction.value(ROUND) or b"0") != number:
+                raise ClosedMeanwhile(number=number)
+            transaction.put(ROUND, str(number + 1).encode())
+        return answers
 
     @final
     def add_invitations(self, names: Sequence[bytes]) -> None:
@@ -142,9 +177,13 @@ class ReportStore(ABC):
             transaction.put(CLOSED, b"closed")
 
     @property
-    @abstractmethod
     def is_closed(self) -> bool:
-        """Tell whether no more reports are taken."""
+        """Return whether no more reports are taken."""
+        return self._fact(CLOSED) is not None
+
+    @abstractmethod
+    def _fact(self, name: str) -> bytes | None:
+        """Return what `Transaction.value` does, by a plain read."""
 
     @abstractmethod
     def counts(self) -> Counts:
@@ -156,7 +195,7 @@ class ReportStore(ABC):
 
     @abstractmethod
     def messages(self) -> Iterator[tuple[bytes, bytes]]:
-        """Return every sender's message about a whole catalog."""
+        """Return every sender's answer to a whole catalog or a round."""
 
     @abstractmethod
     def invitations(self) -> Iterator[tuple[bytes, bytes]]:

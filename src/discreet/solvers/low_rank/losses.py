@@ -13,16 +13,15 @@ from scipy.optimize import minimize_scalar
 
 from discreet.core.arrays import Floats
 from discreet.core.checks import (
-    DataError,
-    PrivacyError,
     integer,
     non_negative,
     one_of,
     positive,
     positive_finite,
 )
-from discreet.core.kernels import compiled
+from discreet.core.kernels import compiled, inner
 from discreet.core.rows import run
+from discreet.solvers.errors import GradientOverspent, ObjectivePrivate, SizesDiffer
 
 Link = Literal["logistic", "probit"]
 LINKS = ("logistic", "probit")
@@ -65,14 +64,12 @@ class OneBitLoss:
         non_negative("ridge", self.ridge)
         positive("straight_beyond", self.straight_beyond)
         if self.linear is not None and self.linear.shape != self.verdicts.shape:
-            raise DataError("The linear term must have one number for each binary rating.")
+            raise SizesDiffer(name="The linear term")
 
     def value_and_gradient(self, scores: Floats) -> tuple[float, Floats]:
         """Return the loss and its slope in each entry."""
         if scores.shape != self.verdicts.shape:
-            raise DataError(
-                f"{scores.size} scores do not fit {self.verdicts.size} binary ratings; give one for each."
-            )
+            raise SizesDiffer(name="scores")
         out = np.empty((2, scores.size))
         linear = _NO_LINE if self.linear is None else self.linear
         public = (self.link == "probit", self.scale, *self.flips, self.ridge, self.straight_beyond)
@@ -97,8 +94,8 @@ class MeteredGradient:
     """Return a gradient a fixed number of times, and never the objective.
 
     Privacy enters through `release`, which adds the noise. A call beyond the limit, or for the exact
-    objective (a line search, a stopping rule), raises an error instead of making a release that was not paid
-    for.
+    objective (a line search, a stopping rule), raises an error instead of making an unbudgeted
+    release.
     """
 
     __slots__ = ("_allowed", "_release", "asked")
@@ -109,20 +106,15 @@ class MeteredGradient:
         self.asked = 0
 
     def gradient(self, scores: Floats) -> Floats:
-        """Return one more noised gradient, or refuse."""
+        """Return one more noised gradient, or raise."""
         if self.asked >= self._allowed:
-            raise PrivacyError(
-                f"The gradient was asked for more often than the {self._allowed} times that were paid for; "
-                "it was not computed."
-            )
+            raise GradientOverspent(allowed=self._allowed)
         self.asked += 1
         return self._release(scores)
 
     def value_and_gradient(self, scores: Floats) -> tuple[float, Floats]:
-        """Refuse: the exact objective was never released."""
-        raise PrivacyError(
-            "The exact objective is private; take a fixed number of steps along noised gradients."
-        )
+        """Raise: the exact objective was never released."""
+        raise ObjectivePrivate()
 
 
 def curvature_at_0(link: Link, scale: float) -> float:
@@ -175,7 +167,7 @@ _TAIL = -5.0
 _FRACTION_TERMS = 60
 
 
-@compiled
+@inner
 def logistic_pair(x: float) -> tuple[float, float]:
     """Return -log h(x) and its slope for the logistic link."""
     small = math.exp(-abs(x))
@@ -198,7 +190,7 @@ def probit_pair(x: float) -> tuple[float, float]:
     return math.log(ratio) - log_density, -ratio
 
 
-@compiled
+@inner
 def plain_pair(x: float, probit: bool) -> tuple[float, float]:
     """Return -log h(x) and its slope for either link."""
     if probit:
@@ -206,7 +198,7 @@ def plain_pair(x: float, probit: bool) -> tuple[float, float]:
     return logistic_pair(x)
 
 
-@compiled
+@inner
 def flipped_pair(x: float, probit: bool, kept: float, flipped: float) -> tuple[float, float]:
     """Return -log c(x) and its slope, c(x) = kept h(x) + flipped (1 - h(x)), for a report."""
     value, slope = plain_pair(x, probit)

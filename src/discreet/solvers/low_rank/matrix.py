@@ -15,8 +15,9 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet.core.arrays import Floats
-from discreet.core.checks import positive, require
+from discreet.core.checks import positive
 from discreet.core.rows import Rows, multiply, predict_cells
+from discreet.solvers.errors import RadiusTooLarge
 from discreet.solvers.spectrum import column_signs, with_fixed_signs
 
 # Below this many rows or columns a full decomposition costs no more than a partial one.
@@ -196,8 +197,8 @@ def project_nuclear(operator: LowRankPlusSparse, radius: float, *, tolerance: fl
             return _shrunk(found, radius)
         start = _filled(found.right, min(most, 2 * start.shape[1]))
     entries = operator.shape[0] * operator.shape[1]
-    do = f"A matrix of {entries:,} entries cannot be kept in full; lower the radius."
-    require(entries <= _MOST_ENTRIES, "radius", radius, f"leaves more than {most // 3} singular values", do)
+    if entries > _MOST_ENTRIES:
+        raise RadiusTooLarge(radius=radius, most=most // 3)
     return _shrunk(LowRank.of_dense(operator.dense()), radius)
 
 
@@ -206,7 +207,7 @@ def threshold(values: Floats, radius: float) -> float:
     if float(values.sum()) <= radius:
         return 0.0
     cuts = (np.cumsum(values) - radius) / np.arange(1, values.size + 1)
-    # If the radius is lost to rounding beside huge values, no value is above its own cut.
+    # If the radius is lost to rounding next to huge values, no value is above its own cut.
     left = np.flatnonzero(values > cuts)
     return float(cuts[left[-1] if left.size else 0])
 

@@ -20,7 +20,7 @@ from scipy.sparse import csr_array
 from scipy.sparse.linalg import svds
 
 from discreet.core.arrays import Array, Floats
-from discreet.core.checks import integer, non_negative, positive_finite, require
+from discreet.core.checks import integer, non_negative, positive, positive_finite
 from discreet.core.randomness import experiment_generator
 from discreet.core.rows import Rows, one_algebra_thread, require_fit, residuals, run_over_rows
 from discreet.solvers import als as als_kernels
@@ -106,7 +106,7 @@ def recover(
     problem = _Problem.of(cells, n_columns)
     if problem.norm <= rho:
         return problem.nothing(rho)
-    require(rho > 0, "rho", rho, "must be greater than 0", "To fit almost exactly pass a small number.")
+    positive("rho", rho)
     with one_algebra_thread() if cells.columns.size > _SHARED_WORK else nullcontext():
         return _descend(problem, rho, tolerance, sweeps, limit, start)
 

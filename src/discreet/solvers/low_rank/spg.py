@@ -162,7 +162,7 @@ def minimize(
     """Minimize the oracle's objective over the domain, from zero.
 
     Steps have Barzilai-Borwein lengths; a step is accepted when it improves on the worst of the last ten
-    values by enough. Stops when a full step promises less than `tolerance` of the objective.
+    values by enough. Stops when a full step improves less than `tolerance` of the objective.
 
     References:
         Birgin, Martinez and Raydan, "Nonmonotone spectral projected gradient methods on convex sets", 2000.

@@ -70,6 +70,8 @@ function readPart(part, buffer, base, items) {
     require(Object.hasOwn(arrays, name) && arrays[name].shape.length === shape.length);
     shape.forEach((size, at) => require((sizes[size] ??= arrays[name].shape[at]) === arrays[name].shape[at]));
   }
+  // Files of earlier versions have the penalty in the popularity.
+  if (part.kind === "embedding") require((arrays.penalty?.data.length ?? items) === items);
   if (part.kind === "ratings") require(sizes.own === 1 + sizes.factors);
   if (part.kind === "item-item") checkRows(arrays, items);
   if (part.kind === "next-items") checkNext(part, arrays, items);

@@ -1,4 +1,4 @@
-/** The id of an item, as the model's catalog has it; numbers too large for JavaScript are texts. */
+/** The ID of an item, as text or as a number: 7 and "7" find the same item if the catalog has one of them. */
 export type ItemId = string | number;
 
 /** An item that a person chose or rated; times decide the order where all entries have them. */
@@ -14,8 +14,10 @@ export type History = Iterable<ItemId | readonly [ItemId, number] | Entry>;
 export interface Order {
   /** Whether the history has an order: recent items count more. Default: true. */
   readonly ordered?: boolean;
-  /** Leave out items of the history that the model does not know. Default: false, which refuses them. */
+  /** Skip items of the history that the model doesn't know. Default: false, which throws UnknownItemsError. */
   readonly ignoreUnknown?: boolean;
+  /** When the list is requested, if entries have times: a Date, or an epoch time. Default: no time has passed. */
+  readonly now?: Date | number | null;
 }
 
 export interface Wanted extends Order {
@@ -38,7 +40,7 @@ export interface Listed {
   readonly stars?: number;
 }
 
-/** What a model promises, as `discreet label` shows it. */
+/** What a model promises, as `discreet model label` shows it. */
 export interface Label {
   readonly name: string;
   readonly sentence: string;
@@ -73,8 +75,17 @@ export interface Items {
 
 export class BundleError extends Error {}
 
+/** Items that the model's catalog doesn't have. */
+export class UnknownItemsError extends RangeError {
+  readonly code: "unknown-items";
+  readonly items: readonly ItemId[];
+}
+
+/** Bytes of a file: an ArrayBuffer, or a view such as Uint8Array and Node's Buffer. */
+export type Bytes = ArrayBuffer | ArrayBufferView;
+
 export class Recommender {
-  constructor(parts: { model: ArrayBuffer; items: Items; label?: Label | null; about?: About | null });
+  constructor(parts: { model: Bytes; items: Items; label?: Label | null; about?: About | null });
   readonly ids: readonly ItemId[];
   readonly titles: readonly string[] | null;
   readonly label: Label | null;
@@ -91,8 +102,8 @@ export class Recommender {
 
 export interface Opening {
   readonly precision?: "int8" | "float16" | "float32";
-  /** How a file is read; by default with `fetch`. */
-  readonly read?: (url: URL) => Promise<ArrayBuffer>;
+  /** Return the bytes of a file. Default: `fetch`, and Node's `readFile` for file: addresses. */
+  readonly read?: (url: URL) => Bytes | Promise<Bytes>;
 }
 
 export function openBundle(base?: URL | string, opening?: Opening): Promise<Recommender>;

@@ -1,15 +1,29 @@
 // Recommend on this device: the model comes here, the history does not leave.
 
 import { BundleError, readModel } from "./reading.js";
-import { scoreAll, shownStars } from "./scoring.js";
+import { epochSeconds, scoreAll, shownStars } from "./scoring.js";
 
 export { BundleError };
 
 const MOST_BYTES = 2 ** 26;
+const MOST_NAMED = 5;
+
+/** Items that the model's catalog doesn't have. `items` lists them. */
+export class UnknownItemsError extends RangeError {
+  constructor(items) {
+    const named = items.slice(0, MOST_NAMED).map((id) => JSON.stringify(id) ?? String(id));
+    const more = items.length > MOST_NAMED ? `, and ${items.length - MOST_NAMED} more` : "";
+    const what = items.length === 1 ? "1 item isn't" : `${items.length} items aren't`;
+    super(`${what} in the model's catalog: ${named.join(", ")}${more}. In a history, ignoreUnknown: true skips them.`);
+    this.name = "UnknownItemsError";
+    this.code = "unknown-items";
+    this.items = items;
+  }
+}
 
 /** Open a bundle: `base` is the address of its folder, by default the one that this module came from. */
 export async function openBundle(base = new URL("../", import.meta.url), { precision, read = fetched } = {}) {
-  const named = (name) => read(new URL(name, base));
+  const named = async (name) => bufferOf(await read(new URL(name, base)), name);
   const text = async (name) => JSON.parse(new TextDecoder().decode(await named(name)));
   const [about, items, label] = await Promise.all(["bundle.json", "items.json", "label.json"].map(text));
   const chosen = precision ?? about.precision;
@@ -21,7 +35,18 @@ export async function openBundle(base = new URL("../", import.meta.url), { preci
   return new Recommender({ model: await named(entry.file), items, label, about });
 }
 
+/** Return the bytes of a file as a buffer: `read` may return a view, such as Node's Buffer. */
+function bufferOf(content, name) {
+  if (ArrayBuffer.isView(content)) {
+    return content.buffer.slice(content.byteOffset, content.byteOffset + content.byteLength);
+  }
+  if (content instanceof ArrayBuffer) return content;
+  throw new BundleError(`read() returned no bytes of ${name}. Return an ArrayBuffer or a Uint8Array.`);
+}
+
 async function fetched(url) {
+  // Node's fetch doesn't read files.
+  if (url.protocol === "file:") return (await import("node:fs/promises")).readFile(url);
   const answer = await fetch(url);
   if (!answer.ok) throw new BundleError(`${url.pathname} cannot be read.`);
   const parts = [];
@@ -53,7 +78,7 @@ export class Recommender {
 
   /** Take what `openBundle` fetches; of a file's `items` only ids are needed. */
   constructor({ model, items, label = null, about = null }) {
-    this.#model = readModel(model);
+    this.#model = readModel(bufferOf(model, "the model"));
     if (!Array.isArray(items?.ids) || items.ids.length !== this.#model.items) {
       throw new BundleError("The model and its list of items do not belong together.");
     }
@@ -86,27 +111,27 @@ export class Recommender {
 
   /** Return what an item is called: its title, or its id. */
   titleOf(id) {
-    const place = this.#places.get(id);
+    const place = this.#find(id);
     return (place !== undefined && this.titles?.[place]) || String(id);
   }
 
   has(id) {
-    return this.#places.has(id);
+    return this.#find(id) !== undefined;
   }
 
   /** Return the score of every item, in the order of `ids`. */
-  scores(history, { ordered = true, ignoreUnknown = false } = {}) {
-    return this.#score(history, ordered, ignoreUnknown).scores;
+  scores(history, order = {}) {
+    return this.#score(history, order).scores;
   }
 
   /** Return the best `k` items for a history, oldest first: ids, [id, rating] pairs, or { item, rating, time }. */
   recommend(history, options = {}) {
-    const { k = 10, excludeSeen = true, exclude = [], among = null, ordered = true, ignoreUnknown = false } = options;
+    const { k = 10, excludeSeen = true, exclude = [], among = null } = options;
     if (!Number.isInteger(k) || k < 1) throw new RangeError(`k = ${k} must be a whole number of at least 1.`);
-    const { scores, stars, scale, items } = this.#score(history, ordered, ignoreUnknown);
+    const { scores, stars, scale, items } = this.#score(history, options);
     const closed = new Uint8Array(this.ids.length).fill(among === null ? 0 : 1);
-    for (const id of among ?? []) closed[this.#place(id)] = 0;
-    for (const id of exclude) closed[this.#place(id)] = 1;
+    for (const place of this.#known(among ?? [])) closed[place] = 0;
+    for (const place of this.#known(exclude)) closed[place] = 1;
     if (excludeSeen) for (const item of items) closed[item] = 1;
     return bestPlaces(scores, closed, k).map((place) => ({
       item: this.ids[place],
@@ -116,26 +141,41 @@ export class Recommender {
     }));
   }
 
-  #score(history, ordered, ignoreUnknown) {
-    const row = this.#row(history, ordered, ignoreUnknown);
+  #score(history, order) {
+    const row = this.#row(history, order);
     return { ...scoreAll(this.#model.parts, this.ids.length, row), items: row.items };
   }
 
-  #place(id) {
+  /** Return an item's place. JSON and forms turn 7 into "7", so an ID is found in either form. */
+  #find(id) {
     const place = this.#places.get(id);
-    if (place === undefined) throw new RangeError("This item is not in the model's catalog.");
-    return place;
+    if (place !== undefined) return place;
+    if (typeof id === "number") return this.#places.get(String(id));
+    if (typeof id === "string" && id !== "" && String(Number(id)) === id) return this.#places.get(Number(id));
+    return undefined;
+  }
+
+  /** Return the places of items; if some are unknown, name them. */
+  #known(ids) {
+    const given = [...ids];
+    const unknown = given.filter((id) => !this.has(id));
+    if (unknown.length) throw new UnknownItemsError(unknown);
+    return given.map((id) => this.#find(id));
   }
 
   /** Return places, ratings and times of a history; of an item that comes twice the last entry counts. */
-  #row(history, ordered, ignoreUnknown) {
+  #row(history, { ordered = true, ignoreUnknown = false, now = null }) {
+    const requested = now === null ? null : epochSeconds(now instanceof Date ? now.getTime() : now);
+    if (Number.isNaN(requested)) throw new RangeError("now must be a Date, or an epoch time after 1973.");
     const last = new Map();
-    for (const entry of history) {
-      const [id, rating, time] = Array.isArray(entry)
+    let given = Array.from(history, (entry) =>
+      Array.isArray(entry)
         ? entry
-        : typeof entry === "object" && entry !== null ? [entry.item, entry.rating, entry.time] : [entry];
-      if (ignoreUnknown && !this.has(id)) continue;
-      const place = this.#place(id);
+        : typeof entry === "object" && entry !== null ? [entry.item, entry.rating, entry.time] : [entry]);
+    if (ignoreUnknown) given = given.filter(([id]) => this.has(id));
+    const places = this.#known(given.map(([id]) => id));
+    for (const [at, [, rating, time]] of given.entries()) {
+      const place = places[at];
       last.delete(place);
       last.set(place, { place, rating: this.#checked(rating), time });
     }
@@ -146,6 +186,7 @@ export class Recommender {
       items: entries.map(({ place }) => place),
       ratings: this.needsRatings ? entries.map(({ rating }) => rating) : null,
       times: !ordered ? null : entries.map(({ time }, at) => (timed ? time : at)),
+      now: this.#model.positions === true ? null : requested,
     };
   }
 

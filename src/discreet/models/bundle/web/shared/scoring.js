@@ -9,7 +9,8 @@ const SOFTNESS = 0.05;
 
 /**
  * Return the score of every item, and expected stars where the model knows them.
- * A history is { items, ratings, times }: places in the catalog, ratings or null, and times or null if it has no order.
+ * A history is { items, ratings, times, now }: places in the catalog, ratings or null, times or null if it has no order,
+ * and when the list is requested, in seconds since 1970 or null.
  */
 export function scoreAll(parts, count, history) {
   const total = new Float64Array(count);
@@ -23,7 +24,9 @@ const SCORERS = {
     for (let item = 0; item < total.length; item += 1) total[item] += bias.data[item];
   },
   embedding(part, history, total) {
-    addProducts(part.arrays.vectors, embedded(part, history), total);
+    const { own, known } = embedded(part, history);
+    addProducts(part.arrays.vectors, own, total);
+    part.arrays.penalty?.data.forEach((value, item) => (total[item] -= known * value));
   },
   confidence(part, history, total) {
     addProducts(part.arrays.vectors, confident(part, history), total);
@@ -34,18 +37,38 @@ const SCORERS = {
   liking: addLiking,
 };
 
+// Epoch times by unit: least number, next larger one, units per second. Smaller numbers are only positions.
+const EPOCHS = [[1e8, 1e11, 1], [1e11, 1e14, 1e3], [1e14, 1e17, 1e6], [1e17, 2 ** 63, 1e9]];
+const DAY = 86400;
+// A pause begins to count after so many usual gaps, which are one step; more steps than the last number count like it.
+const [GAPS_PER_STEP, MOST_STEPS] = [10, 30];
+
+export function epochSeconds(time) {
+  const unit = EPOCHS.find(([low, high]) => time >= low && time < high);
+  return unit === undefined ? NaN : time / unit[2];
+}
+
+/** Return how many of a user's own usual steps have passed since the latest interaction; 0 if times are only positions. */
+export function missedSteps({ times, now }) {
+  if (times === null || times.length === 0 || !Number.isFinite(now)) return 0;
+  const seconds = times.map(epochSeconds);
+  const [first, last] = seconds.reduce(([least, most], time) => [Math.min(least, time), Math.max(most, time)], [Infinity, -Infinity]);
+  const steps = (now - last) / ((GAPS_PER_STEP * (last - first + DAY)) / times.length) - 1;
+  return Number.isNaN(steps) ? 0 : Math.min(Math.max(steps, 0), MOST_STEPS);
+}
+
 /**
  * Return the weight of each item of a history by its rank from the latest; items of one time share theirs.
- * Without times, or where nothing fades, all weigh the same.
+ * Without times, or if nothing fades, all weigh the same. Missed steps add to all ranks.
  */
-export function recency({ items, times }, { fading, evenly }) {
+export function recency({ items, times }, { fading, evenly }, missed = 0) {
   const count = items.length;
   if (times === null || fading === 0) return new Float64Array(count).fill(Math.max(count, 1) ** -evenly);
   const order = Uint32Array.from(items.keys()).sort((one, other) => times[one] - times[other] || one - other);
   const weights = new Float64Array(count);
   for (let start = 0, stop; start < count; start = stop) {
     let sum = 0;
-    for (stop = start; stop < count && times[order[stop]] === times[order[start]]; stop += 1) sum += (count - stop) ** -fading;
+    for (stop = start; stop < count && times[order[stop]] === times[order[start]]; stop += 1) sum += (count - stop + missed) ** -fading;
     for (let at = start; at < stop; at += 1) weights[order[at]] = sum / (stop - start);
   }
   return weights;
@@ -69,14 +92,21 @@ function addProducts({ shape: [count, width], data, rows, columns }, vector, tot
 }
 
 function embedded({ arrays: { vectors, mean, spread }, ridge, ...numbers }, history) {
-  const weights = recency(history, numbers);
+  const weights = recency(history, numbers, missedSteps(history));
   const sum = weights.reduce((all, weight) => all + weight, 0);
   const place = new Float64Array(vectors.shape[1]);
   history.items.forEach((item, index) => {
     const weight = Math.fround(weights[index]);
     rowOf(vectors, item).forEach((value, at) => (place[at] += weight * value));
   });
-  return place.map((value, at) => (value - sum * mean.data[at]) / (sum * spread.data[at] + ridge));
+  const own = place.map((value, at) => (value - sum * mean.data[at]) / (sum * spread.data[at] + ridge));
+  // The part of the embedding that the history determines, by how much users differ along each direction.
+  let [seen, whole] = [0, 0];
+  for (const one of spread.data) {
+    seen += (one * sum * one) / (sum * one + ridge);
+    whole += one;
+  }
+  return { own, known: whole > 0 ? seen / whole : 0 };
 }
 
 function confident({ arrays: { vectors, gram }, alpha, regularization }, { items }) {
@@ -101,7 +131,8 @@ function addFromItems({ arrays: { starts, columns, values }, weight, ...numbers 
 }
 
 /** Mix the probabilities of a part's items with what the weights of the history's items say of them. */
-function blendNext({ arrays, blend, ...numbers }, history, total) {
+function blendNext({ arrays, blend: share, ...numbers }, history, total) {
+  const blend = share / Math.sqrt(1 + missedSteps(history));
   const own = arrays.items.data;
   const follows = following(arrays, history, numbers, total.length).map((sum) => Math.max(sum, 0));
   const sum = follows.reduce((all, one) => all + one, 0);
@@ -123,7 +154,7 @@ function blendNext({ arrays, blend, ...numbers }, history, total) {
 function following({ items, starts, columns, values }, history, numbers, count) {
   const rows = new Int32Array(count).fill(-1);
   items.data.forEach((item, row) => (rows[item] = row));
-  const weights = recency(history, numbers);
+  const weights = recency(history, numbers, missedSteps(history));
   const order = Uint32Array.from(history.items.keys()).sort((one, other) => history.items[one] - history.items[other]);
   const sums = new Float32Array(items.data.length);
   for (const index of order) {

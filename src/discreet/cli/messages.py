@@ -1,0 +1,66 @@
+"""Messages as the command line words them: arguments are options, and some advice is a command."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Mapping
+
+import typer
+
+from discreet.core.errors import Dialect, DiscreetError, message
+
+# Options that have other names than the arguments of Python.
+_OPTIONS = {
+    "catalog": "items",
+    "low": "scale",
+    "high": "scale",
+    "step": "scale",
+    "n_users": "people",
+    "exclude": "without",
+    "purpose": "for",
+}
+
+# Templates that replace the default one on the command line, by code.
+TEMPLATES: Mapping[str, str] = {
+    "roles-missing": (
+        "Can't find the {roles:any} column. The columns are {columns:all}. Name it: --columns {shell}.{hint}"
+    ),
+    "header-unclear": (
+        "The first line of {file} names no column in a usual way: {columns:all}. Pass --columns {names}. If "
+        "the line isn't a header, use column_1 and so on."
+    ),
+    "bad-key": "{path} isn't an Ed25519 key that can be read without a password. --new-key makes one.",
+}
+
+
+class CommandLine(Dialect):
+    """The command line, with the options of the command that runs; others are settings or plain names."""
+
+    def __init__(self, options: Collection[str] | None = None) -> None:
+        super().__init__(TEMPLATES)
+        self._options = options
+
+    def argument(self, name: str, value: str) -> str:
+        """Return an option with its value, such as `--duplicates last`."""
+        if name.startswith("-"):
+            return name
+        option = _OPTIONS.get(name, name).replace("_", "-")
+        if self._options is not None and option not in self._options:
+            return f"--set {name}={value}" if value and "set" in self._options else name
+        if value in ("", "True"):
+            return f"--{option}"
+        return f"--no-{option}" if value == "False" else f"--{option} {_INFINITY.get(value, value)}"
+
+
+_INFINITY = {"math.inf": "inf", f"{math.inf}": "inf"}
+
+
+def message_for_terminal(error: DiscreetError, options: Collection[str] | None = None) -> str:
+    """Return the message of an error, and the code that `discreet errors CODE` explains."""
+    told = message(error, CommandLine(options))
+    return told if error.args else f"{told} [{error.code}]"
+
+
+def usage_error(error: DiscreetError) -> typer.BadParameter:
+    """Return an error as typer's own, for values that typer parses; the exit code is 2."""
+    return typer.BadParameter(message_for_terminal(error))

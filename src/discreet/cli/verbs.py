@@ -1,0 +1,207 @@
+"""Names of the commands in the order of the help, and the function of each.
+
+This module imports nothing, so that `discreet --help` is printed at once.
+"""
+
+from __future__ import annotations
+
+# The ten commands that `discreet --help` lists. The value is the line in the help.
+ROAD = {
+    "demo": "See the main job on embedded data, in a minute.",
+    "try": "Find out whether a private model is worth it on your data.",
+    "describe": "Describe how a file is written, as a schema.",
+    "fit": "Fit a model and write it, with its privacy label.",
+    "recommend": "List what to show to one user, or to many.",
+    "evaluate": "Fit and score a model on held-out data, next to baselines.",
+    "compare": "Score several models and epsilons, with a page.",
+    "refit": "Fit the next release on new data.",
+    "follow": "Keep a model fresh all year at one budget.",
+    "serve": "Answer over HTTP: a model, or a collection.",
+}
+# The other names at the top.
+MORE = {
+    "model": "Check, explain, sign, export, and extend a model file.",
+    "models": "List the models to fit.",
+    "budget": "Show, set, and plan what releases may cost.",
+    "data": "Get datasets, split large data, make synthetic users.",
+    "papers": "Print bounds of papers, and repeat their experiments.",
+    "federation": "Learn one model with several data owners.",
+    "campaign": "Collect from devices that add noise, and learn from it.",
+    "errors": "Explain an error code.",
+}
+# The parts of groups, with their lines.
+PARTS = {
+    "follow": {
+        "start": "Begin a year of releases.",
+        "add": "Add new interactions.",
+        "release": "Draw the next release again, or the next one.",
+        "show": "Show what a year has released and spent.",
+        "erase": "Delete a user from what is still to be released.",
+        "replay": "Try a year on data of the past.",
+    },
+    "model": {
+        "choose": "Answer a few questions, and get a command.",
+        "label": "Show what a model guarantees; write cards and pages.",
+        "explain": "Show why an item is recommended.",
+        "similar": "List items similar to one.",
+        "score": "Score a model file on data it has not seen.",
+        "audit": "Try to refute a model's guarantee.",
+        "add-items": "Add new items to a model from public features.",
+        "export": "Write vectors for a vector store, or ONNX.",
+        "bundle": "Write a folder that recommends on the device.",
+        "sign": "Sign a model file.",
+        "verify": "Check a model's signature.",
+        "dossier": "Write the documents that a privacy officer signs.",
+        "erase": "State what is left of a deleted user in live releases.",
+    },
+    "budget": {
+        "show": "Show what a ledger has spent, on what, and what is left.",
+        "set": "Set the budget of a dataset.",
+        "plan": "Plan releases: what each may cost, and what to expect.",
+    },
+    "data": {
+        "datasets": "List known datasets, or download one.",
+        "shard": "Split data that are larger than memory.",
+        "synthesize": "Make synthetic users from a release.",
+    },
+    "papers": {
+        "theory": "Print the bounds of a paper for your sizes.",
+        "reproduce": "Run the experiments of papers.",
+    },
+    "federation": {
+        "init": "Write the agreement and a folder for each member.",
+        "simulate": "Try a federation on this machine.",
+        "run": "Coordinate a run.",
+        "declare": "Declare the items of a party.",
+        "party": "Take part in a federation with your own data.",
+        "keeper": "Keep the mask keys of a federation.",
+    },
+    "campaign": {
+        "new": "Write a campaign's settings.",
+        "show": "Show what a campaign asks and guarantees.",
+        "check": "Check a campaign before it starts.",
+        "simulate": "Try a campaign on data that you have.",
+        "close": "Stop collecting.",
+        "fit": "Fit a model to the reports.",
+        "next-round": "Close a round, so that the next one begins.",
+        "backup": "Copy all reports into a file.",
+        "invite": "Make invitations for devices.",
+    },
+}
+# Names of earlier versions, which work for one more version, with a hint.
+OLD: dict[str, tuple[str, ...]] = {
+    "choose": ("model", "choose"),
+    "label": ("model", "label"),
+    "explain": ("model", "explain"),
+    "similar": ("model", "similar"),
+    "score": ("model", "score"),
+    "audit": ("model", "audit"),
+    "add-items": ("model", "add-items"),
+    "export": ("model", "export"),
+    "bundle": ("model", "bundle"),
+    "sign": ("model", "sign"),
+    "verify": ("model", "verify"),
+    "dossier": ("model", "dossier"),
+    "erase": ("model", "erase"),
+    "plan": ("budget", "plan"),
+    "datasets": ("data", "datasets"),
+    "shard": ("data", "shard"),
+    "synthesize": ("data", "synthesize"),
+    "theory": ("papers", "theory"),
+    "reproduce": ("papers", "reproduce"),
+}
+# Earlier groups: the new command of each part.
+OLD_PARTS: dict[str, dict[str, tuple[str, ...]]] = {
+    "party": {"serve": ("federation", "party")},
+    "keeper": {"serve": ("federation", "keeper")},
+    "collect": {
+        "fit": ("campaign", "fit"),
+        "backup": ("campaign", "backup"),
+        "invite": ("campaign", "invite"),
+    },
+}
+# Other names for parts of a group, which help does not list.
+HIDDEN = {("follow", "init"): ("follow", "start"), ("follow", "status"): ("follow", "show")}
+
+# Where the function of a command is. Otherwise it is the function of the last word, in the module of that
+# word, or in the module of the group for groups in `_ROOMS`.
+_PLACES = {
+    ("try",): "trial:trial",
+    ("errors",): "catalog:errors",
+    ("model", "similar"): "recommend:similar",
+    ("model", "explain"): "recommend:explain",
+    ("model", "verify"): "sign:verify",
+    ("budget", "show"): "budget:show_ledger",
+    ("budget", "set"): "budget:set_budget",
+    ("data", "datasets"): "models:datasets",
+    ("federation", "party"): "party:serve",
+    ("federation", "keeper"): "keeper:serve",
+    ("campaign", "fit"): "collect:fit",
+    ("campaign", "next-round"): "collect:next_round",
+    ("campaign", "backup"): "collect:backup",
+    ("campaign", "invite"): "collect:invite",
+    ("budget",): "budget:budget",
+}
+_ROOMS = ("follow", "federation", "campaign")
+
+
+def place(words: tuple[str, ...]) -> tuple[str, str]:
+    """Return the module and the name of a command's function."""
+    if words in _PLACES:
+        module, _, function = _PLACES[words].partition(":")
+        return module, function
+    function = words[-1].replace("-", "_")
+    return (words[0] if words[0] in _ROOMS else function), function
+
+
+def commands() -> list[tuple[str, ...]]:
+    """Return the words of every command, in the order of the help."""
+    found: list[tuple[str, ...]] = []
+    for name in (*ROAD, *MORE):
+        found += [(name, part) for part in PARTS[name]] if name in PARTS else [(name,)]
+    return found
+
+
+def names() -> list[str]:
+    """Return every name that may come first, those of earlier versions last."""
+    return [*ROAD, *MORE, *OLD, *OLD_PARTS]
+
+
+_OPTIONS = {
+    "--version": "Print the version.",
+    "--verbose, -v": "Report each step on standard error.",
+    "--help": "Show the ten main commands.",
+    "--help-all": "Show all commands.",
+    "--install-completion": "Install completion for the current shell.",
+    "--show-completion": "Show completion for the current shell.",
+}
+
+
+def overview(*, everything: bool) -> str:
+    """Return the help of `discreet`: the main commands, or all of them."""
+    lines = ["Usage: discreet [OPTIONS] COMMAND [ARGS]...", "", _ABOUT, ""]
+    if everything:
+        for title, some in (("Main commands", ROAD), ("More", MORE)):
+            lines += [f"{title}:", *_rows(some, 11)]
+            lines.append("")
+        for name, parts in PARTS.items():
+            lines += [f"discreet {name}:", *_rows(parts, 11), ""]
+        return "\n".join([*lines, "Options:", *_rows(_OPTIONS, 21), "", _HELP])
+    lines += ["Commands:", *_rows(ROAD, 11), "", f"More: {', '.join(MORE)}.", ""]
+    return "\n".join([*lines, "`discreet --help-all` lists all commands and options.", _HELP])
+
+
+def part_overview(name: str) -> str:
+    """Return the help of a group."""
+    line = {**ROAD, **MORE}[name]
+    usage = f"Usage: discreet {name} [OPTIONS] COMMAND [ARGS]..."
+    helped = f"`discreet {name} COMMAND --help` lists a command's options."
+    return "\n".join([usage, "", line, "", "Commands:", *_rows(PARTS[name], 11), "", helped])
+
+
+_ABOUT = "Recommender systems with a proven differential-privacy guarantee."
+_HELP = "`discreet COMMAND --help` lists a command's options."
+
+
+def _rows(lines: dict[str, str], width: int) -> list[str]:
+    return [f"  {name:<{width}} {line}" for name, line in lines.items()]

@@ -1,0 +1,204 @@
+"""Campaign of PG-MF in rounds: item factors go out to devices, and one noisy bit per device comes back.
+
+A campaign states everything that decides the noise. A round's question has its number and the item factors;
+the projection follows from the campaign and the number, so that it isn't sent. All numbers are little-endian:
+
+    question "DSCG"  campaign 32 bytes  round u16  factors f32 (items times factors)
+    answer   "DSCB"  campaign 32 bytes  round u16  sender 16 bytes  coordinate u32  bit u8
+"""
+
+from __future__ import annotations
+
+import math
+import struct
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import Any, ClassVar, NamedTuple, Self, final
+
+import numpy as np
+
+from discreet.collect.campaign import DEVICES, digest_of, pack, to_text, unpack
+from discreet.collect.errors import AnsweredRound, DifferentCampaign
+from discreet.collect.wire import SENDER_BYTES, ReportRefusal, ReportRefused
+from discreet.core.arrays import Floats
+from discreet.core.checks import finite, integer, within
+from discreet.core.randomness import experiment_generator
+from discreet.data.facts import PublicFacts
+from discreet.data.vocabulary import Vocabulary
+from discreet.privacy.assumptions import Assumption, Fact, Kind, assumptions_of
+from discreet.privacy.guarantee import Basis, Guarantee, Neighbors, Trust, Unit
+from discreet.privacy.mechanisms.channel import local_epsilon
+from discreet.privacy.mechanisms.fixed_point import round_down
+from discreet.privacy.mechanisms.local import sign_flip
+from discreet.privacy.mechanisms.randomized_response import SignFlip
+
+PROOF = "proofs/private_gradients.md"
+_FORMAT, _VERSION = "discreet-gradient-rounds", 1
+_QUESTION, _ANSWER = b"DSCG", b"DSCB"
+_ASKED = struct.Struct("<4s32sH")
+_ANSWERED = struct.Struct(f"<4s32sH{SENDER_BYTES}sIB")
+_MOST_ROUNDS = 1000
+# Item factors beyond this are those of no server: a device's fit must stay finite.
+_LARGEST = 1e3
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class GradientCampaign:
+    """A campaign that asks each device for one bit per round.
+
+    Guarantee
+        Pure `epsilon` for a user's whole history, between any two histories, against anyone: each of `rounds`
+        bits costs epsilon / rounds (proofs/private_gradients.md).
+
+    Parameters:
+        name: Its name on the label.
+        epsilon: The cost of all rounds for one user.
+        catalog: The items, in the order of the factors.
+        low: The least rating.
+        high: The largest rating.
+        rounds: How often devices are asked.
+        factors: The rank.
+        projected: Rows of the random projection of the items.
+        seed: The seed of the public projections.
+    """
+
+    #: Anyone may answer: an answer of a round has no sender that other rounds know.
+    invitations: ClassVar[None] = None
+
+    name: str
+    epsilon: float
+    catalog: Vocabulary
+    low: float
+    high: float
+    rounds: int = 10
+    factors: int = 5
+    projected: int = 16
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        within("high", self.high, above=finite("low", self.low), below=math.inf)
+        integer("rounds", self.rounds, least=1, most=_MOST_ROUNDS)
+        integer("factors", self.factors, least=1, most=256)
+        integer("projected", self.projected, least=1, most=4096)
+        local_epsilon(self.share)
+
+    @property
+    def share(self) -> float:
+        """Return the epsilon of one round: all rounds together cost at most `epsilon`."""
+        return round_down(Fraction(self.epsilon) / self.rounds)
+
+    @property
+    def facts(self) -> PublicFacts:
+        """Return the public facts of the ratings on the devices."""
+        return PublicFacts(n_items=len(self.catalog), low=self.low, high=self.high)
+
+    def flip(self) -> SignFlip:
+        """Return the mechanism of one bit."""
+        return sign_flip(self.share)
+
+    def guarantee(self) -> Guarantee:
+        """Return the guarantee of all rounds for a user's whole history."""
+        public = Assumption.of(Kind.DECLARED, Fact.PARTICIPATION)
+        return Guarantee(
+            epsilon=self.epsilon,
+            unit=Unit.USER,
+            neighbors=Neighbors.REPLACE,
+            trust=Trust.LOCAL,
+            assumes=(*assumptions_of(self.facts), public, DEVICES),
+            basis=Basis.PROVED,
+            proof=PROOF,
+        )
+
+    def signs(self, number: int) -> Floats:
+        """Return the public projection of a round: a row of +1 and -1 per projected row."""
+        generator = experiment_generator(self.seed, "gradient round", number)
+        return generator.choice(np.array([-1.0, 1.0]), size=(self.projected, len(self.catalog)))
+
+    @cached_property
+    def text(self) -> bytes:
+        """Return the campaign as devices hash it."""
+        record = {name: getattr(self, name) for name in _SETTINGS}
+        items = self.catalog.ids.tolist()
+        return to_text({"format": _FORMAT, "version": _VERSION, "items": items, **record})
+
+    @cached_property
+    def digest(self) -> bytes:
+        """Return the digest of 32 bytes that identifies this campaign."""
+        return digest_of(self.text, 2)
+
+    def to_bytes(self) -> bytes:
+        """Return the campaign compressed."""
+        return pack(self.text)
+
+    @classmethod
+    def from_bytes(cls, raw: bytes) -> Self:
+        """Return the campaign that `to_bytes` wrote."""
+        return cls.from_json(unpack(raw))
+
+    @classmethod
+    def from_json(cls, record: Any) -> Self:
+        """Return the campaign of a JSON object."""
+        if not is_gradient_campaign(record) or set(record) != {"format", "version", "items", *_SETTINGS}:
+            raise DifferentCampaign
+        try:
+            return cls(catalog=Vocabulary.of(record["items"]), **{name: record[name] for name in _SETTINGS})
+        except (TypeError, ValueError, OverflowError) as error:
+            raise DifferentCampaign from error
+
+    def question(self, number: int, items: Floats) -> bytes:
+        """Return the question of a round."""
+        return _ASKED.pack(_QUESTION, self.digest, number) + items.astype("<f4").tobytes()
+
+
+_SETTINGS = ("name", "epsilon", "low", "high", "rounds", "factors", "projected", "seed")
+
+
+def is_gradient_campaign(record: Any) -> bool:
+    """Return whether an unpacked campaign asks for gradients."""
+    known = isinstance(record, dict) and record.get("format") == _FORMAT
+    return known and record.get("version") == _VERSION
+
+
+class GradientAnswer(NamedTuple):
+    """A checked answer: its round, a random number, the sampled coordinate, and the flipped bit."""
+
+    round: int
+    sender: bytes
+    coordinate: int
+    bit: int
+
+
+def answer_bytes(campaign: GradientCampaign, answer: GradientAnswer) -> bytes:
+    """Return an answer as it is sent."""
+    bit = int(answer.bit > 0)
+    return _ANSWERED.pack(_ANSWER, campaign.digest, answer.round, answer.sender, int(answer.coordinate), bit)
+
+
+def read_answer(campaign: GradientCampaign, raw: bytes) -> GradientAnswer:
+    """Return an untrusted answer to a round; raise `ReportRefused` unless all of it is valid."""
+    if not isinstance(raw, bytes) or len(raw) != _ANSWERED.size or raw[:4] != _ANSWER:
+        raise ReportRefused(ReportRefusal.MALFORMED)
+    _, digest, number, sender, coordinate, bit = _ANSWERED.unpack(raw)
+    if digest != campaign.digest:
+        raise ReportRefused(ReportRefusal.WRONG_CAMPAIGN)
+    if number >= campaign.rounds or coordinate >= campaign.projected * campaign.factors or bit > 1:
+        raise ReportRefused(ReportRefusal.OUT_OF_RANGE)
+    return GradientAnswer(number, sender, coordinate, 2 * bit - 1)
+
+
+def read_question(campaign: GradientCampaign, question: bytes) -> tuple[int, Floats]:
+    """Return a round's number and item factors, of a question that a stranger sent."""
+    size = len(campaign.catalog) * campaign.factors
+    if len(question) != _ASKED.size + 4 * size or question[:4] != _QUESTION:
+        raise DifferentCampaign
+    _, digest, number = _ASKED.unpack_from(question)
+    if digest != campaign.digest:
+        raise DifferentCampaign
+    if number >= campaign.rounds:
+        raise AnsweredRound(number=number)
+    items = np.frombuffer(question, "<f4", size, _ASKED.size).astype(np.float64)
+    # What isn't finite is replaced, not rejected: an answer must not depend on the history.
+    items = np.clip(np.nan_to_num(items), -_LARGEST, _LARGEST)
+    return number, items.reshape(len(campaign.catalog), campaign.factors)

@@ -1,0 +1,253 @@
+"""Read spreadsheets and tables of databases: each cell becomes a text, and is read as that text.
+
+Cells of Excel and columns of SQLite have no common type, so one user's cell must not decide how the cells of
+others are read. Rows of a database have no order, so they are sorted by what is read of them.
+An address is `book.xlsx`, `book.xlsx::SHEET`, `shop.db::TABLE` (SQLite or DuckDB), or `postgresql://...::TABLE`.
+In place of a table's name, a query may be given.
+"""
+
+from __future__ import annotations
+
+import re
+import sqlite3
+import zipfile
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, contextmanager, suppress
+from dataclasses import replace
+from datetime import date
+from decimal import Decimal
+from importlib import import_module
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+from urllib.parse import quote
+
+from discreet.core.exports import Later
+from discreet.data.describing import Wishes
+from discreet.data.errors import IdsNotWhole, NoTable, PackageMissing, UnreadableCells
+from discreet.data.reading.blocks import ZIP
+from discreet.data.reading.columns import ITEM, TIME, USER, Columns, choose
+from discreet.data.reading.frames import of_frame, readable
+from discreet.data.reading.limits import Allowance
+from discreet.data.reading.times import is_year_last, shown_order
+from discreet.data.schema import ROLES, Schema
+
+if TYPE_CHECKING:
+    import polars as pl
+else:
+    pl = Later("polars")
+
+_POSTGRESQL = re.compile(r"postgres(ql)?:/{1,2}")
+_SQLITE, _DUCKDB = b"SQLite format 3\x00", b"DUCK"
+_ROWS = 1 << 16
+_WHOLE = r"^(0|-?[1-9][0-9]{0,17})$"
+_QUERY = re.compile(r"\s*(select|with|from|values)\b", re.I)
+_TABLES = {
+    "SQLite": "SELECT name FROM sqlite_master WHERE type IN ('table', 'view') AND name NOT LIKE 'sqlite%'",
+    "DuckDB": "SELECT table_name FROM information_schema.tables",
+    "PostgreSQL": "SELECT table_name FROM information_schema.tables WHERE table_schema = current_schema()",
+}
+Rows = Iterator[Sequence[Any]]
+
+
+class Address(NamedTuple):
+    """Where cells are: a kind of file or database, its path or URL, and a sheet, table or query."""
+
+    kind: str
+    place: str
+    table: str
+
+    @property
+    def name(self) -> str:
+        """Return a name for the ledger; a URL may contain a password."""
+        own = "" if _QUERY.match(self.table) else self.table
+        return own or (self.kind if self.kind == "PostgreSQL" else Path(self.place).stem)
+
+
+def address_of(source: str | Path) -> Address | None:
+    """Return the address of cells; None for a file of another kind."""
+    place, _, table = str(source).partition("::")
+    if _POSTGRESQL.match(place):
+        # A path has no double slash.
+        return Address("PostgreSQL", _POSTGRESQL.sub("postgresql://", place, count=1), table)
+    kind = _kind(Path(place))
+    return None if kind is None else Address(kind, place, table)
+
+
+def _kind(file: Path) -> str | None:
+    with suppress(OSError):
+        if not file.is_file():
+            return None
+        with file.open("rb") as opened:
+            first = opened.read(16)
+        if first == _SQLITE:
+            return "SQLite"
+        if first[8:12] == _DUCKDB:
+            return "DuckDB"
+        if first.startswith(ZIP):
+            with suppress(zipfile.BadZipFile), zipfile.ZipFile(file) as archive:
+                return "Excel" if "xl/workbook.xml" in archive.namelist() else None
+    return None
+
+
+def cells_schema(address: Address, wishes: Wishes) -> Schema:
+    """Return the schema of a table of cells, guessed from all of its rows."""
+    table = read_texts(address)
+    roles = choose(table.columns, wishes.choice, implicit=wishes.implicit)
+    types = {
+        f"{role}_type": "integer" if table[roles[role]].str.contains(_WHOLE).all() else "text"
+        for role in (USER, ITEM)
+        if role in roles
+    }
+    guessed = [role for role in ROLES if role in roles and role not in (wishes.choice or {})]
+    declared = {"bad_rows": "reject", **wishes.declared, **types, **roles}
+    if TIME in roles and "date_order" not in declared:
+        times = table[roles[TIME]]
+        if is_year_last(times.drop_nulls().head(100).to_list()):
+            declared["date_order"] = shown_order(times, table[roles[USER]] if USER in roles else None) or ""
+            guessed.append("date_order")
+    guessed = ["format", *types, *guessed]
+    return Schema(format="cells", header=False, columns=table.columns, guessed=guessed, **declared)  # type: ignore[arg-type]
+
+
+def read_cells(address: Address, schema: Schema) -> Columns:
+    """Return the rows of a table of cells, each read by itself."""
+    table, strict = read_texts(address, list(schema.roles.values())), schema.bad_rows == "reject"
+    if address.kind != "Excel":
+        table = table.sort(table.columns, nulls_last=True)
+    choice = {role: schema.roles.get(role) for role in ROLES}
+    found = of_frame(table, choice, implicit=False, order=schema.date_order, strict=strict)
+    types = {USER: schema.user_type, ITEM: schema.item_type}
+    users = found.users if USER not in schema.roles else _ids(found.users, USER, types[USER], strict=strict)
+    found = replace(found, users=users, items=_ids(found.items, ITEM, types[ITEM], strict=strict))
+    return found if strict else readable(found, address.name)
+
+
+def _ids(ids: pl.Series, role: str, kind: str, *, strict: bool) -> pl.Series:
+    """Return IDs of the declared type; one that isn't is null, or rejects the table."""
+    if kind != "integer":
+        return ids
+    usual = ids.str.contains(_WHOLE).fill_null(False)
+    if strict and not usual.all():
+        raise IdsNotWhole(count=int((~usual).sum()), of=len(ids), role=role)
+    return ids.set(~usual, None).cast(pl.Int64)
+
+
+def read_texts(address: Address, names: Sequence[str] | None = None) -> pl.DataFrame:
+    """Return the columns of a table as texts, each cell converted by itself; blank cells are null."""
+    with _opened(address) as (columns, rows):
+        header = [str(name) for name in columns]
+        places = [header.index(name) for name in names or header if name in header]
+        kept = {header[place]: pl.String for place in places}
+        parts = [pl.DataFrame(schema=kept)]
+        while block := list(islice(rows, _ROWS)):
+            texts = ([cell_text(row[k]) if k < len(row) else None for row in block] for k in places)
+            parts.append(pl.DataFrame(dict(zip(kept, texts, strict=True)), schema=kept))
+    return pl.concat(parts)
+
+
+def cell_text(cell: Any) -> str | None:
+    """Return one cell as text: a whole number without a point, a date in ISO form."""
+    if cell is None or isinstance(cell, bytes | memoryview) or cell != cell:
+        return None
+    if isinstance(cell, bool):
+        return str(int(cell))
+    if isinstance(cell, float | Decimal):
+        is_whole = abs(float(cell)) < 2**63 and cell == int(cell)
+        return str(int(cell)) if is_whole else str(cell)
+    text = cell.isoformat() if isinstance(cell, date) else str(cell)
+    return text.strip() or None
+
+
+@contextmanager
+def _opened(address: Address) -> Iterator[tuple[Sequence[Any], Rows]]:
+    """Yield the names of the columns, and the rows."""
+    opener = {"Excel": _excel, "SQLite": _sqlite, "DuckDB": _duckdb, "PostgreSQL": _postgresql}[address.kind]
+    with opener(address) as found:
+        yield found
+
+
+def _package(name: str, extra: str) -> Any:
+    try:
+        return import_module(name)
+    except ImportError as error:
+        raise PackageMissing(package=name, extra=extra) from error
+
+
+@contextmanager
+def _excel(address: Address) -> Iterator[tuple[Sequence[Any], Rows]]:
+    openpyxl, file = _package("openpyxl", "excel"), Path(address.place)
+    budget = Allowance(file)
+    with zipfile.ZipFile(file) as archive:
+        budget.take_bytes(sum(member.file_size for member in archive.infolist()))
+    try:
+        book = openpyxl.load_workbook(file, read_only=True, data_only=True)
+    # The library raises whatever its XML reader does.
+    except Exception as error:
+        raise UnreadableCells(kind="Excel", source=file.name) from error
+    with closing(book):
+        sheets = book.sheetnames
+        if address.table and address.table not in sheets:
+            raise NoTable(kind="Excel", table=address.table, tables=tuple(sheets))
+        cells = book[address.table or sheets[0]].iter_rows(values_only=True)
+        rows = (row for row in cells if any(cell is not None for cell in row))
+        yield next(rows, ()), _counted(rows, budget)
+
+
+def _counted(rows: Rows, budget: Allowance) -> Rows:
+    for row in rows:
+        budget.take_rows(1)
+        yield row
+
+
+@contextmanager
+def _sqlite(address: Address) -> Iterator[tuple[Sequence[Any], Rows]]:
+    # Read-only, and without waiting for those who write.
+    url = f"file:{quote(address.place)}?mode=ro"
+    connection = sqlite3.connect(url, uri=True, timeout=5)
+    with closing(connection), _queried(address, sqlite3.Error, connection.execute) as found:
+        yield found
+
+
+@contextmanager
+def _duckdb(address: Address) -> Iterator[tuple[Sequence[Any], Rows]]:
+    duckdb = _package("duckdb", "duckdb")
+    try:
+        connection = duckdb.connect(address.place, read_only=True)
+    except duckdb.Error as error:
+        raise UnreadableCells(kind="DuckDB", source=Path(address.place).name) from error
+    with connection, _queried(address, duckdb.Error, connection.execute) as found:
+        yield found
+
+
+@contextmanager
+def _postgresql(address: Address) -> Iterator[tuple[Sequence[Any], Rows]]:
+    psycopg = _package("psycopg", "postgresql")
+    try:
+        connection = psycopg.connect(address.place, options="-c default_transaction_read_only=on")
+    except psycopg.Error as error:
+        # The error of the server may repeat the URL with its password.
+        raise UnreadableCells(kind="PostgreSQL", source="the database") from error
+    with connection, _queried(address, psycopg.Error, connection.execute) as found:
+        yield found
+
+
+@contextmanager
+def _queried(
+    address: Address, failure: type[Exception], execute: Callable[[str], Any]
+) -> Iterator[tuple[Sequence[Any], Rows]]:
+    """Yield what a table or a query contains; the words of a database may quote a row, and are not shown."""
+    try:
+        table = address.table or _only_table(address, execute)
+        names = ('"' + name.replace('"', '""') + '"' for name in table.split("."))
+        cursor = execute(table if _QUERY.match(table) else f"SELECT * FROM {'.'.join(names)}")
+        yield [entry[0] for entry in cursor.description], iter(cursor.fetchone, None)
+    except failure:
+        raise UnreadableCells(kind=address.kind, source=address.table or Path(address.place).name) from None
+
+
+def _only_table(address: Address, execute: Callable[[str], Any]) -> str:
+    tables = sorted(str(row[0]) for row in execute(_TABLES[address.kind]).fetchall())
+    if len(tables) != 1:
+        raise NoTable(kind=address.kind, table="", tables=tuple(tables))
+    return tables[0]

@@ -1,0 +1,65 @@
+"""Errors of dossiers, statements and registry entries."""
+
+from __future__ import annotations
+
+from discreet.core.errors import ParameterError
+
+
+class NoReleases(ParameterError):
+    """A ledger has no release about a dataset."""
+
+    dataset: str
+    known: tuple[str, ...]
+    text = (
+        "The ledger has no release about {dataset!r}. It has releases about {known:and}. Choose one of them."
+    )
+
+
+class UnknownEntries(ParameterError):
+    """Entries that a ledger doesn't have for a dataset."""
+
+    dataset: str
+    entries: tuple[int, ...]
+    text = "The ledger has no entries {entries:and} of {dataset!r}. `discreet budget show` lists the entries."
+
+
+class NoLedgerEntry(ParameterError):
+    """The ledger has no single dataset with an entry of this model."""
+
+    names: tuple[str, ...] = ()
+    text = (
+        "The ledger doesn't have exactly one dataset with this model's guarantee{among}. Pass "
+        "{arg:name}, or the right ledger."
+    )
+
+    @property
+    def among(self) -> str:
+        """The datasets that have such an entry."""
+        return f" (candidates: {', '.join(map(repr, self.names))})" if self.names else ""
+
+
+class NoGuarantee(ParameterError):
+    """A release has no guarantee to document."""
+
+    what: str
+    text = (
+        "This release has no guarantee that protects users, so {what} can't be written. Fit a private "
+        "model with real noise."
+    )
+
+
+class UnknownFact(ParameterError):
+    """A file of facts names a fact that a dossier doesn't have."""
+
+    path: object
+    name: str
+    known: tuple[str, ...]
+    text = "{path} states {name!r}, which isn't a fact of a dossier. Use one of {known:all}."
+
+
+class BadFact(ParameterError):
+    """A fact isn't a short text."""
+
+    name: str
+    form: str
+    text = "{name} must be {form}. Change the line, or remove it."

@@ -1,0 +1,315 @@
+"""Answer the first question about a file: is a private model better than private popularity on these data?
+
+A trial fits models on a part of the data with simulated noise, and scores their recommendations on the rest.
+It releases nothing and spends nothing: its result is for the data owner alone, because no noise protects it.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import asdict, dataclass
+from typing import Any, Literal, final
+
+import numpy as np
+
+from discreet.core.arrays import Floats, Indices
+from discreet.core.checks import positive_finite
+from discreet.core.progress import Progress, terminal_progress
+from discreet.core.randomness import PrivacyRandom, experiment_generator
+from discreet.core.registry import ESTIMATORS
+from discreet.data.interactions import Interactions
+from discreet.data.splits import Split, leave_one_out, random_split, time_split
+from discreet.evaluation.errors import TooFewUsers
+from discreet.evaluation.list_scores import person_scores, ranks_of
+from discreet.evaluation.metrics import Metric
+from discreet.evaluation.scoring import measure
+from discreet.models.estimator import Estimator
+from discreet.privacy.guarantee import Guarantee
+
+METRIC = "hr@10"
+#: A trial needs this many users with a held-out interaction, or its interval is too wide.
+FEWEST_USERS = 100
+# Fits with new noise at the asked epsilon, and at each larger epsilon that is tried.
+_RUNS, _MORE_RUNS = 5, 3
+# Two-sided 95% quantiles of Student's t for the fits, by their number, and of the normal law for the users.
+_FITS_QUANTILE = {_RUNS: 2.776, _MORE_RUNS: 4.303}
+_USERS_QUANTILE = 1.960
+# How much more epsilon is tried before the trial gives up.
+_FACTORS = (2.0, 4.0, 8.0, 16.0)
+# Scores per model: enough users for the interval, and an answer within a minute.
+_SCORES, _FEWEST_SCORED = 100_000_000, 2_000
+# EASE inverts a matrix of items by items.
+_MOST_ITEMS_OF_EASE = 4_000
+_MODEL, _POPULARITY = "user-factorization", "popularity"
+
+Answer = Literal["yes", "no", "undecided"]
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gain:
+    """The difference between two hit rates, with a 95% interval over users and noise."""
+
+    mean: float
+    low: float
+    high: float
+
+    @property
+    def answer(self) -> Answer:
+        """Return whether the difference is positive, as far as the interval shows it."""
+        if self.low > 0:
+            return "yes"
+        return "no" if self.high < 0 else "undecided"
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Level:
+    """Hit rates of the private model and of private popularity at one epsilon."""
+
+    epsilon: float
+    model: float
+    popularity: float
+    gain: Gain
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RatingErrors:
+    """RMSE of predicted ratings at the asked epsilon: the model, and `biases` for comparison."""
+
+    model: float
+    biases: float
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trial:
+    """What a private model would be worth on these data. For the data owner: no noise protects the scores.
+
+    `levels` starts with the asked epsilon; larger ones follow only if the answer there is not yes.
+    `not_private` has the hit rates of models without privacy, which bound what any epsilon can reach.
+    """
+
+    users: int
+    items: int
+    rows: int
+    scored_users: int
+    split: str
+    levels: tuple[Level, ...]
+    not_private: dict[str, float]
+    ratings: RatingErrors | None
+    guarantee: Guarantee
+
+    @property
+    def asked(self) -> Level:
+        """Return the hit rates at the asked epsilon."""
+        return self.levels[0]
+
+    @property
+    def answer(self) -> Answer:
+        """Return whether the model is better than private popularity at the asked epsilon."""
+        return self.asked.gain.answer
+
+    @property
+    def best(self) -> tuple[str, float]:
+        """Return the best model without privacy, and its hit rate."""
+        return max(self.not_private.items(), key=lambda pair: pair[1])
+
+    @property
+    def needed_epsilon(self) -> float | None:
+        """Return the smallest tried epsilon at which the answer is yes; None if none was enough."""
+        return next((one.epsilon for one in self.levels if one.gain.answer == "yes"), None)
+
+    @property
+    def needed_users(self) -> int | None:
+        """Return about how many users give a yes at the asked epsilon; None if no tried epsilon did.
+
+        Noise on an item's sums matters by epsilon times the number of users, so twice the users count about
+        as much as twice the epsilon.
+        """
+        needed = self.needed_epsilon
+        if needed is None:
+            return None
+        more = self.users * needed / self.asked.epsilon
+        digits = int(10 ** max(0, math.floor(math.log10(more)) - 1))
+        return math.ceil(more / digits) * digits
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the trial as one JSON object."""
+        name, value = self.best
+        return {
+            "answer": self.answer,
+            "metric": METRIC,
+            "epsilon": self.asked.epsilon,
+            "delta": self.guarantee.delta,
+            "data": {"users": self.users, "items": self.items, "ratings": self.rows},
+            "split": self.split,
+            "scored_users": self.scored_users,
+            "levels": [asdict(one) for one in self.levels],
+            "not_private": self.not_private,
+            "best": {"model": name, "value": value},
+            "needed": {"epsilon": self.needed_epsilon, "users": self.needed_users},
+            "ratings": None if self.ratings is None else asdict(self.ratings),
+            "published": False,
+        }
+
+
+def trial(
+    data: Interactions, *, epsilon: float = 1.0, seed: int = 0, progress: Progress | None = None
+) -> Trial:
+    """Return what a private model would be worth on these data, without releasing or spending anything.
+
+    The split is leave-one-out, or the latest tenth if most users have a single interaction. Noise comes from
+    `seed`, so a trial repeats.
+
+    Raises:
+        DataError: Too few users have a held-out interaction.
+    """
+    positive_finite("epsilon", epsilon)
+    split, parts = _split(data, seed)
+    bench = _Bench(data=data, parts=parts, scored=_scored(parts, seed), seed=seed)
+    if bench.scored.size < FEWEST_USERS:
+        raise TooFewUsers(users=bench.scored.size, least=FEWEST_USERS)
+    with terminal_progress(progress) as report:
+        work = _Work(report, total=_RUNS + 1 + len(_FACTORS) + len(bench.baselines()) + 1)
+        levels = [bench.level(epsilon, _RUNS, work)]
+        not_private = {one.name: bench.hit_rate(one, work) for one in bench.baselines()}
+        # If the model without noise does not beat popularity, no epsilon will.
+        if not_private[_MODEL] > levels[0].popularity:
+            for factor in _FACTORS:
+                if levels[-1].gain.answer == "yes":
+                    break
+                levels.append(bench.level(epsilon * factor, _MORE_RUNS, work))
+        ratings = bench.rating_errors(epsilon)
+        work.finish()
+    return Trial(
+        users=data.n_users,
+        items=data.n_items,
+        rows=data.n_ratings,
+        scored_users=int(bench.scored.size),
+        split=split,
+        levels=tuple(levels),
+        not_private=not_private,
+        ratings=ratings,
+        guarantee=bench.private(_MODEL, epsilon).promise(data.facts),
+    )
+
+
+def _split(data: Interactions, seed: int) -> tuple[str, Split]:
+    """Return a split that asks what users choose next: their latest interaction, or the latest tenth."""
+    returning = np.count_nonzero(np.diff(data.indptr) > 1)
+    if data.times is not None and returning < data.n_users / 2:
+        parts = time_split(data, 0.1)
+        known = np.diff(parts.train.indptr) > 0
+        return "time:0.1", Split(train=parts.train, test=_of_users(parts.test, known))
+    return "leave-one-out", leave_one_out(data, seed)
+
+
+def _of_users(data: Interactions, chosen: Any) -> Interactions:
+    return data.where(np.repeat(chosen, np.diff(data.indptr)))
+
+
+def _scored(parts: Split, seed: int) -> Indices:
+    """Return the users to score: all of those with a held-out interaction, or an even draw of them."""
+    users = np.flatnonzero(np.diff(parts.test.indptr))
+    most = max(_FEWEST_SCORED, _SCORES // max(1, parts.train.n_items))
+    if users.size > most:
+        users = np.sort(experiment_generator(seed, "trial users").choice(users, most, replace=False))
+    return users
+
+
+class _Work:
+    """Steps of a trial, shown as they are done."""
+
+    def __init__(self, report: Progress, total: int) -> None:
+        self._report, self._total, self._done = report, total, 0
+
+    def step(self) -> None:
+        """Show that one more step is done."""
+        self._done = min(self._done + 1, self._total - 1)
+        self._report("trying models", self._done, self._total)
+
+    def finish(self) -> None:
+        """Show that the trial is done."""
+        self._report("trying models", self._total, self._total)
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Bench:
+    """The parts and users on which all models of a trial are compared."""
+
+    data: Interactions
+    parts: Split
+    scored: Indices
+    seed: int
+
+    def private(self, name: str, epsilon: float) -> Estimator:
+        """Return a private model of recommendations at this epsilon."""
+        settings = {"purpose": "lists"} if name == _MODEL else {}
+        model: Estimator = ESTIMATORS[name](epsilon=epsilon, **settings)
+        return model
+
+    def baselines(self) -> list[Estimator]:
+        """Return the models without privacy that the private one is compared with."""
+        small = ["ease"] if self.data.n_items <= _MOST_ITEMS_OF_EASE else []
+        return [self.private(_MODEL, math.inf), *(ESTIMATORS[name]() for name in ["item-knn", *small])]
+
+    def level(self, epsilon: float, runs: int, work: _Work) -> Level:
+        """Return the hit rates at one epsilon, over fits with new noise."""
+        model, popularity = self.private(_MODEL, epsilon), self.private(_POPULARITY, epsilon)
+        found: list[tuple[Floats, Floats]] = []
+        for run in range(runs):
+            found.append((self._hits(model, run), self._hits(popularity, run)))
+            if run == 0 or runs == _RUNS:
+                work.step()
+        ours, theirs = (np.stack(column) for column in zip(*found, strict=True))
+        return Level(
+            epsilon=epsilon,
+            model=float(ours.mean()),
+            popularity=float(theirs.mean()),
+            gain=gain_of(ours - theirs),
+        )
+
+    def hit_rate(self, estimator: Estimator, work: _Work) -> float:
+        """Return the hit rate of one fit."""
+        rate = float(self._hits(estimator, 0).mean())
+        work.step()
+        return rate
+
+    def rating_errors(self, epsilon: float) -> RatingErrors | None:
+        """Return the errors of predicted ratings on a random tenth; None if all ratings are equal."""
+        if self.data.facts.low == self.data.facts.high:
+            return None
+        parts = random_split(self.data, 0.1, self.seed)
+        ours = ESTIMATORS[_MODEL](epsilon=epsilon, purpose="ratings")
+        both = (ours, ESTIMATORS["biases"](epsilon=epsilon))
+        fitted = (one.fit(parts.train, random=self._noise(one, 0)) for one in both)
+        scores = [measure(model, parts.train, parts.test, "rmse")["rmse"] for model in fitted]
+        return RatingErrors(model=scores[0], biases=scores[1])
+
+    def _hits(self, estimator: Estimator, run: int) -> Floats:
+        """Return each scored user's hit rate under one fit."""
+        metric = Metric.parse(METRIC)
+        model = estimator.fit(self.parts.train, random=self._noise(estimator, run))
+        wanted = np.zeros(self.data.n_users, dtype=np.bool_)
+        wanted[self.scored] = True
+        test = _of_users(self.parts.test, wanted)
+        return person_scores(metric, ranks_of(model, self.parts.train, test, self.scored, [metric]))
+
+    def _noise(self, estimator: Estimator, run: int) -> PrivacyRandom:
+        return PrivacyRandom.simulate(self.seed).spawn(f"trial {estimator.name} {estimator.epsilon} {run}")
+
+
+def gain_of(differences: Floats) -> Gain:
+    """Return the mean difference with its interval, from a row per fit and a column per user.
+
+    Two things vary: which users are in the file, and the noise of a fit. Both widen the interval.
+    """
+    runs, users = differences.shape
+    by_user, by_run = differences.mean(axis=0), differences.mean(axis=1)
+    sampling = _USERS_QUANTILE**2 * float(by_user.var(ddof=1)) / users
+    noise = _FITS_QUANTILE[runs] ** 2 * float(by_run.var(ddof=1)) / runs
+    mean, half = float(differences.mean()), math.sqrt(sampling + noise)
+    return Gain(mean=mean, low=mean - half, high=mean + half)

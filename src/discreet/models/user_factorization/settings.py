@@ -1,0 +1,170 @@
+"""Settings of user-factorization: value, meaning, and how each was chosen.
+
+One frozen value carries all of them through a fit (`UserFactorization.with_settings` passes a different
+one). All are public. `benchmarks/ablation.py` measures each at half and at double; docs/constants.md has the
+table.
+
+Settings marked `BOUND`, `EDGE` or `STATED` are not tuned. The others are, and there are at most 30 of them
+with `COUNT_PART` (`statistics/typical.py`, because it defines statistics) and two constants of all models
+with counts (`models/scorers/counts.py`). Tolerances and starting values of iterations stay with their solvers
+(`solvers/empirical_bayes.py`, `solvers/spectrum.py`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Annotated, final
+
+from discreet.models.tuned_settings import (
+    UNRECORDED,
+    ItemSettings,
+    ListSettings,
+    Tuned,
+    tuned,
+)
+from discreet.solvers.local_regression import OrderWeights
+
+# How settings were chosen, as far as the history of the repository shows.
+BOUND = "bound on time, memory or sizes; not tuned"
+EDGE = "theory: the edge of the noise's spectrum, with a small margin; not tuned"
+STATED = "a cost that the documentation states, chosen before anything was measured; not tuned"
+MERGED = (
+    "one value for several settings of 0.2 that were tuned apart; checked on validation parts of MovieLens "
+    "100K and 1M at epsilon 1, 5 and infinity"
+)
+BALANCE = (
+    "validation parts of MovieLens 1M at epsilon 1 and 5, 100K at 5, Amazon at 5 and Jester at 1 (one or two "
+    "seeds): lists within 5 % of those for lists alone, ratings within 5 % of those for ratings alone"
+)
+PAIRS = "validation parts of Amazon, MovieLens 100K and 1M, Gowalla at epsilon 1 to 10 and infinity"
+CURVES = (
+    "validation parts of MovieLens 1M, 100K, latest-small and Jester at epsilon 1 to 20, for ratings alone"
+)
+REFIT = "validation parts of MovieLens 1M and MovieTweetings at epsilon 5 and 20, for ratings alone"
+ORDER = (
+    "whole files of MovieLens 100K, latest-small and 1M, MovieTweetings and Amazon sports at epsilon 1, 5 "
+    "and infinity (mean correlation .036 to .27), and the same with shuffled times (0)"
+)
+VOTES = (
+    "validation parts of MovieTweetings, Amazon, MovieLens 100K and 5,000 users of Gowalla at epsilon .1 to 1"
+)
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FactorizationSettings:
+    """All settings of one fit of user-factorization."""
+
+    items: ItemSettings = field(default_factory=ItemSettings)
+    lists: ListSettings = field(default_factory=ListSettings)
+
+    # Budget shares.
+    question_share: Annotated[
+        float,
+        Tuned(
+            "each release that decides what follows: users, overall mean, order, words, pilot of factors",
+            MERGED,
+        ),
+    ] = 0.015
+    first_share: Annotated[float, Tuned("first votes or counts of items, and item effects", MERGED)] = 0.10
+    lists_share: Annotated[float, Tuned("co-occurrences and item embeddings together", BALANCE)] = 0.70
+    lists_share_strong: Annotated[float, Tuned("the same, with strong rating factors", MERGED)] = 0.12
+    lists_share_ratings: Annotated[float, Tuned("the same, in a fit for ratings alone", MERGED)] = 0.40
+    directions_part: Annotated[
+        float, Tuned("part of directions; the rest is for item vectors in these directions", MERGED)
+    ] = 0.46
+    recent_share: Annotated[float, Tuned("recent votes, or recent residuals and counts", STATED)] = 0.15
+
+    # Decisions from released numbers.
+    votes_worth: Annotated[
+        float, Tuned("part of the whole budget's top list that votes must reach before pairs", VOTES)
+    ] = 0.9
+    least_order: Annotated[
+        float, Tuned("mean correlation with other users' order, below which order does not inform", ORDER)
+    ] = 0.02
+    many_users_per_noise: Annotated[
+        float,
+        Tuned("users per unit of noise from which item vectors and smooth functions pay", UNRECORDED),
+    ] = 2500.0
+    enough_ratings: Annotated[
+        float, Tuned("ratings per user below which a user counts for a part of one", MERGED)
+    ] = 16.0
+    strong: Annotated[
+        float,
+        Tuned("part of the variance that the pilot must explain: ratings inform more than pairs", MERGED),
+    ] = 0.08
+    users_per_edge: Annotated[
+        float, Tuned("users over the edge of the noise for co-occurrences to be worth it", UNRECORDED)
+    ] = 12.0
+    detail_users_per_noise: Annotated[
+        float, Tuned("users per unit of noise half-way to a fit without noise", PAIRS)
+    ] = 20_000.0
+
+    # Co-occurrences and item embeddings.
+    items_per_root: Annotated[
+        float, Tuned("items of a second moment per square root of users per unit of noise", UNRECORDED)
+    ] = 5.0
+    near: Annotated[float, Tuned("weight per step in a user's order", MERGED)] = 0.8
+    apart: Annotated[float, Tuned("weight of co-occurrences at any distance", MERGED)] = 0.1
+    back: Annotated[
+        float, Tuned("weight of an earlier item after a later one without noise; 1 with much noise", PAIRS)
+    ] = 0.25
+    weight_power: Annotated[
+        float, Tuned("power of an item's count in second moments and item vectors", MERGED)
+    ] = -0.25
+    fewest_items: Annotated[int, Tuned("fewest items of a second moment", BOUND)] = 32
+    most_co_occurrence_items: Annotated[int, Tuned("most items in co-occurrences", BOUND)] = 4096
+    most_direction_items: Annotated[int, Tuned("most items whose co-occurrences show directions", BOUND)] = (
+        1500
+    )
+    most_embedding_factors: Annotated[int, Tuned("most directions of embeddings", BOUND)] = 48
+    most_embedding_features: Annotated[int, Tuned("embedding coordinates used as item features", BOUND)] = 32
+    most_content: Annotated[int, Tuned("most directions of public words", BOUND)] = 256
+
+    # Latent factors of ratings.
+    shrunk_power: Annotated[
+        float,
+        Tuned(
+            "power of variances of estimates that share ratings: offsets in the refit, users' second moment",
+            REFIT,
+        ),
+    ] = 0.75
+    quality_ridge: Annotated[float, Tuned("ridge on a user's coefficient of item quality", UNRECORDED)] = 10.0
+    feature_ridge: Annotated[
+        float, Tuned("ridge on a user's coefficients of popularity, public features, embeddings", MERGED)
+    ] = 100.0
+    curve_ridge: Annotated[float, Tuned("ridge on a user's coefficients of smooth functions", CURVES)] = 40.0
+    curve_landmarks: Annotated[int, Tuned("items from which smooth functions are computed", BOUND)] = 400
+    most_curves: Annotated[int, Tuned("most smooth functions of factors", BOUND)] = 80
+    most_moment_items: Annotated[int, Tuned("most items in the second moment", BOUND)] = 768
+    most_rating_factors: Annotated[int, Tuned("most latent factors of ratings", BOUND)] = 32
+    most_public: Annotated[int, Tuned("most principal components of public features", BOUND)] = 32
+    moment_above_edge: Annotated[float, Tuned("eigenvalue over the edge of the noise to be kept", EDGE)] = (
+        1.03
+    )
+    pilot_above_edge: Annotated[float, Tuned("the same in the pilot release", EDGE)] = 1.1
+
+    # Weights between items.
+    pair_ridge: Annotated[float, Tuned("ridge on weights between items, of the diagonal", PAIRS)] = 0.5
+    pair_ridge_users: Annotated[float, Tuned("the same, in users of an item", MERGED)] = 20.0
+    pair_users: Annotated[float, Tuned("users with whom half of a list follows pairs", PAIRS)] = 100.0
+    most_pair_directions: Annotated[
+        int, Tuned("most directions of a denoised co-occurrence matrix", BOUND)
+    ] = 64
+    nearest_items: Annotated[
+        int, Tuned("nearest items that an item of a large catalog is regressed on, without noise", BOUND)
+    ] = 128
+    most_neighbors: Annotated[int, Tuned("weights kept for each item", BOUND)] = 256
+
+    @property
+    def order(self) -> OrderWeights:
+        """Return the weights of pairs by order."""
+        return OrderWeights(near=self.near, apart=self.apart, back=self.back)
+
+    def described(self) -> dict[str, Tuned]:
+        """Return the meaning of each setting by its name; a group's settings have its name in front."""
+        found = {}
+        for group in ("items", "lists"):
+            own = tuned(type(getattr(self, group)))
+            found.update({f"{group}.{name}": meaning for name, meaning in own.items()})
+        return found | tuned(type(self))

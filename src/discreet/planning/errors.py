@@ -1,0 +1,14 @@
+"""Errors of plans."""
+
+from __future__ import annotations
+
+from discreet.core.errors import ParameterError
+
+
+class AccuracyNotReached(ParameterError):
+    """An accuracy was not reached on any public dataset."""
+
+    metric: str
+    wanted: float
+    best: str
+    text = "{metric} = {wanted} was not reached on any public dataset. The best was {best}. Ask for less."

@@ -1,0 +1,172 @@
+"""Spend, draw, publish: a release into one file that a killed process can repeat without paying twice.
+
+A record next to the output says what is being made. It is on the disk before the budget is spent and is
+removed after the output is in its place. If a process is killed in between, the same command finds the
+record. Ctrl-C leaves the record, too:
+
+- The output is in its place: the command only records that it is done.
+- The output isn't in its place: the first draw was seen by nobody. The command draws again, with the budget
+  that was already spent.
+
+The output is put in its place by one rename, so the file at its path is either the one from before or the new
+one. Another command, or one with other settings, doesn't use the spending of a killed one.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, BinaryIO, final
+
+from discreet.core.checks import DiscreetError
+from discreet.core.errors import CannotWrite
+from discreet.core.files import is_locked_elsewhere, name_aside
+from discreet.privacy.guarantee import Guarantee
+from discreet.privacy.ledger.records import Entry, EntryState
+
+if TYPE_CHECKING:
+    from discreet.privacy.ledger.book import Ledger
+
+
+@final
+class PaidRelease:
+    """One release into one file, as `releasing` lends it.
+
+    `is_published` is true if an earlier process with the same command was killed after it put the output in
+    its place. Nothing is left to do then.
+    """
+
+    def __init__(self, output: Path, record: BinaryIO, command: Mapping[str, Any]) -> None:
+        self._record = record
+        self._command = json.loads(json.dumps(command))
+        self._before = _identity(output)
+        self._paid: tuple[Ledger, Entry] | None = None
+        left = _read(record)
+        self._left = left if left is not None and left["command"] == self._command else None
+        self.is_published = self._left is not None and self._left["before"] != self._before
+        if self._left is not None:
+            self._before = self._left["before"]
+
+    def interrupted(self, ledger: Ledger, dataset: str, guarantee: Guarantee, what: str) -> Entry | None:
+        """Return the spending of a killed process for this release, or record that a new one begins."""
+        left = self._left
+        if left is not None:
+            began = datetime.fromisoformat(left["began"])
+            for entry in ledger.entries(dataset):
+                if (
+                    entry.state is EntryState.OPEN
+                    and entry.what == what
+                    and entry.process == left["process"]
+                    and entry.time >= began
+                    and entry.guarantee == guarantee
+                ):
+                    return entry
+        content = {
+            "command": self._command,
+            "before": self._before,
+            "process": os.getpid(),
+            "began": datetime.now(UTC).isoformat(),
+        }
+        # If the process is killed here, nothing was spent, and half a record is no record.
+        self._record.seek(0)
+        self._record.truncate()
+        self._record.write(json.dumps(content).encode())
+        self._record.flush()
+        os.fsync(self._record.fileno())
+        return None
+
+    def drawn(self, ledger: Ledger, entry: Entry) -> None:
+        """Note a spending that is done as soon as the output is in its place."""
+        self._paid = ledger, entry
+
+    def finish(self, ledger: Ledger) -> str:
+        """Record that the release of a killed process is done; return the name of its data."""
+        name = ""
+        if self._left is not None:
+            began = datetime.fromisoformat(self._left["began"])
+            for entry in ledger.entries():
+                if entry.process == self._left["process"] and entry.time >= began:
+                    name = entry.dataset
+                    if entry.state is EntryState.OPEN:
+                        ledger.close(entry, EntryState.DONE)
+        return name
+
+    def _close(self, state: EntryState) -> None:
+        if self._paid is not None:
+            with contextlib.suppress(DiscreetError):
+                self._paid[0].close(self._paid[1], state)
+
+
+@contextlib.contextmanager
+def releasing(output: Path, command: Mapping[str, Any]) -> Iterator[PaidRelease]:
+    """Lend the release into a file to one process at a time.
+
+    Only a killed process, or one that Ctrl-C ended, leaves a record.
+
+    Parameters:
+        command: What identifies the release: a killed process is continued only with the same values.
+
+    Raises:
+        FileError: Another process makes the same output now, or the folder can't be written.
+    """
+    path = output.absolute().parent / f"{name_aside(output)}.json"
+    if not path.parent.is_dir():
+        raise CannotWrite(path=output, why="its folder does not exist")
+    try:
+        handle = os.open(path, os.O_CREAT | os.O_RDWR | getattr(os, "O_NOFOLLOW", 0), 0o600)
+    except OSError as error:
+        raise CannotWrite(path=output, why=error.strerror) from error
+    with os.fdopen(handle, "r+b") as record:
+        if is_locked_elsewhere(handle) or not _is_at(handle, path):
+            raise CannotWrite(path=output, why="another process is writing it. No budget was spent")
+        release = PaidRelease(output, record, command)
+        try:
+            yield release
+            release._close(EntryState.DONE)
+        except KeyboardInterrupt:
+            # As after a kill, the draw was not shown. The same command goes on with the recorded spending.
+            if _is_empty(handle):
+                path.unlink(missing_ok=True)
+            raise
+        except BaseException:
+            release._close(EntryState.FAILED)
+            path.unlink(missing_ok=True)
+            raise
+        path.unlink(missing_ok=True)
+
+
+def _is_empty(handle: int) -> bool:
+    """Return whether nothing was recorded, because nothing was spent yet."""
+    return os.fstat(handle).st_size == 0
+
+
+def _is_at(handle: int, path: Path) -> bool:
+    """Return whether an open file is still the one at its path; another process may have removed it."""
+    try:
+        return os.path.samestat(os.fstat(handle), path.lstat())
+    except OSError:
+        return False
+
+
+def _identity(path: Path) -> list[int] | None:
+    """Return what tells the file at a path from one that replaces it."""
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return [found.st_dev, found.st_ino]
+
+
+def _read(record: BinaryIO) -> dict[str, Any] | None:
+    """Return what a killed process left; None if nothing is there that can be used."""
+    try:
+        found = json.loads(record.read())
+        known = {"command", "before", "process", "began"} <= found.keys()
+        datetime.fromisoformat(found["began"])
+    except (OSError, ValueError, TypeError, AttributeError, KeyError):
+        return None
+    return found if known else None

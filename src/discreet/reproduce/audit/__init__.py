@@ -1,1 +1,0 @@
-"""Published claims under audit: the experiments. Claims and results are in `papers/audit`."""

@@ -1,1 +1,0 @@
-"""Two collection mechanisms: the experiments. Claims and results are in `papers/collection`."""

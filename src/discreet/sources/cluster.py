@@ -1,0 +1,244 @@
+"""Sum over a folder of shards on the workers of a Dask cluster; the noise stays with the driver.
+
+Workers open shards by path and return exact sums. If a worker is lost, its task runs again on another one and
+returns the same sum. Nothing is drawn or spent twice: the driver draws the noise after the last sum came in.
+
+All workers must run the same code, compiled by the same compiler for the same kind of processor. Otherwise
+a user's vector could depend on the machine that computes it, and that may depend on who else is in the data
+(proofs/exact_sums.md).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import platform
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any, NamedTuple, Self, final
+
+import llvmlite.binding
+import numba
+
+from discreet.data.facts import PublicFacts
+from discreet.data.vocabulary import Vocabulary
+from discreet.sources.connection import losses_as_sentences, result_of
+from discreet.sources.errors import FolderNotShared, NoWorkers, WorkersDiffer
+from discreet.sources.object_stores import is_address
+from discreet.sources.shards import ShardFolder, open_shards
+from discreet.statistics.statistic import Statistic, Sums
+
+# How many sums one task adds, so that the tree has few levels; large ones are added in pairs, so that a
+# worker never has more than a few of them.
+FAN_IN = 8
+_BYTES_ADDED = 1 << 29
+TASKS_PER_THREAD = 4
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class OverShards:
+    """A folder of shards that other processes sum over; they open it by its path."""
+
+    shards: ShardFolder
+
+    @property
+    def facts(self) -> PublicFacts:
+        """Return the public facts."""
+        return self.shards.facts
+
+    @property
+    def catalog(self) -> Vocabulary:
+        """Return all items."""
+        return self.shards.catalog
+
+    @property
+    def name(self) -> str:
+        """Return the name of the data in a ledger."""
+        return self.shards.name
+
+    @property
+    def n_users(self) -> int:
+        """Return the number of users."""
+        return self.shards.n_users
+
+    @property
+    def n_items(self) -> int:
+        """Return the number of items."""
+        return self.shards.n_items
+
+    @property
+    def n_ratings(self) -> int:
+        """Return the number of ratings."""
+        return self.shards.n_ratings
+
+    @property
+    def has_times(self) -> bool:
+        """Return whether ratings have times."""
+        return self.shards.has_times
+
+    @property
+    def has_one_value(self) -> bool:
+        """Return whether all ratings are equal."""
+        return self.shards.has_one_value
+
+
+@final
+@dataclass(frozen=True, kw_only=True, eq=False)
+class ClusterSource(OverShards):
+    """A folder of shards as a data source that a Dask cluster sums over."""
+
+    client: Any
+
+    def bounded(self) -> ClusterSource:
+        """Return the same source: every block is bounded as it is read."""
+        return self
+
+    def refuse_mixed(self) -> None:
+        """Raise for a cluster without workers, or one whose workers could round differently."""
+        # A worker without this package answers with an error.
+        answers = self.client.run(fingerprint, on_error="return")
+        if not answers:
+            raise NoWorkers()
+        found = {worker: theirs if isinstance(theirs, dict) else {} for worker, theirs in answers.items()}
+        other = {worker: differences(theirs) for worker, theirs in found.items() if differences(theirs)}
+        if other:
+            worker, names = next(iter(other.items()))
+            raise WorkersDiffer(count=len(other), of=len(found), names=(worker, *names))
+
+    def total(self, statistic: Statistic, /) -> Sums:
+        """Return the exact sum of all contributions, added up in a tree on the workers."""
+        with losses_as_sentences():
+            return self._total(statistic)
+
+    def _total(self, statistic: Statistic) -> Sums:
+        client, report = self.client, self.shards.report
+        # A task, not a scattered value: the scheduler can run it again when a worker is lost.
+        there = client.submit(_same, statistic, pure=False)
+        where, facts = Whereabouts.of(self.shards), self.shards.facts
+        groups = self._groups()
+        sums = [
+            client.submit(sum_of_shards, where, facts, one, there, fingerprint(), pure=False)
+            for one in groups
+        ]
+        every = [there, *sums]
+        if report is not None:
+            done = iter(range(1, len(groups) + 1))
+            for future in sums:
+                future.add_done_callback(lambda _: report(next(done, len(groups)), len(groups)))
+        width = fan_in(statistic)
+        while len(sums) > 1:
+            sums = [
+                client.submit(_added, sums[at : at + width], pure=False) for at in range(0, len(sums), width)
+            ]
+            every += sums
+        return self._result(sums[0], every)
+
+    def _groups(self) -> list[list[int]]:
+        """Group the shards into tasks: few sums to transfer, and little to repeat if a task is lost."""
+        tasks = min(self.shards.n_shards, TASKS_PER_THREAD * max(sum(self.client.ncores().values()), 1))
+        return [list(range(at, self.shards.n_shards, tasks)) for at in range(tasks)]
+
+    def _result(self, last: Any, every: list[Any]) -> Sums:
+        try:
+            result: Sums = result_of(self.client, last)
+        except BaseException:
+            # The cluster may be gone already.
+            with suppress(Exception):
+                self.client.cancel(every)
+            raise
+        return result
+
+
+def fan_in(statistic: Statistic) -> int:
+    """Return how many sums of this statistic one task adds."""
+    size = 8 * sum(math.prod(part.shape) for part in statistic.parts)
+    return max(2, min(FAN_IN, _BYTES_ADDED // max(size, 1)))
+
+
+def on_cluster(shards: ShardFolder, client: Any) -> ClusterSource:
+    """Return the shards as a data source on a cluster, after the environment check of its workers."""
+    source = ClusterSource(shards=shards, client=client)
+    source.refuse_mixed()
+    return source
+
+
+def _same(statistic: Statistic) -> Statistic:
+    return statistic
+
+
+class Whereabouts(NamedTuple):
+    """Identify a folder of shards by its address and by the seal of its manifest."""
+
+    address: str
+    seal: str
+
+    @classmethod
+    def of(cls, shards: ShardFolder) -> Self:
+        """Return the whereabouts of an open folder."""
+        return cls(shards.address, shards.manifest.seal)
+
+
+@lru_cache(maxsize=4)
+def opened_once(where: Whereabouts) -> ShardFolder:
+    """Open a folder of shards on a worker, once per process."""
+    if not is_address(where.address) and not Path(where.address).is_dir():
+        raise FolderNotShared(folder=where.address)
+    shards = open_shards(where.address)
+    if shards.manifest.seal != where.seal:
+        raise FolderNotShared(folder=where.address)
+    return shards
+
+
+def sum_of_shards(
+    where: Whereabouts,
+    facts: PublicFacts,
+    numbers: list[int],
+    statistic: Statistic,
+    expected: dict[str, str],
+) -> Sums:
+    """Sum over some shards on a worker; a worker that joined later gets its environment check here."""
+    names = differences(expected)
+    if names:
+        raise WorkersDiffer(count=1, of=1, names=tuple(names))
+    return replace(opened_once(where), facts=facts).total_of(numbers, statistic)
+
+
+def _added(parts: list[Sums]) -> Sums:
+    total = parts[0]
+    for part in parts[1:]:
+        total = total + part
+    return total
+
+
+@lru_cache(maxsize=1)
+def fingerprint() -> dict[str, str]:
+    """Return everything that the rounding of a computation here depends on, by name."""
+    libraries = {name: version(name) for name in ("numba", "llvmlite", "numpy", "scipy", "polars")}
+    features = str(numba.config.CPU_FEATURES) + llvmlite.binding.get_host_cpu_features().flatten()  # type: ignore[attr-defined]
+    return {
+        "discreet": _digest_of_sources(),
+        **libraries,
+        "python": platform.python_version(),
+        "machine": platform.machine(),
+        "processor": f"{numba.config.CPU_NAME} {llvmlite.binding.get_host_cpu_name()}",  # type: ignore[attr-defined]
+        "instructions": hashlib.sha256(features.encode()).hexdigest(),
+    }
+
+
+def differences(theirs: dict[str, str]) -> list[str]:
+    """Return the names of the entries that differ from this process's fingerprint."""
+    own = fingerprint()
+    return sorted(name for name in own.keys() | theirs.keys() if own.get(name) != theirs.get(name))
+
+
+def _digest_of_sources() -> str:
+    """Return a digest of the package's own code."""
+    root = Path(__file__).parents[1]
+    total = hashlib.sha256()
+    for file in sorted(root.rglob("*.py")):
+        total.update(file.relative_to(root).as_posix().encode())
+        total.update(file.read_bytes())
+    return total.hexdigest()

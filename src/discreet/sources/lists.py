@@ -1,0 +1,131 @@
+"""Recommend to all users in a folder of shards, shard by shard, on this machine or on a cluster."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, final
+
+import numpy as np
+import polars as pl
+from polars.io.plugins import register_io_source
+
+from discreet.core.arrays import Indices
+from discreet.core.errors import CannotWrite, DiscreetError
+from discreet.core.files import folder_aside
+from discreet.models.fitted import FittedModel
+from discreet.models.histories import Moment, requested
+from discreet.models.lists import STARS, recommend_rows
+from discreet.sources.cluster import Whereabouts, opened_once
+from discreet.sources.connection import losses_as_sentences, result_of
+from discreet.sources.errors import DifferentCatalog
+from discreet.sources.shards import ShardFolder
+
+# Lists are made in groups of users with about so many ratings.
+_RATINGS_AT_A_TIME = 1 << 20
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Wanted:
+    """Hold the settings of lists, as in `FittedModel.recommend_all`; `closed` items are in no list."""
+
+    k: int = 10
+    exclude_seen: bool = True
+    closed: Indices = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    rank_by: str | None = None
+    diversify: float = 0.0
+    now: Moment | None = None
+
+    def lists(self, model: FittedModel, shards: ShardFolder, number: int) -> Iterator[pl.DataFrame]:
+        """Yield the lists of a shard's users, in groups."""
+        for people in shards.people(number, _RATINGS_AT_A_TIME):
+            yield recommend_rows(
+                model,
+                requested(model, people, self.now),
+                self.k,
+                exclude_seen=self.exclude_seen,
+                closed=self.closed,
+                rank_by=self.rank_by,
+                diversify=self.diversify,
+            )
+
+
+def write_lists(
+    model: FittedModel, shards: ShardFolder, out: Path, wanted: Wanted, *, client: Any = None
+) -> None:
+    """Write lists to a Parquet file (user, rank, item, score, expected stars); none are kept.
+
+    With a `client` its workers make the lists; they open the folder by its path.
+    """
+    if shards.catalog != model.catalog:
+        raise DifferentCatalog
+    schema = {
+        "user": pl.String() if shards.manifest.text_ids else pl.Int64(),
+        "rank": pl.Int64(),
+        "item": pl.String() if model.catalog.is_text else pl.Int64(),
+        "score": pl.Float64(),
+        **({STARS: pl.Float64()} if model.scorer.predicts_stars else {}),
+    }
+    failed: list[BaseException] = []
+
+    def frames(*_: object) -> Iterator[pl.DataFrame]:
+        made = _here(model, shards, wanted) if client is None else _there(model, shards, wanted, client)
+        try:
+            for frame in made:
+                yield frame.cast(schema)  # type: ignore[arg-type]
+        # The writer would wrap it in its own error, and a sentence would become a traceback.
+        except BaseException as error:
+            failed.append(error)
+
+    with folder_aside(out) as aside:
+        try:
+            register_io_source(frames, schema=schema).sink_parquet(aside / "lists.parquet")
+            if failed:
+                raise failed[0]
+            (aside / "lists.parquet").replace(out)
+        except DiscreetError:
+            raise
+        except OSError as error:
+            raise CannotWrite(path=out, why=error.strerror) from error
+
+
+def _here(model: FittedModel, shards: ShardFolder, wanted: Wanted) -> Iterator[pl.DataFrame]:
+    for number in range(shards.n_shards):
+        yield from wanted.lists(model, shards, number)
+        if shards.report is not None:
+            shards.report(number + 1, shards.n_shards)
+
+
+def _there(model: FittedModel, shards: ShardFolder, wanted: Wanted, client: Any) -> Iterator[pl.DataFrame]:
+    """Let workers make lists, a few shards ahead of the writer."""
+    # A task, not a scattered value: the scheduler can run it again when a worker is lost.
+    sent = client.submit(_same, model, pure=False)
+    where = Whereabouts.of(shards)
+    ahead = 2 * max(len(client.ncores()), 1)
+    waiting: deque[Any] = deque()
+    try:
+        for number in range(shards.n_shards + ahead):
+            with losses_as_sentences():
+                if number < shards.n_shards:
+                    waiting.append(client.submit(_all_of, sent, where, number, wanted, pure=False))
+                ready = waiting and number >= ahead - 1
+                made = result_of(client, waiting.popleft()) if ready else None
+            if made is not None:
+                yield from made
+                if shards.report is not None:
+                    shards.report(number - ahead + 2, shards.n_shards)
+    finally:
+        with suppress(Exception):
+            client.cancel([*waiting, sent])
+
+
+def _same(model: FittedModel) -> FittedModel:
+    return model
+
+
+def _all_of(model: FittedModel, where: Whereabouts, number: int, wanted: Wanted) -> list[pl.DataFrame]:
+    return list(wanted.lists(model, opened_once(where), number))

@@ -1,0 +1,217 @@
+"""Cut files of ratings into pieces that fit into memory, and survey them once.
+
+Facts that are taken from the ratings are marked so, as when a file is read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, NamedTuple, Self, final
+
+import numpy as np
+import polars as pl
+
+from discreet.data.bounding import hash_ids
+from discreet.data.describing import NOTHING, Wishes
+from discreet.data.encoding import to_values
+from discreet.data.facts import N_ITEMS, SCALE, Declarations, PublicFacts, count_off_step
+from discreet.data.reading.blocks import GZIP, PARQUET, ZIP, Span, magic
+from discreet.data.reading.columns import Columns
+from discreet.data.reading.limits import or_sentence, scanned
+from discreet.data.reading.named import files_of_layout, has_own_form
+from discreet.data.reading.readers import without_zeros
+from discreet.data.reading.tables import read_rows, schema_of, tables_at
+from discreet.data.reading.text import spans
+from discreet.data.schema import Schema
+from discreet.data.vocabulary import UNKNOWN, Vocabulary, as_series
+from discreet.sources.errors import MixedColumns, NoParquet, NoRatings
+
+_ROWS = 1 << 22
+_BYTES = 1 << 27
+
+
+class Piece(NamedTuple):
+    """A part of a file (rows of Parquet, or bytes of text below its header), and the schema of the file."""
+
+    file: Path
+    start: int
+    stop: int
+    schema: Schema
+    #: Whether the file is read at once: packed files and layouts that are not tables are.
+    whole: bool = False
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PieceReader:
+    """Read files piece by piece, with the given settings.
+
+    All pieces of a file are read with one schema: that of the settings, or one that describes the whole file.
+    """
+
+    wishes: Wishes = NOTHING
+    schema: Schema | None = None
+    zeros: str | None = None
+    #: Users to skip, as texts, and the only items to keep.
+    without: Vocabulary | None = None
+    known: Vocabulary | None = None
+
+    def pieces(self, path: Path) -> list[Piece]:
+        """Return the pieces of a file in order; some files are one piece."""
+        schema = schema_of(path, self.wishes)[0] if self.schema is None else self.schema
+        if has_own_form(schema.format):
+            files = files_of_layout(path, schema.format)
+            return [Piece(file, 0, file.stat().st_size, schema, True) for file in files]
+        if schema.format == "cells":
+            return [Piece(path, 0, 0, schema, True)]
+        return [piece for file in tables_at(path) for piece in self._of_file(file, schema)]
+
+    def _of_file(self, file: Path, schema: Schema) -> list[Piece]:
+        if magic(file) == PARQUET:
+            rows = _count_rows(file)
+            return [Piece(file, at, min(at + _ROWS, rows), schema) for at in range(0, rows, _ROWS)]
+        if schema.format != "text" or schema.multiline or magic(file)[:2] in (GZIP, ZIP[:2]):
+            return [Piece(file, 0, file.stat().st_size, schema, True)]
+        return [Piece(file, start, stop, schema) for start, stop in spans(file, schema, _BYTES)]
+
+    def read(self, piece: Piece) -> Columns:
+        """Return the columns of a piece."""
+        span = None if piece.whole else Span(piece.start, piece.stop)
+        columns = read_rows(piece.file, piece.schema, span).columns
+        if (self.zeros or piece.schema.zeros) == "missing":
+            columns = without_zeros(columns)
+        if self.without is not None:
+            gone = self.without.index_of(columns.users.cast(pl.String)) != UNKNOWN
+            columns = columns.only(pl.Series(~gone))
+        if self.known is not None:
+            columns = columns.only(pl.Series(self.known.index_of(columns.items) != UNKNOWN))
+        return columns
+
+    def described(self) -> dict[str, str]:
+        """Return a description that is equal for readers with equal settings."""
+        plain = replace(self, without=None, known=None)
+        filters = {"without": self.without, "known": self.known}
+        return {"reader": repr(plain)} | {
+            name: str(int(hash_ids(ids).sum())) for name, ids in filters.items() if ids is not None
+        }
+
+
+def _count_rows(file: Path) -> int:
+    with or_sentence(f"{file.name} is damaged and cannot be read as Parquet."):
+        return int(scanned(file).select(pl.len()).collect().item())
+
+
+def as_texts(ids: Iterable[Any]) -> Vocabulary:
+    """Return distinct ids as texts: files may hold the same users as numbers or as text."""
+    return Vocabulary(pl.Series("id", sorted({str(one) for one in ids}), dtype=pl.String))
+
+
+_USUAL_STEPS = (1.0, 0.5)
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Survey:
+    """Hold the properties of some pieces; surveys of several pieces add up."""
+
+    items: pl.Series
+    ratings: int
+    text_users: bool
+    least: float
+    most: float
+    steps: tuple[float, ...]
+    has_values: bool
+    has_times: bool
+
+    @classmethod
+    def of(cls, columns: Columns) -> Self:
+        """Survey one piece."""
+        values = to_values(columns.values, len(columns.items))
+        return cls(
+            items=as_series(columns.items, "item ids").unique(),
+            ratings=len(columns.items),
+            text_users=as_series(columns.users, "user ids").dtype == pl.String,
+            least=float(values.min()) if values.size else np.inf,
+            most=float(values.max()) if values.size else -np.inf,
+            steps=tuple(step for step in _USUAL_STEPS if count_off_step(values, 0.0, step) == 0),
+            has_values=columns.values is not None,
+            has_times=columns.times is not None,
+        )
+
+    def __add__(self, other: Survey) -> Survey:
+        """Return the survey of both."""
+        if (self.has_values, self.has_times) != (other.has_values, other.has_times):
+            raise MixedColumns()
+        return replace(
+            self,
+            items=pl.concat(_of_one_kind([self.items, other.items])).unique(),
+            ratings=self.ratings + other.ratings,
+            text_users=self.text_users or other.text_users,
+            least=min(self.least, other.least),
+            most=max(self.most, other.most),
+            steps=tuple(step for step in self.steps if step in other.steps),
+        )
+
+    def settle(self, declared: Declarations) -> tuple[PublicFacts, Vocabulary]:
+        """Return the facts and the catalog: as declared, and the rest as found in the files."""
+        if not self.ratings:
+            raise NoRatings()
+        catalog, from_file = declared.get("catalog"), [] if declared.get("catalog") else [N_ITEMS]
+        catalog = Vocabulary(self.items.sort()) if catalog is None else catalog
+        low, high, step = declared.get("low"), declared.get("high"), declared.get("step")
+        if not self.has_values and low is None and high is None:
+            low = high = 1.0
+        if low is None or high is None:
+            from_file.append(SCALE)
+            low = self.least if low is None else low
+            high = self.most if high is None else high
+            step = next((one for one in self.steps if (low / one).is_integer()), step)
+        facts = PublicFacts(
+            n_items=len(catalog),
+            low=low,
+            high=high,
+            step=step,
+            max_per_user=declared.get("max_per_user"),
+            n_users=declared.get("n_users"),
+            from_file=tuple(from_file),
+        )
+        return facts, catalog
+
+    def to_json(self) -> dict[str, Any]:
+        """Return everything but the items."""
+        record = {name: getattr(self, name) for name in self.__slots__ if name != "items"}
+        return {**record, "steps": list(self.steps)}
+
+    @classmethod
+    def from_json(cls, record: dict[str, Any], items: pl.Series) -> Self:
+        """Read what `to_json` returned."""
+        return cls(**{**record, "steps": tuple(record["steps"])}, items=items)
+
+
+def _of_one_kind(parts: list[pl.Series]) -> list[pl.Series]:
+    return parts if len({part.dtype for part in parts}) == 1 else [part.cast(pl.String) for part in parts]
+
+
+def parquet_files(path: Path) -> list[Path]:
+    """Return the Parquet files in a folder and below it, or the file itself.
+
+    Names that begin with `_` or `.` are those of logs and markers.
+    """
+    if not path.is_dir():
+        return [path]
+    found = [
+        file
+        for file in sorted(path.rglob("*.parquet"))
+        if not any(part.startswith(("_", ".")) for part in file.relative_to(path).parts)
+    ]
+    if not found:
+        raise NoParquet(folder=path)
+    return found
+
+
+def tables_in(path: Path) -> list[Path]:
+    """Return the Parquet files of a folder that engines wrote, or the path itself."""
+    parts = path.is_dir() and not (path / "ratings.parquet").is_file() and any(path.rglob("*.parquet"))
+    return parquet_files(path) if parts else [path]

@@ -1,0 +1,189 @@
+"""Several files, spreadsheets and databases are read as one file of text would be, each row by itself."""
+
+import csv
+import sqlite3
+from pathlib import Path
+
+import pytest
+
+import discreet
+from discreet.data.errors import IdsNotWhole, NoFiles, NoTable, UnreadableCells
+from discreet.data.inputs import files_of, open_data
+from discreet.data.reading.items import PublicTable
+
+HEADER = ("user", "item", "rating", "time")
+ANN = [("ann", "tea", 5, "2024-01-02"), ("ann", "jam", 3.5, "2024-01-03"), ("007", "tea", 1, "2024-02-01")]
+# Cells of other types, which must not change how the cells of others are read.
+ODD = [("zoe", 7, 2.25, 1.5), ("zoe", "tea", 4, "1700000000000000001"), ("zoe", "jam", 2, 5)]
+
+
+def ratings(data):
+    rows = zip(
+        data.users.id_at(data.rows()).tolist(),
+        data.catalog.id_at(data.items).tolist(),
+        data.values.tolist(),
+        data.times.tolist(),
+        strict=True,
+    )
+    return sorted(row for row in rows if row[0] != "zoe")
+
+
+def write_csv(path, rows):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("w", newline="", encoding="utf-8") as file:
+        csv.writer(file).writerows([HEADER, *rows])
+    return str(path)
+
+
+def write_excel(path, rows):
+    openpyxl = pytest.importorskip("openpyxl")
+    book = openpyxl.Workbook()
+    for row in [HEADER, *rows]:
+        book.active.append(row)
+    book.create_sheet("other").append(("nothing",))
+    book.save(path)
+    return str(path)
+
+
+def write_sqlite(path, rows):
+    path.unlink(missing_ok=True)
+    connection = sqlite3.connect(path)
+    # Without types, each cell keeps its own.
+    connection.execute("CREATE TABLE sold (user, item, rating, time)")
+    connection.executemany("INSERT INTO sold VALUES (?, ?, ?, ?)", rows)
+    connection.commit()
+    connection.close()
+    return f"{path}::sold"
+
+
+def write_duckdb(path, rows):
+    duckdb = pytest.importorskip("duckdb")
+    path.unlink(missing_ok=True)
+    with duckdb.connect(str(path)) as connection:
+        connection.execute("CREATE TABLE sold (user TEXT, item TEXT, rating DOUBLE, time TEXT)")
+        connection.executemany("INSERT INTO sold VALUES (?, ?, ?, ?)", [list(map(str, row)) for row in rows])
+    return f"{path}::sold"
+
+
+KINDS = {"r.csv": write_csv, "r.xlsx": write_excel, "r.db": write_sqlite, "r.duckdb": write_duckdb}
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_each_kind_reads_what_text_reads(name, tmp_path):
+    expected = ratings(discreet.read(write_csv(tmp_path / "expected.csv", ANN), duplicates="last"))
+    assert ratings(discreet.read(KINDS[name](tmp_path / name, ANN), duplicates="last")) == expected
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_cells_of_one_user_change_no_others(name, tmp_path):
+    """The same schema, with and without a user whose cells have other types."""
+    schema = discreet.read(KINDS[name](tmp_path / name, ANN)).schema.changed(
+        bad_rows="drop", duplicates="count"
+    )
+    alone = ratings(discreet.read(KINDS[name](tmp_path / name, ANN), schema=schema))
+    for rows in ([*ANN, *ODD], [*ODD, *ANN], [ANN[0], *ODD, *ANN[1:]]):
+        assert ratings(discreet.read(KINDS[name](tmp_path / name, rows), schema=schema)) == alone
+
+
+def test_a_query_is_read_like_a_table(tmp_path):
+    table = write_sqlite(tmp_path / "r.db", ANN)
+    query = table.replace("sold", "select user, item, rating, time from sold where item = 'tea'")
+    assert [row[:2] for row in ratings(discreet.read(query))] == [("007", "tea"), ("ann", "tea")]
+
+
+def test_the_only_table_needs_no_name(tmp_path):
+    path = write_sqlite(tmp_path / "r.db", ANN).removesuffix("::sold")
+    assert discreet.read(path).n_ratings == 3
+    with sqlite3.connect(path) as connection:
+        connection.execute("CREATE TABLE more (a)")
+    with pytest.raises(NoTable) as caught:
+        discreet.read(path)
+    assert caught.value.tables == ("more", "sold")
+
+
+def test_a_missing_table_and_a_wrong_type_have_codes(tmp_path):
+    table = write_sqlite(tmp_path / "r.db", [(1, 2, 3, 4)])
+    with pytest.raises(UnreadableCells):
+        discreet.read(table.replace("sold", "gone"))
+    schema = discreet.read(table).schema
+    assert schema.user_type == "integer"
+    write_sqlite(tmp_path / "r.db", [(1, 2, 3, 4), ("x", 2, 3, 4)])
+    with pytest.raises(IdsNotWhole) as caught:
+        discreet.read(table, schema=schema)
+    assert (caught.value.count, caught.value.role) == (1, "user")
+
+
+def test_a_folder_by_month_a_pattern_and_a_list_are_one_table(tmp_path):
+    whole = ratings(discreet.read(write_csv(tmp_path / "whole.csv", ANN)))
+    months = tmp_path / "months"
+    first = write_csv(months / "month=2024-01" / "part.csv", ANN[:2])
+    second = write_csv(months / "month=2024-02" / "part.csv", ANN[2:])
+    (months / "_SUCCESS").touch()
+    for source in (str(months), str(months / "*" / "*.csv"), f"{first},{second}"):
+        data = open_data(source)
+        assert ratings(data) == whole and len(files_of(source)) == 2
+    with pytest.raises(NoFiles):
+        discreet.read(str(months / "*.tsv"))
+
+
+def test_a_guess_that_a_later_file_refutes_holds_for_none(tmp_path):
+    """Users of the first file are numbers; those of the second are not, so all are text."""
+    write_csv(tmp_path / "m" / "a.csv", [("1", "tea", 5, 1), ("10", "tea", 5, 1)])
+    write_csv(tmp_path / "m" / "b.csv", [("ann", "tea", 5, 1)])
+    data = discreet.read(tmp_path / "m")
+    assert data.users.ids.tolist() == ["1", "10", "ann"] and data.schema.user_type == "text"
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-8-sig", "cp1252"])
+def test_titles_are_read_in_usual_encodings(encoding, tmp_path):
+    path = tmp_path / "titles.csv"
+    path.write_text("item;title\ntea;Thé\n", encoding=encoding)
+    assert PublicTable.read(path).texts["title"].to_list() == ["Thé"]
+
+
+def test_titles_may_be_a_sheet_or_a_table(tmp_path):
+    rows = [("tea", "Thé", 1, 2)]
+    for name in ("t.xlsx", "t.db"):
+        address = KINDS["r" + name[1:]](tmp_path / name, rows)
+        assert PublicTable.read(Path(address)).texts["item"].to_list() == ["Thé"]
+
+
+def test_keys_inside_objects_are_columns(tmp_path):
+    path = tmp_path / "clicks.jsonl"
+    path.write_text(
+        '{"customer": {"id": "ann"}, "product": {"sku": "tea"}, "at": "2024-01-02T10:00:00Z"}\n'
+        '{"customer.id": "bob", "product": {"sku": 7}, "at": 5}\n{"customer": "eve", "product": 1, "at": 1}\n'
+    )
+    columns = {"user": "customer.id", "item": "product.sku", "time": "at"}
+    data = discreet.read(path, columns=columns, implicit=True, skip_bad_lines=True)
+    assert data.users.ids.tolist() == ["ann", "bob"] and data.catalog.ids.tolist() == ["7", "tea"]
+
+
+def test_utf_16_needs_no_option(tmp_path):
+    path = tmp_path / "r.csv"
+    path.write_text("user,item,rating\nJoé,tea,5\n", encoding="utf-16")
+    assert discreet.read(path).users.ids.tolist() == ["Joé"]
+
+
+@pytest.mark.systems
+def test_a_table_of_postgresql_reads_what_text_reads(tmp_path):
+    psycopg = pytest.importorskip("psycopg")
+    from service.servers import Postgresql, postgresql_programs
+
+    if postgresql_programs() is None:
+        pytest.skip("needs PostgreSQL")
+    server = Postgresql(tmp_path).start()
+    try:
+        address = server.fresh()
+        with psycopg.connect(address) as connection:
+            connection.execute('CREATE TABLE sold ("user" TEXT, item TEXT, rating FLOAT, time DATE)')
+            connection.cursor().executemany("INSERT INTO sold VALUES (%s, %s, %s, %s)", ANN[::-1])
+        expected = ratings(discreet.read(write_csv(tmp_path / "expected.csv", ANN)))
+        data = open_data(f"{address}::sold")
+        assert ratings(data) == expected and data.name == "sold"
+        assert ratings(open_data(f"{address}::select * from sold where rating > 1")) == expected[1:]
+        with pytest.raises(UnreadableCells) as caught:
+            open_data(f"{address}::gone")
+        assert "127.0.0.1" not in str(caught.value)
+    finally:
+        server.stop()

@@ -1,0 +1,103 @@
+"""What is left of an erased user, by the ledger."""
+
+import json
+import math
+from dataclasses import replace
+from datetime import UTC, datetime
+
+import pytest
+
+from discreet.dossier.erasure import erasure
+from discreet.dossier.errors import NoReleases, UnknownEntries
+from discreet.privacy.guarantee import Basis, Guarantee, Neighbors, Trust, Unit
+from discreet.privacy.ledger.book import Ledger
+
+USER = Guarantee(
+    epsilon=1.0,
+    delta=1e-6,
+    unit=Unit.USER,
+    trust=Trust.JOINT,
+    neighbors=Neighbors.ADD_OR_REMOVE,
+    basis=Basis.PROVED,
+    proof="proofs/popularity.md",
+)
+WHEN = datetime(2026, 11, 18, tzinfo=UTC)
+
+
+def ledger(*promises):
+    book = Ledger.in_memory()
+    for number, promise in enumerate(promises):
+        with book.spend("shop", promise, what=f"model {number}"):
+            pass
+    return book
+
+
+def test_live_releases_add_up_and_withdrawn_ones_do_not_count():
+    book = ledger(USER, replace(USER, epsilon=2.0), USER)
+    (all_of_them,) = erasure(book, "shop", made=WHEN).remaining
+    assert all_of_them.amount[0] == pytest.approx(4.0) and all_of_them.amount[0] >= 4.0
+    assert all_of_them.amount[1] == pytest.approx(3e-6)
+    second = book.entries("shop")[1].id
+    found = erasure(book, "shop", withdrawn=[second], made=WHEN)
+    assert found.remaining[0].amount[0] == pytest.approx(2.0)
+    assert [entry.id for entry in found.withdrawn] == [second] and len(found.live) == 2
+
+
+def test_accounts_of_one_user_are_a_group():
+    found = erasure(ledger(USER), "shop", accounts=3, made=WHEN)
+    epsilon, delta = found.remaining[0].amount
+    assert epsilon == pytest.approx(3.0) and delta > 3e-6
+    many = erasure(ledger(USER), "shop", accounts=100, made=WHEN)
+    assert not many.is_bounded and math.isinf(many.remaining[0].amount[0])
+
+
+@pytest.mark.parametrize(
+    "promise",
+    [
+        replace(USER, unit=Unit.RATING),
+        replace(USER, epsilon=math.inf, delta=0.0),
+        replace(USER, simulated=True),
+        replace(USER, neighbors=Neighbors.REPLACE),
+    ],
+    ids=["rating", "no privacy", "simulated", "replace"],
+)
+def test_a_release_that_bounds_no_history_is_never_called_bounded(promise):
+    found = erasure(ledger(USER, promise), "shop", made=WHEN)
+    assert not found.is_bounded and found.to_json()["bounded"] is False
+
+
+def test_a_failed_release_counts():
+    book = ledger(USER)
+    with pytest.raises(RuntimeError), book.spend("shop", USER, what="fails"):
+        raise RuntimeError
+    assert erasure(book, "shop", made=WHEN).remaining[0].amount[0] == pytest.approx(2.0)
+
+
+def test_unknown_names_and_entries_are_rejected():
+    book = ledger(USER)
+    with pytest.raises(NoReleases) as wrong:
+        erasure(book, "elsewhere")
+    assert wrong.value.facts() == {"dataset": "elsewhere", "known": ("shop",)}
+    with pytest.raises(UnknownEntries) as wrong:
+        erasure(book, "shop", withdrawn=[99])
+    assert wrong.value.entries == (99,)
+
+
+def test_erase_writes_and_signs_a_statement(discreet, tmp_path):
+    path, out, key = tmp_path / "shop.ledger", tmp_path / "statement.json", tmp_path / "key.pem"
+    with Ledger.open(path) as book, book.spend("shop", USER, what="model"):
+        pass
+    from discreet.models import signatures
+
+    public = signatures.new_key(key)
+    code, printed, error = discreet(
+        "erase", path, "--name", "shop", "--reference", "R-17", "--out", out, "--key", key, "--json"
+    )
+    assert code == 0, error
+    found = json.loads(printed)
+    assert found["bounded"] and found["signed_by"] == public == signatures.signer(out)
+    assert json.loads(out.read_text())["reference"] == "R-17"
+    code, printed, _ = discreet("erase", path, "--name", "shop")
+    assert code == 0 and printed
+    code, _, _ = discreet("erase", path, "--name", "shop", "--out", out)
+    assert code == 1

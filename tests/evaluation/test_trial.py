@@ -1,0 +1,80 @@
+"""A trial: the answer, its interval, and what would change it."""
+
+import json
+
+import numpy as np
+import pytest
+
+from discreet.core.checks import DataError
+from discreet.data.interactions import Interactions
+from discreet.evaluation.trial import FEWEST_USERS, Gain, Level, Trial, gain_of, trial
+from discreet.evaluation.trial_page import render, summary
+from toy import grouped
+
+N_USERS = 400
+
+
+def level(epsilon, low):
+    return Level(
+        epsilon=epsilon, model=0.2, popularity=0.1, gain=Gain(mean=low + 0.05, low=low, high=low + 0.1)
+    )
+
+
+@pytest.fixture(scope="module")
+def found():
+    return trial(grouped(N_USERS), epsilon=8.0)
+
+
+def test_a_trial_answers_yes_if_groups_of_users_choose_apart(found):
+    assert found.answer == "yes" and found.asked.gain.low > 0
+    assert found.needed_epsilon == 8.0 and len(found.levels) == 1
+    assert found.split == "leave-one-out" and found.scored_users == N_USERS
+    assert found.best[1] >= found.asked.popularity
+
+
+def test_a_trial_repeats_and_releases_nothing(found):
+    again = trial(grouped(N_USERS), epsilon=8.0)
+    assert again.to_json() == found.to_json()
+    assert json.loads(json.dumps(found.to_json()))["published"] is False
+
+
+def test_noise_that_drowns_the_groups_is_no_yes():
+    drowned = trial(grouped(FEWEST_USERS), epsilon=0.01)
+    assert drowned.answer != "yes" and len(drowned.levels) > 1
+    assert drowned.needed_users is None or drowned.needed_users > FEWEST_USERS
+
+
+def test_too_few_users_are_rejected_before_a_fit():
+    few = Interactions.from_arrays([0, 0, 1, 1], [0, 1, 0, 1])
+    with pytest.raises(DataError):
+        trial(few)
+
+
+def test_the_interval_covers_users_and_noise():
+    # Known truth: each fit shifts all users by noise of deviation .1, and users differ by 1.
+    random = np.random.default_rng(0)
+    covered, covered_without_noise = 0, 0
+    for _ in range(400):
+        shifts = random.normal(0, 0.1, (5, 1))
+        differences = shifts + random.normal(0, 1, (1, 500))
+        gain = gain_of(differences)
+        covered += gain.low <= 0 <= gain.high
+        narrow = 1.96 * differences.mean(axis=0).std(ddof=1) / np.sqrt(500)
+        covered_without_noise += abs(gain.mean) <= narrow
+    assert covered >= 0.93 * 400
+    # The twin: an interval over users alone misses the truth too often.
+    assert covered_without_noise < 0.93 * 400
+
+
+@pytest.mark.parametrize(
+    ("lows", "epsilon", "users"),
+    [((0.01,), 1.0, 1000), ((-0.2, -0.01, 0.01), 4.0, 4000), ((-0.2, -0.1), None, None)],
+)
+def test_needed_users_grow_with_the_needed_epsilon(found, lows, epsilon, users):
+    levels = tuple(level(2.0**place, low) for place, low in enumerate(lows))
+    fields = {name: getattr(found, name) for name in Trial.__slots__}
+    changed = Trial(**{**fields, "users": 1000, "levels": levels})
+    assert (changed.needed_epsilon, changed.needed_users) == (epsilon, users)
+    assert all(summary(changed)[:3]) or summary(changed)[1] == ""
+    assert "<svg" in render(changed, "<shop>", "discreet fit") or len(lows) == 1
+    assert "<shop>" not in render(changed, "<shop>", "discreet fit")

@@ -1,0 +1,72 @@
+"""Make a change in a process that has imported everything, so that a trial costs its tests alone.
+
+A function keeps its identity and gets changed code, so modules that imported it see the change. Kernels are
+compiled again, with all kernels that call them. What runs once, on import, can't be changed this way.
+"""
+
+import gc
+from pathlib import Path
+from types import CodeType, FunctionType
+
+from mutation.changes import Change
+
+
+def made(change: Change, root: Path) -> bool:
+    """Make the change in this process; return False if no function of the module is different with it."""
+    path = root / change.path
+    source = path.read_text(encoding="utf8")
+    new = _functions(compile(change.applied(source), str(path), "exec"))
+    old = _functions(compile(source, str(path), "exec"))
+    place = {(code.co_qualname, code.co_firstlineno): key for key, code in old.items()}
+    changed = []
+    for function in [one for one in gc.get_objects() if type(one) is FunctionType]:
+        code = function.__code__
+        if code.co_filename != str(path):
+            continue
+        other = new.get(place.get((code.co_qualname, code.co_firstlineno)))
+        if other is not None and _shape(other) != _shape(code) and other.co_freevars == code.co_freevars:
+            function.__code__ = other
+            changed.append(function)
+    _compile_again(changed)
+    return bool(changed)
+
+
+def _functions(code: CodeType) -> dict[tuple[str, int], CodeType]:
+    """Return the code of all functions by name, and by place among those of one name."""
+    found: dict[tuple[str, int], CodeType] = {}
+    waiting = [code]
+    while waiting:
+        one = waiting.pop(0)
+        number = sum(name == one.co_qualname for name, _ in found)
+        found[one.co_qualname, number] = one
+        waiting += [inner for inner in one.co_consts if isinstance(inner, CodeType)]
+    return found
+
+
+def _shape(code: CodeType) -> tuple:
+    """Return what a function does, without the places of its lines."""
+    consts = tuple(
+        _shape(one) if isinstance(one, CodeType) else (type(one).__name__, repr(one))
+        for one in code.co_consts
+    )
+    return code.co_code, consts, code.co_names, code.co_varnames, code.co_freevars
+
+
+def _compile_again(changed: list[FunctionType]) -> None:
+    """Forget the compiled forms of changed kernels, and of all kernels that call them."""
+    from numba.core.caching import NullCache
+    from numba.core.dispatcher import Dispatcher
+
+    kernels = [one for one in gc.get_objects() if isinstance(one, Dispatcher)]
+    stale = {id(one) for one in kernels if any(one.py_func is function for function in changed)}
+    grown = -1
+    while stale and grown != len(stale):
+        grown = len(stale)
+        for one in kernels:
+            named = (one.py_func.__globals__.get(name) for name in one.py_func.__code__.co_names)
+            if any(id(other) in stale for other in named):
+                stale.add(id(one))
+    for one in kernels:
+        if id(one) in stale:
+            one._reset_overloads()
+            one._cache = NullCache()
