@@ -1,10 +1,11 @@
 """Name what an audit audited: a fingerprint of a model's statistics, budget shares and mechanisms.
 
-A fixed synthetic dataset is fitted with a fixed seed, and the mechanism calls are recorded. The fingerprint
-is a hash of what they are: the kind of noise, its scale, the size of the output, and the size of the exact
-statistic in units of the noise. It changes if a model releases another statistic, splits its budget in
-another way or draws other noise. It does not change with names, comments or speed. Numbers are rounded, so
-that processors with another order of summation agree.
+A fixed synthetic dataset is fitted with a fixed seed. The fingerprint is a hash of the session's log and of
+the recorded draws. The log has the norm, bound, noise, share, and cost of each release. A draw has the size
+of the exact statistic in units of the noise. So the fingerprint changes if a model releases another
+statistic, bounds a statistic in another way, splits its budget in another way, or draws other noise. It
+doesn't change with names, comments, or speed. Numbers are rounded, so that processors with another order of
+summation agree.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ from discreet.audit.white_box.recording import (
 from discreet.audit.white_box.structure import ask
 from discreet.core.randomness import PrivacyRandom
 from discreet.models.estimator import Estimator
+from discreet.privacy.release_log import ReleaseEntry
 
 _SEED = 37
 _LETTERS = 16
@@ -39,10 +41,18 @@ def fingerprint(estimator: Estimator) -> str:
     for datasets in neighboring(estimator, SyntheticSpec()):
         # The last outcome of each dataset reaches the rounds that need a clear signal.
         recorder = Recorder(noise_scale=datasets.outcomes[-1])
-        scorer = estimator.rehearse(datasets.base, PrivacyRandom.recorded(_SEED, recorder))
+        scorer, session = estimator.rehearsal(datasets.base, PrivacyRandom.recorded(_SEED, recorder))
         ask(estimator, scorer, datasets.base)
-        described.append([_described(call) for call in recorder.calls])
+        logged = [_logged(entry) for entry in session.log]
+        described.append([logged, [_described(call) for call in recorder.calls]])
     return hashlib.sha256(json.dumps(described).encode()).hexdigest()[:_LETTERS]
+
+
+def _logged(entry: ReleaseEntry) -> list[Any]:
+    """Return all numbers of a release's cost; names aren't part of a mechanism."""
+    exact = (entry.bound, entry.scale, entry.share, entry.epsilon, entry.delta)
+    numbers = [None if one is None else _rounded(float(one), 6) for one in exact]
+    return [entry.mechanism, entry.norm, entry.size, entry.account, *numbers]
 
 
 def _described(call: MechanismCall) -> list[Any]:

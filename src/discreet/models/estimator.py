@@ -313,6 +313,11 @@ class Estimator(ABC):
     @final
     def rehearse(self, data: Interactions, random: PrivacyRandom) -> Scorer:
         """Train as `fit` does, without a ledger or a label; for audits, with simulated noise only."""
+        return self.rehearsal(data, random)[0]
+
+    @final
+    def rehearsal(self, data: Interactions, random: PrivacyRandom) -> tuple[Scorer, Session]:
+        """Return what `rehearse` does, and the session, whose log lists all releases."""
         if not random.simulated:
             raise RealNoiseInRehearsal()
         refuse_unsound(data)
@@ -322,7 +327,7 @@ class Estimator(ABC):
         session = Session.open(data, promise, random)
         scorer = self._trained(session, silent)
         session.check(promise)
-        return scorer
+        return scorer, session
 
 
 def _remembered(source: DataSource) -> Schema | None:
