@@ -68,6 +68,7 @@ def test_every_declared_setting_spends_exactly_what_it_guarantees(name, tmp_path
     whole.test_it_spends_exactly_what_it_guarantees()
     if whole.make().rows_needed() is None:
         whole.test_it_spends_exactly_on_shards_and_on_a_cluster(tmp_path)
+        whole.test_it_spends_exactly_at_a_party()
 
 
 def test_the_names_are_those_of_the_registry():

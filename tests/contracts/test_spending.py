@@ -17,7 +17,16 @@ from discreet.privacy.release_log import Overspent
 from discreet.privacy.session import Session
 from discreet.statistics.counts import ItemVotes
 from discreet.testing.small_data import timed_data
-from discreet.testing.spending import cases, data_for, metered, recounted, spends_exactly, undeclared
+from discreet.testing.spending import (
+    cases,
+    data_for,
+    metered,
+    recounted,
+    runs_over_parties,
+    spends_exactly,
+    spends_exactly_at_a_party,
+    undeclared,
+)
 
 SYNTHESIS = UserFactorization(epsilon=1.0, for_synthesis=True)
 FADING = UserFactorization(epsilon=1.0, half_life=7.0, now="2000-08-01")
@@ -65,6 +74,9 @@ class Thrifty(Estimator):
     delta: float = 1e-6
     part: float = 0.5
 
+    def rows_needed(self):
+        return None
+
     def promise(self, facts):
         return Popularity(epsilon=self.epsilon).promise(facts)
 
@@ -102,3 +114,8 @@ def test_little_noise_reaches_the_routes_of_the_flagship():
     assert kinds >= {"UserMeans", "ItemResiduals", "CoOccurrence", "OrderEvidence", "ItemVotes", "UserCount"}
     assert kinds >= {"RecentVotes", "RecentResiduals", "HistorySummary", "ContentSimilarity", "ItemContext"}
     assert kinds >= {"ResidualMoment", "ItemVectors"}
+
+
+def test_a_party_that_spends_too_little_is_found():
+    assert runs_over_parties(FADING) and spends_exactly_at_a_party(FADING, timed_data()) == ""
+    assert "the log costs" in spends_exactly_at_a_party(Thrifty(epsilon=1.0), timed_data())

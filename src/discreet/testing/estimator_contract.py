@@ -33,7 +33,16 @@ from discreet.testing.small_data import (
     timed_data,
     toy_data,
 )
-from discreet.testing.spending import Cases, cases, data_for, sources, spends_exactly, undeclared
+from discreet.testing.spending import (
+    Cases,
+    cases,
+    data_for,
+    runs_over_parties,
+    sources,
+    spends_exactly,
+    spends_exactly_at_a_party,
+    undeclared,
+)
 
 _FACTS = PublicFacts(n_items=40, n_users=256)
 
@@ -250,6 +259,17 @@ class EstimatorContract:
             for kind, source in sources(timed_data(), tmp_path).items()
             for estimator in self.spending_cases()
             if estimator.rows_needed() is None and (found := spends_exactly(estimator, source))
+        }
+        assert not wrong
+
+    def test_it_spends_exactly_at_a_party(self) -> None:
+        self._needs_privacy()
+        if self.make().rows_needed() is not None:
+            pytest.skip("it needs rows in memory")
+        wrong = {
+            f"{estimator.named} at {estimator.epsilon:g}": found
+            for estimator in self.spending_cases()
+            if runs_over_parties(estimator) and (found := spends_exactly_at_a_party(estimator, timed_data()))
         }
         assert not wrong
 

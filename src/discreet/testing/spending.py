@@ -18,6 +18,9 @@ from discreet.core.checks import ParameterError
 from discreet.core.progress import silent
 from discreet.core.randomness import PrivacyRandom
 from discreet.data.interactions import Interactions
+from discreet.federated.noise import SharedNoise
+from discreet.federated.protocols.estimator_sums import protocol_for
+from discreet.federated.protocols.protocol import StepResult
 from discreet.models.biases import Biases
 from discreet.models.estimator import Estimator
 from discreet.privacy.accounting.gaussian import compose_gaussians, gaussian_epsilon
@@ -283,7 +286,39 @@ def spends_exactly(estimator: Estimator, data: DataSource) -> str:
     session.check(promise)
     if session.unspent() > Fraction(1, 10**9):
         return f"{float(session.unspent()):.3g} of an account was never spent"
-    found = recounted(session.log, promise.delta)
+    return _compared(session.log, promise)
+
+
+def runs_over_parties(estimator: Estimator) -> bool:
+    """Return whether parties can train an estimator: it needs sums, Gaussian noise, and no facts of items."""
+    about_items = any(estimator.settings.get(name) is not None for name in ("item_features", "prior"))
+    return estimator.rows_needed() is None and estimator.delta > 0 and not about_items
+
+
+def spends_exactly_at_a_party(estimator: Estimator, data: Interactions) -> str:
+    """Return what is wrong with what a party spends if an estimator trains over parties, or nothing.
+
+    The party has all of the data and adds a third of the noise. Its log states the noise that the fewest
+    parties add together.
+    """
+    protocol = protocol_for(estimator, data.facts, SharedNoise(parties=3, missing=1))
+    run, random = protocol.begin(data.n_items), PrivacyRandom.from_os()
+    log: list[ReleaseEntry] = []
+    try:
+        while (question := run.question()) is not None:
+            session = protocol.session(data, random, protocol.price(question))
+            answer = protocol.answer(session, question)
+            log += session.log
+            sums = protocol.combine(answer.arrays, 1)
+            run.answer(StepResult(kind=question.kind, arrays=sums, noise={}, parties=1))
+        run.scorer()
+    finally:
+        run.close()
+    return _compared(log, protocol.promise(data.facts))
+
+
+def _compared(log: Sequence[ReleaseEntry], promise: Guarantee) -> str:
+    found = recounted(log, promise.delta)
     if abs(found / promise.epsilon - 1) > _CLOSE:
         return f"the log costs epsilon={found:.9g}, and the guarantee states {promise.epsilon:.9g}"
     return ""

@@ -140,7 +140,7 @@ class EstimatorSums(ItemProtocol):
         """Return whether a sum, with all that were drawn before, costs no more than the guarantee."""
         return self.budget.covers([*before, self.price(question)])
 
-    def price(self, question: Message) -> Fraction | float:
+    def price(self, question: MessagePart | Message) -> Fraction | float:
         """Return the square of a user's length over the noise: the length is the statistic's own."""
         asked = self.read(question, self.facts.n_items)
         return self.budget.price(asked.part.bound, asked.sigma)
