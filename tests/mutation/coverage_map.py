@@ -1,4 +1,4 @@
-"""A plugin of pytest that writes down which functions each test runs, and how long it takes.
+"""A plugin of pytest that writes down which functions each test runs, and its processor seconds.
 
 What a shared fixture or a cached function runs belongs to every test that uses its value, not only to the
 first one.
@@ -106,14 +106,14 @@ def pytest_runtest_protocol(item):
     """Keep what a test and its fixtures run, and its seconds."""
     if sys.gettrace() is None:  # a test took its place
         sys.settrace(RECORDER.call)
-    start = time.perf_counter()
+    start = time.process_time()
     with RECORDER.part() as seen:
         value = yield
     for fixtures in item._fixtureinfo.name2fixturedefs.values() if hasattr(item, "_fixtureinfo") else ():
         for one in fixtures:
             seen |= FIXTURES.get(id(one), set())
     test = TESTS.setdefault(item.nodeid, {"passed": False})
-    test |= {"seconds": round(time.perf_counter() - start, 3), "functions": sorted(seen)}
+    test |= {"seconds": round(time.process_time() - start, 3), "functions": sorted(seen)}
     return value
 
 

@@ -136,8 +136,11 @@ def tried(change: Change, tests: list[str], pristine: Path, mutant: Path, second
     code, text = run_tests(tests, mutant, seconds)
     names = re.findall(r"^(?:FAILED|ERROR) (\S+)", text, re.MULTILINE)
     by = names[0] if names else ("time limit" if code is None else f"pytest ended with {code}")
-    row |= {"result": "caught", "by": by, "took": round(time.monotonic() - start)}
-    return row if code != 0 else row | equivalent(change)
+    row["took"] = round(time.monotonic() - start)
+    if code == 4 and "ImportError" not in text:
+        # A run that could not begin caught nothing.
+        return row | {"result": "survived", "by": "tests could not be run"}
+    return row | (equivalent(change) if code == 0 else {"result": "caught", "by": by})
 
 
 def described(change: Change) -> dict:

@@ -9,7 +9,7 @@ import pytest
 
 from mutation.changes import KINDS, changes, drawn, tree
 from mutation.in_place import made
-from mutation.privacy import SUBJECTS, TESTS, sample
+from mutation.privacy import NAMED, SUBJECTS, TESTS, named, sample
 from mutation.run import EQUIVALENT, GROUPS, ROOT
 from mutation.selection import Selection
 
@@ -108,12 +108,21 @@ def test_draws_can_be_repeated_and_every_change_is_still_a_program(group):
 
 
 def test_the_sample_of_privacy_has_all_subjects_and_can_be_repeated():
-    found = sample(ROOT, seed=1)
-    assert len(found) >= 200 and found == sample(ROOT, seed=1)
+    found = list(sample(ROOT, seed=1).values())
+    assert len(found) >= 200 and found == list(sample(ROOT, seed=1).values())
     assert len({(one.path, one.line) for one in found}) == len(found)
     own = {one.path.removeprefix("src/discreet/") for one in found}
     assert all(any(path.startswith(files) for path in own) for _, files in SUBJECTS.values())
     assert all((ROOT / one).exists() for one in TESTS)
+
+
+def test_named_changes_fit_the_sources_and_are_programs():
+    found = named(ROOT)
+    assert len(found) == len(json.loads(NAMED.read_text(encoding="utf8"))) >= 19
+    for one in found.values():
+        source = (ROOT / one.path).read_text(encoding="utf8")
+        assert one.owner.rpartition(".")[2] in source, one
+        assert ast.dump(tree(one.applied(source))) != ast.dump(tree(source))
 
 
 def test_a_change_in_place_reaches_whoever_imported_the_function(tmp_path, monkeypatch):

@@ -4,6 +4,7 @@ import copy
 import os
 import pickle
 from fractions import Fraction
+from functools import cache
 
 import numpy as np
 import pytest
@@ -18,12 +19,17 @@ from discreet.statistics.counts import RatingShares
 from discreet.testing import refuses
 from toy import toy_interactions
 
-DATA = toy_interactions(n_users=12, n_items=8, per_user=4, seed=1)
 SHARES = RatingShares(low=1.0, width=4.0)
 
 
+@cache
+def data():
+    """Return the ratings; on import nothing is computed."""
+    return toy_interactions(n_users=12, n_items=8, per_user=4, seed=1)
+
+
 def opened(epsilon, *, random=None, delta=0.0):
-    return Session.open(DATA, budget(epsilon, delta, Unit.VALUE), random or PrivacyRandom.simulate(1))
+    return Session.open(data(), budget(epsilon, delta, Unit.VALUE), random or PrivacyRandom.simulate(1))
 
 
 class Bits:
@@ -137,10 +143,10 @@ def test_noise_that_cannot_be_drawn_is_rejected_when_planned():
 
 def test_a_pattern_has_no_values_and_no_times():
     pattern = opened(1.0).pattern()
-    np.testing.assert_array_equal(pattern.items, DATA.items)
-    np.testing.assert_array_equal(pattern.indptr, DATA.indptr)
-    assert pattern.users is DATA.users and not pattern.values.any()
+    np.testing.assert_array_equal(pattern.items, data().items)
+    np.testing.assert_array_equal(pattern.indptr, data().indptr)
+    assert pattern.users is data().users and not pattern.values.any()
     assert pattern.times is None and pattern.listed is None
-    secret = Session.open(DATA, budget(1.0, unit=Unit.RATING), PrivacyRandom.simulate(1))
+    secret = Session.open(data(), budget(1.0, unit=Unit.RATING), PrivacyRandom.simulate(1))
     with refuses("rows-are-secret"):
         secret.pattern()

@@ -6,6 +6,7 @@ the budget, and `half_life` left the model the share that the release of recent 
 
 from dataclasses import replace
 from fractions import Fraction
+from functools import cache
 
 import pytest
 from discreet_verify import main
@@ -20,7 +21,11 @@ from discreet.privacy.session import Session
 from discreet.statistics.recency import Recency
 from golden.cases import users_in_groups
 
-DATA = users_in_groups(n_users=300)
+
+@cache
+def data():
+    """Return the ratings; on import nothing is computed."""
+    return users_in_groups(n_users=300)
 
 
 def histories_with_the_share_of_the_model(self, session, progress):
@@ -63,7 +68,7 @@ def switch_checks_off(monkeypatch):
 
 
 def fitted(settings, path):
-    discreet.UserFactorization(epsilon=1.0, delta=1e-6, **settings).fit(DATA).save(path)
+    discreet.UserFactorization(epsilon=1.0, delta=1e-6, **settings).fit(data()).save(path)
     return path
 
 
