@@ -9,7 +9,7 @@ import math
 import numpy as np
 
 import discreet
-from discreet.models.bundle.parts import ScorePart, parts_of
+from discreet.export.bundle.parts import ScorePart, parts_of
 
 
 def noise():

@@ -13,7 +13,7 @@ from discreet.data.facts import Declarations
 from discreet.service import answering, similar
 
 ROOT = Path(__file__).parents[1]
-TYPES = ROOT / "src/discreet/models/bundle/web/shared/recommender.d.ts"
+TYPES = ROOT / "src/discreet/export/bundle/web/shared/recommender.d.ts"
 
 
 def rows():

@@ -7,8 +7,8 @@ import pytest
 import yaml
 
 from command_line import one_sentence
-from discreet.cli.output.card import model_card
 from discreet.core.checks import FileError
+from discreet.export.card import model_card
 from discreet.models.storage import read_label
 
 

@@ -17,7 +17,7 @@ from discreet import cli
 from discreet.data.interactions import Interactions
 from discreet.data.vocabulary import Vocabulary
 from discreet.evaluation import measure
-from discreet.models.bundle import parts as bundle_parts
+from discreet.export.bundle import parts as bundle_parts
 from discreet.models.scorers.one_bit import ReleasedCells
 from discreet.recipes import MODELS
 from discreet.service.answering import answering_app

@@ -8,8 +8,8 @@ import pytest
 from discreet.core.checks import DataError, ParameterError
 from discreet.data.schema import Schema
 from discreet.data.splits import date_split, leave_one_out, time_split
-from discreet.models.bundle.folder import device_file
-from discreet.models.bundle.onnx_graph import graph_of
+from discreet.export.bundle.folder import device_file
+from discreet.export.onnx.graph import graph_of
 from discreet.models.scorers.elapsed import damped, missed_steps
 from discreet.models.storage import load
 from discreet.service.answering import answering_app

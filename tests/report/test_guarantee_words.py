@@ -10,8 +10,8 @@ from hypothesis import given
 from rich.console import Console
 
 from assumption_examples import CONDITIONS, EXAMPLES, TAKEN_CATALOG, TAKEN_SCALE
-from discreet.cli.output.card import model_card
 from discreet.dossier.registry import registry_entry
+from discreet.export.card import model_card
 from discreet.privacy.assumptions import STATEMENTS, Assumption, Fact, Kind
 from discreet.privacy.guarantee import Basis, Guarantee, Neighbors, Trust, Unit
 from discreet.report import guarantee as words

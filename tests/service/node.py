@@ -11,7 +11,7 @@ import pytest
 
 NODE = shutil.which("node")
 WEB = Path(str(files("discreet.service"))) / "web"
-BUNDLED = Path(str(files("discreet.models.bundle"))) / "web"
+BUNDLED = Path(str(files("discreet.export.bundle"))) / "web"
 needs_node = pytest.mark.skipif(NODE is None, reason="node is not installed; `make browser` brings it")
 
 

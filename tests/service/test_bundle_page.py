@@ -10,7 +10,7 @@ import threading
 import numpy as np
 import pytest
 
-from discreet.models.bundle.folder import write_bundle
+from discreet.export.bundle.folder import write_bundle
 from discreet.service.answering import answering_app
 from models_on_devices import MODELS
 from service.browser import needs_browser

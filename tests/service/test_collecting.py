@@ -15,7 +15,7 @@ import pytest
 
 from discreet.collect.device import CatalogDevice, Device
 from discreet.core.checks import DataError, FileError
-from discreet.models.bundle.folder import device_file
+from discreet.export.bundle.folder import device_file
 from discreet.papers.mixture.channel import LocalChannel
 from discreet.service import client as client_module
 from discreet.service import publishing

@@ -37,7 +37,7 @@ def bundle(
     Histories stay where they are. How far quantized lists agree with `recommend` is measured on histories
     drawn from released numbers, and is in bundle.json.
     """
-    from discreet.models.bundle.folder import write_bundle
+    from discreet.export.bundle.folder import write_bundle
     from discreet.models.storage import load
 
     fitted = load(file)

@@ -47,7 +47,7 @@ def export(
     sorted by. For models of implicit feedback whose scores are such products. Weights between items, which
     user-factorization uses where noise allows it, are no vectors: `model.rerank` adds them to what was found.
     """
-    from discreet.models.exporting import LIVE, export_items, load_items
+    from discreet.export.items import LIVE, export_items, load_items
     from discreet.models.storage import load
 
     if (out is None) == (url is None or to not in LIVE):

@@ -222,10 +222,10 @@ def _write_elsewhere(
 ) -> list[str]:
     """Write the label in the requested formats, all or none; return sentences about what was written."""
     from discreet.audit.last_audits import last_audit
-    from discreet.cli.output.card import CARD, is_card, model_card
     from discreet.core.files import refuse_output, write_whole
     from discreet.dossier.facts import HumanFacts
     from discreet.dossier.registry import ENTRY, is_entry, registry_entry
+    from discreet.export.card import CARD, is_card, model_card
     from discreet.privacy.guarantee import Guarantee
     from discreet.report.label import PAGE, label_html
     from discreet.report.pages import refuse_page

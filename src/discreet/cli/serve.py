@@ -121,7 +121,7 @@ def _signer(path: Path | None) -> BlindSigningKey | None:
 
 
 def _answer(model: Path, host: str, port: int, workers: int, settings: dict[str, Any]) -> None:
-    from discreet.models.bundle.parts import parts_of
+    from discreet.export.bundle.parts import parts_of
     from discreet.models.storage import load
     from discreet.service.answering import answering_app
     from discreet.service.running import run

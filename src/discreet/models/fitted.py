@@ -232,7 +232,7 @@ class FittedModel:
         The inner product with an item's vector is the score of `recommend`, less what weights between items
         add: give what was found to `rerank`, with the same `now`. The vector is as private as the history.
         """
-        from discreet.models.exporting import search_vectors
+        from discreet.models.vectors import search_vectors
 
         vector: Singles = search_vectors(self, self._person(history, now=now))[0]
         return vector
@@ -251,7 +251,7 @@ class FittedModel:
         Ask the store for `k` items more than the history has. The best of them are scored again, with items
         that weights between items bring in, so the list is complete if the search was exact.
         """
-        from discreet.models.exporting import reranked
+        from discreet.models.vectors import reranked
 
         return reranked(self, self._person(history, now=now), found, k, exclude_seen=exclude_seen)
 

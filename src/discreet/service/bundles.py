@@ -11,7 +11,7 @@ from fastapi import Path as InPath
 from fastapi.responses import RedirectResponse
 
 from discreet.core.checks import DiscreetError
-from discreet.models.bundle.folder import INDEX, MANIFEST, bundle_files, bundle_names
+from discreet.export.bundle.folder import INDEX, MANIFEST, bundle_files, bundle_names
 from discreet.models.fitted import FittedModel
 from discreet.service.limits import RefusedError
 from discreet.service.pages import POLICY, TYPES

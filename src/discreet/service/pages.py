@@ -9,7 +9,7 @@ from functools import cached_property
 from importlib.resources import files
 from typing import final
 
-from discreet.models.bundle.folder import web_files as bundled_files
+from discreet.export.bundle.folder import web_files as bundled_files
 
 #: The types by which files for browsers are served, by the ending of their names.
 TYPES = {

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, final
 
 from discreet.core.checks import DiscreetError, ParameterError
-from discreet.models.bundle.folder import device_file
+from discreet.export.bundle.folder import device_file
 from discreet.models.fitted import FittedModel
 from discreet.models.storage import load, read_label
 from discreet.service.questions import MOST_ITEMS
@@ -116,7 +116,7 @@ def _is_quick(model: FittedModel) -> bool:
 def browser_vectors(model: FittedModel) -> bytes | None:
     """Return what a browser needs to recommend by itself, or None for a model that it cannot answer for.
 
-    `discreet.models.bundle.encoding` says what stands in it.
+    `discreet.export.bundle.encoding` says what stands in it.
     """
     try:
         return device_file(model)

@@ -1,31 +1,18 @@
-"""Write item vectors for vector stores, and make the vector of a user that finds the same list there.
-
-A vector of an item ends in its bias and a filling that makes all vectors equally long; one of a user ends
-in 1 and 0. So their inner product is the score that `recommend` sorts by, and the nearest items by distance
-or by angle are the same ones: indexes of graphs find neighbors well, and largest products badly. All numbers
-of items are released already: writing them costs nothing. Weights between items aren't vectors. They stay in
-the model, which adds them to what a search found (`reranked`).
-"""
+"""Write the item vectors of a model for vector stores and feature stores."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from discreet.core.arrays import Floats, Singles
-from discreet.core.checks import integer, one_of
+from discreet.core.checks import one_of
 from discreet.core.exports import Later
 from discreet.core.files import filled_folder
-from discreet.models.answers import titles_in_order
-from discreet.models.errors import NotSearchable
-from discreet.models.feast_files import FEAST_FILES, keep_stores, write_feast
-from discreet.models.listings import ListedItem, Listing
-from discreet.models.lists import item_places
-from discreet.models.vector_stores import (
+from discreet.export.feast import FEAST_FILES, keep_stores, write_feast
+from discreet.export.vector_stores import (
     CANDIDATES,
     LINKS,
     QDRANT,
@@ -37,71 +24,21 @@ from discreet.models.vector_stores import (
     write_pgvector,
     write_qdrant,
 )
+from discreet.models.vectors import item_matrix
 
 if TYPE_CHECKING:
     import polars as pl
 
-    from discreet.data.interactions import Interactions
     from discreet.models.fitted import FittedModel
-    from discreet.models.histories import ItemId
 else:
     pl = Later("polars")
 
 TARGETS = ("parquet", "faiss", "hnswlib", "pgvector", "qdrant", "feast", "onnx")
 ITEMS, LABEL, INDEX = "items.parquet", "label.json", "items.index"
-# All that an export writes, and what Feast adds to it.
+# All files that an export writes, and the files that Feast adds.
 _WRITTEN = {ITEMS, LABEL, INDEX, SQL, QDRANT, "model.onnx", "items.json", *FEAST_FILES}
 #: Targets that a running server may be filled with.
 LIVE = {"pgvector": load_pgvector, "qdrant": load_qdrant}
-
-
-def item_matrix(model: FittedModel) -> Singles:
-    """Return a vector for each item of the catalog: factors, bias, filling.
-
-    Raises:
-        ParameterError: The order of this model's lists isn't an inner product.
-    """
-    factors, bias = _search_parts(model)
-    vectors = np.column_stack([factors, bias])
-    squares = (vectors**2).sum(axis=1)
-    return np.column_stack([vectors, np.sqrt(squares.max() - squares)]).astype(np.float32)
-
-
-def _search_parts(model: FittedModel) -> tuple[Floats, Floats]:
-    linear = model.scorer.search_parts()
-    if linear is None:
-        raise NotSearchable(model=model.name)
-    return linear
-
-
-def search_vectors(model: FittedModel, people: Interactions) -> Singles:
-    """Return the vector of each user to search with; it is as private as the user's history."""
-    _search_parts(model)
-    own = model.scorer.fold_in(people)
-    return np.column_stack([own, np.ones(len(own)), np.zeros(len(own))]).astype(np.float32)
-
-
-def reranked(
-    model: FittedModel, person: Interactions, found: Iterable[ItemId], k: int, *, exclude_seen: bool
-) -> Listing[ListedItem]:
-    """Return one user's `k` best items, of those that a search found and those that weights bring in."""
-    integer("k", k, least=1)
-    _search_parts(model)
-    items, scores = model.scorer.rescored(person, np.unique(item_places(model, found, "found")))
-    if exclude_seen:
-        kept = ~np.isin(items, person.items)
-        items, scores = items[kept], scores[kept]
-    # Ties are broken as in `recommend`: by place in the catalog.
-    best = np.lexsort((items, -scores))[:k]
-    stars = model.scorer.expected_stars(person, np.zeros(best.size, dtype=np.int64), items[best])
-    ids = model.catalog.id_at(items[best]).tolist()
-    columns = (
-        ids,
-        scores[best].tolist(),
-        [None] * best.size if stars is None else stars.tolist(),
-        titles_in_order(model, ids),
-    )
-    return Listing(ListedItem(*one) for one in zip(*columns, strict=True))
 
 
 def export_items(model: FittedModel, out: Path, to: str, *, name: str = "items", force: bool = False) -> None:
@@ -113,7 +50,7 @@ def export_items(model: FittedModel, out: Path, to: str, *, name: str = "items",
     one_of("to", to, TARGETS)
     replaces = is_export if force else None
     if to == "onnx":
-        from discreet.models.bundle.folder import write_graph
+        from discreet.export.bundle.folder import write_graph
 
         write_graph(model, out, replaces=replaces)
         return

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from discreet.models.bundle.encoding import int8_vectors, int8_weights
-from discreet.models.bundle.parts import VECTORS, ScorePart
+from discreet.export.bundle.encoding import int8_vectors, int8_weights
+from discreet.export.bundle.parts import VECTORS, ScorePart
 from discreet.models.fitted import FittedModel
 
 OPSET, IR_VERSION = 18, 9

@@ -14,8 +14,8 @@ import numpy as np
 from discreet.core.arrays import Floats, Indices
 from discreet.data.interactions import Interactions
 from discreet.data.vocabulary import Vocabulary
-from discreet.models.bundle.encoding import decoded
-from discreet.models.bundle.parts import VECTORS, ScorePart
+from discreet.export.bundle.encoding import decoded
+from discreet.export.bundle.parts import VECTORS, ScorePart
 from discreet.models.fitted import FittedModel
 from discreet.models.lists import best_places, listable
 from discreet.models.scorers.elapsed import damped, missed_steps

@@ -18,9 +18,9 @@ from typing import Any
 from discreet.core.checks import one_of
 from discreet.core.errors import OutOfRange
 from discreet.core.files import refuse_folder, write_folder
-from discreet.models.bundle.encoding import MOST_BYTES, PRECISIONS, encode
-from discreet.models.bundle.parts import ScorePart, parts_of
-from discreet.models.bundle.scoring import agreement, drawn_histories, own_lists
+from discreet.export.bundle.encoding import MOST_BYTES, PRECISIONS, encode
+from discreet.export.bundle.parts import ScorePart, parts_of
+from discreet.export.bundle.scoring import agreement, drawn_histories, own_lists
 from discreet.models.errors import BadPackageName, BundleTooLarge
 from discreet.models.fitted import FittedModel
 
@@ -58,7 +58,7 @@ def is_bundle(folder: Path) -> bool:
 
 def write_graph(model: FittedModel, out: Path, *, replaces: Callable[[Path], bool] | None = None) -> None:
     """Write a folder: a graph for ONNX in full precision, the items that its places name, the label."""
-    from discreet.models.bundle.onnx_graph import graph_of
+    from discreet.export.onnx.graph import graph_of
 
     made = {GRAPH: graph_of(model), "items.json": _json(_items(model)), "label.json": _json(_label(model))}
     write_folder(out, made, replaces=replaces)
@@ -88,7 +88,7 @@ def bundle_files(
         )
     made[MANIFEST] = _json(_manifest(model, parts, precisions, title, made))
     if onnx:
-        from discreet.models.bundle.onnx_graph import graph_of
+        from discreet.export.onnx.graph import graph_of
 
         made[GRAPH] = graph_of(model, precision=precisions[0])
     made |= web_files("shared", "page")
@@ -108,7 +108,7 @@ def bundle_names(precisions: Sequence[str] = ("int8", "float16")) -> frozenset[s
 
 def web_files(*folders: str) -> dict[str, bytes]:
     """Return the scripts, styles and pictures of these folders, by path."""
-    web = files("discreet.models.bundle").joinpath("web")
+    web = files("discreet.export.bundle").joinpath("web")
     return {
         f"{folder}/{entry.name}": entry.read_bytes()
         for folder in folders

@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet.core.arrays import Floats, Indices
-from discreet.models.bundle.parts import VECTORS, ScorePart
+from discreet.export.bundle.parts import VECTORS, ScorePart
 from discreet.models.errors import BundleTooLarge
 
 PRECISIONS = ("int8", "float16", "float32")

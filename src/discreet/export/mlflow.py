@@ -18,9 +18,9 @@ from typing import TYPE_CHECKING, Any
 
 from discreet.core.checks import DiscreetError, integer
 from discreet.core.errors import WrongKind, shown
+from discreet.export.vector_stores import library
 from discreet.models.errors import BadHistoryText
 from discreet.models.storage import load
-from discreet.models.vector_stores import library
 
 if TYPE_CHECKING:
     from discreet.models.fitted import FittedModel
@@ -37,7 +37,7 @@ import pandas as pd
 from mlflow.models import set_model
 from mlflow.pyfunc import PythonModel
 
-from discreet.models.mlflow_flavor import answer_row
+from discreet.export.mlflow import answer_row
 from discreet.models.storage import load
 
 

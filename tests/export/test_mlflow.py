@@ -18,7 +18,7 @@ import polars as pl
 import pytest
 
 import discreet
-from discreet.models.mlflow_flavor import answer_row, load_mlflow, log_mlflow, promise_tags, save_mlflow
+from discreet.export.mlflow import answer_row, load_mlflow, log_mlflow, promise_tags, save_mlflow
 from ports import free_port
 from toy import toy_interactions
 

@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 import discreet
-from discreet.models.bundle import onnx_graph
-from discreet.models.bundle.encoding import decoded
-from discreet.models.bundle.folder import bundle_files
-from discreet.models.bundle.onnx_graph import graph_of
-from discreet.models.bundle.scoring import scores_of
-from discreet.models.exporting import export_items
+from discreet.export.onnx import graph as onnx_graph
+from discreet.export.bundle.encoding import decoded
+from discreet.export.bundle.folder import bundle_files
+from discreet.export.bundle.scoring import scores_of
+from discreet.export.items import export_items
+from discreet.export.onnx.graph import graph_of
 from discreet.models.scorers.interactions import InteractionScorer
 from discreet.testing import refuses
 from models_on_devices import MODELS, next_items, paired

@@ -18,9 +18,9 @@ from typing import Any
 import numpy as np
 
 from discreet.core.errors import ExtraMissing
-from discreet.models.bundle.onnx_building import FLOAT, Name, OnnxGraph, OnnxPeople
-from discreet.models.bundle.onnx_parts import summed
-from discreet.models.bundle.parts import parts_of
+from discreet.export.bundle.parts import parts_of
+from discreet.export.onnx.building import FLOAT, Name, OnnxGraph, OnnxPeople
+from discreet.export.onnx.parts import summed
 from discreet.models.fitted import FittedModel
 
 

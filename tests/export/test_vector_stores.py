@@ -13,8 +13,9 @@ import pytest
 
 import discreet
 from discreet.data.vocabulary import Vocabulary
-from discreet.models.exporting import export_items, item_matrix, load_items
-from discreet.models.vector_stores import QDRANT, SQL, VectorTable, write_pgvector
+from discreet.export.items import export_items, load_items
+from discreet.export.vector_stores import QDRANT, SQL, VectorTable, write_pgvector
+from discreet.models.vectors import item_matrix
 from discreet.testing import refuses
 from service.servers import Postgresql, pgvector_programs, postgresql_programs
 from toy import toy_interactions

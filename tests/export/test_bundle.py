@@ -11,11 +11,11 @@ import pytest
 
 import discreet
 from discreet.data.interactions import Interactions
-from discreet.models.bundle import encoding
-from discreet.models.bundle.encoding import PRECISIONS, decoded, encode, int8_vectors, int8_weights
-from discreet.models.bundle.folder import _facts, bundle_files, bundle_names, device_file, write_bundle
-from discreet.models.bundle.parts import KINDS, parts_of
-from discreet.models.bundle.scoring import agreement, drawn_histories, own_lists, scores_of
+from discreet.export.bundle import encoding
+from discreet.export.bundle.encoding import PRECISIONS, decoded, encode, int8_vectors, int8_weights
+from discreet.export.bundle.folder import _facts, bundle_files, bundle_names, device_file, write_bundle
+from discreet.export.bundle.parts import KINDS, parts_of
+from discreet.export.bundle.scoring import agreement, drawn_histories, own_lists, scores_of
 from discreet.models.lists import best_places
 from discreet.models.scorers.interactions import InteractionScorer
 from discreet.testing import refuses

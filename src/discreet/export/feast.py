@@ -16,7 +16,7 @@ from discreet.core.exports import Later
 if TYPE_CHECKING:
     import polars as pl
 
-    from discreet.models.vector_stores import VectorTable
+    from discreet.export.vector_stores import VectorTable
 else:
     pl = Later("polars")
 

@@ -15,9 +15,10 @@ import pytest
 
 import discreet
 from discreet.data.vocabulary import Vocabulary
-from discreet.models.exporting import export_items, item_matrix
-from discreet.models.feast_files import DEFINITIONS, ITEMS, STORE, write_feast
-from discreet.models.vector_stores import VectorTable
+from discreet.export.feast import DEFINITIONS, ITEMS, STORE, write_feast
+from discreet.export.items import export_items
+from discreet.export.vector_stores import VectorTable
+from discreet.models.vectors import item_matrix
 from discreet.testing import refuses
 from toy import toy_interactions
 

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from discreet.core.arrays import Indices
-from discreet.models.bundle.encoding import int8_weights
-from discreet.models.bundle.onnx_building import DOUBLE, INT64, Name, OnnxGraph, OnnxPeople
-from discreet.models.bundle.parts import VECTORS, ScorePart
+from discreet.export.bundle.encoding import int8_weights
+from discreet.export.bundle.parts import VECTORS, ScorePart
+from discreet.export.onnx.building import DOUBLE, INT64, Name, OnnxGraph, OnnxPeople
 from discreet.models.scorers.log_chance import LEAST, MOST, PER_UNIT
 from discreet.models.scorers.ranking import LOGISTIC
 

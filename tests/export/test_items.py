@@ -9,7 +9,8 @@ import polars as pl
 import pytest
 
 import discreet
-from discreet.models.exporting import INDEX, ITEMS, LABEL, export_items, item_matrix, search_vectors
+from discreet.export.items import INDEX, ITEMS, LABEL, export_items
+from discreet.models.vectors import item_matrix, search_vectors
 from discreet.testing import refuses
 from toy import toy_interactions
 
@@ -153,7 +154,7 @@ def test_an_export_that_fails_leaves_the_old_one(tmp_path, data, monkeypatch):
     def full(*_):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("discreet.models.exporting._write", full)
+    monkeypatch.setattr("discreet.export.items._write", full)
     with refuses("cannot-write"):
         export_items(model, out, "parquet", force=True)
     assert {path.name: path.read_bytes() for path in out.iterdir()} == before

@@ -1,0 +1,1 @@
+"""Models in other systems: vector stores, feature stores, MLflow, ONNX, browsers, and model cards."""
