@@ -5,6 +5,7 @@ import math
 import threading
 from dataclasses import dataclass
 from fractions import Fraction
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -93,6 +94,19 @@ def test_asking_for_too_much_raises_before_data_are_read():
     with pytest.raises(Overspent):
         session.split(Fraction(1, 4), Fraction(1, 4))
     assert data.reads == 1 and session.left == Fraction(1, 3)
+
+
+def test_a_negative_share_lends_nothing_to_another():
+    """Shares that add up to 1 could contain 2 and -1, and the first would buy half of the noise it needs."""
+    data = Data()
+    session = opened(data=data).gaussian()
+    with pytest.raises(Overspent):
+        session.split(Fraction(2), Fraction(-1))
+    with pytest.raises(Overspent):
+        session.release_parts(TWO, {"long": Fraction(2), "square": Fraction(-1)})
+    with pytest.raises(Overspent):
+        session.split(Fraction(1), Fraction(0))
+    assert data.reads == 0 and session.left == 1 and session.log == ()
 
 
 def test_a_child_owns_its_share_and_cannot_spend_its_parents():
@@ -263,3 +277,10 @@ def test_the_log_is_exact_and_says_what_the_sampler_used():
 def test_shares_are_what_their_decimals_say():
     assert share(0.1) + share(0.2) == share(0.3)
     assert sum(share(one) for one in (0.02, 0.25, 0.73)) == 1
+
+
+def test_the_proof_names_every_call():
+    proof = (Path(__file__).parents[2] / "proofs" / "session.md").read_text(encoding="utf8")
+    table = proof.partition("## Every call")[2].partition("## Calls that need a word")[0]
+    public = {name for name in vars(Session) if not name.startswith("_")} - {"open"}
+    assert {name for name in public if f"`{name}`" not in table} == set()

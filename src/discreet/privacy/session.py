@@ -261,7 +261,7 @@ class Session:
     def split(self, *shares: Fraction) -> tuple[Session, ...]:
         """Return one child session per share of this session's budget; the children own their shares."""
         with self._log.lock:
-            self._reserve(sum(map(_share, shares), Fraction(0)))
+            self._reserve(*map(_share, shares))
         return tuple(self._child(self._account, self._whole * _share(share)) for share in shares)
 
     def rest(self) -> Session:
@@ -274,16 +274,19 @@ class Session:
         with self._log.lock:
             return self.split(*[self._left / count] * count)
 
-    def _reserve(self, share: Fraction) -> None:
-        """Take a share off this session's own budget; the lock is held."""
+    def _reserve(self, *shares: Fraction) -> None:
+        """Take shares off this session's own budget; the lock is held.
+
+        Each share is positive: next to a negative one, another could exceed the budget.
+        """
         self._refuse_copies()
         if self._account.kind == "approximate":
             raise WrongBudget(kind=self._account.kind, needs=("gaussian", "pure"))
-        if share <= 0:
-            raise Overspent(asked=f"a share of {float(share):g}", left=f"{float(self._left):g}")
-        if share > self._left:
-            raise Overspent(asked=f"a share of {float(share):g}", left=f"{float(self._left):g}")
-        self._left -= share
+        whole = sum(shares, Fraction(0))
+        if whole > self._left or min(shares, default=Fraction(0)) <= 0:
+            asked = " + ".join(f"{float(share):g}" for share in shares) or "0"
+            raise Overspent(asked=f"a share of {asked}", left=f"{float(self._left):g}")
+        self._left -= whole
 
     def _refuse_copies(self) -> None:
         """Raise in a forked process: its copy of the budget is the parent's to spend."""
@@ -311,7 +314,7 @@ class Session:
         """Return noisy sums of several parts of one statistic, each for its own share, from one pass."""
         asked = []
         with self._log.lock:
-            self._reserve(sum(map(_share, shares.values()), Fraction(0)))
+            self._reserve(*map(_share, shares.values()))
             for name, share in shares.items():
                 part = _part(query, name)
                 noise = self._noise(part, _share(share))
