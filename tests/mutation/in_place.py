@@ -5,29 +5,46 @@ compiled again, with all kernels that call them. What runs once, on import, can'
 """
 
 import gc
+from collections.abc import Iterable
 from pathlib import Path
 from types import CodeType, FunctionType
+from typing import Any
 
 from mutation.changes import Change
 
 
-def made(change: Change, root: Path) -> bool:
+class Loaded:
+    """All functions and kernels of this process; finding them once makes each trial cheaper."""
+
+    def __init__(self) -> None:
+        from numba.core.dispatcher import Dispatcher
+
+        # Frozen objects aren't listed.
+        gc.unfreeze()
+        objects = gc.get_objects()
+        self.functions: dict[str, list[FunctionType]] = {}
+        for one in objects:
+            if type(one) is FunctionType:
+                self.functions.setdefault(one.__code__.co_filename, []).append(one)
+        self.kernels = [one for one in objects if isinstance(one, Dispatcher)]
+
+
+def made(change: Change, root: Path, loaded: Loaded | None = None) -> bool:
     """Make the change in this process; return False if no function of the module is different with it."""
+    loaded = loaded or Loaded()
     path = root / change.path
     source = path.read_text(encoding="utf8")
     new = _functions(compile(change.applied(source), str(path), "exec"))
     old = _functions(compile(source, str(path), "exec"))
     place = {(code.co_qualname, code.co_firstlineno): key for key, code in old.items()}
     changed = []
-    for function in [one for one in gc.get_objects() if type(one) is FunctionType]:
+    for function in loaded.functions.get(str(path), ()):
         code = function.__code__
-        if code.co_filename != str(path):
-            continue
         other = new.get(place.get((code.co_qualname, code.co_firstlineno)))
         if other is not None and _shape(other) != _shape(code) and other.co_freevars == code.co_freevars:
             function.__code__ = other
             changed.append(function)
-    _compile_again(changed)
+    _compile_again(changed, loaded.kernels)
     return bool(changed)
 
 
@@ -52,12 +69,10 @@ def _shape(code: CodeType) -> tuple:
     return code.co_code, consts, code.co_names, code.co_varnames, code.co_freevars
 
 
-def _compile_again(changed: list[FunctionType]) -> None:
+def _compile_again(changed: list[FunctionType], kernels: Iterable[Any]) -> None:
     """Forget the compiled forms of changed kernels, and of all kernels that call them."""
     from numba.core.caching import NullCache
-    from numba.core.dispatcher import Dispatcher
 
-    kernels = [one for one in gc.get_objects() if isinstance(one, Dispatcher)]
     stale = {id(one) for one in kernels if any(one.py_func is function for function in changed)}
     grown = -1
     while stale and grown != len(stale):

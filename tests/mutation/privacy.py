@@ -10,6 +10,7 @@ Changes that make no difference are listed with the reason in `equivalent.json`.
 
 import argparse
 import contextlib
+import gc
 import importlib
 import json
 import multiprocessing
@@ -26,7 +27,7 @@ from typing import Any
 import pytest
 
 from mutation.changes import Change, changes
-from mutation.in_place import made
+from mutation.in_place import Loaded, made
 from mutation.run import LIBRARIES, OPTIONS, ROOT, copy_tree, described, equivalent, tried, write
 from mutation.selection import Selection
 
@@ -156,6 +157,8 @@ class Trials:
         drawn = survivors(rows, ROOT) if options.again else named(ROOT) | sample(ROOT, options.seed)
         rows = {row["number"]: row for row in rows}
         items = {item.nodeid: item for item in session.items}
+        self.loaded = Loaded()
+        gc.freeze()
         for number, change in drawn.items():
             if (options.only and number not in options.only) or is_tried(change, rows.get(number)):
                 continue
@@ -186,7 +189,7 @@ class Trials:
             return row | equivalent(change) | {"took": 0}
 
         def changed() -> int:
-            if not made(change, ROOT):
+            if not made(change, ROOT, self.loaded):
                 return _ON_IMPORT
             self.run(list(tests.values()), stop=True)
             return int(bool(self.failed))
