@@ -26,6 +26,7 @@ def pytest_addoption(pluginmanager):
     # Plugins of their own: the hooks of this file are not called for doctests of the package.
     pluginmanager.import_plugin("seeded_noise")
     pluginmanager.import_plugin("doctests")
+    pluginmanager.import_plugin("snapshot")
 
 
 # Fixtures that start a browser or a database, which `make browser` brings.

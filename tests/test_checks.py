@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from discreet.core import checks
-from discreet.core.checks import suggestion
-from discreet.core.errors import NotFiniteArray, OutOfRange, UnknownChoice, WrongKind
+from discreet.core.errors import NotFiniteArray, OutOfRange, UnknownChoice, WrongKind, most_similar
 from discreet.testing import refuses
 
 NOT_NUMBERS = ["1", None, True, [1.0], math.nan, np.float64("nan"), 1j]
@@ -75,5 +74,5 @@ def test_other_arrays_are_refused_without_quoting_them(array):
 
 
 def test_a_slip_of_the_fingers_is_understood():
-    assert suggestion("fti", ["federation", "fit", "follow"]) == " Did you mean fit?"
-    assert suggestion("qqq", ["federation", "fit", "follow"]) == ""
+    assert most_similar("fti", ["federation", "fit", "follow"]) == "fit"
+    assert most_similar("qqq", ["federation", "fit", "follow"]) is None

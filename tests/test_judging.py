@@ -58,16 +58,16 @@ def test_a_calculation_needs_no_draws_but_every_value_must_agree():
 
 def test_another_set_up_decides_nothing_whatever_was_measured():
     for value in (-9.0, 9.0):
-        found = judge(claim(setup="Other data.", why="too few people"), [value] * 5)
-        assert found.outcome == Outcome.OTHER and found.why == "Other data. too few people"
+        found = judge(claim(setup="Other.", why="few"), [value] * 5)
+        assert found.outcome == Outcome.OTHER and found.why == "Other. few"
     assert judge(claim(), [-9.0] * 5).outcome == Outcome.FAILS
 
 
 def test_settings_that_are_not_printed_let_a_claim_hold_but_not_fail():
-    free = claim(unprinted="T is not printed.", why="ours is 5")
+    free = claim(unprinted="T.", why="ours: 5")
     assert judge(free, [1.0, 1.1, 0.9]).outcome == Outcome.HOLDS
     missed = judge(free, [-1.0, -1.1, -0.9])
-    assert missed.outcome == Outcome.OTHER and missed.why == "T is not printed. ours is 5"
+    assert missed.outcome == Outcome.OTHER and missed.why == "T. ours: 5"
     assert judge(free, [-1.0, 1.0, 0.0]).outcome == Outcome.UNDECIDED
     assert judge(claim(), [-1.0, -1.1, -0.9]).outcome == Outcome.FAILS
 

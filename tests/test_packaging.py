@@ -31,7 +31,12 @@ def test_without_an_address_no_link_of_the_readme_is_relative():
     shown = hook().for_index(readme, "", "1.2.3")
     assert any(not link.startswith("http") for link in links(readme))
     assert all(link.startswith(("http", "#")) for link in links(shown))
-    assert "![" not in shown and "Choose a model" in shown and hook().urls("", "1.2.3") == {}
+    assert (
+        "![" not in shown
+        and "](" in readme
+        and len(shown) > len(readme) / 2
+        and hook().urls("", "1.2.3") == {}
+    )
 
 
 def test_with_an_address_links_lead_to_the_files_of_the_version():
@@ -97,8 +102,9 @@ def test_the_container_builds_the_whole_wheel(container, tmp_path):
 @pytest.mark.parametrize("missing", ["hatch_build.py", "README.md"])
 def test_without_what_the_build_reads_there_is_no_wheel(missing, container, tmp_path):
     (container / missing).unlink()
-    with pytest.raises(OSError, match=missing):
+    with pytest.raises(OSError) as caught:
         build_wheel(str(tmp_path))
+    assert missing in str(caught.value)
 
 
 LOCKED = re.compile(r"[a-z0-9-]+==[0-9][\w.]*(    --hash=sha256:[0-9a-f]{64})+")
@@ -114,7 +120,7 @@ def test_actions_are_pinned_by_commit_and_the_image_by_a_lock():
         ("service", {"fastapi", "uvicorn", "polars", "cryptography", "psycopg"}),
         ("build", {"hatchling"}),
     ):
-        assert f"--require-hashes -r requirements-{name}.lock" in build
+        assert f"requirements-{name}.lock" in re.findall(r"--require-hashes -r (\S+)", build)
         text = (root / f"requirements-{name}.lock").read_text()
         blocks = text.partition("\n")[2].replace(" \\\n", "").splitlines()
         assert all(LOCKED.fullmatch(block) for block in blocks)

@@ -42,15 +42,12 @@ def legend(ax):
     return [re.sub(r": [\d.]+$", "", text.get_text()) for text in ax.get_legend().get_texts()]
 
 
-def test_an_evaluation_is_bars_of_the_model_and_its_baselines():
+def test_an_evaluation_is_bars_of_the_model_and_its_baselines(snapshot):
     one = six_models()[0]
     ax = one.plot()
-    assert [label.get_text() for label in ax.get_yticklabels()] == [
-        "user-factorization, epsilon 0.1",
-        "user mean, baseline",
-    ]
+    snapshot("\n".join([ax.get_title(), *(label.get_text() for label in ax.get_yticklabels())]))
     widths = [bar.get_width() for bar in ax.patches]
-    assert widths == [one.metrics["rmse"].mean, 1.0] and "lower is better" in ax.get_title()
+    assert widths == [one.metrics["rmse"].mean, 1.0]
     assert len(one.plot("ndcg@10").patches) == 1
     with refuses("unknown-choice", name="metric", value="mae"):
         one.plot("mae")
@@ -105,7 +102,7 @@ def test_baselines_are_told_apart_by_their_dashes():
     assert len({str(line._unscaled_dash_pattern) for line in lines}) == len(names)
 
 
-def test_a_ledger_is_drawn_over_time(tmp_path):
+def test_a_ledger_is_drawn_over_time(tmp_path, snapshot):
     ledger = discreet.Ledger.open(tmp_path / "a.ledger")
     promise = measured("biases", 0.5).guarantee
     with refuses("dataset-unclear", dataset=None, known=()):
@@ -114,9 +111,8 @@ def test_a_ledger_is_drawn_over_time(tmp_path):
     for _ in range(3):
         ledger.spend("films", promise, what="biases").__exit__(None, None, None)
     ax = ledger.plot()
-    assert (
-        set(legend(ax)) == {"each release", "added up", "budget"} and "50 % of the budget" in ax.get_title()
-    )
+    assert set(legend(ax)) == {"each release", "added up", "budget"}
+    snapshot(ax.get_title())
     steps = next(line for line in ax.get_lines() if line.get_label() == "added up")
     assert list(steps.get_ydata()) == [0.5, 1.0, 1.5]
     with refuses("dataset-unclear", dataset="books", known=("films",)):
@@ -131,7 +127,7 @@ def test_a_ledger_with_one_release_is_drawn_around_its_day():
     assert last - first == pytest.approx(2.0)  # days
 
 
-def test_a_ledger_is_drawn_as_its_account_counts():
+def test_a_ledger_is_drawn_as_its_account_counts(snapshot):
     """Half of the budget added up is a smaller part of what a Gaussian account allows, and is drawn so."""
     ledger = discreet.Ledger.in_memory()
     table = pl.DataFrame({"user": [1, 2, 3], "item": [1, 2, 1], "rating": [1, 2, 3]})
@@ -144,17 +140,18 @@ def test_a_ledger_is_drawn_as_its_account_counts():
     steps = next(line for line in ax.get_lines() if str(line.get_label()).startswith("together (gaussian"))
     drawn, counted = list(steps.get_ydata()), ledger.balance("films").spent.epsilon
     assert drawn[0] == pytest.approx(1.0, abs=0.01) and drawn[-1] == counted < 2.9
-    assert "of what its gaussian account allows" in ax.get_title()
+    snapshot(ax.get_title())
 
 
-def test_a_ledger_without_a_budget_says_what_is_not_private():
+def test_a_ledger_without_a_budget_says_what_is_not_private(snapshot):
     ledger = discreet.Ledger.in_memory()
     for promise in (measured("biases", 1.0).guarantee, measured("biases", math.inf).guarantee):
         ledger.spend("films", promise, what="biases").__exit__(None, None, None)
     other = measured("local-sgd", 1.0, unit=discreet.Unit.VALUE).guarantee
     ledger.spend("films", other, what="local").__exit__(None, None, None)
     ax = ledger.plot("films")
-    assert "1 releases are NOT PRIVATE" in ax.get_title() and len(legend(ax)) == 3
+    assert len(legend(ax)) == 3
+    snapshot(ax.get_title())
 
 
 def test_a_plan_ends_within_its_budget():
@@ -169,12 +166,12 @@ def test_a_plan_ends_within_its_budget():
     assert schedule(5.0, 1e-6, 1).plot().get_lines()[0].get_ydata()[0] <= 5.0
 
 
-def test_a_curve_is_drawn_for_so_many_people():
+def test_a_curve_is_drawn_for_so_many_people(snapshot):
     curve = similar_curves("rmse", 20_000, 30)[0]
     ax = curve.plot(2 * curve.people, epsilon=1.0)
     drawn = next(line for line in ax.get_lines() if np.size(line.get_xdata()) > 2)
     np.testing.assert_allclose(np.asarray(drawn.get_xdata(), dtype=float), [x / 2 for x, _ in curve.points])
-    assert "one release of the plan" in legend(ax)
+    snapshot("\n".join(legend(ax)))
 
 
 def test_without_matplotlib_a_sentence_says_what_to_install(monkeypatch, compared):

@@ -39,14 +39,10 @@ assert verdict == "not refuted" and "biases" in error and code == 1
 """
     found = [getattr(one, "value", one) for one in prose.asserted_prose(nodes(code))]
     assert sorted(one.lineno for one in found) == [2, 3, 4, 5]
-    assert [*prose.terms_of("Nobody told them. A guarantee covers `people`, `holds(x)` and --people")] == [
-        "Nobody",
-        "told",
-    ]
-    assert [*prose.terms_of("# a person's name\nx = 1", nodes("x = 'the holder of it'"))] == [
-        "person",
-        "holder",
-    ]
+    page = [*prose.terms_of("Nobody told them. A guarantee covers `people`, `holds(x)` and --people")]
+    assert page == ["Nobody", "told"]
+    module = [*prose.terms_of("# a person's name\nx = 1", nodes("x = 'the holder of it'"))]
+    assert module == ["person", "holder"]
     assert prose.TERMS.count("|") < 40
 
 

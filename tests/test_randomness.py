@@ -141,16 +141,17 @@ def test_no_two_processes_read_the_same_stream():
 
 @pytest.mark.parametrize("count", [-1, 1.5, "3", True])
 def test_a_bad_count_is_refused(count):
-    with pytest.raises(ParameterError, match="count"):
+    with pytest.raises(ParameterError) as caught:
         PrivacyRandom.simulate(1).bytes(count)
+    assert caught.value.name == "count"
 
 
 @pytest.mark.parametrize("seed", [-1, 0.5, None])
 def test_a_bad_seed_is_refused(seed):
-    with pytest.raises(ParameterError, match="seed"):
-        PrivacyRandom.simulate(seed)
-    with pytest.raises(ParameterError, match="seed"):
-        experiment_generator(seed)
+    for take in (PrivacyRandom.simulate, experiment_generator):
+        with pytest.raises(ParameterError) as caught:
+            take(seed)
+        assert caught.value.name == "seed"
 
 
 def test_each_purpose_of_an_experiment_has_its_own_stream():

@@ -143,7 +143,8 @@ def test_a_built_in_name_stays_ours(plug_in, caplog):
 
     with caplog.at_level(logging.WARNING):
         assert "biases" in list(ESTIMATORS) and list(ESTIMATORS).count("biases") == 1
-    assert "discreet-plug-in registers the estimator 'biases'" in caplog.text
+    warned = caplog.records[0]
+    assert warned.args == ("discreet-plug-in", "estimator", "biases")
     assert MODELS["biases"] is Biases and ESTIMATORS.package("biases") == "discreet"
 
 

@@ -1,6 +1,7 @@
 """What labels say of the last audit is what the kept run says, and only of what it audited."""
 
 import json
+import re
 from fractions import Fraction
 from pathlib import Path
 
@@ -25,13 +26,16 @@ def test_the_shipped_audits_are_those_of_the_kept_run():
     )
 
 
-def test_every_model_that_promises_something_was_audited_and_none_refuted():
+def test_every_model_that_promises_something_was_audited_and_none_refuted(snapshot):
+    sentences = set()
     for name in MODELS:
         found = last_audit(name)
         assert (found is None) == is_never_private(name), name
         if found is not None:
-            assert found.verdict == "not refuted" and found.sentence().endswith("An audit isn't a proof.")
+            assert found.verdict == "not refuted"
+            sentences.add(re.sub(r"\d[\d.e-]*\d|\d", "#", found.sentence()))
             assert 0 < found.exact <= found.promised * (1 + ROUNDING)
+    snapshot("\n".join(sorted(sentences)))
 
 
 @pytest.mark.parametrize("name", PRIVATE)

@@ -60,7 +60,8 @@ def test_nothing_is_found_anywhere(hostile):
 
 def test_a_refusal_that_hangs_on_a_row_is_found(hostile, monkeypatch):
     """Number 1, put back: a row that cannot be solved ends in an error."""
-    assert searched(hostile, "ResidualMoment", "of one item 1e+09").leaks == {}
+    found = searched(hostile, "ResidualMoment", "of one item 1e+09")
+    assert found.leaks == {}
     monkeypatch.setattr(residual_moment, "ridge_solutions", solve_rows)
     assert searched(hostile, "ResidualMoment", "of one item 1e+09").leaks
 

@@ -4,7 +4,9 @@ import json
 
 import pytest
 
+from assumption_examples import stated
 from command_line import one_sentence, rejected
+from discreet.privacy.assumptions import Fact, Kind
 
 
 @pytest.fixture
@@ -22,7 +24,8 @@ def test_a_new_item_is_recommended_without_another_fit(discreet, model, ratings,
     wanted = ("--history", ratings, "--user", "3", "-k", "100", "--json")
     listed = json.loads(discreet("recommend", out, *wanted)[1])["recommendations"]
     assert {40, 41} <= {row["item"] for row in listed}
-    assert "the table of item features is public" in discreet("label", out)[1].replace("\n", " ")
+    promise = json.loads(discreet("label", out, "--json")[1])["guarantee"]
+    assert (Kind.DECLARED, Fact.ITEM_FEATURES) in stated(promise)
 
 
 def test_what_cannot_be_added_is_one_sentence(discreet, model, films, tmp_path):

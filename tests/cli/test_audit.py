@@ -91,12 +91,13 @@ def test_what_a_party_sends_costs_what_its_own_share_of_the_noise_promises(discr
     assert price_a_party("popularity", MODELS["popularity"](epsilon=1.0)).broken
 
 
-def test_a_page_shows_the_curves(discreet, tmp_path):
+def test_a_page_shows_the_curves(discreet, tmp_path, snapshot):
     page = tmp_path / "audit.html"
     code, _, error = discreet("audit", "neighbours", "--page", page)
     assert code == 0, error
     text = page.read_text()
-    assert "<svg" in text and "not refuted" in text and "Not refuted is not proved" in text
+    assert "<svg" in text
+    snapshot(text, numbers=False)
     one_sentence(*discreet("audit", "neighbours", "--page", page))
 
 
@@ -124,7 +125,7 @@ def test_a_file_that_is_no_run_of_this_version_is_left_as_it_is(discreet, tmp_pa
         assert kept.read_text() == content
 
 
-def test_labels_tell_of_the_last_audit_and_call_it_no_proof(discreet, model):
+def test_labels_tell_of_the_last_audit_and_call_it_no_proof(discreet, model, snapshot):
     from discreet.audit import LastAudit, last_audits
 
     found = {
@@ -157,10 +158,8 @@ def test_labels_tell_of_the_last_audit_and_call_it_no_proof(discreet, model):
     finally:
         known.clear()
         known.update(before)
-    assert "An audit isn't a proof." in " ".join(out.split()) and "2026-11-16" in out
-    assert "earlier form" not in " ".join(out.split()) and "at least 0.90" in " ".join(out.split())
-    changed = " ".join(changed.split())
-    assert "audited in an earlier form" in changed and "at least" not in changed.split("Last audit")[1]
+    snapshot(out.partition("Last audit")[2])
+    snapshot(changed.partition("Last audit")[2])
     assert json.loads(unnamed)["last_audit"]["present"] is False
     assert json.loads(as_json)["last_audit"] == {**found, "present": True}
     (row,) = (row for row in json.loads(models)["models"] if row["name"] == name)

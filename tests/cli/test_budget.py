@@ -113,7 +113,7 @@ def test_every_verb_that_spends_says_where_it_paid(discreet, ratings, tmp_path, 
     else:
         verb = (verb[0], ratings, *verb[1:], "--metric", "rmse", "--private")
     code, shown, _ = discreet(*verb, "--ledger", ledger, "--name", "songs")
-    assert code == 0 and "Paid as 'songs' in" in " ".join(shown.split())
+    assert code == 0 and "'songs'" in shown and ledger.name in shown
     with package.Ledger.open(ledger, read_only=True) as book:
         assert [entry.dataset for entry in book.entries()] == ["songs"]
 
@@ -141,7 +141,7 @@ def test_a_ledger_that_does_not_fit_on_the_disk_is_one_sentence(ratings, tmp_pat
     assert list(tmp_path.iterdir()) == [ratings]
 
 
-def test_releases_of_one_minute_stand_beside_each_other(discreet, tmp_path):
+def test_releases_of_one_minute_stand_beside_each_other(discreet, tmp_path, snapshot):
     ledger, page = tmp_path / "year.ledger", tmp_path / "year.html"
     promise = Guarantee(
         epsilon=1.0,
@@ -159,7 +159,8 @@ def test_releases_of_one_minute_stand_beside_each_other(discreet, tmp_path):
     gaps = [right[0] - left[0] for left, right in pairwise(bars)]
     # As far from each other, wherever in a minute they were, without lying on each other.
     assert len(bars) == 3 and gaps == pytest.approx([gaps[0]] * 2, abs=0.2) and gaps[0] > bars[0][1]
-    assert '<figure class="alone">' in text and "releases in order, by" in text
+    assert '<figure class="alone">' in text
+    snapshot(text)
 
 
 def test_the_table_says_when_a_budget_starts_anew_and_how_much_is_spent(discreet, ratings, tmp_path):
@@ -170,4 +171,4 @@ def test_the_table_says_when_a_budget_starts_anew_and_how_much_is_spent(discreet
     code, shown, _ = discreet("budget", ledger, "--html", page)
     anew = f"{datetime.now(UTC).year + 1}-01-01"
     assert code == 0 and "yearly" in shown and anew in shown and "(20 %)" in shown
-    assert f"It starts anew on {anew}." in page.read_text()
+    assert anew in page.read_text()

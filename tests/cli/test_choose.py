@@ -32,7 +32,8 @@ def test_every_model_is_reachable_and_every_answer_is_known():
     assert reached == set(recipes.MODELS) - set(UNADVISED)
 
 
-def test_models_of_stars_are_not_advised_for_lists():
+def test_models_of_stars_are_not_advised_for_lists(snapshot):
+    told = set()
     for sees, hides, feedback in itertools.product(SEES, HIDES, FEEDBACK):
         for people in (None, 200):
             answers = {"sees": sees, "hides": hides, "feedback": feedback, "people": people}
@@ -46,7 +47,10 @@ def test_models_of_stars_are_not_advised_for_lists():
                 "implicit-als",
                 "implicit-objective",
             ):
-                assert any("predicts no stars" in reason for reason in stars.why)
+                more = set(stars.why[1:]) - set(lists.why)
+                assert more, "that it predicts no stars"
+                told |= more
+    snapshot("\n".join(sorted(told)))
     assert advise(sees="everybody", hides="person", feedback="ratings", wants="stars").model == "als"
     assert advise(sees="everybody", hides="person", feedback="ratings", wants="lists").model == "ease"
 
@@ -76,7 +80,7 @@ def test_nothing_weaker_than_asked_for_is_recommended_silently(sees, hides, feed
     taken = next(option for option in OPTIONS if option.model == found.model and option.sees == sees)
     levels = list(HIDES)
     if sees != "everybody" and levels.index(taken.hides) > levels.index(hides):
-        assert any("read its label" in reason for reason in found.why)
+        assert any(HIDES[taken.hides] in reason for reason in found.why[1:])
 
 
 def test_the_command_runs_as_it_is_printed(discreet, ratings, tmp_path, monkeypatch):
@@ -138,7 +142,7 @@ def test_parties_end_in_a_federation(sees, discreet, tmp_path, monkeypatch):
     seen = set()
     for hides, feedback, wants in itertools.product(HIDES, FEEDBACK, WANTS):
         found = advise(sees=sees, hides=hides, feedback=feedback, wants=wants, parties=3)
-        assert found.model in SUMMED and found.trial.startswith("discreet federation simulate")
+        assert found.model in SUMMED and shlex.split(found.trial)[1:3] == ["federation", "simulate"]
         starts = [" ".join(shlex.split(command)[1:3]) for command in found.commands]
         assert starts == ["federation init", "federation keeper", *["federation party"] * 3, "federation run"]
         if found.command in seen:
@@ -158,16 +162,14 @@ def test_models_for_parties_learn_from_sums():
             assert summed == (name in SUMMED)
 
 
-def test_it_asks_how_many_people_there_are_until_it_is_told(discreet, monkeypatch):
+def test_it_asks_how_many_people_there_are_until_it_is_told(discreet, monkeypatch, snapshot):
     for typed, said in (("3,000", "--people 3000"), ("", "--implicit --duplicates last --name")):
         answers = io.StringIO(f"us\n1\nclicks\nmany\n0\n{typed}\n\n")
         answers.isatty = lambda: True
         monkeypatch.setattr("sys.stdin", answers)
         code, shown, error = discreet("choose")
-        # Lines break where the terminal ends.
-        shown = " ".join(shown.split())
-        assert code == 0 and said in shown and "'many' is no such number" in shown, error
-        assert ("weak guarantee" in shown) == bool(typed)
+        assert code == 0 and said in shown, error
+        snapshot(shown)
 
 
 def test_it_asks_for_parties_and_not_for_what_everybody_may_see(discreet, monkeypatch):
@@ -184,7 +186,7 @@ def test_it_asks_for_parties_and_not_for_what_everybody_may_see(discreet, monkey
 
 def test_verdicts_can_hide_a_person(discreet):
     found = advise(sees="us", hides="person", feedback="verdicts")
-    assert found.model == "user-factorization" and not any("read its label" in why for why in found.why)
+    assert found.model == "user-factorization" and len(found.why) == 1
     assert advise(sees="us", hides="value", feedback="verdicts").model == "one-bit-objective"
     assert "--scale 0,1,1" in advise(sees="us", hides="person", feedback="verdicts", parties=2).command
 
@@ -200,7 +202,9 @@ def test_few_people_get_the_simple_thing():
 
 def test_clicks_have_a_file_of_their_own_and_repeat():
     found = advise(sees="us", hides="person", feedback="clicks", wants="lists").command
-    assert found.startswith("discreet fit clicks.csv") and "--implicit --duplicates last" in found
+    words = shlex.split(found)
+    assert words[:3] == ["discreet", "fit", "clicks.csv"] and "--implicit" in words
+    assert words[words.index("--duplicates") + 1] == "last"
     rated = advise(sees="us", hides="person", feedback="ratings", wants="lists").command
     assert "ratings.csv" in rated and "--duplicates" not in rated
 
@@ -236,11 +240,9 @@ def test_what_everybody_may_see_is_called_not_private():
             assert free == told == (sees == "everybody")
 
 
-def test_few_people_are_told_of_the_simple_model_for_stars_and_for_lists():
+def test_few_people_are_told_of_the_simple_model_for_stars_and_for_lists(snapshot):
     asked = {"sees": "us", "hides": "person", "feedback": "ratings"}
     stars, lists = (advise(**asked, wants=wants, people=4000) for wants in ("stars", "lists"))
-    assert any("no better than those of biases" in reason for reason in stars.why)
-    assert any("popular items" in reason for reason in lists.why)
-    assert "for many users" in stars.why[0] and "--for ratings" in stars.command
+    assert "--for ratings" in stars.command
     many = advise(**asked, wants="stars", people=50_000)
-    assert "many users" not in many.why[0] and len(many.why) == 1
+    snapshot("\n".join([*stars.why, *lists.why, *many.why]))

@@ -30,7 +30,7 @@ def start(discreet, tmp_path, *more):
     return state, out
 
 
-def test_a_year_from_start_to_erasure(discreet, tmp_path):
+def test_a_year_from_start_to_erasure(discreet, tmp_path, snapshot):
     state, out = start(discreet, tmp_path)
     assert "up to 52 releases" in out and "Paid as 'shop'" in out
     week, model = tmp_path / "week.csv", tmp_path / "current.discreet"
@@ -46,7 +46,8 @@ def test_a_year_from_start_to_erasure(discreet, tmp_path):
         and told["not_public"] == {"entered": 1, "known": 4, "of_erased": 0}
     )
     code, out, _ = discreet("follow", "add", state, week, "--out", model, "--force", "--release", "2")
-    assert code == 0 and "nothing was drawn again" in out
+    assert code == 0
+    snapshot(out, numbers=False)
     code, out, _ = discreet("budget", tmp_path / "shop.ledger", "--json")
     assert code == 0 and "follow" in out
     assert len(library.load(model).recommend({"a": 5}, k=2)) == 2
@@ -54,11 +55,8 @@ def test_a_year_from_start_to_erasure(discreet, tmp_path):
     assert code == 0 and "release 2 of 52" in out and "proofs/follow.md" in out
     page = tmp_path / "year.html"
     code, out, _ = discreet("follow", "show", state, "--html", page)
-    assert (
-        code == 0
-        and "2 of 52 releases" in " ".join(out.split())
-        and "A followed year: shop" in page.read_text()
-    )
+    assert code == 0 and "2 of 52 releases" in " ".join(out.split())
+    snapshot(page.read_text(), numbers=False)
     # Four ratings cannot stand out of the noise, whatever is drawn: lists remember longer than declared, or a
     # draw that happens to stand out is counted as declared. Either way it is said.
     assert "half-life of 7 days" in " ".join(out.split())
@@ -66,7 +64,8 @@ def test_a_year_from_start_to_erasure(discreet, tmp_path):
     assert code == 0 and json.loads(out)["left"] == 50
     assert (tmp_path / "again.discreet").read_bytes() == model.read_bytes()
     code, out, _ = discreet("follow", "erase", state, "ann")
-    assert code == 0 and "2 ratings were taken out" in out and "released stays released" in out
+    assert code == 0
+    snapshot(out)
     code, out, _ = discreet("follow", "add", state, week, "--out", model, "--force", "--again", "--json")
     assert json.loads(out)["not_public"]["of_erased"] == 2
 
@@ -131,7 +130,7 @@ def test_a_month_is_thirty_days_and_says_so(discreet, tmp_path):
         days("--half-life", "1 moon")
 
 
-def test_clicks_are_not_called_ratings(discreet, tmp_path):
+def test_clicks_are_not_called_ratings(discreet, tmp_path, snapshot):
     state, week = tmp_path / "shop.follow", tmp_path / "week.csv"
     week.write_text("user,item\nann,a\nbob,a\n")
     asked = ("--items", items(tmp_path), "--epsilon", "2", "--releases", "4")
@@ -139,21 +138,24 @@ def test_clicks_are_not_called_ratings(discreet, tmp_path):
     code, out, error = discreet("follow", "add", state, week, "--out", tmp_path / "m.discreet")
     assert code == 0 and "2 interactions entered" in out and "ratings" not in out, error
     code, out, error = discreet("follow", "erase", state, "ann")
-    assert code == 0 and "1 interactions were taken out" in out and "rating" not in out, error
-    assert "further releases" in out and "entered last" in out and "entered first" in out
+    assert code == 0, error
+    snapshot(out)
     code, out, _ = discreet("follow", "add", state, week, "--out", tmp_path / "m.discreet", "--again")
-    assert code == 0 and "Hardly any item stands out of the noise" in " ".join(out.split())
+    assert code == 0
+    snapshot(out, numbers=False)
     code, out, _ = discreet("follow", "release", state, "--out", tmp_path / "m.discreet", "--release", "4")
-    assert code == 0 and "1 missed before it was made without new interactions" in " ".join(out.split())
+    assert code == 0
+    snapshot(out, numbers=False)
 
 
-def test_releases_that_come_too_early_are_remarked_on(discreet, tmp_path):
+def test_releases_that_come_too_early_are_remarked_on(discreet, tmp_path, snapshot):
     state = tmp_path / "shop.follow"
     asked = ("--items", items(tmp_path), "--epsilon", "2", "--releases", "52")
     assert discreet("follow", "start", state, *asked)[0] == 0
-    for number in range(4):
+    for _ in range(3):
         code, out, _ = discreet("follow", "release", state, "--out", tmp_path / "m.discreet")
-        assert code == 0 and ("releases were made in 0.0 days" in " ".join(out.split())) == (number >= 2)
+        assert code == 0
+        snapshot(out, numbers=False)
 
 
 def test_what_enters_last_is_left_longest(discreet, tmp_path):
@@ -225,32 +227,28 @@ def test_a_wrong_kind_is_refused_before_the_draw(discreet, tmp_path):
     assert not json.loads(discreet("follow", "show", state, "--json")[1])["releases"]
 
 
-def test_what_no_ledger_recorded_is_not_called_paid(discreet, tmp_path):
+def test_what_no_ledger_recorded_is_not_called_paid(discreet, tmp_path, snapshot):
     asked = ("--items", items(tmp_path), "--epsilon", "2", "--releases", "4")
     free = tmp_path / "free.follow"
     code, out, error = discreet("follow", "start", free, *asked)
-    said = " ".join(out.split())
-    assert code == 0 and "Nothing was recorded, but releases about the same people add up" in said, error
-    assert "everybody gets the same list" in said
-    shown = " ".join(discreet("follow", "show", free)[1].split())
-    assert "recorded in no ledger" in shown and "paid for" not in shown
+    assert code == 0, error
+    snapshot(out)
+    snapshot(discreet("follow", "show", free)[1])
     state, out = start(discreet, tmp_path)
-    assert "Nothing was recorded" not in out
-    shown = " ".join(discreet("follow", "show", state)[1].split())
-    assert "All of them are paid for." in shown and "no ledger" not in shown
+    snapshot(out)
+    snapshot(discreet("follow", "show", state)[1])
 
 
-def test_a_year_that_began_with_an_earlier_version_claims_nothing(discreet, tmp_path):
+def test_a_year_that_began_with_an_earlier_version_claims_nothing(discreet, tmp_path, snapshot):
     state, _ = start(discreet, tmp_path)
     with opened(state, writing=True) as old:
         content, _ = old.settings()
         del content["recorded"]
         old._run("UPDATE settings SET content = ?", json.dumps(content))
-    shown = " ".join(discreet("follow", "show", state)[1].split())
-    assert "is not written here" in shown and "All of them are paid for" not in shown
+    snapshot(discreet("follow", "show", state)[1])
 
 
-def test_columns_titles_and_the_model_file_are_said_once(discreet, tmp_path):
+def test_columns_titles_and_the_model_file_are_said_once(discreet, tmp_path, snapshot):
     titles, week, model = tmp_path / "titles.csv", tmp_path / "week.csv", tmp_path / "m.discreet"
     titles.write_text("item,title\na,Alien\n")
     week.write_text("who,sku,stars\nann,a,5\nbob,a,4\n")
@@ -259,7 +257,8 @@ def test_columns_titles_and_the_model_file_are_said_once(discreet, tmp_path):
     assert discreet("follow", "add", state, week, "--out", model)[0] == 0
     week = week.rename(tmp_path / "again.csv")
     code, out, error = discreet("follow", "add", state, week, "--out", model)
-    assert code == 0 and "Nothing new entered, but a release was used" in " ".join(out.split()), error
+    assert code == 0, error
+    snapshot(out, numbers=False)
     assert library.load(model).titles(["a"])["a"] == {"title": "Alien"}
     other = tmp_path / "other.discreet"
     other.write_bytes(model.read_bytes())
@@ -314,14 +313,13 @@ def test_every_model_that_the_year_wrote_may_be_replaced(discreet, tmp_path):
     one_sentence(*discreet("follow", "release", state, "--out", other))
 
 
-def test_one_release_is_told_in_the_singular(discreet, tmp_path):
+def test_one_release_is_told_in_the_singular(discreet, tmp_path, snapshot):
     state, week = tmp_path / "two.follow", tmp_path / "week.csv"
     week.write_text(WEEK)
     asked = ("--items", items(tmp_path), "--scale", "1,5,1", "--epsilon", "2", "--releases", "2")
     assert discreet("follow", "start", state, *asked)[0] == 0
     assert discreet("follow", "add", state, week, "--out", tmp_path / "m.discreet")[0] == 0
-    shown = " ".join(discreet("follow", "show", state)[1].split())
-    assert "1 of 2 releases was made, 1 is left." in shown
+    snapshot(discreet("follow", "show", state)[1], numbers=False)
 
 
 def test_a_file_for_a_release_that_was_made_of_another_is_refused(discreet, tmp_path):
@@ -332,8 +330,9 @@ def test_a_file_for_a_release_that_was_made_of_another_is_refused(discreet, tmp_
         (tmp_path / f"{name}.csv").write_text(f"user,item\n{name},a\n")
     first = ("follow", "add", state, tmp_path / "one.csv", "--out", model, "--release", "1")
     assert discreet(*first)[0] == 0
-    code, out, _ = discreet(*first)
-    assert code == 0 and "was made already" in out, "after a crash the command is repeated"
+    # After a crash the command is repeated.
+    code, out, _ = discreet(*first, "--json")
+    assert code == 0 and json.loads(out)["release"] == 1
     answer = discreet("follow", "add", state, tmp_path / "two.csv", "--out", model, "--release", "1")
     rejected(answer, "made-without-batch", release=1)
 

@@ -22,15 +22,13 @@ def test_a_year_in_json(discreet):
     assert 0 < share["low"] < share["high"] < 1
 
 
-def test_a_plan_is_said_and_drawn(discreet, tmp_path):
+def test_a_plan_is_said_and_drawn(discreet, tmp_path, snapshot):
     picture = tmp_path / "plan.svg"
     code, shown, _ = discreet(
         "plan", "--epsilon", "2", "--people", "20000", "--releases", "4", "--out", picture
     )
-    said = " ".join(shown.split())
-    assert code == 0 and "times in 100" in said and "--items and --ratings-per-person would" in said
-    assert "movielens-latest-small" in shown or "amazon-instant-video" in shown  # not cut at 80 columns
-    assert "--people 20000 --name shop" in said and "With --releases 1 each" in said
+    assert code == 0
+    snapshot(shown)
     assert picture.read_text().startswith("<?xml")
     code, shown, _ = discreet("plan", "--people", "6000", "--wanted", "0.9")
     assert code == 0 and "needs epsilon" in " ".join(shown.split())
@@ -53,7 +51,7 @@ def test_a_plan_without_numbers_is_one_sentence(discreet, arguments):
     one_sentence(*discreet("plan", *arguments))
 
 
-def test_a_dry_run_tells_the_price_and_pays_nothing(discreet, ratings, tmp_path):
+def test_a_dry_run_tells_the_price_and_pays_nothing(discreet, ratings, tmp_path, snapshot):
     ledger, out = tmp_path / "year.ledger", tmp_path / "m.discreet"
     year = ("budget", ledger, "--name", "shop", "--epsilon", "5", "--delta", "1e-6", "--account", "gaussian")
     assert discreet(*year, "--renews", "yearly")[0] == 0
@@ -62,13 +60,14 @@ def test_a_dry_run_tells_the_price_and_pays_nothing(discreet, ratings, tmp_path)
     assert code == 0 and not out.exists()
     assert json.loads(shown)["left"]["share_spent"] == pytest.approx(1 / 12, rel=0.02)
     code, shown, _ = discreet(*fit, "--epsilon", "1.26", "--dry-run")
-    assert code == 0 and "Nothing was learned and nothing was paid" in " ".join(shown.split())
+    assert code == 0
+    snapshot(shown)
     one_sentence(*discreet(*fit, "--epsilon", "6", "--dry-run"))
     code, shown, _ = discreet("budget", ledger, "--json")
     assert json.loads(shown)["datasets"][0]["entries"] == []
 
 
-def test_a_budget_keeps_its_account_and_says_when_it_is_overdrawn(discreet, ratings, tmp_path):
+def test_a_budget_keeps_its_account_and_says_when_it_is_overdrawn(discreet, ratings, tmp_path, snapshot):
     ledger, out, page = tmp_path / "y.ledger", tmp_path / "m.discreet", tmp_path / "year.html"
     year = ("budget", ledger, "--name", "shop", "--epsilon", "5", "--delta", "1e-6")
     assert discreet(*year, "--account", "gaussian")[0] == 0
@@ -79,7 +78,8 @@ def test_a_budget_keeps_its_account_and_says_when_it_is_overdrawn(discreet, rati
     one_sentence(*discreet("budget", ledger, "--account", "gaussian"))
     lowered = ("budget", ledger, "--name", "shop", "--epsilon", "1", "--delta", "1e-6")
     code, _, error = discreet(*lowered)
-    assert code == 0 and "more than this budget" in " ".join(error.split())
+    assert code == 0
+    snapshot(error)
     code, shown, _ = discreet("budget", ledger, "--html", page)
     assert code == 0 and "gaussian" in shown
     text = page.read_text()
@@ -101,7 +101,7 @@ def test_a_plan_ends_in_commands_that_run_and_spend_the_budget(discreet, ratings
     one_sentence(*discreet(*fit))
 
 
-def test_following_is_compared_and_not_always_advised(discreet):
+def test_following_is_compared_and_not_always_advised(discreet, snapshot):
     code, out, _ = discreet("plan", "--follow", "--epsilon", "2", "--half-life", "30d", "--json")
     found = json.loads(out)
     ways = {way["way"]: way for way in found["follow"]}
@@ -111,19 +111,18 @@ def test_following_is_compared_and_not_always_advised(discreet):
     assert fresh == sorted(fresh)
     once = discreet("plan", "--follow", "--epsilon", "2", "--half-life", "7d", "--users-come-once")
     steady = discreet("plan", "--follow", "--epsilon", "2", "--half-life", "2d")
-    assert (
-        "For current popularity follow" in " ".join(once[1].split())
-        and "By this count do not follow" in steady[1]
-    )
+    snapshot(once[1])
+    snapshot(steady[1])
     assert "epsilon" in discreet("plan", "--follow")[2]
     often = discreet("plan", "--follow", "--epsilon", "1", "--half-life", "30d", "--releases", "365")[1]
-    assert "365 releases add noise: with weekly ones" in " ".join(often.split())
+    snapshot(often)
     many = discreet("plan", "--follow", "--epsilon", "2", "--ratings-per-person", "25", "--json")[1]
     for one, other in zip(found["follow"], json.loads(many)["follow"], strict=True):
         assert other["people_needed"] == pytest.approx(5 * one["people_needed"])
         assert one["people_needed"] == pytest.approx(3 / one["signal_to_noise"])
     hourly = discreet("plan", "--follow", "--epsilon", "1", "--half-life", "3d", "--releases", "365")[1]
-    assert "weekly ones" not in hourly, "where daily releases are as good nothing is said"
+    # Where daily releases are as good, weekly ones aren't advised.
+    snapshot(hourly)
 
 
 @pytest.mark.parametrize("purpose", ["lists", "ratings"])
@@ -153,7 +152,7 @@ def test_a_plan_to_follow_is_balanced_and_ends_in_both_commands(
     assert told["commands"][1].split()[1] == "follow" and told["caution"].startswith("Followed")
 
 
-def test_a_plan_in_python_is_that_of_the_command_line(discreet):
+def test_a_plan_in_python_is_that_of_the_command_line(discreet, snapshot):
     arguments = "--epsilon 5 --releases 12 --people 6000 --items 3700 --ratings-per-person 40 --for lists"
     code, shown, _ = discreet("plan", *arguments.split(), "--json")
     sizes = {"people": 6000, "items": 3700, "ratings_per_person": 40}
@@ -162,12 +161,11 @@ def test_a_plan_in_python_is_that_of_the_command_line(discreet):
     code, shown, _ = discreet("plan", "--wanted", "0.92", "--people", 6000, "--json")
     assert code == 0 and plan(wanted=0.92, people=6000).to_json() == json.loads(shown)
     assert found.per_release == schedule(5.0, 1e-6, 12).per_release
-    assert "of what is gained without privacy over popular items" in found._repr_html_()
+    snapshot(found._repr_html_())
     assert len(repr(found)) < 200 and plan(1.0).expected is None
 
 
-def test_one_release_is_told_in_the_singular(discreet):
+def test_one_release_is_told_in_the_singular(discreet, snapshot):
     code, shown, _ = discreet("plan", "--epsilon", "2", "--releases", "1")
-    said = " ".join(shown.split())
-    assert code == 0 and "1 release under epsilon = 2" in said and ": it may have epsilon" in said
-    assert "after one release." in said and "after all of them" not in said
+    assert code == 0
+    snapshot(shown)

@@ -9,7 +9,7 @@ from discreet.cli.private_scores import _verdict
 from discreet.privacy.assumptions import Fact
 
 
-def test_a_model_and_its_scores_cost_one_promise(discreet, ratings, tmp_path):
+def test_a_model_and_its_scores_cost_one_promise(discreet, ratings, tmp_path, snapshot):
     ledger = tmp_path / "year.ledger"
     evaluate = ("evaluate", ratings, "--model", "biases", "--epsilon", "2", "--metric", "rmse", "--private")
     code, shown, _ = discreet(*evaluate, "--share", "0.2", "--ledger", ledger, "--json")
@@ -19,19 +19,20 @@ def test_a_model_and_its_scores_cost_one_promise(discreet, ratings, tmp_path):
     assert score["low"] <= score["value"] <= score["high"] and score["noise"] > 0
     code, shown, _ = discreet("budget", ledger, "--json")
     (entry,) = json.loads(shown)["datasets"][0]["entries"]
-    assert entry["guarantee"]["epsilon"] == 2.0 and entry["what"] == "biases with scores"
+    assert entry["guarantee"]["epsilon"] == 2.0 and entry["what"].split()[0] == "biases"
     code, shown, _ = discreet(*evaluate)
-    shown = " ".join(shown.split())
-    assert code == 0 and "may be published only if the catalog, the scale, and this file" in shown
-    assert "Nothing was recorded" in shown
+    assert code == 0
+    snapshot(shown, numbers=False)
     code, shown, _ = discreet(*evaluate, "--dry-run")
-    assert code == 0 and "Nothing was learned" in shown
+    assert code == 0
+    snapshot(shown)
 
 
-def test_the_better_of_two_is_named(discreet, ratings, tmp_path):
+def test_the_better_of_two_is_named(discreet, ratings, tmp_path, snapshot):
     compare = ("compare", ratings, "--models", "biases,covariance-svd", "--epsilons", "4", "--private")
     code, shown, _ = discreet(*compare, "--metric", "rmse", "--out", tmp_path / "page.html")
-    assert code == 0 and "cannot be told apart" in " ".join(shown.split())
+    assert code == 0
+    snapshot(shown, numbers=False)
 
 
 def test_variants_of_a_model_keep_their_scores(discreet, ratings, tmp_path):
@@ -42,14 +43,13 @@ def test_variants_of_a_model_keep_their_scores(discreet, ratings, tmp_path):
     assert code == 0 and set(json.loads(shown)["scores"]["hr@5"]) == named, error
 
 
-def test_a_verdict_says_when_noise_hides_it():
+def test_a_verdict_says_when_noise_hides_it(snapshot):
     def scores(*values, noise):
         return [SimpleNamespace(value=value, noise=noise) for value in values]
 
-    assert _verdict("rmse", scores(0.9, 1.2, noise=0.01), "a") == "Best by rmse: a."
-    assert "cannot be told apart" in _verdict("rmse", scores(0.9, 0.91, noise=0.01), "a")
-    assert "too large to judge" in _verdict("rmse", scores(0.9, noise=0.1), "a")
-    assert "± 0.002 with" in _verdict("rmse", scores(0.9, noise=0.001), "a")
+    clear, close = scores(0.9, 1.2, noise=0.01), scores(0.9, 0.91, noise=0.01)
+    large, small = scores(0.9, noise=0.1), scores(0.9, noise=0.001)
+    snapshot("\n".join(_verdict("rmse", some, "a") for some in (clear, close, large, small)))
 
 
 def test_what_cannot_be_scored_privately_is_one_sentence(discreet, ratings, tmp_path):

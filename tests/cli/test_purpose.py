@@ -31,7 +31,7 @@ def test_plan_measures_what_the_model_is_for(discreet):
     rejected(discreet(*plan, "--for", "lists", "--metric", "rmse"), "options-conflict")
 
 
-def test_choose_says_it_in_the_command_and_asks_again_after_a_mistake(discreet, monkeypatch):
+def test_choose_says_it_in_the_command_and_asks_again_after_a_mistake(discreet, monkeypatch, snapshot):
     answers = ("choose", "--sees", "us", "--hides", "person", "--from", "ratings")
     for wanted, purpose in (("lists", "lists"), ("stars", "ratings")):
         assert f"--for {purpose}" in json.loads(discreet(*answers, "--wants", wanted, "--json")[1])["command"]
@@ -39,10 +39,11 @@ def test_choose_says_it_in_the_command_and_asks_again_after_a_mistake(discreet, 
     typed.isatty = lambda: True
     monkeypatch.setattr("sys.stdin", typed)
     code, shown, error = discreet(*answers)
-    assert code == 0 and shown.count("none of the answers") == 2 and "--for lists" in shown, error
+    assert code == 0, error
+    snapshot(shown)
 
 
-def test_titles_may_be_learned_from(discreet, ratings, tmp_path):
+def test_titles_may_be_learned_from(discreet, ratings, tmp_path, snapshot):
     table = tmp_path / "titles.csv"
     rows = "".join(f"{item},The {'red' if item % 2 else 'blue'} film {item}\n" for item in range(40))
     table.write_text("item,title\n" + rows)
@@ -61,7 +62,7 @@ def test_titles_may_be_learned_from(discreet, ratings, tmp_path):
     rejected(discreet(*fit, "--titles", table, "--set", f"item_features={table}"), "options-conflict")
     code, shown, error = discreet(*fit, "--titles", table, "--explain", "--json")
     assert code == 0, error
-    assert "weight of similar words" in json.loads(shown)["decisions"]
+    snapshot("\n".join(json.loads(shown)["decisions"]))
     assert (Kind.DECLARED, Fact.ITEM_FEATURES) in stated(json.loads(shown)["guarantee"])
     model = ("fit", ratings, "--epsilon", "4", "--model", "biases", "--titles", table, "--use-titles")
     answer = discreet(*model, "--out", tmp_path / "b.discreet")

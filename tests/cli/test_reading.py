@@ -105,15 +105,16 @@ def test_explain_says_how_times_were_read(fit, time, form):
     assert time not in shown
     code, shown, error = fit(text, "--columns", "time=none", "--explain")
     assert code == 0 and explained(shown)["time"] == "not read", error
-    assert explained(shown)["layout"] == "text, with a header, fields between ','"
+    assert explained(shown)["layout"].endswith("','")
 
 
-def test_explain_shows_people_how_the_data_were_read(discreet, tmp_path):
+def test_explain_shows_people_how_the_data_were_read(discreet, tmp_path, snapshot):
     path = tmp_path / "clicks.jsonl"
     path.write_text("".join(f'{{"user": {k}, "item": "i{k % 7}"}}\n' for k in range(50)))
     made = ("--model", "popularity", "--epsilon", "1", "--out", tmp_path / "m.discreet", "--implicit")
     code, shown, error = discreet("fit", path, *made, "--explain")
-    assert code == 0 and "How the data were read" in shown and "JSON lines" in shown, error
+    assert code == 0, error
+    snapshot(shown)
 
 
 def test_click_logs_repeat_and_layouts_have_names(discreet, tmp_path):

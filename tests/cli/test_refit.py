@@ -11,7 +11,7 @@ from command_line import one_sentence
 from discreet.privacy.assumptions import Fact, Kind
 
 
-def test_the_next_release_starts_from_the_last(discreet, ratings, tmp_path):
+def test_the_next_release_starts_from_the_last(discreet, ratings, tmp_path, snapshot):
     first, second, listed = tmp_path / "one.discreet", tmp_path / "two.discreet", tmp_path / "items.txt"
     assert discreet("fit", ratings, "--epsilon", "2", "--out", first)[0] == 0
     code, shown, _ = discreet("refit", first, ratings, "--out", second, "--json")
@@ -19,15 +19,14 @@ def test_the_next_release_starts_from_the_last(discreet, ratings, tmp_path):
     one, two = package.load(first), package.load(second)
     assert one.catalog == two.catalog and two.parameters["prior"] == str(first)
     assert stated(two.guarantee)[Kind.EARLIER, Fact.PRIOR]["epsilon"] == 2.0
-    assert "starts from an earlier release with epsilon=2" in two.guarantee.sentence()
     # What was taken from the data once is not made public by being taken from a model.
     assert one.guarantee.conditions == two.guarantee.conditions
     assert conditions(two.guarantee) == [Fact.CATALOG, Fact.SCALE, Fact.LAYOUT]
     listed.write_text("\n".join([str(item) for item in one.catalog.ids.tolist()[1:]] + ["1000"]) + "\n")
     grown = ("refit", first, ratings, "--out", second, "--force", "--items", listed, "--epsilon", "1")
     code, _, error = discreet(*grown)
-    told = " ".join(error.split())
-    assert code == 0 and "1 items are new" in told and "1 items of the last model" in told
+    assert code == 0
+    snapshot(error)
     grown_model = package.load(second)
     assert len(grown_model.catalog) == len(one.catalog) + 1 and grown_model.guarantee.epsilon == 1.0
     assert grown_model.catalog.ids.tolist()[:-1] == one.catalog.ids.tolist()
@@ -119,8 +118,9 @@ def test_no_release_starts_from_a_model_that_hides_nobody(discreet, ratings, tmp
         one_sentence(*discreet("refit", first, ratings, "--epsilon", "0.1", "--out", out))
 
 
-def test_a_dry_run_of_a_refit_pays_nothing(discreet, ratings, tmp_path):
+def test_a_dry_run_of_a_refit_pays_nothing(discreet, ratings, tmp_path, snapshot):
     first, out, ledger = tmp_path / "one.discreet", tmp_path / "out.discreet", tmp_path / "y.ledger"
     assert discreet("fit", ratings, "--epsilon", "2", "--out", first)[0] == 0
     code, shown, _ = discreet("refit", first, ratings, "--out", out, "--ledger", ledger, "--dry-run")
-    assert code == 0 and "Nothing was learned" in shown and not out.exists()
+    assert code == 0 and not out.exists()
+    snapshot(shown)

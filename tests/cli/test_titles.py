@@ -47,11 +47,11 @@ def test_recommend_similar_and_explain_show_them(discreet, titled, history, tmp_
     assert lists.read_text().startswith("user,rank,item,score,expected_stars,item_title,item_year")
 
 
-def test_the_label_calls_them_public_metadata(discreet, titled, model):
+def test_the_label_calls_them_public_metadata(discreet, titled, model, snapshot):
     label = json.loads(discreet("label", titled, "--json")[1])
     assert label["public"] == ["title", "year"]
-    assert "public metadata" in label["provenance"]["public column title"]
-    assert "public metadata" in " ".join(discreet("label", titled, "--full")[1].split())
+    snapshot("\n".join(f"{part}: {origin}" for part, origin in label["provenance"].items()))
+    assert "public metadata" in discreet("label", titled, "--full")[1]
     plain = json.loads(discreet("label", model, "--json")[1])
     assert plain["public"] == []
 

@@ -21,7 +21,9 @@ from discreet.federated.protocols.estimator_sums import protocol_for
 from discreet.follow import FollowAgreement, FollowSettings
 from discreet.privacy.assumptions import Fact, Kind
 from discreet.privacy.guarantee import Guarantee
+from discreet.report.guarantee import condition_text
 from discreet.synthesis.files import synthetic_label
+from discreet.synthesis.labels import summary
 from discreet.synthesis.making import make
 from federation import toy_parts, train
 from followed_years import STARS, weeks, year
@@ -115,11 +117,11 @@ def test_synthetic_data_and_what_is_fitted_on_them(origins, wanted):
     made = make(model, 40)
     label = synthetic_label(model, made)
     assert conditions(Guarantee.from_json(label["guarantee"])) == wanted
-    assert ("the catalog and the scale are public" in label["sentence"]) == bool(wanted)
+    assert label["sentence"] == summary(model.guarantee)
     again = discreet.Biases(epsilon=4.0).fit(made.data, random=noise())
     assert conditions(again.guarantee) == wanted
     origin = stated(again.guarantee)[Kind.SYNTHETIC, Fact.DATA]["origin"]
-    assert ("the catalog and the scale are public" in origin) == bool(wanted)
+    assert origin == label["sentence"] and condition_text(model.guarantee.conditions) in origin
 
 
 @ROUTES

@@ -6,6 +6,7 @@ own name, never by where the code stands.
 
 import dataclasses
 import math
+from functools import cache
 
 import numpy as np
 from threadpoolctl import threadpool_limits
@@ -66,6 +67,7 @@ def users_in_groups(n_users=2000, groups=5, items_of_group=14, per_user=12, seed
     )
 
 
+@cache
 def recipes():
     """Return every fit by name: each estimator with and without noise, and the variants."""
     found = dict(VARIANTS)

@@ -208,7 +208,11 @@ def test_every_bar_of_choices_beats_popularity_where_there_are_crowds(bar):
     ],
 )
 def test_settings_that_cannot_be_are_refused(bar, wrong):
-    with pytest.raises(ParameterError, match=next(iter(wrong))):
+    with (
+        refuses("no-private-version")
+        if "epsilon" in wrong
+        else refuses(ParameterError, name=next(iter(wrong)))
+    ):
         bar(**wrong)
 
 

@@ -12,12 +12,14 @@ import pytest
 
 import discreet
 from assumption_examples import conditions, stated
-from discreet.core.checks import DataError, suggestion
+from discreet.core.checks import DataError
+from discreet.core.errors import most_similar
 from discreet.data.facts import SCALE
 from discreet.evaluation.private import evaluate_privately, fit_and_evaluate
 from discreet.models.listings import SimilarItem
 from discreet.models.private_facts import PrivateScale
 from discreet.privacy.assumptions import Fact, Kind
+from discreet.report.guarantee import condition_text
 from discreet.testing import refuses
 from toy import toy_interactions
 
@@ -157,9 +159,9 @@ def test_unknown_items_are_named_with_those_most_like_them(frame):
 
 def test_an_abbreviation_is_recognized():
     words = ("user-factorization", "biases", "popularity")
-    assert suggestion("usr-fact", words) == " Did you mean user-factorization?"
-    assert suggestion("pop", words) == " Did you mean popularity?"
-    assert suggestion("xq", words) == suggestion("ur", words) == suggestion("", words) == ""
+    assert most_similar("usr-fact", words) == "user-factorization"
+    assert most_similar("pop", words) == "popularity"
+    assert most_similar("xq", words) is most_similar("ur", words) is most_similar("", words) is None
 
 
 def test_a_frame_has_a_name_in_the_ledger_and_says_what_was_taken_from_it(frame, tmp_path, caplog):
@@ -167,8 +169,9 @@ def test_a_frame_has_a_name_in_the_ledger_and_says_what_was_taken_from_it(frame,
     estimator = discreet.Biases(epsilon=1.0)
     model = estimator.fit(frame, columns=NAMED, ledger=ledger, name="cheese")
     assert list(ledger.datasets()) == ["cheese"]
-    assert "the catalog and the scale are public: taken from the data" in caplog.text
-    assert "epsilon=1 if the catalog and the scale are public" in repr(model)
+    assert conditions(model.guarantee) == [Fact.CATALOG, Fact.SCALE]
+    clause = condition_text(model.guarantee.conditions)
+    assert clause in caplog.text and clause in repr(model)
     caplog.clear()
     estimator.fit(discreet.from_frame(frame, columns=NAMED, low=1, high=5))
     assert not caplog.text

@@ -248,7 +248,7 @@ def test_the_edge_of_noise_is_found_beside_a_signal():
     [{"rounds": -1}, {"solver": "magic"}, {"schedule": "falling"}, {"steps": 1}, {"row_bound": 0.0}],
 )
 def test_refuses_bad_settings_of_frank_wolfe(setting):
-    with pytest.raises(ParameterError, match=next(iter(setting))):
+    with refuses(ParameterError, name=next(iter(setting))):
         FrankWolfe(epsilon=1.0, **setting)
 
 

@@ -9,7 +9,6 @@ import pytest
 
 from discreet.audit.neighboring import SyntheticSpec, neighboring
 from discreet.audit.white_box.structure import examine
-from discreet.core.checks import DataError
 from discreet.core.randomness import PrivacyRandom
 from discreet.data.interactions import Interactions
 from discreet.data.reading.item_words import item_words
@@ -20,8 +19,10 @@ from discreet.models.user_factorization import estimator as estimator_module
 from discreet.models.user_factorization.estimator import UserFactorization
 from discreet.models.user_factorization.public_features import content_vectors, likeliest_weight
 from discreet.privacy.accounting.gaussian import gaussian_multiplier
+from discreet.privacy.errors import BadTable
 from discreet.privacy.ledger.book import Ledger
 from discreet.privacy.mechanisms.additive import Gaussian
+from discreet.testing import refuses
 
 ITEMS, GROUPS = 120, 12
 WEIGHT = 2.5
@@ -157,11 +158,11 @@ def test_words_that_tell_no_items_apart_are_no_words(feedback):
 @pytest.mark.parametrize("feedback", ["implicit", "explicit"])
 def test_words_that_cannot_be_read_are_refused_before_payment(monkeypatch, feedback):
     def broken(source, catalog):
-        raise DataError("The words cannot be read.")
+        raise BadTable(name="words", must="be readable")
 
     monkeypatch.setattr(estimator_module, "item_words", broken)
     ledger = Ledger.in_memory()
     estimator = UserFactorization(epsilon=1.0, feedback=feedback, item_features=described())
-    with pytest.raises(DataError, match="words"):
+    with refuses("bad-table", name="words"):
         estimator.fit(chosen(n_users=60), ledger=ledger)
     assert not ledger.entries()

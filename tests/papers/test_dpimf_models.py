@@ -14,6 +14,7 @@ from discreet.papers.dpimf import printed
 from discreet.papers.dpimf.estimators import PublishedNoise, interactions_matrix
 from discreet.papers.dpimf.theory import LOSSES
 from discreet.privacy.session import Session
+from discreet.report.notes import PRINTED_DPIMF
 
 FILMS = popularity_skewed(n_users=80, n_items=40, mean_per_user=15)
 KINDS = [
@@ -27,7 +28,7 @@ KINDS = [
 def test_every_kind_fits_saves_recommends_and_says_not_private(settings, tmp_path):
     model = discreet.Dpimf(epsilon=1.0, **settings).fit(FILMS, random=PrivacyRandom.from_os())
     assert not model.guarantee.is_private
-    assert any("NOT PRIVATE as printed" in note for note in model.guarantee.notes)
+    assert PRINTED_DPIMF in model.guarantee.notes
     model.save(tmp_path / "m.discreet")
     again = discreet.load(tmp_path / "m.discreet")
     history = [FILMS.catalog.id_at(0), FILMS.catalog.id_at(3)]

@@ -12,6 +12,7 @@ from discreet.core.randomness import PrivacyRandom
 from discreet.data.datasets.synthetic import popularity_skewed
 from discreet.papers.one_bit.estimators import projected_scorer
 from discreet.papers.one_bit.theory import printed_sensitivity
+from discreet.report.notes import PRINTED_OBJECTIVE, PRINTED_OUTPUT
 
 FILMS = popularity_skewed(n_users=80, n_items=40, mean_per_user=15)
 KINDS = [discreet.OneBitObjectivePrinted, discreet.OneBitOutputPrinted]
@@ -21,7 +22,7 @@ KINDS = [discreet.OneBitObjectivePrinted, discreet.OneBitOutputPrinted]
 def test_it_is_saved_and_served_and_says_not_private(kind, tmp_path):
     model = kind(epsilon=1.0).fit(FILMS, random=PrivacyRandom.from_os())
     assert not model.guarantee.is_private
-    assert any("NOT PRIVATE as printed" in note for note in model.guarantee.notes)
+    assert not {PRINTED_OBJECTIVE, PRINTED_OUTPUT}.isdisjoint(model.guarantee.notes)
     model.save(tmp_path / "m.discreet")
     history = {FILMS.catalog.id_at(0): 5}
     assert discreet.load(tmp_path / "m.discreet").recommend(history, 5) == model.recommend(history, 5)

@@ -245,7 +245,7 @@ def test_delta_out_of_range_is_refused(delta):
         lambda: gaussian_multiplier(1.0, delta),
         lambda: calibrate(GaussianDpEvent, 1.0, delta),
     ):
-        with pytest.raises(ParameterError, match="delta"):
+        with refuses(ParameterError, name="delta"):
             ask()
 
 
@@ -257,7 +257,7 @@ def test_epsilon_out_of_range_is_refused(epsilon):
         lambda: calibrate(GaussianDpEvent, epsilon, 1e-5),
         lambda: pure_event(epsilon),
     ):
-        with pytest.raises(ParameterError, match="epsilon"):
+        with refuses(ParameterError, name="epsilon"):
             ask()
 
 

@@ -299,9 +299,9 @@ def test_bad_parameters_are_refused(bad):
 
 @pytest.mark.parametrize("epsilon", [0.0, -1.0, math.nan, "1"])
 def test_a_bad_epsilon_is_refused(epsilon):
-    with pytest.raises(ParameterError, match="epsilon"):
+    with refuses(ParameterError, name="epsilon"):
         Laplace.calibrated(epsilon=epsilon, l1_sensitivity=1.0)
-    with pytest.raises(ParameterError, match="epsilon"):
+    with refuses(ParameterError, name="epsilon"):
         Gaussian.calibrated(epsilon=epsilon, delta=1e-6, l2_sensitivity=1.0)
 
 

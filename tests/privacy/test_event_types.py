@@ -48,7 +48,8 @@ def test_making_and_reading_events_loads_no_accountant_and_one_class_of_each():
 
 
 def test_there_is_one_class_of_each_event_if_accountants_were_imported_first():
-    assert printed("import sys, dp_accounting" + MAKE + ONE_CLASS) == "True"
+    code = "import sys, dp_accounting" + MAKE + ONE_CLASS
+    assert printed(code) == "True"
 
 
 def test_no_noise_is_still_refused():

@@ -22,6 +22,7 @@ from discreet.privacy.accounting.accountant import epsilon_at, gaussian_epsilon
 from discreet.privacy.guarantee import Basis, Guarantee, Neighbors, Trust, Unit
 from discreet.privacy.ledger.book import Amount, EntryState, Ledger, report_json
 from discreet.testing import refuses
+from snapshot import page_text
 
 PROMISE = Guarantee(
     epsilon=0.25,
@@ -185,9 +186,9 @@ def test_a_budget_is_lowered_freely_and_raised_with_a_reason(ledger):
         ledger.set_budget("films", LIMIT)
     with refuses("budget-is-fixed", dataset="films"):
         ledger.set_budget("films", replace(LIMIT, unit=Unit.RATING), reason="why not")
-    ledger.set_budget("films", LIMIT, reason="the board agreed")
+    ledger.set_budget("films", LIMIT, reason="agreed")
     assert ledger.remaining("films").epsilon == 0.75
-    assert [budget.reason for budget in ledger.budgets("films")] == ["", "", "the board agreed"]
+    assert [budget.reason for budget in ledger.budgets("films")] == ["", "", "agreed"]
     with refuses("needs-epsilon"):
         ledger.set_budget("songs", NOT_PRIVATE)
 
@@ -230,25 +231,14 @@ def test_events_let_a_reader_recount(ledger):
     assert len(ledger.entries()) == 3
 
 
-def test_report_says_what_was_spent_on_what_and_what_is_left(told):
+def test_report_says_what_was_spent_on_what_and_what_is_left(told, snapshot):
     ledger = told
-    assert "Nothing was spent" in printed(ledger)
+    snapshot(printed(ledger))
     ledger.set_budget("films", LIMIT)
-    assert "nothing" in printed(ledger)
+    snapshot(printed(ledger))
     ledger.spend("films", PROMISE.as_simulated(), what="biases")
     ledger.spend("songs", NOT_PRIVATE, what="als")
-    text = printed(ledger)
-    for words in (
-        "films",
-        "songs",
-        "biases",
-        "0.25",
-        "0.75",
-        "NOT PRIVATE",
-        "simulated",
-        "not limited",
-    ):
-        assert words in text
+    snapshot(printed(ledger))
     record = json.loads(json.dumps(report_json(ledger), allow_nan=False))
     films, songs = record["datasets"]
     assert films["remaining"] == {"epsilon": 0.75, "delta": pytest.approx(9e-7)}
@@ -297,7 +287,7 @@ def test_a_reader_needs_no_right_to_write(path):
     path.parent.chmod(0o500)
     try:
         assert Ledger.open(path, read_only=True).spent("films").epsilon == 0.25
-        with pytest.raises(FileError, match="cannot be used"):
+        with refuses("not-a-ledger"):
             Ledger.open(path).spend("films", PROMISE, what="more")
     finally:
         path.parent.chmod(0o700)
@@ -422,8 +412,9 @@ def test_rows_can_be_added_and_nothing_else(path, statement):
         pass
     before = ledger.entries(), ledger.budgets("films")
     connection = sqlite3.connect(path)
-    with pytest.raises(sqlite3.IntegrityError, match="append-only"):
+    with pytest.raises(sqlite3.IntegrityError) as caught:
         connection.execute(statement)
+    assert caught.value.sqlite_errorname == "SQLITE_CONSTRAINT_TRIGGER"
     connection.close()
     assert (ledger.entries(), ledger.budgets("films")) == before
 
@@ -662,18 +653,17 @@ def test_a_budget_may_be_a_number_as_on_the_command_line(ledger):
         ledger.set_budget("shop", math.inf)
 
 
-def test_a_ledger_says_in_one_line_what_was_spent(told, tmp_path):
+def test_a_ledger_says_in_one_line_what_was_spent(told, tmp_path, snapshot):
     assert repr(told).endswith(": nothing spent>")
     told.set_budget("shop", 3.0)
     for name, promise in (("shop", PROMISE), ("shop", PROMISE), ("films", NOT_PRIVATE), ("songs", PURE)):
         with told.spend(name, promise, what="biases"):
             pass
-    assert "'films' NOT PRIVATE, 'shop' epsilon 0.5 of 3, 'songs' epsilon 0.25>" in repr(told)
+    snapshot(repr(told))
     with told.spend("songs", replace(PROMISE, trust=Trust.LOCAL), what="x"), told.spend("z", PURE, what="x"):
         pass
-    assert repr(told).endswith("'songs' epsilon 0.25 and epsilon 0.25, and 1 more>")
-    shown = told._repr_html_()
-    assert "Guarantee(" not in shown and "PRIVATE: ε = 0.25, δ = 1e-07 for a whole user." in shown
+    snapshot(repr(told))
+    snapshot(page_text(told._repr_html_()))
     gone = Ledger.open(tmp_path / "gone.db")
     (tmp_path / "gone.db").write_text("no ledger")
-    assert repr(gone).endswith(": cannot be read>")
+    snapshot(repr(gone))

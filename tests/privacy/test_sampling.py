@@ -298,7 +298,7 @@ def test_any_number_of_draws_can_be_had(draw, size):
 @pytest.mark.parametrize("scale", [0, -1.0, np.nan, np.inf, 2.0**56, "1", None, True])
 def test_a_bad_scale_is_refused(scale):
     for draw in (geometric, discrete_laplace, discrete_gaussian):
-        with pytest.raises(ParameterError, match=r"scale|sigma"):
+        with refuses(ParameterError, name="sigma" if draw is discrete_gaussian else "scale"):
             draw(scale, 3, PrivacyRandom.simulate(1))
 
 
@@ -313,13 +313,13 @@ def test_the_largest_scale_does_not_overflow():
 def test_other_bad_arguments_are_refused():
     source = PrivacyRandom.simulate(1)
     for size in (-1, 2.5, None):
-        with pytest.raises(ParameterError, match="size"):
+        with refuses(ParameterError, name="size"):
             discrete_laplace(1.0, size, source)
     for share in (-0.1, 1.1, np.nan, "1"):
         with refuses("broken-rule", name="probability"):
             bernoulli(share, 1, source)
     for bound in (0, -5, 2**63 + 1, 1.5):
-        with pytest.raises(ParameterError, match="bound"):
+        with refuses(ParameterError, name="bound"):
             uniform_below(bound, 1, source)
     read_only = np.zeros(3, dtype=np.int64)
     read_only.flags.writeable = False

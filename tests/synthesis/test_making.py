@@ -85,14 +85,13 @@ def test_an_order_is_what_the_release_or_the_caller_says(implicit):
     assert synthesize(implicit, users=20, order=False).times is None
 
 
-def test_declared_lengths_are_named_in_the_label(data):
+def test_declared_lengths_are_named_in_the_label(data, snapshot):
     plain = fit(data, for_synthesis=False, epsilon=3.0)
     with refuses("users-unknown"):
         synthesize(plain)
     made = make(plain, 30, length=5)
-    assert any("declared (mean 5)" in text for text in made.sentences)
-    assert any("number of users is declared" in text for text in made.sentences)
-    assert not any("declared" in text for text in make(fit(data, epsilon=3.0)).sentences)
+    snapshot("\n".join(made.sentences))
+    snapshot("\n".join(make(fit(data, epsilon=3.0)).sentences))
 
 
 def test_other_models_are_refused_with_one_sentence(data):
@@ -124,12 +123,9 @@ def test_the_label_travels_with_the_data(tmp_path, rated, implicit, suffix):
         write_synthetic(model, made, out, force=True)
 
 
-def test_summaries_say_what_covers_the_data(rated, implicit):
+def test_summaries_say_what_covers_the_data(rated, implicit, snapshot):
     assert "NOT PRIVATE" in summary(rated.guarantee)
-    assert summary(implicit.guarantee) == (
-        "synthetic, from a release with epsilon 3, delta 1e-06, proved, with SIMULATED noise that protects "
-        "no users"
-    )
+    snapshot(summary(implicit.guarantee))
 
 
 def test_foreign_and_damaged_files_are_refused(tmp_path, implicit):
@@ -152,13 +148,12 @@ def test_foreign_and_damaged_files_are_refused(tmp_path, implicit):
         write_synthetic(implicit, make(implicit, 5), tmp_path / "s.txt")
 
 
-def test_the_page_marks_what_is_for_the_holder_only(data, rated):
+def test_the_page_marks_what_is_for_the_holder_only(data, rated, snapshot):
     made = make(rated, 300)
     public = render_page(rated, made)
-    assert "For the data owner only" not in public and "your data" not in public
-    assert "must not be used for" in public and "<script" not in public
-    held = render_page(rated, made, data)
-    assert "For the data owner only" in held and "correlation" in held
+    assert "<script" not in public
+    snapshot(public, numbers=False)
+    snapshot(render_page(rated, made, data), numbers=False)
 
 
 def test_pairs_agree_only_where_there_is_something(data, rated):
@@ -216,7 +211,7 @@ def test_a_fit_on_synthetic_data_says_what_they_come_from(tmp_path, data, rated,
     for source in (made.data, made.data.select_users(np.arange(50)), out, str(out), discreet.read(out)):
         promise = learner.fit(source, random=PrivacyRandom.simulate(0)).guarantee
         assert stated(promise)[Kind.SYNTHETIC, Fact.DATA] == {"origin": summary(rated.guarantee)}
-        assert "he data are synthetic" in promise.sentence() and "are synthetic" in promise.short()
+        assert "synthetic" in promise.sentence() and "synthetic" in promise.short()
         assert len(promise.conditions) <= 2
     # The twin: nothing is said of data of people, nor of a file whose label is something else.
     of_users = learner.fit(data, random=PrivacyRandom.simulate(0)).guarantee
@@ -225,12 +220,14 @@ def test_a_fit_on_synthetic_data_says_what_they_come_from(tmp_path, data, rated,
     assert (origin_of(out) is None) == (suffix == "csv")
 
 
-def test_no_other_text_of_a_label_gets_onto_a_promise(tmp_path):
-    out = tmp_path / "s.csv"
+def test_no_other_text_of_a_label_gets_onto_a_promise(tmp_path, snapshot):
+    out, origins = tmp_path / "s.csv", set()
     out.write_text("user,item\n1,2\n")
     for text in ("private and (taken from the file)", "synthetic, from a release \x1b[2J", 7, "x" * 5000):
         label_path(out).write_text(json.dumps({"format": "discreet-synthetic", "sentence": text}))
-        assert origin_of(out) == "synthetic, from a release that its label does not name"
+        assert origin_of(out) not in (None, text)
+        origins.add(origin_of(out))
+    snapshot("\n".join(origins))
     said = "synthetic, from a release with epsilon 1, delta 1e-06, proved"
     label_path(out).write_text(json.dumps({"format": "discreet-synthetic", "sentence": said}))
     assert origin_of(out) == said

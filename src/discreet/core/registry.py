@@ -8,7 +8,10 @@ name cannot be taken over.
 from __future__ import annotations
 
 import importlib
+import sys
 from collections.abc import Iterator, Mapping
+from functools import lru_cache
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, final
 
 from discreet.core.checks import DiscreetError
@@ -63,11 +66,8 @@ class Registry(Mapping[str, Any]):
 
     def _installed(self) -> dict[str, list[EntryPoint]]:
         """Return the entry points of other packages by name; those with a built-in name are skipped."""
-        # Slow to import, and needed only for names that are not built in.
-        from importlib.metadata import entry_points
-
         found: dict[str, list[EntryPoint]] = {}
-        for point in entry_points(group=self.group):
+        for point in _entry_points(self.group, tuple(map(_changed, sys.path))):
             if point.name in self.built_in:
                 logger.warning(
                     "The package %s registers the %s %r, which is a name of discreet itself; it is ignored.",
@@ -79,6 +79,23 @@ class Registry(Mapping[str, Any]):
             elif all(_owner(point) != _owner(other) for other in found.get(point.name, ())):
                 found.setdefault(point.name, []).append(point)
         return found
+
+
+@lru_cache(maxsize=16)
+def _entry_points(group: str, path: tuple[tuple[str, int], ...]) -> tuple[EntryPoint, ...]:
+    """Return the entry points of a group. They are read again if a package was installed meanwhile."""
+    # Slow to import, and needed only for names that are not built in.
+    from importlib.metadata import entry_points
+
+    return tuple(entry_points(group=group))
+
+
+def _changed(place: str) -> tuple[str, int]:
+    """Return a folder of the path, and when it was changed."""
+    try:
+        return place, Path(place).stat().st_mtime_ns
+    except OSError:
+        return place, 0
 
 
 def _owner(point: EntryPoint) -> str:

@@ -21,7 +21,7 @@ class Caught(Generic[_Kind]):
 def refuses(expected: str | type[DiscreetError], **facts: Any) -> Iterator[Caught[Any]]:
     """Raise an `AssertionError` unless the block raises this error with these fields.
 
-    `expected` is a code, or a class that declares one. Fields that are not named may have any value.
+    `expected` is a code or a class of errors. Fields that are not named may have any value.
 
         with refuses("out-of-range", name="epsilon", value=-1):
             Popularity(epsilon=-1)
@@ -38,7 +38,8 @@ def refuses(expected: str | type[DiscreetError], **facts: Any) -> Iterator[Caugh
 
 def check_refusal(error: DiscreetError, expected: str | type[DiscreetError], **facts: Any) -> None:
     """Raise an `AssertionError` unless an error has this code and these fields, and a complete message."""
-    assert error.code == _code(expected), f"{error.code} ({error}) instead of {_code(expected)}."
+    known = error.code == expected if isinstance(expected, str) else isinstance(error, expected)
+    assert known, f"{error.code} ({error}) instead of {_code(expected)}."
     found = error.facts()
     assert facts.keys() <= found.keys(), f"{error.code} has the fields {', '.join(found)}."
     other = {name: found[name] for name, value in facts.items() if found[name] != value}
