@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import shlex
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -72,14 +74,18 @@ def _as_json(found: Trial, command: str, out: Path | None) -> dict[str, Any]:
 
 
 def _next_command(found: Trial, data: str, reading: Reading) -> str:
-    """Return the fit that the answer suggests, with the options that read the file."""
-    from shlex import quote
+    """Return the fit that the answer suggests, with all options that read the file."""
+    model = [] if found.answer == "yes" else ["--model", "popularity"]
+    purpose = ["--for", "lists"] if not model and not reading.implicit else []
+    words = ["discreet", "fit", data]
+    for option, value in reading.given().items():
+        words += [option] if value is True else [option, str(value)]
+    words += [*purpose, *model, "--epsilon", f"{found.asked.epsilon:g}", "--out", _model_file(data)]
+    return shlex.join(words)
 
-    model = "" if found.answer == "yes" else " --model popularity"
-    lists = " --implicit" if reading.implicit else " --for lists" * (not model)
-    schema = "" if reading.schema is None else f" --schema {quote(str(reading.schema))}"
-    columns = "" if reading.columns is None else f" --columns {quote(reading.columns)}"
-    repeats = "" if reading.duplicates == "refuse" else f" --duplicates {reading.duplicates}"
-    how = f"{schema}{columns}{repeats}{lists}{model}"
-    out = quote(Path(data).stem + ".discreet")
-    return f"discreet fit {quote(data)}{how} --epsilon {found.asked.epsilon:g} --out {out}"
+
+def _model_file(data: str) -> str:
+    """Return a file name for a model of these data, which may be a pattern, a table, or an address."""
+    if "://" in data or "::" in data:
+        return "mine.discreet"
+    return (re.sub(r"[^\w.]+", "-", Path(data).stem).strip("-.") or "mine") + ".discreet"

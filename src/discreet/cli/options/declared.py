@@ -218,6 +218,13 @@ class Reading(TextFile):
         """Return the files to read other than DATA."""
         return [path for path in (self.items, self.without, self.schema) if path is not None]
 
+    def given(self) -> dict[str, Any]:
+        """Return the options that differ from their defaults, in the order of their declaration."""
+        values = ((field, getattr(self, field.name)) for field in fields(self))
+        return {
+            "--" + field.name.replace("_", "-"): value for field, value in values if value != field.default
+        }
+
     def check(self) -> None:
         """Raise for invalid options before any file is read."""
         one_of("--duplicates", self.duplicates, ("refuse", "first", "last", "mean", "count"))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import fields, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -33,7 +33,7 @@ On = Annotated[
     ),
 ]
 # The options that still apply to a folder of shards; all others were fixed when it was made.
-_LATER = ("people", "max_per_user", "implicit")
+_LATER = ("--people", "--max-per-user", "--implicit")
 
 
 @contextmanager
@@ -150,9 +150,8 @@ def shards_of(folder: str, reading: Reading, name: str | None) -> ShardFolder:
     """Open a folder of shards with the present options; raise for options fixed when it was made."""
     from discreet.sources.shards import open_shards
 
-    for field in fields(reading):
-        if field.name not in _LATER and getattr(reading, field.name) != field.default:
-            option = "--" + field.name.replace("_", "-")
+    for option in reading.given():
+        if option not in _LATER:
             raise FixedByShards(option=option, folder=str(folder))
     shards = open_shards(folder)
     facts = shards.facts
