@@ -6,6 +6,7 @@ import importlib
 import os
 import sys
 from collections.abc import Collection, Mapping
+from functools import cache
 from typing import Annotated, Any
 
 import typer
@@ -180,6 +181,7 @@ class _Verbs(TyperGroup):
         return super().resolve_command(ctx, args)
 
 
+@cache
 def command(words: tuple[str, ...], *, renamed: tuple[str, ...] = ()) -> Any:
     """Return the command of these words, such as `("model", "label")`."""
     module, function = place(words)
