@@ -2,7 +2,7 @@
 
 import pytest
 
-from command_line import one_sentence
+from command_line import one_sentence, rejected
 
 WORDS = "# My own project\n"
 
@@ -68,3 +68,18 @@ def test_a_signature_replaces_signatures_only(discreet, model, tmp_path):
     beside.unlink()
     assert discreet("sign", model, "--key", key)[0] == 0
     assert discreet("sign", model, "--key", key)[0] == 0
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("model", "label", "missing"),
+        ("recommend", "missing", "--history", "me.csv"),
+        ("serve", "missing"),
+        ("erase", "missing", "--name", "shop"),
+    ],
+)
+def test_a_missing_file_is_named_as_missing(discreet, tmp_path, arguments):
+    path = tmp_path / "no.discreet"
+    given = [str(path) if one == "missing" else one for one in arguments]
+    rejected(discreet(*given), "no-such-file", path=path)

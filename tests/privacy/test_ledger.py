@@ -294,7 +294,7 @@ def test_a_reader_needs_no_right_to_write(path):
 
 
 def test_missing_files_and_folders(path):
-    with refuses("not-a-ledger"):
+    with refuses("no-such-file"):
         Ledger.open(path, read_only=True)
     assert not path.exists()
     with refuses("cannot-write"):

@@ -11,7 +11,7 @@ import typer
 from discreet.cli.errors import NotServable, OptionDoesNotApply, OptionNeeds
 from discreet.cli.output.printing import remark
 from discreet.core.checks import ParameterError, integer, non_negative, positive_finite
-from discreet.core.errors import FileUnreadable
+from discreet.core.errors import FileUnreadable, NoSuchFile
 
 if TYPE_CHECKING:
     from discreet.collect.blind_signatures import BlindSigningKey
@@ -77,7 +77,7 @@ def serve(
     integer("--workers", workers, least=1, most=256)
     need_service()
     if not target.is_file():
-        raise NotServable(path=target)
+        raise NoSuchFile(path=target, kind="model or campaign file")
     proxies = tuple(trusted_proxy or ())
     if is_model(target):
         asked = {"per_minute": per_minute, "metrics_token": metrics_token, "proxies": proxies}

@@ -364,6 +364,14 @@ class FileExists(FileError):
         return self.text + (", or pass {arg:force=True} to replace it." if self.replaceable else ".")
 
 
+class NoSuchFile(FileError):
+    """A file that a call reads does not exist, or is a folder."""
+
+    path: object
+    kind: str
+    text = "There is no {kind} at {path}. Check the name and the folder."
+
+
 class ExtraMissing(ParameterError):
     """An optional package is not installed."""
 

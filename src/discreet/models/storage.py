@@ -25,6 +25,7 @@ import numpy.typing as npt
 
 from discreet.core.arrays import STRANGE_HEADER
 from discreet.core.checks import DiscreetError
+from discreet.core.errors import NoSuchFile
 from discreet.core.files import refuse_output, write_whole
 from discreet.data.facts import CHOSEN, CHOSEN_SCALE, N_ITEMS, PublicFacts
 from discreet.data.schema import Schema
@@ -159,7 +160,7 @@ def _catalog_source(facts: PublicFacts) -> str:
 def _open(path: Path) -> tuple[dict[str, Any], bytes]:
     """Return the label and the packed arrays of a file after checking its digest."""
     if not path.is_file():
-        raise NotAModel(path=path)
+        raise NoSuchFile(path=path, kind="model file")
     try:
         most = max(_ALWAYS_ALLOWED, _MOST_GROWTH * path.stat().st_size)
         with zipfile.ZipFile(path) as archive:

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import final
 
 from discreet.core import sqlite
-from discreet.core.errors import CannotWrite
+from discreet.core.errors import CannotWrite, NoSuchFile
 from discreet.core.files import put_aside, remove_leftovers
 from discreet.privacy.errors import (
     LedgerDamaged,
@@ -186,6 +186,8 @@ def _check_header(path: Path) -> None:
         raise NotALedger(path=path)
     try:
         found = sqlite.header(path)
+    except FileNotFoundError as error:
+        raise NoSuchFile(path=path, kind="ledger") from error
     except OSError as error:
         raise NotALedger(path=path, why=f"it can't be read: {error.strerror}") from error
     if found is None or found.owner != APPLICATION:
