@@ -19,10 +19,10 @@ def noise():
 def stars(data):
     """Return a model of both interactions and ratings, with directions that data of this size do not show."""
     model = without_pairs(discreet.UserFactorization(epsilon=math.inf).fit(data))
-    crowds = np.random.default_rng(3).normal(size=(data.n_items, 5))
+    co_occurrences = np.random.default_rng(3).normal(size=(data.n_items, 5))
     # Whatever the fit found out about the order of these data, the latest interactions count most here.
     return dataclasses.replace(
-        model, scorer=dataclasses.replace(model.scorer, crowds=crowds, choice_fading=1.3)
+        model, scorer=dataclasses.replace(model.scorer, co_occurrences=co_occurrences, choice_fading=1.3)
     )
 
 

@@ -68,7 +68,7 @@ def run() -> Tour:
         comparison.append(_row(name, epsilon, measure(other, split.train, split.test, metric)))
     bar = rating_references(split.train)["user mean"]
     rmse = measure(bar, split.train, split.test, "rmse")
-    comparison.append({"model": "own mean of each person", "epsilon": "nothing released", "metrics": rmse})
+    comparison.append({"model": "own mean of each user", "epsilon": "nothing released", "metrics": rmse})
     return Tour(
         model=model,
         data={"users": data.n_users, "items": data.n_items, "ratings": data.n_ratings},

@@ -62,7 +62,7 @@ def test_ctrl_c_says_what_is_paid(discreet, monkeypatch):
 
     monkeypatch.setattr(models, "described", stopped)
     code, out, error = discreet("models")
-    assert code == 130 and out == "" and error.startswith("discreet: stopped.") and "paid" in error
+    assert code == 130 and out == "" and error.startswith("discreet: stopped.") and "spent" in error
 
 
 def test_ctrl_c_while_libraries_are_loaded_is_no_traceback(discreet, monkeypatch):

@@ -30,12 +30,12 @@ def told(discreet):
 def test_demo_tells_the_whole_story(discreet, monkeypatch):
     monkeypatch.setattr(demo.catalog, "load", lambda name: popularity_skewed(n_users=300, name=name))
     data, rmse, _ = told(discreet)
-    assert data["users"] == 300 and rmse["als"] < rmse["own mean of each person"]
+    assert data["users"] == 300 and rmse["als"] < rmse["own mean of each user"]
 
 
 @pytest.mark.slow
 def test_demo_ranks_models_as_it_says(discreet):
     data, rmse, ndcg = told(discreet)
     assert data["users"] > 300
-    assert rmse["als"] < rmse["biases"] < rmse["own mean of each person"]
+    assert rmse["als"] < rmse["biases"] < rmse["own mean of each user"]
     assert ndcg["popularity"] < ndcg["ease"]

@@ -61,7 +61,7 @@ QUESTIONS = {
         "Budget: epsilon 3,",
     ],
     "When was it made, with which version and file?": ["Fitted on 20", package.__version__, "m.discreet"],
-    "Was tuning paid for, and which side channels remain?": ["Such fits are releases", "error messages"],
+    "Did tuning spend budget, and which side channels remain?": ["Such fits are releases", "error messages"],
     "Was it attacked, and can somebody else check the number?": ["Last audit", "discreet-verify m.discreet"],
     "What remains of a user after an erasure?": [
         "isn't changed by an erasure",

@@ -79,7 +79,7 @@ def test_private_scores_of_lists_are_hits_and_refuse_what_they_would_ignore(disc
 
 def test_a_dry_run_forecasts_the_noise(discreet, ratings):
     asked = ("evaluate", ratings, "--epsilon", "1", "--private", "--dry-run", "--implicit")
-    assert "With --people" in discreet(*asked)[1]
+    assert "Pass --people" in discreet(*asked)[1]
 
     def noise(*more):
         said = " ".join(discreet(*asked, *more)[1].split())

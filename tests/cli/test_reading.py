@@ -151,4 +151,4 @@ def test_a_folder_of_a_named_layout_is_fitted(discreet, tmp_path):
 def test_explain_says_how_much_there_is(fit):
     code, shown, error = fit("user,item,rating\n" + ROWS, "--explain")
     found = explained(shown)["for_holder_only"]
-    assert code == 0 and "people" in found and "items" in found and "rows" in found, error
+    assert code == 0 and "users" in found and "items" in found and "rows" in found, error

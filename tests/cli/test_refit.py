@@ -71,7 +71,7 @@ def test_a_refit_keeps_what_was_declared_and_says_what_it_paid(discreet, ratings
     one, two = package.load(first), package.load(second)
     assert code == 0 and "--schema" in error and one.facts == two.facts
     assert conditions(two.guarantee) == [Fact.LAYOUT]
-    assert f"Paid as {tmp_path.name!r} in" in " ".join(shown.split())
+    assert f"Recorded for {tmp_path.name!r} in" in " ".join(shown.split())
     again = ("refit", first, ratings, "--out", second, "--force", "--scale", "0,10", "--max-per-user", "3")
     assert discreet(*again)[0] == 0
     assert (package.load(second).facts.high, package.load(second).facts.max_per_user) == (10.0, 3)

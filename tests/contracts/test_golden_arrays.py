@@ -27,7 +27,7 @@ def test_every_array_is_what_it_was(fit):
 @pytest.mark.parametrize(
     ("fit", "name"),
     [
-        ("user-factorization", "crowds"),
+        ("user-factorization", "co_occurrences"),
         ("user-factorization choices", "item_factors"),
         ("user-factorization choices", "neighbor_weights"),
     ],

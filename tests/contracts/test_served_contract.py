@@ -60,7 +60,7 @@ def model_of(fitted, timed):
             return fitted(name)
         model = fitted("user-factorization")
         directions = np.random.default_rng(8).standard_normal((timed.n_items, 3))
-        scorer = dataclasses.replace(model.scorer, crowds=directions)
+        scorer = dataclasses.replace(model.scorer, co_occurrences=directions)
         return dataclasses.replace(model, scorer=scorer if DRAWN[name] == "ratings" else scorer.choice)
 
     return find
@@ -228,7 +228,7 @@ def test_people_of_the_data_get_the_list_that_is_scored(
 ):
     model = model_of(name)
     if not {"users", "people"} & set(model.scorer.stored):
-        pytest.skip("this release knows nobody: everybody is a newcomer to it")
+        pytest.skip("this release knows no user: every user is new to it")
     lists = by_person(model.recommend_all(timed, K), own)
     scored(model, own, lists)
     for door, found in served(model, own, folders["own"], tmp_path, monkeypatch, named=True):

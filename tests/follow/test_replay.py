@@ -103,7 +103,7 @@ def test_on_the_command_line(discreet, tmp_path):
     path.write_text("user,item,time\n" + "".join(f"{user},i{item},{time}\n" for user, item, time in rows))
     how = (path, "--implicit", "--epsilon", "8", "--half-life", "30d")
     code, out, error = discreet("follow", "replay", *how, "--releases", "6", "--from", "1970-01-01")
-    assert code == 0 and "do not publish" in out and "user-factorization, fitted once" in out, error
+    assert code == 0 and "don't publish" in out and "user-factorization, fitted once" in out, error
     code, out, _ = discreet("follow", "replay", *how, "--releases", "6", "--json")
     found = json.loads(out)
     assert code == 0 and found["metric"] == "hr@10" and found["ways"][0]["epsilon_each"] is None

@@ -1,7 +1,10 @@
 """What an older version wrote is read for ever, with the meaning it had. Never write these files again."""
 
+import io
 import json
+import math
 import shutil
+import zipfile
 from pathlib import Path
 
 import numpy as np
@@ -17,11 +20,14 @@ from discreet.collect.opening import open_campaign
 from discreet.data.vocabulary import Vocabulary
 from discreet.federated.journal import Journal
 from discreet.follow import Following
+from discreet.models import storage
+from discreet.models.user_factorization.estimator import UserFactorization
 from discreet.privacy.assumptions import Fact, Kind
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.ledger.book import Ledger
 from discreet.privacy.mechanisms.cells import HiddenStars
 from discreet.synthesis.labels import read_synthetic_label
+from discreet.testing.small_data import toy_data
 from service.node import device_lists, needs_node
 
 OLD = Path(__file__).parent / "v0.1"
@@ -171,3 +177,28 @@ def test_continual_releases_with_sentences_go_on(tmp_path):
 def test_synthetic_data_with_sentences_have_their_label():
     label = read_synthetic_label(SENTENCES / "drawn.csv")
     assert conditions(Guarantee.from_json(label["guarantee"])) == TAKEN_BOTH
+
+
+def test_old_names_of_arrays_and_decisions_are_read_as_new_ones(tmp_path):
+    """Version 3 called an array `crowds` and a decision "people per noise"; the numbers are the same."""
+    new = UserFactorization(epsilon=math.inf).fit(toy_data("ratings"))
+    new.save(path := tmp_path / "new.discreet")
+    with zipfile.ZipFile(path) as archive:
+        label, raw = json.loads(archive.read("label.json")), archive.read("arrays.npz")
+    back = {new: old for old, new in (storage.OLD_ARRAYS | storage.OLD_DECISIONS).items()}
+    decisions = label["scorer"]["settings"]["decisions"]
+    label["scorer"]["settings"]["decisions"] = {back.get(name, name): one for name, one in decisions.items()}
+    label["provenance"] = {back.get(name, name): one for name, one in label["provenance"].items()}
+    arrays = {back.get(name, name): one for name, one in np.load(io.BytesIO(raw)).items()}
+    np.savez(packed := io.BytesIO(), **arrays)
+    label |= {"version": 3}
+    del label["digest"]
+    label["digest"] = storage._digest(label, packed.getvalue())
+    with zipfile.ZipFile(old := tmp_path / "old.discreet", "w") as archive:
+        archive.writestr("label.json", json.dumps(label))
+        archive.writestr("arrays.npz", packed.getvalue())
+    assert "crowds" in arrays and "people per noise" in label["scorer"]["settings"]["decisions"]
+    loaded = discreet.load(old)
+    assert loaded.scorer.explain() == new.scorer.explain()
+    assert np.array_equal(loaded.scorer.co_occurrences, new.scorer.co_occurrences)
+    assert storage.read_label(old)["provenance"] == storage.read_label(path)["provenance"]

@@ -47,7 +47,7 @@ def forged(tmp_path, kind, *, grown=False, **changes):
     [
         ("neighbours", {"neighbors": np.full((12, 11), 2**30, dtype=np.int32)}),
         ("neighbours", {"neighbors": np.full((12, 11), -(2**30), dtype=np.int32)}),
-        ("neighbours", {"likeness": np.zeros((12, 3), dtype=np.float32)}),
+        ("neighbours", {"neighbor_similarities": np.zeros((12, 3), dtype=np.float32)}),
         ("profiles", {"profile_vectors": np.zeros((3, 3))}),
         ("profiles", {"profile_squares": np.zeros(2)}),
         ("profiles", {"center": np.zeros(1)}),

@@ -18,7 +18,7 @@ from discreet.testing import refuses
 
 
 def shelves(n_users=1500, n_items=80, per_user=14, seed=0) -> Interactions:
-    """Return ratings of two crowds that choose from their own half; rare items have the best ratings."""
+    """Return ratings of two groups that choose from their own half; rare items have the best ratings."""
     rng = np.random.default_rng(seed)
     fame = 1 / np.arange(1, n_items + 1) ** 0.7
     weights = np.where(np.arange(n_items) % 2 == np.arange(2)[:, None], 9.0, 1.0) * fame
@@ -141,13 +141,13 @@ def test_a_person_is_believed_more_where_the_overall_mean_is_hardly_known(split)
 
 def test_what_hardly_anybody_chose_is_like_nothing_in_particular(split, model):
     """A short vector points anywhere; the twin, by angles alone, takes one for the nearest of all."""
-    crowds = model.scorer.crowds.copy()
-    item = int(np.argmax(np.linalg.norm(crowds, axis=1)))
+    co_occurrences = model.scorer.co_occurrences.copy()
+    item = int(np.argmax(np.linalg.norm(co_occurrences, axis=1)))
     silent = int(np.argmin(model.scorer.popularity))
-    crowds[silent] = crowds[item] * 1e-3
+    co_occurrences[silent] = co_occurrences[item] * 1e-3
     factors = model.scorer.item_factors[:, :2]
     bare = dataclasses.replace(
-        model.scorer, crowds=crowds, item_factors=factors, ridge=model.scorer.ridge[:3]
+        model.scorer, co_occurrences=co_occurrences, item_factors=factors, ridge=model.scorer.ridge[:3]
     )
     changed = dataclasses.replace(model, scorer=bare)
     name, other = (model.catalog.id_at([one]).tolist()[0] for one in (item, silent))

@@ -88,7 +88,7 @@ def test_ratings_do_not_depend_on_when_they_were_given():
         (UserFactorization(epsilon=math.inf), False),
     ):
         one, two = (fitted(estimator, data).scorer for data in (timed, other))
-        assert one.crowds.shape[1] > 0
+        assert one.co_occurrences.shape[1] > 0
         close = all(
             np.allclose(array, two.arrays()[name], rtol=1e-4, atol=1e-4)
             for name, array in one.arrays().items()

@@ -34,7 +34,7 @@ def test_features_are_chosen_where_co_raters_say_something(monkeypatch):
 
 def test_features_are_left_out_where_there_are_too_few_ratings_to_choose():
     data = two_groups(meaning=False, n_users=60, n_items=40)
-    assert Als().fit(data).scorer.explain()["features shrunk by"] == "left out"
+    assert Als().fit(data).scorer.explain()["features shrunk by"] == "not used"
 
 
 def test_directions_tell_the_groups_apart_and_items_nobody_rated_have_none():

@@ -38,20 +38,20 @@ def rmse(estimator, split, seed=5):
 def test_finds_the_two_tastes_without_noise(split):
     plain, _ = rmse(Biases(epsilon=math.inf), split)
     personal, model = rmse(UserFactorization(epsilon=math.inf), split)
-    assert model.scorer.explain()["factors pay"] and model.scorer.explain()["factors kept"] >= 3
+    assert model.scorer.explain()["factors found"] and model.scorer.explain()["factors kept"] >= 3
     # The toy's ratings are 3 +- 1.2 by taste with a spread of 0.8: item effects alone leave 1.4.
     assert plain > 1.3 and personal < 0.95
 
 
 def test_finds_them_through_the_noise_of_a_generous_budget(split):
     personal, model = rmse(UserFactorization(epsilon=20.0), split)
-    assert model.scorer.explain()["factors pay"]
+    assert model.scorer.explain()["factors found"]
     assert personal < 1.1
 
 
 def test_is_not_worse_than_the_users_mean_when_there_is_mostly_noise(split):
     personal, model = rmse(UserFactorization(epsilon=0.05), split)
-    assert not model.scorer.explain()["factors pay"]
+    assert not model.scorer.explain()["factors found"]
     bar = measure(rating_references(split.train)["user mean"], split.train, split.test, "rmse")["rmse"]
     assert personal < bar + 0.02
 
@@ -130,7 +130,7 @@ def test_every_route_spends_exactly_the_budget(split, monkeypatch, epsilon, purp
     model = estimator.fit(split.train, random=PrivacyRandom.simulate(2))
     # With lists among the purposes, votes come before effects where noise hides which items are on top.
     few = "effects" if purpose == "ratings" else "votes"
-    assert model.scorer.explain()["route"] == {0.05: few, 2.0: "taste", 20.0: "taste"}[epsilon]
+    assert model.scorer.explain()["route"] == {0.05: few, 2.0: "factors", 20.0: "factors"}[epsilon]
     whole = gaussian_multiplier(epsilon, 1e-6) ** -2
     assert sum(spent) == pytest.approx(whole, rel=1e-9) and sum(spent) <= whole * (1 + 1e-12)
 
@@ -160,8 +160,8 @@ def test_a_second_look_finds_what_a_glance_misses_within_the_budget(monkeypatch,
     monkeypatch.setattr(Gaussian, "__post_init__", noted)
     model = UserFactorization(epsilon=1.2).fit(faint(strength), random=PrivacyRandom.simulate(4))
     said = model.scorer.explain()
-    assert said["part explained at a glance"] == 0.0 and said["choices kept"] == 0
-    assert said["factors pay"] == (strength > 0)
+    assert said["variance explained by pilot"] == 0.0 and said["co-occurrence factors kept"] == 0
+    assert said["factors found"] == (strength > 0)
     assert sum(spent) == pytest.approx(gaussian_multiplier(1.2, 1e-6) ** -2, rel=1e-9)
 
 
@@ -169,10 +169,10 @@ def test_strong_taste_shows_at_a_glance_and_noise_does_not(split):
     """The twin has the same ratings dealt out at random, so there is nothing to find."""
     _, model = rmse(UserFactorization(epsilon=2.0), split)
     said = model.scorer.explain()
-    assert said["route"] == "taste" and said["factors pay"] and said["part explained at a glance"] > 0.1
+    assert said["route"] == "factors" and said["factors found"] and said["variance explained by pilot"] > 0.1
     shuffled = split.train.with_values(np.random.default_rng(0).permutation(split.train.values))
     said = UserFactorization(epsilon=2.0).fit(shuffled, random=PrivacyRandom.simulate(5)).scorer.explain()
-    assert said["route"] == "taste" and not said["factors pay"]
+    assert said["route"] == "factors" and not said["factors found"]
 
 
 def test_more_epsilon_is_not_worse_on_average(split):

@@ -75,7 +75,7 @@ def test_finds_the_crowds(split, epsilon):
 
 def test_is_popularity_when_the_noise_drowns_taste(split):
     model = fitted(0.2, split.train)
-    assert not model.scorer.explain()["a second moment can show taste"]
+    assert not model.scorer.explain()["enough users for factors"]
     scores = model.scores(split.train, np.arange(3))
     np.testing.assert_array_equal(scores[0], scores[1])
     np.testing.assert_array_equal(np.argsort(scores[0]), np.argsort(model.scorer.popularity))

@@ -113,9 +113,9 @@ def canary_rows(facts: PublicFacts, neighbor: Row) -> dict[str, Row]:
         "every item, by turns": {item: high if item % 2 else low for item in every},
         "one item": {0: high},
         "one item, disliked": {1: low},
-        "an item nobody rated": {n - 1: high},
+        "an item without ratings": {n - 1: high},
         "the two ends": {0: low, n - 1: high},
-        "a tie with somebody": dict(neighbor),
+        "a tie with another user": dict(neighbor),
         "the empty row": {},
         "outside the scale": {0: high + 1e6, 1: low - 1e6, n - 1: high},
     }

@@ -1,7 +1,7 @@
 """The command line: each verb is one library call.
 
-People get formatted output; programs get one JSON value with `--json`. The exit code is 0 (success), 1
-(failure, with one clear sentence on standard error), 2 (wrong arguments), 130 (stopped by Ctrl-C) or 141 (the
+Readers get formatted output. With `--json`, programs get one JSON value. The exit code is 0 (success), 1
+(failure, with one sentence on standard error), 2 (wrong arguments), 130 (stopped by Ctrl-C), or 141 (the
 reader of the output closed the pipe).
 """
 
@@ -13,11 +13,11 @@ from discreet.core.interrupts import not_lost
 
 
 def main() -> None:
-    """Run the command line; Ctrl-C prints one sentence, also while libraries are being loaded."""
+    """Run the command line. Ctrl-C prints one sentence, even while libraries are being loaded."""
     try:
         with not_lost():
             if sys.argv[1:] in (["--help"], ["--help-all"]):
-                # Nothing else is loaded for the first thing that a user asks for.
+                # Version and help are printed before any library is loaded.
                 from discreet.cli.verbs import overview
 
                 sys.stdout.write(overview(everything=sys.argv[1] == "--help-all") + "\n")
@@ -26,6 +26,6 @@ def main() -> None:
 
             run()
     except KeyboardInterrupt as stop:
-        said = str(stop) or "Spending that a ledger had recorded by then is paid."
+        said = str(stop) or "Budget that a ledger had recorded by then stays spent."
         sys.stderr.write(f"discreet: stopped. {said}\n")
         sys.exit(130)

@@ -1,4 +1,4 @@
-"""`discreet model add-items`: add items that nobody rated yet, from their public features."""
+"""`discreet model add-items`: add items without ratings, from their public features."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def add_items(
     table: Annotated[
         Path,
         typer.Argument(
-            help="Public features of all items, old and new: a .csv or .parquet file, item ids first."
+            help="Public features of all items, old and new: a .csv or .parquet file, item IDs first."
         ),
     ],
     out: Annotated[Path, typer.Option("--out", help="Where to write the extended model.")],

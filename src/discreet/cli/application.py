@@ -34,10 +34,10 @@ _UNREAD = 141
 
 
 class _StoppedError(Exception):
-    """Carry a Ctrl-C past typer, which would end the program silently."""
+    """A Ctrl-C that passes through typer, which would end the program silently."""
 
 
-# Options that the short help of a command lists before others, as far as there is room.
+# Options that the short help of a command lists first, as far as there is room.
 _EVERYDAY = (
     "--help --help-all --out --model --models --epsilons --json --columns --schema --implicit --ledger "
     "--force --dry-run --split --metric --for --items --scale --history --user --parties"
@@ -84,7 +84,7 @@ class _Verb(TyperCommand):
             write(f" `{ctx.command_path} {HELP_ALL}` lists {len(hidden)} more options.\n")
 
     def _rare(self, ctx: Any) -> list[Any]:
-        """Return the options that a short help skips: those that come last in order of use."""
+        """Return the options that a short help skips: the ones used least often."""
         options = [one for one in self.get_params(ctx) if one.param_type_name == "option" and not one.hidden]
         place = {name: place for place, name in enumerate(_EVERYDAY.split())}
 
@@ -103,7 +103,7 @@ class _Verb(TyperCommand):
         except DiscreetError as error:
             complain(error, {name[2:] for one in self.params for name in one.opts if name.startswith("--")})
             raise typer.Exit(1) from error
-        # A program reads one value and nothing else.
+        # With --json, standard output is one value and nothing else.
         if self.renamed and not ctx.params.get("as_json"):
             new = " ".join(("discreet", *self.renamed))
             remark(f"discreet: `{ctx.command_path}` is now `{new}`. The old name works in this version.")
@@ -139,7 +139,7 @@ class _Parts(TyperGroup):
         if args and self.get_command(ctx, args[0]) is None:
             close = suggestion(args[0], list(self.parts))
             ctx.fail(
-                f"There is no command {args[0]!r}.{close or f' `{ctx.command_path} --help` lists them.'}"
+                f"Unknown command {args[0]!r}.{close or f' `{ctx.command_path} --help` lists the commands.'}"
             )
         return super().resolve_command(ctx, args)
 
@@ -177,7 +177,7 @@ class _Verbs(TyperGroup):
         known = names()
         if args and args[0] not in known and not args[0].startswith("-"):
             close = suggestion(args[0], known)
-            ctx.fail(f"There is no command {args[0]!r}.{close or ' `discreet --help-all` lists them.'}")
+            ctx.fail(f"Unknown command {args[0]!r}.{close or ' `discreet --help-all` lists the commands.'}")
         return super().resolve_command(ctx, args)
 
 

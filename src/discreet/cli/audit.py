@@ -1,4 +1,4 @@
-"""`discreet model audit`: try to refute a model's privacy promise."""
+"""`discreet model audit`: try to refute a model's privacy guarantee."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from discreet.audit.findings import Finding, KeptFindings
     from discreet.models.estimator import Estimator
 
-# The error probability of one attack's bound. A result also needs a fresh run at a tenth of it, so even of a
-# hundred audits of sound guarantees, one is called refuted with a probability below 1 in 1,000.
+# Error probability of one attack's bound. A result also needs a fresh run at a tenth of it. So in a hundred
+# audits of sound guarantees, the probability that any is called refuted is below 1 in 1,000.
 _ERROR = 0.01
 
 
@@ -37,7 +37,7 @@ def audit(
     ] = None,
     epsilon: Annotated[
         float,
-        typer.Option("--epsilon", help="The promise to audit.", parser=parse_number, metavar="FLOAT"),
+        typer.Option("--epsilon", help="The guarantee to audit.", parser=parse_number, metavar="FLOAT"),
     ] = 1.0,
     delta: Delta = None,
     settings: Annotated[
@@ -56,7 +56,8 @@ def audit(
         bool,
         typer.Option(
             "--files",
-            help="Also fit on neighboring files with unusual ids, ratings and times, and compare all output. "
+            help="Also fit on neighboring files with unusual IDs, ratings, and times, and compare all "
+            "output. "
             "Included in --full.",
         ),
     ] = False,
@@ -64,14 +65,14 @@ def audit(
         bool,
         typer.Option(
             "--questions",
-            help="Also ask a party of a federation whatever a coordinator could; --full does so, too.",
+            help="Also ask a party of a federation everything a coordinator could. Included in --full.",
         ),
     ] = False,
     quick: Annotated[
         bool,
         typer.Option(
             "--quick/--full",
-            help="Quick: a white-box audit of the mechanism calls. Full: attack the released output, too.",
+            help="Quick: a white-box audit of the mechanism calls. Full: also attack the released output.",
         ),
     ] = True,
     seconds: Annotated[
@@ -91,7 +92,7 @@ def audit(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Try to refute a model's privacy promise. "Not refuted" is no proof; the proofs are in proofs/."""
+    """Try to refute a model's privacy guarantee. "Not refuted" isn't a proof; the proofs are in proofs/."""
     from discreet.audit.findings import KeptFindings, any_refuted
 
     if (model is None) == (not every) or (every and on_data is not None):
@@ -129,13 +130,13 @@ def audit(
 
 
 _MEANING = (
-    "At least: the smallest epsilon that the outputs still allow. A promise is refuted if that is larger "
-    "than what was promised. The white box computes the cost of the noise itself, so it comes close."
+    "At least: the smallest epsilon that the outputs still allow. A guarantee is refuted if this number is "
+    "larger than its epsilon. The white box computes the cost of the noise itself, so its number is close."
 )
 
 
 def _refuse_file(model: str) -> None:
-    """Raise, with what to do, if a model's file is named."""
+    """Raise, with what to do, if a model file is named."""
     if not Path(model).is_file():
         return
     from discreet.models.storage import read_label
@@ -203,7 +204,7 @@ def _without_data(
             found += once("rows", partial(_read_rows, name, estimator))
         if "questions" in edges and has_questions(estimator):
             found += once("questions", partial(_asked, name, estimator))
-        # What was not asked for by name is skipped if a model has no such view.
+        # A view that wasn't asked for by name is skipped if a model doesn't have it.
         has = views if named else [one for one in views if one in views_of(estimator)]
         for view in has:
             found += once(view, partial(_played, name, estimator, view, seconds))
@@ -228,7 +229,7 @@ def _played(name: str, estimator: Estimator, view: str, seconds: float) -> list[
     if view == REPORT and REPORT not in views_of(estimator):
         from discreet.audit.party import price_a_party
 
-        # Where no device reports, a party of a federation may.
+        # If a model has no device reports, a party of a federation may have an audit.
         return [price_a_party(name, estimator)]
     return [play_view(name, estimator, view, seconds=seconds, error=_ERROR)]
 
@@ -263,7 +264,7 @@ def _table(found: list[Finding]) -> Table:
     table = Table(
         "model", "attack", "promised", "at least", *(["curve"] if curves else []), "fits", "verdict"
     )
-    # Names may go on in the next line; heads and numbers are never cut.
+    # Names may continue on the next line; headings and numbers are never cut.
     for column in table.columns:
         column.overflow = "fold"
         column.no_wrap = column.header not in ("model", "attack", "verdict")

@@ -41,7 +41,7 @@ class WantedBudget:
         typer.Option(
             "--for",
             help="Set the budget for this model's privacy definition (unit, neighbors, trust). Default: that "
-            "of the present budget, else a person's whole history with a trusted data holder.",
+            "of the current budget, or else a user's whole history with a trusted data owner.",
         ),
     ] = None
     reason: Annotated[
@@ -157,7 +157,8 @@ def _set_budget(file: Path, name: str, epsilon: float, wanted: WantedBudget) -> 
         spent = book.balance(name)
         if spent is not None and spent.share > 1:
             remark(
-                f"discreet: {name!r} has already spent more than this budget; further releases are refused."
+                f"discreet: {name!r} has already spent more than this budget, so further releases are "
+                "rejected."
             )
 
 

@@ -1,4 +1,4 @@
-"""`discreet model bundle`: write what a browser or an app needs to recommend by itself."""
+"""`discreet model bundle`: write the files with which a browser or an app recommends by itself."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ def bundle(
 ) -> None:
     """Write a folder that recommends on the device: a page, an npm package, the label. Costs no budget.
 
-    Histories stay where they are. How far quantized lists agree with `recommend` is measured on histories
-    drawn from released numbers, and is in bundle.json.
+    Histories stay on the device. bundle.json states how far quantized recommendations agree with `recommend`,
+    measured on histories drawn from released numbers.
     """
     from discreet.export.bundle.folder import write_bundle
     from discreet.models.storage import load
@@ -53,7 +53,7 @@ def bundle(
     if as_json:
         emit({"folder": str(out), **made, "promise": fitted.guarantee.short()})
         return
-    show(f"Written to {out}: {made['items']:,} items of {made['name']}, and the label that goes with them.")
+    show(f"Written to {out}: {made['items']:,} items of {made['name']}, with their label.")
     show(fitted.guarantee.short(), *(_line(name, about) for name, about in made["models"].items()))
     show(f"Serve it: `python -m http.server --directory {out}` and open http://localhost:8000/.")
 
@@ -62,5 +62,5 @@ def _line(name: str, about: dict[str, Any]) -> str:
     return (
         f"{name}: {about['bytes'] / 1e3:,.0f} kB. On {about['lists']} histories drawn from the release "
         f"{about['shared_at_10']:.2%} of the first 10 items and {about['equal_lists']:.1%} of lists are "
-        "those of `recommend`."
+        "the same as from `recommend`."
     )

@@ -1,4 +1,4 @@
-"""`discreet campaign`: create, show, check and close a collection campaign."""
+"""`discreet campaign`: create, show, check, and close a collection campaign."""
 
 from __future__ import annotations
 
@@ -43,11 +43,11 @@ def new(
             "--epsilon", help="The privacy loss of one answer.", parser=parse_number, metavar="FLOAT"
         ),
     ],
-    name: Annotated[str, typer.Option("--name", help="The name that people see.")],
+    name: Annotated[str, typer.Option("--name", help="The name that users see.")],
     scale: Annotated[
         str, typer.Option("--scale", help="The rating scale: LOW,HIGH or LOW,HIGH,STEP.")
     ] = "1,5,1",
-    max_reports: Annotated[int, typer.Option("--max-reports", help="The most answers per person.")] = 20,
+    max_reports: Annotated[int, typer.Option("--max-reports", help="The most answers per user.")] = 20,
     hide_items: Annotated[
         bool,
         typer.Option(
@@ -71,7 +71,7 @@ def new(
         int | None,
         typer.Option(
             "--rounds",
-            help="Ask each device in so many rounds for one bit (PG-MF). --epsilon is that of a user.",
+            help="Ask each device for one bit in this many rounds (PG-MF). --epsilon is per user.",
         ),
     ] = None,
     answers: Annotated[
@@ -82,13 +82,13 @@ def new(
         Path | None,
         typer.Option(
             "--invited",
-            help="Take reports of invited devices only. This file gets the key that signs their tokens.",
+            help="Accept reports of invited devices only. This file gets the key that signs their tokens.",
         ),
     ] = None,
     force: Force = False,
     as_json: AsJson = False,
 ) -> None:
-    """Create a campaign file: the items, the rating scale and the noise."""
+    """Create a campaign file: the items, the rating scale, and the noise."""
     from discreet.collect.opening import KIND, is_campaign
 
     refuse_output(out, force=force, kind=KIND, is_ours=is_campaign, inputs=[items])
@@ -182,7 +182,7 @@ def show(file: Annotated[Path, typer.Argument(help="A campaign file.")], as_json
 
 
 def check(file: Annotated[Path, typer.Argument(help="A campaign file.")], as_json: AsJson = False) -> None:
-    """Recompute a campaign's privacy loss from its tables. Exit with 1 if it exceeds the promise."""
+    """Recompute a campaign's privacy loss from its tables. Exit with 1 if it exceeds the guarantee."""
     from discreet.collect.draw_tables import reported_loss
     from discreet.collect.errors import NoTables
     from discreet.collect.gradient_rounds import GradientCampaign
@@ -198,16 +198,16 @@ def check(file: Annotated[Path, typer.Argument(help="A campaign file.")], as_jso
     if as_json:
         emit({**facts_of(campaign), "largest_log_ratio": loss})
     else:
-        printing.show(f"The tables of {file} have epsilon {loss:.12g}; the campaign promises {epsilon:g}.")
+        printing.show(f"The tables of {file} have epsilon {loss:.12g}; the campaign guarantees {epsilon:g}.")
 
 
 def close(
     store: Annotated[
-        str, typer.Argument(help="Where the reports are: sqlite:///FILE, postgresql://... or a file.")
+        str, typer.Argument(help="Where the reports are: sqlite:///FILE, postgresql://..., or a file.")
     ],
     as_json: AsJson = False,
 ) -> None:
-    """Close a collection: no more reports are accepted, also by a running service."""
+    """Close a collection: it accepts no more reports, and a running service stops accepting them."""
     from discreet.service.stores.opening import open_store
 
     kept = open_store(store)
@@ -238,7 +238,7 @@ def simulate(
 ) -> None:
     """Answer a campaign with one device per user of DATA, collect the messages, and learn from them.
 
-    All devices run in this process, with real noise. DATA is read here, and the label states it.
+    All devices run in this process, with real noise. This process reads DATA, and the label states that.
     """
     from discreet.cli.devices import campaign_model, simulated_devices
     from discreet.models.storage import KIND, is_model
@@ -289,7 +289,7 @@ def show_campaign(campaign: AnyCampaign, as_json: bool, last: str = "") -> None:
     facts = facts_of(campaign)
     printing.show(
         label_table(campaign.guarantee(), f"Privacy facts: {campaign.name}"),
-        f"{facts['items']:,} items. For a person who gives all answers, epsilon is "
+        f"{facts['items']:,} items. For a user who gives all answers, epsilon is "
         f"{facts['person_epsilon']:g}. {campaign.guarantee().short()}",
         f"Its digest is {facts['digest']}. {last}".strip(),
         *(["Only invited devices may send."] if facts["invited"] else []),

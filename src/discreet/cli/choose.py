@@ -16,45 +16,47 @@ from discreet.planning.advice import FEEDBACK, HIDES, SEES, WANTS, Advice, advis
 
 _MOST_PEOPLE, _MOST_PARTIES = 10**11, 1000
 _QUESTIONS: dict[str, tuple[str, Mapping[str, str]]] = {
-    "--sees": ("Who may see what people rated or chose?", SEES),
+    "--sees": ("Who may see users' ratings or interactions?", SEES),
     "--hides": ("What must stay hidden?", HIDES),
     "--from": ("What is there to learn from?", FEEDBACK),
-    "--wants": ("What do people want: lists or stars?", WANTS),
+    "--wants": ("What do users want: recommendations or predicted ratings?", WANTS),
 }
 
 
 def choose(
-    sees: Annotated[str | None, typer.Option("--sees", help="us, nobody or everybody.")] = None,
-    hides: Annotated[str | None, typer.Option("--hides", help="person, item or value.")] = None,
-    feedback: Annotated[str | None, typer.Option("--from", help="ratings, clicks or verdicts.")] = None,
-    wants: Annotated[
-        str | None, typer.Option("--wants", help="lists or stars; asked where there are ratings.")
+    sees: Annotated[str | None, typer.Option("--sees", help="`us`, `nobody`, or `everybody`.")] = None,
+    hides: Annotated[str | None, typer.Option("--hides", help="`person`, `item`, or `value`.")] = None,
+    feedback: Annotated[
+        str | None, typer.Option("--from", help="`ratings`, `clicks`, or `verdicts`.")
     ] = None,
-    people: Annotated[int | None, typer.Option("--people", help="About how many people there are.")] = None,
+    wants: Annotated[
+        str | None, typer.Option("--wants", help="`lists` or `stars`. Asked only for ratings.")
+    ] = None,
+    people: Annotated[int | None, typer.Option("--people", help="About how many users there are.")] = None,
     parties: Annotated[
-        int | None, typer.Option("--parties", help="How many parties hold the data. Default: one.")
+        int | None, typer.Option("--parties", help="How many parties have data. Default: one.")
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Choose a model: answer by options, or be asked. Ends in a command line and the reason."""
+    """Choose a model by options or by questions. Prints a command line and the reason."""
     answers = {"--sees": sees, "--hides": hides, "--from": feedback, "--wants": wants}
     asks = None in (sees, hides, feedback)
     for option, (question, words) in _QUESTIONS.items():
         given = answers[option]
-        # Data that everyone may see has nothing to hide.
+        # If everyone may see the data, there is nothing to hide.
         if option == "--hides" and given is None and answers["--sees"] == "everybody":
             given = "person"
-        # Clicks say nothing about stars.
+        # Clicks contain no ratings.
         if option == "--wants" and given is None and answers["--from"] == "clicks":
             given = "lists"
         answers[option] = _ask(option, question, words) if given is None else given
         one_of(option, answers[option], words)
     if people is None and asks and answers["--sees"] == "us":
         people = _ask_number(
-            "About how many people are in the data? Press Enter if you do not know.", _MOST_PEOPLE
+            "About how many users are in the data? Press Enter if you don't know.", _MOST_PEOPLE
         )
     if parties is None and asks and answers["--sees"] == "us":
-        parties = _ask_number("How many organizations hold the data? Press Enter for one.", _MOST_PARTIES)
+        parties = _ask_number("How many organizations have data? Press Enter for one.", _MOST_PARTIES)
     found = advise(
         sees=str(answers["--sees"]),
         hides=str(answers["--hides"]),
@@ -74,7 +76,7 @@ def choose(
 
 
 def _show(found: Advice, scale: str) -> None:
-    """Print the reasons, the commands in order, and what else is possible."""
+    """Print the reasons, the commands in order, and the alternatives."""
     show(*found.why, "")
     if found.trial:
         show("Try it first, on data you may see: this command reads the raw data.")
@@ -84,17 +86,18 @@ def _show(found: Advice, scale: str) -> None:
         write(f"    {command}")
     if found.command.startswith("discreet fit") and "--epsilon inf" not in found.command:
         show(
-            f"\nAdd --items FILE (and --scale {scale} for ratings) to declare what is public; else the "
-            "promise holds only if it is. With `evaluate` instead of `fit`, without --out and --ledger, the "
-            "same options show how good it is, beside simple baselines. If interests change within weeks, "
-            "`discreet budget plan --follow` compares refits with a model that stays fresh at one budget."
+            f"\nTo declare what is public, add --items FILE (and --scale {scale} for ratings). Otherwise the "
+            "guarantee applies only if the catalog and scale are public. To see the accuracy next to simple "
+            "baselines, use `evaluate` instead of `fit`, without --out and --ledger. If interests change "
+            "within weeks, `discreet budget plan --follow` compares refits with a model that stays fresh at "
+            "one budget."
         )
     if found.others:
         show("\nAlso possible:", *(f"  {model}: {why}" for model, why in found.others))
 
 
 def _ask(option: str, question: str, words: Mapping[str, str]) -> str:
-    """Ask on the terminal, again after a mistake; without a terminal, name the missing option."""
+    """Ask on the terminal, and ask again after a mistake. Without a terminal, name the missing option."""
     if not sys.stdin.isatty():
         raise OptionMissing(options=(f"{option} {'|'.join(words)}",))
     names = list(words)
@@ -107,13 +110,13 @@ def _ask(option: str, question: str, words: Mapping[str, str]) -> str:
             return answer.lower()
         close = suggestion(answer, names)
         show(
-            f"{visible(answer)!r} is none of the answers.{close} Type a number from 1 to {len(names)}, or a "
-            "word."
+            f"{visible(answer)!r} isn't one of the answers.{close} Type a number from 1 to {len(names)}, or "
+            "a word."
         )
 
 
 def _ask_number(question: str, most: int) -> int | None:
-    """Ask for a number on the terminal, again after a mistake; an empty answer is none."""
+    """Ask for a number on the terminal, and ask again after a mistake. An empty answer is None."""
     show(question)
     while True:
         answer = input("[a number] ").strip().replace(",", "").replace("_", "")
@@ -121,4 +124,4 @@ def _ask_number(question: str, most: int) -> int | None:
             return None
         if answer.isdecimal() and 0 < int(answer) <= most:
             return int(answer)
-        show(f"{visible(answer)!r} is no such number. Type one such as 3, or press Enter.")
+        show(f"{visible(answer)!r} isn't a number in the range. Type a number such as 3, or press Enter.")

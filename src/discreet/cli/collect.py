@@ -18,7 +18,8 @@ def fit(
         str,
         typer.Argument(
             envvar="DISCREET_STORE",
-            help="Where the reports are: sqlite:///FILE, postgresql://... or a file. It may still collect.",
+            help="Where the reports are: sqlite:///FILE, postgresql://..., or a file. Collection may "
+            "continue.",
         ),
     ],
     out: Annotated[Path, typer.Option("--out", help="Where to write the model.")],
@@ -33,7 +34,7 @@ def fit(
     force: Force = False,
     as_json: AsJson = False,
 ) -> None:
-    """Fit a model to the reports so far. This costs nothing more: devices added the noise."""
+    """Fit a model to the reports so far. This costs no more budget because devices added the noise."""
     from discreet.models.storage import KIND, is_model
     from discreet.recipes import parse_settings
     from discreet.service.refitting import fit_store, usual_model
@@ -62,12 +63,13 @@ def next_round(
     store: Annotated[
         str,
         typer.Argument(
-            envvar="DISCREET_STORE", help="sqlite:///FILE, postgresql://... or a file; may be collecting."
+            envvar="DISCREET_STORE",
+            help="sqlite:///FILE, postgresql://..., or a file. Collection may continue.",
         ),
     ],
     as_json: AsJson = False,
 ) -> None:
-    """Close the open round of a campaign with rounds. A running service asks the next one at once."""
+    """Close the open round of a campaign with rounds. A running service starts the next round at once."""
     from discreet.service.stores.opening import open_store
 
     kept = open_store(store)
@@ -87,7 +89,8 @@ def backup(
     store: Annotated[
         str,
         typer.Argument(
-            envvar="DISCREET_STORE", help="sqlite:///FILE, postgresql://... or a file; may be collecting."
+            envvar="DISCREET_STORE",
+            help="sqlite:///FILE, postgresql://..., or a file. Collection may continue.",
         ),
     ],
     out: Annotated[Path, typer.Option("--out", help="Where to write the copy, a SQLite store.")],
@@ -96,7 +99,7 @@ def backup(
 ) -> None:
     """Copy all reports into a file that `campaign fit` and `serve --store` read like the store itself.
 
-    Copying the file of a store that runs may miss what is still in the log next to it.
+    Don't copy the file of a running store with other tools: its latest reports may still be in a log file.
     """
     from discreet.service.stores.opening import copy_store, open_store
 
@@ -116,7 +119,8 @@ def invite(
     store: Annotated[
         str,
         typer.Argument(
-            envvar="DISCREET_STORE", help="sqlite:///FILE, postgresql://... or a file; may be collecting."
+            envvar="DISCREET_STORE",
+            help="sqlite:///FILE, postgresql://..., or a file. Collection may continue.",
         ),
     ],
     out: Annotated[Path, typer.Option("--out", help="Where to write the invitations, one per line.")],
@@ -126,7 +130,7 @@ def invite(
     ] = "",
     as_json: AsJson = False,
 ) -> None:
-    """Make invitations, each for one device. Give every person one; the store keeps a hash of it.
+    """Make invitations, each for one device. Give each user one; the store keeps its hash.
 
     The campaign must have been created with --invited.
     """
@@ -140,7 +144,7 @@ def invite(
     try:
         key_of(kept.campaign)
         codes = [new_code() for _ in range(count)]
-        # Written first: unused invitations do no harm, unknown ones disappoint.
+        # Written first: an unused invitation does no harm, but an unknown invitation would be rejected.
         prefix = f"{url.rstrip('/')}/#" if url else ""
         write_whole(out, "".join(f"{prefix}{code}\n" for code in codes).encode(), private=True)
         kept.add_invitations([code_name(code) for code in codes])

@@ -40,7 +40,7 @@ def compare(
         typer.Option(
             "--models",
             help="Models, comma-separated. Settings may follow: user-factorization:feedback=implicit. "
-            "Default: user-factorization and the simplest model beside it.",
+            "Default: user-factorization and its simplest alternative.",
             autocompletion=complete_models,
         ),
     ] = None,
@@ -51,7 +51,7 @@ def compare(
         ),
     ] = None,
     out: Annotated[
-        Path | None, typer.Option("--out", help="Where to write a report (HTML). Default: none.")
+        Path | None, typer.Option("--out", help="Where to write a report (HTML). Default: no report.")
     ] = None,
     measuring: Measuring,
     reading: Reading,
@@ -62,7 +62,7 @@ def compare(
     resume: Annotated[
         Path | None,
         typer.Option(
-            "--resume", help="Save results to this file as they come, and skip those it already has."
+            "--resume", help="Save results to this file as they are measured, and skip those it already has."
         ),
     ] = None,
     force: Force = False,
@@ -104,7 +104,7 @@ def compare(
 
 
 _USUAL_EPSILONS = "1,5,inf"
-# The first models of the README, by what they learn from.
+# The first models of the README, by feedback.
 _USUAL_MODELS = {False: "user-factorization,biases", True: "user-factorization,popularity"}
 
 
@@ -180,7 +180,7 @@ def _measured(
 
 
 def _hints(chosen: Sequence[Estimator], found: Comparison, measuring: Measuring, *, timed: bool) -> list[str]:
-    """Return what the scores do not show: budgets that are shared, and rows that look alike."""
+    """Return remarks that the scores don't show: shared budgets, and rows that look alike."""
     from discreet.cli.evaluate import ALSO_LISTS
 
     metrics = dict.fromkeys(name for one in found for name in one.metrics)
@@ -190,8 +190,8 @@ def _hints(chosen: Sequence[Estimator], found: Comparison, measuring: Measuring,
         said.append(f"{shared[0]} {ALSO_LISTS}")
     if any(one.name == "popularity" for one in chosen):
         said.append(
-            "The model popularity lets every user count equally, however long the history, also at epsilon "
-            "inf; the baseline popularity counts every interaction. So they differ without noise, too."
+            "The model popularity counts every user equally, however long the history, even at epsilon inf. "
+            "The baseline popularity counts every interaction. So the two differ even without noise."
         )
     return said
 
@@ -211,7 +211,7 @@ def _show(found: Comparison, data: str, held_out: str, out: Path | None, hints: 
 
 
 def _progress(one: Estimator, chosen: Sequence[Estimator]) -> str:
-    """Return which of the fits comes now, with its settings."""
+    """Return the position of the current fit, with its settings."""
     return f"{_place(one, chosen)} of {len(chosen)}: {one.named} at epsilon {one.epsilon:g}"
 
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def demo(as_json: AsJson = False) -> None:
-    """Fit, label, recommend and compare on embedded data, in one run. No download."""
+    """Fit, label, recommend, and compare on embedded data, in one run. No download."""
     from discreet import demo as tour
 
     result = tour.run()
@@ -33,14 +33,14 @@ def show_tour(tour: Tour, console: Console) -> None:
     """Print the tour for readers."""
     facts = tour.data
     console.print(
-        f"\nEmbedded data: {facts['users']:,} invented people, {facts['items']:,} invented films, "
+        f"\nEmbedded data: {facts['users']:,} invented users, {facts['items']:,} invented films, "
         f"{facts['ratings']:,} ratings.\n",
         highlight=False,
     )
     console.print(label_table(tour.model.guarantee, f"Privacy facts: {tour.model.name}"))
     console.print(f"\n{tour.model.guarantee.short()}\n", highlight=False)
     liked = ", ".join(str(item) for item in list(tour.history)[:4])
-    table = Table("#", "recommended", "score", "expected stars", title=f"For somebody who likes {liked}, ...")
+    table = Table("#", "recommended", "score", "expected stars", title=f"For a user who likes {liked}, ...")
     for rank, one in enumerate(tour.recommendations, start=1):
         table.add_row(
             str(rank), str(one[0]), f"{one[1]:.3f}", "-" if one.stars is None else f"{one.stars:.2f}"
@@ -49,11 +49,11 @@ def show_tour(tour: Tour, console: Console) -> None:
     console.print(f"Sorted by score: {tour.model.scorer.ranked_by}.\n", highlight=False)
     console.print(_comparison_table(tour.comparison))
     console.print(
-        "RMSE (lower is better) tells how well stars are predicted; NDCG (higher is better) whether what "
-        "people went on to watch stands on top, and there films that everybody watches are hard to beat. "
-        "Each model is compared in what it is made for. A private model can come out above `ease` here: the "
-        "data are small and invented, most choices follow popularity, which needs little budget, and this is "
-        "one draw. `discreet try FILE` measures it on your data.\n"
+        "RMSE (lower is better) measures how well stars are predicted. NDCG (higher is better) measures "
+        "whether the films that users watched next are at the top. For NDCG, popular films are hard to beat. "
+        "Each model is compared in the task it is made for. A private model can score higher than `ease` "
+        "here: the data are small and invented, most interactions follow popularity, which needs little "
+        "budget, and this is one draw. `discreet try FILE` measures it on your data.\n"
         "Your own ratings: [bold]discreet fit ratings.csv --epsilon 1 --out mine.discreet[/]",
         highlight=False,
     )

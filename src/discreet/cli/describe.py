@@ -30,17 +30,17 @@ def describe(
     force: Force = False,
     as_json: AsJson = False,
 ) -> None:
-    """Describe how a file of ratings is written, and write the schema that reads it.
+    """Describe the layout of a file of ratings, and write the schema that reads it.
 
-    The schema lists what was guessed under `guessed`. Check these fields, and remove those that are public:
-    until then guarantees hold only if the layout of the file is public. The output is for the data owner.
+    The schema lists guessed fields under `guessed`. Check them, and remove those that are public. Until then,
+    guarantees hold only if the layout of the file is public. The output is for the data owner.
     """
     from discreet.data.describing import Wishes
     from discreet.data.reading.tables import read_rows, schema_of
 
     wishes = Wishes.taken_from(text.written(), parse_columns(columns), implicit=implicit)
     guess, unread = schema_of(file, wishes)
-    # Rows that cannot be read are counted here, so that the owner can look at them before a fit.
+    # Unreadable rows are counted here, so that the data owner can look at them before a fit.
     droppable = guess.format in ("text", "json", "parquet", "cells")
     source = read_rows(file, guess.changed(bad_rows="drop") if droppable else guess)
     if out is not None:

@@ -36,7 +36,7 @@ def campaign_model(found: SimulatedCollection) -> str:
 def simulated_devices(
     file: Path, data: Interactions, model: str | None, settings: Sequence[str]
 ) -> SimulatedCollection:
-    """Let the devices of all users answer a campaign, and learn from their messages."""
+    """Answer a campaign with the devices of all users, and learn from their messages."""
     from discreet.collect.campaign import Campaign
     from discreet.collect.gradient_rounds import GradientCampaign
     from discreet.collect.opening import open_campaign
@@ -48,8 +48,8 @@ def simulated_devices(
     else:
         play = _ratings if isinstance(campaign, Campaign) else _catalog
         found = play(campaign, data, model, settings)  # type: ignore[arg-type]
-    # The file with all ratings was read here. The threshold of a like follows from the scale, which may have
-    # been taken from that file.
+    # This process read the file with all ratings. The threshold of a like follows from the scale, which may
+    # come from that file.
     guarantee = found.model.guarantee.from_raw_ratings()
     taken = [one for one in assumptions_of(data.facts) if (one.kind, one.fact) == (Kind.TAKEN, Fact.SCALE)]
     for one in taken:

@@ -25,7 +25,7 @@ def dossier(
     force: Force = False,
     as_json: AsJson = False,
 ) -> None:
-    """Write a registry entry, answers for reviewers and regulators, and one page to print and sign."""
+    """Write a registry entry, answers for reviewers and regulators, and a page to print and sign."""
     from discreet import __version__
     from discreet.cli.label import read_any_label
     from discreet.dossier.evidence import Evidence, LedgerRecord

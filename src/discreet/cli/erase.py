@@ -23,7 +23,7 @@ def erase(
         ),
     ] = None,
     reference: Annotated[
-        str, typer.Option("--reference", help="Your number of the request. Don't use the user's ID.")
+        str, typer.Option("--reference", help="Your number for the request. Don't use the user's ID.")
     ] = "",
     out: Annotated[
         Path | None, typer.Option("--out", help="Write the statement (JSON) to this file.")

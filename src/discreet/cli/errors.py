@@ -85,21 +85,21 @@ class WrongForm(ParameterError):
 
     option: str
     form: str
-    text = "{option} must have the form {form}."
+    text = "{option} doesn't have the form that the command can read. Pass {option} in the form {form}."
 
 
 class SetByOption(ParameterError):
     """A setting has an option of its own."""
 
     name: str
-    text = "--set can't change {name}. Pass --{name} instead."
+    text = "--set can't change {name}, which has an option of its own. Pass --{name} instead."
 
 
 class ShardsNeeded(ParameterError):
     """Only a folder of shards can be used on a cluster."""
 
     option: str = "--on"
-    text = "{option} needs a folder of shards. Make one with `discreet data shard`."
+    text = "{option} reads only folders of shards. Make one with `discreet data shard`."
 
 
 class FixedByShards(ParameterError):
@@ -258,4 +258,7 @@ class RunTooExpensive(BudgetError):
 class PartyDeclined(PrivacyError):
     """The operator did not confirm a federated run."""
 
-    text = "The run was not confirmed, so the party doesn't take part. No budget was spent."
+    text = (
+        "You did not confirm the run, so the party doesn't take part. To take part, start the command again "
+        "and answer yes, or pass --yes. No budget was spent."
+    )

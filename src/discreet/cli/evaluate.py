@@ -28,9 +28,9 @@ def evaluate(
     on: On = None,
     as_json: AsJson = False,
 ) -> None:
-    """Evaluate a model on a held-out part of the data, beside simple baselines.
+    """Evaluate a model on a held-out part of the data, next to simple baselines.
 
-    Do not publish scores without --private: they have no noise.
+    Don't publish scores without --private: they have no noise.
     """
     estimator = learning.estimator(implicit=reading.implicit)
     if privately.asked(paying):
@@ -40,33 +40,33 @@ def evaluate(
     if as_json:
         emit(result.to_json())
         return
-    runs = "" if measuring.repeat > 1 else " One run says little about small differences: --repeat 5."
+    runs = "" if measuring.repeat > 1 else " One run can't show small differences: use --repeat 5."
     what = "interactions" if reading.implicit else "ratings"
     show(
         _table(result, f"{estimator.name} on {data}; held out: {held_out}"),
-        f"The fits are not kept, and their noise comes from --seed: {result.guarantee.short()}",
-        f"The scores are computed from held-out {what} without noise: do not publish them.{runs}",
+        f"The fits aren't kept, and their noise comes from --seed: {result.guarantee.short()}",
+        f"The scores are computed from held-out {what} without noise: don't publish them.{runs}",
         *_advice(estimator, result, measuring, timed=timed),
     )
 
 
 #: Remark about a model with two purposes where only ratings are scored.
 ALSO_LISTS = (
-    "also learns lists from the same budget: --metric hr@10 scores them, and --for ratings spends all of it "
-    "on ratings."
+    "also learns recommendations from the same budget. --metric hr@10 scores them. --for ratings spends the "
+    "whole budget on ratings."
 )
 
 
 def _advice(estimator: Estimator, result: Evaluation, measuring: Measuring, *, timed: bool) -> list[str]:
-    """Return what the scores mean for the next command: a baseline as good, or a budget that is shared."""
+    """Return advice from the scores: a baseline is as good, or the budget is shared."""
     said = measuring.hints(result.metrics, timed=timed)
     behind = {name: of for name in result.metrics if (of := _not_behind(result, name))}
     if behind and result.guarantee.epsilon < float("inf"):
         simpler = "popularity" if "popularity" in behind.values() else "biases"
-        other = f", or take --model {simpler}, the simpler one" if estimator.name != simpler else ""
+        other = f", or use the simpler --model {simpler}" if estimator.name != simpler else ""
         said.append(
             f"{' and '.join(behind)}: no better than {' and '.join(sorted(set(behind.values())))} without "
-            f"noise. More people or a larger epsilon would help{other}."
+            f"noise. More users or a larger epsilon would help{other}."
         )
     if measuring.metrics is None and getattr(estimator, "purpose", "") == "both" and "rmse" in result.metrics:
         said.append(f"This model {ALSO_LISTS}")
@@ -85,13 +85,14 @@ def _not_behind(result: Evaluation, name: str) -> str:
 
 
 def _best_simple(result: Evaluation, name: str) -> tuple[float, str]:
-    """Return the score and the name of the best simple baseline; without a name if there is none."""
+    """Return the score and the name of the best simple baseline. The name is empty without a baseline."""
     from discreet.evaluation.metric_kinds import ListMetric, RatingMetric
     from discreet.evaluation.metrics import Metric
     from discreet.evaluation.references import PREFIX
 
     metric = Metric.parse(name)
-    # Chance is as diverse as can be: where held-out items do not count, baselines say nothing.
+    # Random items have the highest diversity, so for metrics that ignore held-out items baselines mean
+    # nothing.
     compared = isinstance(metric.definition, ListMetric | RatingMetric)
     simple = [
         (known[name].mean, of.removeprefix(PREFIX))
@@ -102,7 +103,7 @@ def _best_simple(result: Evaluation, name: str) -> tuple[float, str]:
 
 
 def _baseline(result: Evaluation, name: str) -> str:
-    """Return the best baseline; all of them where none is best, so a score can be read against both ends."""
+    """Return the best baseline. If none is best, return all of them, so that a score can be compared."""
     value, of = _best_simple(result, name)
     if of:
         return f"{value:.4f} ({of})"

@@ -19,7 +19,8 @@ def export(
         str,
         typer.Option(
             "--to",
-            help="What to write besides the vectors: parquet (nothing), faiss, hnswlib, pgvector, qdrant or "
+            help="What to write in addition to the vectors: parquet (nothing), faiss, hnswlib, pgvector, "
+            "qdrant, or "
             "feast (a feature repository). Or onnx: a graph from histories to lists instead of vectors.",
         ),
     ] = "parquet",
@@ -41,11 +42,11 @@ def export(
     force: ForceFolder = False,
     as_json: AsJson = False,
 ) -> None:
-    """Write item vectors, the label and an index for a vector store. This costs no privacy budget.
+    """Write item vectors, the label, and an index for a vector store. This costs no privacy budget.
 
-    The inner product of an item's vector and `model.search_vector(history)` is the score that lists are
-    sorted by. For models of implicit feedback whose scores are such products. Weights between items, which
-    user-factorization uses where noise allows it, are no vectors: `model.rerank` adds them to what was found.
+    Recommendations are sorted by the inner product of an item's vector and `model.search_vector(history)`.
+    This works for models of implicit feedback whose scores are inner products. If noise allows it,
+    user-factorization also has weights between items, which aren't vectors. `model.rerank` adds them.
     """
     from discreet.export.items import LIVE, export_items, load_items
     from discreet.models.storage import load
@@ -65,8 +66,11 @@ def export(
         emit({**told, "leaves_out": None if to == "onnx" else fitted.scorer.search_leaves_out or None})
         return
     what = "a graph that ranks" if to == "onnx" else "vectors of"
-    show(f"Written to {place}: {what} {len(fitted.catalog):,} items, and the label that goes with them.")
+    show(f"Written to {place}: {what} {len(fitted.catalog):,} items, with their label.")
     show(fitted.guarantee.short())
-    # A graph has all that orders lists; vectors do not.
+    # A graph contains everything that orders recommendations; vectors don't.
     if to != "onnx" and (left_out := fitted.scorer.search_leaves_out):
-        show(f"Left out: {left_out}. `model.rerank(history, found)` adds them to what a search found.")
+        show(
+            f"The vectors don't include {left_out}. `model.rerank(history, found)` adds this to search "
+            "results."
+        )

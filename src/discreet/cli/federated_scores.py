@@ -75,17 +75,17 @@ def _show_fits(
         if private
         else "No row has a guarantee: the noise is the printed noise, which protects no user."
     )
-    one = "" if measuring.repeat > 1 else " One run says little about small differences: --repeat 5."
+    one = "" if measuring.repeat > 1 else " One run can't show small differences: use --repeat 5."
     show(
         _table(found, f"{estimator.name}, {noise.parties} parties, epsilon {learning.epsilon:g} each"),
         f"{_directions(found)} {same} A party alone learns from its own users and is scored on them.",
-        f"Nothing was released or paid. Scores have no noise: do not publish them.{one}",
+        f"Nothing was released, and no budget was spent. Scores have no noise: don't publish them.{one}",
         *measuring.hints(next(iter(found.ways.values())), timed=whole.times is not None),
     )
 
 
 def _directions(found: PartyScores) -> str:
-    """Say which way each metric is better."""
+    """Return a sentence that states which direction is better for each metric."""
     from discreet.evaluation.metrics import Metric
 
     named: dict[str, list[str]] = {}
@@ -136,5 +136,5 @@ def _show_year(
     if as_json:
         emit(found.to_json())
         return
-    show(f"{noise.parties} parties follow together; fits and refits are those of one holder of all data.")
+    show(f"{noise.parties} parties follow together; fits and refits are those of one owner of all data.")
     show(*replay_shown(found))

@@ -1,6 +1,6 @@
 """`discreet federation`: set up a federation, simulate a run, or coordinate one over Flower.
 
-A run fits a model or, with `--follow`, follows a year: then each `federation run` asks for one release.
+A run fits one model. With `--follow` it is a continual release, and each `federation run` makes one release.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def init(
         bool, typer.Option("--implicit", help="Learn from implicit feedback, not from ratings.")
     ] = False,
     max_per_user: Annotated[
-        int | None, typer.Option("--max-per-user", help="Use at most this many ratings per person.")
+        int | None, typer.Option("--max-per-user", help="Use at most this many ratings per user.")
     ] = None,
     users: Annotated[
         int | None,
@@ -114,9 +114,9 @@ def init(
     if as_json:
         emit({"run": agreement.run, "parties": list(names), "guarantee": promise.to_json()})
         return
-    show(promise.label(f"What each party will promise: {called}"))
+    show(promise.label(f"The guarantee of each party: {called}"))
     show(
-        f"Run {agreement.run!r}. Give each member its own folder under {folder} and no other. Whoever has "
+        f"Run {agreement.run!r}. Give each member only its own folder under {folder}. Anyone who has "
         f"{folder / 'authority'} can certify new members."
     )
 
@@ -163,21 +163,22 @@ def simulate(
     reading: Reading,
     paying: Paying,
     measuring: Measuring,
-    parties: Annotated[int, typer.Option("--parties", help="The number of parties that share the people.")],
+    parties: Annotated[int, typer.Option("--parties", help="The number of parties that share the users.")],
     missing: Annotated[
         int,
         typer.Option("--missing", help="How many parties may be absent, or not keep their noise secret."),
     ] = 1,
     begins: Annotated[
         str | None,
-        typer.Option("--from", help="When a followed year begins, as in 2026-01-31: a public date."),
+        typer.Option("--from", help="When a continual release begins, as in 2026-01-31: a public date."),
     ] = None,
     scored: Annotated[
         bool,
         typer.Option(
             "--evaluate",
-            help="Release nothing; compare all parties together with one holder of all data and each alone; "
-            "with --follow, with fits and refits, too.",
+            help="Release nothing. Compare all parties together with one owner of all data and with each "
+            "party "
+            "alone. With --follow, also compare with fits and refits.",
         ),
     ] = False,
     protocol: Protocol = "sums",
@@ -185,9 +186,9 @@ def simulate(
     force: Force = False,
     as_json: AsJson = False,
 ) -> None:
-    """Simulate a federation: assign people to parties and run all of them in one process.
+    """Simulate a federation: assign users to parties and run all of them in one process.
 
-    --evaluate measures on held-out data what is gained by it.
+    --evaluate measures the gain on held-out data.
     """
     from discreet.data.inputs import files_of
     from discreet.federated.noise import SharedNoise
@@ -221,7 +222,7 @@ def simulate(
                 inputs=[*files_of(data, reading.layout), *reading.files(), *paying.files()],
             )
         if settings is not None and reading.duplicates == "refuse":
-            # As in a continual release: of a user's interactions with an item the first one counts.
+            # As in a continual release, only the first of a user's interactions with an item counts.
             reading = replace(reading, duplicates="first")
         whole = reading.load(data, paying.name)
         if scored:
@@ -239,7 +240,7 @@ def simulate(
 def _refuse_contradictions(
     settings: FollowSettings | None, begins: str | None, measuring: Measuring, *, scored: bool, releases: bool
 ) -> None:
-    """Raise for options of a simulation that do not go together, before anything is read."""
+    """Raise for options of a simulation that don't go together, before any data are read."""
     if settings is None and begins is not None:
         raise OptionNeeds(
             options=("--from",), needs="--follow", why="it is the first day of a continual release"
@@ -271,13 +272,14 @@ def run(
         float, typer.Option("--patience", help="How many seconds a round waits for an absent party.")
     ] = 60.0,
     flower: Annotated[
-        Path | None, typer.Option("--flower", help="The folder of Flower's programs. Default: beside ours.")
+        Path | None, typer.Option("--flower", help="The folder of Flower's programs. Default: next to ours.")
     ] = None,
     release: Annotated[
         int | None,
         typer.Option(
             "--release",
-            help="Which release of a followed year this is; one that was made is not asked again.",
+            help="Number of this release in a continual release. A release that exists is not requested "
+            "again.",
         ),
     ] = None,
     force: Force = False,
@@ -285,7 +287,7 @@ def run(
 ) -> None:
     """Coordinate all rounds with the parties present and write the model. Start again to resume.
 
-    Where parties follow a year, this asks for its next release.
+    In a continual release, this requests the next release.
     """
     from discreet.cli.agreements import agreed_protocol
     from discreet.cli.output.rounds import WatchedTransport, outcome_json, show_outcome
@@ -328,12 +330,12 @@ _LAST = "last-model"
 
 
 def _signed(out: Path) -> str:
-    """Return a file's place and digest, by which a model that was written last is known."""
+    """Return a file's path and digest, which identify the model that was written last."""
     return f"{out.absolute()} {digest(out)}"
 
 
 class _How(TypedDict):
-    """How questions travel."""
+    """Settings of the transport."""
 
     seconds: float
     patience: float
@@ -346,7 +348,10 @@ def declare(
     items: Annotated[Path, typer.Argument(help="Items, new ones among them: ids, or a table of items.")],
     as_json: AsJson = False,
 ) -> None:
-    """Declare new items between two releases of a followed year: all members do, the coordinator first."""
+    """Declare new items between two releases of a continual release.
+
+    All members do; the coordinator first.
+    """
     from discreet.federated.identity.agreement import Agreement
     from discreet.follow.federation import declare_items
 

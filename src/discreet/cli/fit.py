@@ -1,4 +1,4 @@
-"""`discreet fit`: fit a model, pay for it, and write it with its label."""
+"""`discreet fit`: fit a model, record its cost, and write it with its label."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from discreet.statistics.data_source import DataSource
 
 
-# After so many half-lives an eighth is left.
+# After this many half-lives, an eighth is left.
 _FADED = 3
 
 
@@ -45,7 +45,7 @@ def fit(
             "--private-catalog",
             rich_help_panel="More",
             help="Select the catalog (and the scale, unless declared) from the data with noise. Only items "
-            "that enough people rated are kept.",
+            "that enough users rated are kept.",
         ),
     ] = False,
     catalog_share: Annotated[
@@ -62,7 +62,7 @@ def fit(
             "--for-synthesis",
             rich_help_panel="More",
             help="Also release lengths of histories and levels of ratings, for `discreet data synthesize`. "
-            "user-factorization only; they cost 3 % of its budget.",
+            "user-factorization only; they cost 3% of its budget.",
         ),
     ] = False,
     titles: KeptTitles = None,
@@ -111,7 +111,7 @@ def fit(
                 estimator, chosen = _sharing(estimator, catalog_share, source.facts)
             book = paying.book(source.name, release)
             how_read = reading_of(source) if explain else None
-            # An unreadable table is rejected first; a privately selected catalog is not known then.
+            # An unreadable table is rejected first. A privately selected catalog isn't known yet.
             table = None if titles is None else read_table(titles)
             public = {} if table is None or private_catalog else read_columns(table, source.catalog)
             if written is None:
@@ -162,13 +162,13 @@ def _remark_on_age(estimator: Estimator, source: DataSource) -> None:
     if days > _FADED * half_life:
         remark(
             f"discreet: for you alone: the newest rating is {days:,.0f} days old, {days / half_life:,.0f} "
-            "half-lives, so next to nothing of it counts. If ages should count from another day, pass "
+            "half-lives, so it has almost no weight. To count ages from a different day, pass "
             "--set now=DATE, a public date."
         )
 
 
 def _wanted(estimator: Estimator, *, for_synthesis: bool) -> Estimator:
-    """Return the estimator with what else it shall release; raise if its model can't be written."""
+    """Return the estimator with the requested extra releases. Raise if its model can't be written."""
     if for_synthesis:
         estimator = _for_synthesis(estimator)
     if estimator.answers_in_process:
@@ -226,7 +226,7 @@ def _with_titles(estimator: Estimator, titles: Path | None) -> Estimator:
 
 
 def _for_synthesis(estimator: Estimator) -> Estimator:
-    """Return the model that also releases what synthetic data need."""
+    """Return the model that also releases the numbers that synthetic data need."""
     if "for_synthesis" not in estimator.settings:
         raise UnsupportedByModel(
             model=estimator.name,
@@ -260,7 +260,7 @@ def _emit_fit(fitted: FittedModel, out: Path, name: str, how_read: Mapping[str, 
 def _show_fit(
     fitted: FittedModel, how_read: Mapping[str, str] | None, chosen: PrivateFacts, written: str
 ) -> None:
-    """Print the label and, if `how_read` is there, what was read and decided."""
+    """Print the label and, if `how_read` is there, how the data were read and what the fit decided."""
     from discreet.cli.output.tables import decisions_table
     from discreet.report.label import label_table
 
@@ -276,7 +276,7 @@ def _show_fit(
     rated = "" if chosen.scale is None else f", with ratings from {facts.low:g} to {facts.high:g}"
     if chosen.catalog is not None:
         show(
-            f"{facts.n_items:,} items were selected{rated}. Items that few people chose are left out, and no "
-            "list can name them: --items declares a whole catalog."
+            f"{facts.n_items:,} items were selected{rated}. Items with few users are skipped and never "
+            "recommended. To declare a whole catalog, pass --items."
         )
     show(f"{written} {fitted.guarantee.sentence()}")

@@ -51,13 +51,13 @@ if TYPE_CHECKING:
     from discreet.models.fitted import FittedModel
 
 
-# The kind of the page about a year, by which we know our own.
+# The kind of the page, by which the command recognizes its own pages.
 _PAGE = "followed year"
 
 
 def start(
     state: Annotated[
-        Path, typer.Argument(help="Where to keep the year: a private file. Do not copy it back.")
+        Path, typer.Argument(help="Where to keep the state: a private file. Never restore an older copy.")
     ],
     items: Annotated[
         Path, typer.Option("--items", help="The public catalog: one item id per line, or a table of items.")
@@ -65,27 +65,34 @@ def start(
     epsilon: Annotated[
         float,
         typer.Option(
-            "--epsilon", help="What all releases together may reveal.", parser=parse_number, metavar="FLOAT"
+            "--epsilon",
+            help="The epsilon of the guarantee for all releases.",
+            parser=parse_number,
+            metavar="FLOAT",
         ),
     ],
     paying: Paying,
-    delta: Annotated[float, typer.Option("--delta", help="What may be revealed on top.")] = 1e-6,
+    delta: Annotated[
+        float, typer.Option("--delta", help="The delta of the guarantee for all releases.")
+    ] = 1e-6,
     releases: Annotated[int, typer.Option("--releases", help="How many releases: 52 is weekly.")] = 52,
     half_life: HalfLife = None,
     year: Year = "365d",
     scale: Annotated[
         str | None,
-        typer.Option("--scale", help="Follow ratings on LOW,HIGH or LOW,HIGH,STEP; default: choices only."),
+        typer.Option(
+            "--scale", help="Follow ratings on LOW,HIGH or LOW,HIGH,STEP. Default: interactions only."
+        ),
     ] = None,
     implicit: Annotated[
-        bool, typer.Option("--implicit", help="Follow choices only; the default without --scale.")
+        bool, typer.Option("--implicit", help="Follow interactions only; the default without --scale.")
     ] = False,
     come_once: ComeOnce = False,
     columns: Columns = None,
     titles: KeptTitles = None,
     as_json: AsJson = False,
 ) -> None:
-    """Pay once for a year of releases and write its state; each `add` then costs nothing more.
+    """Record the cost of a year of releases and write its state. Each `add` then costs no more budget.
 
     --columns and --titles are kept for every later `add`.
     """
@@ -124,13 +131,13 @@ def start(
         emit(status.to_json())
         return
     printing.show(
-        status.guarantee.label(f"What the year promises: {name}"), paying.recorded(name, status.guarantee)
+        status.guarantee.label(f"The guarantee of the year: {name}"), paying.recorded(name, status.guarantee)
     )
-    printing.show(f"The year is in {state}: keep it private, and never go back to an older copy of it.")
+    printing.show(f"The state is in {state}. Keep it private, and never restore an older copy.")
     printing.show(SAME_LISTS)
 
 
-# More missed releases than this are rather a typing mistake.
+# More missed releases than this are probably a typing mistake.
 _MOST_MISSED = 4
 
 
@@ -140,19 +147,19 @@ def add(
     drawing: Drawing,
     text: TextFile,
     drop_unknown: Annotated[
-        bool, typer.Option("--drop-unknown", help="Leave out ratings of items that were not declared.")
+        bool, typer.Option("--drop-unknown", help="Skip ratings of items that were not declared.")
     ] = False,
     again: Annotated[
         bool,
-        typer.Option("--again", help="Add a file of the same name and time of writing once more."),
+        typer.Option("--again", help="Add a file again that has the same name and time of writing."),
     ] = False,
     on: On = None,
     columns: Columns = None,
     schema: SchemaFile = None,
 ) -> None:
-    """Enter new ratings, draw the next release once, and write an ordinary model with its label.
+    """Add new ratings, draw the next release once, and write an ordinary model with its label.
 
-    How files are read (--schema, --columns, --delimiter and so on) and --titles are kept for later releases.
+    How files are read (--schema, --columns, --delimiter, and so on) and --titles are kept for later releases.
     The model that the last `add` wrote is replaced.
     """
     from discreet.follow import Following
@@ -176,7 +183,7 @@ def add(
 
 
 def _schema(data: Path, given: Path | None, kept: Mapping[str, str]) -> Schema | None:
-    """Return the schema that was given, or that of earlier files of the year if this file is of its form."""
+    """Return the given schema, or the schema of earlier files of the year if this file has the same form."""
     from discreet.data.reading.tables import fits
     from discreet.data.schema import Schema
 
@@ -190,7 +197,7 @@ def release(
     state: Annotated[Path, typer.Argument(help="The year that `discreet follow start` wrote.")],
     drawing: Drawing,
 ) -> None:
-    """Draw the next release without new ratings, for a week in which none came; `add` enters some."""
+    """Draw the next release without new ratings, for a week that had none. To add ratings, use `add`."""
     from discreet.follow import Following
 
     year = Following(state)
@@ -198,7 +205,7 @@ def release(
 
 
 def _refuse(year: Following, drawing: Drawing, read: list[Path]) -> bool:
-    """Raise for an output in the way, and return whether a model may be replaced: the last one may."""
+    """Raise for an output that is in the way. Return whether a model may be replaced: the last one may."""
     from discreet.models.storage import KIND, is_model
 
     out, kept = drawing.out, year.kept()
@@ -218,7 +225,7 @@ def _draw(
     again: bool = False,
     also: Mapping[str, str] | None = None,
 ) -> None:
-    """Draw a release once, write its model, and print what entered; `also` is kept for later releases."""
+    """Draw a release once, write its model, and print what was added. `also` is kept for later releases."""
     from discreet.models.storage import load
 
     kept, titles, out = year.kept(), drawing.titles, drawing.out
@@ -226,7 +233,7 @@ def _draw(
         titles = kept_titles(kept["titles"])
     declared = None if drawing.items is None else read_items(drawing.items)
     embeddings = None if drawing.with_model is None else load(drawing.with_model)
-    # A table that cannot be read is rejected before anything is drawn.
+    # A table that can't be read is rejected before anything is drawn.
     named = read_titles(titles, year.catalog(declared)[0])
     before = len(year.status().times)
     missed = 0 if drawing.release is None else drawing.release - before - 1
@@ -262,13 +269,13 @@ def _draw(
 
 
 def _layouts(source: Source | None, kept: Mapping[str, str]) -> list[str]:
-    """Return the layouts that were guessed from the files of the year so far, each once."""
+    """Return the layouts that were guessed from the files of the year so far, without repeats."""
     layout = "" if source is None else source.facts.layout
     return list(dict.fromkeys([*json.loads(kept.get("layouts", "[]")), *([layout] if layout else [])]))
 
 
 def _if_public(model: FittedModel, layouts: Sequence[str]) -> FittedModel:
-    """Return the model with the condition that layouts which were guessed from files are public."""
+    """Return the model with the condition that layouts guessed from files are public."""
     from discreet.privacy.assumptions import Assumption, Fact
     from discreet.privacy.assumptions import Kind as Entered
 
@@ -277,7 +284,7 @@ def _if_public(model: FittedModel, layouts: Sequence[str]) -> FittedModel:
 
 
 def _written(data: Path) -> str:
-    """Return a file's name and when it was written; neither depends on who is in it, as its bytes would."""
+    """Return a file's name and time of writing. Neither depends on its users, as its bytes would."""
     moment = datetime.fromtimestamp(data.stat().st_mtime, UTC) if data.exists() else None
     return data.name if moment is None else f"{data.name}, written at {moment.isoformat()},"
 
@@ -299,7 +306,7 @@ def _source(
     *,
     drop_unknown: bool,
 ) -> Iterator[Source]:
-    """Yield new ratings: a file as a whole, a folder of shards as it is or on a cluster."""
+    """Yield new ratings: a whole file, or a folder of shards as it is or on a cluster."""
     from discreet.sources.shards import is_shard_folder, open_shards
 
     if is_shard_folder(data):
@@ -320,7 +327,7 @@ def _source(
 
     catalog, facts = year.catalog(declared)
     implicit = facts.low == facts.high
-    # Of a pair that one file lists twice, the latest counts; of files, the first.
+    # If one file lists a pair twice, the latest counts. Across files, the first counts.
     yield read(
         data,
         columns=parse_columns(columns),
@@ -345,7 +352,7 @@ def show(
     force: Force = False,
     as_json: AsJson = False,
 ) -> None:
-    """Show the releases so far, what is left, and noise against signal; all of it is public."""
+    """Show the releases so far, what is left, and noise against signal. All of this is public."""
     from discreet.follow import Following
     from discreet.report.pages import page as whole_page
     from discreet.report.pages import refuse_page, write_page
@@ -360,7 +367,7 @@ def show(
         titles = kept_titles(kept["titles"]) if titles is None and kept.get("titles") else titles
         (model if titles is None else model.with_titles(titles)).save(out, force=force)
     if page is not None:
-        title = f"A followed year: {status.name}"
+        title = f"Continual release: {status.name}"
         content = whole_page(title, year_page(status, title), kind=_PAGE, narrow=True)
         write_page(page, content, kind=_PAGE, force=force)
     if as_json:
@@ -370,16 +377,16 @@ def show(
 
     written = [f"Written to {path}." for path in (page, out) if path is not None]
     printing.show(
-        label_table(status.guarantee, f"A followed year: {status.name}"), *sentences(status), *written
+        label_table(status.guarantee, f"Continual release: {status.name}"), *sentences(status), *written
     )
 
 
 def erase(
     state: Annotated[Path, typer.Argument(help="The year that `discreet follow start` wrote.")],
-    user: Annotated[str, typer.Argument(help="The user's id.")],
+    user: Annotated[str, typer.Argument(help="The user's ID.")],
     as_json: AsJson = False,
 ) -> None:
-    """Stop adding a user's ratings from the next release on; what was released stays released."""
+    """Stop adding a user's ratings from the next release on. Earlier releases don't change."""
     from discreet.cli.output.tables import traces_table
     from discreet.follow import Following
     from discreet.follow.entries import influence_left
@@ -401,16 +408,16 @@ def erase(
         emit({"taken_out": taken, "influence_left": named})
         return
     what = _called(year)
-    gone = f"{taken:,} {what} were taken out of the year and do not enter again."
-    none = f"No {what} of this user are in the year. Should some come, they do not enter."
+    gone = f"{taken:,} {what} were removed from the year and won't be added again."
+    none = f"No {what} of this user are in the year. Later ones won't be added."
     printing.show(
-        f"{gone if taken else none} A fingerprint of the id stays in the private state, so that the same "
-        f"user is known if new {what} come."
+        f"{gone if taken else none} A fingerprint of the ID stays in the private state, so that new {what} "
+        "of the same user are recognized."
     )
     if not (taken and traces["entered last"]):
         return
     printing.show(
-        "What was released stays released, and the promise covers it. Later releases build on it: this is "
-        f"how much of one of these {what} is left in them if it entered at the last or the first release.",
+        "Earlier releases don't change, and the guarantee covers them. Later releases build on them: this is "
+        f"how much of one of these {what} is left in them if it was added at the last or the first release.",
         traces_table(traces),
     )

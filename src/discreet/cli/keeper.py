@@ -1,4 +1,4 @@
-"""`discreet keeper`: keep the mask keys of a federation, and reveal sums of masks only."""
+"""`discreet keeper`: keep the mask keys of a federation, and reveal only sums of masks."""
 
 from __future__ import annotations
 

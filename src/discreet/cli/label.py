@@ -38,14 +38,16 @@ def label(
         Path | None, typer.Option("--card", help="Write a model card (Hugging Face layout) to this file.")
     ] = None,
     people: Annotated[
-        int | None, typer.Option("--people", help="Also state what holds for so many users together.", min=1)
+        int | None,
+        typer.Option("--people", help="Also state the guarantee for a group of this many users.", min=1),
     ] = None,
     ledger: Annotated[
         Path | None,
         typer.Option("--ledger", help="Also show this release in its ledger: number, spent, left."),
     ] = None,
     name: Annotated[
-        str | None, typer.Option("--name", help="What the ledger calls the data, if the file doesn't say.")
+        str | None,
+        typer.Option("--name", help="The data's name in the ledger, if the file doesn't state it."),
     ] = None,
     full: Annotated[
         bool, typer.Option("--full", help="Also list each release with its noise, and each array.")
@@ -54,13 +56,13 @@ def label(
     markdown: Annotated[bool, typer.Option("--markdown", help="Print the label as Markdown.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Show what a model or synthetic data promise, and for each array or column why it may be published."""
+    """Show the guarantee of a model or synthetic data, and why each array or column may be published."""
     from discreet.audit.last_audits import last_audit
     from discreet.models.signatures import signed_sentence, signer
 
     key = signer(file)
     signed = signed_sentence(key)
-    # We verified the signer ourselves; an entry of that name in the file is overwritten.
+    # This command verified the signer, so it overwrites an entry of that name in the file.
     content = {**read_any_label(file, signed=key is not None), "signed_by": key}
     if facts is not None and registry is None:
         raise OptionNeeds(
@@ -89,7 +91,7 @@ def label(
 
 
 def _recorded(content: dict[str, Any], ledger: Path | None, name: str | None) -> LedgerRecord | None:
-    """Return what a ledger states about the file's release."""
+    """Return the ledger's facts about the file's release."""
     if ledger is None:
         return None
     from discreet.dossier.evidence import LedgerRecord
@@ -100,7 +102,7 @@ def _recorded(content: dict[str, Any], ledger: Path | None, name: str | None) ->
 
 
 def _odds(content: dict[str, Any], people: int | None) -> dict[str, Any]:
-    """Return what an attacker can achieve, and the guarantee of a group, if anybody is protected."""
+    """Return an attacker's odds, and the guarantee of a group, if the label has a guarantee."""
     from discreet.dossier.evidence import for_people
     from discreet.privacy.guarantee import Guarantee
     from discreet.report.odds import Odds
@@ -169,12 +171,12 @@ def _show(
 
 
 def read_any_label(file: Path, *, signed: bool) -> dict[str, Any]:
-    """Return the label of a model, or of synthetic data; of these it says whether anybody vouches for it."""
+    """Return the label of a model or of synthetic data. For synthetic data, it states who vouches for it."""
     from discreet.data.reading.synthetic_labels import label_path
     from discreet.models.storage import read_label
     from discreet.synthesis.labels import UNSIGNED, is_synthetic, read_synthetic_label
 
-    # A label next to the file that isn't the file's own is rejected with a sentence about that.
+    # A label next to the file that belongs to a different file is rejected with a message of its own.
     if not is_synthetic(file) and not label_path(file).is_file():
         return read_label(file)
     found = read_synthetic_label(file)
@@ -183,12 +185,12 @@ def read_any_label(file: Path, *, signed: bool) -> dict[str, Any]:
     return found
 
 
-# So many letters of a setting are shown.
+# At most this many letters of a setting are shown.
 _LONGEST = 36
 
 
 def _audited(content: dict[str, Any], last: LastAudit | None) -> tuple[str, ...]:
-    """Return the sentence about the last audit, which is of the default settings."""
+    """Return the sentence about the last audit, which used the default settings."""
     if last is None:
         return ()
     from discreet.audit.last_audits import audited_settings
@@ -204,7 +206,7 @@ def _audited(content: dict[str, Any], last: LastAudit | None) -> tuple[str, ...]
 
 
 def _short(value: Any) -> str:
-    """Return a setting of a file, which may come from anybody, as a few letters that can be seen."""
+    """Return a setting as a few visible letters. The file may come from an unknown author."""
     text = value if isinstance(value, str) else json.dumps(value)
     return visible(text if len(text) <= _LONGEST else f"{text[:_LONGEST]}...")
 
@@ -220,7 +222,7 @@ def _write_elsewhere(
     facts: Path | None,
     force: bool,
 ) -> list[str]:
-    """Write the label in the requested formats, all or none; return sentences about what was written."""
+    """Write the label in the requested formats, all or none. Return sentences about the written files."""
     from discreet.audit.last_audits import last_audit
     from discreet.core.files import refuse_output, write_whole
     from discreet.dossier.facts import HumanFacts

@@ -9,7 +9,7 @@ import typer
 
 from discreet.core.errors import Dialect, DiscreetError, message
 
-# Options that have other names than the arguments of Python.
+# Options whose names differ from the arguments in Python.
 _OPTIONS = {
     "catalog": "items",
     "low": "scale",
@@ -26,10 +26,10 @@ TEMPLATES: Mapping[str, str] = {
         "Can't find the {roles:any} column. The columns are {columns:all}. Name it: --columns {shell}.{hint}"
     ),
     "header-unclear": (
-        "The first line of {file} names no column in a usual way: {columns:all}. Pass --columns {names}. If "
-        "the line isn't a header, use column_1 and so on."
+        "The first line of {file} has no common column name: {columns:all}. Pass --columns {names}. If the "
+        "line isn't a header, use column_1 and so on."
     ),
-    "bad-key": "{path} isn't an Ed25519 key that can be read without a password. --new-key makes one.",
+    "bad-key": "{path} isn't an Ed25519 key without a password. Pass such a key, or make one with --new-key.",
 }
 
 

@@ -20,17 +20,17 @@ from discreet.cli.output.printing import emit, show
 Row = dict[str, str | None]
 
 
-# Models without privacy that the short list also shows, to compare with.
+# Models without privacy that the short list also shows, for comparison.
 _COMPARED = ("ease", "als")
 
 
 def models(
     everything: Annotated[
-        bool, typer.Option("--all", help="List all models, also those of papers, and all baselines.")
+        bool, typer.Option("--all", help="List all models, including those of papers, and all baselines.")
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """List the models to use first, or all of them: what they protect and learn from."""
+    """List the models to use first, or all of them, with what they protect and learn from."""
     rows = described()
     if as_json:
         emit({"models": [{**row, "last_audit": _last_audit(str(row["name"]))} for row in rows]})
@@ -74,7 +74,7 @@ def _groups(rows: list[Row]) -> Iterator[tuple[str, list[Row]]]:
 
 
 def described() -> list[Row]:
-    """Return `describe_models()`, from a table that needs no model to be loaded if all are our own."""
+    """Return `describe_models()`. If all models are our own, a table answers and no model is loaded."""
     from discreet.core.registry import ESTIMATORS
 
     if all(ESTIMATORS.package(name) == "discreet" for name in ESTIMATORS):

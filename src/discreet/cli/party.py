@@ -1,8 +1,8 @@
-"""`discreet party`: take part in a federation with one's own data.
+"""`discreet party`: take part in a federation with your own data.
 
 The audit of a party is here, too. It records a whole run at one party and replays it with one of its users
-added, removed or replaced. With the same mechanism outputs the party must send the same bytes, and the
-difference of its answers must cost no more than its own share of the noise guarantees.
+added, removed, or replaced. If mechanism outputs are the same, the party must send the same bytes. The
+difference of its answers must cost no more than the guarantee of its own share of the noise.
 `discreet model audit MODEL --view report` runs it.
 """
 
@@ -34,37 +34,43 @@ def serve(
         str,
         typer.Option(
             "--data",
-            help="The party's ratings; they never leave this machine. In a followed year: a Parquet file, or "
+            help="The party's ratings; they never leave this machine. For a continual release: a Parquet "
+            "file, or "
             "a folder of them, read at each release.",
         ),
     ],
-    ledger: Annotated[Path, typer.Option("--ledger", help="The party's ledger, which pays for the run.")],
+    ledger: Annotated[
+        Path, typer.Option("--ledger", help="The party's ledger, which records the run's cost.")
+    ],
     text: TextFile,
     name: Annotated[
         str | None,
         typer.Option(
-            "--name", help="The data's name in the ledger. A followed year needs it; default: the file's."
+            "--name",
+            help="The data's name in the ledger. Required for a continual release. Default: the file's name.",
         ),
     ] = None,
     columns: Columns = None,
     schema: SchemaFile = None,
     duplicates: Duplicates = "refuse",
     salt: Annotated[
-        Path | None, typer.Option("--salt", help="The shared secret with which item ids were hashed.")
+        Path | None, typer.Option("--salt", help="The shared secret with which item IDs were hashed.")
     ] = None,
     flower: Annotated[
-        Path | None, typer.Option("--flower", help="The folder of Flower's programs. Default: beside ours.")
+        Path | None, typer.Option("--flower", help="The folder of Flower's programs. Default: next to ours.")
     ] = None,
     alone: Annotated[
-        bool, typer.Option("--alone", help="Do not start Flower's SuperNode; it is started elsewhere.")
+        bool, typer.Option("--alone", help="Don't start Flower's SuperNode; it is started elsewhere.")
     ] = False,
     allow_unbudgeted: AllowUnbudgeted = False,
-    yes: Annotated[bool, typer.Option("--yes", help="Agree to the promise without a prompt.")] = False,
+    yes: Annotated[
+        bool, typer.Option("--yes", help="Accept the guarantee and its cost without a prompt.")
+    ] = False,
 ) -> None:
-    """Show the run's promise and cost for the party's people; after consent, answer until stopped.
+    """Show the run's guarantee and cost for the party's users. After consent, answer until stopped.
 
-    Where parties follow a year, new ratings are put at `--data` before each release; those that entered
-    before are left out.
+    For a continual release, put new ratings at `--data` before each release. Ratings that were added before
+    are skipped.
     """
     from discreet.federated.identity.agreement import Agreement
     from discreet.federated.serving.party import PartyDaemon
@@ -92,13 +98,15 @@ def serve(
             to="a continual release",
             why="only runs that fit one model can salt item IDs",
         )
-    show(part.promise.label(f"What this run promises {part.people}'s people, and costs them"))
+    show(part.promise.label(f"The guarantee and cost of this run for the users of {part.people}"))
     if not part.paid:
         book.refuse_unbudgeted(part.people)
         _require_cover(book, part.people, part.promise)
     if not yes:
         remark("The coordinator waits for your answer. Until then this party is absent.")
-    if not yes and not typer.confirm(f"Take part in run {agreement.run!r}, paid from {ledger}?"):
+    if not yes and not typer.confirm(
+        f"Take part in run {agreement.run!r}, with its cost recorded in {ledger}?"
+    ):
         raise PartyDeclined()
     with PartyDaemon(folder, agreement, part.join) as daemon:
         if not alone:
@@ -108,7 +116,7 @@ def serve(
 
 
 class _Part(NamedTuple):
-    """What taking part guarantees and costs, whether its cost is recorded already, and how to answer."""
+    """One party's part in a run: its guarantee and cost, whether the cost is recorded, and how to answer."""
 
     people: str
     promise: Guarantee
@@ -124,7 +132,7 @@ def _fit(
     how: dict[str, Any],
     salt: Path | None,
 ) -> _Part:
-    """Return a part in a run that fits a model to the party's data as they are now."""
+    """Return a part in a run that fits a model to the party's current data."""
     from discreet.cli.agreements import agreed_protocol
     from discreet.data.inputs import open_data
     from discreet.federated.catalogs import read_salt, salted_data
@@ -143,7 +151,7 @@ def _fit(
         catalog=None if salt is not None else agreement.catalog,
         **how,
     )
-    # Whether there are times is public; without them ages would be asked for in vain.
+    # Whether data have times is public. Without times, a request for ages would fail.
     refuse_timeless(getattr(estimator, "half_life", None), people)
     assumed = _as_read(people)
     if salt is not None:
@@ -153,7 +161,7 @@ def _fit(
 
 
 def _as_read(people: Interactions) -> list[Assumption]:
-    """Return what the party's own guarantee assumes about how its file was read."""
+    """Return the assumptions of the party's own guarantee about how its file was read."""
     from discreet.privacy.assumptions import Fact, assumptions_of
 
     about = (Fact.LAYOUT, Fact.FRAME, Fact.READABLE, Fact.QUOTES)
@@ -169,7 +177,7 @@ def _follow(
     name: str | None,
     columns: dict[str, str | None] | None,
 ) -> _Part:
-    """Return a part in a continual release: files at a path are read when a release is asked for."""
+    """Return a part in a continual release. Files at a path are read when a release is requested."""
     from discreet.follow.federation import STATE, following
     from discreet.follow.supplies import files_at, supply_from
 
@@ -179,14 +187,14 @@ def _follow(
             needs="--name",
             why="the files change, so the ledger needs one name for the same users",
         )
-    # A path that cannot be used is reported now, to the operator, not at the first question.
+    # A path that can't be used is reported to the operator now, not at the first question.
     files_at(data)
     join = following(agreement, supply_from(data, columns, rated=year.rated), ledger=book, dataset=name)
     return _Part(name, year.promise(), (folder / STATE).exists(), join)
 
 
 def _require_cover(book: Ledger, name: str, promise: Guarantee) -> None:
-    """Raise for a run that the ledger's budget does not cover, before other members wait for this party."""
+    """Raise for a run that the ledger's budget doesn't cover, before other members wait for this party."""
     left = book.remaining(name)
     paid = any(entry.guarantee.epsilon == promise.epsilon for entry in book.entries(name))
     if left is not None and left.epsilon < promise.epsilon and not paid:

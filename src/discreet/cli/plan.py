@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 def plan(
-    people: Annotated[int | None, typer.Option("--people", help="The approximate number of people.")] = None,
+    people: Annotated[int | None, typer.Option("--people", help="The approximate number of users.")] = None,
     epsilon: Annotated[
         float | None,
         typer.Option(
@@ -36,13 +36,13 @@ def plan(
         int, typer.Option("--releases", help="The number of releases: 12 for monthly, 52 for weekly.")
     ] = 1,
     items: Annotated[
-        int | None, typer.Option("--items", help="The approximate number of items: noise falls on each.")
+        int | None, typer.Option("--items", help="The approximate number of items: noise is added to each.")
     ] = None,
     ratings: Annotated[
         float | None,
         typer.Option(
             "--ratings-per-person",
-            help="The approximate number of ratings or clicks per person: expect what similar data gave.",
+            help="The approximate number of ratings or clicks per user, to find similar public data.",
         ),
     ] = None,
     metric: Annotated[
@@ -70,7 +70,8 @@ def plan(
     half_life: Annotated[
         str | None,
         typer.Option(
-            "--half-life", help="With --follow: when a choice counts half: 7d, 2w, 1m. Default: 30d."
+            "--half-life",
+            help="With --follow: half-life of an interaction's weight: 7d, 2w, 1m. Default: 30d.",
         ),
     ] = None,
     come_once: Annotated[
@@ -80,11 +81,11 @@ def plan(
     force: Force = False,
     as_json: AsJson = False,
 ) -> None:
-    """Plan releases: what each may cost, what an attacker gains, and what accuracy to expect.
+    """Plan releases: the cost of each, the attacker's gain, and the accuracy to expect.
 
     The plan uses only the numbers given here and measurements on public data.
     """
-    # What is followed are lists, unless the user asks for ratings.
+    # `follow` makes lists, unless the user asks for ratings.
     metric = _measure(metric, "lists" if follow and purpose is None and metric is None else purpose)
     if epsilon is None and wanted is None:
         raise OptionMissing(options=("--epsilon", "--wanted"))
@@ -115,7 +116,7 @@ def plan(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Data:
-    """What is known about the data that the plan is for."""
+    """Known facts about the data that the plan is for."""
 
     people: int | None
     items: int | None
@@ -123,7 +124,7 @@ class _Data:
     metric: str
 
     def expected(self, epsilon: float) -> ExpectedAccuracy | None:
-        """Return what such a release kept on public data, if the number of users is known."""
+        """Return the accuracy that such a release kept on public data, if the number of users is known."""
         from discreet.planning.curves import expected
 
         if self.people is None:
@@ -132,7 +133,7 @@ class _Data:
 
 
 def _measure(metric: str | None, purpose: str | None) -> str:
-    """Return the measure of accuracy: the one asked for, or that of what the model is for."""
+    """Return the measure of accuracy: the requested one, or the measure for the model's purpose."""
     measures = {"lists": "hr@10", "ratings": "rmse"}
     if purpose is None:
         return metric or "rmse"
@@ -155,7 +156,7 @@ def _compare(
     come_once: bool,
     as_json: bool,
 ) -> None:
-    """Print the ways to spend a year's budget on what is popular now, and how to compare them with tastes."""
+    """Print the ways to spend a year's budget on current popularity, and the commands that compare them."""
     from discreet.cli.options.years import days
     from discreet.follow import FollowSettings
     from discreet.follow.comparison import SAME_LISTS, SAME_RATINGS, compared, verdict
@@ -165,7 +166,7 @@ def _compare(
             options=("--follow",), needs="--epsilon", why="--follow compares ways to spend a budget"
         )
     settings = FollowSettings(
-        # A single release isn't a year; weekly is usual.
+        # A single release isn't a year. Weekly is usual.
         releases=52 if releases == 1 else releases,
         epsilon=epsilon,
         delta=delta,
@@ -184,16 +185,17 @@ def _compare(
         return
     show(
         _ways_table(ways),
-        "Noise: standard deviation on an item's count. Freshness: the part of current choices that the "
-        "latest release holds, on average. Signal: the weight of recent choices in it. People needed: how "
-        f"many must choose an item of late, each among {choices}, before it is three standard deviations "
-        "above the noise; lower is better.",
+        "Noise: standard deviation on an item's count. Freshness: the average part of current interactions "
+        "that the latest release contains. Signal: the weight of recent interactions in it. Users needed: "
+        f"how many must have chosen an item recently, each among {choices}, before it is three standard "
+        "deviations above the noise. Lower is better.",
         f"{verdict(ways, rated=rated)} {_few(ways, data)}{caution}",
     )
     write(
         "\n".join(
             [
-                "Try all of them on a past year of your own data; that decides (not to be published):",
+                "Try all of them on a past year of your own data, and decide by the result (don't publish "
+                "it):",
                 commands[0],
             ]
         )
@@ -204,7 +206,7 @@ def _compare(
 
 
 def _few(ways: list[Way], data: _Data) -> str:
-    """Say if more people are needed for one item than there are."""
+    """Return a warning if one item needs more users than there are."""
     needed = min(way.people_needed for way in ways)
     if data.people is None or needed <= data.people / 10:
         return ""
@@ -215,11 +217,11 @@ def _few(ways: list[Way], data: _Data) -> str:
 
 
 def _in_order(ways: list[Way], commands: list[str]) -> list[tuple[str, list[str]]]:
-    """Return the commands of each way under a heading; of following and refits the better way first."""
+    """Return the commands of each way under a heading. Following or refits are first, whichever is better."""
     follow, refit = _best(ways, followed=True), _best(ways, followed=False)
     both = [("To follow:", commands[1:3]), (f"For {refit.name}:", commands[3:5])]
     both = both if follow.people_needed <= refit.people_needed else both[::-1]
-    return [*both, ("For tastes, one fit:", commands[5:])]
+    return [*both, ("For users' preferences, one fit:", commands[5:])]
 
 
 def _best(ways: list[Way], *, followed: bool) -> Way:
@@ -231,9 +233,9 @@ def _best(ways: list[Way], *, followed: bool) -> Way:
 def _ways_table(ways: list[Way]) -> Table:
     from rich.table import Table
 
-    table = Table("way", "releases", "epsilon each", "noise", "freshness", "signal", "people needed")
+    table = Table("way", "releases", "epsilon each", "noise", "freshness", "signal", "users needed")
     for way in ways:
-        each = "paid once" if way.epsilon_each is None else f"{way.epsilon_each:.3g}"
+        each = "once" if way.epsilon_each is None else f"{way.epsilon_each:.3g}"
         numbers = (f"{number:.3g}" for number in (way.noise, way.freshness, way.signal))
         table.add_row(way.name, str(way.releases), each, *numbers, f"{way.people_needed:,.0f}")
     for column in table.columns[1:]:
@@ -242,7 +244,7 @@ def _ways_table(ways: list[Way]) -> Table:
 
 
 def _both(settings: FollowSettings, more: str, data: _Data, ways: list[Way]) -> list[str]:
-    """Return the command that replays a year, then those that follow, that refit, and that fit tastes."""
+    """Return the commands that replay a year, follow it, refit, and fit preferences."""
     lists = data.metric == "hr@10"
     what = "clicks.csv --implicit" if lists else "ratings.csv"
     known = "" if data.people is None else f" --people {data.people}"
@@ -265,7 +267,7 @@ def _both(settings: FollowSettings, more: str, data: _Data, ways: list[Way]) -> 
 
 
 def _rounded_down(epsilon: float) -> str:
-    """Return an epsilon with four digits, such that all releases fit into the budget."""
+    """Return an epsilon with four digits that lets all releases fit into the budget."""
     with localcontext(prec=4, rounding=ROUND_FLOOR):
         return f"{float(+Decimal(epsilon)):g}"
 
@@ -325,14 +327,14 @@ def _show(found: dict[str, Any], data: _Data) -> None:
         f"{percent(posterior(each['epsilon'], each['delta']))} of the time.",
     )
     if data.people is None:
-        show("What accuracy to expect depends on the number of people: --people.")
+        show("The expected accuracy depends on the number of users. Pass --people.")
     else:
         _show_expected(found, data)
     write("\n".join(["To follow the plan, with your own names:", *_commands(found, data)]))
 
 
 def _show_expected(found: dict[str, Any], data: _Data) -> None:
-    """Print what such noise left on public data, and what that is worth."""
+    """Print the accuracy under this noise on public data, and what it is worth."""
     from rich.table import Table
 
     from discreet.planning.curves import METRICS, SIMPLEST
@@ -384,9 +386,9 @@ def _worth(expected: ExpectedAccuracy) -> str:
     return said
 
 
-# From so many releases on, a plan says what a third of them would allow.
+# From this many releases on, a plan shows what a third of them would allow.
 _MANY = 3
-# A gain below this many percent is little.
+# A gain below this many percent is small.
 _LITTLE = 15
 
 
@@ -399,7 +401,7 @@ def _show_fewer(found: dict[str, Any], data: _Data) -> None:
     assert expected is not None
     nearest, value = expected.measured[0]
     kept = round(100 * min(max(nearest.share(value), 0.0), 1.0))
-    show(f"With --releases {fewer} each may have epsilon = {each:.4g}, and {kept}% is kept there.")
+    show(f"With --releases {fewer}, each may have epsilon = {each:.4g} and keeps {kept}%.")
 
 
 def _commands(found: dict[str, Any], data: _Data) -> list[str]:

@@ -37,7 +37,7 @@ def measure_privately(
     *,
     as_json: bool,
 ) -> None:
-    """Fit and score under one promise, or show the cost of that."""
+    """Fit and score under one guarantee, or show the cost of doing that."""
     from discreet.core.progress import terminal_progress
     from discreet.evaluation.private.fit_and_score import fit_and_evaluate
     from discreet.privacy.ledger.book import Ledger
@@ -50,7 +50,7 @@ def measure_privately(
             why="they record what private scores cost",
         )
     if not privately.private:
-        show("Without --private the scores cost nothing; they have no noise and must not be published.")
+        show("Without --private the scores cost no budget. They have no noise, so don't publish them.")
         return
     if unused := measuring.unused_privately:
         raise OptionDoesNotApply(
@@ -58,7 +58,8 @@ def measure_privately(
             to="--private",
             why="private scores come from one run with real noise and one held-out item per user",
         )
-    # The scores are on the disk before they are printed: a killed process prints them when it is repeated.
+    # The scores are on the disk before they are printed, so a repeated run after a kill prints the same
+    # scores.
     out = None if paying.ledger is None or privately.dry_run else Path(f"{paying.ledger}.scores.json")
     with (
         terminal_progress(None) as report,
@@ -100,26 +101,26 @@ def measure_privately(
 
 
 def _forecast(estimators: Sequence[Estimator], metrics: list[str], share: float, facts: PublicFacts) -> str:
-    """Say before anything is paid how much noise scores would have."""
+    """Return how much noise scores would have, before any budget is spent."""
     from discreet.evaluation.private.fit_and_score import expected_noise
 
     found = expected_noise(estimators, metrics, share=share, facts=facts)
     if found is None:
-        return "With --people this also says how much noise the scores would have."
+        return "Pass --people to show how much noise the scores would have."
     said = ", ".join(f"± {1.96 * noise:.2g} on {name}" for name, noise in found.items())
     return (
-        f"With {facts.n_users:,} people the noise would be about {said}, with 95 % confidence. A larger "
-        f"--share than {share:g} makes it smaller, and the model a little worse."
+        f"With {facts.n_users:,} users the noise would be about {said}, with 95% confidence. A --share "
+        f"larger than {share:g} makes it smaller, and the model slightly worse."
     )
 
 
 def _usual(estimators: Sequence[Estimator]) -> list[str]:
-    """Return what is measured if nobody says: one metric, because each more adds noise to all."""
+    """Return the default metric: only one, because every further metric adds noise to all."""
     return ["rmse"] if all(one.predicts_ratings for one in estimators) else ["hr@10"]
 
 
 def _names(estimators: Sequence[Estimator]) -> list[str]:
-    """Return the name of each; variants of one model also have their settings."""
+    """Return the name of each. Variants of one model also have their settings."""
     names = [one.name for one in estimators]
     return [one.name if names.count(one.name) == 1 else one.named for one in estimators]
 
@@ -159,14 +160,14 @@ def _show(found: Together, names: list[str], *, recorded: bool) -> None:
         show(_verdict(metric, values, best[metric]))
     show(
         f"Models and scores together: {found.guarantee.short()}",
-        f"These scores {_may(found.guarantee)}. One item of each person was held out for them.",
+        f"These scores {_may(found.guarantee)}. One item of each user was held out for them.",
     )
     if not recorded and found.guarantee.is_private:
         show(UNRECORDED)
 
 
 def _may(promise: Guarantee) -> str:
-    """Say whether scores may be published."""
+    """Return whether scores may be published."""
     if not promise.is_private:
         return "are not private: do not publish them"
     condition = condition_text(promise.conditions)
@@ -179,21 +180,21 @@ _LARGE = 0.1
 
 
 def _verdict(metric: str, values: Sequence[PrivateScore], best: str) -> str:
-    """Say which model is best, or that the noise is larger than any difference."""
+    """Return which model is best, or that the noise is larger than any difference."""
     noise = 1.96 * max(one.noise for one in values)
     if len(values) == 1:
         if noise <= _LARGE * abs(values[0].value):
-            return f"The noise on {metric} is ± {noise:.2g} with 95 % confidence."
+            return f"The noise on {metric} is ± {noise:.2g} with 95% confidence."
         return (
             f"The noise on {metric} is ± {noise:.2g}, more than a tenth of the score: it is too large to "
-            "judge a model by. More people, a larger --share or a larger epsilon would help."
+            "judge a model by. More users, a larger --share, or a larger epsilon would help."
         )
     apart = max(one.value for one in values) - min(one.value for one in values)
-    # Of a difference.
+    # Noise of a difference.
     noise *= math.sqrt(2)
     if apart > noise:
         return f"Best by {metric}: {best}."
     return (
-        f"By {metric} these models cannot be told apart: the noise on a difference, ± {noise:.2g}, is larger "
-        f"than any difference ({apart:.2g} at most)."
+        f"{metric} can't separate these models: the noise on a difference, ± {noise:.2g}, is larger "
+        f"than any difference (at most {apart:.2g})."
     )

@@ -1,4 +1,4 @@
-"""`discreet recommend`, `similar` and `explain`: lists for one user or many, and the reasons."""
+"""`discreet recommend`, `similar`, and `explain`: recommendations for one user or many, and the reasons."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from discreet.models.fitted import FittedModel
     from discreet.models.listings import ListedItem, SimilarItem
 
-_ORDERS = {"choice": "what is chosen, without stars", "stars": "expected stars alone"}
+_ORDERS = {"choice": "likely interactions, without ratings", "stars": "expected stars alone"}
 STARS = "expected_stars"
 _LONGEST_ID = 200
 Now = Annotated[
@@ -60,43 +60,44 @@ Now = Annotated[
 def recommend(
     file: ModelFile,
     all_users: Annotated[
-        str | None, typer.Argument(help="With --all: histories of many people, or a folder of shards.")
+        str | None, typer.Argument(help="With --all: histories of many users, or a folder of shards.")
     ] = None,
-    for_all: Annotated[bool, typer.Option("--all", help="Write lists for all people; needs --out.")] = False,
+    for_all: Annotated[bool, typer.Option("--all", help="Write lists for all users; needs --out.")] = False,
     on: On = None,
     history: Annotated[
         Path | None,
         typer.Option(
             "--history",
-            help="The history of one person: [user,]item,rating[,time] or, without ratings, "
-            "[user,]item[,time]. Times give the order; a file of one column lists items, oldest first.",
+            help="The history of one user: [user,]item,rating[,time] or, without ratings, "
+            "[user,]item[,time]. Times set the order. A file with one column lists items, oldest first.",
         ),
     ] = None,
     histories: Annotated[
         Path | None,
         typer.Option(
-            "--histories", help="The histories of many people, ordered by time if given; needs --out."
+            "--histories", help="The histories of many users, ordered by time if given; needs --out."
         ),
     ] = None,
     out: Annotated[
-        Path | None, typer.Option("--out", help="Where to write the lists of many people: .csv or .parquet.")
+        Path | None, typer.Option("--out", help="Where to write the lists of many users: .csv or .parquet.")
     ] = None,
     user: Annotated[
         str | None,
-        typer.Option("--user", help="The person's id; needed if the history holds several people."),
+        typer.Option("--user", help="The user's ID; needed if the history contains several users."),
     ] = None,
     k: HowMany = 10,
     columns: Columns = None,
     among: Annotated[
-        Path | None, typer.Option("--among", help="List only these items: one id per line, or a table.")
+        Path | None, typer.Option("--among", help="List only these items: one ID per line, or a table.")
     ] = None,
     exclude: Annotated[
-        Path | None, typer.Option("--exclude", help="Never list these items: one id per line, or a table.")
+        Path | None, typer.Option("--exclude", help="Never list these items: one ID per line, or a table.")
     ] = None,
     rank_by: Annotated[
         str | None,
         typer.Option(
-            "--rank-by", help="Order by choice (likely interactions), stars (ratings) or both (default)."
+            "--rank-by",
+            help="Order by `choice` (likely interactions), `stars` (ratings), or `both` (default).",
         ),
     ] = None,
     diversify: Annotated[
@@ -109,14 +110,14 @@ def recommend(
         bool, typer.Option("--include-seen", help="Also list items of the history.")
     ] = False,
     ignore_unknown: Annotated[
-        bool, typer.Option("--ignore-unknown", help="Ignore items that the model does not know.")
+        bool, typer.Option("--ignore-unknown", help="Ignore items that the model doesn't know.")
     ] = False,
     force: Force = False,
     as_json: AsJson = False,
 ) -> None:
-    """Recommend items to one person from their own history, or to all people in a file of histories.
+    """Recommend items to one user from their own history, or to all users in a file of histories.
 
-    Without any, to somebody who has none yet.
+    Without a history, the recommendations are those for a new user.
     """
     from discreet.models.storage import load
 
@@ -145,7 +146,7 @@ def recommend(
         order = _sorted_by(fitted, rank_by, diversify)
         _answer_one(fitted, best, titles, order, usual, as_json=as_json)
         if history is None and not as_json:
-            show("This is the list of somebody without a history. Give one with --history FILE.")
+            show("These are recommendations for a new user. Pass a history with --history FILE.")
     elif out is not None:
         from discreet.sources.shards import is_shard_folder
 
@@ -160,18 +161,18 @@ def recommend(
         elif on is not None:
             raise ShardsNeeded()
         else:
-            # All public columns are written, not the title alone.
+            # All public columns are written, not only the title.
             lists = fitted.recommend_all(_many(fitted, many, named), k, **limits).drop("title", strict=False)
             beside = public_columns(titles, fitted, lists["item"].unique().to_list())
             people = write_lists(lists, out, beside, force, [file, Path(many)])
         if as_json:
             emit({"file": str(out), "people": people})
         else:
-            show(f"Written to {out}: lists for {people:,} people.")
+            show(f"Written to {out}: lists for {people:,} users.")
 
 
 def _many_people(all_users: str | None, histories: Path | None, *, for_all: bool) -> str | None:
-    """Return where the histories of many people are; refuse two places, or half of one."""
+    """Return where the histories of many users are. Raise for two places, or for half of one."""
     if for_all != (all_users is not None):
         raise OptionNeeds(
             options=("--all",),
@@ -184,7 +185,7 @@ def _many_people(all_users: str | None, histories: Path | None, *, for_all: bool
 
 
 def _refuse_unclear(history: Path | None, many: str | None, out: Path | None) -> None:
-    """Refuse unless it is one person, whose list is shown, or many, whose lists go to a file."""
+    """Raise unless there is one user, whose list is shown, or many users, whose lists go to a file."""
     if history is not None and many is not None:
         raise OptionMissing(options=("--history FILE", "--histories FILE"))
     if (many is None) != (out is None):
@@ -212,7 +213,7 @@ def _answer_one(
             return
         alone = ranked_by.startswith(_ORDERS["stars"])
         show(items_table(best, beside, more=None if alone else ("expected stars", stars)))
-        mostly = f" {mostly_popular(usual)} `discreet model explain` says more." if usual >= MOSTLY else ""
+        mostly = f" {mostly_popular(usual)} `discreet model explain` shows why." if usual >= MOSTLY else ""
         show(f"Sorted by score: {ranked_by}.{mostly}")
 
 
@@ -224,7 +225,7 @@ def _one(
     k: int,
     limits: dict[str, Any],
 ) -> tuple[list[ListedItem], float]:
-    """Return a person's list, and which part of the usual list of ten somebody without a history gets."""
+    """Return a user's list, and the share of its first ten items that a new user gets, too."""
     from discreet.data.reading.history import read_history
     from discreet.models.answers import usual_share
 
@@ -235,14 +236,14 @@ def _one(
     if not limits["ignore_unknown"]:
         _refuse_header(fitted, person.items, history)
     best = fitted.recommend(person, k, **limits)
-    # Of a model of popularity nothing else is expected.
+    # A model of popularity can't have any other list.
     if alike_by_design(fitted) or any(limits[name] for name in ("among", "exclude", "rank_by", "diversify")):
         return best, 0.0
     return best, usual_share(fitted, person, ignore_unknown=limits["ignore_unknown"], now=limits["now"])
 
 
 def _refuse_header(fitted: FittedModel, items: Sequence[str | int], history: Path) -> None:
-    """Refuse a list of items of which the first line alone is unknown, and say how a header is named."""
+    """Raise if only the first line of a list of items is unknown: it may be a header."""
     known = (fitted.catalog.index_of(items) >= 0).tolist()
     if len(known) < 2 or known[0] or not all(known[1:]):
         return
@@ -253,7 +254,7 @@ def _refuse_header(fitted: FittedModel, items: Sequence[str | int], history: Pat
 
 
 def _sorted_by(fitted: FittedModel, rank_by: str | None, diversify: float) -> str:
-    """Say what the score is."""
+    """Return what the score is."""
     order = _ORDERS.get(rank_by or "", fitted.scorer.ranked_by)
     return f"{order}; less what an item shares with those above it" if diversify else order
 
@@ -274,13 +275,13 @@ def similar(
     titles: Titles = None,
     as_json: AsJson = False,
 ) -> None:
-    """List the items most similar to this one that stand out of the noise; it costs nothing more."""
+    """List the most similar items that exceed the noise. This costs no privacy budget."""
     from discreet.models.storage import load
 
     integer("-k", k, least=1)
     fitted = load(file)
     found = fitted.similar_items(items, k)
-    # As the catalog spells them: on a command line every id is text.
+    # As the catalog spells them: on a command line every ID is text.
     asked = fitted.catalog.id_at(fitted.catalog.index_of(list(found))).tolist()
     beside = public_columns(
         titles, fitted, [*asked, *{other for near in found.values() for other, _ in near} - set(asked)]
@@ -301,20 +302,20 @@ def explain(
     file: ModelFile,
     item: Annotated[
         str | None,
-        typer.Argument(help="An item of the model's catalog. Default: the first of the person's list."),
+        typer.Argument(help="An item of the model's catalog. Default: the first of the user's list."),
     ] = None,
     history: Annotated[
-        Path | None, typer.Option("--history", help="The history of one person, as for recommend.")
+        Path | None, typer.Option("--history", help="The history of one user, as for recommend.")
     ] = None,
     user: Annotated[
-        str | None, typer.Option("--user", help="The person's id, if the history holds several people.")
+        str | None, typer.Option("--user", help="The user's ID, if the history contains several users.")
     ] = None,
     columns: Columns = None,
     now: Now = None,
     titles: Titles = None,
     as_json: AsJson = False,
 ) -> None:
-    """Say why an item stands where it does in a person's list: parts that add up to its score."""
+    """Show why an item has its place in a user's list: parts that add up to its score."""
     from discreet.data.reading.history import read_history
     from discreet.models.storage import load
 

@@ -1,4 +1,4 @@
-"""`discreet refit`: fit the next release with the settings of the last one, and from it if its model can."""
+"""`discreet refit`: fit the next release with the settings of the last one, and start from it if possible."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def refit(
         float | None,
         typer.Option(
             "--epsilon",
-            help="The privacy loss. Default: that of the last release.",
+            help="The privacy loss. Default: the epsilon of the last release.",
             parser=parse_number,
             metavar="FLOAT",
         ),
@@ -44,8 +44,8 @@ def refit(
 ) -> None:
     """Fit the next release on new data, with the settings of the last one, and record its cost.
 
-    A model of ratings that can (`user-factorization`) also starts from the last release, which costs nothing
-    more. Other models are fitted anew.
+    `user-factorization` of ratings also starts from the last release, which costs no more budget. Other
+    models are fitted anew.
     The catalog is the last model's, plus new items that --items lists. A scale or a cap that was declared for
     the last model stays, unless --scale or --max-per-user changes it.
     """
@@ -87,7 +87,7 @@ def refit(
 def _report(
     fitted: FittedModel, out: Path, name: str, news: list[str], paying: Paying, *, as_json: bool
 ) -> None:
-    """Print what was fitted, where it is, and where it was paid."""
+    """Print what was fitted, where it is, and where its cost was recorded."""
     if as_json:
         written = {"model": fitted.name, "file": str(out), "name": name}
         emit({**written, "guarantee": fitted.guarantee.to_json(), "news": news})
@@ -118,7 +118,7 @@ def _learns_from_choices(last: FittedModel) -> bool:
 
 
 def _declared_scale(last: FittedModel) -> tuple[float | None, float | None, float | None]:
-    """Return the scale that was declared for the last model, if one was."""
+    """Return the scale that was declared for the last model, if any."""
     from discreet.data.facts import CHOSEN_SCALE, SCALE
 
     facts = last.facts
@@ -130,8 +130,8 @@ def _declared_scale(last: FittedModel) -> tuple[float | None, float | None, floa
 def _as_known(data: Interactions, last: FittedModel, reading: Reading) -> Interactions:
     """Return the data with facts that are exactly as public as the last model's.
 
-    A catalog that was taken from the data stays marked so. Facts selected with noise are known by now;
-    ratings outside a selected scale are clipped as before. A declared cap stays.
+    A catalog that came from the data stays marked as such. Facts selected with noise are public by now.
+    Ratings outside a selected scale are clipped as before. A declared cap stays.
     """
     from discreet.data.facts import CHOSEN, CHOSEN_SCALE, N_ITEMS, SCALE
 
@@ -158,5 +158,5 @@ def _united(known: Vocabulary, reading: Reading) -> tuple[Vocabulary, list[str]]
     gone = int((declared.index_of(known.series) < 0).sum())
     news = [f"{len(new)} items are new."] if new else []
     if gone:
-        news.append(f"{gone} items of the last model are not listed any more; they stay in the catalog.")
+        news.append(f"{gone} items of the last model aren't listed anymore; they stay in the catalog.")
     return (Vocabulary.of([*known.ids.tolist(), *new]) if new else known), news

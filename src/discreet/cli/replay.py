@@ -1,4 +1,4 @@
-"""`discreet follow replay`: would following have shown people what they chose next?"""
+"""`discreet follow replay`: would a continual release have shown users what they chose next?"""
 
 from __future__ import annotations
 
@@ -20,10 +20,15 @@ def replay(
     epsilon: Annotated[
         float,
         typer.Option(
-            "--epsilon", help="What all releases together may reveal.", parser=parse_number, metavar="FLOAT"
+            "--epsilon",
+            help="The epsilon of the guarantee for all releases.",
+            parser=parse_number,
+            metavar="FLOAT",
         ),
     ],
-    delta: Annotated[float, typer.Option("--delta", help="What may be revealed on top.")] = 1e-6,
+    delta: Annotated[
+        float, typer.Option("--delta", help="The delta of the guarantee for all releases.")
+    ] = 1e-6,
     releases: Annotated[int, typer.Option("--releases", help="How many releases: 52 is weekly.")] = 52,
     half_life: HalfLife = None,
     year: Year = "365d",
@@ -37,14 +42,14 @@ def replay(
 ) -> None:
     """Replay a past year of your data, and compare following with fits and refits. Nothing is released.
 
-    After each release every way is asked for what people chose until the next one.
+    After each release, every way is scored on the items that users chose before the next release.
     """
     from discreet.core.progress import terminal_progress
     from discreet.data.reading.epochs import seconds_of
     from discreet.follow.replay import replay_year
 
     if reading.duplicates == "refuse":
-        # As in a followed year: of a user's interactions with an item the first one counts.
+        # As in a continual release, only the first of a user's interactions with an item counts.
         reading = replace(reading, duplicates="first")
     past = reading.load(data)
     settings = year_settings(
@@ -63,7 +68,7 @@ def replay(
         emit(found.to_json())
         return
     fades = (
-        "" if half_life or not reading.implicit else " Here nothing fades: also try --half-life 30d, or 7d."
+        "" if half_life or not reading.implicit else " Nothing fades here: also try --half-life 30d, or 7d."
     )
     *shown, last = replay_shown(found)
     show(*shown, f"{last}{fades}")

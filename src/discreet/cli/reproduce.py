@@ -35,10 +35,10 @@ def reproduce(
     ] = None,
     minutes: Annotated[
         float | None,
-        typer.Option(help="Begin no step after so many minutes and judge what was reached; 0 only judges."),
+        typer.Option(help="Begin no step after this many minutes and judge what was reached; 0 only judges."),
     ] = None,
     draws: Annotated[
-        int | None, typer.Option(help="Make at most so many draws of every experiment.", min=1)
+        int | None, typer.Option(help="Make at most this many draws of every experiment.", min=1)
     ] = None,
     data: Annotated[
         list[str] | None,
@@ -75,7 +75,7 @@ def reproduce(
 
 
 def write_pages(out: Path, paper: str | None) -> Path:
-    """Write the page of one paper, or of all papers with an overview; return the page to open first."""
+    """Write the page of one paper, or of all papers with an overview. Return the page to open first."""
     from discreet.core.files import write_whole
     from discreet.reproduce import paper_page, papers_pages
 
@@ -123,7 +123,7 @@ def sentence(tick: Tick) -> str:
 
 
 class _Seldom:
-    """Lines of progress where no terminal shows a bar: the first step, then ever more seldom."""
+    """Lines of progress for output without a terminal: the first step, then at growing intervals."""
 
     def __init__(self, name: str) -> None:
         self._name, self._began, self._next = name, time.monotonic(), 0.0
@@ -137,7 +137,7 @@ class _Seldom:
 
 
 def summary(name: str, verdicts: Sequence[Verdict]) -> list[str]:
-    """Return one line for each part of a paper, and the counts of verdicts; fewer than 40 lines."""
+    """Return one line for each part of a paper, and the counts of outcomes, in fewer than 40 lines."""
     from discreet.reproduce import claims_of
     from discreet.reproduce.page import count, row_verdict
 

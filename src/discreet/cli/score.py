@@ -1,4 +1,4 @@
-"""`discreet model score`: measure a model file on data it has not seen, as it is served."""
+"""`discreet model score`: measure a model file as it is served, on data it has not seen."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ if TYPE_CHECKING:
 def score(
     model: ModelFile, data: Data, measuring: Measuring, reading: Reading, as_json: AsJson = False
 ) -> None:
-    """Score a model file as it is served, without fitting: followed, federated and collected ones, too.
+    """Score a model file as it is served, without fitting. Any model works, also from parties or devices.
 
-    Of each split the first part is the history, and the rest is asked for. Take data that the model has not
-    seen: --split time:DATE with the date of the fit. Do not publish the scores: they have no noise.
+    The first part of each split is the history, and the rest is to be predicted. Use data that the model has
+    not seen: --split time:DATE with the date of the fit. Don't publish the scores: they have no noise.
     """
     from discreet.models.storage import load
     from discreet.report.notes import SCORES_NOT_COVERED
@@ -52,23 +52,23 @@ def score(
         " If the model was fitted on what is held out here, its scores are too good: use --split time:DATE "
         "with the date of its fit."
     ) * (not (measuring.split or "").startswith("time:"))
-    repeats = " Of repeated interactions the first counts." if past.facts.low == past.facts.high else ""
+    repeats = " Only the first of repeated interactions counts." if past.facts.low == past.facts.high else ""
     show(
         table,
-        f"Scored on {asked}. Items that the model does not know are left out.{repeats} The baseline learned "
+        f"Scored on {asked}. Items that the model doesn't know are skipped.{repeats} The baseline learned "
         f"from these histories without noise.{seen}",
         *(
             f"{name}: no better than {scores['by']} without noise."
             for name, scores in found.items()
             if _behind(name, scores)
         ),
-        "Scores have no noise: do not publish them.",
+        "Scores have no noise: don't publish them.",
         *measuring.hints(found, timed=past.times is not None),
     )
 
 
 def _behind(name: str, scores: dict[str, Any]) -> bool:
-    """Return whether a simple baseline is as good; metrics of variety have no better and worse."""
+    """Return whether a simple baseline is as good. Metrics of variety have no direction."""
     from discreet.evaluation.metric_kinds import ListMetric, RatingMetric
     from discreet.evaluation.metrics import Metric
 
@@ -80,7 +80,7 @@ def _behind(name: str, scores: dict[str, Any]) -> bool:
 
 
 def _read(fitted: FittedModel, data: str, reading: Reading) -> Interactions:
-    """Return the data in the model's catalog; items that it does not know are left out."""
+    """Return the data in the model's catalog. Items that the model doesn't know are skipped."""
     from dataclasses import replace
 
     if reading.items is not None:
@@ -97,7 +97,8 @@ def _read(fitted: FittedModel, data: str, reading: Reading) -> Interactions:
                 to="metrics of lists",
                 why="recommendations are new items, so the first of repeated pairs counts",
             )
-        # The last one would move what somebody had long ago behind a date, and then ask for it.
+        # The last repeat would move an item that a user had long before a date behind it, and then ask for
+        # it.
         duplicates = "first"
     known = replace(reading, drop_unknown=True, implicit=implicit, duplicates=duplicates)
     scale = (facts.low, facts.high, facts.step) if not implicit else (None, None, None)
@@ -140,18 +141,18 @@ def _scores(
         value, by = best(means) if means else (None, None)
         found[name] = {"mean": score_.mean, "runs": list(score_.values), "simple": value, "by": by}
     people, rows = (sum(many) for many in zip(*(_asked(one.test) for one in parts), strict=True))
-    return found, plan.held_out(timed=past.times is not None), f"{rows:,} rows of {people:,} people"
+    return found, plan.held_out(timed=past.times is not None), f"{rows:,} rows of {people:,} users"
 
 
 def _asked(test: Interactions) -> tuple[int, int]:
-    """Return of how many people something is asked for, and how much."""
+    """Return the number of users with held-out rows, and the number of these rows."""
     import numpy as np
 
     return int(np.count_nonzero(np.diff(test.indptr))), test.n_ratings
 
 
 def _usual(fitted: FittedModel, past: Interactions) -> list[str]:
-    """Return what is measured if nobody says: errors where there are ratings, and hits of lists."""
+    """Return the default metrics: errors if there are ratings, and hits of lists."""
     if fitted.above is not None:
         return ["accuracy"]
     return ["hr@10", "ndcg@10"] if past.facts.low == past.facts.high else ["rmse"]

@@ -33,39 +33,44 @@ def serve(
         Path | None, typer.Option("--publish", help="The model file to serve; a refit replaces it.")
     ] = None,
     refit: Annotated[
-        float | None, typer.Option("--refit", help="Refit every so many seconds; needs --publish.")
+        float | None, typer.Option("--refit", help="Refit every this many seconds; needs --publish.")
     ] = None,
     model: Annotated[
-        str | None, typer.Option("--model", help="The model to refit. Default: that of the mechanism.")
+        str | None, typer.Option("--model", help="The model to refit. Default: the mechanism's usual model.")
     ] = None,
     host: Annotated[str, typer.Option("--host", help="The address to listen on.")] = "127.0.0.1",
     port: Annotated[int, typer.Option("--port", help="The port to listen on.")] = 8080,
     workers: Annotated[
-        int, typer.Option("--workers", help="How many processes answer for a model, on one port.")
+        int, typer.Option("--workers", help="Number of processes that serve a model on one port.")
     ] = 1,
     per_minute: Annotated[
         int, typer.Option("--per-minute", help="The most requests per client and minute; 0 for no limit.")
     ] = 600,
     trusted_proxy: Annotated[
         list[str] | None,
-        typer.Option("--trusted-proxy", help="A proxy whose X-Forwarded-For is believed; repeatable."),
+        typer.Option("--trusted-proxy", help="A proxy whose X-Forwarded-For is trusted; repeatable."),
     ] = None,
     batch_seconds: Annotated[
         float, typer.Option("--batch-seconds", help="How long reports wait to be written together.")
     ] = 0.5,
     most_senders: Annotated[
-        int, typer.Option("--most-senders", help="How many devices may send; a refit holds all reports.")
+        int,
+        typer.Option(
+            "--most-senders", help="How many devices may send. A refit keeps all reports in memory."
+        ),
     ] = 1 << 20,
     metrics_token: Annotated[
         str | None,
-        typer.Option("--metrics-token", envvar="DISCREET_METRICS_TOKEN", help="Who shows it reads /metrics."),
+        typer.Option(
+            "--metrics-token", envvar="DISCREET_METRICS_TOKEN", help="Bearer token required to read /metrics."
+        ),
     ] = None,
     invitation_key: Annotated[
         Path | None,
         typer.Option("--invitation-key", help="The key that `campaign new --invited` wrote."),
     ] = None,
     bundle: Annotated[
-        bool, typer.Option("--bundle", help="Of a model: hand out at /bundle/ what recommends on the device.")
+        bool, typer.Option("--bundle", help="For a model: also serve the on-device recommender at /bundle/.")
     ] = False,
 ) -> None:
     """Serve a campaign with its page for browsers, or a model with /recommend. Ctrl-C or SIGTERM ends it."""
@@ -129,7 +134,7 @@ def _answer(model: Path, host: str, port: int, workers: int, settings: dict[str,
     fitted = load(model)
     remark(f"Answering for {model} at http://{host}:{port}/docs")
     if settings["bundle"]:
-        # What cannot be bundled is refused now, not when the first browser asks.
+        # A model that can't be bundled is rejected now, not when the first browser asks.
         parts_of(fitted)
         remark(f"Recommending on the device at http://{host}:{port}/bundle/")
     if workers > 1:
@@ -163,7 +168,7 @@ def _opened(
         raise
     remark(f"Collecting for {kept.campaign.name!r} ({kept.campaign.digest.hex()}) at {url}")
     if kept.is_closed:
-        remark("This collection is closed: the page says so, and nothing more is taken.")
+        remark("This collection is closed. Its page shows this, and no more reports are accepted.")
     if isinstance(campaign, GradientCampaign):
         remark(
             f"Round {kept.round} of {campaign.rounds:,} is open; `discreet campaign next-round` closes it."

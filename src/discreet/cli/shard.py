@@ -29,9 +29,9 @@ def shard(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Split rating files into shards, each with all rows of its people, for data larger than memory.
+    """Split rating files into shards, each with all rows of its users, for data larger than memory.
 
-    A person's rows may be anywhere in the files. A stopped run resumes when it is started again with the same
+    A user's rows may be anywhere in the files. To resume a stopped run, start it again with the same
     files and options.
     """
     from discreet.core.progress import terminal_progress
@@ -53,5 +53,7 @@ def shard(
     if as_json:
         emit({"folder": str(out), "name": made.name, "shards": count, "facts": made.facts.to_json()})
         return
-    written, them = ("1 shard. It holds", "it") if count == 1 else (f"{count:,} shards. They hold", "them")
-    show(f"Written to {out}: {written} all people's data: protect {them} like the files.")
+    written, them = (
+        ("1 shard. It contains", "it") if count == 1 else (f"{count:,} shards. They contain", "them")
+    )
+    show(f"Written to {out}: {written} the data of all users. Protect {them} like the files.")

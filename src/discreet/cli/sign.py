@@ -17,7 +17,7 @@ def sign(
     key: Annotated[Path, typer.Option("--key", help="The private Ed25519 key: a PEM file.")],
     new_key: Annotated[bool, typer.Option("--new-key", help="Create the key at this path first.")] = False,
 ) -> None:
-    """Sign a model file. The signature is written beside it, to a file that ends in .sig."""
+    """Sign a model file. The signature is written next to it, to a file that ends in .sig."""
     from discreet.models import signatures
     from discreet.models.storage import read_label
 

@@ -1,4 +1,4 @@
-"""Simulate a run of a federation, or a year that parties follow: pay, run, and print what came of it."""
+"""Simulate a run or a continual release of a federation: record its cost, run it, and print the outcome."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class SimulatedRun(NamedTuple):
-    """Hold what a simulated run promises, what it is called, how to run it, and what to say after it."""
+    """A simulated run: its guarantee, its name, how to run it, and the sentences to print after it."""
 
     promise: Guarantee
     called: str
@@ -52,7 +52,7 @@ def simulated_fit(estimator: Estimator, whole: Interactions, noise: SharedNoise,
 def simulated_year(
     settings: FollowSettings, whole: Interactions, noise: SharedNoise, begins: str
 ) -> SimulatedRun:
-    """Return a year that parties follow, from a public date on."""
+    """Return a continual release of several parties, from a public date on."""
     from discreet.data.reading.epochs import seconds_of
     from discreet.follow.agreement import FollowAgreement
     from discreet.follow.federation import simulate_year
@@ -74,7 +74,7 @@ def simulated_year(
 
 
 def _in_year(whole: Interactions, settings: FollowSettings, begins: str) -> tuple[int, int, int]:
-    """Return how many interactions came before a year, inside it, and after it."""
+    """Return how many interactions are before a year, in it, and after it."""
     import numpy as np
 
     from discreet.data.reading.epochs import seconds_of
@@ -86,7 +86,7 @@ def _in_year(whole: Interactions, settings: FollowSettings, begins: str) -> tupl
 
 
 def refuse_empty_year(whole: Interactions, settings: FollowSettings, begins: str) -> None:
-    """Refuse a year in which nothing lies, as reading refuses an empty file: the date must be wrong."""
+    """Raise for a year without data, as reading rejects an empty file: the date must be wrong."""
     from discreet.models.recency import month_of
 
     if whole.times is None or _in_year(whole, settings, begins)[1]:
@@ -96,12 +96,12 @@ def refuse_empty_year(whole: Interactions, settings: FollowSettings, begins: str
 
 
 def _inside(whole: Interactions, settings: FollowSettings, begins: str) -> str:
-    """Say to the holder alone, without noise, what entered the year."""
+    """Return what was added to the year, without noise, for the data owner alone."""
     before, inside, after = _in_year(whole, settings, begins)
     return (
-        "Followed lists are current popularity: everybody gets the same list, less what they had. For you "
-        f"alone: {before:,} interactions came before the year and entered at its first release, {inside:,} "
-        f"lie inside the year, and {after:,} came later and did not enter."
+        "Lists of a continual release are current popularity: all users get the same list, without the items "
+        f"they had. For you alone: {before:,} interactions from before the year were added at its first "
+        f"release, {inside:,} are from the year, and {after:,} are from later and were not added."
     )
 
 
@@ -115,12 +115,12 @@ def play_simulated(
     force: bool,
     as_json: bool,
 ) -> None:
-    """Pay for a simulated run, run it, and print what came of it."""
+    """Record the cost of a simulated run, run it, and print the outcome."""
     from discreet.cli.output.rounds import outcome_json, show_outcome
     from discreet.privacy.ledger.book import Ledger
 
     book = book or Ledger.nowhere()
-    # Each user is at one party, so the whole run costs a user what their party promises.
+    # Each user is at one party, so the whole run costs a user no more than their party's guarantee.
     with book.spend(name, run.promise, what=f"simulated federation, {run.called}", events=run.events):
         outcome = run.play()
     if out is not None:
@@ -129,11 +129,14 @@ def play_simulated(
         emit(outcome_json(outcome, out))
         return
     show_outcome(outcome, out)
-    # How much lies in a year is counted only now, after it is paid for; that something does was checked
-    # before (proofs/reading.md).
+    # Interactions of the year are counted only now, after the cost is recorded. Whether there are any was
+    # checked before (proofs/reading.md).
     kept = (
         paying.recorded(name, run.promise) if out is not None else "No model was written (--out writes it)."
     )
     lines = (kept, "" if run.after is None else run.after())
     show(*(line for line in lines if line))
-    show("A simulation does not measure accuracy. The same command with --evaluate, without --out, does.")
+    show(
+        "A simulation doesn't measure accuracy. To measure it, run the command with --evaluate and without "
+        "--out."
+    )

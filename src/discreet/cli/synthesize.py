@@ -34,10 +34,10 @@ def synthesize(
         bool | None,
         typer.Option(
             "--order/--no-order",
-            help="Write times. Default: if the release says that histories have an order.",
+            help="Write times. Default: if the release states that histories have an order.",
         ),
     ] = None,
-    seed: Annotated[int, typer.Option("--seed", help="Draw other users with another seed.", min=0)] = 0,
+    seed: Annotated[int, typer.Option("--seed", help="Different seeds draw different users.", min=0)] = 0,
     page: Annotated[
         Path | None,
         typer.Option("--page", help="Write an HTML page that compares the data with the release."),
@@ -47,16 +47,16 @@ def synthesize(
         typer.Option(
             "--compare-with",
             help="With --page: also compare with these real data, without noise. Such a page is for the "
-            "holder of the data only.",
+            "data owner only.",
         ),
     ] = None,
     columns: Columns = None,
     force: Force = False,
     as_json: AsJson = False,
 ) -> None:
-    """Make synthetic users from what a model released. This costs no privacy budget.
+    """Make synthetic users from the released numbers of a model. This costs no privacy budget.
 
-    The data carry the model's promise: in the metadata of a Parquet file and in a label file beside it.
+    The data carry the model's guarantee: in the metadata of a Parquet file, and in a label file next to it.
     `discreet model label OUT` shows it. Fit the model with --for-synthesis, so that it knows lengths of
     histories.
     """
@@ -84,7 +84,7 @@ def synthesize(
     if compare_with is not None:
         from discreet.synthesis.page import read_real
 
-        # Before anything is written: what cannot be read is refused while nothing has happened.
+        # A file that can't be read is rejected before anything is written.
         real = read_real(fitted, compare_with, parse_columns(columns))
     made = make(fitted, users, length=length, order=order, seed=seed)
     label = write_synthetic(fitted, made, out, force=force)
@@ -99,6 +99,4 @@ def synthesize(
     said = f"Written to {out}: {made.data.n_ratings:,} interactions of {made.data.n_users:,} synthetic users."
     show(said, f"Label: {summary(fitted.guarantee)}.", *(f"- {text}" for text in made.sentences))
     if page is not None:
-        show(
-            f"The page is in {page}" + ("." if compare_with is None else ": for the holder of the data only.")
-        )
+        show(f"The page is in {page}" + ("." if compare_with is None else ": for the data owner only."))

@@ -30,7 +30,7 @@ def theory(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Print the bounds of a paper for your sizes. Reads no data, so that all numbers must be public."""
+    """Print the bounds of a paper for your sizes. Reads no data, so all numbers must be public."""
     from discreet.papers.bounds import PublicSizes, theories
 
     known = theories()

@@ -1,4 +1,4 @@
-"""`discreet try`: find out whether a private model is worth it on one's own data."""
+"""`discreet try`: find out whether a private model is worth it on your own data."""
 
 from __future__ import annotations
 

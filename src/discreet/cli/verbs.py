@@ -7,11 +7,11 @@ from __future__ import annotations
 
 # The ten commands that `discreet --help` lists. The value is the line in the help.
 ROAD = {
-    "demo": "See the main job on embedded data, in a minute.",
+    "demo": "See the main features on embedded data, in a minute.",
     "try": "Find out whether a private model is worth it on your data.",
     "describe": "Describe how a file is written, as a schema.",
     "fit": "Fit a model and write it, with its privacy label.",
-    "recommend": "List what to show to one user, or to many.",
+    "recommend": "Recommend items to one user, or to many.",
     "evaluate": "Fit and score a model on held-out data, next to baselines.",
     "compare": "Score several models and epsilons, with a page.",
     "refit": "Fit the next release on new data.",
@@ -34,10 +34,10 @@ PARTS = {
     "follow": {
         "start": "Begin a year of releases.",
         "add": "Add new interactions.",
-        "release": "Draw the next release again, or the next one.",
-        "show": "Show what a year has released and spent.",
+        "release": "Draw the next release without new interactions.",
+        "show": "Show what a continual release has released and spent.",
         "erase": "Delete a user from what is still to be released.",
-        "replay": "Try a year on data of the past.",
+        "replay": "Try a year on past data.",
     },
     "model": {
         "choose": "Answer a few questions, and get a command.",
@@ -72,7 +72,7 @@ PARTS = {
         "init": "Write the agreement and a folder for each member.",
         "simulate": "Try a federation on this machine.",
         "run": "Coordinate a run.",
-        "declare": "Declare the items of a party.",
+        "declare": "Declare new items between releases.",
         "party": "Take part in a federation with your own data.",
         "keeper": "Keep the mask keys of a federation.",
     },

@@ -184,7 +184,7 @@ def _summary(found: Evidence) -> Document:
             ("How is one user's influence bounded?", _bounds(found)),
             ("Which releases share the budget?", _history(found)),
             ("When was it made, and from what?", _made(found)),
-            ("Was tuning paid for?", _TUNING),
+            ("Did tuning spend budget?", _TUNING),
             ("Which side channels remain?", _SIDE_CHANNELS),
             ("Was it attacked?", _attacked(found)),
             ("Can a stranger check it?", _verified(found)),

@@ -1,7 +1,7 @@
 """Write a model card in the layout of Hugging Face: YAML for programs, then Markdown for readers.
 
-All of it comes from the label of the file and the last audit of its kind of model. Nothing is measured, and
-nothing is claimed that the label does not say.
+All of it comes from the label of the file and the last audit of its kind of model. The card measures
+nothing, and claims nothing that isn't in the label.
 """
 
 from __future__ import annotations
@@ -32,29 +32,29 @@ _USE = """## Use
 ```python
 import discreet
 
-model = discreet.load({file})  # hf_hub_download(REPOSITORY, {file}) brings it from Hugging Face
-history = {history}  # {order}; used here and forgotten
+model = discreet.load({file})  # hf_hub_download(REPOSITORY, {file}) gets it from Hugging Face
+history = {history}  # {order}; used here and not stored
 for one in model.recommend(history, k=10):
     print(one.item, one.score, one.title)
 ```
 """
-_OPEN = """## What the file does not say
+_OPEN = """## What the file doesn't state
 
-License, training data and measured accuracy are for the publisher to add here. `discreet evaluate --private`
-measures accuracy in a way that may be published; a plain `discreet evaluate` may not.
+The publisher adds license, training data, and measured accuracy here. `discreet evaluate --private`
+measures accuracy with noise, so its scores may be published. Scores of a plain `discreet evaluate` may not.
 """
 _LIMITS = """## Limits
 
-Epsilon bounds what the file tells about anybody in the training data. It does not make recommendations
-correct or fair, and it does not hide what many people have in common. A history that is brought to the model
-is as private as the place where it is computed.
+Epsilon bounds what the file reveals about any user in the training data. It doesn't make recommendations
+correct or fair, and it doesn't hide what many users have in common. If you pass a history to the model, it
+is as private as the machine that computes with it.
 """
 
 
 def model_card(
     label: Mapping[str, Any], signed: str, last: LastAudit | None, audited: str, *, file: str
 ) -> str:
-    """Return the card of a model from its label, who signed it, the last audit, and the name of its file."""
+    """Return the card of a model from its label, its signer, the last audit, and the name of its file."""
     promise = Guarantee.from_json(label["guarantee"])
     private = promise.is_private and not promise.simulated
     front = {
@@ -69,8 +69,8 @@ def model_card(
     sentence = audited or "This kind of model has not been audited in full. An audit isn't a proof."
     if last is not None and last.present and promise.is_private and promise.epsilon != last.promised:
         sentence += (
-            f" Both numbers belong to models that promise epsilon {last.promised:g}. This one promises "
-            f"epsilon {promise.epsilon:g}; nobody attacked it itself."
+            f" Both numbers belong to models that guarantee epsilon {last.promised:g}. This model guarantees "
+            f"epsilon {promise.epsilon:g} and wasn't attacked itself."
         )
     parts = [
         f"---\n{yaml_text(front)}---\n",
@@ -85,10 +85,10 @@ def model_card(
 
 
 def _use(label: Mapping[str, Any], file: str) -> str:
-    """Return code that loads the file and makes a list; ratings are asked for where the model reads them."""
+    """Return code that loads the file and makes a list. It passes ratings if the model reads them."""
     rated = _data(label)["feedback"] == "ratings"
     return _USE.format(
-        # As a literal, since a file may have any name, and without an end of the block of code.
+        # As a literal, since a file may have any name, and without the end of a code block.
         file=json.dumps(visible(file)).replace("`", "\\x60"),
         history='[("ITEM", 5.0), ("ANOTHER", 3.0)]' if rated else '["ITEM", "ANOTHER"]',
         order="items with ratings, oldest first" if rated else "items, oldest first",
@@ -96,7 +96,7 @@ def _use(label: Mapping[str, Any], file: str) -> str:
 
 
 def _data(label: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what the label states of the data: only facts that the guarantee assumes to be public."""
+    """Return the label's facts about the data: only facts that the guarantee assumes to be public."""
     facts = label.get("facts", {})
     low, high = facts.get("low"), facts.get("high")
     rated = low != high
@@ -106,7 +106,7 @@ def _data(label: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _settings(label: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Return the settings of the fit that are one value; epsilon and delta stand under `privacy`."""
+    """Return the settings of the fit that are a single value. Epsilon and delta are under `privacy`."""
     found = {
         name: value
         for name, value in label.get("parameters", {}).items()
@@ -116,14 +116,17 @@ def _settings(label: Mapping[str, Any]) -> dict[str, Any] | None:
 
 
 def _is_plain(value: object) -> bool:
-    """Return whether a value is one word or number that YAML has; files of strangers hold anything."""
+    """Return whether a value is a word or number that YAML can express.
+
+    Unknown authors may store anything.
+    """
     if isinstance(value, float):
         return math.isfinite(value)
     return isinstance(value, bool | int) or (isinstance(value, str) and len(value) <= _LONGEST)
 
 
 def is_card(path: Path) -> bool:
-    """Return whether a file begins as our cards do; words that others added below do not matter."""
+    """Return whether a file begins like our cards. Words that others added below don't matter."""
     try:
         with path.open("rb") as file:
             return _FIRST.match(file.read(64)) is not None
@@ -132,7 +135,7 @@ def is_card(path: Path) -> bool:
 
 
 def _privacy(promise: Guarantee) -> dict[str, Any]:
-    """Return the guarantee for programs; a model without one has no epsilon."""
+    """Return the guarantee for programs. A model without a guarantee has no epsilon."""
     bounded = promise.is_private
     return {
         "private": bounded and not promise.simulated,

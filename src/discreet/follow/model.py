@@ -212,7 +212,7 @@ def combined(now: Current, model: FittedModel, catalog: Vocabulary, facts: Publi
         other,
         item_bias=bias,
         item_factors=_moved(other.item_factors, place, known),
-        crowds=_moved(other.crowds, place, known),
+        co_occurrences=_moved(other.co_occurrences, place, known),
         popularity=now.popularity,
         choice_ridge=_OLDER * other.choice_ridge,
         choice_length=_LENGTH,
@@ -254,7 +254,7 @@ def followed_alone(model: FittedModel) -> bool:
         return False
     scorer = model.scorer
     if isinstance(scorer, InteractionsAndRatings):
-        return not (scorer.crowds.shape[1] or scorer.item_factors.shape[1] or scorer.paired.size)
+        return not (scorer.co_occurrences.shape[1] or scorer.item_factors.shape[1] or scorer.paired.size)
     return isinstance(scorer, PopularityScorer)
 
 

@@ -348,8 +348,8 @@ def _remark_on_conditions(promise: Guarantee) -> None:
     """Warn of facts that were taken from the data because they weren't declared."""
     if promise.is_private and promise.conditions:
         logger.warning(
-            "The guarantee holds only if %s: taken from the data without noise. Declare it (catalog=, low=, "
-            "high=, schema=), or select it with noise (select_items=, select_scale=).",
+            "The guarantee applies only if %s: taken from the data without noise. Declare it (catalog=, "
+            "low=, high=, schema=), or select it with noise (select_items=, select_scale=).",
             condition_text(promise.conditions),
         )
 

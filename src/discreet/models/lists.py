@@ -289,10 +289,10 @@ def diversified(worth: Floats, vectors: Floats, k: int, strength: float) -> tupl
     good = (worth[pool] - last) / max(best - last, np.finfo(np.float64).tiny)
     lengths = np.linalg.norm(vectors[pool], axis=1, keepdims=True)
     unit = vectors[pool] / np.maximum(lengths, np.finfo(np.float64).tiny)
-    likeness, chosen, values = np.full(size, -1.0), [0], [1 - strength]
+    closest, chosen, values = np.full(size, -1.0), [0], [1 - strength]
     for _ in range(min(k, size) - 1):
-        likeness = np.maximum(likeness, unit @ unit[chosen[-1]])
-        value = (1 - strength) * good - strength * (1 + likeness) / 2
+        closest = np.maximum(closest, unit @ unit[chosen[-1]])
+        value = (1 - strength) * good - strength * (1 + closest) / 2
         value[chosen] = -np.inf
         chosen.append(int(np.argmax(value)))
         values.append(float(value[chosen[-1]]))

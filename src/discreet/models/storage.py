@@ -39,8 +39,19 @@ from discreet.models.scorers.scorer import build_scorer
 from discreet.privacy.guarantee import Guarantee
 
 FORMAT = "discreet-model"
-#: Version 2 added public columns. Version 3 has assumptions as objects instead of sentences.
-VERSION, _READABLE = 3, (1, 2, 3)
+#: Version 2 added public columns. Version 3 has assumptions as objects instead of sentences. Version 4
+#: renamed arrays and decisions.
+VERSION, _READABLE = 4, (1, 2, 3, 4)
+OLD_ARRAYS = {"crowds": "co_occurrences", "likeness": "neighbor_similarities"}
+OLD_DECISIONS = {
+    "people per noise": "users per noise",
+    "ratings a person, about": "ratings per user, about",
+    "a second moment can show taste": "enough users for factors",
+    "part explained at a glance": "variance explained by pilot",
+    "factors pay": "factors found",
+    "choices kept": "co-occurrence factors kept",
+}
+OLD_ROUTES = {"taste": "factors"}
 #: The name of such a file in messages.
 KIND = "discreet model"
 _LABEL, _ARRAYS = "label.json", "arrays.npz"
@@ -81,7 +92,7 @@ def load(path: str | Path) -> FittedModel:
     path = Path(path)
     label, raw = _open(path)
     try:
-        arrays = unpack_arrays(raw)
+        arrays = _renamed(unpack_arrays(raw))
         catalog = Ids(source="", count="items").read(_CATALOG, arrays.pop(_CATALOG), {})
         facts = PublicFacts.from_json(label["facts"])
         if facts.n_items != len(catalog):
@@ -178,7 +189,23 @@ def _open(path: Path) -> tuple[dict[str, Any], bytes]:
         raise ModelChanged(path=path)
     if not _is_label(label):
         raise OtherVersion(path=path)
+    label["provenance"] = _renamed(label["provenance"])
+    settings = label["scorer"].get("settings")
+    if isinstance(settings, dict) and isinstance(settings.get("decisions"), dict):
+        settings["decisions"] = _renamed_decisions(settings["decisions"])
     return label, raw
+
+
+def _renamed(parts: Mapping[str, Any]) -> dict[str, Any]:
+    """Return arrays, or facts about arrays, under their present names."""
+    return {OLD_ARRAYS.get(name, name): part for name, part in parts.items()}
+
+
+def _renamed_decisions(decisions: Mapping[str, Any]) -> dict[str, Any]:
+    found = {OLD_DECISIONS.get(name, name): value for name, value in decisions.items()}
+    if isinstance(route := found.get("route"), str):
+        found["route"] = OLD_ROUTES.get(route, route)
+    return found
 
 
 def _certificate(label: Mapping[str, Any]) -> dict[str, Any] | None:

@@ -238,7 +238,7 @@ def _fitting(sees: str, hides: str, feedback: str) -> tuple[list[Option], list[s
     if sees == "everybody":
         notes.append(
             "NOT PRIVATE: this is for ratings that everyone may see, so nothing is hidden, whatever --hides "
-            "states. If something must stay hidden, choose with --sees us or --sees nobody."
+            "states. If something must stay hidden, choose with `--sees us` or `--sees nobody`."
         )
     there = [option for option in OPTIONS if option.sees == sees]
     learned = [option for option in there if option.feedback == feedback]

@@ -1,6 +1,6 @@
 """Assumptions of a guarantee as values: how a fact entered, which fact it is, and its numbers.
 
-A guarantee holds only under its assumptions, so code that weighs them must not read English. Kinds decide
+A guarantee applies only under its assumptions, so code that weighs them must not read English. Kinds decide
 what an assumption does to a guarantee (`Assumption.is_condition`). The words are in `discreet.report`, and
 the sentences of older files are in `discreet.privacy.old_sentences`.
 """
@@ -95,7 +95,7 @@ class Fact(StrEnum):
     STATEMENT = "statement"
 
 
-# The type of each detail; a name means the same for every fact. Those in `_MAY_BE_ABSENT` may be None.
+# The type of each detail. A name means the same for every fact. Details in `_MAY_BE_ABSENT` may be None.
 _TYPES: Mapping[str, type] = {
     "items": int,
     "low": float,
@@ -211,7 +211,7 @@ class Assumption:
 
     @property
     def is_condition(self) -> bool:
-        """Return whether the guarantee may be false, unless somebody checks this assumption.
+        """Return whether the guarantee may be false unless you check this assumption.
 
         A condition turns PRIVATE into PRIVATE IF.
         """
@@ -223,7 +223,7 @@ class Assumption:
         return assumption_text(self)
 
     def to_json(self) -> dict[str, Any]:
-        """Return a JSON object that `from_json` reads back; `text` is for people and other programs."""
+        """Return a JSON object that `from_json` reads back. `text` is for readers and other programs."""
         return {
             "kind": self.kind.value,
             "fact": self.fact.value,
@@ -233,7 +233,7 @@ class Assumption:
 
     @classmethod
     def from_json(cls, record: Any) -> Self:
-        """Read what `to_json` wrote; a fact that this version doesn't know becomes a condition.
+        """Return the assumption that `to_json` wrote. A fact unknown to this version becomes a condition.
 
         Raises:
             TypeError, KeyError, ParameterError: The record isn't an assumption.
@@ -249,7 +249,7 @@ class Assumption:
 
 
 def _checked(name: str, value: Scalar) -> Scalar:
-    """Return a detail with the type of its name; raise if it has another type or isn't finite."""
+    """Return a detail with the type of its name. Raise if it has a different type or isn't finite."""
     kind = _TYPES[name]
     if value is None:
         require(name in _MAY_BE_ABSENT, name, value, must="not be None")
@@ -263,12 +263,12 @@ def _checked(name: str, value: Scalar) -> Scalar:
 
 
 class Stating(Protocol):
-    """Public facts, as far as assumptions need them: `discreet.data.facts.PublicFacts`."""
+    """The parts of `discreet.data.facts.PublicFacts` that assumptions need."""
 
     def statements(self) -> Iterable[tuple[str, str, Mapping[str, Scalar]]]:
-        """Return how each fact entered (a `Kind`), which one it is (a `Fact`), and its details."""
+        """Return the kind of each fact (a `Kind`), the fact (a `Fact`), and its details."""
 
 
 def assumptions_of(facts: Stating) -> tuple[Assumption, ...]:
-    """Return what a guarantee assumes about a dataset with these public facts."""
+    """Return the assumptions of a guarantee about a dataset with these public facts."""
     return tuple(Assumption.of(Kind(kind), Fact(fact), **detail) for kind, fact, detail in facts.statements())

@@ -30,7 +30,7 @@ FORMAT, VERSION = "discreet-certificate", 1
 
 
 def certificate(guarantee: Guarantee, releases: Iterable[Release], *, people: int = 1) -> dict[str, Any]:
-    """Return the certificate of a guarantee for one user, or for a group of so many people."""
+    """Return the certificate of a guarantee for one user, or for a group of this many users."""
     record: dict[str, Any] = {
         "format": FORMAT,
         "version": VERSION,
@@ -56,7 +56,7 @@ def exact(number: float | Fraction) -> str | int:
 def additive_release(
     name: str, noise: Gaussian | Laplace, size: int, *, symmetric: bool = False, count: int = 1
 ) -> Release:
-    """Return a release of `size` numbers with Gaussian or Laplace noise, or of a symmetric matrix of them."""
+    """Return a release of `size` numbers, or of a symmetric matrix, with Gaussian or Laplace noise."""
     grid = noise._grid(size)
     if grid is None:
         raise NotCertified(name=name)
@@ -96,7 +96,7 @@ def response_release(
 
 
 def perturbed_release(name: str, mechanism: object) -> Release:
-    """Return reports of a mechanism; the checker rejects a mechanism that has no certificate of its own."""
+    """Return reports of a mechanism. The checker rejects a mechanism that has no certificate of its own."""
     # Entries of a whole row are drawn from the same tables (proofs/local_nuclear.md).
     if isinstance(mechanism, HiddenStars):
         mechanism = mechanism._response()
@@ -159,7 +159,7 @@ def sampling_release(name: str, mechanism: ImportanceSampling) -> Release:
 def continual_release(
     name: str, matrices: Sequence[Sequence[Sequence[int]]], *, entries: int, width: float, coordinates: int
 ) -> Release:
-    """Return all releases of a period: each matrix by its columns, what a user may enter, and the noise."""
+    """Return all releases of a period: each matrix by columns, the bound per user, and the noise."""
     return {
         "mechanism": "continual-gaussian",
         "name": name,

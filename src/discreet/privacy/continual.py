@@ -1,4 +1,4 @@
-"""Continual releases: a period is spent at once, and each of its releases is drawn once, stored and replayed.
+"""Continual releases: a period is spent at once. Each release is drawn once, stored, and replayed.
 
 Release t publishes, for each list of numbers, the sum over s <= t of C[t, s] x_s plus fresh noise. x_s are
 exact sums of what entered at release s, and C is a fixed matrix of whole numbers. One user's entries of the
@@ -32,14 +32,14 @@ from discreet.privacy.sampling.draws import add_discrete_gaussian
 Whole = npt.NDArray[np.int64]
 # The sampler adds noise to numbers that are strictly within 2^62.
 _TOO_FAR = 1 << 62
-# Sums of squares of so many smaller numbers are exact in 64 bits.
+# Sums of squares of this many smaller numbers are exact in 64 bits.
 _LARGEST_WEIGHT, _MOST_RELEASES = 1 << 20, 1 << 20
 # More numbers than a period can draw: two lists of 2^31 items in each of 1,100 releases, and the means.
 _MOST_NUMBERS = 1 << 43
 
 
 class ContinualPlan(Protocol):
-    """How the sums of a period are released; all of it is public before the period begins."""
+    """How the sums of a period are released. All of it is public before the period begins."""
 
     @property
     def name(self) -> str:
@@ -51,11 +51,11 @@ class ContinualPlan(Protocol):
 
     @property
     def shares(self) -> int:
-        """Return how many parties' noise hides a release together; 1 if a release hides itself."""
+        """Return how many parties' noise hides a release together. It is 1 if a release hides itself."""
 
     @property
     def matrices(self) -> Sequence[Whole]:
-        """Return C in whole numbers for each kind of list; C has one row and one column per release."""
+        """Return C in whole numbers for each kind of list. C has one row and one column per release."""
 
     @property
     def entries(self) -> int:
@@ -66,25 +66,25 @@ class ContinualPlan(Protocol):
 
 
 class ContinualState(Protocol):
-    """What outlives the process: exact sums, and the releases that were drawn from them."""
+    """State that outlives the process: exact sums, and the releases that were drawn from them."""
 
     @property
     def made(self) -> int:
         """Return how many releases were drawn and stored."""
 
     def sums(self) -> Sequence[Any]:
-        """Return the exact sums of what entered, one element per release; the last is not released yet."""
+        """Return the exact sums of the entries, one element per release. The last isn't released yet."""
 
     def store(self, number: int, drawn: Sequence[Whole], *, simulated: bool) -> None:
-        """Store a release; raise if the release of this number is stored already."""
+        """Store a release. Raise if the release of this number is stored already."""
 
 
 @final
 class Stream:
     """All releases of one period. The session that made the stream has spent its budget for all of them.
 
-    A release is stored in the same transaction that drew it, and nothing of it leaves before. Whoever asks
-    again gets the stored numbers. A period whose state says that all releases were made draws nothing more.
+    A release is stored in the same transaction that drew it, and nothing of it leaves before. A repeated
+    request gets the stored numbers. If the state shows that all releases were made, nothing more is drawn.
     """
 
     __slots__ = ("_plan", "_random", "_state", "width")

@@ -1,4 +1,4 @@
-"""Errors of sessions, mechanisms, budgets and ledgers."""
+"""Errors of sessions, mechanisms, budgets, and ledgers."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ class PlanMovesTooFar(PrivacyError):
 
 
 class Overspent(PrivacyError):
-    """More budget was asked for than is left; the release that asked did not read data."""
+    """A release asked for more budget than is left. It did not read data."""
 
     asked: str
     left: str
-    text = "This release asks for {asked}, and {left} is left. Ask for less. No data were read."
+    text = "This release needs {asked}, but only {left} is left. Ask for less. No data were read."
 
 
 class PeriodOver(Overspent):
@@ -67,7 +67,7 @@ class WrongBudget(PrivacyError):
     kind: str
     needs: tuple[str, ...]
     text = (
-        "The budget of this session is of the kind {kind!r}, and the call needs {needs:or}. Call gaussian() "
+        "The budget of this session is of the kind {kind!r}, but the call needs {needs:or}. Call gaussian() "
         "or laplace() on an undivided session, or split() on a divided one. Nothing was released."
     )
 
@@ -79,7 +79,7 @@ class WrongSecret(PrivacyError):
     of: str
     unit: str
     text = (
-        "{name!r} bounds what one {of} contributes, and the guarantee is for one {unit}. Use a statistic "
+        "{name!r} bounds what one {of} contributes, but the guarantee is for one {unit}. Use a statistic "
         "for the unit of the guarantee. Nothing was released."
     )
 
@@ -90,7 +90,7 @@ class WrongNorm(PrivacyError):
     name: str
     norm: str
     needs: str
-    text = "{name!r} is bounded in {norm}, and this noise needs {needs}. Use the other noise."
+    text = "{name!r} is bounded in {norm}, but this noise needs {needs}. Use the other noise."
 
 
 class ClaimedEpsilon(PrivacyError):
@@ -201,7 +201,7 @@ class SumsMissing(PrivacyError):
 
     release: int
     found: int
-    text = "Release {release} needs {release} sums, and there are {found}. Restore the whole state."
+    text = "Release {release} needs {release} sums, but the state has {found}. Restore the whole state."
 
 
 class SumTooLarge(DataError):
@@ -248,8 +248,8 @@ class NotCounted(PrivacyError):
 
     account: str
     text = (
-        "An account by {account} weights can't count this release, which is neither Gaussian nor pure. "
-        "Set a budget that adds epsilons, under another name. The same users then lose the sum of both."
+        "An account by {account} weights can't count this release, which is neither Gaussian nor pure. Under "
+        "a different name, set a budget that adds epsilons. The same users then lose the sum of both."
     )
 
 
@@ -291,7 +291,7 @@ class Unbudgeted(BudgetError):
     dataset: str
     budgeted: tuple[str, ...]
     text = (
-        "The ledger has no budget for {dataset!r}, and budgets exist for {budgeted:and}. If this data is "
+        "The ledger has no budget for {dataset!r}, but it has budgets for {budgeted:and}. If this data is "
         "about the same users, pass their name with {arg:name}. Otherwise set a budget for {dataset!r}, or "
         "pass {arg:allow_unbudgeted=True}. No budget was spent."
     )
@@ -312,8 +312,8 @@ class OlderCopy(PrivacyError):
     known: int
     here: int
     text = (
-        "The ledger counts {known:event|events} of {chain!r}, and this state has {here:,}. The state is an "
-        "older copy, which can't continue. Use the newest state."
+        "The ledger counts {known:event|events} of {chain!r}, but this state has {here:,}. The state is an "
+        "older copy, so it can't continue. Use the newest state."
     )
 
 
@@ -333,7 +333,7 @@ class LedgerUnlockable(FileError):
 
 
 class NotALedger(FileError):
-    """A file isn't a ledger, or is one that this version can't read."""
+    """A file isn't a ledger, or this version can't read the ledger."""
 
     path: object
     why: str = "it isn't a ledger of discreet"
@@ -373,7 +373,7 @@ class BudgetIsFixed(PrivacyError):
 
     dataset: str
     kept: str
-    text = "The budget of {dataset!r} is kept by {kept}, which can't change. Set another under a new name."
+    text = "The budget of {dataset!r} is kept by {kept}, which can't change. Set a budget under a new name."
 
 
 class ReasonNeeded(PrivacyError):
@@ -389,7 +389,7 @@ class ReadOnlyLedger(PrivacyError):
 
 
 class LedgerOfOtherProcess(PrivacyError):
-    """A ledger in memory was used in another process."""
+    """A ledger in memory was used in a different process."""
 
     text = "A ledger in memory belongs to the process that made it. Share a file: Ledger.open(path)."
 
@@ -452,7 +452,9 @@ class WrongMechanism(ParameterError):
 class BothFlipsNeeded(ParameterError):
     """One of two flip rates is missing."""
 
-    text = "Only one of flip_positive and flip_negative was passed, and they go together. Pass both, or none."
+    text = (
+        "Only one of flip_positive and flip_negative was passed, but they go together. Pass both, or neither."
+    )
 
 
 class SumOverflows(ParameterError):

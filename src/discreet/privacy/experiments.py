@@ -45,7 +45,7 @@ def sampling_loss(norms: npt.ArrayLike, weights: npt.ArrayLike, *, epsilon: floa
 
 
 def sampling_scale(*, epsilon: float, largest_norm: float) -> float:
-    """Return the least scale of noise with which importance sampling holds vectors of this l1 norm."""
+    """Return the smallest scale of noise with which importance sampling accepts vectors of this l1 norm."""
     return ImportanceSampling.calibrated(epsilon=epsilon, largest_norm=largest_norm).scale
 
 

@@ -30,7 +30,7 @@ class Unit(StrEnum):
 
     @classmethod
     def _missing_(cls, value: object) -> Unit | None:
-        """Read the names of versions 0.1 and 0.2."""
+        """Return the unit with a name of versions 0.1 and 0.2."""
         return {"verdict": cls.VALUE, "cell": cls.RATING}.get(str(value))
 
 
@@ -42,7 +42,7 @@ class Neighbors(StrEnum):
 
 
 class Trust(StrEnum):
-    """The attackers against whom a guarantee holds."""
+    """The attackers against whom a guarantee protects."""
 
     LOCAL = "local"
     CENTRAL = "central"
@@ -69,7 +69,7 @@ class Guarantee:
     """A bound: one secret changes the probability of any outcome by at most e^`epsilon`, plus `delta`.
 
     `epsilon=math.inf` guarantees nothing. Guarantees with different privacy definitions (unit,
-    neighbors, trust) neither compare nor add; `for_user` and `to_approximate` convert explicitly.
+    neighbors, trust) neither compare nor add. `for_user` and `to_approximate` convert explicitly.
 
     Example:
         >>> Guarantee(epsilon=1.0, unit=Unit.USER, trust=Trust.JOINT, neighbors=Neighbors.ADD_OR_REMOVE,
@@ -110,7 +110,7 @@ class Guarantee:
 
     @property
     def is_private(self) -> bool:
-        """Return whether anyone is protected: epsilon is finite and the noise can't be repeated."""
+        """Return whether any user is protected: epsilon is finite and the noise can't be repeated."""
         return math.isfinite(self.epsilon) and not self.simulated
 
     @property
@@ -129,7 +129,7 @@ class Guarantee:
             raise DefinitionsUnlike(one=mine, other=theirs)
 
     def _weakened(self, *, epsilon: float, delta: float, **changes: Any) -> Guarantee:
-        """Return a weaker guarantee; one that may fail with certainty guarantees nothing."""
+        """Return a weaker guarantee. A guarantee that may fail with certainty guarantees nothing."""
         if delta >= 1:
             epsilon, delta = math.inf, 0.0
         return replace(self, epsilon=epsilon, delta=delta, **changes)
@@ -175,7 +175,7 @@ class Guarantee:
         )
 
     def to_approximate(self, delta: float) -> Guarantee:
-        """Return the same guarantee stated with a larger delta; epsilon is unchanged."""
+        """Return the same guarantee stated with a larger delta. Epsilon is unchanged."""
         failure_probability("delta", delta)
         require(
             delta >= self.delta,
@@ -196,7 +196,7 @@ class Guarantee:
         )
 
     def as_simulated(self) -> Guarantee:
-        """Return the guarantee marked as made with repeatable noise: it protects nobody."""
+        """Return the guarantee marked as made with repeatable noise, which protects no user."""
         return replace(self, simulated=True)
 
     def from_raw_ratings(self) -> Guarantee:
@@ -212,9 +212,9 @@ class Guarantee:
 
     @property
     def conditions(self) -> tuple[Assumption, ...]:
-        """Return the assumptions without which the guarantee may be false, such as facts read from the data.
+        """Return the conditions: assumptions, such as facts read from the data, that may be false.
 
-        If there are any, the label states PRIVATE IF.
+        If the guarantee has conditions, the label states PRIVATE IF.
         """
         return tuple(one for one in self.assumes if one.is_condition)
 
@@ -229,7 +229,7 @@ class Guarantee:
         return words.sentence(self)
 
     def short(self) -> str:
-        """Return the guarantee in one line, for places where the label is a command away."""
+        """Return the guarantee in one line, for output that doesn't show the label."""
         return words.short(self)
 
     def rows(self) -> list[tuple[str, str]]:
@@ -241,14 +241,14 @@ class Guarantee:
         return words.label(self, title)
 
     def __repr__(self) -> str:
-        """Describe the guarantee in one line; `label` states the rest."""
+        """Return the guarantee in one line. `label` states the rest."""
         return words.one_line(self)
 
     def _repr_html_(self) -> str:
         return words.html(self)
 
     def to_json(self) -> dict[str, Any]:
-        """Return a JSON object that `from_json` reads back; an infinite epsilon is the text "inf"."""
+        """Return a JSON object that `from_json` reads back. An infinite epsilon is the text "inf"."""
         return {
             "epsilon": "inf" if math.isinf(self.epsilon) else self.epsilon,
             "delta": self.delta,
@@ -267,7 +267,7 @@ class Guarantee:
 
     @classmethod
     def from_json(cls, record: dict[str, Any]) -> Self:
-        """Read what `to_json` wrote; anything else is refused with one sentence."""
+        """Return the guarantee that `to_json` wrote. Raise for anything else."""
         try:
             simulated = record["simulated"]
             require(isinstance(simulated, bool), "simulated", simulated, must="be true or false")

@@ -1,4 +1,4 @@
-"""The noise that a session adds, before it adds any: events, scales and deviations of planned releases."""
+"""The noise that a session will add: events, scales, and deviations of planned releases."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def share(number: float) -> Fraction:
-    """Return the exact fraction that a decimal number stands for: 1/50 for 0.02.
+    """Return the exact fraction of a decimal number: 1/50 for 0.02.
 
     Example:
         >>> share(0.02) + share(0.25) + share(0.73)
@@ -29,7 +29,7 @@ def share(number: float) -> Fraction:
 
 
 def gaussian_event(epsilon: float, delta: float) -> DpEvent:
-    """Return the event of all that a Gaussian session of this budget releases."""
+    """Return the event of all releases of a Gaussian session with this budget."""
     return Gaussian.calibrated(epsilon=epsilon, delta=delta, l2_sensitivity=1.0).event()
 
 
@@ -42,7 +42,7 @@ def laplace_scale(*, epsilon: float, bound: float, rounds: int = 1) -> float:
     """Return the scale of each of `rounds` equal Laplace releases that cost this epsilon together.
 
     Raises:
-        ParameterError: No such noise can be drawn. An estimator calls this before anything is spent.
+        ParameterError: No such noise can be drawn. An estimator calls this before any budget is spent.
     """
     return laplace_noise(Fraction(epsilon) / rounds, bound).scale
 
@@ -51,7 +51,7 @@ def gaussian_deviation(*, epsilon: float, delta: float, bound: float, rounds: in
     """Return the deviation of each of `rounds` equal Gaussian releases that cost (epsilon, delta) together.
 
     Raises:
-        ParameterError: No such noise can be drawn. An estimator calls this before anything is spent.
+        ParameterError: No such noise can be drawn. An estimator calls this before any budget is spent.
     """
     sigma = gaussian_sigma(gaussian_multiplier(epsilon, delta), bound, Fraction(1, rounds))
     return Gaussian(sigma=sigma, l2_sensitivity=bound).sigma
@@ -69,17 +69,17 @@ def planned_noise(epsilon: float, delta: float, shares: Sequence[Fraction]) -> l
 
 
 def threshold_events(*, epsilon: float, delta: float, most: int) -> Sequence[Any]:
-    """Return the events of `Session.names`; raise for a budget that it cannot spend."""
+    """Return the events of `Session.names`. Raise for a budget that it can't spend."""
     return NoisyThreshold(epsilon=epsilon, delta=delta, most=most).events()
 
 
 def laplace_noise(epsilon: Fraction, bound: float) -> Laplace:
-    """Return the noise of a pure release of this epsilon; what no float can state is not spent."""
+    """Return the noise of a pure release of this epsilon. A part that no float can state isn't spent."""
     return Laplace.calibrated(epsilon=round_down(epsilon), l1_sensitivity=bound)
 
 
 def gaussian_sigma(multiplier: float, bound: float, share: Fraction) -> float:
-    """Return the least float with (bound / sigma)^2 at most share / multiplier^2."""
+    """Return the smallest float with (bound / sigma)^2 at most share / multiplier^2."""
     exact = Fraction(multiplier) * Fraction(bound)
     if share == 1:
         return round_up(exact)

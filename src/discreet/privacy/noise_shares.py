@@ -1,7 +1,7 @@
-"""Shares of noise: each of several parties adds a part, and the fewest that a sum may have add enough.
+"""Shares of noise: each of several parties adds a part, and even the fewest parties of a sum add enough.
 
 Numbers are whole multiples of 2^-bits in a ring of 64 bits, so that masks can hide them. A sum of discrete
-Gaussians hides as much as one of their joint variance, less 4 per share (proofs/federated.md).
+Gaussians hides as much as one Gaussian of their joint variance, less 4 per share (proofs/federated.md).
 """
 
 from __future__ import annotations
@@ -33,18 +33,21 @@ class ShareUnits(NamedTuple):
         return round_up(Fraction(math.isqrt(math.ceil(variance)) + 1))
 
     def deviation(self, sigma: float) -> float:
-        """Return the deviation of one share of noise with this deviation in all."""
+        """Return the deviation of one share of noise with this total deviation."""
         return math.ldexp(self.width(sigma), -self.bits)
 
     def can_draw(self, sigma: float) -> bool:
-        """Return whether the sampler draws shares of noise with this deviation in all."""
+        """Return whether the sampler can draw shares of noise with this total deviation."""
         return self.width(sigma) <= LARGEST_SCALE
 
 
 def with_share(
     sums: FixedPoint, sigma: float, units: ShareUnits, random: PrivacyRandom, *, symmetric: bool
 ) -> npt.NDArray[np.uint64]:
-    """Return exact sums with one share of the noise, in the ring; of a symmetric matrix one triangle."""
+    """Return exact sums with one share of the noise, in the ring.
+
+    For a symmetric matrix, return one triangle.
+    """
     counts = upper(sums.counts) if symmetric else sums.counts.ravel()
     numbers = counts.astype(np.int64) << (units.bits - sums.bits)
     if not symmetric:
@@ -57,7 +60,7 @@ def with_share(
 
 
 def _added(numbers: npt.NDArray[np.int64], width: float, random: PrivacyRandom) -> npt.NDArray[np.int64]:
-    """Return numbers of the caller's own, with noise added in place."""
+    """Return the caller's numbers with noise added in place."""
     if width:
         add_discrete_gaussian(numbers, width, random)
     return numbers

@@ -1,7 +1,7 @@
 """Read the assumptions of a stored guarantee: objects now, sentences in files of 0.1 and 0.2.
 
-Each sentence that those versions wrote is listed here once, as they wrote it. Only a whole sentence counts:
-one that is not listed becomes a condition, since it may have been one.
+Each sentence that those versions wrote is listed here once, word for word. Only a whole sentence counts. A
+sentence that isn't listed becomes a condition, since it may have been one.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _RAW = "this fit read the raw ratings: nothing is hidden from whoever ran it"
 
 
 def read_assumptions(assumes: Any, notes: Any) -> tuple[Assumption, ...]:
-    """Return the assumptions in a stored guarantee; older versions kept the one about raw ratings in a note.
+    """Return the assumptions in a stored guarantee. Older versions kept the one about raw ratings in a note.
 
     Raises:
         TypeError, KeyError, ParameterError: Something else is stored there.
@@ -42,7 +42,7 @@ def read_notes(notes: Any) -> tuple[str, ...]:
 
 
 def assumed_in(sentence: str) -> tuple[Assumption, ...]:
-    """Return what a sentence of an older version assumes; a condition if no version wrote the sentence."""
+    """Return the assumption of an older version's sentence. An unknown sentence is a condition."""
     try:
         return next(_readings(sentence))
     except (StopIteration, ParameterError, OverflowError):

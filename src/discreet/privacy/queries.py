@@ -21,7 +21,7 @@ Noise = Gaussian | Laplace
 
 
 class PartOfSum(Protocol):
-    """One array of a statistic, with the bound on what one secret contributes to it."""
+    """One array of a statistic, with a bound on the contribution of one secret."""
 
     @property
     def name(self) -> str:
@@ -45,11 +45,11 @@ class PartOfSum(Protocol):
 
     @property
     def of(self) -> str:
-        """Return what one contribution comes from: a "person" or a "rating"."""
+        """Return the source of one contribution: `"person"` or `"rating"`."""
 
 
 class ExactSums(Protocol):
-    """The exact sums of a statistic; only a session reads them."""
+    """The exact sums of a statistic. Only a session reads them."""
 
     def steps(self, name: str | None = None) -> FixedPoint | Floats:
         """Return one part before noise."""
@@ -76,7 +76,7 @@ class Perturbation(Protocol[Reports]):
 
     @property
     def of(self) -> str:
-        """Return what one secret is: a "person" or a "rating"."""
+        """Return the kind of one secret: `"person"` or `"rating"`."""
 
     def over(self, data: Any, random: PrivacyRandom, /) -> Reports:
         """Return the perturbed reports of all users."""
@@ -100,19 +100,19 @@ class Selection(Protocol):
     """A choice that is made with noise and narrows the data, such as a private catalog."""
 
     def narrowed(self, session: Session, data: Any, /) -> Any:
-        """Return the data that the released choice leaves; the session may spend what the choice costs."""
+        """Return the data narrowed by the released choice. The session may spend the cost of the choice."""
 
     @property
     def epsilon(self) -> float:
-        """Return the epsilon that the choice costs."""
+        """Return the epsilon of the choice."""
 
     @property
     def delta(self) -> float:
-        """Return the delta that the choice costs."""
+        """Return the delta of the choice."""
 
 
 class Releases(Protocol):
-    """A way to get noisy sums from a source that does not hand out exact ones: parties that add noise."""
+    """Noisy sums from a source that doesn't provide exact sums: parties that add noise."""
 
     def released(self, query: Query, asked: Sequence[tuple[PartOfSum, Noise]], /) -> list[Floats]:
-        """Return one noisy array for each part that is asked for."""
+        """Return one noisy array for each requested part."""

@@ -1,4 +1,4 @@
-"""The log of a session: its accounts, its releases in exact numbers, and what those releases cost."""
+"""The log of a session: its accounts, its releases in exact numbers, and the cost of those releases."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class ReleaseEntry:
     release: Release | None = None
 
     def to_json(self) -> dict[str, Any]:
-        """Return all fields; fractions are texts such as "3/4", so that no digit is lost."""
+        """Return all fields. Fractions are texts such as "3/4", so that no digit is lost."""
         found: dict[str, Any] = {}
         for name in self.__slots__:
             value = getattr(self, name)
@@ -64,14 +64,14 @@ class SpendingAccount:
     epsilon: Fraction = Fraction(0)
     delta: Fraction = Fraction(0)
     multiplier: float = 0.0
-    # What an approximate account has not handed out yet.
+    # The part of an approximate account that isn't assigned yet.
     left_epsilon: Fraction = Fraction(0)
     left_delta: Fraction = Fraction(0)
 
 
 @dataclass(slots=True)
 class ReleaseLog:
-    """What all sessions of one fit share: accounts, entries, the process, and the lock that orders them."""
+    """Shared state of all sessions of a fit: accounts, entries, the process, and a lock."""
 
     accounts: list[SpendingAccount] = field(default_factory=list)
     entries: list[ReleaseEntry] = field(default_factory=list)
@@ -85,7 +85,7 @@ class ReleaseLog:
         return account
 
     def approximate(self, epsilon: Fraction, delta: Fraction) -> SpendingAccount:
-        """Return a new account with an epsilon and a delta that are not divided yet."""
+        """Return a new account with an epsilon and a delta that aren't divided yet."""
         return self.open(
             kind="approximate", epsilon=epsilon, delta=delta, left_epsilon=epsilon, left_delta=delta
         )

@@ -68,7 +68,7 @@ from discreet.privacy.queries import (
 )
 from discreet.privacy.release_log import ReleaseEntry, ReleaseLog, SpendingAccount, spent
 
-# What one secret of a guarantee contributes to a statistic: a user's whole vector, or one rating's.
+# The contribution of one secret of a guarantee to a statistic: a user's whole vector, or one rating's.
 _SECRETS = {Unit.USER: "person", Unit.RATING: "rating", Unit.VALUE: "rating"}
 
 
@@ -88,10 +88,10 @@ class Session:
 
     A session made by `open` has the epsilon and delta of a guarantee. `gaussian` and `laplace` turn them, or
     a part of them, into a session whose budget is a precision or a pure epsilon; `split` and `rounds` divide
-    that budget. What a child session owns, its parent no longer has.
+    that budget. A child session owns its part, and its parent no longer has it.
 
-    Threads may share a session; copies and processes may not, for each copy would spend the same budget. A
-    release that raises has spent its share.
+    Threads may share a session. Copies and processes may not, because each copy would spend the same budget.
+    A release that raises has spent its share.
 
     Stability
         Provisional: estimators outside this library may use it, and its names may still change in 0.x.
@@ -120,10 +120,10 @@ class Session:
         *,
         releases: Releases | None = None,
     ) -> Session:
-        """Return a session on data that may spend what the guarantee states.
+        """Return a session on data that may spend the budget of the guarantee.
 
-        If the guarantee is none (epsilon is infinite), releases get no noise and `rows` returns the data.
-        With `releases`, noisy sums come from elsewhere, such as parties; nothing is drawn here, and `random`
+        If the guarantee is empty (epsilon is infinite), releases get no noise and `rows` returns the data.
+        With `releases`, noisy sums come from elsewhere, such as parties. Nothing is drawn here, and `random`
         may be None.
         """
         if random is None and releases is None:
@@ -175,12 +175,12 @@ class Session:
 
     @property
     def simulated(self) -> bool:
-        """Return whether the noise comes from a seed, which protects nobody."""
+        """Return whether the noise comes from a seed, which protects no user."""
         return self._random is not None and self._random.simulated
 
     @property
     def log(self) -> tuple[ReleaseEntry, ...]:
-        """Return all releases so far, also those of parents and children."""
+        """Return all releases so far, including those of parents and children."""
         with self._log.lock:
             return tuple(self._log.entries)
 
@@ -213,7 +213,7 @@ class Session:
             return self._child(self._log.approximate(*self._take(epsilon, delta)))
 
     def _take(self, epsilon: float | None, delta: float | None) -> tuple[Fraction, Fraction]:
-        """Take an epsilon and a delta off a session that has both; the lock is held."""
+        """Subtract an epsilon and a delta from a session that has both. The caller has the lock."""
         self._refuse_copies()
         account = self._account
         if account.kind != "approximate":
@@ -238,7 +238,7 @@ class Session:
 
     @property
     def multiplier(self) -> float:
-        """Return the noise multiplier of one Gaussian release of this session's whole budget; 0: no noise."""
+        """Return the noise multiplier of one Gaussian release of the whole budget; 0 means no noise."""
         return self.multiplier_of(Fraction(1))
 
     def multiplier_of(self, share: Fraction) -> float:
@@ -259,7 +259,7 @@ class Session:
         return round_down(self._account.epsilon * self._whole)
 
     def split(self, *shares: Fraction) -> tuple[Session, ...]:
-        """Return one child session per share of this session's budget; the children own their shares."""
+        """Return one child session per share of this session's budget. The children own their shares."""
         with self._log.lock:
             self._reserve(*map(_share, shares))
         return tuple(self._child(self._account, self._whole * _share(share)) for share in shares)
@@ -270,12 +270,12 @@ class Session:
             return self.split(self._left)[0]
 
     def rounds(self, count: int) -> tuple[Session, ...]:
-        """Return `count` child sessions that share all that is left evenly; a skipped round is spent."""
+        """Return `count` child sessions that share all that is left evenly. A skipped round is spent."""
         with self._log.lock:
             return self.split(*[self._left / count] * count)
 
     def _reserve(self, *shares: Fraction) -> None:
-        """Take shares off this session's own budget; the lock is held.
+        """Subtract shares from this session's own budget. The caller has the lock.
 
         Each share is positive: next to a negative one, another could exceed the budget.
         """
@@ -289,7 +289,7 @@ class Session:
         self._left -= whole
 
     def _refuse_copies(self) -> None:
-        """Raise in a forked process: its copy of the budget is the parent's to spend."""
+        """Raise in a forked process: its copy of the budget belongs to the parent."""
         if os.getpid() != self._log.process and not self.simulated:
             raise MadeByHand()
 
@@ -299,14 +299,14 @@ class Session:
     # Releases
 
     def deviation(self, query: Query, share: Fraction, part: str | None = None) -> float:
-        """Return the deviation that a release of this share would have; it costs nothing."""
+        """Return the deviation that a release of this share would have. This costs nothing."""
         return _deviation(self._noise(_part(query, part), _share(share)))
 
     def release(self, query: Query, share: Fraction, *, part: str | None = None) -> Noisy:
-        """Return the noisy sum of one part of a statistic (its only one, if not named).
+        """Return the noisy sum of one part of a statistic. Without a name, the statistic must have one part.
 
         Raises:
-            Overspent: Less than this share is left; no data were read.
+            Overspent: Less than this share is left. No data were read.
         """
         return self.release_parts(query, {_part(query, part).name: share})[0]
 
@@ -330,7 +330,7 @@ class Session:
         """Return one part of a statistic with this party's share of the noise, for all that is left.
 
         The log states the noise that the fewest parties add together. A share alone hides less, so its
-        numbers leave a party behind a mask only (proofs/federated.md).
+        numbers leave a party only behind a mask (proofs/federated.md).
         """
         asked = _part(query, part)
         with self._log.lock:
@@ -356,13 +356,13 @@ class Session:
         ]
 
     def _noise_source(self) -> PrivacyRandom:
-        """Return the source of noise; a session whose sums come from elsewhere has none."""
+        """Return the source of noise. Raise for a session whose sums come from elsewhere."""
         if self._random is None:
             raise NoNoiseSource()
         return self._random
 
     def _noise(self, part: PartOfSum, share: Fraction) -> Noise:
-        """Return the noise of a release; bound, norm and secret are the statistic's own."""
+        """Return the noise of a release. Bound, norm, and secret are the statistic's own."""
         if part.of != _SECRETS[self._unit]:
             raise WrongSecret(name=part.name, of=part.of, unit=str(self._unit))
         match self._account.kind:
@@ -406,7 +406,7 @@ class Session:
         return additive_release(name, noise, size, symmetric=part.symmetric)
 
     def perturb(self, channel: Perturbation[Reports]) -> Reports:
-        """Return the reports that users' devices perturb; their cost is the channel's own epsilon."""
+        """Return the reports that users' devices perturb. Their cost is the channel's own epsilon."""
         if channel.of != _SECRETS[self._unit]:
             raise WrongSecret(name=channel.name, of=channel.of, unit=str(self._unit))
         if self.is_private:
@@ -427,7 +427,7 @@ class Session:
             whole = self._account.epsilon * self._whole
             share = epsilon / whole
             if epsilon == Fraction(round_down(whole * self._left)):
-                # A mechanism's epsilon is a float: what no float can spend goes with the last release.
+                # A mechanism's epsilon is a float. A part that no float can spend goes with the last release.
                 share = self._left
             self._reserve(share)
             self._log.entries.append(
@@ -473,8 +473,8 @@ class Session:
     def stream(self, plan: ContinualPlan, state: ContinualState) -> Stream:
         """Return all releases of a period, for all that is left of a Gaussian budget.
 
-        The budget is spent here, once; `Stream.release` draws what the state does not have yet. A session
-        that is opened again on the same state continues the same period.
+        The budget is spent here, once. `Stream.release` draws the releases that the state doesn't have yet.
+        If a session is opened again on the same state, it continues the same period.
         """
         if self._account.kind != "gaussian":
             raise WrongBudget(kind=self._account.kind, needs=("gaussian",))
@@ -539,15 +539,15 @@ class Session:
         return mechanism.passing(self._source.total(query).steps(part.name), self._noise_source())
 
     def select(self, choice: Selection) -> Session:
-        """Return this session on the data that a choice made with noise leaves; the choice is paid here."""
+        """Return this session on the data narrowed by a choice with noise. The choice is spent here."""
         part = self.part(epsilon=choice.epsilon, delta=choice.delta)
         return self.mapped(lambda data: choice.narrowed(part, data))
 
     def mapped(self, change: Callable[[Any], Any]) -> Session:
         """Return a session with the same budget on changed data, each user's row changed by itself.
 
-        Estimators bound rows with it and selections narrow data. If the change is not by rows, such as a
-        matrix that is completed and kept, queries must bound what *any* change of the data does to them.
+        Estimators bound rows with it, and selections narrow data. If the change isn't by rows, such as a
+        matrix that is completed and kept, queries must bound the effect of *any* change of the data.
         """
         if self._account.kind not in ("approximate", "none"):
             raise WrongBudget(kind=self._account.kind, needs=("approximate", "none"))
@@ -556,7 +556,7 @@ class Session:
         return session
 
     def with_stream(self, name: str) -> Session:
-        """Return this session with noise of its own: what it draws does not depend on what others drew."""
+        """Return this session with its own noise: its draws don't depend on the draws of others."""
         if self._account.kind not in ("approximate", "none"):
             raise WrongBudget(kind=self._account.kind, needs=("approximate", "none"))
         session = self._child(self._account)
@@ -569,7 +569,7 @@ class Session:
         Its releases have a log of their own.
 
         Raises:
-            PrivacyError: The noise is not simulated, so that a budget can be spent only once.
+            PrivacyError: The noise isn't simulated, so a budget can be spent only once.
         """
         if not self.simulated:
             raise SpentOnce()
@@ -578,16 +578,16 @@ class Session:
         log.accounts.append(session._account)
         return session
 
-    # Where there is no guarantee, or part of the data is public
+    # Without a guarantee, or with public parts of the data
 
     def rows(self) -> Any:
-        """Return the data; only a session without a guarantee has them."""
+        """Return the data. Raise for a session with a guarantee."""
         if self.is_private:
             raise RowsAreSecret()
         return self._source
 
     def pattern(self) -> Any:
-        """Return which items each user rated, where the guarantee covers the values of ratings alone."""
+        """Return which items each user rated, if the guarantee covers only the values of ratings."""
         if self._unit is not Unit.VALUE:
             raise RowsAreSecret()
         return self._source.pattern()
@@ -595,10 +595,10 @@ class Session:
     def published_noise(
         self, values: Floats | FixedPoint, *, scale: float, bound: float | None = None
     ) -> Floats:
-        """Return values with Laplace noise of a scale that a paper prints and nobody proved.
+        """Return values with Laplace noise of a scale from a paper that isn't proved.
 
-        Only a session without a guarantee adds such noise: it protects nobody. `bound` is the sensitivity
-        that the paper states, to which the resolution of the noise is adapted.
+        Only a session without a guarantee adds such noise, because it protects no user. `bound` is the
+        sensitivity that the paper states. The resolution of the noise is adapted to it.
         """
         if self.is_private:
             raise RowsAreSecret()
@@ -607,7 +607,7 @@ class Session:
     # The end of a fit
 
     def check(self, guarantee: Guarantee) -> None:
-        """Raise unless the log costs at most the guarantee; it reads the log alone, not what was reserved.
+        """Raise unless the log costs at most the guarantee. This reads only the log, not the reservations.
 
         Raises:
             Overspent: The releases cost more than the guarantee states. The model must not leave.
@@ -623,13 +623,13 @@ class Session:
             )
 
     def certificate(self, guarantee: Guarantee) -> dict[str, Any] | None:
-        """Return the certificate of all releases so far; None if the log lacks one, or one has no noise."""
+        """Return the certificate of all releases so far. None if an entry has no certificate or no noise."""
         releases = [entry.release for entry in self.log if entry.release is not None]
         whole = len(releases) == len(self.log) > 0
         return certificate(guarantee, releases) if whole and math.isfinite(guarantee.epsilon) else None
 
     def unspent(self) -> Fraction:
-        """Return the largest part of any account that no release used: 0 if all that was taken was spent."""
+        """Return the largest part of any account that no release used. It is 0 if everything was spent."""
         lost = [Fraction(0)]
         for account in self._log.accounts:
             if account.kind == "approximate":
@@ -651,7 +651,7 @@ def _part(query: Any, name: str | None) -> PartOfSum:
 
 
 def _share(share: Fraction) -> Fraction:
-    """Return an exact share; a float would hide a rounding that nobody accounts for."""
+    """Return an exact share. A float would hide a rounding that isn't accounted for."""
     if not isinstance(share, Fraction):
         raise InexactShare(share=share)
     return share

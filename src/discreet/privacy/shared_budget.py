@@ -1,8 +1,8 @@
-"""The budget of a party whose noise is shared: exact prices, and how much noise each answer needs.
+"""The budget of a party whose noise is shared: exact costs, and how much noise each answer needs.
 
 Training plans with the noise that all parties add together. The fewest parties that a sum may have must add
-enough for the guarantee, so all of them together add more. A question states the planned deviation. Its price
-is the square of the statistic's bound over that deviation, an exact fraction, and all prices together are at
+enough for the guarantee, so all of them together add more. A question states the planned deviation. Its cost
+is the square of the statistic's bound over that deviation, an exact fraction. All costs together are at
 most the precision that the guarantee allows (proofs/federated.md).
 """
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SharedBudget:
-    """What one party may answer under (`epsilon`, `delta`) if `least` of `parties` shares of noise suffice.
+    """The answers of one party under (`epsilon`, `delta`) if `least` of `parties` shares of noise suffice.
 
     Example:
         >>> budget = SharedBudget(epsilon=1.0, delta=1e-6, parties=4, least=2)
@@ -43,7 +43,7 @@ class SharedBudget:
 
     @property
     def is_private(self) -> bool:
-        """Return whether there is a guarantee: at an infinite epsilon nothing is metered."""
+        """Return whether there is a guarantee. At an infinite epsilon nothing is metered."""
         return math.isfinite(self.epsilon)
 
     @property
@@ -53,7 +53,7 @@ class SharedBudget:
 
     @property
     def planned_epsilon(self) -> float:
-        """Return the epsilon whose noise is what all parties add together; training plans with it."""
+        """Return the epsilon of the noise that all parties add together. Training plans with it."""
         if not self.is_private:
             return self.epsilon
         wide = self.multiplier * math.sqrt(self.parties / self.least)
@@ -65,17 +65,17 @@ class SharedBudget:
         return gaussian_multiplier(self.planned_epsilon, self.delta)
 
     def price(self, bound: float, sigma: float) -> Fraction | float:
-        """Return the exact price of a sum with this bound and planned deviation; infinite without noise."""
+        """Return the exact cost of a sum with this bound and planned deviation. Infinite without noise."""
         if not self.is_private:
             return Fraction(0)
         return (Fraction(bound) / Fraction(sigma)) ** 2 if sigma > 0 else math.inf
 
     def part(self, price: Fraction | float) -> Fraction:
-        """Return the exact part of the budget that a price is; all of the budget is 1."""
+        """Return the exact part of the budget for a cost. The whole budget is 1."""
         return Fraction(price) * Fraction(self.planned_multiplier) ** 2
 
     def covers(self, prices: Iterable[Fraction | float]) -> bool:
-        """Return whether the guarantee covers answers of these prices together."""
+        """Return whether the guarantee covers answers with these costs together."""
         if not self.is_private:
             return True
         listed = list(prices)
@@ -85,11 +85,11 @@ class SharedBudget:
         return self.part(spent) <= 1
 
     def deviation(self, bound: float, sigma: float) -> float:
-        """Return the deviation that the fewest parties add together to a sum with this planned one."""
+        """Return the deviation that the fewest parties add together to a sum with this planned deviation."""
         if not self.is_private or sigma <= 0:
             return 0.0
         return gaussian_sigma(self.multiplier, bound, self.part(self.price(bound, sigma)))
 
     def events(self) -> list[DpEvent]:
-        """Return one Gaussian release: all that a party answers costs no more."""
+        """Return one Gaussian release: all answers of a party cost no more."""
         return [Gaussian(sigma=self.multiplier, l2_sensitivity=1.0).event()] if self.is_private else []

@@ -305,7 +305,7 @@ def status(guarantee: GuaranteeView) -> str:
 def sentence(guarantee: GuaranteeView) -> str:
     """Return the guarantee in sentences for users."""
     if math.isinf(guarantee.epsilon):
-        return "NOT PRIVATE: there is no guarantee about anyone's data."
+        return "NOT PRIVATE: this release has no guarantee about any user's data."
     more = f", plus at most δ = {number_above(guarantee.delta)}" if guarantee.delta else ""
     factor = number_above(math.exp(guarantee.epsilon) if guarantee.epsilon < 700 else math.inf, digits=3)
     subject = _CHANGES[guarantee.unit, guarantee.neighbors]
@@ -314,14 +314,14 @@ def sentence(guarantee: GuaranteeView) -> str:
     parts = [
         f"{subject} changes the probability of any released result by a factor of at most {factor} (e^ε, "
         f"rounded up){more} ({level(guarantee)}, {BASIS_WORDS[guarantee.basis]}).",
-        f"This holds against {against(guarantee)}.",
+        f"This protects against {against(guarantee)}.",
     ]
     if guarantee.has_large_delta:
         parts.append(f"{_capitalized(_too_large(guarantee))}.")
     parts += [f"{_capitalized(assumption_text(one))}." for one in guarantee.assumes if _is_stated(one)]
     text = " ".join(parts)
     if guarantee.simulated:
-        return f"SIMULATED NOISE, protects nobody. With real noise the guarantee would be: {text}"
+        return f"SIMULATED NOISE, protects no user. With real noise the guarantee would be: {text}"
     return text
 
 
@@ -343,7 +343,7 @@ def short(guarantee: GuaranteeView) -> str:
     """Return the guarantee in one line, for places where the label is a command away."""
     if math.isinf(guarantee.epsilon):
         return "NOT PRIVATE: no guarantee."
-    head = "SIMULATED, protects nobody" if guarantee.simulated else status(guarantee)
+    head = "SIMULATED, protects no user" if guarantee.simulated else status(guarantee)
     doubt = "" if guarantee.basis == "proved" else f" ({BASIS_WORDS[guarantee.basis]})"
     more = [_SHORT_STATED[one.kind] for one in guarantee.assumes if _is_stated(one)]
     tail = "".join(f", {text}" for text in dict.fromkeys(more))
@@ -359,7 +359,7 @@ _SHORT_STATED = {
 
 def rows(guarantee: GuaranteeView) -> list[tuple[str, str]]:
     """Return the lines of the label: name and value."""
-    noise = "simulated from a seed: protects nobody" if guarantee.simulated else "operating system entropy"
+    noise = "simulated from a seed: protects no user" if guarantee.simulated else "operating system entropy"
     proof = f" ({guarantee.proof})" if guarantee.proof else ""
     lines = [
         ("Guarantee", status(guarantee)),

@@ -21,7 +21,7 @@ SEVERAL_YEARS = (
 PROBIT_OBJECTIVE = "the noise of a probit objective doesn't hide ratings, whatever epsilon it was drawn for"
 #: On models that release as a paper prints, where the printed guarantee is refuted.
 PRINTED_OBJECTIVE = (
-    "NOT PRIVATE as printed: the proof leaves out the Jacobian, and at epsilon 1 238 of 240 ratings were "
+    "NOT PRIVATE as printed: the proof omits the Jacobian, and at epsilon 1 238 of 240 ratings were "
     "recovered with the probit link"
 )
 PRINTED_OUTPUT = (
@@ -67,6 +67,6 @@ def selection_cost(fact: str, epsilon: float, delta: float, proof: str) -> str:
 def answered_entries(epsilon: float, entries: int) -> str:
     """Return the cost of each answered entry of a matrix that isn't released."""
     return (
-        f"each answered entry costs epsilon = {number_above(epsilon)}, and {entries:,} are paid for. "
+        f"each answered entry costs epsilon = {number_above(epsilon)}, and the budget covers {entries:,}. "
         "The matrix as a whole is neither protected nor released"
     )

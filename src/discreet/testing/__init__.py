@@ -1,6 +1,6 @@
-"""Check an estimator, a statistic, a mechanism or a metric with the suites that discreet's own pass.
+"""Check an estimator, a statistic, a mechanism, or a metric with the suites that discreet's own pass.
 
-One line runs a suite under pytest, also in another package:
+One line runs a suite under pytest, in any package:
 
     from discreet.testing import EstimatorContract
 
@@ -42,7 +42,7 @@ else:
 
     def __getattr__(name: str) -> object:
         if "pytest" in sys.modules:
-            # So that a failed check shows the numbers in it, as in a file of tests.
+            # With this, a failed check shows its numbers, as in a test file.
             sys.modules["pytest"].register_assert_rewrite(
                 *(f"{__name__}.{kind}_contract" for kind in ("estimator", "mechanism", "metric", "scorer")),
                 f"{__name__}.statistic_contract",

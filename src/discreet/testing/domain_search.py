@@ -1,10 +1,10 @@
-"""Search the whole stated domain of a statistic for a user who contributes more than is declared.
+"""Search the whole stated domain of a statistic for a user who contributes more than the declared bound.
 
-Statistics are made from their classes' own statements: every field at its ends, just inside them, at
-ordinary numbers, and all mixed by chance; arrays flat, with one loud entry, with equal columns, spread over
-all magnitudes; sides as short as they may be. Rows are empty, full, at the ends of single precision, with
-repeated times. Run as a program with classes (`module:Class`) as arguments it prints what it tried, in one
-line of JSON.
+Statistics are made from their classes' own statements. Every field is at its ends, just inside them, at
+ordinary numbers, and a random mix. Arrays are flat, have one large entry, have equal columns, or are spread
+over all magnitudes. Sides are as short as allowed. Rows are empty, full, at the ends of single precision, or
+have repeated times. If run as a program with classes (`module:Class`) as arguments, it prints what it tried
+as one line of JSON.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ _LARGEST_SINGLE = float(np.finfo(np.float32).max)
 
 
 def searchable(kind: type) -> bool:
-    """Tell whether all fields can be made from what they state."""
+    """Return whether all fields can be made from their stated domains."""
     return all(
         searchable(domain) if isinstance(domain, type) else not isinstance(domain, Held)
         for domain in domains(kind).values()
@@ -55,7 +55,7 @@ def searchable(kind: type) -> bool:
 
 
 def ends(low: float, high: float) -> list[float]:
-    """Return numbers at, just inside and between the ends of a range, zero and subnormal ones included."""
+    """Return numbers at, just inside, and between the ends of a range, with zero and subnormal numbers."""
     found = [low, high, np.nextafter(low, high), np.nextafter(high, low)]
     found += [
         number for number in (0.0, 5e-324, -5e-324, 1e-300, 0.5, 1.0, -1.0, 3.0) if low <= number <= high
@@ -74,7 +74,7 @@ def anywhere(rng: np.random.Generator, low: float, high: float, size: tuple[int,
 
 
 class Maker:
-    """Make one statistic by chance; `extreme` fields are at the ends of their domain, the others ordinary."""
+    """Random statistics of a class. `extreme` fields are at the ends of their domain, the others ordinary."""
 
     def __init__(self, rng: np.random.Generator, n_items: int, n_users: int, mood: str) -> None:
         self.rng, self.mood = rng, mood
@@ -94,7 +94,7 @@ class Maker:
     def make(self, kind: type) -> Any:
         """Return an instance with every field made from its domain."""
         given: dict[str, Any] = {}
-        # Places need to know how many there are.
+        # Indices depend on the lengths of the sides.
         order = sorted(domains(kind).items(), key=lambda entry: isinstance(entry[1], Places))
         for name, domain in order:
             given[name] = self.make(domain) if isinstance(domain, type) else self.value(domain)
@@ -125,7 +125,7 @@ class Maker:
         raise TypeError(f"No way to make {domain}.")
 
     def places(self, domain: Places) -> npt.NDArray[np.int64]:
-        """Return an array of places."""
+        """Return an array of indices."""
         shape = tuple(self.side(side) for side in domain.sides)
         below = self.side(domain.below)
         if not domain.different:
@@ -147,7 +147,7 @@ class Maker:
         else:
             found = np.full(shape, rng.choice(ends(domain.least, domain.most)))
             if rng.random() < 0.5 and found.size:
-                # One loud row among ordinary ones, its columns alike.
+                # One large row among ordinary ones, with equal columns.
                 loud, found = found.flat[0], ordinary
                 found[rng.integers(shape[0])] = loud
         if domain.longest is not None:
@@ -157,7 +157,7 @@ class Maker:
 
 
 def rows_of_kinds(rng: np.random.Generator, n_items: int) -> Iterator[tuple[str, Interactions]]:
-    """Yield one person each, odd in some way: what they rated, with which values and times."""
+    """Yield one unusual user each: the rated items, with their values and times."""
     everything = np.arange(n_items)
     some = np.sort(rng.permutation(n_items)[: max(1, n_items // 2)])
     values: dict[str, Callable[[int], npt.NDArray[Any]]] = {
@@ -166,7 +166,7 @@ def rows_of_kinds(rng: np.random.Generator, n_items: int) -> Iterator[tuple[str,
         "ends": lambda size: rng.choice([-_LARGEST_SINGLE, _LARGEST_SINGLE], size),
         "subnormal": lambda size: rng.choice([-1e-45, 1e-45, 0.0], size),
     }
-    # Without an item there are no values to differ in, and one item has one order.
+    # Without an item, values can't differ, and one item has only one order.
     for times in (None, np.zeros(0)):
         yield "empty", person(everything[:0], np.zeros(0), times, n_items)
     chosen = (some, everything) if some.size < n_items else (everything,)
@@ -191,7 +191,7 @@ def person(
     )
 
 
-# Made once for the thousands of people of a search.
+# Made once for the thousands of users of a search.
 _numbered = functools.cache(Vocabulary.range)
 
 
@@ -201,7 +201,7 @@ def _facts(n_items: int) -> PublicFacts:
 
 
 def norm_of(part: Part, steps: Steps) -> Fraction:
-    """Return the square of the norm over that of the bound, exactly; l1 norms are squared too."""
+    """Return the exact square of the norm over the square of the bound. l1 norms are squared, too."""
     whole = steps + np.triu(steps, 1).T if part.symmetric else steps
     sizes = [abs(int(one)) for one in whole.ravel() if one]
     total = sum(sizes) ** 2 if part.norm == "l1" else sum(one**2 for one in sizes)
@@ -210,7 +210,7 @@ def norm_of(part: Part, steps: Steps) -> Fraction:
 
 @dataclasses.dataclass
 class SearchResult:
-    """Hold what a search of one class tried, the largest squared norm, and the worst that it met."""
+    """Result of a search of one class: the number of trials, the largest squared norm, and the worst case."""
 
     tried: int = 0
     rows: int = 0
@@ -219,7 +219,7 @@ class SearchResult:
 
 
 def search(kind: type[Statistic], made: int = 60, seed: int = 0) -> SearchResult:
-    """Try statistics of a class, made by chance, on all odd rows."""
+    """Return the result of trying random statistics of a class on all unusual rows."""
     rng = np.random.default_rng([seed, *kind.__name__.encode()])
     found = SearchResult()
     for number in range(made):
@@ -243,7 +243,7 @@ def search(kind: type[Statistic], made: int = 60, seed: int = 0) -> SearchResult
 
 
 def main(places: list[str]) -> None:
-    """Search the classes named, and print what was found."""
+    """Search the named classes, and print the results."""
     searched = {}
     for place in places:
         module, _, name = place.partition(":")

@@ -1,4 +1,4 @@
-"""Check that an estimator pays before it learns, promises what it does, and can be saved and asked."""
+"""Check that an estimator spends before it learns, keeps its guarantee, and can be saved and queried."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class EstimatorContract:
     """The contract of one estimator.
 
     `proofs_in` is the folder of the note that the estimator names. `tried` has values of its own settings,
-    for the law that it spends exactly what it guarantees; `spending.SETTINGS` has those of usual names.
+    for the law that it spends exactly what it guarantees. `spending.SETTINGS` has values for usual names.
     """
 
     estimator: ClassVar[type[Estimator]]
@@ -126,7 +126,7 @@ class EstimatorContract:
             recipe.clone(nonsense=1)
 
     def test_scikit_learn_can_clone_it(self) -> None:
-        # What `sklearn.base.clone` does and insists on, so that it need not be installed.
+        # The requirements of `sklearn.base.clone`, so that scikit-learn doesn't have to be installed.
         recipe = self.make()
         settings = {key: copy.deepcopy(value) for key, value in recipe.get_params(deep=False).items()}
         again = type(recipe)(**settings)
@@ -151,12 +151,12 @@ class EstimatorContract:
     @pytest.mark.parametrize("delta", [-0.1, -1e-6, 1.0, 1.5, 2.0, math.nan, math.inf, "x"])
     def test_refuses_a_bad_delta(self, delta: Any) -> None:
         if "delta" not in {field.name for field in dataclasses.fields(self.make())}:  # type: ignore[arg-type]
-            pytest.skip("this promise is always pure")
+            pytest.skip("this guarantee is always pure")
         for epsilon in (1.0, self.make(1.0).epsilon):
             with pytest.raises(ParameterError, match=r"^delta\b"):
                 self._at(epsilon, delta=delta)
 
-    # What it promises, and when it pays
+    # What it guarantees, and when it spends
 
     def test_promise_states_the_epsilon_that_was_asked_for(self) -> None:
         promise = self.make(1.5).promise(_FACTS)
@@ -190,7 +190,7 @@ class EstimatorContract:
         self._needs_privacy()
         ledger, promise = Ledger.in_memory(), self.make().promise(self.data.facts)
         ledger.set_budget(self.data.name, dataclasses.replace(promise, epsilon=promise.epsilon / 2))
-        monkeypatch.setattr(self.estimator, "_train", lambda *_: pytest.fail("trained without paying"))
+        monkeypatch.setattr(self.estimator, "_train", lambda *_: pytest.fail("trained before spending"))
         with pytest.raises(BudgetError):
             quiet(self.make(), self.data, ledger=ledger)
         assert ledger.entries() == []
@@ -209,7 +209,10 @@ class EstimatorContract:
         assert ledger.entries() == []
 
     def test_no_refusal_depends_on_one_user(self) -> None:
-        """To refuse equal ratings would reveal the one user who disagrees; to refuse one user, the second."""
+        """An error for equal ratings would reveal the one user who disagrees.
+
+        An error for one user would, too.
+        """
         self._needs_privacy()
         data = self.data
         equal = data.with_values(np.full_like(data.values, data.facts.high))
@@ -221,10 +224,10 @@ class EstimatorContract:
                 assert np.isfinite(lonely.scores(data, np.arange(3))).all()
 
     def test_one_more_rating_changes_one_rating_of_what_is_used(self) -> None:
-        """A cap that pushes another rating out would make a promise about single ratings cost twice."""
+        """If a cap dropped a different rating, a guarantee about single ratings would cost twice."""
         data = self.data
         if self.make().promise(data.facts).unit is not Unit.RATING:
-            pytest.skip("the promise is not about single ratings")
+            pytest.skip("the guarantee is not about single ratings")
         capped = data.with_facts(dataclasses.replace(data.facts, max_per_user=5))
         fewer = np.ones(data.n_ratings, dtype=bool)
         fewer[3] = False
@@ -286,7 +289,7 @@ class EstimatorContract:
     def test_what_is_published_of_users_is_what_mechanisms_returned(
         self, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        """With mechanisms that ignore what they are given, two data sets must lead to the same model."""
+        """With mechanisms that ignore their input, two datasets must lead to the same model."""
         data = self.data
         promise = self.make().promise(data.facts)
         if promise.unit is not Unit.USER or promise.trust is Trust.LOCAL or self.never_private:
@@ -361,7 +364,7 @@ class EstimatorContract:
     def test_recommends_unseen_items_of_the_catalog(self) -> None:
         data, model = self.data, self.fitted
         if model.guarantee.unit is not Unit.USER:
-            pytest.skip("this release holds rows of its own users and serves only them")
+            pytest.skip("this release contains rows of its own users and serves only them")
         span = slice(*data.indptr[:2])
         ids = data.catalog.id_at(data.items[span]).tolist()
         history = dict(zip(ids, data.values[span].tolist(), strict=True))
@@ -394,6 +397,6 @@ def quiet(estimator: Estimator, data: Interactions, seed: int = 3, **options: An
 
 
 def _contents(model: FittedModel, data: Interactions) -> list[Any]:
-    # A release of single cells holds only what was asked for.
+    # A release of single cells contains only the requested cells.
     model.scores(data, np.arange(5))
     return [array for _, array in sorted(model.scorer.arrays().items())]

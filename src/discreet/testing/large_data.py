@@ -1,7 +1,7 @@
 """Generate hundreds of millions of skewed, low-rank ratings for benchmarks, in sorted rows.
 
 Ratings are made in blocks of about a million. A user's items come from evenly spread points mapped through
-the popularity curve of the user's group, so they arrive in order; the few that collide are moved to the next
+the popularity curve of the user's group, so they arrive in order. Items that collide are moved to the next
 free item. Memory beyond the result is a few blocks.
 """
 
@@ -28,13 +28,13 @@ _FACTORS = 8
 _GROUPS = 8
 _CURVE_POINTS = 1 << 18
 _SCHEMA = {"user": pl.Int32, "item": pl.Int32, "rating": pl.Float32}
-# Times begin in the year 2000 and lie within about six years, and a user's within about half a year.
+# Times begin in the year 2000 and span about six years. A user's times span about half a year.
 _FIRST_TIME, _TIME_BITS, _OWN_TIME_BITS = 946_684_800, 27, 24
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LargeShape:
-    """Set how many users, items and ratings; `LargeShape.of` keeps the proportions of a film service."""
+    """Numbers of users, items, and ratings. `LargeShape.of` keeps the proportions of a film service."""
 
     n_users: int
     n_items: int
@@ -64,7 +64,10 @@ class LargeShape:
 
 
 def large(shape: LargeShape, *, seed: int = 0) -> Interactions:
-    """Return ratings of 1 to 5 stars as interactions; needs 8 bytes a rating and a few blocks of memory."""
+    """Return ratings of 1 to 5 stars as interactions.
+
+    This needs 8 bytes per rating and a few blocks of memory.
+    """
     plan = _Plan(shape, seed)
     items = np.empty(shape.n_ratings, dtype=np.int32)
     values = np.empty(shape.n_ratings, dtype=np.float32)
@@ -80,7 +83,7 @@ def large(shape: LargeShape, *, seed: int = 0) -> Interactions:
 def write_large(path: str | Path, shape: LargeShape, *, seed: int = 0, times: bool = False) -> Path:
     """Write the same ratings block by block to a `.parquet` or `.csv` file: user, item, rating.
 
-    With `times` there is one more column, time, in seconds and in no order.
+    `times` adds a column, time, in seconds and in no order.
     """
     target = Path(path)
     require(target.suffix in (".parquet", ".csv"), "path", target.name, must="end in .parquet or .csv")
@@ -88,7 +91,7 @@ def write_large(path: str | Path, shape: LargeShape, *, seed: int = 0, times: bo
     schema = {**_SCHEMA, "time": pl.Int64} if times else _SCHEMA
 
     def frames(*_: object) -> Iterator[pl.DataFrame]:
-        # Times have draws of their own, so ratings are the same with and without them.
+        # Times have their own draws, so ratings are the same with and without them.
         draw = experiment_generator(seed, "large times")
         starts = _FIRST_TIME + draw.integers(0, 1 << _TIME_BITS, shape.n_users)
         for rows, items, values in _Plan(shape, seed).blocks():
@@ -109,7 +112,7 @@ def write_large(path: str | Path, shape: LargeShape, *, seed: int = 0, times: bo
 
 
 class _Plan:
-    """Hold the latent structure, and generate the ratings in blocks of whole users."""
+    """The latent structure, which generates the ratings in blocks of whole users."""
 
     def __init__(self, shape: LargeShape, seed: int) -> None:
         draw = experiment_generator(seed, "large", shape.n_users, shape.n_items, shape.n_ratings)

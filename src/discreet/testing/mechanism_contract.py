@@ -1,4 +1,4 @@
-"""Check that a mechanism has a price, refuses what it cannot protect, and draws the noise it is given."""
+"""Check that a mechanism has a cost, rejects what it can't protect, and draws the noise it is given."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from discreet.testing.small_data import notes_folder
 
 
 class MechanismContract:
-    """Hold one mechanism to the contract.
+    """The contract of one mechanism.
 
-    `parameters` make an instance, and `values` are four inputs that single precision holds exactly.
-    `never_free` are parameters without noise, which the accountant must refuse. `takes_mask` says that a
-    release also takes which values are present, and `empty_is_empty` that no input gives no output.
-    `proofs_in` is the folder that holds the notes it names.
+    `parameters` make an instance, and `values` are four inputs that are exact in single precision.
+    `never_free` are parameters without noise, which the accountant must reject. `takes_mask` means that a
+    release also needs a mask of the present values, and `empty_is_empty` that no input gives no output.
+    `proofs_in` is the folder of the notes that it names.
     """
 
     mechanism: ClassVar[type]
@@ -179,6 +179,6 @@ class MechanismContract:
 
 
 def _drawing(mechanism: Any) -> Callable[..., Any]:
-    """Return what draws: mechanisms of cells refuse to release rated ones alone, and report them instead."""
+    """Return the drawing method. Mechanisms of cells can't release rated cells alone, so they report them."""
     draw: Callable[..., Any] = getattr(mechanism, "report", None) or mechanism.release
     return draw

@@ -1,4 +1,4 @@
-"""Check that a metric is bounded, has the direction it states, and treats each user and each order alike."""
+"""Check that a metric is bounded, has the direction it states, and treats all users and orders alike."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _K = 5
 
 
 class MetricContract:
-    """Hold one metric to the contract, whatever its kind."""
+    """The contract of one metric of any kind."""
 
     metric: ClassVar[AnyMetric]
 
@@ -52,7 +52,7 @@ class MetricContract:
     def test_private_evaluation_can_use_what_says_so(self) -> None:
         if not self.metric.private:
             pytest.skip("it is not for private evaluation")
-        # Others are not means of a number between 0 and 1 for each user.
+        # Other metrics aren't means of a number between 0 and 1 for each user.
         assert isinstance(self.metric, ListMetric) or self.metric.name == "rmse"
 
     def test_lists_have_one_score_between_0_and_1_for_each_user(self) -> None:

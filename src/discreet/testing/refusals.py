@@ -12,7 +12,7 @@ _Kind = TypeVar("_Kind", bound=DiscreetError)
 
 
 class Caught(Generic[_Kind]):
-    """The error that a block raised; `value` is set when the block has ended."""
+    """The error that a block raised. `value` is set when the block has ended."""
 
     value: _Kind
 
@@ -21,7 +21,7 @@ class Caught(Generic[_Kind]):
 def refuses(expected: str | type[DiscreetError], **facts: Any) -> Iterator[Caught[Any]]:
     """Raise an `AssertionError` unless the block raises this error with these fields.
 
-    `expected` is a code or a class of errors. Fields that are not named may have any value.
+    `expected` is a code or a class of errors. Other fields may have any value.
 
         with refuses("out-of-range", name="epsilon", value=-1):
             Popularity(epsilon=-1)

@@ -1,4 +1,4 @@
-"""Check that a scorer lists by the score it shows, explains it, and is rebuilt from what it declares."""
+"""Check that a scorer sorts by the score it shows, explains it, and is rebuilt from its declarations."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ from discreet.testing.small_data import fitted_once, timed_data
 
 
 class ScorerContract:
-    """Hold the scorer of an estimator's models to the contract.
+    """The contract of the scorer of an estimator's models.
 
-    `lists_by_stars` says that lists are ordered by predicted ratings, for want of counts;
-    `knows_similar_items` that the model must say which items are alike.
+    `lists_by_stars` means that lists are ordered by predicted ratings, without counts.
+    `knows_similar_items` means that the model must list similar items.
     """
 
     estimator: ClassVar[type[Estimator]]
@@ -35,14 +35,14 @@ class ScorerContract:
 
     @property
     def model(self) -> FittedModel:
-        """Return a fitted model; it is fitted once for all checks."""
+        """Return a fitted model, which is fitted once for all checks."""
         model = fitted_once(self.estimator)
         if isinstance(model.scorer, ReleasedCells):
-            pytest.skip("this release answers single cells of its own users, and pays for each")
+            pytest.skip("this release answers single cells of its own users, and spends on each")
         return model
 
     def history(self, row: int = 3) -> list[Any]:
-        """Return a user's history, oldest first; only items if the scorer needs no ratings."""
+        """Return a user's history, oldest first. Only items if the scorer needs no ratings."""
         data = timed_data()
         assert data.times is not None
         cells = np.arange(*data.indptr[row : row + 2])
@@ -94,7 +94,7 @@ class ScorerContract:
         try:
             listed = self.model.recommend(self.history(), 15, diversify=0.5)
         except DiscreetError:
-            pytest.skip("this model cannot tell which items are similar")
+            pytest.skip("this model can't determine which items are similar")
         assert _falls(score for _, score in listed)
 
     @pytest.mark.parametrize("row", [3, 77])
@@ -109,10 +109,10 @@ class ScorerContract:
             assert len(found) == len(history)
 
     def test_a_user_of_the_data_is_explained_by_their_own_row(self) -> None:
-        """Whom the release knows has other reasons than a stranger with the same history."""
+        """A user that the release knows has other reasons than a stranger with the same history."""
         model = self.model
         if not {"users", "people"} & set(model.scorer.stored):
-            pytest.skip("this release knows nobody: everybody is a newcomer to it")
+            pytest.skip("this release knows no user: every user is new to it")
         name, history = timed_data().users.ids[3], self.history()
         item, score = model.recommend(history, 3, user=name)[2]
         found = model.explain(history, item, user=name)
@@ -120,7 +120,7 @@ class ScorerContract:
         assert found.reference + math.fsum(found.parts.values()) == pytest.approx(found.score, rel=1e-9)
 
     def test_predicted_ratings_order_no_list_unless_it_says_so(self) -> None:
-        """The order of a list is not that of the ratings beside it, but for releases that hold no counts."""
+        """A list isn't sorted by the ratings next to it, except for releases without counts."""
         model = self.model
         if not (model.scorer.predicts_stars or model.above is not None):
             pytest.skip("this model predicts no ratings")

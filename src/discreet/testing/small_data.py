@@ -1,4 +1,4 @@
-"""Make small data that every model can learn from in a moment, and rows that try the ends of a statistic."""
+"""Make small data that every model can learn from in a moment, and rows that test the ends of a statistic."""
 
 from __future__ import annotations
 
@@ -67,23 +67,23 @@ def never_private(kind: type[Estimator]) -> bool:
 
 @cache
 def fitted_once(kind: type[Estimator]) -> FittedModel:
-    """Return a model with little noise, fitted once; it has answered for all users."""
+    """Return a model with little noise, fitted once. It has answered for all users."""
     data = timed_data()
     estimator = kind(epsilon=math.inf if never_private(kind) else 30.0)
     model = estimator.fit(data, random=PrivacyRandom.simulate(3))
-    # A release of single cells holds only those that were asked for.
+    # A release of single cells contains only the requested cells.
     model.worth(data, np.arange(data.n_users))
     return model
 
 
 def notes_folder() -> Path:
-    """Return the folder that holds discreet's own `proofs`: the installed package, or the repository."""
+    """Return the folder of discreet's own `proofs`: in the installed package, or in the repository."""
     package = Path(discreet.__file__).parent
     return package if (package / "proofs").is_dir() else package.parents[1]
 
 
 def people_of(rows: Rows, n_items: int) -> Interactions:
-    """Return these rows as the ratings of numbered users, whatever the values are."""
+    """Return these rows as the ratings of numbered users, with any values."""
     return Interactions(
         indptr=rows.indptr,
         items=rows.columns,
@@ -95,7 +95,7 @@ def people_of(rows: Rows, n_items: int) -> Interactions:
 
 
 def observed(value: Any, release: str) -> Floats | npt.NDArray[Any]:
-    """Return what a mechanism's method was given, as floats; of a symmetric matrix all of it."""
+    """Return the input of a mechanism's method as floats. A symmetric matrix is returned whole."""
     if not isinstance(value, FixedPoint):
         return np.array(value)
     numbers = np.ldexp(value.counts.astype(np.float64), -value.bits)

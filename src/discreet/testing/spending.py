@@ -123,7 +123,7 @@ SETTINGS: Mapping[str, Cases] = {
 
 @cache
 def grouped_data() -> Interactions:
-    """Return many users of four groups that prefer items of their own, so that factors stand out of noise."""
+    """Return many users of four groups that prefer their own items, so that factors exceed the noise."""
     rng, users, per_user = np.random.default_rng(3), 2000, 12
     group = np.arange(users) % 4
     catalog = timed_data().catalog
@@ -151,7 +151,10 @@ def undeclared(kind: type[Estimator], own: Mapping[str, Cases]) -> set[str]:
 
 
 def _accepted(kind: type[Estimator], own: Mapping[str, Cases], name: str) -> list[Mapping[str, Any]]:
-    """Return the declared values of a setting that the estimator accepts; names may mean several things."""
+    """Return the declared values of a setting that the estimator accepts.
+
+    A name may have several meanings.
+    """
     names = {field.name for field in dataclasses.fields(kind)}  # type: ignore[arg-type]
     given = [case() if callable(case) else case for case in own.get(name, SETTINGS.get(name, ()))]
     return [one for one in given if one.keys() <= names and _allows(kind, one)]
@@ -161,7 +164,7 @@ def cases(kind: type[Estimator], own: Mapping[str, Cases]) -> list[Estimator]:
     """Return the estimator with its defaults, and with every declared value of each of its settings."""
     names = [field.name for field in dataclasses.fields(kind)]  # type: ignore[arg-type]
     tried = [settings for name in names for settings in _accepted(kind, own, name)]
-    # With little noise a fit takes other routes: more rounds, item vectors, factors.
+    # With little noise, a fit has other routes: more rounds, item vectors, factors.
     more = [kind(**{"epsilon": epsilon, **settings}) for settings in tried for epsilon in (1.0, 30.0)]
     return representatives(kind) + more
 
@@ -188,7 +191,7 @@ def metered(estimator: Estimator, data: DataSource) -> tuple[Session, Guarantee]
     session = Session.open(source, promise, PrivacyRandom.from_os())
     scorer = estimator._trained(session, silent)
     if estimator.answers_in_process:
-        # Entries are released when somebody asks for them; the fit is paid for so many.
+        # Entries are released on request. The budget of the fit covers this many.
         count = int(estimator.settings["cells"])
         scorer.predict(source, np.zeros(count, dtype=np.int64), np.arange(count))
     return session, promise
@@ -211,7 +214,7 @@ def recounted(log: Sequence[ReleaseEntry], delta: float) -> float:
 
 
 def data_for(estimator: Estimator) -> Interactions:
-    """Return data on which an estimator with little noise takes all routes it has, in a moment."""
+    """Return data on which an estimator with little noise uses all its routes, in a moment."""
     return grouped_data() if estimator.rows_needed() is None else timed_data()
 
 
@@ -244,10 +247,10 @@ def sharded(data: Interactions, folder: Path, n_shards: int = 3) -> ShardFolder:
 
 @final
 class InProcessCluster:
-    """A client of no cluster: it runs each task here and now, through bytes as a cluster would."""
+    """A client without a cluster: it runs each task at once, through bytes as a cluster would."""
 
     def submit(self, job: Callable[..., Any], *arguments: Any, pure: bool) -> Any:
-        """Return a finished task; arguments that are tasks are replaced by their results."""
+        """Return a finished task. Arguments that are tasks are replaced by their results."""
         known = [_result(one) for one in arguments]
         return _Finished(pickle.loads(pickle.dumps(job(*pickle.loads(pickle.dumps(known))))))
 
@@ -320,5 +323,5 @@ def spends_exactly_at_a_party(estimator: Estimator, data: Interactions) -> str:
 def _compared(log: Sequence[ReleaseEntry], promise: Guarantee) -> str:
     found = recounted(log, promise.delta)
     if abs(found / promise.epsilon - 1) > _CLOSE:
-        return f"the log costs epsilon={found:.9g}, and the guarantee states {promise.epsilon:.9g}"
+        return f"the log costs epsilon={found:.9g}, but the guarantee states {promise.epsilon:.9g}"
     return ""

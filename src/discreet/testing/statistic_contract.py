@@ -54,10 +54,10 @@ def largest(statistic: Statistic, data: Interactions) -> Fraction:
 
 
 class StatisticContract:
-    """Hold one statistic to the contract; `example` returns the fields of an instance for some data.
+    """The contract of one statistic. `example` returns the fields of an instance for some data.
 
-    Set `reaches_half_its_bound` to False where no user comes near the bound or it is that of one rating, and
-    `whole_domain` to False if another suite searches the same class. `searched` is how many
+    Set `reaches_half_its_bound` to False if no user is near the bound, or if the bound is for one rating. Set
+    `whole_domain` to False if a different suite searches the same class. `searched` is how many
     instances a search makes.
     """
 
@@ -67,7 +67,7 @@ class StatisticContract:
     searched: ClassVar[int] = 60
 
     def example(self, data: Interactions) -> Mapping[str, Any]:
-        """Return the fields of an instance; a statistic without fields needs none."""
+        """Return the fields of an instance. A statistic without fields needs none."""
         return {}
 
     def made(self, data: Interactions) -> Statistic:
@@ -123,17 +123,17 @@ class StatisticContract:
     def test_declaring_less_would_be_caught(self) -> None:
         """The twin: with half the bound a user is found who contributes more."""
         if not self.reaches_half_its_bound:
-            pytest.skip("no user comes near its bound, or it is that of one rating")
+            pytest.skip("no user is near its bound, or the bound is for one rating")
         users = [extreme_user(kind, seed) for kind in EXTREMES for seed in range(6)]
         assert max(largest(self.made(data), data) for data in users) > Fraction(1, 4)
 
     def test_the_whole_domain_holds_nobody_who_contributes_more(self) -> None:
         if not self.whole_domain or not searchable(self.statistic):
-            pytest.skip("searched elsewhere, or it holds objects that cannot be made from its domain")
+            pytest.skip("searched elsewhere, or it contains objects that can't be made from its domain")
         found = search(self.statistic, self.searched)
         assert found.faults == []
         assert found.tried == self.searched and found.rows > 16 * self.searched
-        # The twin: with a fifth of the bound a user is found; the examples above go nearer.
+        # The twin: with a fifth of the bound a user is found. The examples above go nearer.
         assert found.largest > Fraction(1, 25)
 
     def test_what_lies_outside_of_a_domain_cannot_be_made(self) -> None:
@@ -145,7 +145,7 @@ class StatisticContract:
 
 
 def _outside(domain: object, given: Any) -> list[Any]:
-    """Return values that lie outside of a domain, some of them just outside."""
+    """Return values outside of a domain, some of them just outside."""
     wrong: list[Any]
     if isinstance(domain, Number):
         beyond = (domain.least, -math.inf), (domain.most, math.inf)

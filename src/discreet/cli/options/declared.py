@@ -48,13 +48,13 @@ ModelFile = Annotated[Path, typer.Argument(help="A model that `discreet fit` wro
 HowMany = Annotated[int, typer.Option("-k", help="How many items to list.")]
 Titles = Annotated[
     Path | None,
-    typer.Option("--titles", help="Also show columns of this table: item ids first, then titles and so on."),
+    typer.Option("--titles", help="Also show columns of this table: item IDs first, then titles and so on."),
 ]
 KeptTitles = Annotated[
     Path | None,
     typer.Option(
         "--titles",
-        help="Store this public table in the model, for display: item ids first, then titles and so on.",
+        help="Store this public table in the model, for display: item IDs first, then titles and so on.",
     ),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON value and nothing else.")]
@@ -62,8 +62,9 @@ Columns = Annotated[
     str | None,
     typer.Option(
         "--columns",
-        help="Names of columns: user=who,item=sku and rating=stars,time=at. time=none leaves times out, "
-        "time=at:day-first (or :month-first) says how 01/02/2025 is read; weight=NAME counts events by it.",
+        help="Names of columns: user=who,item=sku and rating=stars,time=at. time=none ignores times, "
+        "time=at:day-first (or :month-first) sets how 01/02/2025 is read, and weight=NAME counts events by "
+        "it.",
     ),
 ]
 SchemaFile = Annotated[
@@ -71,13 +72,13 @@ SchemaFile = Annotated[
     typer.Option("--schema", help="Read DATA with this schema, which `discreet describe --out FILE` writes."),
 ]
 Delta = Annotated[
-    float | None, typer.Option("--delta", help="The delta of the promise. Default: the model's.")
+    float | None, typer.Option("--delta", help="The delta of the guarantee. Default: the model's.")
 ]
 Purpose = Annotated[
     str | None,
     typer.Option(
         "--for",
-        help="What the budget is spent on: lists (ratings are ignored), ratings or both. Default: both.",
+        help="What the budget is spent on: lists (ratings are ignored), ratings, or both. Default: both.",
         metavar="lists|ratings|both",
     ),
 ]
@@ -85,17 +86,17 @@ Duplicates = Annotated[
     str,
     typer.Option(
         "--duplicates",
-        help="If a person and an item come together again: refuse, or use first, last (by time, else as "
-        "listed), mean or count.",
+        help="How to handle repeated user-item pairs: `refuse`, `first`, `last` (by time, or else by row), "
+        "`mean`, or `count`.",
     ),
 ]
 AllowUnbudgeted = Annotated[
     bool,
-    typer.Option("--allow-unbudgeted", help="Pay even if the ledger has budgets but none for this name."),
+    typer.Option("--allow-unbudgeted", help="Spend even if the ledger has budgets but none for this name."),
 ]
 ForceFolder = Annotated[
     bool,
-    typer.Option("--force", help="Replace what an earlier run wrote: its folder, table or collection."),
+    typer.Option("--force", help="Replace the folder, table, or collection that an earlier run wrote."),
 ]
 Force = Annotated[
     bool, typer.Option("--force", help="Replace an existing file, if it is of the kind this command writes.")
@@ -105,7 +106,7 @@ Force = Annotated[
 @group(UNUSUAL)
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TextFile:
-    """How a text file is written, where its first lines do not show it."""
+    """How a text file is written, if its first lines don't show it."""
 
     delimiter: Annotated[
         str | None,
@@ -130,7 +131,7 @@ class TextFile:
         typer.Option(
             "--encoding",
             rich_help_panel=UNUSUAL,
-            help="The text encoding: latin-1, cp1252, ... Default: UTF-8.",
+            help="The text encoding: latin-1, cp1252, and so on. Default: UTF-8.",
         ),
     ] = None
     comment: Annotated[
@@ -144,7 +145,8 @@ class TextFile:
         typer.Option(
             "--skip-bad-lines",
             rich_help_panel=UNUSUAL,
-            help="Skip lines with a wrong number of fields, or without an id, a number or a time, and report "
+            help="Skip lines with a wrong number of fields, or without an ID, a number, or a time, and "
+            "report "
             "how many.",
         ),
     ] = False
@@ -153,7 +155,7 @@ class TextFile:
         typer.Option(
             "--layout",
             rich_help_panel=UNUSUAL,
-            help="A well-known layout: movielens, netflix, lightgcn, recbole or sasrec.",
+            help="A well-known layout: movielens, netflix, lightgcn, recbole, or sasrec.",
         ),
     ] = None
 
@@ -189,24 +191,22 @@ class Reading(TextFile):
         Path | None,
         typer.Option(
             "--items",
-            help="Declare the catalog: a file with one item id per line, or a table with an item column. "
+            help="Declare the catalog: a file with one item ID per line, or a table with an item column. "
             "Default: taken from the data.",
         ),
     ] = None
     drop_unknown: Annotated[
-        bool, typer.Option("--drop-unknown", help="Drop ratings of items that --items does not list.")
+        bool, typer.Option("--drop-unknown", help="Skip ratings of items that --items doesn't list.")
     ] = False
     without: Annotated[
         Path | None,
-        typer.Option(
-            "--without", help="Leave these people out: a file with one user id per line, or a table."
-        ),
+        typer.Option("--without", help="Skip these users: a file with one user ID per line, or a table."),
     ] = None
     people: Annotated[
-        int | None, typer.Option("--people", help="Declare the approximate number of people.")
+        int | None, typer.Option("--people", help="Declare the approximate number of users.")
     ] = None
     max_per_user: Annotated[
-        int | None, typer.Option("--max-per-user", help="Keep at most this many ratings per person.")
+        int | None, typer.Option("--max-per-user", help="Keep at most this many ratings per user.")
     ] = None
     duplicates: Duplicates = "refuse"
     zeros: Annotated[
@@ -273,7 +273,7 @@ class Reading(TextFile):
             n_users=self.people,
             catalog=catalog,
             schema=schema,
-            # Options that were not given leave the rules of a schema as they are.
+            # Options that were not given don't change the rules of a schema.
             duplicates=self.duplicates if schema is None or self.duplicates != "refuse" else None,  # type: ignore[arg-type]
             zeros=self.zeros if schema is None or self.zeros != "ratings" else None,  # type: ignore[arg-type]
             drop_unknown=self.drop_unknown or None,  # type: ignore[arg-type]
@@ -285,7 +285,7 @@ class Reading(TextFile):
 
 
 def _fitting(source: str, remembered: Schema | None, text: TextFile) -> Schema | None:
-    """Return the schema that a model remembers, if the file is of its form and no other layout is named."""
+    """Return the schema that a model remembers, if the file has its form and no other layout is named."""
     from discreet.data.reading.tables import fits
 
     if remembered is None or text.layout is not None or not fits(source, remembered):
@@ -343,7 +343,9 @@ class Learning:
 
 
 #: Remark about a private release without a ledger.
-UNRECORDED = "Nothing was recorded, but releases about the same people add up: pay from a --ledger FILE."
+UNRECORDED = (
+    "The cost wasn't recorded, and releases about the same users add up. Pass --ledger FILE to record it."
+)
 
 
 class Finished(NamedTuple):
@@ -359,12 +361,15 @@ class Finished(NamedTuple):
 class Paying:
     """The ledger that records a release, and the name; common to all verbs that spend."""
 
-    ledger: Annotated[Path | None, typer.Option("--ledger", help="Pay from this ledger file.")] = None
+    ledger: Annotated[Path | None, typer.Option("--ledger", help="Record the cost in this ledger file.")] = (
+        None
+    )
     name: Annotated[
         str | None,
         typer.Option(
             "--name",
-            help="The data's name in the ledger. Default: the file's name, or its folder's if the file has a "
+            help="The data's name in the ledger. Default: the file's name, or its folder's name if the file "
+            "has a "
             "common name such as ratings.csv.",
         ),
     ] = None
@@ -384,7 +389,7 @@ class Paying:
         return [] if self.ledger is None else [self.ledger]
 
     def book(self, name: str, release: PaidRelease | None = None) -> Ledger | None:
-        """Open the ledger for data of this name, if one was given; warn of a missing budget."""
+        """Open the ledger for data of this name, if a ledger was given. Warn of a missing budget."""
         from discreet.privacy.ledger.book import Ledger
 
         if self.ledger is None:
@@ -393,14 +398,14 @@ class Paying:
         limited = book.budgeted()
         if self.allow_unbudgeted and limited and name not in limited:
             remark(
-                f"discreet: paying as {name!r}, which has no budget. Names with a budget: "
+                f"discreet: the cost is recorded for {name!r}, which has no budget. Names with a budget: "
                 f"{', '.join(map(repr, limited))}. Choose one with --name."
             )
         return book
 
     @contextlib.contextmanager
     def releasing(self, out: Path | None, *command: object) -> Iterator[PaidRelease | None]:
-        """Lend the release into a file that is recorded here; without a ledger nothing can be spent twice."""
+        """Yield the path for a release that is recorded here. Without a ledger nothing can be spent twice."""
         from discreet.privacy.ledger.release import releasing
 
         if out is None or self.ledger is None:
@@ -410,7 +415,7 @@ class Paying:
             yield release
 
     def finished(self, release: PaidRelease | None, out: Path) -> Finished | None:
-        """Return the model that an earlier run of the same command wrote before it was killed, if it did."""
+        """Return the model that an earlier run of the same command wrote before it was killed, if any."""
         from discreet.models.storage import load
         from discreet.privacy.ledger.book import Ledger
 
@@ -425,10 +430,10 @@ class Paying:
 
     def paid(self, name: str) -> str:
         """Return a sentence about where a release was recorded; empty without a ledger."""
-        return "" if self.ledger is None else f"Paid as {name!r} in {self.ledger}."
+        return "" if self.ledger is None else f"Recorded for {name!r} in {self.ledger}."
 
     def recorded(self, name: str, promise: Guarantee) -> str:
-        """Return where a release was recorded, or that a private one was not."""
+        """Return where a release was recorded, or that a private release was not recorded."""
         return self.paid(name) or UNRECORDED * promise.is_private
 
 

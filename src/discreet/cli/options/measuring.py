@@ -37,9 +37,9 @@ class Measuring:
         list[str] | None,
         typer.Option(
             "--metric",
-            help="Comma-separated, or repeated. Default: rmse where ratings are predicted, ndcg@10 and hr@10 "
-            f"for lists. All: {', '.join(METRIC_EXAMPLES)}; append :99 to rank among 99 sampled items, "
-            ":liked to count liked items only, :few or :many for users with few or many ratings.",
+            help="Comma-separated, or repeated. Default: rmse if ratings are predicted, ndcg@10 and hr@10 "
+            f"for lists. All: {', '.join(METRIC_EXAMPLES)}. Append :99 to rank among 99 sampled items, "
+            ":liked to count liked items only, and :few or :many for users with few or many ratings.",
         ),
     ] = None
     repeat: Annotated[
@@ -52,23 +52,23 @@ class Measuring:
         Path | None,
         typer.Option(
             "--item-features",
-            help="A public table for the metrics of content: item ids first, then genres and so on.",
+            help="A public table for the metrics of content: item IDs first, then genres and so on.",
         ),
     ] = None
 
     @property
     def metrics(self) -> list[str] | None:
-        """Return the names of the metrics; None leaves it to what the models answer."""
+        """Return the names of the metrics. None means that the models decide."""
         return listed(",".join(self.metric)) if self.metric else None
 
     @property
     def unused_privately(self) -> list[str]:
-        """Return the options given here that private scores do not use: these hold out one item of each."""
+        """Return the given options that private scores don't use, which hold out one item per user."""
         given = [field.name for field in fields(self) if getattr(self, field.name) != field.default]
         return [f"--{name.replace('_', '-')}" for name in given if name != "metric"]
 
     def plan(self, shown: Iterable[str], data: Interactions | DataSource) -> SplitPlan:
-        """Return the split that was chosen, or the one that fits these metrics and data."""
+        """Return the chosen split, or the split that fits these metrics and data."""
         from discreet.data.splits import parse_split
         from discreet.evaluation.metrics import Metric
         from discreet.evaluation.scoring import usual_split
@@ -76,7 +76,7 @@ class Measuring:
         return parse_split(self.split or usual_split(map(Metric.parse, shown), data))
 
     def hints(self, shown: Iterable[str], *, timed: bool) -> list[str]:
-        """Return what to know about these metrics under this split, of data with times or without."""
+        """Return remarks about these metrics under this split, for data with or without times."""
         from discreet.data.splits import parse_split
         from discreet.evaluation.metric_kinds import ListMetric
         from discreet.evaluation.metrics import Metric
@@ -89,7 +89,7 @@ class Measuring:
         return [f"Lists are scored on a random part of the histories. {_LATEST if timed else _ONE_OF_EACH}"]
 
     def files(self, folder: Path | None) -> list[Path]:
-        """Return the possible files of a given split; other splits have none."""
+        """Return the possible files of a given split. Other splits have no files."""
         from discreet.data.splits import parse_split
 
         if self.split is None:
@@ -99,14 +99,14 @@ class Measuring:
         return [place / name for place in places for name in names]
 
 
-# Which split fits lists, of data with times and without.
+# The split that fits lists, for data with and without times.
 _LATEST = (
-    "These data have times: --split leave-one-out (the latest row of each user) or --split time (the latest "
-    "tenth) asks what people choose next, as in use."
+    "These data have times. To test what users choose next, as in use, pass --split leave-one-out (the "
+    "latest row of each user) or --split time (the latest tenth)."
 )
 _ONE_OF_EACH = (
     "--split leave-one-out hides one row of each user, as is usual for lists. With times (--columns "
-    "time=NAME) it hides the latest, as in use."
+    "time=NAME) it hides the latest row, as in use."
 )
 
 
@@ -120,7 +120,7 @@ class Privately:
         bool,
         typer.Option(
             "--private",
-            help="Fit and score under one promise: one item of each person is held out, and the scores "
+            help="Fit and score under one guarantee: one item of each user is held out, and the scores "
             f"({', '.join(PRIVATE_METRIC_EXAMPLES)}) have noise and may be published.",
         ),
     ] = False

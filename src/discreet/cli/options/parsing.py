@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def parse_number(text: str) -> float:
-    """Parse a number; only the word inf means infinity, which is no privacy."""
+    """Return a number. Only the word inf means infinity, which isn't private."""
     try:
         number = float(text)
     except ValueError:
@@ -34,21 +34,21 @@ def parse_number(text: str) -> float:
 
 
 def read_items(path: Path) -> Vocabulary:
-    """Read a catalog: one item id per line, or the item column of a table."""
+    """Return a catalog: one item ID per line, or the item column of a table."""
     from discreet.data.reading.id_lists import read_declared
 
     return read_declared(path)
 
 
 def read_ids(path: Path, whose: str = "item") -> list[int] | list[str]:
-    """Read the ids of items, or of users, from a list or a table."""
+    """Return the IDs of items, or of users, from a list or a table."""
     from discreet.data.reading.id_lists import read_id_list
 
     return read_id_list(path, whose)
 
 
 def parse_columns(text: str | None) -> dict[str, str | None] | None:
-    """Read `user=NAME,item=NAME,rating=NAME`; a role given to `none` is played by no column."""
+    """Return the columns of `user=NAME,item=NAME,rating=NAME`. A role with `none` has no column."""
     if text is None:
         return None
     # A column's name may contain a comma: only a comma before a role separates.
@@ -74,12 +74,12 @@ def parse_scale(text: str | None) -> tuple[float | None, float | None, float | N
 
 
 def listed(text: str) -> list[str]:
-    """Read a comma-separated list."""
+    """Return the parts of a comma-separated list."""
     return [part.strip() for part in text.split(",") if part.strip()]
 
 
 def numbers(name: str, text: str) -> list[float]:
-    """Read a comma-separated list of numbers."""
+    """Return the numbers of a comma-separated list."""
     parts = listed(text)
     try:
         [float(part) for part in parts]
@@ -89,7 +89,7 @@ def numbers(name: str, text: str) -> list[float]:
 
 
 def checked_name(name: str | None) -> str | None:
-    """Return the data's name; raise for an empty one, which is likely an unset variable."""
+    """Return the data's name. Raise for an empty name, which is probably an unset variable."""
     if name is not None and not name.strip():
         raise OptionEmpty(option="--name")
     return name
@@ -97,7 +97,7 @@ def checked_name(name: str | None) -> str | None:
 
 _Group = TypeVar("_Group", bound=type)
 
-# The panel of the help in which the options of each group stand; None is that of the verb's own options.
+# The panel of the help for the options of each group. None is the panel of the verb's own options.
 _GROUPS: dict[type, str | None] = {}
 
 
@@ -154,7 +154,7 @@ def spread(verb: Callable[..., None]) -> Callable[..., None]:
 def _parameters(
     verb: Callable[..., None], hints: dict[str, Any], taken: dict[str, type]
 ) -> Iterator[inspect.Parameter]:
-    """Yield the parameters for the command line; all are keyword-only, so their order is free."""
+    """Yield the parameters for the command line. All are keyword-only, so their order is free."""
     by_name = inspect.Parameter.KEYWORD_ONLY
     for name, parameter in inspect.signature(verb).parameters.items():
         if name not in taken:
@@ -162,7 +162,7 @@ def _parameters(
             continue
         kind = taken[name]
         types = get_type_hints(kind, include_extras=True)
-        # What a group inherits is below its own options in the help.
+        # In the help, inherited options of a group are below its own options.
         for field in sorted(dataclasses.fields(kind), key=lambda one: one.name not in kind.__annotations__):
             default = inspect.Parameter.empty if field.default is dataclasses.MISSING else field.default
             annotation = _in_panel(types[field.name], _GROUPS[kind])
@@ -170,7 +170,7 @@ def _parameters(
 
 
 def _in_panel(annotation: Any, panel: str | None) -> Any:
-    """Return the annotation of an option in this panel of the help, unless it names another."""
+    """Return the annotation of an option in this panel of the help, unless it names a different panel."""
     what, option = get_args(annotation)
     if panel is None or option.rich_help_panel is not None:
         return annotation

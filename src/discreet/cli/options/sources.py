@@ -32,7 +32,7 @@ On = Annotated[
         rich_help_panel="More",
     ),
 ]
-# The options that still apply to a folder of shards; all others were fixed when it was made.
+# Options that still apply to a folder of shards. All others were fixed when it was made.
 _LATER = ("--people", "--max-per-user", "--implicit")
 
 
@@ -40,7 +40,7 @@ _LATER = ("--people", "--max-per-user", "--implicit")
 def opened(
     source: str, reading: Reading, name: str | None, on: str | None, show: Callable[[str, int, int], None]
 ) -> Iterator[DataSource]:
-    """Yield the data source of a path or a dataset's name; sums over shards report progress to `show`."""
+    """Yield the data source of a path or a dataset's name. Sums over shards report progress to `show`."""
     from discreet.sources.shards import is_shard_folder
 
     def reported(shards: ShardFolder) -> ShardFolder:
@@ -83,9 +83,9 @@ def grouped(
     *,
     spark: Any = None,
 ) -> Iterator[ShardFolder]:
-    """Yield the rows of a table as shards in a folder that is removed afterwards.
+    """Yield the rows of a table as shards in a folder that is removed afterward.
 
-    A fit reads all rows several times, so users' rows are grouped once.
+    A fit reads all rows several times, so the rows of each user are grouped once.
     """
     from discreet.core.files import folder_aside
     from discreet.sources.sharding import make_shards
@@ -103,7 +103,7 @@ def grouped(
 
 
 def exported(table: str, on: str, folder: Path, *, spark: Any = None) -> list[Path]:
-    """Return Parquet files with the rows of a table in an engine; files that exist already are used."""
+    """Return Parquet files with the rows of a table in an engine. Files that exist already are used."""
     from discreet.sources import duckdb
     from discreet.sources import spark as on_spark
     from discreet.sources.pieces import parquet_files
@@ -118,7 +118,7 @@ def exported(table: str, on: str, folder: Path, *, spark: Any = None) -> list[Pa
 
 
 def plan_of(reading: Reading) -> tuple[PieceReader, dict[str, Any]]:
-    """Return the reader of files in pieces, and the declared facts, as the options say."""
+    """Return the reader of files in pieces, and the declared facts, according to the options."""
     reading.check()
     if reading.drop_unknown and reading.items is None:
         raise OptionNeeds(
@@ -147,7 +147,7 @@ def _name_of(table: str) -> str:
 
 
 def shards_of(folder: str, reading: Reading, name: str | None) -> ShardFolder:
-    """Open a folder of shards with the present options; raise for options fixed when it was made."""
+    """Return an open folder of shards with the current options. Raise for options fixed when it was made."""
     from discreet.sources.shards import open_shards
 
     for option in reading.given():
@@ -165,7 +165,7 @@ def shards_of(folder: str, reading: Reading, name: str | None) -> ShardFolder:
 
 
 def _declared(schema: Schema | None) -> dict[str, Any]:
-    """Return the facts and rules of a schema, but for the items to drop, which the reader knows."""
+    """Return the facts and rules of a schema, except the items to drop, which the reader knows."""
     from discreet.data.reading.readers import declared_in
 
     found = {} if schema is None else declared_in(schema)
@@ -173,7 +173,7 @@ def _declared(schema: Schema | None) -> dict[str, Any]:
 
 
 def _reader(reading: Reading, catalog: Vocabulary | None) -> PieceReader:
-    """Return what reads a piece of a file, as the options say."""
+    """Return the reader of a piece of a file, according to the options."""
     from discreet.data.describing import Wishes
     from discreet.data.reading.readers import overridden
     from discreet.sources.pieces import PieceReader, as_texts

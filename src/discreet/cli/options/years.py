@@ -28,18 +28,21 @@ HalfLife = Annotated[
     str | None,
     typer.Option(
         "--half-life",
-        help="After which time a choice counts half: 36h, 7d, 2w, 1m (30 days), 1y (365 days). "
-        "Default: never.",
+        help="Half-life of an interaction's weight: 36h, 7d, 2w, 1m (30 days), 1y (365 days). "
+        "Default: no fading.",
     ),
 ]
-Year = Annotated[str, typer.Option("--year", help="How long all releases together take.")]
+Year = Annotated[str, typer.Option("--year", help="How long all releases together last.")]
 ComeOnce = Annotated[
     bool, typer.Option("--users-come-once", help="Let users spend all their weight at once.")
 ]
 
 
 def days(option: str, text: str) -> float:
-    """Read a time such as 7d, 36h, 2w; a bare number means days, a month 30 of them, and a year 365."""
+    """Return the days of a time such as 7d, 36h, or 2w.
+
+    A bare number means days, a month is 30, a year 365.
+    """
     found = re.fullmatch(r"([0-9]+(?:\.[0-9]+)?)\s*([hdwmy]?)", text.strip())
     if found is None or float(found[1]) == 0:
         raise usage_error(WrongForm(option=option, form="36h, 7d, 2w, 1m (30 days), or 1y (365 days)"))
@@ -66,26 +69,26 @@ def year_settings(
         delta=delta,
         half_life=None if half_life is None else days("--half-life", half_life),
         days=days("--year", year),
-        # How items are rated does not fade, so nothing is kept back for a later time of the year.
+        # Ratings of items don't fade, so no budget is kept for a later time of the year.
         pace=ONCE if come_once or rated else Pace(),
     )
 
 
 def said_once(*, columns: str | None, titles: Path | None) -> dict[str, str]:
-    """Return the options that are kept for later releases, as far as they were given."""
+    """Return the given options that are kept for later releases."""
     said = {"columns": columns, "titles": None if titles is None else str(titles.absolute())}
     return {name: value for name, value in said.items() if value is not None}
 
 
 def read_titles(path: Path | None, catalog: Vocabulary) -> PublicColumns:
-    """Return the public columns of a table of items; none without a table."""
+    """Return the public columns of a table of items, or nothing without a table."""
     from discreet.models.items import read_columns, read_table
 
     return {} if path is None else read_columns(read_table(path), catalog)
 
 
 def kept_titles(text: str) -> Path:
-    """Return the table that an earlier command named; raise without it."""
+    """Return the table that an earlier command named. Raise if it no longer exists."""
     path = Path(text)
     if not path.exists():
         raise TitlesGone(path=path)
@@ -93,14 +96,14 @@ def kept_titles(text: str) -> Path:
 
 
 def models_of(kept: Mapping[str, str]) -> dict[str, str]:
-    """Return the models that earlier releases wrote, by place, with their digests."""
+    """Return the models that earlier releases wrote, by path, with their digests."""
     found: dict[str, str] = json.loads(kept.get("models", "{}"))
-    # Years that began earlier kept the last one only.
+    # Years that began in earlier versions kept only the last model.
     return found | ({kept["out"]: kept.get("written", "")} if "out" in kept else {})
 
 
 def digest(path: Path) -> str:
-    """Return the digest of a file, by which the model that was written last is known; empty without one."""
+    """Return the digest of a file, which identifies the model written last. Empty without a file."""
     return sha256(path.read_bytes()).hexdigest() if path.is_file() else ""
 
 
@@ -108,12 +111,12 @@ def digest(path: Path) -> str:
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class YearTogether:
-    """How parties follow a year together, in place of a model."""
+    """A continual release of several parties, in place of a model."""
 
     follow: Annotated[
         int | None,
         typer.Option(
-            "--follow", help="Follow a year in so many releases (52 is weekly) instead of fitting a model."
+            "--follow", help="Make this many releases in a year (52 is weekly) instead of fitting a model."
         ),
     ] = None
     half_life: HalfLife = None
@@ -149,25 +152,25 @@ class YearTogether:
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Drawing:
-    """Which release is drawn, of what it is made, and where its model is written."""
+    """Which release is drawn, what it is made of, and where its model is written."""
 
     out: Annotated[Path, typer.Option("--out", help="Where to write the model.")]
     items: Annotated[
         Path | None,
         typer.Option(
-            "--items", help="Declare items, new ones among them: one id per line, or a table of items."
+            "--items", help="Declare items, including new ones: one ID per line, or a table of items."
         ),
     ] = None
     release: Annotated[
         int | None,
-        typer.Option("--release", help="Which release this is; missed ones before it are made empty."),
+        typer.Option("--release", help="Number of this release. Missed releases before it are made empty."),
     ] = None
-    kind: Annotated[str, typer.Option("--kind", help="popularity, biases or both.")] = "both"
+    kind: Annotated[str, typer.Option("--kind", help="`popularity`, `biases`, or `both`.")] = "both"
     with_model: Annotated[
-        Path | None, typer.Option("--with", help="Take embeddings from this user-factorization model.")
+        Path | None, typer.Option("--with", help="Use the embeddings of this user-factorization model.")
     ] = None
     titles: KeptTitles = None
-    yes: Annotated[bool, typer.Option("--yes", help="Agree to many missed releases that are made empty.")] = (
+    yes: Annotated[bool, typer.Option("--yes", help="Confirm that many missed releases are made empty.")] = (
         False
     )
     force: Force = False

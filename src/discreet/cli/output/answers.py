@@ -1,4 +1,4 @@
-"""Show similar items and the reasons for a place in a list, in words and with what is not known."""
+"""Show similar items, the reasons for a place in a list, and the limits of both."""
 
 from __future__ import annotations
 
@@ -17,33 +17,33 @@ if TYPE_CHECKING:
     from discreet.models.fitted import FittedModel
     from discreet.models.listings import SimilarItem
 
-REFERENCE = "the average item of the lower half of this person's ranking"
-# With so few factors whole kinds of items point the same way.
+REFERENCE = "the average item of the lower half of this user's ranking"
+# With this few factors, whole kinds of items point in the same direction.
 _FEW_FACTORS = 3
-# On a screen; --json has all of them.
+# For a screen; --json has all of them.
 _MOST_REASONS = 10
-# A part below this share of the lead is not worth a word.
+# A part below this share of the lead isn't mentioned.
 _SLIGHT = 0.05
-# From this share on, a list is mostly that of a user without a history.
+# From this share on, a list is mostly the list of a user without a history.
 MOSTLY = 0.7
-# A part below this share of the largest is omitted from the table.
+# A part below this share of the largest part isn't in the table.
 _NOTHING = 1e-4
 _BAR = 24
-# So much of the catalog is near the top of a list.
+# This share of the catalog is near the top of a list.
 _NEAR_TOP = 0.1
 _WORDS = {
-    "popularity": "many people choose it",
-    "history": "it suits what this person chose or liked",
-    "sequence": "it follows well on the latest of the history",
-    "expected stars": "this person would rate it highly",
-    "odds of liking": "this person would like it",
+    "popularity": "many users choose it",
+    "history": "it is similar to the items this user chose or liked",
+    "sequence": "it often follows the latest items of the history",
+    "expected stars": "this user would rate it highly",
+    "odds of liking": "this user would like it",
 }
 
 
 def show_similar(
     model: FittedModel, item: str | int, near: Sequence[SimilarItem], k: int, titles: Beside
 ) -> None:
-    """Print the neighbors of an item, what is compared, and what is not known."""
+    """Print the neighbors of an item, how they are compared, and what isn't known."""
     called = title_of(item, titles)
     if not near:
         show(nothing_similar(called))
@@ -56,9 +56,9 @@ def show_similar(
     if noised:
         found = f"Only {len(near)} of {k} stand out. " if len(near) < k else ""
         show(
-            f"{found}Noise shrinks these numbers: compare them with each other only. Sure is the chance that "
-            "an item is a neighbor in what was found, and no work of the noise. Noise may hide what sets "
-            "items apart. Items that are not listed may be similar, too; nothing is known about them."
+            f"{found}Noise shrinks these numbers: compare them only with each other. Sure is the chance that "
+            "the noise alone didn't make an item a neighbor. Noise may also hide differences between "
+            "items. Items that aren't listed may be similar, too: the release doesn't show it."
         )
 
 
@@ -69,15 +69,15 @@ def _percent(confidence: float | None) -> str:
 
 
 def _compared(model: FittedModel) -> str:
-    """Say what a similarity compares, and what its numbers mean."""
+    """Return a sentence about what a similarity compares, and what its numbers mean."""
     try:
         factors = model.scorer.item_vectors().shape[1]
     except DiscreetError:
-        return "Items are compared by how often the same people choose both; more is more similar."
-    few = " With so few latent factors, expect the same broad kind rather than close relatives."
+        return "Items are compared by how often the same users choose both. Higher is more similar."
+    few = " With this few latent factors, expect the same broad kind rather than close matches."
     return (
-        "Items are compared by all that the model released about them: 1 is the same direction, 0 nothing in "
-        f"common, -1 the opposite.{few if factors <= _FEW_FACTORS else ''}"
+        "Items are compared by everything the model released about them: 1 is the same direction, 0 is "
+        f"nothing in common, and -1 is the opposite.{few if factors <= _FEW_FACTORS else ''}"
     )
 
 
@@ -93,11 +93,11 @@ def show_explanation(
 ) -> None:
     """Print why an item has its place: in a sentence, in parts, and by the user's own history.
 
-    The catalog has so many `items`. `noised` states that noise was added, `vague` that the model cannot tell
-    which items are similar, `alike` why lists are the same for all users, if they are meant to be.
+    `items` is the size of the catalog. `noised` states that noise was added, `vague` that the model can't
+    determine which items are similar, and `alike` why all users get the same list, if that is intended.
     """
     lead = found.score - found.reference
-    owned = "already in the history, and lists leave it out"
+    owned = "already in the history, so it isn't recommended"
     place = owned if found.rank is None else f"number {found.rank:,} of the list"
     show(f"{called} is {place}{_because(found, lead, items, noised and vague)}.")
     show(_parts_table(found, lead))
@@ -109,31 +109,33 @@ def show_explanation(
     if alike:
         show(alike)
     elif found.usual >= MOSTLY:
-        hidden = " Noise hides the rest: more people or a larger epsilon would show it." if noised else ""
+        hidden = " Noise hides the rest: more users or a larger epsilon would show it." if noised else ""
         show(f"{mostly_popular(found.usual)}{hidden}")
 
 
 def mostly_popular(usual: float) -> str:
-    """Return the sentence about a list that differs little from that of a user without a history."""
+    """Return the sentence about a list that hardly differs from the list of a user without a history."""
     return (
-        f"This list is mostly popularity: {usual:.0%} of its first {FIRST} items are those of somebody "
+        f"This list is mostly popularity: {usual:.0%} of its first {FIRST} items are the same as for a user "
         "without a history."
     )
 
 
 def alike_by_design(model: FittedModel) -> str:
-    """Return why lists don't follow a user's history; empty for a model whose lists do."""
+    """Return why lists don't depend on a user's history. Empty for a model whose lists do."""
     plain, followed = model.scorer.same_for_all, _is_followed(model)
     if not plain and not followed:
         return ""
-    subject = "A followed list is current" if followed else "A list of this model is"
+    subject = "A list of a continual release is current" if followed else "A list of this model is"
     if plain:
-        return f"{subject} popularity, the same for everybody, less what they had."
-    return f"{subject} popularity and ratings of items, nearly the same for everybody, less what they had."
+        return f"{subject} popularity, the same for all users, without the items they had."
+    return (
+        f"{subject} popularity and item ratings, nearly the same for all users, without the items they had."
+    )
 
 
 def _is_followed(model: FittedModel) -> bool:
-    # Loaded only for what may be a release of a year: most models are answered with without it.
+    # Loaded only for a possible continual release: most models don't need it.
     if "release" not in model.parameters:
         return False
     from discreet.follow.model import followed_alone
@@ -145,22 +147,25 @@ def _show_reasons(found: Explanation, lead: float, titles: Beside, vague: bool) 
     if not found.reasons:
         return
     if not _history_matters(found, lead):
-        show("No single item of the own history changes its score much.")
+        show("No single item of the user's history changes its score much.")
         return
-    # The strongest of both kinds, what lifts it first.
+    # The strongest of both kinds, starting with the largest lift.
     strong = sorted(found.reasons, key=lambda reason: -abs(reason[1]))[:_MOST_REASONS]
     shown = sorted(strong, key=lambda reason: -reason[1])
     show(items_table(shown, titles, "lifts it by", digits=2))
-    show("Without that item of the history the lead would be smaller by so much; below 0, larger.")
+    show(
+        "Without that item of the history, the lead would be smaller by this much. Below 0, it would be "
+        "larger."
+    )
     if vague:
         show(
-            "Do not read much into single items: this model cannot tell which items are similar, so a lift "
-            "may be the work of the noise."
+            "Don't read much into single items: this model can't determine which items are similar, so a "
+            "lift may come from the noise."
         )
 
 
 def tells_similar(model: FittedModel) -> bool:
-    """Return whether `discreet model similar` answers with this model."""
+    """Return whether `discreet model similar` works with this model."""
     try:
         model.scorer.similarities(noised=True)
     except DiscreetError:
@@ -169,18 +174,18 @@ def tells_similar(model: FittedModel) -> bool:
 
 
 def _because(found: Explanation, lead: float, items: int, vague: bool) -> str:
-    """Return the strongest parts that speak for the item, in words; of one that is behind, against it."""
+    """Return the strongest reasons for the item in words. If the item is behind, return those against it."""
     if lead < 0:
         parts = reversed(_shown_parts(found, lead))
         against = [name for name, value in parts if value < -max(_SLIGHT * abs(lead), 1e-9)]
-        return f"; what speaks against it most: {' and '.join(against[:2])}" if against else ""
+        return f"; the strongest reasons against it: {' and '.join(against[:2])}" if against else ""
     known = (
-        _WORDS if _history_matters(found, lead) else {**_WORDS, "history": "it suits the history as a whole"}
+        _WORDS if _history_matters(found, lead) else {**_WORDS, "history": "it fits the history as a whole"}
     )
     known = {**known, "history": "the history lifts it, perhaps by noise"} if vague else known
     strong = [name for name, value in _shown_parts(found, lead) if value > max(_SLIGHT * abs(lead), 1e-9)]
     if found.rank is not None and found.rank > max(FIRST, _NEAR_TOP * items):
-        # Far from the top an item is merely ahead of others.
+        # Far from the top, an item is merely ahead of others.
         return f"; ahead of the lower half by {' and '.join(strong[:2])}" if strong else ""
     words = [known.get(name, name) for name in strong]
     because = "; its score is high because" if found.rank is None else ", because"
@@ -206,8 +211,8 @@ def _parts_table(found: Explanation, lead: float) -> Table:
 
 
 def _shown_parts(found: Explanation, lead: float) -> list[tuple[str, float]]:
-    """Return the parts that are worth a row, largest first; no sentence names another."""
-    # The order of the history, for example, is none where the model or the history has none.
+    """Return the parts that deserve a row, largest first. Sentences name only these parts."""
+    # For example, the order of the history is zero if the model or the history has no order.
     least = _NOTHING * _largest(found, lead)
     parts = sorted(found.parts.items(), key=lambda part: -part[1])
     return [(name, value) for name, value in parts if abs(value) > least]
@@ -222,6 +227,6 @@ def _bar(value: float, largest: float) -> str:
 
 
 def title_of(item: str | int, titles: Beside) -> str:
-    """Return an item's title with its id, or the id alone."""
+    """Return an item's title with its ID, or the ID alone."""
     title = next(iter(titles.get(item, {}).values()), "")
     return f"{title} ({item})" if title else str(item)

@@ -25,13 +25,14 @@ if TYPE_CHECKING:
 #: The kind of its page, by which we know our own.
 PAGE = "ledger"
 _ONE_MORE = (
-    "Left is the largest cost of one more release. Except by the adding account, spent and left do not add "
-    "up to the budget: two releases together cost less than their sum, and the percentage counts that."
+    "Left is the largest cost of one more release. Spent and left add up to the budget only in an adding "
+    "account: in the others, two releases together cost less than their sum, and the percentage reflects "
+    "that."
 )
 
 
 def ledger_tables(ledger: Ledger, dataset: str | None = None) -> RenderableType:
-    """Return what `discreet budget` prints: the balance of every dataset (or of one), then the spending."""
+    """Return the output of `discreet budget`: the balance of every dataset (or of one), then the spending."""
     names = ledger.datasets() if dataset is None else [dataset]
     if not names:
         return "Nothing was spent and no budget is set."
@@ -67,7 +68,7 @@ def _balances(ledger: Ledger, names: list[str]) -> Table:
 
 
 def _followed_anew(ledger: Ledger, budget: Budget) -> bool:
-    """Return whether a continual release was spent from a budget that starts anew."""
+    """Return whether a continual release was spent from a budget that renews."""
     followed = any(entry.what == "follow" for entry in ledger.entries(budget.dataset))
     return budget.renews is not None and followed
 
@@ -82,7 +83,7 @@ def _limited(budget: Budget | None) -> Frame | None:
 
 
 def _spent(total: Amount | None, balance: Balance | None) -> str:
-    """Return what was spent, and which part of the budget that is."""
+    """Return the spending, and which part of the budget it is."""
     if total is None:
         return "nothing"
     return _words(*total) + ("" if balance is None else f"\n({100 * balance.share:.3g} %)")
@@ -93,7 +94,7 @@ def _anew(renews: Period) -> str:
 
 
 def _allowed(budget: Budget | None) -> Text:
-    """Return a budget, and when it starts anew or why it did."""
+    """Return a budget, and when it renews or why it was reset."""
     if budget is None:
         return Text("none set")
     lines = [_words(budget.guarantee.epsilon, budget.guarantee.delta)]
@@ -112,7 +113,7 @@ def _protects(definition: Frame, others: Sequence[Frame]) -> str:
 
 
 def _spendings(entries: list[Entry]) -> Table:
-    table = Table(title="Spending (open and failed releases are paid, too)", title_style="bold")
+    table = Table(title="Spending (including open and failed releases)", title_style="bold")
     for column in ("#", "time (UTC)", "data", "what", "cost", "state"):
         table.add_column(column, overflow="fold")
     for entry in entries:
@@ -130,7 +131,7 @@ def _spendings(entries: list[Entry]) -> Table:
 def _words(epsilon: float, delta: float) -> str:
     if math.isinf(epsilon):
         return "NOT PRIVATE"
-    # Without spaces, so that a line ends between the two.
+    # Without spaces, so that a line breaks between the two.
     return f"ε={epsilon:.6g}" + (f", δ={delta:.4g}" if delta else "")
 
 
@@ -149,14 +150,14 @@ def _section(ledger: Ledger, name: str) -> Iterator[Html]:
     if budget is None or balance is None:
         yield element("p", "No budget is set: spending is not limited.")
     else:
-        spent = f"{100 * balance.share:.3g} % of the budget is spent"
+        spent = f"{100 * balance.share:.3g}% of the budget is spent"
         yield meter(balance.share, spent)
         yield element(
             "p",
             f"{spent}: epsilon {balance.spent.epsilon:.4g} of {budget.guarantee.epsilon:g} at delta "
             f"{budget.guarantee.delta:g}, by the {budget.account.value} account. Left for one more release: "
             f"epsilon {balance.left.epsilon:.4g}."
-            + ("" if budget.renews is None else f" It starts anew on {_anew(budget.renews)}."),
+            + ("" if budget.renews is None else f" It renews on {_anew(budget.renews)}."),
         )
         for assumed in budget.assumptions():
             yield element("p", f"Assumed: {assumed.text}.", "quiet")
@@ -170,7 +171,7 @@ def _section(ledger: Ledger, name: str) -> Iterator[Html]:
             f"Releases of {name}",
             numbers={2, 3},
         )
-        yield element("p", "Open and failed releases are paid, too.", "quiet")
+        yield element("p", "Open and failed releases are spent, too.", "quiet")
 
 
 def _row(entry: Entry) -> tuple[str, ...]:
@@ -181,7 +182,10 @@ def _row(entry: Entry) -> tuple[str, ...]:
 
 
 def _drawing(entries: list[Entry]) -> Iterator[Html]:
-    """Draw the epsilon of each entry, in their order: two of the same minute are next to each other."""
+    """Yield a chart of the epsilon of each entry in order.
+
+    Entries of the same minute are next to each other.
+    """
     finite = sorted(
         (entry for entry in entries if math.isfinite(entry.guarantee.epsilon)), key=lambda entry: entry.time
     )

@@ -37,9 +37,9 @@ def public_columns(titles: Path | None, model: FittedModel, items: Iterable[str 
 
 
 def items_json(listed: Listed, beside: Beside, more: Column | None = None) -> list[dict[str, Any]]:
-    """Return a list of items as JSON objects; public columns come last and change none of ours.
+    """Return a list of items as JSON objects. Public columns are last and replace none of ours.
 
-    `more` is a column next to the score; values that it lacks for all items are omitted.
+    `more` is a column next to the score. If it has no value for any item, it is omitted.
     """
     name, values = ("", [None] * len(listed)) if more is None else more
     return [
@@ -51,7 +51,7 @@ def items_json(listed: Listed, beside: Beside, more: Column | None = None) -> li
 def items_table(
     listed: Listed, beside: Beside, score: str = "score", more: Shown | None = None, digits: int = 3
 ) -> Table:
-    """Return a list of items as a table; ids are folded, never cut. `more` is a column next to the score."""
+    """Return a list of items as a table. IDs are folded, never cut. `more` is a column next to the score."""
     from rich.table import Table
 
     names = list(next(iter(beside.values()), {}))[:_MOST_SHOWN]
@@ -74,7 +74,7 @@ def _number(value: float | str | None) -> str:
 
 
 def write_lists(lists: pl.DataFrame, out: Path, beside: Beside, force: bool, inputs: Sequence[Path]) -> int:
-    """Write the lists of many users and return how many users have one."""
+    """Write the lists of many users and return how many users have a list."""
     import polars as pl
 
     if out.suffix not in (".csv", ".parquet"):
@@ -117,7 +117,7 @@ def write_shard_lists(
     *,
     force: bool,
 ) -> int:
-    """Write the lists of a folder of shards, on a cluster if one is given; return the number of users."""
+    """Write the lists of a folder of shards, on a cluster if given. Return the number of users."""
     from discreet.core.progress import terminal_progress
     from discreet.models.lists import closed_items
     from discreet.sources.cluster import on_cluster

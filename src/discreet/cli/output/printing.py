@@ -1,4 +1,4 @@
-"""Print a verb's output: user text literally, and one sentence if standard output cannot be written."""
+"""Print a verb's output: user text literally, and one sentence if standard output can't be written."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class UnreadError(Exception):
-    """Signal that the reader of our output closed the pipe, as `head` does."""
+    """A closed pipe: the reader of our output stopped reading, as `head` does."""
 
 
 def show(*parts: RenderableType) -> None:
@@ -54,7 +54,7 @@ def remark(sentence: str) -> None:
 
 
 class _Remarks(logging.Handler):
-    """Print the library's log messages as remarks."""
+    """A log handler that prints the library's messages as remarks."""
 
     def emit(self, record: logging.LogRecord) -> None:
         """Print one message."""
@@ -70,7 +70,7 @@ def speak(*, verbose: bool) -> None:
 
 @contextlib.contextmanager
 def answering() -> Iterator[None]:
-    """Flush the output of the block; a full disk gives one sentence, a closed pipe isn't an error."""
+    """Flush the output of the block. A full disk gives one sentence. A closed pipe isn't an error."""
     try:
         yield
         sys.stdout.flush()
@@ -83,7 +83,7 @@ def answering() -> Iterator[None]:
 
 
 def _drop_output() -> None:
-    """Discard buffered output, or Python would report the error again at exit."""
+    """Discard buffered output. Otherwise Python would report the error again at exit."""
     with contextlib.suppress(OSError, ValueError):
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, sys.stdout.fileno())
@@ -93,7 +93,7 @@ def _drop_output() -> None:
 def remark_on_delta(estimators: Sequence[Estimator], facts: PublicFacts) -> None:
     """Warn of a delta so large that publishing one user's data outright would satisfy the guarantee.
 
-    Only a declared number of users is used: counting them would be a query.
+    Only a declared number of users is used, because counting them would be a query.
     """
     from discreet.privacy.guarantee import LARGE_DELTA
 
@@ -101,8 +101,11 @@ def remark_on_delta(estimators: Sequence[Estimator], facts: PublicFacts) -> None
     limit = LARGE_DELTA if people is None else 1 / people
     largest = max((one.promise(facts).delta for one in estimators), default=0.0)
     if largest > limit:
-        rule = f"{limit:g}" if people is None else f"1/{people:,} (one over the declared number of people)"
-        remark(f"discreet: delta={largest:g} is above {rule}; such a promise may publish a person outright.")
+        rule = f"{limit:g}" if people is None else f"1/{people:,} (one over the declared number of users)"
+        remark(
+            f"discreet: delta={largest:g} is above {rule}. With such a delta, a release may publish a user "
+            "outright."
+        )
 
 
 # The option that declares each fact.
@@ -111,7 +114,7 @@ _DECLARES["layouts of parties"] = "--schema of `discreet federation party`"
 
 
 def remark_on_conditions(promise: Guarantee, *, selects: bool = False, fits: bool = True) -> None:
-    """Warn of a guarantee with conditions, such as facts that were taken from the data.
+    """Warn of a guarantee with conditions, such as facts that come from the data.
 
     `selects` states that the verb can select them with noise, and `fits` that it can declare them.
     """
@@ -126,4 +129,4 @@ def remark_on_conditions(promise: Guarantee, *, selects: bool = False, fits: boo
         what = "It was" if len(condition_names(promise.conditions)) == 1 else "They were"
         declare = f" {what} taken from the data without noise. Declare it{place} ({options}){noisily}."
         condition = condition_text(promise.conditions)
-        remark(f"discreet: the guarantee holds only if {condition}.{declare if options else ''}")
+        remark(f"discreet: the guarantee applies only if {condition}.{declare if options else ''}")

@@ -1,4 +1,4 @@
-"""Show a federated run: each round as it goes, and its outcome."""
+"""Show a federated run: each round as it runs, and its outcome."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def show_outcome(outcome: RunOutcome | FollowedTogether, out: Path | None) -> No
     """Print every round, or the release of a continual release, and the model's label."""
     followed = isinstance(outcome, FollowedTogether)
     first, title = ("release", "The latest release") if followed else ("round", "Rounds")
-    table = Table(first, "what", "parties counted", "left out, and why", title=title)
+    table = Table(first, "what", "parties counted", "skipped, and why", title=title)
     for number, entry in enumerate(_rounds(outcome), start=1):
         reasons = ", ".join(f"{name}: {why}" for name, why in entry.left_out.items())
         if isinstance(entry, FollowedTogether):
@@ -64,7 +64,7 @@ def show_outcome(outcome: RunOutcome | FollowedTogether, out: Path | None) -> No
 
 
 def _place(entry: FollowedTogether) -> str:
-    """Return which release this is, and of how many."""
+    """Return the number of this release, and of how many."""
     releases = json.loads(entry.model.parameters["settings"])["year"]["releases"]
     return f"{entry.release:,} of {releases:,}"
 
@@ -85,5 +85,5 @@ def outcome_json(outcome: RunOutcome | FollowedTogether, out: Path | None) -> di
 
 
 def _rounds(outcome: RunOutcome | FollowedTogether) -> Sequence[Round | FollowedTogether]:
-    """Return what was asked: a continual release is one question."""
+    """Return the questions of a run. A continual release is one question."""
     return [outcome] if isinstance(outcome, FollowedTogether) else outcome.rounds

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def comparison_table(found: Sequence[Evaluation], title: str | None = None) -> Table:
-    """Return the table that `discreet compare` prints; simple baselines come last."""
+    """Return the table that `discreet compare` prints. Simple baselines are last."""
     from rich.table import Table
 
     from discreet.evaluation.references import PREFIX
@@ -42,21 +42,21 @@ def comparison_table(found: Sequence[Evaluation], title: str | None = None) -> T
 
 #: The text shown for each decision. A name that is not here is shown as it is.
 WORDS: dict[str, str] = {
-    "people per noise": "People per unit of noise (more people or a larger epsilon raise it)",
+    "users per noise": "Users per unit of noise (more users or a larger epsilon raise it)",
     "votes need": "Share of the budget that item popularity needs before pairs of items are released",
-    "ratings a person, about": "Typical number of ratings per person",
+    "ratings per user, about": "Typical number of ratings per user",
     "route": "What was looked for",
-    "part explained at a glance": "Rating variance that latent factors explain (pilot release, rough)",
-    "factors pay": "Were latent factors of ratings found above the noise?",
-    "choices kept": "Latent factors found in co-occurrences of items, for lists",
+    "variance explained by pilot": "Rating variance that latent factors explain (pilot release, rough)",
+    "factors found": "Were latent factors of ratings found above the noise?",
+    "co-occurrence factors kept": "Latent factors found in co-occurrences of items, for lists",
     "factors kept": "Features of items that predict ratings (2: quality and popularity alone)",
-    "a second moment can show taste": "Are people enough to look for latent factors?",
-    "order informs": "Does the order of interactions in time inform? (no: treated as if there were no times)",
+    "enough users for factors": "Are there enough users to look for latent factors?",
+    "order informs": "Does the order of interactions matter? (no: times are ignored)",
     "directions kept": "Latent factors found above the noise",
     "items paired": "Items between which lists use weights",
     "blend of pairs": "Share of a list that follows these weights",
     "weight of similar words": "Weight of public words in lists",
-    "rounds": "Rounds that the budget paid for",
+    "rounds": "Rounds that the budget covers",
     "factors": "Latent factors",
     "regularization": "Regularization of vectors",
     "biases": "Regularization of averages",
@@ -64,19 +64,19 @@ WORDS: dict[str, str] = {
     "shrinkage": "Shrinkage of similarities with few co-occurrences",
 }
 _VALUES: dict[object, str] = {
-    "taste": "how good and how popular items are, and latent factors",
-    "votes": "how popular items are; everything else would not exceed the noise",
+    "factors": "quality and popularity of items, and latent factors",
+    "votes": "popularity of items; everything else would not exceed the noise",
     "all": "all: no pairs were released",
-    "effects": "how good and how popular items are; latent factors would not exceed the noise",
-    "cannot tell": "cannot tell through the noise, so order counts",
-    "not asked": "not asked: there are no times, or they are not used",
+    "effects": "quality and popularity of items; latent factors would not exceed the noise",
+    "cannot tell": "the noise hides the answer, so order counts",
+    "not asked": "not asked: the data have no times, or times are not used",
     True: "yes",
     False: "no",
 }
 
 
 def decisions_table(decisions: Mapping[str, Any]) -> Table:
-    """Return the decisions as a table; all depend on public constants and released numbers only."""
+    """Return the decisions as a table. All depend only on public constants and released numbers."""
     from rich.table import Table
 
     table = Table("question", "answer", title="What the fit decided, from public and released numbers only")
@@ -87,20 +87,20 @@ def decisions_table(decisions: Mapping[str, Any]) -> Table:
 
 
 def reading_table(how_read: Mapping[str, str]) -> Table:
-    """Return how the data were understood; it comes from the file, so it is for the data owner."""
+    """Return how the data were read. It comes from the file, so it is for the data owner."""
     from rich.table import Table
 
-    table = Table("part", "read as", title="How the data were read (for their holder, not released)")
+    table = Table("part", "read as", title="How the data were read (for the data owner, not released)")
     for part, found in how_read.items():
         table.add_row(part.replace("for_holder_only", "found"), found)
     return table
 
 
 def reading_of(source: DataSource) -> dict[str, str]:
-    """Return how data were read and how much there is, for their owner."""
+    """Return how data were read and their size, for the data owner."""
     found = dict(getattr(source, "how_read", {}))
     found["for_holder_only"] = (
-        f"{source.n_users:,} people, {source.n_items:,} items, {source.n_ratings:,} rows"
+        f"{source.n_users:,} users, {source.n_items:,} items, {source.n_ratings:,} rows"
     )
     times = getattr(source, "times", None)
     if times is not None and len(times):
@@ -111,7 +111,7 @@ def reading_of(source: DataSource) -> dict[str, str]:
 
 
 _UNDECIDED = (
-    "What a fit decides, it decides from released numbers, so nobody knows it before they are paid for."
+    "A fit makes its decisions from released numbers, so they aren't known before the budget is spent."
 )
 
 
@@ -124,9 +124,9 @@ def show_price(
     how_read: Mapping[str, str] | None = None,
     as_json: bool,
 ) -> None:
-    """Print the guarantee of a fit and the budget left after it; nothing is learned or spent.
+    """Print the guarantee of a fit and the budget left after it. Nothing is learned or spent.
 
-    It includes the cost of facts that are `chosen` with noise. `how_read` is shown if it is asked for.
+    It includes the cost of facts that are `chosen` with noise. `how_read` is shown on request.
     """
     from discreet.models.private_facts import PrivateFacts, whole_events, whole_promise
 
@@ -140,12 +140,12 @@ def show_price(
         return
     if how_read is not None:
         show(*([reading_table(how_read)] if how_read else []), _UNDECIDED)
-    show(f"Nothing was learned and nothing was paid. The fit would be {promise.short()}")
+    show(f"Nothing was learned, and no budget was spent. The fit would be {promise.short()}")
     if after is None:
         show(f"{data.name!r} has no budget, so its spending has no limit.")
     else:
         show(
-            f"After this release {100 * after.share:.3g} % of the budget of {data.name!r} would be spent. "
+            f"After this release, {100 * after.share:.3g}% of the budget of {data.name!r} would be spent. "
             f"One more release could have epsilon = {after.left.epsilon:.4g} at delta = "
             f"{after.left.delta:g}."
         )
@@ -153,7 +153,7 @@ def show_price(
 
 @contextmanager
 def saying_what_was_paid(book: Ledger | None, where: Path | None, *, made: str = "model") -> Iterator[None]:
-    """On Ctrl-C, report what was spent inside this block, that nothing was written, and how to go on."""
+    """On Ctrl-C, report what this block spent, that nothing was written, and how to continue."""
     before = set() if book is None else {entry.id for entry in book.entries()}
     try:
         yield
@@ -166,12 +166,12 @@ def saying_what_was_paid(book: Ledger | None, where: Path | None, *, made: str =
             for entry in paid
         )
         what = f"{said} is spent in {where}" if paid else f"Nothing was spent in {where}"
-        again = " Run the same command again to go on: it spends nothing more." if paid else ""
+        again = " Run the same command again to continue: it spends nothing more." if paid else ""
         raise KeyboardInterrupt(f"{what}, and no {made} was written.{again}") from stop
 
 
 def traces_table(traces: Mapping[str, Mapping[int, float]]) -> Table:
-    """Return what is left of an erased rating, by how many releases follow; each trace is a column."""
+    """Return what is left of an erased rating, by the number of later releases. Each trace is a column."""
     from rich.table import Table
 
     table = Table("further releases", *traces)

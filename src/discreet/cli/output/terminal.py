@@ -1,4 +1,4 @@
-"""Print for readers on a console. A module of its own, so that JSON output does not load it."""
+"""Print for readers on a console. A separate module, so that JSON output doesn't load it."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from discreet.core.checks import visible
 
 
 class Terminal(Console):
-    """Report a closed pipe to the caller, and never let printed text control the terminal."""
+    """An output that reports a closed pipe to the caller and never lets printed text control the terminal."""
 
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
-        """Yield the output; only our own styles reach the terminal as control codes."""
+        """Yield the output. Only our own styles reach the terminal as control codes."""
         for segment in super().render(renderable, options):
             yield segment if segment.control else Segment(visible(segment.text), segment.style)
 
@@ -25,5 +25,5 @@ class Terminal(Console):
 
 
 def plain_console(*, stderr: bool) -> Terminal:
-    """Return a console that interprets no markup: ids and file names may contain brackets and colons."""
+    """Return a console without markup, because IDs and file names may contain brackets and colons."""
     return Terminal(stderr=stderr, markup=False, emoji=False, highlight=False, soft_wrap=stderr)

@@ -1,4 +1,4 @@
-"""What a continual release did: a release, its status, and the page of it."""
+"""Output of a continual release: a release, its status, and its page."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ if TYPE_CHECKING:
 
 # The chance that noise alone exceeds three standard deviations.
 _BEYOND_THREE = 0.00135
-# Fewer releases, or fewer items beyond twice what chance gives, say little.
+# With fewer releases, or fewer items than twice the number by chance, there is little to report.
 _SOME = 3
 
 
 def added_json(added: Added) -> dict[str, Any]:
-    """Return what a release did as JSON."""
+    """Return the facts of a release as JSON."""
     counts = {"entered": added.entered, "known": added.known_pairs, "of_erased": added.of_erased}
     return {
         "release": added.release,
@@ -33,48 +33,50 @@ def added_json(added: Added) -> dict[str, Any]:
 
 
 def what_entered(added: Added, what: str, *, given: bool, empty: int) -> str:
-    """Say what a release did with a batch, and which were used up without anything new."""
+    """Return what a release did with a batch, and which releases were used up without new data."""
     if added.repeated:
-        return f"Release {added.release} was made already; nothing was drawn again."
+        return f"Release {added.release} exists already. Nothing was drawn again."
     for_nothing = (
-        f" Nothing new entered, but a release was used all the same: were these {what} added under another "
-        "name?"
+        f" Nothing new was added, but a release was used all the same: were these {what} added under a "
+        "different name?"
     ) * (given and added.entered == 0)
     skipped = f" {empty:,} missed before it {'was' if empty == 1 else 'were'} made without new {what}." * (
         empty > 0
     )
     return (
-        f"Release {added.release}.{skipped} For you alone: {added.entered:,} {what} entered, "
-        f"{added.known_pairs:,} had entered before, {added.of_erased:,} were of erased users.{for_nothing}"
+        f"Release {added.release}.{skipped} For you alone: {added.entered:,} {what} were added, "
+        f"{added.known_pairs:,} had been added before, {added.of_erased:,} were of erased users.{for_nothing}"
     )
 
 
 def what_it_cost(out: Path, joined: Path | None, before: str | None) -> str:
-    """Say where the model is and what it cost; and if it lost the embeddings of the release before."""
+    """Return where the model is, its cost, and whether it lost the embeddings of the previous release."""
     if joined is not None:
-        return f"The model is in {out}. The year cost nothing more; its label adds what {joined} promises."
-    lost = f" The release before had embeddings (--with {before}); this one has none." if before else ""
-    return f"The model is in {out}; this cost nothing more.{lost}"
+        return (
+            f"The model is in {out}. The year cost no more budget. Its label adds the guarantee of {joined}."
+        )
+    lost = f" The previous release had embeddings (--with {before}). This release has none." if before else ""
+    return f"The model is in {out}. It cost no more budget.{lost}"
 
 
 def only_noise(status: Status) -> str:
-    """Say that a list would be noise, if hardly more items stand out than noise alone would let."""
+    """Return a warning if hardly more items exceed the noise than noise alone would produce."""
     if status.stands_out is None or status.stands_out > _SOME + 2 * _by_chance(status):
         return ""
     return (
-        f"Hardly any item stands out of the noise yet ({status.stands_out:,} of {status.items:,}; chance "
-        f"alone gives about {_by_chance(status):.0f}): lists of this release are mostly noise. Do not show "
+        f"Hardly any item exceeds the noise yet ({status.stands_out:,} of {status.items:,}; chance "
+        f"alone gives about {_by_chance(status):.0f}): lists of this release are mostly noise. Don't show "
         "them."
     )
 
 
 def _by_chance(status: Status) -> float:
-    """Return how many items exceed three standard deviations if there is nothing but noise."""
+    """Return how many items exceed three standard deviations by noise alone."""
     return _BEYOND_THREE * status.items
 
 
 def too_early(status: Status) -> str:
-    """Say that releases are made much faster than the year allows."""
+    """Return a warning if releases are made much faster than the year allows."""
     made, settings = len(status.times), status.settings
     if made < _SOME or made == settings.releases:
         return ""
@@ -83,20 +85,20 @@ def too_early(status: Status) -> str:
     if days * settings.releases >= settings.days * (made - 1) / 2:
         return ""
     return (
-        f"{made:,} of {settings.releases:,} releases were made in {days:,.1f} days, although they are to "
+        f"{made:,} of {settings.releases:,} releases were made in {days:,.1f} days, but they must "
         f"last {settings.days:g}: {_left(status)}."
     )
 
 
 _PAID = {
-    True: "All of them are paid for.",
-    False: "The year is recorded in no ledger, but releases about the same people add up.",
-    None: "They cost nothing more; in which ledger the year was paid, if in any, is not written here.",
+    True: "A ledger recorded the cost of all of them.",
+    False: "No ledger recorded the year's cost, but releases about the same users add up.",
+    None: "They cost no more budget. This file doesn't state whether a ledger recorded the year's cost.",
 }
 
 
 def sentences(status: Status) -> list[str]:
-    """Return what is public about a year so far, in sentences."""
+    """Return the public facts about a year so far, in sentences."""
     lines = [
         f"Began on {status.began}, ends on {status.ends}: {_made(status)}, {_left(status)}. "
         f"{_PAID[status.recorded]}"
@@ -105,8 +107,8 @@ def sentences(status: Status) -> list[str]:
         lines.append(f"The latest release was made at {status.times[-1]}.")
     if status.noise is not None:
         lines.append(
-            f"The noise on an item's current count has a standard deviation of {status.noise:.3g}; "
-            f"{status.stands_out:,} of {status.items:,} items stand out of it by three times that (chance "
+            f"The noise on an item's current count has a standard deviation of {status.noise:.3g}. "
+            f"{status.stands_out:,} of {status.items:,} items exceed three times that (chance "
             f"alone gives about {_by_chance(status):.0f})."
         )
     lines += [line for line in (only_noise(status), too_early(status)) if line]
@@ -131,13 +133,13 @@ def releases_of(count: int) -> str:
 
 
 def _counted_with(declared: float, used: float | None) -> str:
-    """Say with which half-life lists count now, and why if it is not the declared one."""
+    """Return which half-life lists use now, and why if it isn't the declared half-life."""
     if used is not None and used <= declared * (1 + 1e-9):
-        return f"Lists count with the declared half-life of {declared:g} days."
-    instead = "nothing fades" if used is None else f"a choice counts half after {used:.4g} days"
+        return f"Lists use the declared half-life of {declared:g} days."
+    instead = "nothing fades" if used is None else f"the half-life is {used:.4g} days"
     return (
-        f"With the declared half-life of {declared:g} days lists would be hidden in the noise; until they "
-        f"stand out, {instead}."
+        f"With the declared half-life of {declared:g} days, noise would hide the lists. Until they "
+        f"exceed the noise, {instead}."
     )
 
 
@@ -152,27 +154,27 @@ def year_page(status: Status, title: str) -> list[str]:
         element("h1", title),
         meter(made / all_of_them, _made(status)),
         *(element("p", line) for line in sentences(status)),
-        element("h2", "The promise for the whole year"),
-        facts_table(status.guarantee.rows(), "The promise"),
+        element("h2", "The guarantee for the whole year"),
+        facts_table(status.guarantee.rows(), "The guarantee"),
         element("h2", "Releases"),
         releases,
     ]
 
 
 def replay_shown(found: Replay) -> list[RenderableType]:
-    """Return a table of the ways that were replayed, and what it implies for the next command."""
+    """Return a table of the replayed ways to spend the budget, and advice for the next command."""
     from rich.table import Table
 
     table = Table("way", "epsilon of each fit", found.metric, title=f"A year from {found.begins}, replayed")
     for way in found.ways:
-        each = "paid once" if way.epsilon_each is None else _epsilon(way.epsilon_each)
+        each = "once" if way.epsilon_each is None else _epsilon(way.epsilon_each)
         table.add_row(way.name, each, f"{way.score:.4f}")
     for column in table.columns[1:]:
         column.justify = "right"
     lower, (follow, *others) = found.lower_is_better, found.ways
     private = [way for way in others if way.epsilon_each not in (None, math.inf)]
     best = (min if lower else max)(private, key=lambda way: way.score)
-    empty = f" After {found.empty:,} releases nothing came: check --from." * (
+    empty = f" After {found.empty:,} releases there were no new data: check --from." * (
         3 * found.empty > found.releases
     )
     better, what = ("lower", "ratings") if lower else ("higher", "interactions")
@@ -184,10 +186,10 @@ def replay_shown(found: Replay) -> list[RenderableType]:
     )
     return [
         table,
-        f"{found.metric} ({better} is better) of {found.asked:,} {what} that came between two of "
-        f"{found.releases:,} releases. All but the last way have the same budget for the year. {said} Small "
-        f"differences may be luck: another --seed draws other noise.{empty}",
-        "Nothing was released or paid. Scores have no noise: do not publish them.",
+        f"{found.metric} ({better} is better) of {found.asked:,} {what} between two of "
+        f"{found.releases:,} releases. All ways but the last have the same budget for the year. {said} Small "
+        f"differences may be luck: --seed draws different noise.{empty}",
+        "Nothing was released, and no budget was spent. Scores have no noise: don't publish them.",
     ]
 
 

@@ -202,11 +202,11 @@ _OF_RATINGS = frozenset({"item_bias", "item_factors", "ridge", "popularity"})
 _MAKERS: Mapping[type[Scorer], tuple[Callable[[Any], list[ScorePart]], frozenset[str]]] = {
     PopularityScorer: (_popularity, frozenset({"popularity"})),
     InteractionScorer: (_interactions, _OF_INTERACTIONS),
-    InteractionsAndRatings: (_interactions_and_ratings, _OF_INTERACTIONS | _OF_RATINGS | {"crowds"}),
+    InteractionsAndRatings: (_interactions_and_ratings, _OF_INTERACTIONS | _OF_RATINGS | {"co_occurrences"}),
     RatingScorer: (_counted, _OF_RATINGS),
     LocalScorer: (_newcomers, _OF_RATINGS | {"people", "user_vectors"}),
     ImplicitFactorScorer: (_confidence, frozenset({"item_factors"})),
     ItemWeightsScorer: (_item_weights, frozenset({"items", "weights", "base"})),
     SparseWeightsScorer: (_sparse_weights, frozenset({"sources", "targets", "weights", "base"})),
-    NeighborScorer: (_neighbors, frozenset({"neighbors", "likeness"})),
+    NeighborScorer: (_neighbors, frozenset({"neighbors", "neighbor_similarities"})),
 }

@@ -103,7 +103,7 @@ class Als(Estimator):
             decisions={
                 "factors": known.factors,
                 "iterations": sweeps,
-                "features shrunk by": half or "left out",
+                "features shrunk by": half or "not used",
                 "noise": round(math.sqrt(known.noise), 4),
             },
         )

@@ -47,7 +47,7 @@ class InteractionsAndRatings(Scorer):
     stored: ClassVar[Mapping[str, Stored]] = {
         **RatingScorer.stored,
         "popularity": InteractionScorer.stored["popularity"],
-        "crowds": StoredNumbers(source=RELEASED, shape=(ITEMS, "directions")),
+        "co_occurrences": StoredNumbers(source=RELEASED, shape=(ITEMS, "directions")),
         **PAIRED,
         **HISTORIES,
     }
@@ -68,7 +68,7 @@ class InteractionsAndRatings(Scorer):
     low: float
     high: float
     popularity: Floats
-    crowds: Floats
+    co_occurrences: Floats
     liking: float
     choice_ridge: float
     choice_fading: float
@@ -101,7 +101,7 @@ class InteractionsAndRatings(Scorer):
             low=stars.low,
             high=stars.high,
             popularity=choice.popularity,
-            crowds=choice.item_factors,
+            co_occurrences=choice.item_factors,
             liking=liking(known, rated),
             choice_ridge=choice.ridge,
             choice_fading=choice.fading,
@@ -138,7 +138,7 @@ class InteractionsAndRatings(Scorer):
     def _choice(self) -> InteractionScorer:
         return InteractionScorer(
             popularity=self.popularity,
-            item_factors=self.crowds,
+            item_factors=self.co_occurrences,
             ridge=self.choice_ridge,
             fading=self.choice_fading,
             evenly=self.choice_evenly,
@@ -231,10 +231,10 @@ class InteractionsAndRatings(Scorer):
 
     def item_vectors(self) -> Floats:
         """Return items' factors beyond quality and popularity, by how much users differ in them."""
-        if not self.crowds.shape[1]:
+        if not self.co_occurrences.shape[1]:
             refuse_plain(self.item_bias, self.item_factors)
         scaled = self.item_factors / np.sqrt(self.ridge[1:])
-        return np.column_stack([scaled[:, PLAIN:], self.crowds])
+        return np.column_stack([scaled[:, PLAIN:], self.co_occurrences])
 
     def _usual(self, histories: Interactions, rows: Indices) -> Floats:
         """Return the mean rating of each of these users, shrunk by one additional average rating."""

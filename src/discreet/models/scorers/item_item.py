@@ -195,13 +195,13 @@ class NeighborScorer(Scorer):
         "neighbors": StoredNumbers(
             source=_FLIPPED, shape=(ITEMS, "width"), dtype=np.int32, least=0, index_of=ITEMS
         ),
-        "likeness": StoredNumbers(
+        "neighbor_similarities": StoredNumbers(
             source=_FLIPPED, shape=(ITEMS, "width"), dtype=np.float32, least=-1e15, most=1e15
         ),
     }
 
     neighbors: npt.NDArray[np.int32]
-    likeness: Singles
+    neighbor_similarities: Singles
 
     def fold_in(self, histories: Interactions) -> Floats:
         """Return an empty vector per user: a history is compared item by item."""
@@ -214,7 +214,7 @@ class NeighborScorer(Scorer):
         for index, row in enumerate(asked):
             chosen[index, histories.items[histories.indptr[row] : histories.indptr[row + 1]]] = True
         shared = chosen[place[:, None], self.neighbors[items]]
-        total: Floats = np.sum(self.likeness[items] * shared, axis=1, dtype=np.float64)
+        total: Floats = np.sum(self.neighbor_similarities[items] * shared, axis=1, dtype=np.float64)
         return total
 
     def scores(self, histories: Interactions, rows: Indices) -> Singles:
@@ -229,7 +229,7 @@ class NeighborScorer(Scorer):
         def neighbors(item: int, k: int) -> NearestItems:
             count, width = self.neighbors.shape
             found = np.full(count, -np.inf)
-            kept = self.likeness[item].astype(np.float64)
+            kept = self.neighbor_similarities[item].astype(np.float64)
             found[self.neighbors[item]] = np.where(kept > 0, kept, -np.inf)
             if not noised:
                 return NearestItems(found, None)
@@ -245,7 +245,7 @@ class NeighborScorer(Scorer):
     def _table(self) -> csr_matrix:
         count, width = self.neighbors.shape
         pointers = np.arange(0, count * width + 1, max(width, 1))[: count + 1]
-        parts = (self.likeness.ravel(), self.neighbors.ravel(), pointers)
+        parts = (self.neighbor_similarities.ravel(), self.neighbors.ravel(), pointers)
         return csr_matrix(parts, shape=(count, count))
 
 

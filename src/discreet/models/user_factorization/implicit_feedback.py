@@ -77,9 +77,9 @@ def learn_implicit(
         part *= (session.left - more) / session.left
     pays = may_show(people, n_items, multiplier / math.sqrt(part), settings)
     decisions: dict[str, Any] = {
-        "people per noise": round(ratio, 1) if multiplier else "inf",
+        "users per noise": round(ratio, 1) if multiplier else "inf",
         "votes need": needed if needed is not None else "all",
-        "a second moment can show taste": pays,
+        "enough users for factors": pays,
     }
     found, paired = None, None
     if pays and needed is not None:

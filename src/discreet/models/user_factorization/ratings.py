@@ -85,7 +85,10 @@ def learn_ratings(
     view, factors, embeddings, said = fit.learned(view, progress)
     progress("user-factorization", 4, 4)
     decisions |= said
-    decisions |= {"choices kept": embeddings.shape[1], "factors kept": factors.features.shape[1] - 1}
+    decisions |= {
+        "co-occurrence factors kept": embeddings.shape[1],
+        "factors kept": factors.features.shape[1] - 1,
+    }
     embeddings = embeddings if content is None else content.beside(embeddings, settings.lists.ridge)
     following, ordered = fit.following(view, decisions)
     factors = with_curves(
@@ -157,9 +160,9 @@ class _Fit:
     def decisions(self, view: ItemView) -> dict[str, Any]:
         """Return the first decisions and their inputs, for the label."""
         return {
-            "people per noise": round(self.ratio, 1) if self.session.is_private else "inf",
-            "ratings a person, about": round(view.typical_length, 1),
-            "route": "taste" if self._shows(view) else "effects",
+            "users per noise": round(self.ratio, 1) if self.session.is_private else "inf",
+            "ratings per user, about": round(view.typical_length, 1),
+            "route": "factors" if self._shows(view) else "effects",
         }
 
     def with_votes(self, view: ItemView, decisions: dict[str, Any]) -> tuple[_Fit, ItemView]:
@@ -195,7 +198,7 @@ class _Fit:
             if self.session.left
             else (view, free_directions(view, self.settings))
         )
-        return _Learned(view, factors, np.zeros((self.session.n_items, 0)), {"factors pay": False})
+        return _Learned(view, factors, np.zeros((self.session.n_items, 0)), {"factors found": False})
 
     def following(self, view: ItemView, decisions: dict[str, Any]) -> tuple[NextItems, bool]:
         """Return the weights between items and whether the order counts in lists; add to the decisions."""
@@ -237,7 +240,7 @@ class _Fit:
         if looks:
             factors_found = directions(session, shares.moment * left, view, factors_found, settings)
         found = factors_found.features.shape[1] > factors_found.free
-        said = {"part explained at a glance": round(explained, 4), "factors pay": found}
+        said = {"variance explained by pilot": round(explained, 4), "factors found": found}
         if not found and not (self.many and view.columns.shape[1]):
             return _Learned(*self.effects(view, session.left), embeddings, said)
         view, factors_found = self.refits(view, factors_found, shares.factor_moment * left, strong)

@@ -205,4 +205,4 @@ def _nearest(likeness: Floats, count: int) -> NeighborScorer:
     order = np.argsort(-likeness, axis=1, kind="stable")[:, :count]
     order.sort(axis=1)
     kept = np.take_along_axis(likeness, order, axis=1)
-    return NeighborScorer(neighbors=order.astype(np.int32), likeness=kept.astype(np.float32))
+    return NeighborScorer(neighbors=order.astype(np.int32), neighbor_similarities=kept.astype(np.float32))

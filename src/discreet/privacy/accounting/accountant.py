@@ -1,10 +1,10 @@
 """Account for a series of releases: compose events, compute epsilon or delta, calibrate noise.
 
-Several bounds are computed and the best is taken: basic composition of pure losses, the closed form for
-Gaussians, Renyi divergences, and dp-accounting's privacy-loss distributions (imported only when an event
-needs them: the import takes over a second). All of them round to the safe side; proofs/accounting.md has the
-proofs. Multipliers are noise over sensitivity, so they already reflect the neighbors of the privacy
-definition. Poisson sampling is priced between datasets in which a record was added or removed.
+The accountant computes several bounds and uses the best: basic composition of pure losses, the closed form
+for Gaussians, Renyi divergences, and dp-accounting's privacy-loss distributions (imported only when an event
+needs them, because the import takes over a second). All of them round to the safe side; proofs/accounting.md
+has the proofs. Multipliers are noise over sensitivity, so they already reflect the neighbors of the privacy
+definition. The cost of Poisson sampling is between datasets in which a record was added or removed.
 
 The parameters of the composed events must not have been chosen after seeing earlier results; use the ledger
 for adaptive spending.
@@ -64,10 +64,10 @@ _MOST_NOISE = 2.0**60
 
 
 def compose(events: Iterable[DpEvent]) -> DpEvent:
-    """Return the event of all releases together; events without a known cost are refused.
+    """Return the event of all releases together. Events without a known cost are rejected.
 
     Raises:
-        PrivacyError: an event's privacy loss is not known.
+        PrivacyError: The privacy loss of an event is unknown.
     """
     parts = list(events)
     tally(parts)
@@ -75,12 +75,12 @@ def compose(events: Iterable[DpEvent]) -> DpEvent:
 
 
 def epsilon_at(events: DpEvent | Iterable[DpEvent], delta: float) -> float:
-    """Return an epsilon such that all releases together are (epsilon, delta)-private; never too small.
+    """Return an epsilon, never too small, such that all releases together are (epsilon, delta)-private.
 
     At `delta=0` pure losses add up; the result is infinite if a release is not pure.
 
     Raises:
-        PrivacyError: an event's privacy loss is not known.
+        PrivacyError: The privacy loss of an event is unknown.
     """
     failure_probability("delta", delta)
     parts, failing = _failures_apart(tally(events))
@@ -99,10 +99,10 @@ def epsilon_at(events: DpEvent | Iterable[DpEvent], delta: float) -> float:
 
 
 def delta_at(events: DpEvent | Iterable[DpEvent], epsilon: float) -> float:
-    """Return a delta such that all releases together are (epsilon, delta)-private; never too small.
+    """Return a delta, never too small, such that all releases together are (epsilon, delta)-private.
 
     Raises:
-        PrivacyError: an event's privacy loss is not known.
+        PrivacyError: The privacy loss of an event is unknown.
     """
     non_negative("epsilon", epsilon)
     parts, failing = _failures_apart(tally(events))

@@ -62,7 +62,7 @@ def event_types() -> ModuleType:
 
 
 class Leaf(NamedTuple):
-    """Identify one mechanism and its parameters; equal leaves cost the same."""
+    """One mechanism and its parameters. Equal leaves cost the same."""
 
     kind: str
     values: tuple[float, ...]
@@ -80,9 +80,9 @@ def _whole(name: str, value: object) -> float:
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FailureEvent:
-    """Record that with at most this probability something is revealed; dp-accounting has no such event.
+    """An event that reveals something with at most this probability. dp-accounting has no such event.
 
-    Otherwise the outcome is the same with and without the person: (0, `probability`)-private.
+    Otherwise the outcome is the same with and without the user: (0, `probability`)-private.
     """
 
     probability: float
@@ -106,12 +106,12 @@ _STRUCTURE = {
 
 
 def supported_events() -> tuple[str, ...]:
-    """Return the names of the dp-accounting events that can be priced; all others are refused."""
+    """Return the names of the dp-accounting events with a known cost. All others are rejected."""
     return tuple(sorted((*_RULES, *_STRUCTURE)))
 
 
 def pure_event(epsilon: float) -> DpEvent:
-    """Return the event of a mechanism that is known to be `epsilon`-private, and nothing else.
+    """Return the event of a mechanism that is known only to be `epsilon`-private.
 
     A loss of `epsilon` at every Renyi order is the same statement. LaplaceDpEvent would claim more: only
     Laplace noise composes as well as Laplace noise.
@@ -120,7 +120,7 @@ def pure_event(epsilon: float) -> DpEvent:
 
 
 def tally(events: DpEvent | Iterable[DpEvent]) -> dict[Leaf, int]:
-    """Return how often each mechanism occurs, in an order that does not depend on the events' order."""
+    """Return how often each mechanism occurs, in an order that doesn't depend on the events' order."""
     counts: Counter[Leaf] = Counter()
     for event in events if isinstance(events, Iterable) else [events]:
         _count(event, 1, counts)
@@ -128,7 +128,7 @@ def tally(events: DpEvent | Iterable[DpEvent]) -> dict[Leaf, int]:
 
 
 def _kind(event: object) -> str:
-    """Return the class name of an event that dp-accounting or this module defines, else an empty text."""
+    """Return the class name of an event that dp-accounting or this module defines, or else an empty text."""
     return type(event).__name__ if type(event).__module__ in (_MODULE, __name__) else ""
 
 
@@ -184,7 +184,7 @@ def _value_to_json(value: Any) -> Any:
 
 
 def event_from_json(record: Mapping[str, Any]) -> DpEvent:
-    """Read what `event_to_json` wrote; anything else is refused with one sentence."""
+    """Return the event that `event_to_json` wrote. Raise for anything else."""
     try:
         kind = str(record["kind"])
         names = _STRUCTURE[kind] if kind in _STRUCTURE else tuple(_RULES[kind])
@@ -206,7 +206,7 @@ def _value_from_json(value: Any) -> Any:
 
 
 def describe(events: DpEvent | Iterable[DpEvent]) -> str:
-    """Describe in one line which mechanisms ran and how often.
+    """Return a line that lists the mechanisms and how often each ran.
 
     Example:
         >>> from dp_accounting import GaussianDpEvent, SelfComposedDpEvent

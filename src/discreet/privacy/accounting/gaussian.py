@@ -1,4 +1,4 @@
-"""Account for the Gaussian mechanism exactly: epsilon, delta and noise in closed form, rounded safely.
+"""Account for the Gaussian mechanism exactly: epsilon, delta, and noise in closed form, rounded safely.
 
 A noise multiplier is the noise's standard deviation divided by the l2 sensitivity. Nothing here imports
 dp-accounting, so calibration is instant. The error analysis is in proofs/accounting.md.
@@ -14,7 +14,7 @@ from scipy.special import erfcx, log_ndtr, ndtr
 
 from discreet.core.checks import failure_probability, non_negative, positive, positive_finite, require
 
-# The unit roundoff; scipy's special functions are good to a few of it, the bound below allows sixteen.
+# The unit roundoff. scipy's special functions are accurate to a few of it; the bound below allows sixteen.
 _ROUNDING = 2.0**-53
 _ALLOWED = 16 * _ROUNDING
 _SQRT_2 = math.sqrt(2)
@@ -54,14 +54,14 @@ def gaussian_delta(multiplier: float, epsilon: float) -> float:
 
 
 def gaussian_epsilon(multiplier: float, delta: float) -> float:
-    """Return the smallest epsilon of one Gaussian at `delta`, never too small; infinite at delta 0."""
+    """Return the smallest epsilon of one Gaussian at `delta`, never too small. Infinite at delta 0."""
     multiplier, delta = positive("multiplier", multiplier), failure_probability("delta", delta)
     if math.isinf(multiplier):
         return 0.0
     return math.inf if delta == 0 else _searched_epsilon(multiplier, delta)
 
 
-# A search is a pure function of public numbers, and a run over parties asks for the same few again and again.
+# A search is a pure function of public numbers, and a run over parties repeats the same few searches.
 @lru_cache(maxsize=4096)
 def _searched_epsilon(multiplier: float, delta: float) -> float:
     shift, target = _above(1 / multiplier), _log_below(delta)
@@ -88,7 +88,7 @@ def gaussian_multiplier(epsilon: float, delta: float) -> float:
         "delta",
         delta,
         must="be greater than 0 for Gaussian noise",
-        do="Use Laplace for a pure promise.",
+        do="Use Laplace for a pure guarantee.",
     )
     return 0.0 if math.isinf(epsilon) else _searched_multiplier(epsilon, delta)
 
@@ -109,7 +109,7 @@ def compose_gaussians(multipliers: Iterable[float]) -> float:
 
 
 def split_gaussian(total_multiplier: float, weights: Sequence[float]) -> tuple[float, ...]:
-    """Return one multiplier per weight so that together they cost what `total_multiplier` costs alone.
+    """Return one multiplier per weight, so that together they cost the same as `total_multiplier` alone.
 
     A weight is the share of the precision 1/m^2: a release with twice the weight has 1/sqrt(2) of the noise.
     """

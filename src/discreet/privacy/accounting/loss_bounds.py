@@ -1,6 +1,6 @@
 """Bound each mechanism's privacy loss: pure, at every Renyi order, and as a distribution.
 
-A loss is looked up by the kind of a `Leaf`. A kind that is not listed raises, so an unknown mechanism is
+A loss is looked up by the kind of a `Leaf`. A kind that isn't listed raises, so an unknown mechanism is
 never free. Bounds are proved in proofs/accounting.md.
 """
 
@@ -29,13 +29,13 @@ _WHOLE_ORDERS = np.concatenate([np.arange(2.0, 65.0), np.round(np.geomspace(65, 
 _ALL_ORDERS = 1 + np.geomspace(1e-4, 1e7, 900)
 # Fewer points are never assumed in the error bound of a distribution.
 _LEAST_POINTS = 1024
-# Above this sensitivity a discrete Laplace mechanism is priced as the continuous one that dominates it.
+# Above this sensitivity, a discrete Laplace mechanism costs as much as the continuous one that dominates it.
 _LARGE_SENSITIVITY = 200
 _RESPONSES = ("RandomizedResponseDpEvent", "ZCDpEvent")
 
 
 def pure_loss(leaf: Leaf) -> float:
-    """Return the mechanism's pure epsilon, rounded up; infinite if it has none."""
+    """Return the mechanism's pure epsilon, rounded up. Infinite if it has none."""
     kind, values = leaf
     if kind.startswith("PoissonSampled"):
         return _sampled_pure(values[0], pure_loss(Leaf(kind.removeprefix("PoissonSampled"), values[1:])))
@@ -137,12 +137,12 @@ def renyi_delta(parts: Mapping[Leaf, int], epsilon: float) -> float:
     lost = (orders - 1) * (total - epsilon)
     gain = orders * np.log1p(-1 / orders) - np.log(orders - 1)
     best = float(np.min(lost + gain + _SLACK * (1 + np.abs(gain) + (orders - 1) * (total + epsilon))))
-    # A delta below the smallest float must not become 0, which would mean a pure promise.
+    # A delta below the smallest float must not become 0, which would mean a pure guarantee.
     return max(math.exp(best) * (1 + _SLACK), math.ulp(0.0)) if best < 0 else 1.0
 
 
 class DistributionBound:
-    """Bound a composition by its privacy-loss distribution, if every mechanism has one.
+    """Bounds of a composition from its privacy-loss distribution, if every mechanism has one.
 
     `scale` is a rough guess of the resulting epsilon; it sets the discretization interval.
     """
@@ -153,7 +153,7 @@ class DistributionBound:
         self._scale = scale
 
     def epsilon(self, delta: float) -> float:
-        """Return an epsilon at `delta`; infinite if this bound does not apply."""
+        """Return an epsilon at `delta`. Infinite if this bound doesn't apply."""
         if not self._known or delta <= 2 * self._error(_LEAST_POINTS):
             return math.inf
         distribution = self._distribution()
@@ -163,7 +163,7 @@ class DistributionBound:
         return max(float(distribution.get_epsilon_for_delta(delta - error)), 0.0) * (1 + 1e-12)
 
     def delta(self, epsilon: float) -> float:
-        """Return a delta at `epsilon`; 1 if this bound does not apply."""
+        """Return a delta at `epsilon`. It is 1 if this bound doesn't apply."""
         if not self._known or self._error(_LEAST_POINTS) > 0.01:
             return 1.0
         distribution = self._distribution()
@@ -171,7 +171,7 @@ class DistributionBound:
         return min(computed + self._error(_points(distribution)), 1.0)
 
     def _error(self, points: int) -> float:
-        """Bound the error of delta from rounding in tables and Fourier transforms of this size."""
+        """Return a bound on the error of delta from rounding in tables and transforms of this size."""
         releases = sum(self._parts.values()) + len(self._parts)
         return releases * 2.0**-53 * (64 * math.log2(points) * math.sqrt(points) + 8 * points)
 
@@ -193,7 +193,7 @@ def _points(distribution: PrivacyLossDistribution) -> int:
 
 
 def _interval(parts: Mapping[Leaf, int], scale: float) -> float:
-    """Return an interval much smaller than `scale`; the costliest response's loss is a multiple of it."""
+    """Return an interval much smaller than `scale`. The costliest response's loss is a multiple of it."""
     responses = {leaf: times for leaf, times in parts.items() if leaf.kind in _RESPONSES}
     costliest = max(responses, key=lambda leaf: responses[leaf] * pure_loss(leaf), default=None)
     rounded = sum(times for leaf, times in responses.items() if leaf != costliest)

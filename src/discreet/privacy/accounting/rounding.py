@@ -1,4 +1,4 @@
-"""Round privacy losses upward, so that a reported one is never too small."""
+"""Round privacy losses upward, so that a reported loss is never too small."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Keep the ledger of spent privacy budget: its rows, its file and its report."""
+"""Keep the ledger of spent privacy budget: its rows, its file, and its report."""
 
 from discreet.privacy.ledger.book import Ledger
 

@@ -1,7 +1,7 @@
-"""Assign weights to releases that add up, even if releases are chosen after seeing earlier ones.
+"""Assign weights to releases. The weights add up, even if releases are chosen after seeing earlier ones.
 
 An account defines the weight of a release and the total weight that an (epsilon, delta) allows. The weight of
-a release is fixed before its noise is drawn, so the rest never depends on its output; that is why adding
+a release is fixed before its noise is drawn, so the rest never depends on its output. Therefore adding
 weights stays valid for adaptive choices (proofs/ledger.md).
 """
 
@@ -28,7 +28,7 @@ _MARGIN = 1 - 2.0**-36
 
 
 class Account(StrEnum):
-    """Say how a budget adds up releases."""
+    """How a budget adds up releases."""
 
     #: Epsilons and deltas are added.
     ADDING = "adding"
@@ -45,7 +45,7 @@ def weight(account: Account, promise: Guarantee, events: Events) -> float:
     """Return the weight of a release with these recorded events, rounded up.
 
     Raises:
-        PrivacyError: The account has no weight for such a release.
+        PrivacyError: The account has no weight for this release.
     """
     leaves = tally([event_from_json(record) for record in events])
     whole = _pure_weight(account, promise.epsilon) if promise.delta == 0 else math.inf
@@ -114,9 +114,9 @@ def _leaf_weight(account: Account, leaf: Leaf) -> float:
 
 
 def allowed_each(account: Account, limit: Guarantee, releases: int, delta: float) -> float:
-    """Return the largest epsilon at `delta` that each of so many equal Gaussian releases may have.
+    """Return the largest epsilon at `delta` that each of this many equal Gaussian releases may have.
 
-    By adding, each gets its share of epsilon; its share of delta must be at least `delta`.
+    In an adding account, each gets its share of epsilon. Its share of delta must be at least `delta`.
     """
     if account is Account.ADDING:
         return limit.epsilon / releases if times_up(delta, releases) <= limit.delta * _UP else 0.0

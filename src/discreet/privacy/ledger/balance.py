@@ -1,4 +1,4 @@
-"""Compare spendings with a budget: what is spent in its account, what is left, and what does not fit."""
+"""Compare spending with a budget: the spent part in its account, the rest, and releases that don't fit."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _TOLERANCE = 1e-12
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Balance:
-    """Hold what was spent of a budget and what is left, each as one (epsilon, delta) in the budget's account.
+    """The spent part of a budget and the rest, each as one (epsilon, delta) in the budget's account.
 
     If weights are added, `left` is the largest single release that still fits, at the budget's delta, and
     `share` is the part of the weight that is spent.
@@ -47,7 +47,7 @@ def balance(budget: Budget, counted: Sequence[Entry]) -> Balance:
 
 
 def require_covered(budget: Budget, counted: Sequence[Entry], cost: Guarantee, events: Events) -> None:
-    """Refuse a release that the budget does not cover, or cannot count."""
+    """Raise for a release that the budget doesn't cover or can't count."""
     limit = budget.guarantee
     if math.isinf(cost.epsilon):
         raise NeedsEpsilon(dataset=budget.dataset)

@@ -1,8 +1,8 @@
-"""Pay for every release before it is made, in an append-only ledger.
+"""Record the cost of every release before it is made, in an append-only ledger.
 
-A spending is written and synced before the noise is drawn, and it stays paid whether the release then
-succeeds, fails or is killed. Budgets are per dataset, which is identified by its declared name alone: reading
-the content would be a query too. What is guaranteed is in proofs/ledger.md.
+A spending is written and synced before the noise is drawn, and it stays spent whether the release then
+succeeds, fails, or is killed. Budgets are per dataset, which is identified by its declared name alone:
+reading the content would be a query, too. proofs/ledger.md states the guarantee.
 """
 
 from __future__ import annotations
@@ -69,14 +69,14 @@ __all__ = [
 
 @final
 class Ledger:
-    """Keep the spendings and budgets of datasets, in memory or in a file that processes share.
+    """Spending and budgets of datasets, in memory or in a file that processes share.
 
     Example:
         >>> from discreet.privacy.guarantee import Basis, Neighbors, Trust, Unit
-        >>> promise = Guarantee(epsilon=0.5, unit=Unit.USER, neighbors=Neighbors.REPLACE,
-        ...                     trust=Trust.CENTRAL, basis=Basis.PROVED)
+        >>> guarantee = Guarantee(epsilon=0.5, unit=Unit.USER, neighbors=Neighbors.REPLACE,
+        ...                       trust=Trust.CENTRAL, basis=Basis.PROVED)
         >>> ledger = Ledger.in_memory()
-        >>> with ledger.spend("films", promise, what="biases") as entry:
+        >>> with ledger.spend("films", guarantee, what="biases") as entry:
         ...     pass  # draw the noise here
         >>> ledger.spent("films")
         Amount(epsilon=0.5, delta=0.0)
@@ -100,7 +100,7 @@ class Ledger:
 
     @classmethod
     def nowhere(cls) -> Self:
-        """Return a ledger for a release that is not recorded; its errors do not mention payment."""
+        """Return a ledger for a release that isn't recorded. Its errors don't mention spending."""
         return cls(LedgerStore(None), is_kept=False)
 
     @classmethod
@@ -112,17 +112,17 @@ class Ledger:
         allow_unbudgeted: bool = False,
         release: PaidRelease | None = None,
     ) -> Self:
-        """Return the ledger in a file; it is created, for the owner's eyes only, unless `read_only`.
+        """Return the ledger in a file. Unless `read_only`, create it with access for its owner only.
 
         Parameters:
             path: The file.
-            read_only: Refuse to write.
-            allow_unbudgeted: Let names without a budget spend without limit beside names that have one.
-            release: The file that is made with what is spent (`releasing`): the spending of a process that
-                was killed while it made that file is used again.
+            read_only: Reject writes.
+            allow_unbudgeted: Let names without a budget spend without limit, although other names have
+            budgets. release: The file that the spending makes (`releasing`). If a process was killed while it
+            made that file, its spending is used again.
 
         Raises:
-            FileError: the file is missing (when `read_only`), damaged or not a ledger; it was left as it is.
+            FileError: The file is missing (when `read_only`), damaged, or not a ledger. It was not changed.
         """
         store = LedgerStore(Path(path), read_only=read_only)
         return cls(store, allow_unbudgeted=allow_unbudgeted, release=release)
@@ -144,28 +144,28 @@ class Ledger:
         return str(self._store.path or "in memory")
 
     def to_frame(self, kind: FrameKind = "polars", *, dataset: str | None = None) -> Any:
-        """Return a data frame with a row for each spending, oldest first; times are UTC."""
+        """Return a data frame with a row for each spending, oldest first. Times are UTC."""
         return to_frame(entry_columns(self, dataset), kind)
 
     def plot(self, dataset: str | None = None, *, ax: Axes | None = None) -> Axes:
-        """Draw what was spent on a dataset over time, and its budget (matplotlib)."""
+        """Return a plot of the spending on a dataset over time, with its budget (matplotlib)."""
         return plot_ledger(self, dataset, ax)
 
     def spend(
         self, dataset: str, guarantee: Guarantee, *, what: str, events: Iterable[DpEvent] = ()
     ) -> Spending:
-        """Pay for a release now; use the result in a `with` statement around making it.
+        """Spend on a release now. Use the result in a `with` statement around making the release.
 
         When this returns, the spending is on the disk with state `open`. Leaving the block records `done`,
-        an exception `failed`; simulated noise is paid like any other. `events` let a reader recount.
+        and an exception `failed`. Simulated noise is spent like any other. `events` let a reader recount.
 
-        A name without a budget is not limited, unless another name has a budget: then it is refused, because
-        the same people could be spent on without limit under another name of the data.
+        A name without a budget isn't limited, unless a different name has a budget. Then it is rejected,
+        because the same users could be spent on without limit under a different name of the data.
 
         Raises:
-            BudgetError: the budget does not cover it, or other names have a budget and this one has none;
-                nothing was spent.
-            PrivacyError: the budget has another privacy definition, or a release without privacy has a
+            BudgetError: The budget doesn't cover the release, or only other names have a budget. Nothing was
+                spent.
+            PrivacyError: The budget has a different privacy definition, or a release without privacy has a
                 budget.
         """
         _check_text("dataset", dataset)
@@ -209,23 +209,23 @@ class Ledger:
         renews: Period | None = None,
         renewed: str = "",
     ) -> None:
-        """Allow spending on a dataset up to a promise, with that promise's privacy definition only.
+        """Allow spending on a dataset up to a guarantee, with that guarantee's privacy definition only.
 
-        `set_budget("shop", 3.0)`, or `epsilon=3.0, delta=1e-6`, means what `discreet budget` does: the
-        present budget's definition and delta, else a user's whole history with a trusted data holder, 1e-5.
-        Budgets are appended like everything else and the latest counts. Lowering one is always allowed, even
-        below what is spent. Raising one needs a `reason`, which is kept. The privacy definition and the
-        account cannot change.
+        `set_budget("shop", 3.0)`, or `epsilon=3.0, delta=1e-6`, uses the current budget's definition and
+        delta, or else a user's whole history with a trusted data owner and
+        1e-5. Budgets are appended like everything else, and the latest counts. You can always lower a budget,
+        even below what is spent. To raise a budget, pass a `reason`, which the ledger keeps. The privacy
+        definition and the account can't change.
 
         Parameters:
-            account: How releases compose; by adding epsilons unless the first budget says otherwise.
-            renews: Begin every calendar period with nothing spent; kept from the budget before if not given.
-            renewed: Begin with nothing spent now, because of what this says ("other people than before"). It
-                is put on every label from now on.
+            account: How releases compose. Default: the first budget's account, or else adding epsilons.
+            renews: Begin every calendar period with nothing spent. Default: as in the previous budget.
+            renewed: Begin with nothing spent now, under this assumption ("a different set of users"). Every
+                later label states it.
 
         Raises:
-            PrivacyError: the dataset's budget or past spending has another privacy definition or account, a
-                release without privacy was made already, or a larger budget came without a reason.
+            PrivacyError: The dataset's budget or past spending has a different privacy definition or account,
+                a release without privacy was made already, or the budget was raised without a reason.
         """
         _check_text("dataset", dataset)
         allowed = allowed_promise(guarantee, epsilon, delta, self.budget(dataset))
@@ -246,7 +246,7 @@ class Ledger:
             )
             check_new_budget(current, wanted)
             require_weighable(connection, wanted)
-            # An account that cannot count earlier spending is refused here, not at the next release.
+            # An account that can't count earlier spending is rejected here, not at the next release.
             balance(wanted, counted_entries(connection, wanted, now))
             values = {
                 "time": now.isoformat(),
@@ -257,10 +257,10 @@ class Ledger:
             insert(connection, "budgets", sealed(values, wanted.to_json()))
 
     def spent(self, dataset: str, definition: Frame | None = None) -> Amount:
-        """Return what was spent on a dataset by basic composition, which holds for any adaptive choices.
+        """Return the spending on a dataset by basic composition, which is valid for any adaptive choices.
 
         Raises:
-            PrivacyError: spending has several privacy definitions, which do not add; pass a `definition`.
+            PrivacyError: The spending has several privacy definitions, which don't add. Pass a `definition`.
         """
         totals = self.spent_by_definition(dataset)
         if definition is not None:
@@ -270,12 +270,12 @@ class Ledger:
         return next(iter(totals.values()), Amount(0.0, 0.0))
 
     def spent_by_definition(self, dataset: str) -> dict[Frame, Amount]:
-        """Return what was spent on a dataset under each privacy definition."""
+        """Return the spending on a dataset under each privacy definition."""
         with self._store.reading() as connection:
             return spent_by_definition(connection, dataset)
 
     def budget(self, dataset: str) -> Budget | None:
-        """Return the budget that counts, if one was set."""
+        """Return the budget that counts, if any."""
         with self._store.reading() as connection:
             return latest_budget(connection, dataset)
 
@@ -286,7 +286,7 @@ class Ledger:
             return [read_budget(row) for row in rows]
 
     def balance(self, dataset: str) -> Balance | None:
-        """Return what was spent of the budget and what is left, or None when spending is not limited."""
+        """Return the spent part of the budget and the rest, or None if spending isn't limited."""
         with self._store.reading() as connection:
             budget = latest_budget(connection, dataset)
             if budget is None:
@@ -294,21 +294,21 @@ class Ledger:
             return balance(budget, counted_entries(connection, budget, datetime.now(UTC)))
 
     def remaining(self, dataset: str) -> Amount | None:
-        """Return what is left of the budget, or None when spending is not limited."""
+        """Return the rest of the budget, or None if spending isn't limited."""
         found = self.balance(dataset)
         return None if found is None else found.left
 
     def assumptions(self, dataset: str) -> tuple[Assumption, ...]:
-        """Return what a budget that started anew assumes; labels state it."""
+        """Return the assumptions of a budget that was renewed. Labels state them."""
         budget = self.budget(dataset)
         return () if budget is None else budget.assumptions()
 
     def price(self, dataset: str, guarantee: Guarantee, events: Iterable[DpEvent] = ()) -> Balance | None:
-        """Return the balance after such a release, without making it; None when spending is not limited.
+        """Return the balance after such a release, without making it. None if spending isn't limited.
 
         Raises:
-            BudgetError: the budget does not cover it, or only other names have one.
-            PrivacyError: the budget has another privacy definition, or cannot count the release.
+            BudgetError: The budget doesn't cover the release, or only other names have a budget.
+            PrivacyError: The budget has a different privacy definition, or can't count the release.
         """
         records = [event_to_json(event) for event in events]
         with self._store.reading() as connection:
@@ -351,21 +351,21 @@ class Ledger:
             return budgeted_names(connection)
 
     def refuse_unbudgeted(self, dataset: str) -> None:
-        """Refuse a name without a budget beside others that have one, as `spend` would."""
+        """Raise for a name without a budget if other names have budgets, as `spend` would."""
         with self._store.reading() as connection:
             if latest_budget(connection, dataset) is None:
                 self._require_budgeted(dataset, budgeted_names(connection))
 
     def _require_budgeted(self, dataset: str, budgeted: list[str]) -> None:
-        """Refuse a name without a budget beside others that have one, unless `allow_unbudgeted`."""
+        """Raise for a name without a budget if other names have budgets, unless `allow_unbudgeted`."""
         if budgeted and not self._allow_unbudgeted:
             raise Unbudgeted(dataset=dataset, budgeted=tuple(budgeted))
 
     def recounted(self, dataset: str, delta: float) -> float | None:
         """Return the epsilon at `delta` of all recorded events together, or None if some entry has none.
 
-        This is often far below `spent`, but holds only if no release's parameters were chosen after seeing
-        an earlier release; a budget therefore never uses it.
+        This is often far below `spent`, but it is valid only if no release's parameters were chosen after
+        seeing an earlier release. Therefore a budget never uses it.
         """
         from discreet.privacy.accounting.accountant import epsilon_at
 
@@ -376,16 +376,16 @@ class Ledger:
         return epsilon_at([event_from_json(record) for entry in entries for record in entry.events], delta)
 
     def anchor(self, chain: str) -> Anchor:
-        """Return the latest recorded place in the chain of what a party did; its start, if none is."""
+        """Return the latest recorded place in the chain of a party's events, or its start."""
         with self._store.reading() as connection:
             return latest_anchor(connection, chain) if has_anchors(connection) else Anchor()
 
     def keep_anchor(self, chain: str, anchor: Anchor) -> None:
-        """Record the latest place in a chain; when this returns, it is on the disk.
+        """Record the latest place in a chain. When this returns, it is on the disk.
 
         Raises:
-            PrivacyError: A later place is recorded, or a different one: what the party keeps is an older
-                copy. Nothing was recorded.
+            PrivacyError: A later place is recorded, or a different one: the party's state is an older copy.
+                Nothing was recorded.
         """
         with self._store.writing() as connection:
             add_anchors(connection)
@@ -400,7 +400,7 @@ class Ledger:
 
 @final
 class Spending:
-    """Represent a release that is paid for and not finished yet."""
+    """A release whose cost is recorded and that isn't finished yet."""
 
     def __init__(self, ledger: Ledger, entry: Entry) -> None:
         self._ledger = ledger
@@ -412,11 +412,11 @@ class Spending:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Record how it ended; if that cannot be written, the entry stays open and is paid all the same.
+        """Record how the release ended. If that can't be written, the entry stays open and stays spent.
 
-        An error that ends the block gets one more sentence: that the release was paid for. A release into a
-        file is done when the file is in its place, and not before. After Ctrl-C the same command goes on
-        with what was spent, so its entry stays open.
+        An error that ends the block gets one more sentence: that the release was spent. A release into a
+        file is done when the file is in its place, and not before. After Ctrl-C, the same command continues
+        with the recorded spending, so its entry stays open.
         """
         release = self._ledger._release
         if kind is not None and release is not None and issubclass(kind, KeyboardInterrupt):

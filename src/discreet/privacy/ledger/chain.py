@@ -1,9 +1,9 @@
-"""A hash chain of what a party did in a run, and its latest place, which the ledger records.
+"""A hash chain of a party's events in a run, and its latest place, which the ledger records.
 
-A party that answers questions keeps what it drew and sent. If its files are replaced by an older copy, it
-would draw again what it already sent. So everything that it keeps extends a hash chain, and the chain's
-latest place is recorded elsewhere before anything is sent. A party whose own chain doesn't contain a recorded
-place is older than that record (proofs/rollback.md).
+A party that answers questions stores what it drew and sent. If its files are replaced by an older copy, it
+would draw again what it already sent. So everything that it stores extends a hash chain, and the chain's
+latest place is recorded elsewhere before anything is sent. If a party's own chain doesn't contain a recorded
+place, the party's state is older than that record (proofs/rollback.md).
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class Chain:
         return self.place(len(self._heads) - 1)
 
     def place(self, count: int) -> Anchor:
-        """Return the place after so many events."""
+        """Return the place after this many events."""
         return Anchor(count, self._heads[count])
 
     def contains(self, anchor: Anchor) -> bool:
@@ -87,7 +87,7 @@ ANCHORS = (
 
 
 def latest_anchor(connection: sqlite3.Connection, chain: str) -> Anchor:
-    """Return the latest recorded place of a chain; its start, if none is recorded."""
+    """Return the latest recorded place of a chain, or its start if none is recorded."""
     rows = connection.execute(
         "SELECT events, head FROM anchors WHERE chain = ? ORDER BY id DESC LIMIT 1", (chain,)
     ).fetchall()
@@ -95,7 +95,7 @@ def latest_anchor(connection: sqlite3.Connection, chain: str) -> Anchor:
 
 
 def record_anchor(connection: sqlite3.Connection, chain: str, anchor: Anchor) -> None:
-    """Record the latest place of a chain, or raise `PrivacyError` if the known one is not before it."""
+    """Record the latest place of a chain. Raise `PrivacyError` unless the recorded place is before it."""
     known = latest_anchor(connection, chain)
     if known == anchor:
         return

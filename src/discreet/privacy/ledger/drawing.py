@@ -1,4 +1,4 @@
-"""Draw a ledger: what was spent on a dataset over time, and what its budget allows."""
+"""Plot a ledger: the spending on a dataset over time, and its budget."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ if TYPE_CHECKING:
     from discreet.privacy.ledger.records import Budget
 
 
-# How much is drawn on both sides of a single release.
+# The margin that is drawn on both sides of a single release.
 _AROUND = np.timedelta64(1, "D")
 # The colors of sums, one for each privacy definition.
 _COLORS = ("#d55e00", "#00855f", "#b0488a", "#8a6500")
 
 
 def plot_ledger(ledger: Ledger, dataset: str | None, ax: Axes | None) -> Axes:
-    """Draw the epsilon of each release, what they cost together over time, and the budget's epsilon.
+    """Return a plot of each release's epsilon, their total cost over time, and the budget's epsilon.
 
-    Under a budget that is what its account counts. Epsilons of other releases are added up, apart for each
-    privacy definition, because they do not add across definitions.
+    Under a budget, the total is counted by its account. Other epsilons are added up separately for each
+    privacy definition, because they don't add across definitions.
     """
     name = _only(ledger, dataset)
     entries = ledger.entries(name)
@@ -62,14 +62,14 @@ def plot_ledger(ledger: Ledger, dataset: str | None, ax: Axes | None) -> Axes:
 
 
 def _sums(entries: Sequence[Entry], budget: Budget | None) -> tuple[str, list[float]]:
-    """Return what entries of one definition cost together, after each of them, and how that is counted."""
+    """Return the total cost of entries of one definition after each of them, and how it is counted."""
     own = budget is not None and entries[0].guarantee.definition == budget.guarantee.definition
     if budget is None or not own or budget.account is Account.ADDING:
         return "added up", list(accumulate(one.guarantee.epsilon for one in entries))
     try:
         counted = [balance(budget, entries[: end + 1]).spent.epsilon for end in range(len(entries))]
     except PrivacyError:
-        # Made before the budget, by a release that its account cannot count.
+        # Made before the budget, by a release that its account can't count.
         return "added up", list(accumulate(one.guarantee.epsilon for one in entries))
     return f"together ({budget.account.value} account)", counted
 
@@ -90,7 +90,7 @@ def _title(ledger: Ledger, name: str, without_privacy: int) -> str:
 
 
 def _only(ledger: Ledger, dataset: str | None) -> str:
-    """Return the dataset asked for; without one, the only one there is."""
+    """Return the requested dataset, or the only one."""
     names = ledger.datasets()
     if dataset is None and len(names) == 1:
         return names[0]

@@ -1,8 +1,8 @@
 """Lock a ledger between its users by a lock that belongs to an open file, in addition to SQLite's own.
 
-SQLite's locks belong to a process: any thread that opens and closes the ledger, a backup for instance, drops
-them all. Then others could write at the same time, or roll an unfinished write back. This lock is on a
-separate file and ends only when its holder releases it or dies.
+SQLite's locks belong to a process: any thread that opens and closes the ledger, for example for a backup,
+drops them all. Then others could write at the same time, or roll an unfinished write back. This lock is on a
+separate file and ends only when its process releases it or dies.
 """
 
 from __future__ import annotations
@@ -18,19 +18,19 @@ from discreet.core.sqlite import PATIENCE_SECONDS, SILENCE_SECONDS
 from discreet.privacy.errors import LedgerInUse, LedgerUnlockable
 
 SUFFIX = ".lock"
-# Seconds between two attempts; a process has a ledger for milliseconds.
+# Seconds between two attempts. A process uses a ledger for milliseconds.
 _PAUSE_SECONDS = 0.002
 
 
 @contextlib.contextmanager
 def locked(ledger: Path, *, alone: bool) -> Iterator[None]:
-    """Hold the lock of a ledger, `alone` to write, or shared with other readers; give up after a timeout.
+    """Lock a ledger, `alone` to write, or shared with other readers. Give up after a timeout.
 
-    Readers create no lock file: where nobody ever wrote with a lock, there is none to hold.
+    Readers create no lock file. If no process ever wrote with a lock, a reader doesn't need one.
     """
     path = ledger.with_name(ledger.name + SUFFIX)
     if os.name != "posix" or not (alone or path.exists()):
-        # Elsewhere SQLite's own locks belong to an open file already.
+        # On other systems, SQLite's own locks belong to an open file already.
         yield
         return
     handle = _acquire(path, ledger, alone)
@@ -78,7 +78,7 @@ def _is_locked(handle: int, alone: bool) -> bool:
 
 
 def _is_at(path: Path, handle: int) -> bool:
-    """Return whether the path still names this open file: another process may have removed it."""
+    """Return whether the path still names this open file. Another process may have removed it."""
     try:
         return os.path.samestat(path.stat(), os.fstat(handle))
     except OSError:

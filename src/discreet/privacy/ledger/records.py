@@ -22,7 +22,7 @@ Frame = tuple[Unit, Neighbors, Trust]
 
 
 class EntryState(StrEnum):
-    """Say how a spending ended; in every state it was paid."""
+    """How a spending ended. It stays spent in every state."""
 
     OPEN = "open"
     DONE = "done"
@@ -30,7 +30,7 @@ class EntryState(StrEnum):
 
 
 class Amount(NamedTuple):
-    """Hold an amount of privacy loss; its privacy definition is known from the context."""
+    """An amount of privacy loss. Its privacy definition is known from the context."""
 
     epsilon: float
     delta: float
@@ -39,7 +39,7 @@ class Amount(NamedTuple):
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
-    """Record one spending. `process` is the number of the process that paid."""
+    """One spending. `process` is the number of the process that spent."""
 
     id: int
     time: datetime
@@ -52,19 +52,19 @@ class Entry:
 
 
 class Period(StrEnum):
-    """Say when a budget starts anew by itself: at the beginning of a calendar year, quarter or month, UTC."""
+    """When a budget renews by itself: at the beginning of a calendar year, quarter, or month, UTC."""
 
     YEARLY = "yearly"
     QUARTERLY = "quarterly"
     MONTHLY = "monthly"
 
     def start(self, now: datetime) -> datetime:
-        """Return when the period began that `now` lies in."""
+        """Return when the period of `now` began."""
         month = {Period.YEARLY: 1, Period.QUARTERLY: now.month - (now.month - 1) % 3}.get(self, now.month)
         return datetime(now.year, month, 1, tzinfo=UTC)
 
     def next_start(self, now: datetime) -> datetime:
-        """Return when the period after the present one begins."""
+        """Return when the next period begins."""
         begun = self.start(now)
         month = begun.month + {Period.YEARLY: 12, Period.QUARTERLY: 3, Period.MONTHLY: 1}[self]
         return begun.replace(year=begun.year + (month - 1) // 12, month=(month - 1) % 12 + 1)
@@ -73,10 +73,10 @@ class Period(StrEnum):
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Budget:
-    """Record one decision about how much may be spent; the latest one counts.
+    """One decision about how much may be spent. The latest decision counts.
 
-    `renews` lets a new period begin with nothing spent. `renewed` is the assumption ("other people than
-    before") under which spendings up to number `after` stopped counting; it is empty if that never happened.
+    `renews` lets a new period begin with nothing spent. `renewed` is the assumption ("a different set of
+    users") under which spending up to number `after` stopped counting. It is empty if that never happened.
     """
 
     time: datetime
@@ -89,7 +89,7 @@ class Budget:
     after: int = 0
 
     def to_json(self) -> dict[str, Any]:
-        """Return the promise and the rules that differ from those of version 0.1."""
+        """Return the guarantee and the rules that differ from those of version 0.1."""
         rules: dict[str, Any] = {} if self.account is Account.ADDING else {"account": self.account.value}
         if self.renews is not None:
             rules["renews"] = self.renews.value
@@ -98,7 +98,7 @@ class Budget:
         return self.guarantee.to_json() | rules
 
     def assumptions(self) -> tuple[Assumption, ...]:
-        """Return what a budget that starts anew assumes; every later label states it."""
+        """Return the assumptions of a budget that was renewed. Every later label states them."""
         found = []
         if self.renews is not None:
             found.append(Assumption.of(Kind.LEDGER, Fact.RENEWAL, period=self.renews.value))
@@ -114,9 +114,9 @@ USUAL_DELTA = 1e-5
 def allowed_promise(
     given: Guarantee | float | None, epsilon: float | None, delta: float | None, current: Budget | None
 ) -> Guarantee:
-    """Return what a budget allows: a promise as it is, or an epsilon under the present privacy definition.
+    """Return the allowance of a budget: a guarantee as it is, or an epsilon under the current definition.
 
-    Without a present budget that is a user's whole history with a trusted data holder.
+    Without a current budget, the definition is a user's whole history with a trusted data owner.
     """
     if isinstance(given, Guarantee):
         if epsilon is not None or delta is not None:
@@ -127,7 +127,7 @@ def allowed_promise(
     definition = (Unit.USER, Neighbors.ADD_OR_REMOVE, Trust.JOINT)
     unit, neighbors, trust = definition if current is None else current.guarantee.definition
     if delta is None:
-        # A change of epsilon leaves delta as it is.
+        # A new epsilon doesn't change delta.
         delta = USUAL_DELTA if current is None else current.guarantee.delta
     return Guarantee(
         epsilon=cast(float, epsilon if given is None else given),
@@ -166,14 +166,14 @@ def fetched(connection: sqlite3.Connection, query: str, *values: object) -> list
     """
     with contextlib.closing(connection.execute(query, values)) as cursor:
         rows = cursor.fetchall()
-    # One bit tells a text from bytes, of which a ledger has none.
+    # One bit separates a text from bytes, and a ledger contains no bytes.
     if any(isinstance(value, bytes) for row in rows for value in row):
-        raise ValueError("a row holds bytes where a text belongs")
+        raise ValueError("a row contains bytes instead of a text")
     return rows
 
 
 def read_entry(row: tuple[Any, ...]) -> Entry:
-    """Return the spending in a row of `ENTRIES`; a row that contradicts itself is a `ValueError`."""
+    """Return the spending in a row of `ENTRIES`. A row that contradicts itself is a `ValueError`."""
     number, time, dataset, what, guarantee, state, process, events, *numbers = row
     record = _record(guarantee)
     promise = _promise(record, *numbers)
@@ -220,9 +220,9 @@ def budgeted_names(connection: sqlite3.Connection) -> list[str]:
 
 
 def counted_entries(connection: sqlite3.Connection, budget: Budget, now: datetime) -> list[Entry]:
-    """Return the spendings that count against a budget: its privacy definition, since it last started anew.
+    """Return the spending that counts against a budget: its privacy definition, since it was last renewed.
 
-    Once a spending of the present period was seen, all after it count, even if the clock was set back.
+    After the first spending of the current period, all later spending counts, even if the clock was set back.
     """
     where = "WHERE dataset = ? AND spendings.id > ? ORDER BY spendings.id"
     rows = fetched(connection, f"{ENTRIES} {where}", budget.dataset, budget.after)
@@ -253,7 +253,7 @@ def spent_by_definition(connection: sqlite3.Connection, dataset: str) -> dict[Fr
 
 
 def _as_named_now(definition: object) -> str:
-    """Return a stored privacy definition with the present name of its unit; old rows have an old name."""
+    """Return a stored privacy definition with the current name of its unit. Old rows have an old name."""
     unit, _, rest = str(definition).partition("/")
     try:
         return f"{Unit(unit).value}/{rest}"
@@ -262,7 +262,7 @@ def _as_named_now(definition: object) -> str:
 
 
 def _promise(record: dict[str, Any], epsilon: object, delta: object, definition: object) -> Guarantee:
-    """Return the promise of a row; the row states its numbers twice, which reveals a damaged disk."""
+    """Return the guarantee of a row. The row states its numbers twice, which reveals a damaged disk."""
     promise = _read_promise(record)
     if (promise.epsilon, promise.delta, "/".join(promise.definition)) != (
         epsilon,
@@ -276,7 +276,7 @@ def _promise(record: dict[str, Any], epsilon: object, delta: object, definition:
 def _record(text: object) -> dict[str, Any]:
     record = json.loads(text) if isinstance(text, str) else None
     if not isinstance(record, dict):
-        raise ValueError("a row holds no promise")
+        raise ValueError("a row has no guarantee")
     return record
 
 
@@ -284,7 +284,7 @@ def _read_promise(record: dict[str, Any]) -> Guarantee:
     try:
         return Guarantee.from_json(record)
     except (KeyError, TypeError, AttributeError, OverflowError) as error:
-        raise ValueError("a row's promise cannot be read") from error
+        raise ValueError("a row's guarantee can't be read") from error
 
 
 def next_budget(
@@ -296,7 +296,7 @@ def next_budget(
     last: int,
     **said: Any,
 ) -> Budget:
-    """Return the budget that follows the current one, whose rules hold on where nothing else is said.
+    """Return the budget that follows the current one. Its rules stay unless new rules are given.
 
     A `renewed` budget begins after the spending with the number `last`.
     """
@@ -313,7 +313,7 @@ def next_budget(
 
 
 def require_weighable(connection: sqlite3.Connection, budget: Budget) -> None:
-    """Refuse a budget for data with earlier spending that it cannot weigh."""
+    """Raise for a budget of data with earlier spending that the budget can't weigh."""
     for definition, amount in spent_by_definition(connection, budget.dataset).items():
         if definition != budget.guarantee.definition or math.isinf(amount.epsilon):
             raise SpendingNotCounted(
@@ -322,7 +322,7 @@ def require_weighable(connection: sqlite3.Connection, budget: Budget) -> None:
 
 
 def check_new_budget(current: Budget | None, wanted: Budget) -> None:
-    """Refuse a budget that contradicts the current one, or raises it without a reason."""
+    """Raise for a budget that contradicts the current one, or is larger without a reason."""
     if current is None:
         return
     if current.guarantee.definition != wanted.guarantee.definition:
@@ -330,7 +330,7 @@ def check_new_budget(current: Budget | None, wanted: Budget) -> None:
             dataset=current.dataset, kept=f"the definition {'/'.join(current.guarantee.definition)}"
         )
     if current.account is not wanted.account:
-        # Choosing the better of two accounts after seeing both would not be a valid account.
+        # A choice between two accounts after seeing both would not be a valid account.
         raise BudgetIsFixed(dataset=current.dataset, kept=f"{current.account.value} weights")
     larger = not wanted.guarantee <= current.guarantee
     anew = wanted.after > current.after or wanted.renews is not current.renews

@@ -1,15 +1,15 @@
-"""Spend, draw, publish: a release into one file that a killed process can repeat without paying twice.
+"""Spend, draw, publish: a release into one file that a killed process can repeat without spending twice.
 
-A record next to the output says what is being made. It is on the disk before the budget is spent and is
+A record next to the output states what is being made. It is on the disk before the budget is spent, and it is
 removed after the output is in its place. If a process is killed in between, the same command finds the
-record. Ctrl-C leaves the record, too:
+record. Ctrl-C also keeps the record:
 
 - The output is in its place: the command only records that it is done.
-- The output isn't in its place: the first draw was seen by nobody. The command draws again, with the budget
+- The output isn't in its place: the first draw was never published. The command draws again, with the budget
   that was already spent.
 
-The output is put in its place by one rename, so the file at its path is either the one from before or the new
-one. Another command, or one with other settings, doesn't use the spending of a killed one.
+The output is put in its place by one rename, so the file at its path is either the old file or the new
+file. A different command, or the same command with other settings, doesn't use the spending of a killed one.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 @final
 class PaidRelease:
-    """One release into one file, as `releasing` lends it.
+    """One release into one file, as `releasing` yields it.
 
     `is_published` is true if an earlier process with the same command was killed after it put the output in
     its place. Nothing is left to do then.
@@ -52,7 +52,7 @@ class PaidRelease:
             self._before = self._left["before"]
 
     def interrupted(self, ledger: Ledger, dataset: str, guarantee: Guarantee, what: str) -> Entry | None:
-        """Return the spending of a killed process for this release, or record that a new one begins."""
+        """Return the spending of a killed process for this release, or record that a new release begins."""
         left = self._left
         if left is not None:
             began = datetime.fromisoformat(left["began"])
@@ -71,7 +71,7 @@ class PaidRelease:
             "process": os.getpid(),
             "began": datetime.now(UTC).isoformat(),
         }
-        # If the process is killed here, nothing was spent, and half a record is no record.
+        # If the process is killed here, nothing was spent, and an incomplete record is ignored.
         self._record.seek(0)
         self._record.truncate()
         self._record.write(json.dumps(content).encode())
@@ -84,7 +84,7 @@ class PaidRelease:
         self._paid = ledger, entry
 
     def finish(self, ledger: Ledger) -> str:
-        """Record that the release of a killed process is done; return the name of its data."""
+        """Record that the release of a killed process is done. Return the name of its data."""
         name = ""
         if self._left is not None:
             began = datetime.fromisoformat(self._left["began"])
@@ -103,12 +103,12 @@ class PaidRelease:
 
 @contextlib.contextmanager
 def releasing(output: Path, command: Mapping[str, Any]) -> Iterator[PaidRelease]:
-    """Lend the release into a file to one process at a time.
+    """Yield the release into a file to one process at a time.
 
-    Only a killed process, or one that Ctrl-C ended, leaves a record.
+    Only a killed process, or a process that Ctrl-C ended, keeps a record.
 
     Parameters:
-        command: What identifies the release: a killed process is continued only with the same values.
+        command: Values that identify the release. A killed process is continued only with the same values.
 
     Raises:
         FileError: Another process makes the same output now, or the folder can't be written.
@@ -128,7 +128,7 @@ def releasing(output: Path, command: Mapping[str, Any]) -> Iterator[PaidRelease]
             yield release
             release._close(EntryState.DONE)
         except KeyboardInterrupt:
-            # As after a kill, the draw was not shown. The same command goes on with the recorded spending.
+            # As after a kill, the draw was not shown. The same command continues with the recorded spending.
             if _is_empty(handle):
                 path.unlink(missing_ok=True)
             raise
@@ -145,7 +145,7 @@ def _is_empty(handle: int) -> bool:
 
 
 def _is_at(handle: int, path: Path) -> bool:
-    """Return whether an open file is still the one at its path; another process may have removed it."""
+    """Return whether an open file is still the one at its path. Another process may have removed it."""
     try:
         return os.path.samestat(os.fstat(handle), path.lstat())
     except OSError:
@@ -153,7 +153,7 @@ def _is_at(handle: int, path: Path) -> bool:
 
 
 def _identity(path: Path) -> list[int] | None:
-    """Return what tells the file at a path from one that replaces it."""
+    """Return facts that distinguish the file at a path from a file that replaces it."""
     try:
         found = path.stat()
     except OSError:
@@ -162,7 +162,7 @@ def _identity(path: Path) -> list[int] | None:
 
 
 def _read(record: BinaryIO) -> dict[str, Any] | None:
-    """Return what a killed process left; None if nothing is there that can be used."""
+    """Return the record of a killed process, or None if there isn't a usable record."""
     try:
         found = json.loads(record.read())
         known = {"command", "before", "process", "began"} <= found.keys()

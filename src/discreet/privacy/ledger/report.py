@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def report_json(ledger: Ledger, dataset: str | None = None) -> dict[str, Any]:
-    """Return what was spent, on what, and what is left; an infinite epsilon is the text "inf"."""
+    """Return the spending by release, and the rest of the budget. An infinite epsilon is the text "inf"."""
     names = ledger.datasets() if dataset is None else [dataset]
     return {"datasets": [_dataset_json(ledger, name) for name in names]}
 
@@ -62,7 +62,7 @@ def _entry_json(entry: Entry) -> dict[str, Any]:
 
 
 def entry_columns(ledger: Ledger, dataset: str | None = None) -> dict[str, list[Any]]:
-    """Return a row for each spending, oldest first: when, of which data, for what, and its promise."""
+    """Return a row for each spending, oldest first: time, data, purpose, and guarantee."""
     rows = [
         (
             entry.time.replace(tzinfo=None),
@@ -80,17 +80,17 @@ def entry_columns(ledger: Ledger, dataset: str | None = None) -> dict[str, list[
     return {name: [row[place] for row in rows] for place, name in enumerate(names)}
 
 
-# So many names are told in one line.
+# At most this many names are listed in one line.
 _FEW = 3
 
 
 def in_one_line(ledger: Ledger) -> str:
-    """Return what was spent on each name, and of which budget; a file that cannot be read is said so."""
+    """Return the spending and the budget of each name, or that the file can't be read."""
     try:
         names = ledger.datasets()
         parts = [_spent_on(ledger, name) for name in names[:_FEW]]
     except DiscreetError:
-        return "cannot be read"
+        return "can't be read"
     parts += [f"and {len(names) - _FEW} more"] if len(names) > _FEW else []
     return ", ".join(parts) or "nothing spent"
 
@@ -107,7 +107,7 @@ def _level(epsilon: float) -> str:
 
 
 def entries_table(ledger: Ledger, caption: str) -> str:
-    """Return the spendings as a table of HTML, latest first, with each promise in one line."""
+    """Return the spending as an HTML table, latest first, with each guarantee in one line."""
     rows = [
         (one.time.date(), one.dataset, one.what, one.guarantee.short(), one.state.value)
         for one in reversed(ledger.entries())

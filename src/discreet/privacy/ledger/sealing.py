@@ -1,7 +1,7 @@
 """Seal rows with a checksum, so that a damaged bit anywhere in a row is found.
 
-The checksum is in the row's own JSON, where older versions ignore it; rows that they wrote have none. It
-finds damage, not fraud: whoever may write the file can compute it.
+The checksum is in the row's own JSON, where older versions ignore it. Their rows have no checksum. It
+finds damage, not fraud: anyone who can write the file can compute it.
 """
 
 from __future__ import annotations
@@ -12,17 +12,17 @@ from collections.abc import Mapping
 from typing import Any
 
 _SEAL = "row"
-# Columns that are not the row's own statement.
+# Columns that aren't the row's own statement.
 _BESIDE = ("guarantee", "process")
 
 
 def sealed(values: Mapping[str, Any], record: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the columns of a row with the JSON of its promise, sealed."""
+    """Return the columns of a row with the JSON of its guarantee, sealed."""
     return {**values, "guarantee": json.dumps({**record, _SEAL: _checksum(values, record)})}
 
 
 def require_sealed(values: Mapping[str, Any], record: Mapping[str, Any]) -> None:
-    """Refuse, by a `ValueError`, a row that is not what was sealed; a row without a seal passes."""
+    """Raise `ValueError` for a row that differs from the sealed row. A row without a seal passes."""
     if _SEAL in record and record[_SEAL] != _checksum(values, record):
         raise ValueError("a row lost a bit")
 

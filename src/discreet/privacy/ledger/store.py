@@ -1,7 +1,7 @@
 """Keep a ledger's rows in SQLite: durable before control returns, append-only, and safe between processes.
 
-Every operation on a file opens a connection of its own, so threads and forks share nothing. A file that
-is not a ledger is recognized by its first hundred bytes, before SQLite may touch it.
+Every operation on a file opens its own connection, so threads and forks share nothing. A file that
+isn't a ledger is recognized by its first hundred bytes, before SQLite may touch it.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ _NAMES = ("budgets", "spendings", "outcomes")
 
 
 def _append_only(table: str) -> Iterator[str]:
-    """Yield triggers against changing, deleting and (what INSERT OR REPLACE would do) overwriting a row."""
+    """Yield triggers against changing, deleting, and (what INSERT OR REPLACE would do) overwriting a row."""
     refuse = "BEGIN SELECT RAISE(ABORT, 'a ledger is append-only'); END"
     yield f"CREATE TRIGGER {table}_no_update BEFORE UPDATE ON {table} {refuse}"
     yield f"CREATE TRIGGER {table}_no_delete BEFORE DELETE ON {table} {refuse}"
@@ -66,8 +66,8 @@ _SCHEMA = (
 
 _ANCHORS_SCHEMA = (*ANCHORS, *_append_only("anchors"))
 
-# SQLite remembers locks per process. A fork in the middle of an operation would leave the child with locks
-# nobody holds, so a fork waits for the operation to end.
+# SQLite remembers locks per process. After a fork in the middle of an operation, the child would have locks
+# that no process owns, so a fork waits for the operation to end.
 _gate = threading.Lock()
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(before=_gate.acquire, after_in_parent=_gate.release, after_in_child=_gate.release)
@@ -75,7 +75,7 @@ if hasattr(os, "register_at_fork"):
 
 @final
 class LedgerStore:
-    """Hand out connections to one ledger, in memory or in a file, one operation at a time."""
+    """Connections to one ledger, in memory or in a file, one operation at a time."""
 
     def __init__(self, path: Path | None, *, read_only: bool = False) -> None:
         self.path = path
@@ -97,13 +97,13 @@ class LedgerStore:
 
     @contextlib.contextmanager
     def reading(self) -> Iterator[sqlite3.Connection]:
-        """Provide a connection that reads."""
+        """Yield a connection that reads."""
         with _gate, self._locked(alone=False), _one_sentence(self.path), self._connection() as connection:
             yield connection
 
     @contextlib.contextmanager
     def writing(self) -> Iterator[sqlite3.Connection]:
-        """Provide the only connection that writes; what it adds is on the disk afterwards."""
+        """Yield the only connection that writes. Its rows are on the disk afterward."""
         if self.read_only:
             raise ReadOnlyLedger()
         with (
@@ -135,7 +135,7 @@ def _connect(path: Path, mode: str) -> sqlite3.Connection:
         return sqlite.connect(path, mode, (*sqlite.DURABLE, "foreign_keys = ON"))
     except sqlite3.OperationalError as error:
         if mode == "ro" and getattr(error, "sqlite_errorcode", 0) == sqlite3.SQLITE_READONLY_ROLLBACK:
-            # A writer was killed: its unfinished rows must be rolled back before anyone can read.
+            # A writer was killed: its unfinished rows must be rolled back before any process can read.
             return _connect(path, "rw")
         raise
 
@@ -153,14 +153,14 @@ def has_anchors(connection: sqlite3.Connection) -> bool:
 
 
 def add_anchors(connection: sqlite3.Connection) -> None:
-    """Write the tables for chains into a ledger without them; earlier versions then reject the file."""
+    """Write the tables for chains into a ledger without them. Earlier versions then reject the file."""
     if not has_anchors(connection):
         for statement in (*_ANCHORS_SCHEMA, f"PRAGMA user_version = {WITH_ANCHORS}"):
             connection.execute(statement).close()
 
 
 def _create(path: Path) -> None:
-    """Make a ledger in a temporary file and link it into place, so that nobody ever sees half of one.
+    """Make a ledger in a temporary file and link it into place, so that no process ever sees half of one.
 
     When several processes create it at once, one link succeeds and all of them use that file.
     """
@@ -180,9 +180,9 @@ def _create(path: Path) -> None:
 
 
 def _check_header(path: Path) -> None:
-    """Raise unless the first bytes are a ledger's; SQLite has not seen the file yet."""
+    """Raise unless the first bytes are a ledger's. SQLite has not seen the file yet."""
     if path.is_fifo():
-        # Reading would wait for somebody to write.
+        # A read from a pipe would wait for a writer.
         raise NotALedger(path=path)
     try:
         found = sqlite.header(path)
@@ -192,7 +192,7 @@ def _check_header(path: Path) -> None:
         raise NotALedger(path=path, why=f"it can't be read: {error.strerror}") from error
     if found is None or found.owner != APPLICATION:
         raise NotALedger(path=path)
-    # In another journal mode, which we never use, SQLite would wait for locks that nobody holds.
+    # In another journal mode, which we never use, SQLite would wait for locks that no process owns.
     if found.journal != _ROLLBACK_JOURNAL:
         raise LedgerDamaged(path=path)
     if found.version not in (VERSION, WITH_ANCHORS):
@@ -201,7 +201,7 @@ def _check_header(path: Path) -> None:
 
 
 def _check_contents(connection: sqlite3.Connection, path: Path) -> None:
-    """Refuse a ledger whose pages are damaged or whose tables and triggers are not exactly ours."""
+    """Raise for a ledger whose pages are damaged or whose tables and triggers aren't exactly ours."""
     # The index repeats the names of datasets, so a name that changed in only one of them is found here.
     findings = [row[0] for row in connection.execute("PRAGMA integrity_check").fetchall()]
     rows = connection.execute("SELECT sql FROM sqlite_master WHERE sql IS NOT NULL").fetchall()

@@ -1,1 +1,1 @@
-"""Define mechanisms: public parameters, the cost of a release, the release, and what its tests need."""
+"""Define mechanisms: public parameters, the cost of a release, the release, and values for tests."""

@@ -1,9 +1,9 @@
 """Add Laplace or Gaussian noise to vectors and symmetric matrices.
 
 Values are rounded to fixed point and integer noise is added there (`fixed_point`). The fixed-point unit
-depends on public numbers only: the noise, the sensitivity and the number of coordinates. Rounding and
-discrete noise cost some privacy; the noise scale is raised to pay for it, by a share of less than 2^-11
-unless so many coordinates or so much noise is asked for that the unit has to be coarser.
+depends on public numbers only: the noise, the sensitivity, and the number of coordinates. Rounding and
+discrete noise cost some privacy. The noise scale is raised to cover it, by a share of less than 2^-11,
+unless so many coordinates or so much noise is requested that the unit has to be coarser.
 """
 
 from __future__ import annotations
@@ -47,15 +47,15 @@ MOST_SHIFT_GAUSSIAN = 8
 
 
 class Additive(ABC):
-    """Add noise to every coordinate in fixed point, with a unit that depends on public numbers only."""
+    """Noise on every coordinate in fixed point, with a unit that depends on public numbers only."""
 
     __slots__ = ()
 
     def release(self, vector: npt.ArrayLike | FixedPoint, random: PrivacyRandom) -> Floats:
-        """Return the values, of any shape, with noise on each of them; fixed-point sums stay exact.
+        """Return the values, of any shape, with noise on each of them. Fixed-point sums stay exact.
 
         Raises:
-            DataError: a value is not finite, or too large for the fixed point.
+            DataError: A value isn't finite, or is too large for the fixed point.
         """
         values, bits = _taken(vector)
         if random.recording is not None:
@@ -70,7 +70,7 @@ class Additive(ABC):
         Laplace, 1 / sqrt(2) of a Gaussian.
 
         Raises:
-            DataError: a value is not finite, or too large for the fixed point.
+            DataError: A value isn't finite, or is too large for the fixed point.
         """
         values, bits = _taken(matrix)
         grid = self._grid(square_matrix(values).size)
@@ -82,26 +82,26 @@ class Additive(ABC):
 
     @abstractmethod
     def _grid(self, size: int) -> NoiseGrid | None:
-        """Return the fixed-point format for so many coordinates; None if there is no noise to add."""
+        """Return the fixed-point format for this many coordinates, or None without noise."""
 
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Laplace(Additive):
-    """Add Laplace noise to each coordinate of a vector.
+    """Laplace noise on each coordinate of a vector.
 
     Guarantee
-        Pure `l1_sensitivity / scale` for inputs at most `l1_sensitivity` apart in the l1 norm; under
-        composition no worse than continuous Laplace noise. Rounding to fixed point is included
+        Pure `l1_sensitivity / scale` for inputs at most `l1_sensitivity` apart in the l1 norm. Under
+        composition it costs at most as much as continuous Laplace noise. Rounding to fixed point is included
         (proofs/laplace.md).
 
     Assumes
         Draws are exact up to 2^-60 each and the bytes behind them are uniform (proofs/sampling.md).
 
     Parameters:
-        scale: The noise has density proportional to exp(-|noise| / scale); 0 means no noise and no privacy.
-        l1_sensitivity: The largest l1 distance of the inputs from neighboring datasets; for a symmetric
-            matrix the norm runs over all its entries.
+        scale: The noise has density proportional to exp(-|noise| / scale). 0 means no noise and no privacy.
+        l1_sensitivity: The largest l1 distance of the inputs from neighboring datasets. For a symmetric
+            matrix, the norm runs over all its entries.
 
     Example:
         >>> half = Laplace.calibrated(epsilon=0.5, l1_sensitivity=1.0)
@@ -117,7 +117,10 @@ class Laplace(Additive):
 
     @classmethod
     def calibrated(cls, *, epsilon: float, l1_sensitivity: float) -> Self:
-        """Return the mechanism with the least noise that promises pure `epsilon`; none at infinity."""
+        """Return the mechanism with the least noise that guarantees pure `epsilon`.
+
+        Infinity means no noise.
+        """
         epsilon = positive("epsilon", epsilon)
         l1_sensitivity = positive_finite("l1_sensitivity", l1_sensitivity)
         if math.isinf(epsilon):
@@ -148,7 +151,7 @@ class Laplace(Additive):
     def _grid(self, size: int) -> NoiseGrid | None:
         if self.scale == 0 or size == 0:
             return None
-        # One unit a coordinate for rounding, one because the noise itself is discrete.
+        # One unit per coordinate for rounding, one because the noise itself is discrete.
         units = Fraction(2 * size)
         scale, sensitivity = Fraction(self.scale), Fraction(self.l1_sensitivity)
         exponent = grid_exponent(scale, sensitivity / units)
@@ -164,10 +167,10 @@ class Laplace(Additive):
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gaussian(Additive):
-    """Add Gaussian noise to each coordinate of a vector.
+    """Gaussian noise on each coordinate of a vector.
 
     Guarantee
-        What continuous Gaussian noise of multiplier `sigma / l2_sensitivity` guarantees, alone and composed,
+        The guarantee of continuous Gaussian noise of multiplier `sigma / l2_sensitivity`, alone and composed,
         for inputs at most `l2_sensitivity` apart in the l2 norm. Rounding to fixed point is included
         (proofs/gaussian.md).
 
@@ -175,9 +178,9 @@ class Gaussian(Additive):
         Draws are exact up to 2^-60 each and the bytes behind them are uniform (proofs/sampling.md).
 
     Parameters:
-        sigma: The standard deviation of the noise; 0 means no noise and no privacy.
-        l2_sensitivity: The largest l2 distance of the inputs from neighboring datasets; for a symmetric
-            matrix this is the Frobenius norm of the whole matrix.
+        sigma: The standard deviation of the noise. 0 means no noise and no privacy.
+        l2_sensitivity: The largest l2 distance of the inputs from neighboring datasets. For a symmetric
+            matrix, this is the Frobenius norm of the whole matrix.
 
     Example:
         >>> Gaussian.calibrated(epsilon=1.0, delta=1e-6, l2_sensitivity=2.0).sigma > 2
@@ -192,7 +195,10 @@ class Gaussian(Additive):
 
     @classmethod
     def calibrated(cls, *, epsilon: float, delta: float, l2_sensitivity: float) -> Self:
-        """Return the mechanism with the least noise that promises (epsilon, delta); none at infinity."""
+        """Return the mechanism with the least noise that guarantees (epsilon, delta).
+
+        Infinity means no noise.
+        """
         from discreet.privacy.accounting.accountant import gaussian_multiplier
 
         epsilon = positive("epsilon", epsilon)

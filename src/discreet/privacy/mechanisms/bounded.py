@@ -1,8 +1,8 @@
-"""Perturb one rating on its own scale: bounded and clamped Laplace, and one that hides missing ratings too.
+"""Perturb one rating on its own scale: bounded and clamped Laplace, and a variant that hides missing ratings.
 
 Ratings and reports are rounded to public grids, so that reports are drawn from a table of 64-bit counts whose
-largest log-ratio can be computed. A draw inverts the distribution: it takes one word and the same number of
-comparisons for every rating. Redrawing until the report fits would leak through its running time.
+largest log-ratio can be computed. A draw inverts the distribution: it uses one word and the same number of
+comparisons for every rating. A loop that redraws until the report fits would leak through its running time.
 """
 
 from __future__ import annotations
@@ -43,11 +43,11 @@ _MOST_ENTRIES = 1 << 26
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BoundedLaplace(GridMechanism):
-    """Report a rating with Laplace noise of scale (high - low) / epsilon, given that it stays on the scale.
+    """A rating with Laplace noise of scale (high - low) / epsilon, given that it stays on the scale.
 
     Guarantee
-        Pure `epsilon` for one rating, between any two ratings of [low, high], against anyone; that it was
-        rated is not hidden (proofs/bounded_laplace.md). Exact: it holds for the 64-bit counts drawn from.
+        Pure `epsilon` for one rating, between any two ratings of [low, high], against anyone. It doesn't hide
+        that the item was rated (proofs/bounded_laplace.md). It is exact for the 64-bit counts drawn from.
 
     References:
         Holohan, Antonatos, Braghin and Mac Aonghusa, The Bounded Laplace Mechanism in Differential Privacy
@@ -68,11 +68,11 @@ class BoundedLaplace(GridMechanism):
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClampedLaplace(GridMechanism):
-    """Report a rating with Laplace noise of scale (high - low) / epsilon, moved to the nearer end if outside.
+    """A rating with Laplace noise of scale (high - low) / epsilon, moved to the nearer end if outside.
 
     Guarantee
-        Pure `epsilon` for one rating, between any two ratings of [low, high], against anyone; that it was
-        rated is not hidden (proofs/clamped_laplace.md). Exact: it holds for the 64-bit counts drawn from.
+        Pure `epsilon` for one rating, between any two ratings of [low, high], against anyone. It doesn't hide
+        that the item was rated (proofs/clamped_laplace.md). It is exact for the 64-bit counts drawn from.
 
     References:
         Berlioz, Friedman, Kaafar, Boreli and Berkovsky, Applying Differential Privacy to Matrix Factorization
@@ -87,7 +87,7 @@ class ClampedLaplace(GridMechanism):
     def _probabilities(self, decay: float) -> Floats:
         step = np.arange(self.points)
         weights = np.exp(-decay * np.abs(step[:, None] - step[None, :]))
-        # Both ends take the whole tail of a geometric series, 1 / (1 - q) times its first term.
+        # Both ends get the whole tail of a geometric series, 1 / (1 - q) times its first term.
         weights[:, 1:-1] *= -np.expm1(-decay)
         return np.asarray(weights / (1 + np.exp(-decay)))
 
@@ -95,16 +95,16 @@ class ClampedLaplace(GridMechanism):
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModifiedLaplace:
-    """Report a rating with Laplace noise, or as missing; with a known probability report the opposite.
+    """A rating with Laplace noise, or as missing; with a known probability the opposite is reported.
 
     A rating is reported with noise of scale (high - low) / epsilon with probability `keep()`, which is
-    e^(epsilon/2) / (1 + e^(epsilon/2)), and as missing otherwise; a missing one is reported as missing with
-    the same probability, and as the middle of the scale with noise otherwise. Reports are clamped to
-    `report_range()`, which is public. Missing is a mask beside the numbers, never NaN.
+    e^(epsilon/2) / (1 + e^(epsilon/2)), and as missing otherwise. A missing rating is reported as missing
+    with the same probability, and as the middle of the scale with noise otherwise. Reports are clamped to
+    `report_range()`, which is public. Missing is a mask next to the numbers, never NaN.
 
     Guarantee
         Pure `epsilon` for one rating, between any two ratings and between any rating and none, against
-        anyone; n ratings of one person cost n times epsilon (proofs/modified_laplace.md). Exact: it holds for
+        anyone. The n ratings of one user cost n times epsilon (proofs/modified_laplace.md). It is exact for
         the 64-bit counts drawn from.
 
     Parameters:
@@ -145,7 +145,7 @@ class ModifiedLaplace:
     ) -> tuple[npt.NDArray[np.bool_], Floats]:
         """Return which entries are reported as rated, and their reports (the middle of the scale elsewhere).
 
-        `present` marks the entries that hold a rating; the numbers in the others are checked and not used.
+        `present` marks the entries that have a rating. The numbers in the others are checked and not used.
         """
         steps, mask = self._steps(ratings), np.asarray(present)
         if mask.dtype != np.bool_ or mask.shape != steps.shape:
@@ -195,7 +195,7 @@ class ModifiedLaplace:
         return Channel(inputs=self.grid(), outputs=self._numbers(outputs), transition=transition)
 
     def mean(self, ratings: npt.ArrayLike) -> Floats:
-        """Return E[report | rating, reported as rated]: the rating, but for the clamping."""
+        """Return E[report | rating, reported as rated]: the rating, except for the clamping."""
         return np.interp(inside("ratings", ratings, self.low, self.high), self.grid(), self._means())
 
     def variance(self, ratings: npt.ArrayLike) -> Floats:
@@ -204,7 +204,7 @@ class ModifiedLaplace:
         return np.interp(values, self.grid(), self._noise().moments()[1] * self._step() ** 2)
 
     def inverse_mean(self, means: npt.ArrayLike) -> Floats:
-        """Return the rating whose reports, where there are any, have this mean, clipped to [low, high]."""
+        """Return the rating whose reports, if there are any, have this mean, clipped to [low, high]."""
         return np.interp(finite_array("means", means), self._means(), self.grid())
 
     def likelihood(self, reports: npt.ArrayLike, ratings: npt.ArrayLike) -> Floats:

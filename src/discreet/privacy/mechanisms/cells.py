@@ -36,7 +36,7 @@ _MOST_EPSILON = 32.0
 
 
 class CellMechanism(ABC):
-    """Perturb entries, rated or missing; reports are codes: indices into `outputs()`."""
+    """A mechanism that perturbs entries, rated or missing. Reports are codes: indices into `outputs()`."""
 
     __slots__ = ()
 
@@ -91,7 +91,7 @@ class CellMechanism(ABC):
         """Return the probability of each code at a missing entry that is reported as rated."""
 
     def release(self, ratings: npt.ArrayLike, random: PrivacyRandom) -> Floats:
-        """Refuse: reports for rated entries only would reveal which items were rated."""
+        """Raise: reports for rated entries only would reveal which items were rated."""
         raise WholeCatalogNeeded()
 
     @property
@@ -114,13 +114,13 @@ class CellMechanism(ABC):
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HiddenStars(CellMechanism):
-    """Report stars by randomized response, with "not rated" as one of the levels.
+    """Stars reported by randomized response, with "not rated" as one of the levels.
 
-    On a scale of one value (`low` is `high`) a report is one bit per item: interaction or not.
+    On a scale of one value (`low` is `high`), a report is one bit per item: interaction or not.
 
     Guarantee
         Pure `epsilon` for one rating, between any two ratings and between any rating and none, against anyone
-        (proofs/local_nuclear.md; the table of reports is that of proofs/randomized_response.md).
+        (proofs/local_nuclear.md; the table of reports is in proofs/randomized_response.md).
 
     Example:
         >>> stars = HiddenStars(epsilon=2.0)
@@ -160,7 +160,7 @@ class HiddenStars(CellMechanism):
 
     @property
     def gap(self) -> float:
-        """Return the scale of gaps at which fake ratings are at least as frequent as the table says."""
+        """Return the scale of gaps at which fake ratings are at least as frequent as in the table."""
         return gap_scale(self._response().fake())
 
     def event(self) -> DpEvent:
@@ -210,11 +210,11 @@ class HiddenStars(CellMechanism):
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HiddenNumbers(CellMechanism):
-    """Report numbers with Laplace noise, some as missing, and some missing ones as noise around the middle.
+    """Numbers with Laplace noise, some reported as missing, and some missing ones as noise around the middle.
 
     Guarantee
         Pure `epsilon` for one rating, between any two ratings and between any rating and none, against anyone
-        (proofs/local_nuclear.md; the table of reports is that of proofs/modified_laplace.md).
+        (proofs/local_nuclear.md; the table of reports is in proofs/modified_laplace.md).
 
     Example:
         >>> numbers = HiddenNumbers(epsilon=2.0, points=5)
@@ -238,7 +238,7 @@ class HiddenNumbers(CellMechanism):
 
     @property
     def gap(self) -> float:
-        """Return the scale of gaps at which fake ratings are at least as frequent as the table says."""
+        """Return the scale of gaps at which fake ratings are at least as frequent as in the table."""
         return gap_scale(self._laplace().fake())
 
     def event(self) -> DpEvent:
@@ -266,7 +266,7 @@ class HiddenNumbers(CellMechanism):
         return np.linspace(least, most, round((most - least) / self._step()) + 1)
 
     def unbiased(self) -> Floats:
-        """Return the reports themselves: the noise has mean zero, but for clamping one in ten million."""
+        """Return the reports themselves: the noise has mean zero, except for clamping one in ten million."""
         return self.outputs()
 
     def channel(self) -> Channel:
@@ -296,5 +296,5 @@ class HiddenNumbers(CellMechanism):
 
 
 def _drawable(epsilon: float) -> None:
-    """Refuse an epsilon at which fake ratings are too rare for a draw to reach the next one."""
+    """Raise for an epsilon at which fake ratings are too rare for a draw to reach the next one."""
     require(epsilon <= _MOST_EPSILON, "epsilon", epsilon, must=f"be at most {_MOST_EPSILON:g} here")

@@ -1,6 +1,6 @@
 """Describe a finite noisy channel twice: by integers to draw from, and by floats to compute with.
 
-A local mechanism with finitely many outcomes is a `CountTable`: row i says how many of the 2^64 equally
+A local mechanism with finitely many outcomes is a `CountTable`: row i states how many of the 2^64 equally
 likely words lead from input i to each outcome. Reports are drawn from the table itself, so the largest
 log-ratio of its counts is the privacy loss of the code, not just of a formula.
 """
@@ -37,7 +37,7 @@ def local_epsilon(epsilon: object) -> float:
 
 
 def count_above(log_odds: float, others: int) -> int:
-    """Return the least n with n / 2^64 >= 1 / (e^log_odds + others), computed with 60 digits."""
+    """Return the smallest n with n / 2^64 >= 1 / (e^log_odds + others), computed with 60 digits."""
     with localcontext(prec=60):
         # The last digits are rounded away so that the count is never too small by one.
         odds = Decimal(log_odds).exp() * (1 - Decimal(10) ** -55)
@@ -73,9 +73,9 @@ def require_loss(loss: float, epsilon: float) -> None:
 @final
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class CountTable:
-    """Hold how many of the 2^64 words lead from each input (row) to each outcome (column).
+    """How many of the 2^64 words lead from each input (row) to each outcome (column).
 
-    `starts[i, j]` is the first word that yields outcome j in row i, as `draw_from_table` wants it.
+    `starts[i, j]` is the first word that yields outcome j in row i, as `draw_from_table` needs it.
     """
 
     starts: Counts
@@ -93,7 +93,7 @@ class CountTable:
 
     @classmethod
     def of_probabilities(cls, probabilities: Floats) -> Self:
-        """Round probabilities up to counts; the likeliest outcome of each row pays for the rounding."""
+        """Round probabilities up to counts. The likeliest outcome of each row absorbs the rounding."""
         rows = np.arange(len(probabilities))
         payer = probabilities.argmax(axis=1)
         words = np.maximum(np.ceil(probabilities * float(WORDS)), 1.0)
@@ -103,7 +103,7 @@ class CountTable:
         return cls.of_counts(counts)
 
     def counts(self) -> Counts:
-        """Return the counts; every row adds up to 2^64."""
+        """Return the counts. Every row adds up to 2^64."""
         return np.diff(self.starts, axis=1, append=np.uint64(0))
 
     def transition(self) -> Floats:
@@ -116,7 +116,7 @@ class CountTable:
         return log_up(largest_ratio(counts.max(axis=0), counts.min(axis=0)))
 
     def kept(self, epsilon: float) -> Self:
-        """Return this table if its largest log-ratio is at most epsilon; refuse it otherwise."""
+        """Return this table if its largest log-ratio is at most epsilon. Raise otherwise."""
         require_loss(self.largest_log_ratio(), epsilon)
         return self
 
@@ -134,7 +134,7 @@ class CountTable:
 @final
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Channel:
-    """Hold the values of inputs and reports and the transition probabilities between them.
+    """The values of inputs and reports, and the transition probabilities between them.
 
     `transition[i, j]` is the probability that the input `inputs[i]` is reported as `outputs[j]`.
     """

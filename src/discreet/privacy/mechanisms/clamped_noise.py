@@ -22,14 +22,14 @@ from discreet.privacy.mechanisms.channel import (
     require_loss,
 )
 
-# Reports are clamped this many noise scales beyond the ratings; one in ten million is.
+# Reports are clamped this many noise scales beyond the ratings, which affects one in ten million.
 _REACH = 16.0
 
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ClampedNoise:
-    """Hold noise on grid steps as counts of 2^64 words, its tails lumped where clamping hides them anyway.
+    """Noise on grid steps as counts of 2^64 words. Its tails are lumped where clamping hides them anyway.
 
     A rating is a step in [-half, half], a report one in [-reach, reach], a move one in [-farthest, farthest]
     with farthest = reach + half.
@@ -59,7 +59,7 @@ class ClampedNoise:
         return words / np.float64(WORDS)
 
     def extremes(self) -> tuple[Counts, Counts, Counts]:
-        """Return for every report its largest count over all ratings, that of the middle, and its least."""
+        """Return each report's largest count over all ratings, its count at the middle, and its smallest."""
         inner = sliding_window_view(self.table.counts()[0], 2 * self.half + 1)[1:-1]
         starts = self.table.starts[0]
         at_most = starts[1 : 2 * self.half + 2]
@@ -88,13 +88,13 @@ def clamped_noise(epsilon: float, half: int) -> ClampedNoise:
     """
     steps = 2 * half
     beyond = math.ceil(_REACH * steps / epsilon)
-    # A count rounded up by one matters most where it is small, at the largest count of the farthest report;
-    # but not below e^(epsilon/2), as no other count is less than one.
+    # Rounding a count up by one matters most where the count is small: at the largest count of the farthest
+    # report. But it never matters below e^(epsilon/2), as no other count is less than one.
     smallest = WORDS * math.tanh(epsilon / (2 * steps)) * math.exp(-epsilon * beyond / steps)
     slack = 2 * ROUNDING + 4 * (1 + epsilon) / max(smallest, math.exp(epsilon / 2))
     decay = (epsilon - slack) / steps
     weights = np.exp(-decay * np.abs(np.arange(-beyond - steps, beyond + steps + 1)))
-    # The lumped ends take the whole tail of a geometric series, 1 / (1 - q) times its first term.
+    # The lumped ends get the whole tail of a geometric series, 1 / (1 - q) times its first term.
     weights[1:-1] *= -math.expm1(-decay)
     table = CountTable.of_probabilities(weights[None, :] / (1 + math.exp(-decay)))
     noise = ClampedNoise(half=half, reach=beyond + half, table=table)

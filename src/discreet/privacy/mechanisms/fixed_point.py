@@ -1,7 +1,7 @@
 """Round values to fixed point, with a power of two as unit, and add integer noise there.
 
 No floating-point artifact of the noise can reveal the input: every output is a whole number of units, and the
-set of possible outputs does not depend on the data. Arrays are processed in chunks.
+set of possible outputs doesn't depend on the data. Arrays are processed in chunks.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ Integers = npt.NDArray[np.int64]
 # Adds noise of a given scale, in fixed-point units, to integers in place.
 Adder = Callable[[Integers, float, PrivacyRandom], None]
 
-# The share of the noise that rounding may cost; a finer unit costs less and overflows sooner.
+# The share of the noise that rounding may cost. A finer unit costs less and overflows sooner.
 _ROUNDING_COST = Fraction(1, 2**12)
-# Units in the noise scale: at least so many, so that rounding is negligible; at most so many, for int64.
+# Units in the noise scale: at least this many, so that rounding is negligible; at most this many, for int64.
 _LEAST_UNITS, _MOST_UNITS = 2**10, 2**50
 _TOO_FAR = 2.0**62
 _CHUNK = 1 << 16
@@ -37,7 +37,7 @@ _BLOCK_ROWS = 64
 
 
 class FixedPoint(NamedTuple):
-    """Hold numbers exactly, as integers in units of 2^-bits, even beyond the 53 bits of a float."""
+    """Exact numbers: integers in units of 2^-bits, even beyond the 53 bits of a float."""
 
     counts: Integers
     bits: int
@@ -46,7 +46,7 @@ class FixedPoint(NamedTuple):
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NoiseGrid:
-    """Define a fixed-point format of unit 2^exponent, and the scale of the noise in these units.
+    """A fixed-point format of unit 2^exponent, and the scale of the noise in these units.
 
     `off_diagonal` is the noise scale off the diagonal of a symmetric matrix.
     """
@@ -57,7 +57,7 @@ class NoiseGrid:
     add: Adder
 
     def release(self, values: npt.NDArray[Any], random: PrivacyRandom, bits: int | None = None) -> Floats:
-        """Return the values with noise; the result is the only array of their size that is allocated.
+        """Return the values with noise. The result is the only array of their size that is allocated.
 
         With `bits` the values are integers in units of 2^-bits.
         """
@@ -92,7 +92,7 @@ class NoiseGrid:
     def _noisy(
         self, values: npt.NDArray[Any], noise: float, random: PrivacyRandom, bits: int | None
     ) -> Floats:
-        """Round, add noise and scale back; scaling by a power of two is exact."""
+        """Return the values rounded, with noise, and scaled back. Scaling by a power of two is exact."""
         units = self._nearest(finite_floats(values)) if bits is None else self._shifted(values, bits)
         self.add(units, noise, random)
         with np.errstate(over="ignore", under="ignore"):
@@ -174,14 +174,14 @@ def finite_floats(values: npt.NDArray[Any]) -> Floats:
     numbers = values.astype(np.float64)
     if not np.isfinite(numbers).all():
         raise NotFiniteArray(name="values")
-    # Beyond 2^53 floats skip integers, which the sensitivity does not account for.
+    # Beyond 2^53, floats skip integers, and the sensitivity doesn't account for that.
     if values.dtype.kind in "iu" and np.any(np.abs(numbers) > 2.0**53):
         raise SumTooLarge(exponent=53)
     return numbers
 
 
 def square_matrix(matrix: npt.ArrayLike) -> npt.NDArray[Any]:
-    """Return the argument as an array; refuse what is not square."""
+    """Return the argument as an array. Raise unless it is square."""
     values = np.asarray(matrix)
     square = values.ndim == 2 and values.shape[0] == values.shape[1]
     require(square, "matrix", values.shape, must="have as many rows as columns")

@@ -19,7 +19,7 @@ from discreet.core.checks import require
 from discreet.core.randomness import PrivacyRandom
 from discreet.privacy.sampling.draws import geometric
 
-# Fake ratings are more frequent than in the table by this share; it covers every rounding of a float.
+# Fake ratings are more frequent than in the table by this share, which covers every rounding of a float.
 MARGIN = Fraction(1, 2**40)
 
 
@@ -46,5 +46,5 @@ def gap_scale(fake: float) -> float:
 
 
 def realized(gap: float) -> float:
-    """Return the probability of a fake rating when gaps have this scale; 0 stands for never."""
+    """Return the probability of a fake rating when gaps have this scale. A scale of 0 means never."""
     return -math.expm1(-1 / gap) if gap else 0.0

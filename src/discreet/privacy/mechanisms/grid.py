@@ -1,4 +1,4 @@
-"""Share what mechanisms on a grid of ratings have in common: the scale, its points, and their channel."""
+"""Shared parts of mechanisms on a grid of ratings: the scale, its points, and their channel."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ _MOST_POINTS = 2049
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GridMechanism(ABC):
-    """Perturb ratings whose values and reports are on the same grid of [low, high].
+    """A mechanism that perturbs ratings whose values and reports are on the same grid of [low, high].
 
     Parameters:
         epsilon: The largest log-ratio between any two ratings.
-        low: The least rating and report.
+        low: The smallest rating and report.
         high: The largest rating and report.
         points: The number of grid points, both ends included.
     """
@@ -45,7 +45,7 @@ class GridMechanism(ABC):
 
     @abstractmethod
     def _probabilities(self, decay: float) -> Floats:
-        """Return P(report | rating) on the grid when the noise loses `decay` of its log-density a step."""
+        """Return P(report | rating) on the grid when the noise loses `decay` of its log-density per step."""
 
     def event(self) -> DpEvent:
         """Return the cost: a pure epsilon."""
@@ -84,7 +84,7 @@ class GridMechanism(ABC):
         return self.channel().transition[self._index("ratings", ratings), self._index("reports", reports)]
 
     def density(self, reports: npt.ArrayLike, ratings: npt.ArrayLike) -> Floats:
-        """Return the likelihood a unit of the scale: probability over the width of a grid step."""
+        """Return the likelihood per unit of the scale: probability over the width of a grid step."""
         return self.likelihood(reports, ratings) * ((self.points - 1) / (self.high - self.low))
 
     def largest_log_ratio(self) -> float:
@@ -103,7 +103,7 @@ class GridMechanism(ABC):
 
 
 def check_scale(mechanism: Any, *, least_points: int) -> None:
-    """Check and store `low`, `high` and `points` of a frozen mechanism."""
+    """Check and store `low`, `high`, and `points` of a frozen mechanism."""
     low, high = (finite(name, getattr(mechanism, name)) for name in ("low", "high"))
     require(low < high, "high", high, must=f"be greater than low={low!r}")
     require(np.isfinite(high - low), "high", high, must="be closer to low")
@@ -116,7 +116,7 @@ def check_scale(mechanism: Any, *, least_points: int) -> None:
 
 
 def inside(name: str, numbers: npt.ArrayLike, low: float, high: float) -> Floats:
-    """Return the numbers as floats; refuse any outside [low, high]."""
+    """Return the numbers as floats. Raise for numbers outside [low, high]."""
     values = finite_array(name, numbers)
     if bool(np.any((values < low) | (values > high))):
         raise OffGrid(name=name, must=f"be in [{low:g}, {high:g}]")
@@ -131,7 +131,7 @@ def nearest_step(values: Floats, low: float, high: float, points: int) -> Indice
 
 @lru_cache(maxsize=4)
 def _grid_table(mechanism: GridMechanism) -> CountTable:
-    # The counts must keep the promise, so the formula behind them aims slightly below epsilon.
+    # The counts must keep the guarantee, so the formula behind them aims slightly below epsilon.
     decay = (mechanism.epsilon - ROUNDING) / (mechanism.points - 1)
     return CountTable.of_probabilities(mechanism._probabilities(decay)).kept(mechanism.epsilon)
 

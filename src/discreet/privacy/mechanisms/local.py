@@ -1,7 +1,7 @@
 """Make the mechanisms of devices by name, and compute the loss of the tables that campaigns publish.
 
-Nothing outside `privacy` constructs a mechanism. Campaigns, devices and local models ask for one here, by the
-name that campaign files use. What a mechanism costs is its own `epsilon`.
+Nothing outside `privacy` constructs a mechanism. Campaigns, devices, and local models request one here, by
+the name that campaign files use. The cost of a mechanism is its own `epsilon`.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def sign_flip(
 
 
 def mechanism_name(mechanism: object) -> str | None:
-    """Return the name of a mechanism of devices; None for anything else."""
+    """Return the name of a device mechanism, or None for anything else."""
     return next((name for name, kind in _NAMES.items() if isinstance(mechanism, kind)), None)
 
 
@@ -69,7 +69,7 @@ def mechanism_from(record: Mapping[str, Any], known: Mapping[str, type[Any]]) ->
     """Return the mechanism of a campaign file: its name, which must be `known`, and all its settings.
 
     Raises:
-        ParameterError: The name is not known, or a setting is missing, unknown, or out of range.
+        ParameterError: The name is unknown, or a setting is missing, unknown, or out of range.
     """
     if record.get("name") not in known:
         raise WrongMechanism(known=tuple(sorted(known)))

@@ -25,17 +25,17 @@ _MOST_LEVELS = 1024
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SignFlip:
-    """Flip a binary rating, +1 or -1, with a known probability.
+    """A binary rating, +1 or -1, flipped with a known probability.
 
     Without flip rates both are flipped with probability 1 / (1 + e^epsilon). With them, a +1 is flipped with
     probability `flip_positive` and a -1 with `flip_negative`, and all four ratios are checked.
 
     Guarantee
-        Pure `epsilon` for one binary rating, between +1 and -1, against anyone (proofs/sign_flip.md). Exact:
-        it holds for the 64-bit counts that are drawn from.
+        Pure `epsilon` for one binary rating, between +1 and -1, against anyone (proofs/sign_flip.md). It is
+        exact for the 64-bit counts drawn from.
 
     Raises:
-        ParameterError: if epsilon is out of range or the flip rates reveal more than epsilon.
+        ParameterError: Epsilon is out of range, or the flip rates reveal more than epsilon.
 
     Example:
         >>> flip = SignFlip(epsilon=1.0)
@@ -96,7 +96,7 @@ class SignFlip:
         return Channel(inputs=signs, outputs=signs, transition=self.transition())
 
     def transition(self) -> Floats:
-        """Return P(report | binary rating); rows and columns stand for -1 and +1."""
+        """Return P(report | binary rating). Rows and columns are -1 and +1."""
         return _flip_table(self).transition()
 
     def inverse(self) -> Floats:
@@ -104,7 +104,7 @@ class SignFlip:
         return self.channel().inverse()
 
     def mean(self, verdicts: npt.ArrayLike) -> Floats:
-        """Return E[report]; a number between -1 and +1 stands for the mean of many binary ratings."""
+        """Return E[report]. A number between -1 and +1 is the mean of many binary ratings."""
         positive, negative = self.flip_rates()
         means = finite_array("verdicts", verdicts)
         return (1 - positive - negative) * means + (negative - positive)
@@ -134,17 +134,17 @@ class SignFlip:
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RandomizedResponse:
-    """Report one of the codes 0 (missing), 1, ..., `levels`: the true one most often, the others equally.
+    """One of the codes 0 (missing), 1, ..., `levels`: the true code most often, the others equally.
 
     The true code is kept with probability e^epsilon / (e^epsilon + levels).
 
     Guarantee
-        Pure `epsilon` for one rating, between any two codes, 0 = "not rated" included, against anyone; n
-        ratings of one person cost n times epsilon (proofs/randomized_response.md). Exact: it holds for the
+        Pure `epsilon` for one rating, between any two codes, including 0 = "not rated", against anyone. The n
+        ratings of one user cost n times epsilon (proofs/randomized_response.md). It is exact for the
         64-bit counts drawn from.
 
     Raises:
-        ParameterError: if epsilon is out of range or `levels` is not a whole number from 1 to 1024.
+        ParameterError: Epsilon is out of range, or `levels` isn't a whole number from 1 to 1024.
 
     Example:
         >>> stars = RandomizedResponse(epsilon=2.0, levels=5)
@@ -193,11 +193,11 @@ class RandomizedResponse:
         return self.channel().inverse()
 
     def mean(self, codes: npt.ArrayLike) -> Floats:
-        """Return E[report | code], the code taken as a number."""
+        """Return E[report | code], with the code as a number."""
         return self.channel().mean()[self._checked("codes", codes)]
 
     def variance(self, codes: npt.ArrayLike) -> Floats:
-        """Return the variance of the report, the code taken as a number."""
+        """Return the variance of the report, with the code as a number."""
         return self.channel().variance()[self._checked("codes", codes)]
 
     def decode(self, reports: npt.ArrayLike, scores: npt.ArrayLike) -> Floats:
@@ -249,7 +249,7 @@ def _flip_table(mechanism: SignFlip) -> CountTable:
 
 
 def _inward(rate: float) -> int:
-    """Return a probability as a count of words, rounded towards one half: the side that reveals less."""
+    """Return a probability as a count of words, rounded toward one half: the side that reveals less."""
     words = rate * float(WORDS)
     return int(np.ceil(words)) if rate < 0.5 else int(words)
 

@@ -1,4 +1,4 @@
-"""Select names that enough people hold, from a secret set, by noisy sums above a threshold."""
+"""Select names that enough users have, from a secret set, by noisy sums above a threshold."""
 
 from __future__ import annotations
 
@@ -28,15 +28,15 @@ _SAFE = 1 + 1e-9
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NoisyThreshold:
-    """Select the names whose noisy sums reach a threshold; the set of names is itself private.
+    """Selection of the names whose noisy sums reach a threshold. The set of names is itself private.
 
     Guarantee
-        (`epsilon`, `delta`) between datasets with and without one person, who adds a vector of norm at
+        (`epsilon`, `delta`) between datasets with and without one user, who adds a vector of norm at
         most 1 with equal entries 1 / sqrt(n) for n <= `most` names (proofs/private_catalog.md).
 
     Noise
         Gaussian with the deviation of an (`epsilon`, `delta` / 2)-private release of sensitivity 1. A name
-        that only one person holds passes with probability at most `delta` / (2 e^`epsilon`).
+        that only one user has passes with probability at most `delta` / (2 e^`epsilon`).
     """
 
     epsilon: float
@@ -54,11 +54,11 @@ class NoisyThreshold:
         return Gaussian.calibrated(epsilon=self.epsilon, delta=self.delta / 2, l2_sensitivity=1.0)
 
     def events(self) -> Sequence[Any]:
-        """Return the cost: the noise on names that others hold too, and the chance that another passes."""
+        """Return the cost: the noise on names that others have, and the chance that another name passes."""
         return (self.noise().event(), FailureEvent(probability=self._rare()))
 
     def threshold(self) -> float:
-        """Return the noisy sum from which on a name passes."""
+        """Return the smallest noisy sum at which a name passes."""
         grid = self._grid()
         return math.ldexp(self._threshold_units(grid), grid.exponent)
 
@@ -71,7 +71,7 @@ class NoisyThreshold:
         grid = self._grid()
         noisy = grid.release(sums.counts, random, sums.bits)
         passing: npt.NDArray[np.bool_] = noisy >= math.ldexp(self._threshold_units(grid), grid.exponent)
-        # A name that nobody holds never passes.
+        # A name that no user has never passes.
         return passing & (sums.counts > 0)
 
     def _grid(self) -> NoiseGrid:
@@ -80,7 +80,7 @@ class NoisyThreshold:
         return grid
 
     def _threshold_units(self, grid: NoiseGrid) -> int:
-        """Return the least threshold, in fixed-point units, that one person's own names rarely reach."""
+        """Return the smallest threshold, in fixed-point units, that one user's own names rarely reach."""
         held = np.arange(1, self.most + 1, dtype=np.float64)
         own = math.ldexp(1.0, -grid.exponent) / np.sqrt(held)
         # Any of n names passes with at most n times the probability of one.
@@ -90,5 +90,5 @@ class NoisyThreshold:
         return math.ceil(float(reach.max()) * _SAFE) + 2
 
     def _rare(self) -> float:
-        """Return the allowed probability that any of one person's own names passes."""
+        """Return the allowed probability that any of one user's own names passes."""
         return self.delta / (2 * math.exp(self.epsilon))

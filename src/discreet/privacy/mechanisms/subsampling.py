@@ -41,23 +41,23 @@ _LARGEST_SUM = 2.0**61
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ImportanceSampling:
-    """Draw each vector with its own probability 1 / w, sum the drawn ones weighted by w, add Laplace noise.
+    """A sum of vectors, each drawn with its own probability 1 / w and weighted by w, with Laplace noise.
 
     A vector of l1 norm s costs w s / scale once it is drawn, and log(1 + (e^(w s / scale) - 1) / w) with
     amplification by sampling. Its weight is the largest, up to `max_weight`, that keeps this at most epsilon:
     the smaller a vector, the rarer it is drawn and the larger its weight.
 
     Guarantee
-        Pure `epsilon` between datasets one of which has one vector more; replacing a vector costs twice
-        that. A weight depends on its own vector and on public numbers only (proofs/importance_sampling.md).
+        Pure `epsilon` between datasets one of which has one vector more. Replacing a vector costs twice as
+        much. A weight depends on its own vector and on public numbers only (proofs/importance_sampling.md).
 
     Assumes
         Draws of the noise are exact up to 2^-60 each (proofs/sampling.md); no vector depends on another.
 
     Parameters:
-        epsilon: What adding or removing one vector may reveal.
+        epsilon: The privacy loss of adding or removing one vector.
         scale: The scale of the Laplace noise on each coordinate of the sum.
-        max_weight: The largest weight; it bounds the variance that rare vectors bring.
+        max_weight: The largest weight. It bounds the variance of rare vectors.
 
     References:
         Fay, Mair and Sjölund, Privacy Amplification via Importance Sampling (2023); Algorithm 3 of the paper
@@ -88,13 +88,13 @@ class ImportanceSampling:
 
     @classmethod
     def calibrated(cls, *, epsilon: float, largest_norm: float, max_weight: float = 1024.0) -> Self:
-        """Return the mechanism with the least noise that can hold vectors of this l1 norm."""
+        """Return the mechanism with the least noise that accepts vectors of this l1 norm."""
         target = local_epsilon(epsilon) - _LOSS_MARGIN
         norm = positive_finite("largest_norm", largest_norm)
         return cls(epsilon=epsilon, scale=norm * (1 + 2 * _NORM_MARGIN) / target, max_weight=max_weight)
 
     def event(self) -> DpEvent:
-        """Return what one added or removed vector costs: a pure epsilon."""
+        """Return the cost of one added or removed vector: a pure epsilon."""
         return pure_event(self.epsilon)
 
     def release(self, vectors: npt.ArrayLike, random: PrivacyRandom) -> Floats:
@@ -147,7 +147,7 @@ class ImportanceSampling:
         return _amplified(self._sizes(norms), given)
 
     def largest_norm(self) -> float:
-        """Return the largest l1 norm a vector may have; at this norm it is always drawn, with weight 1."""
+        """Return the largest l1 norm a vector may have. At this norm it is always drawn, with weight 1."""
         return self.scale * (self.epsilon - _LOSS_MARGIN) / (1 + 2 * _NORM_MARGIN)
 
     def _sizes(self, norms: npt.ArrayLike) -> Floats:

@@ -1,12 +1,12 @@
 """Draw exact integer noise, fast: discrete Laplace, discrete Gaussian, geometric, Bernoulli, uniform, tables.
 
 A draw is within 2^-60 of its distribution in total variation (the bounds proved in proofs/sampling.md are
-far smaller), given bytes that are uniform and independent; that AES in counter mode supplies such bytes is a
+far smaller), given bytes that are uniform and independent. That AES in counter mode supplies such bytes is a
 separate, computational assumption. No floating-point number decides a random bit: a float parameter
-is read as the exact fraction it is and its probabilities are rounded once, to 128 binary digits.
+is read as its exact fraction, and its probabilities are rounded once, to 128 binary digits.
 
-Written by hand because one training run needs a hundred million draws and the libraries that sample
-exactly make tens of thousands a second.
+Written by hand because one training run needs a hundred million draws, and exact libraries make tens of
+thousands per second.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from discreet.privacy.sampling.recording import recorded
 Integers = npt.NDArray[np.int64]
 Words = npt.NDArray[np.uint64]
 
-# 62 binary digits hold any draw, so noise added to a number below 2^62 stays an int64.
+# Any draw has at most 62 binary digits, so noise added to a number below 2^62 stays an int64.
 LARGEST_SCALE = 2.0**55
 _CHUNK = 1 << 20
 # 199 binary digits, to round to 128 of them; decimal's exp is correctly rounded.
@@ -69,9 +69,9 @@ def discrete_gaussian(sigma: float, size: int, random: PrivacyRandom) -> Integer
 
 @recorded
 def add_discrete_laplace(target: Integers, scale: float, random: PrivacyRandom) -> None:
-    """Add `discrete_laplace` draws to `target` in place, with constant memory whatever its size.
+    """Add `discrete_laplace` draws to `target` in place, with constant memory for any size.
 
-    The elements must lie strictly within 2^62 of zero, which is not checked; every draw does too.
+    The elements must be strictly within 2^62 of zero, which isn't checked. Every draw is, too.
     """
     flat = _flat(target)
     high, low = geometric_digits(scale)
@@ -80,9 +80,9 @@ def add_discrete_laplace(target: Integers, scale: float, random: PrivacyRandom) 
 
 @recorded
 def add_discrete_gaussian(target: Integers, sigma: float, random: PrivacyRandom) -> None:
-    """Add `discrete_gaussian` draws to `target` in place, with constant memory whatever its size.
+    """Add `discrete_gaussian` draws to `target` in place, with constant memory for any size.
 
-    The elements must lie strictly within 2^62 of zero, which is not checked; every draw does too.
+    The elements must be strictly within 2^62 of zero, which isn't checked. Every draw is, too.
 
     References:
         Canonne, Kamath and Steinke, The Discrete Gaussian for Differential Privacy (2020): rejection from
@@ -165,7 +165,7 @@ def _feed_bytes(
     usual: int,
     *tables: Any,
 ) -> None:
-    """Supply random bytes until every element is drawn; bytes that a kernel leaves are discarded."""
+    """Supply random bytes until every element is drawn. Unused bytes are discarded."""
     done = 0
     while done < target.size:
         left = target.size - done

@@ -1,8 +1,8 @@
 """Turn random bytes into exact integer draws: the compiled loops behind `sampling`.
 
-Every kernel takes a stream of random bytes, continues from draw `done` and returns the number of draws done
-before the bytes could run out; the caller supplies more. A probability is a pair of 64-bit words, high and
-low, in units of 2^-128; no floating-point number is involved (proofs/sampling.md).
+Every kernel reads a stream of random bytes, continues from draw `done`, and returns the number of draws done
+before the bytes could run out. The caller supplies more. A probability is a pair of 64-bit words, high and
+low, in units of 2^-128. No floating-point number is involved (proofs/sampling.md).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _ZERO, _ONE, _MOST = np.uint64(0), np.uint64(1), np.uint64((1 << 64) - 1)
 _BYTE, _HALF, _HALF_MASK = np.uint64(8), np.uint64(32), np.uint64(0xFFFFFFFF)
 _TOP_BYTE, _BYTE_MASK, _REST_MASK = np.uint64(56), np.uint64(0xFF), np.uint64((1 << 56) - 1)
 
-# Of a declared type: for a plain 0 numba would compile what it is passed to a second time.
+# With a declared type: for a plain 0, numba would compile the called function a second time.
 _START: Any = np.int64(0)
 _SEVEN: Any = np.int64(7)
 _EIGHT: Any = np.int64(8)
@@ -32,7 +32,7 @@ _EIGHT: Any = np.int64(8)
 BLOCK = 64
 
 BYTES_PER_DECISION = 16
-# The Gaussian's acceptance looks up this many bytes of the exponent and takes so many turns over the rest.
+# The Gaussian's acceptance looks up this many bytes of the exponent and loops this often over the rest.
 TABLED_BYTES = 2
 MOST_TURNS = np.uint64(12)
 ACCEPTANCE_DECISIONS = 14
@@ -44,7 +44,7 @@ _FAR_HIGH = np.uint64(1 << (RATIO_BITS + 4 - 64))
 
 @strict_inner
 def _word(stream: Bytes, at: int, count: int) -> np.uint64:
-    """Return so many bytes as one number, the first one highest."""
+    """Return this many bytes as one number, the first one highest."""
     word = _ZERO
     for offset in range(count):
         word = (word << _BYTE) | np.uint64(stream[at + offset])

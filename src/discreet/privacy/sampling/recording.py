@@ -1,7 +1,7 @@
-"""Let an audit record draws: the only hook at the interface of the mechanisms.
+"""Record draws for an audit: the only hook at the interface of the mechanisms.
 
 Only a simulated source can have a recording, and everything such a source touches is marked, so no release
-that protects anybody is recorded. Without a recording, a draw costs one more attribute lookup
+that protects a user is recorded. Without a recording, a draw costs one more attribute lookup
 (proofs/sampling.md).
 """
 
@@ -17,7 +17,7 @@ Output = TypeVar("Output")
 
 
 def recorded(draw: Callable[Given, Output]) -> Callable[Given, Output]:
-    """Wrap a draw: if its argument `random` has a recording, its arguments and result go through it."""
+    """Return a wrapped draw: if its argument `random` has a recording, arguments and result go through it."""
     form = signature(draw)
     position = list(form.parameters).index("random")
 
