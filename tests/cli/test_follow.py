@@ -32,11 +32,11 @@ def start(discreet, tmp_path, *more):
 
 def test_a_year_from_start_to_erasure(discreet, tmp_path, snapshot):
     state, out = start(discreet, tmp_path)
-    assert "up to 52 releases" in out and "Paid as 'shop'" in out
+    assert "up to 52 releases" in out and "Recorded for 'shop'" in out
     week, model = tmp_path / "week.csv", tmp_path / "current.discreet"
     week.write_text(WEEK)
     code, out, error = discreet("follow", "add", state, week, "--out", model)
-    assert code == 0 and "4 ratings entered" in out, error
+    assert code == 0 and "4 ratings were" in out, error
     week.write_text(WEEK + "dora,a,5\n")
     code, out, _ = discreet("follow", "add", state, week, "--out", model, "--force", "--json")
     told = json.loads(out)
@@ -136,7 +136,7 @@ def test_clicks_are_not_called_ratings(discreet, tmp_path, snapshot):
     asked = ("--items", items(tmp_path), "--epsilon", "2", "--releases", "4")
     assert discreet("follow", "start", state, *asked)[0] == 0
     code, out, error = discreet("follow", "add", state, week, "--out", tmp_path / "m.discreet")
-    assert code == 0 and "2 interactions entered" in out and "ratings" not in out, error
+    assert code == 0 and "2 interactions were" in out and "ratings" not in out, error
     code, out, error = discreet("follow", "erase", state, "ann")
     assert code == 0, error
     snapshot(out)
@@ -176,9 +176,9 @@ def test_how_odd_files_are_read_is_kept(discreet, tmp_path):
     week.write_text("user^item^rating\nann^a^4\nbob^a^great\n")
     one_sentence(*discreet("follow", "add", state, week, "--out", model, "--delimiter", "^"))
     how = ("--delimiter", "^", "--skip-bad-lines")
-    assert "1 ratings entered" in discreet("follow", "add", state, week, "--out", model, *how)[1]
+    assert "1 ratings were" in discreet("follow", "add", state, week, "--out", model, *how)[1]
     (tmp_path / "next.csv").write_text("user^item^rating\neve^a^4\nbob^a^bad\n")
-    assert "1 ratings entered" in discreet("follow", "add", state, tmp_path / "next.csv", "--out", model)[1]
+    assert "1 ratings were" in discreet("follow", "add", state, tmp_path / "next.csv", "--out", model)[1]
 
 
 def test_a_file_is_added_once_unless_it_is_meant(discreet, tmp_path):
@@ -359,7 +359,7 @@ def test_an_add_reads_the_year_once(discreet, tmp_path, monkeypatch):
     monkeypatch.setattr(years, "read_year", counted_read)
     monkeypatch.setattr(states, "_connect", counted_connect)
     code, out, error = discreet("follow", "add", state, week, "--out", tmp_path / "current.discreet")
-    assert code == 0 and "4 ratings entered" in out, error
+    assert code == 0 and "4 ratings were" in out, error
     # One to read, one to draw the release, and one to keep the digest of the written model.
     assert counts == {"reads": 1, "opened": 3}
 

@@ -87,7 +87,7 @@ def audit(
 
 @final
 class _CallableAttack:
-    """Learn from answers whose dataset is known, then score others."""
+    """An attack that learns from answers whose dataset is known, then scores others."""
 
     def __init__(
         self, function: Callable[[Any], Any], neighbors: tuple[Any, Any], *, lessons: int, seed: int

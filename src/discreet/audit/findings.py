@@ -101,7 +101,7 @@ _KIND = "audits"
 
 @final
 class KeptFindings:
-    """Store findings by model, guarantee and attack; with a path, each one is written at once.
+    """Findings by model, guarantee, and attack. With a path, each one is written at once.
 
     A file written by another version is rejected: its findings are about other code. Findings about another
     mechanism (`fingerprint`) are not used again.

@@ -49,7 +49,7 @@ _LIMIT, _NAME = 1.0, "songs"
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Route:
-    """Describe how a release is made from a file: declared facts, privately selected facts, and the prior."""
+    """How a release is made from a file: declared facts, privately selected facts, and the prior."""
 
     name: str
     chosen: PrivateFacts = field(default_factory=PrivateFacts)

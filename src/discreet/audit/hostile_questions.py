@@ -53,7 +53,7 @@ _PRICES = ("bound", "price", "cost", "given bound", "noise total")
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostileQuestion:
-    """Hold a question and how it came about."""
+    """A question and how it came about."""
 
     label: str
     question: Message

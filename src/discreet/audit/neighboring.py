@@ -33,7 +33,7 @@ _OUTCOMES = (None, NoiseScale(first=1e4), NoiseScale(first=1e4, later=10.0))
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NeighboringDatasets:
-    """Hold a base dataset, its neighbors by name, and the outcomes to try."""
+    """A base dataset, its neighbors by name, and the outcomes to try."""
 
     base: Interactions
     others: Mapping[str, Interactions]
@@ -43,7 +43,7 @@ class NeighboringDatasets:
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SyntheticSpec:
-    """Describe a synthetic dataset, whose last item only a canary rates.
+    """A synthetic dataset whose last item only a canary rates.
 
     Added or removed users are also tried in a catalog of `wide` items, where rows can be long (0: not tried).
     With `similar` all users rate alike.

@@ -46,7 +46,7 @@ QUESTIONS = "questions"
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outputs:
-    """Hold all that comes out of a party: replies or errors, journal, ledger, and how far it got."""
+    """All that comes out of a party: replies or errors, journal, ledger, and how far it got."""
 
     replies: tuple[bytes | str, ...]
     journal: tuple[str, ...]
@@ -55,12 +55,12 @@ class Outputs:
 
     @property
     def failed(self) -> bool:
-        """Tell whether an error came out, or a draw that was begun ended in one."""
+        """Return whether an error came out, or a draw that was begun ended in one."""
         return any(isinstance(reply, str) for reply in self.replies) or "failed" in self.journal
 
     @property
     def accepted(self) -> bool:
-        """Tell whether anything was drawn."""
+        """Return whether anything was drawn."""
         return self.draws > 0
 
     def difference(self, other: Outputs) -> str | None:
@@ -74,7 +74,7 @@ class Outputs:
 @final
 @dataclass(slots=True, kw_only=True)
 class SearchFindings:
-    """Hold what a search found so far."""
+    """Results of a search so far."""
 
     tried: int = 0
     accepted: int = 0
@@ -87,7 +87,7 @@ class SearchFindings:
 
 
 def has_questions(estimator: Estimator) -> bool:
-    """Tell whether parties answer questions of this model: it learns from sums with Gaussian noise."""
+    """Return whether parties answer questions of this model: it learns from sums with Gaussian noise."""
     return estimator.rows_needed() is None and estimator.delta > 0 and math.isfinite(estimator.epsilon)
 
 
@@ -156,7 +156,7 @@ def _heard(here: Connection, found: SearchFindings) -> tuple[bool, int, str]:
 
 @contextmanager
 def _checked_bounds(cache: str) -> Iterator[None]:
-    """Let processes started here compile loops that look before they read or write."""
+    """Make processes started here compile loops that check bounds before they read or write."""
     names = {"NUMBA_BOUNDSCHECK": "1", "NUMBA_CACHE_DIR": cache}
     before = {name: os.environ.get(name) for name in names}
     os.environ.update(names)

@@ -50,7 +50,7 @@ def similar_canaries(estimator: Estimator) -> Canaries:
 
 
 class NearestNeighborAttack:
-    """Score canaries by the similarity of their nearest synthetic neighbor, above what is usual for them."""
+    """An attack that scores canaries by their similarity to the nearest synthetic user, above the usual."""
 
     def __init__(self, estimator: Estimator, canaries: Canaries, *, lessons: int, seed: int) -> None:
         self._estimator = estimator.clone(**{SETTING: True})

@@ -7,7 +7,7 @@ import sys
 
 
 class Exports:
-    """Map each exported name of a package to its module; the name of a module means the module."""
+    """Exported names of a package with their modules. The name of a module means the module."""
 
     __slots__ = ("_modules", "_package", "names")
 
@@ -27,7 +27,7 @@ class Exports:
 
 
 class Later:
-    """Stand for a module that is slow to import, and import it on first use."""
+    """A module that is slow to import, imported on first use."""
 
     def __init__(self, module: str) -> None:
         self._module = module

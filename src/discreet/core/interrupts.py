@@ -22,7 +22,7 @@ _MOMENT = 0.05
 
 
 class _Pressed:
-    """Count how often Ctrl-C was raised in the command that runs."""
+    """How often Ctrl-C was raised in the command that runs."""
 
     def __init__(self) -> None:
         self.times = 0

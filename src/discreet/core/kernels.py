@@ -25,7 +25,7 @@ _COMPILING = "Compiling numerical kernels, only the first time ..."
 
 
 class _Announced(Listener):
-    """Say once, on a terminal or in a notebook, why the first use takes longer.
+    """A notice, shown once on a terminal or in a notebook: why the first use takes longer.
 
     Loops from the cache are not compiled.
     """
@@ -40,7 +40,7 @@ class _Announced(Listener):
         self.said = True
 
     def on_end(self, event: Event) -> None:
-        """Say nothing more."""
+        """Do nothing more."""
 
 
 register("numba:compile", _Announced())  # type: ignore[no-untyped-call]

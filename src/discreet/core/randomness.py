@@ -48,7 +48,7 @@ def _process() -> tuple[int, int]:
 
 
 class _Stream:
-    """Hold one key, its cipher and the number of bytes left before the next key."""
+    """One key, its cipher and the number of bytes left before the next key."""
 
     __slots__ = ("cipher", "key", "left", "lock", "process")
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 @final
 class Registry(Mapping[str, Any]):
-    """Map names to objects of one kind; an object is imported when it is looked up."""
+    """Objects of one kind by name. An object is imported when it is looked up."""
 
     __slots__ = ("built_in", "group", "noun")
 

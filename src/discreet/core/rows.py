@@ -31,7 +31,7 @@ _WORTH_THREADS = 20_000
 
 
 class Rows(NamedTuple):
-    """Hold a sparse matrix by rows, with an optional non-negative weight for every stored value.
+    """A sparse matrix by rows, with an optional non-negative weight for every stored value.
 
     Assumes
         `indptr` int64, `columns` int32 sorted within a row, `values` and `weights` float32.

@@ -98,7 +98,7 @@ def compare(
 
 @final
 class Comparison(tuple[Evaluation, ...]):
-    """Hold one evaluation per estimator; as a table, variants of a model have names of their own."""
+    """One evaluation per estimator; as a table, variants of a model have names of their own."""
 
     __slots__ = ()
 

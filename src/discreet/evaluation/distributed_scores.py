@@ -31,7 +31,7 @@ from discreet.statistics.statistic import Part, Statistic
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ByHash:
-    """Hide ratings whose hash (of user, item and seed), as a share of all hashes, lies in [low, high)."""
+    """Ratings hidden by hash (of user, item, and seed): those whose share of all hashes is in [low, high)."""
 
     seed: int
     low: float
@@ -63,7 +63,7 @@ def hidings(plan: SplitPlan | Split, seed: int) -> Iterator[Hiding]:
 @final
 @dataclass(frozen=True, eq=False, kw_only=True)
 class HeldOutScores(Statistic):
-    """Sum the scores of a model on held-out ratings, and count the users or ratings scored.
+    """Sum of the scores of a model on held-out ratings, and the number of users or ratings scored.
 
     List metrics are one number between 0 and 1 per user. Errors are counted per rating, in units of the
     scale's `width` (squared for rmse) and at most 1: predictions are clipped to the scale. These sums are

@@ -73,7 +73,7 @@ def list_scores(
 
 @final
 class _Showing:
-    """Score the lists that are shown, block by block."""
+    """Scores of the lists that are shown, block by block."""
 
     def __init__(
         self, metrics: Sequence[Metric], train: Interactions, people: Indices, words: sp.csr_matrix | None

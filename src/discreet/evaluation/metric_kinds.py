@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MetricKind:
-    """Hold what all metrics have: a name of lowercase letters, digits and hyphens, and a direction.
+    """Common part of all metrics: a name of lowercase letters, digits, and hyphens, and a direction.
 
     `usual_depth` is the list length that is usually asked for. `private` states that private evaluation can
     use it (list metrics and rmse): each user's score depends on that user's row alone and lies between 0 and
@@ -45,7 +45,7 @@ class MetricKind:
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RatingMetric(MetricKind):
-    """Compare ratings: `function(predicted, actual)` is one number.
+    """Metric of ratings: `function(predicted, actual)` is one number.
 
     A `binary` metric also scores models that predict only liked or not; its function takes two more
     arguments, `above` and `cut` (see `rating_metrics.accuracy`). A metric that is a mean over ratings
@@ -63,7 +63,7 @@ class RatingMetric(MetricKind):
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListMetric(MetricKind):
-    """Score lists: `function(ranks, k)` is a number between 0 and 1 for each user.
+    """Metric of lists: `function(ranks, k)` is a number between 0 and 1 for each user.
 
     `k` is None if the metric was asked for without a depth, which `needs_depth` forbids.
     """
@@ -75,7 +75,7 @@ class ListMetric(MetricKind):
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShownMetric(MetricKind):
-    """Score all lists together: `function(lists, train)`, given in how many lists each item is shown."""
+    """Metric of all lists together: `function(lists, train)`, given in how many lists each item is shown."""
 
     function: Callable[[Indices, Interactions], float]
 
@@ -83,7 +83,7 @@ class ShownMetric(MetricKind):
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EachListMetric(MetricKind):
-    """Score the items of each list: `function(lists, users, context)` is a number for each user.
+    """Metric of the items of each list: `function(lists, users, context)` is a number for each user.
 
     `lists` has a row of items for each of the `users`, filled up with -1; a user without a score gets NaN and
     is excluded from the mean. A metric that `needs_table` compares items by a public table.

@@ -61,7 +61,7 @@ def _unknown(text: str) -> UnknownMetric:
 @final
 @dataclass(frozen=True, slots=True)
 class Metric:
-    """Describe a metric: its kind, its depth `k`, and the number of sampled items (None: whole catalog).
+    """A metric: its kind, its depth `k`, and the number of sampled items (None: whole catalog).
 
     `liked` counts liked held-out ratings only; `people` only the quarter of users with the fewest or the most
     ratings.

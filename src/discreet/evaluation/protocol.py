@@ -136,7 +136,7 @@ def _gathered(estimator: Estimator, data: Interactions | DataSource, runs: Seque
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Run:
-    """Hold the result of one fit."""
+    """The result of one fit."""
 
     guarantee: Guarantee
     scores: dict[str, float]
@@ -148,7 +148,7 @@ class _Run:
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Bench:
-    """Hold the settings that all runs share."""
+    """The settings that all runs share."""
 
     estimator: Estimator
     metrics: tuple[Metric, ...]

@@ -26,7 +26,7 @@ _CHUNK = 1 << 22
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ranks:
-    """Hold, for each held-out item, how many candidates score higher and how many the same (itself included).
+    """For each held-out item, how many candidates score higher, and how many the same (including itself).
 
     Items of one user are adjacent; `starts` is the first item of each user, who has at least one.
     """

@@ -23,7 +23,7 @@ CHANCE = "chance"
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reference:
-    """Predict the sum of a number per user and a number per item, read straight from the training data."""
+    """Predictions from a number per user plus a number per item, read straight from the training data."""
 
     users: Floats
     items: Floats

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 @final
 @dataclass(frozen=True, slots=True)
 class Score:
-    """Hold one metric's value in each run."""
+    """One metric's value in each run."""
 
     values: tuple[float, ...]
 
@@ -61,7 +61,7 @@ class Score:
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Evaluation:
-    """Hold the results of an evaluation; `references` are simple baselines, NOT PRIVATE.
+    """The results of an evaluation; `references` are simple baselines, NOT PRIVATE.
 
     `frame_kind` is the kind of frame that was given, which `to_frame` returns.
     """
@@ -183,7 +183,7 @@ _VERSION = 1
 
 @final
 class KeptEvaluations:
-    """Store evaluations in a file with one JSON object per line."""
+    """Evaluations in a file with one JSON object per line."""
 
     def __init__(self, path: str | Path) -> None:
         self._path = Path(path)

@@ -36,7 +36,7 @@ _SMOOTHING = 0.01
 @final
 @dataclass(frozen=True)
 class ListContext:
-    """Hold what lists are compared with: training data and, if given, words of a public table of items."""
+    """Data that lists are compared with: training data and, if given, words of a public table of items."""
 
     train: Interactions
     words: sp.csr_matrix | None = None

@@ -171,7 +171,7 @@ def similar_to(model: FittedModel, places: Sequence[int], k: int) -> list[Listin
 
 
 def nothing_similar(called: ItemId) -> str:
-    """Say that an item has no neighbors, and what would help."""
+    """Return a sentence: why an item has no neighbors, and what would help."""
     return (
         f"No item is clearly similar to {called}: noise hides any similarity. "
         "More users, a larger epsilon or public item features would help."

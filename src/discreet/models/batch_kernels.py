@@ -24,7 +24,7 @@ _NONE = LinearScores(np.zeros((1, 0)), np.zeros((1, 0)), np.zeros(1))
 
 
 class ExactScores(NamedTuple):
-    """Hold the scores of `LinearScores`; the bias of closed items is minus infinity.
+    """The scores of `LinearScores`; the bias of closed items is minus infinity.
 
     `names` states which item of the catalog each row is, and `shifts` what is added to all scores of a user.
     """
@@ -37,7 +37,7 @@ class ExactScores(NamedTuple):
 
 
 class Chance(NamedTuple):
-    """Hold `Liking` for compiled loops, with a weight of 0 where it counts nothing."""
+    """`Liking` for compiled loops, with a weight of 0 if it counts nothing."""
 
     weight: float
     people: Array
@@ -148,7 +148,7 @@ def rank_tile(
     values: Array,
     places: Array,
 ) -> None:
-    """Let the items from `offset` on into the lists of these users, given rough scores."""
+    """Insert the items from `offset` on into the lists of these users, given rough scores."""
     width, lanes = scores.shape[1], np.empty(LANES, np.float32)
     top, at = np.empty_like(values[0]), np.zeros_like(places[0])
     items, bias, names = exact.items, exact.bias, exact.names

@@ -74,7 +74,7 @@ class BlendedScores(NamedTuple):
 
 
 class PairedLists(NamedTuple):
-    """Hold the exact scores of paired items, and what is mixed with them.
+    """The exact scores of paired items, and what is mixed with them.
 
     `turned` has the vectors, one line a factor, and last the biases. Scores are `safe` if exponentials of
     them neither overflow nor vanish.
@@ -128,7 +128,7 @@ class PairedLists(NamedTuple):
         return cls(exact, mixture, chance, np.ascontiguousarray(turned), safe)
 
     def rank(self, first: int, last: int, values: Singles, places: Indices) -> None:
-        """Let the paired items into the lists of a range of users."""
+        """Insert the paired items into the lists of a range of users."""
         room, people = np.empty((_PEOPLE, self.turned.shape[1])), np.ones((_PEOPLE, len(self.turned)))
         for start in range(first, last, _PEOPLE):
             count = min(_PEOPLE, last - start)
@@ -207,7 +207,7 @@ def rank_mixtures(
     values: Array,
     places: Array,
 ) -> None:
-    """Let paired items into the lists of the users from `first` on, given `exp(base - largest)`.
+    """Insert paired items into the lists of the users from `first` on, given `exp(base - largest)`.
 
     Where exponentials are safe `largest` is 0.
     """

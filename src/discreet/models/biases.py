@@ -47,7 +47,7 @@ def release_biases(
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Biases(SumsEstimator):
-    """Predict each rating from the item's noisy bias and the user's own bias.
+    """Ratings predicted from the item's noisy bias and the user's own bias.
 
     Guarantee
         (`epsilon`, `delta`) for a user's whole history, between datasets with and without that user,

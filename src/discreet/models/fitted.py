@@ -44,7 +44,7 @@ else:
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FittedModel:
-    """Answer from released numbers; a user's vector is computed from the history in the request."""
+    """A model that answers from released numbers. A user's vector comes from the history in the request."""
 
     guarantee: Guarantee
     facts: PublicFacts

@@ -105,7 +105,7 @@ Entry = TypeVar("Entry", bound=ListedItem | SimilarItem)
 
 
 def any_known(column: Sequence[object]) -> bool:
-    """Tell whether a column has a value anywhere."""
+    """Return whether a column has a value anywhere."""
     return any(value is not None for value in column)
 
 

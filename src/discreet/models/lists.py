@@ -38,7 +38,7 @@ Block = tuple[Indices, Indices, Floats, Callable[[Indices, Indices], "Floats | N
 
 
 class Best(NamedTuple):
-    """Hold places in lists, one after the other: whose, which place, what, by which score, and the stars."""
+    """Places in lists, one after the other: whose, which place, what, by which score, and the stars."""
 
     people: Indices
     ranks: Indices

@@ -24,7 +24,7 @@ from discreet.statistics.statistic import Norm, Statistic
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Popularity(SumsEstimator):
-    """Recommend the most popular items, from noisy counts.
+    """The most popular items, from noisy counts.
 
     Guarantee
         (`epsilon`, `delta`) for a user's whole history against everyone else; pure when `delta` is 0

@@ -38,7 +38,7 @@ CATALOG_PROOF = "proofs/private_catalog.md"
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PrivateCatalog:
-    """Keep only items that enough users rated, decided with noise; the kept items may be published.
+    """A catalog of the items that enough users rated, decided with noise. It may be published.
 
     Guarantee
         (`epsilon`, `delta`) for a user's whole history, between datasets with and without that user
@@ -110,7 +110,7 @@ _LEAST_DEVIATIONS = 6.0
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PrivateScale:
-    """Select, with noise, the narrowest of the usual scales that covers the ratings of nearly all users.
+    """The narrowest of the usual scales that covers the ratings of nearly all users, selected with noise.
 
     Ratings outside it are clipped. The rule is in proofs/private_scale.md.
 
@@ -184,7 +184,7 @@ FEWEST_ITEMS, MOST_ITEMS = 2, 2**31 - 1
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PrivateFacts:
-    """Select the scale, then the catalog, each with noise and if asked for; a fit takes them as public.
+    """The scale, then the catalog, each selected with noise on request. A fit uses them as public.
 
     Guarantee
         The sum of the guarantees of both selections, by basic composition (proofs/private_scale.md).
@@ -269,7 +269,7 @@ class PrivateFacts:
 
 
 class Planned(Protocol):
-    """Plan a release from public facts: an estimator, as far as selected facts concern it."""
+    """A release planned from public facts: an estimator, as far as selected facts concern it."""
 
     name: ClassVar[str]
 

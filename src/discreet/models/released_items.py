@@ -32,7 +32,7 @@ _MEAN_SPREAD = 0.5
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Released:
-    """Hold one release of residuals: the question, the items' sums and weights, and the noise."""
+    """One release of residuals: the question, the items' sums and weights, and the noise."""
 
     question: ItemResiduals
     sums: Floats
@@ -48,7 +48,7 @@ class Released:
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ItemView:
-    """Hold all that is released about the items so far.
+    """All that is released about the items so far.
 
     `mean_variance` is the variance of the overall mean's estimate. `part` is the weight of counts in a user's
     contribution to the effects; `power` is the power of an item's count that weights it there. `columns` are

@@ -144,7 +144,7 @@ OPTIONS = tuple(
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Advice:
-    """Hold the recommended model, its commands in order, the reasons, and the alternatives.
+    """The recommended model, its commands in order, the reasons, and the alternatives.
 
     `trial` is a command to try it first on data that one may see, where `commands` collect or federate.
     """

@@ -36,7 +36,7 @@ MARGIN = 0.15
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Curve:
-    """Hold a metric of the recommended model by epsilon, measured on one public dataset.
+    """A metric of the recommended model by epsilon, measured on one public dataset.
 
     `bar` is the value without privacy, `floor` the value without learning.
     """
@@ -131,7 +131,7 @@ def similar_curves(
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExpectedAccuracy:
-    """Hold what noise of one size left on public data: (curve, value there), most similar data first."""
+    """Accuracy under one size of noise on public data: (curve, value there), most similar data first."""
 
     metric: str
     measured: tuple[tuple[Curve, float], ...]

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Schedule:
-    """Hold what each of `releases` equal releases may cost, and an attacker's chance of success."""
+    """Cost of each of `releases` equal releases, and an attacker's chance of success."""
 
     releases: int
     limit: Amount
@@ -51,7 +51,7 @@ class Schedule:
     wanted: Mapping[str, Any] | None = None
 
     def __repr__(self) -> str:
-        """Say what each release may cost and how likely an attacker is right."""
+        """Return what each release may cost and how likely an attacker is right."""
         each, limit = self.per_release, self.limit
         return (
             f"Schedule({self.releases} releases in epsilon={limit.epsilon:g}, delta={limit.delta:g}; each "

@@ -47,7 +47,7 @@ class Point(NamedTuple):
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChartLine:
-    """Hold one line of a chart; a level has one value over the whole width and no marks.
+    """One line of a chart; a level has one value over the whole width and no marks.
 
     A `band` is drawn around the line: the lowest and highest value at each point. A level may have a `label`.
     """
@@ -118,7 +118,7 @@ def ticks_between(low: float, high: float, count: int = 5) -> list[float]:
 @final
 @dataclass(frozen=True, slots=True)
 class _Scale:
-    """Map numbers to places in the drawing."""
+    """Positions of numbers in the drawing."""
 
     left: float
     right: float

@@ -19,7 +19,7 @@ _MARK, _HEAD = '<meta name="generator" content="discreet, {}">', 512
 
 
 class Html(str):
-    """Mark text that is HTML already and must not be escaped again."""
+    """Text that is HTML already and must not be escaped again."""
 
     __slots__ = ()
 

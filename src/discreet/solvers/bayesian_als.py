@@ -46,7 +46,7 @@ _SLOPE_RIDGE = 20.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Beliefs:
-    """Hold the items' posteriors (a line each, see the module), both sides' priors, and the noise.
+    """The items' posteriors (a line each, see the module), both sides' priors, and the noise.
 
     `people` and `items` are precisions: the inverse mean squares of `(bias, factors)` on each side. `noise`
     is the variance of ratings around predictions. `slopes` predict items' biases and factors from features.

@@ -38,7 +38,7 @@ _BIAS_ITERATIONS = 6
 
 
 class Reports(NamedTuple):
-    """Hold the codes of reports by row: `columns` is the other side, `codes` the index of the output."""
+    """The codes of reports by row: `columns` is the other side, `codes` the index of the output."""
 
     indptr: npt.NDArray[np.int64]
     columns: npt.NDArray[np.int32]
@@ -47,7 +47,7 @@ class Reports(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Side:
-    """Hold one side's posterior: E[x x'] of every row, and the prior that was learned for it.
+    """One side's posterior: E[x x'] of every row, and the prior that was learned for it.
 
     A vector is (own bias, 1, factors) for users and (1, own bias, factors) for items.
     """
@@ -124,7 +124,7 @@ class Side:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChannelFit:
-    """Predict `1/2 + user . item` in units of the scale."""
+    """Predictions `1/2 + user . item` in units of the scale."""
 
     people: Side
     items: Side

@@ -20,7 +20,7 @@ _COORDINATE_SPREAD_AT_START = 0.3
 
 
 class EmpiricalBayes(NamedTuple):
-    """Hold the posterior mean and variance of every effect, and the share of its spread that is known."""
+    """The posterior mean and variance of every effect, and the share of its spread that is known."""
 
     mean: Floats
     variance: Floats
@@ -56,7 +56,7 @@ def shrink(sums: Floats, counts: Floats, variance: Floats | float, features: Flo
 
 
 class VectorEstimate(NamedTuple):
-    """Hold the posterior mean of every vector, and the variance of its first coordinate."""
+    """The posterior mean of every vector, and the variance of its first coordinate."""
 
     mean: Floats
     first_variance: Floats
@@ -125,14 +125,14 @@ _LEAST_PART = 0.05
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VoteEstimate:
-    """Hold items' votes (a user's votes have norm 1) and the variance of their noise."""
+    """Items' votes (a user's votes have norm 1) and the variance of their noise."""
 
     votes: Floats
     variance: Floats
 
     @classmethod
     def of(cls, votes: Floats, noise: float) -> Self:
-        """Hold one release with this noise on every item."""
+        """Return one release with this noise on every item."""
         return cls(votes=votes, variance=np.full(votes.size, max(noise**2, _LEAST_VARIANCE)))
 
     def with_more(self, counted: Floats, noise: float, item_weights: Floats) -> VoteEstimate:

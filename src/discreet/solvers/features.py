@@ -17,7 +17,7 @@ _RIDGES = (1e-3, 1e-2, 1e-1, 1.0, 1e1, 1e2, 1e3, 1e12)
 
 
 class RidgeMap(NamedTuple):
-    """Predict `offset + (inputs - center) @ slopes`."""
+    """Predictions `offset + (inputs - center) @ slopes`."""
 
     center: Floats
     slopes: Floats

@@ -27,7 +27,7 @@ from discreet.solvers.errors import NegativeWeights
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Confidence:
-    """Define the confidence of an interaction, `1 + alpha * value`; an entry without one has 1.
+    """Confidence of an interaction, `1 + alpha * value`. An entry without an interaction has 1.
 
     The loss is the confidence times the squared distance to 1 (to 0 without an interaction), plus
     `regularization` times the squared norm of every vector.
@@ -43,7 +43,7 @@ class Confidence:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ImplicitFactorization:
-    """Score a user and an item by `user factors . item factors`."""
+    """Scores `user factors . item factors` of users and items."""
 
     user_factors: Array
     item_factors: Array

@@ -25,7 +25,7 @@ _MOST_WEIGHT = 6e4
 
 
 class StrongestWeights(NamedTuple):
-    """Hold, for each item, the items whose weights are largest, and these weights."""
+    """For each item, the items whose weights are largest, and these weights."""
 
     items: npt.NDArray[np.int32]
     weights: npt.NDArray[np.float16]

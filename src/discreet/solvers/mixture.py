@@ -32,7 +32,7 @@ FactorStep = Callable[[Rows, Rows, Floats], tuple[Floats, Floats]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mixture:
-    """Hold the Gaussians: each one's share of the entries and its variance."""
+    """The Gaussians: each one's share of the entries and its variance."""
 
     shares: Floats
     variances: Floats
@@ -44,7 +44,10 @@ class Mixture:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MixtureFit:
-    """Predict `user factors . item factors`; `objective` has every iteration's penalized log-likelihood."""
+    """Predictions `user factors . item factors`.
+
+    `objective` has every iteration's penalized log-likelihood.
+    """
 
     user_factors: Floats
     item_factors: Floats
@@ -55,7 +58,7 @@ class MixtureFit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Expectation:
-    """Hold the result of the E-step: each entry's component probabilities, and their sums."""
+    """The result of the E-step: each entry's component probabilities, and their sums."""
 
     likely: npt.NDArray[np.float32]
     log_likelihood: float

@@ -37,7 +37,7 @@ _PARTS_TRIED = tuple(0.7**k for k in range(6))
 
 
 class Outstanding(NamedTuple):
-    """Hold the eigenvalues above the edge, largest first, their signal part, and their unit vectors."""
+    """The eigenvalues above the edge, largest first, their signal part, and their unit vectors."""
 
     values: Floats
     strengths: Floats

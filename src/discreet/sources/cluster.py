@@ -170,7 +170,7 @@ def _same(statistic: Statistic) -> Statistic:
 
 
 class Whereabouts(NamedTuple):
-    """Identify a folder of shards by its address and by the seal of its manifest."""
+    """A folder of shards, identified by its address and by the seal of its manifest."""
 
     address: str
     seal: str

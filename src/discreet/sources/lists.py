@@ -31,7 +31,7 @@ _RATINGS_AT_A_TIME = 1 << 20
 @final
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Wanted:
-    """Hold the settings of lists, as in `FittedModel.recommend_all`; `closed` items are in no list."""
+    """The settings of lists, as in `FittedModel.recommend_all`; `closed` items are in no list."""
 
     k: int = 10
     exclude_seen: bool = True
@@ -101,7 +101,7 @@ def _here(model: FittedModel, shards: ShardFolder, wanted: Wanted) -> Iterator[p
 
 
 def _there(model: FittedModel, shards: ShardFolder, wanted: Wanted, client: Any) -> Iterator[pl.DataFrame]:
-    """Let workers make lists, a few shards ahead of the writer."""
+    """Yield lists that workers make, a few shards ahead of the writer."""
     # A task, not a scattered value: the scheduler can run it again when a worker is lost.
     sent = client.submit(_same, model, pure=False)
     where = Whereabouts.of(shards)

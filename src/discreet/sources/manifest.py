@@ -37,7 +37,7 @@ _IDS_PER_BYTE = 16
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShardRecord:
-    """Hold the size of a shard and the digests of its files."""
+    """The size of a shard and the digests of its files."""
 
     people: int
     ratings: int
@@ -47,7 +47,7 @@ class ShardRecord:
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Manifest:
-    """Describe a folder of shards."""
+    """Contents of a folder of shards."""
 
     name: str
     facts: PublicFacts

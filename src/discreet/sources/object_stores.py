@@ -33,7 +33,7 @@ def is_address(path: str | Path) -> bool:
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ObjectStore:
-    """Name a folder in an object store; it is sent to workers, which open it themselves."""
+    """A folder in an object store. Workers receive it and open it themselves."""
 
     address: str
 

@@ -46,7 +46,7 @@ class Piece(NamedTuple):
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PieceReader:
-    """Read files piece by piece, with the given settings.
+    """A reader of files piece by piece, with the given settings.
 
     All pieces of a file are read with one schema: that of the settings, or one that describes the whole file.
     """
@@ -114,7 +114,7 @@ _USUAL_STEPS = (1.0, 0.5)
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Survey:
-    """Hold the properties of some pieces; surveys of several pieces add up."""
+    """The properties of some pieces; surveys of several pieces add up."""
 
     items: pl.Series
     ratings: int

@@ -105,7 +105,7 @@ class ShardFolder:
 
     @property
     def has_times(self) -> bool:
-        """Tell whether ratings have times."""
+        """Return whether ratings have times."""
         return self.manifest.has_times
 
     @property

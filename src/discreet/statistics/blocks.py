@@ -47,7 +47,7 @@ def blocks(data: Interactions, *, most_people: int | None = None) -> Iterator[Bl
 
 
 class Block:
-    """Hold the ratings of consecutive users, and compute sums and norms over each user's own row."""
+    """The ratings of consecutive users, with sums and norms over each user's own row."""
 
     __slots__ = ("counts", "data", "indptr", "items", "start", "stop")
 

@@ -26,7 +26,7 @@ BACK_PARTS = 16
 @final
 @dataclass(frozen=True, eq=False, kw_only=True)
 class CoOccurrence(Statistic):
-    """Sum the directed co-occurrences of the items in `top` (ascending) over users.
+    """Sum of the directed co-occurrences of the items in `top` (ascending) over users.
 
     A pair of a user's interactions, first i and later j, has the weight v = q_i q_j (a + (1 - a) n^s), with q
     the items' `weight`, a = `apart` and n = `near`, both from 0 to 1. s is the number of distinct times of

@@ -20,7 +20,7 @@ from discreet.statistics.statistic import Part, Statistic
 @final
 @dataclass(frozen=True, eq=False, kw_only=True)
 class ContentSimilarity(Statistic):
-    """Sum the mean similarity of two different items of a user, and half the number of users with two items.
+    """Sum of the mean similarity of two items of a user, and half the number of users with two items.
 
     The similarity of two items is the inner product of their `vectors`. A user's mean is clipped to s from -1
     to 1, so |(s, 1/2)| <= sqrt(1 + 1/4), whatever the vectors are.

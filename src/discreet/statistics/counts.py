@@ -26,7 +26,7 @@ else:
 @final
 @dataclass(frozen=True, eq=False, kw_only=True)
 class ItemVotes(Statistic):
-    """Sum users' votes for the n items they interacted with: 1/n each in l1, 1/sqrt(n) in l2.
+    """Sum of users' votes for the n items they interacted with: 1/n each in l1, 1/sqrt(n) in l2.
 
     l1: n (1/n) = 1. l2: sqrt(n (1/sqrt(n))^2) = 1.
     """
@@ -48,7 +48,7 @@ class ItemVotes(Statistic):
 @final
 @dataclass(frozen=True, eq=False, kw_only=True)
 class ItemResiduals(Statistic):
-    """Sum the residuals of ratings by item, and their weights.
+    """Sum of the residuals of ratings by item, and their weights.
 
     A residual e_i is a rating minus the mean, the item effect and the user's own mean residual. With weights
     q_i = `item_weights` and c = `count_part` a user contributes (w q_i e_i, w q_i c) for each rated item i,
@@ -98,7 +98,7 @@ MEAN_LENGTH = math.sqrt(1.25)
 @final
 @dataclass(frozen=True, eq=False, kw_only=True)
 class UserMeans(Statistic):
-    """Sum users' mean ratings, on a scale from -1 to 1, and half the number of users with ratings.
+    """Sum of users' mean ratings, on a scale from -1 to 1, and half the number of users with ratings.
 
     |(mean, 1/2)| <= sqrt(1 + 1/4), since |mean| <= 1.
     """
@@ -122,7 +122,7 @@ class UserMeans(Statistic):
 @final
 @dataclass(frozen=True, eq=False)
 class UserCount(Statistic):
-    """Count the users with at least one rating; each adds 1."""
+    """Number of users with at least one rating. Each adds 1."""
 
     @property
     def parts(self) -> tuple[Part, ...]:
@@ -136,7 +136,7 @@ class UserCount(Statistic):
 @final
 @dataclass(frozen=True, eq=False, kw_only=True)
 class RatingShares(Statistic):
-    """Sum the position of every rating on the scale, from 0 to 1: one *rating* adds at most 1."""
+    """Sum of the position of every rating on the scale, from 0 to 1: one *rating* adds at most 1."""
 
     low: Annotated[float, Number(-FARTHEST, FARTHEST)]
     width: Annotated[float, Number(0.0, FARTHEST)]
@@ -158,7 +158,7 @@ def _total(numbers: Floats) -> int:
 @final
 @dataclass(frozen=True, eq=False, kw_only=True)
 class ScaleVotes(Statistic):
-    """Count users by the first of the `scales` that includes all their ratings.
+    """Numbers of users by the first of the `scales` that includes all their ratings.
 
     The last count is of the users whose ratings fit none. A user with ratings adds 1 to one count: 1 in l1.
     """

@@ -32,7 +32,7 @@ def open_source(path: str | Path) -> DataSource | None:
 
 @runtime_checkable
 class DataSource(Protocol):
-    """Provide sums over users: `Interactions`, a folder of shards, or a cluster that reads one.
+    """A source of sums over users: `Interactions`, a folder of shards, or a cluster that reads one.
 
     A total is the same to the last bit from each of them (proofs/exact_sums.md).
     """
@@ -82,7 +82,7 @@ class Hiding(Protocol):
 @final
 @dataclass(frozen=True, eq=False, kw_only=True)
 class OfKnownPart(Statistic):
-    """Sum the contributions that users would make if their rows held only ratings that are not hidden.
+    """Sum of the contributions that users would make if their rows held only ratings that are not hidden.
 
     `inner` bounds the contribution of every row, so it bounds that of a row without its hidden ratings.
     """

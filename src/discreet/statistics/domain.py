@@ -173,7 +173,7 @@ Domain = Number | Length | Whole | OneOf | Numbers | Places | Ranges | Held
 
 
 class Stated:
-    """Hold fields with stated domains: a statistic, or a part of one."""
+    """Fields with stated domains: a statistic, or a part of one."""
 
     __slots__ = ()
 

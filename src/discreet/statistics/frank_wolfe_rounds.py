@@ -26,7 +26,7 @@ from discreet.statistics.statistic import Part, Statistic
 @final
 @dataclass(frozen=True, eq=False, kw_only=True)
 class RoundsSoFar(Stated):
-    """Hold what was published: directions (items by rounds so far) and the pace k / (T lambda') of each.
+    """Published numbers: directions (items by rounds so far) and the pace k / (T lambda') of each.
 
     Ratings are in units of `half` around `middle`; `row_bound` is L in these units, `rounds` is T.
     """
@@ -78,7 +78,7 @@ class RoundsSoFar(Stated):
 @final
 @dataclass(frozen=True, eq=False, kw_only=True)
 class SteppedMoment(Statistic):
-    """Sum a a' over users' residual rows a; its Frobenius norm is |a|^2 <= 1."""
+    """Sum of a a' over users' residual rows a; its Frobenius norm is |a|^2 <= 1."""
 
     so_far: RoundsSoFar
 
@@ -95,7 +95,7 @@ class SteppedMoment(Statistic):
 @final
 @dataclass(frozen=True, eq=False, kw_only=True)
 class SteppedProduct(Statistic):
-    """Sum a (a . v) over users' residual rows a, with |v| <= 1: its norm is at most |a|^2 <= 1."""
+    """Sum of a (a . v) over users' residual rows a, with |v| <= 1: its norm is at most |a|^2 <= 1."""
 
     so_far: RoundsSoFar
     vector: Annotated[Floats, Numbers(("n",), -1.0, 1.0, longest=UNIT)]
@@ -113,7 +113,7 @@ class SteppedProduct(Statistic):
 @final
 @dataclass(frozen=True, eq=False, kw_only=True)
 class SteppedStretch(Statistic):
-    """Sum (a . v)^2 over users' residual rows a, with |v| <= 1: at most |a|^2 <= 1."""
+    """Sum of (a . v)^2 over users' residual rows a, with |v| <= 1: at most |a|^2 <= 1."""
 
     so_far: RoundsSoFar
     vector: Annotated[Floats, Numbers(("n",), -1.0, 1.0, longest=UNIT)]

@@ -27,7 +27,7 @@ MOST_LEVELS = 21
 
 
 class SummedHistories(NamedTuple):
-    """Hold estimates: users by length of history, users with an order, and users by level of rating.
+    """Estimates: users by length of history, users with an order, and users by level of rating.
 
     A user counts at each level with their share of ratings there.
     """
@@ -40,7 +40,7 @@ class SummedHistories(NamedTuple):
 @final
 @dataclass(frozen=True, eq=False, kw_only=True)
 class HistorySummary(Statistic):
-    """Count users by the length of their history, by whether it has an order, and by levels of ratings.
+    """Numbers of users by the length of their history, by whether it has an order, and by levels of ratings.
 
     A user with n >= 1 interactions adds 0.8 to the bin of n; 0.2 if two of their times differ; and at each
     level of the scale 0.55 times the share s_l of their ratings there. As sum_l s_l^2 <= (sum_l s_l)^2 = 1,

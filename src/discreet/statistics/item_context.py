@@ -20,7 +20,7 @@ from discreet.statistics.statistic import Part, Statistic
 @final
 @dataclass(frozen=True, eq=False, kw_only=True)
 class ItemContext(Statistic):
-    """Sum, for each item, the weighted embeddings of the users who interacted with it, and their weights.
+    """Sums, for each item, of the weighted embeddings of the users who interacted with it, and their weights.
 
     A user's embedding p is the sum of their items' `vectors` over the root of the sum of their `squares`,
     clipped to norm `longest`. p_i is the embedding without item i, at the time of i: an interaction has the

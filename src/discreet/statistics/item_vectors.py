@@ -25,7 +25,7 @@ from discreet.statistics.statistic import Part, Statistic
 @final
 @dataclass(frozen=True, eq=False, kw_only=True)
 class ItemVectors(Statistic):
-    """Sum residuals times users' factors by item, the items' counts, and the factors' second moment.
+    """Sum of residuals times users' factors by item, the items' counts, and the factors' second moment.
 
     A user's own ratings are explained by a ridge over `features` beyond `offsets`; `scale` turns the solution
     into factors f of about unit size, the first of them 1, no longer than `longest` >= 1. With r_i and f_i

@@ -30,7 +30,7 @@ _FEWEST = 3
 @final
 @dataclass(frozen=True, eq=False, kw_only=True)
 class OrderEvidence(Statistic):
-    """Sum users' correlations r, half of their squares, and half the number of users who have one.
+    """Sum of users' correlations r, half of their squares, and half the number of users who have one.
 
     `pairs` is the released matrix that `asked` sums, noise included. A user takes out their own contribution
     to it. r is the correlation, over the ordered pairs of their latest interactions, of a pair's weight by

@@ -32,7 +32,7 @@ _LEAST_DECAY = 1e-200
 
 
 class PairEntries(NamedTuple):
-    """Hold users' interactions with items of a matrix, user by user and in the order of time.
+    """Users' interactions with items of a matrix, user by user and in the order of time.
 
     `columns` are the items, `own` their weights (at most 1), and `scaled` the same in fixed-point units of
     the user: 0 where nothing is added. `steps` counts the user's distinct times. `first` is where a user

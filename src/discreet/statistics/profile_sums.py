@@ -61,7 +61,7 @@ class Profiles(Stated):
     clip: Annotated[float, Number(0.0, 1e15)]
 
     def __post_init__(self) -> None:
-        """Hold the arrays as compiled loops read them."""
+        """Store the arrays as compiled loops read them."""
         for name in ("vectors", "squares", "growth", "center", "scale"):
             view = np.ascontiguousarray(getattr(self, name), dtype=np.float64).view()
             view.flags.writeable = False
@@ -107,7 +107,7 @@ class Profiles(Stated):
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProfileQuestion(Stated):
-    """Describe a user's contribution to each chosen item, and in which norm it is bounded.
+    """A user's contribution to each chosen item, and the norm in which it is bounded.
 
     `pairs` are the products of profile entries that are contributed as well; a loss that weights interactions
     and other items equally needs none.
@@ -134,7 +134,7 @@ class ProfileQuestion(Stated):
 @final
 @dataclass(frozen=True, eq=False, kw_only=True)
 class ProfileVotes(Statistic):
-    """Sum the weighted number of users of each item and, last, the number of users times p = 0.3.
+    """Sum of the weighted number of users of each item and, last, the number of users times p = 0.3.
 
     A user with n interactions adds s / n (l1) or s / sqrt(n) (l2) to each item, with s = 1 - p or
     sqrt(1 - p^2), and p to the last entry: the norm of the contribution is 1.
@@ -159,7 +159,7 @@ class ProfileVotes(Statistic):
 @final
 @dataclass(frozen=True, eq=False, kw_only=True)
 class StartMoment(Statistic):
-    """Sum e e' over users, where e is the user's row over `items`, scaled to norm 1.
+    """Sum of e e' over users, where e is the user's row over `items`, scaled to norm 1.
 
     A row has `item_weights` for each of `items` that the user interacted with, divided by its own norm. In
     l2 |e e'|_F = |e|^2 = 1; in l1 the entries' sum is (sum_i e_i)^2 = 1.
@@ -197,7 +197,7 @@ class StartMoment(Statistic):
 @final
 @dataclass(frozen=True, eq=False, kw_only=True)
 class ProfileGram(Statistic):
-    """Sum p p' over users for p = (1, profile), divided by the largest norm that it can have (`bound`).
+    """Sum of p p' over users for p = (1, profile), divided by the largest norm that it can have (`bound`).
 
     The norm of a profile is at most `clip`: in l2 |p p'|_F = |p|^2 <= 1 + clip^2; in l1 the absolute entries
     add up to (sum_i |p_i|)^2 <= (1 + clip sqrt(factors))^2.
@@ -235,7 +235,7 @@ def gram_bound(profiles: Profiles, norm: Norm) -> float:
 @final
 @dataclass(frozen=True, eq=False, kw_only=True)
 class LinearTerms(Statistic):
-    """Sum for each item its users' contributions: a count, the profile, and the products in `pairs`.
+    """Sums for each item of its users' contributions: a count, the profile, and the products in `pairs`.
 
     The whole contribution of one user is divided by its own norm.
     """

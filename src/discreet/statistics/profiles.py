@@ -79,7 +79,7 @@ def width(lens: Lens, question: ItemQuestion) -> int:
 
 
 class Lens(NamedTuple):
-    """Define how items become a profile.
+    """How items become a profile.
 
     The size of a set is the sum of its items' `squares`. The sum of vectors is divided by the root of the
     size, or, if `growth` is not empty, coordinate by coordinate by `1 + growth * size`. Then `center` is
@@ -95,7 +95,7 @@ class Lens(NamedTuple):
 
 
 class ItemQuestion(NamedTuple):
-    """Define a contribution to an item: its weight times a count, a profile and products of its entries."""
+    """A contribution to an item: its weight times a count, a profile, and products of its entries."""
 
     item_weights: Array
     count_part: float
@@ -239,7 +239,7 @@ COUNT_PART = 0.5
 @final
 @dataclass(frozen=True, eq=False, kw_only=True)
 class ProfiledItems(Statistic):
-    """Sum (c, profile) / sqrt(n (1 + c^2)) over the users of each item; n is the user's number of items.
+    """Sum of (c, profile) / sqrt(n (1 + c^2)) over the users of each item; n is the user's number of items.
 
     Profiles are public, one for each row of the data, of norm at most 1: |(c, profile)|^2 <= 1 + c^2, n
     times. They belong to rows, so blocks must come from the data that the profiles were made for.

@@ -21,7 +21,7 @@ _ENTRIES_PER_BLOCK = 1 << 22
 
 
 class LocalSteps(NamedTuple):
-    """Hold the state of every row: coordinates on a basis, and residuals on its own entries."""
+    """The state of every row: coordinates on a basis, and residuals on its own entries."""
 
     basis: Floats
     places: Floats

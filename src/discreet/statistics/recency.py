@@ -22,7 +22,7 @@ from discreet.statistics.statistic import Norm, Part, Statistic
 @final
 @dataclass(frozen=True, kw_only=True)
 class Recency(Stated):
-    """Hold a public time and a half-life, both in the unit of the data's times: seconds."""
+    """A public time and a half-life, both in the unit of the data's times: seconds."""
 
     now: Annotated[float, Number(-MOST, MOST)]
     half_life: Annotated[float, Number(LEAST, MOST)]
@@ -42,7 +42,7 @@ class Recency(Stated):
 @final
 @dataclass(frozen=True, eq=False, kw_only=True)
 class RecentVotes(Statistic):
-    """Sum votes g_i / max(|g|, 1) of users for the items they chose, g_i being what is left of each choice.
+    """Sum of votes g_i / max(|g|, 1) of users for their items. g_i is what is left of each interaction.
 
     |g / max(|g|, 1)| <= 1, in l1 and l2 alike. A user without recent interactions has less than one vote.
     """
@@ -65,7 +65,7 @@ class RecentVotes(Statistic):
 @final
 @dataclass(frozen=True, eq=False, kw_only=True)
 class RecentResiduals(Statistic):
-    """Sum what `ItemResiduals` does, each rating times what is left of it.
+    """Sum as in `ItemResiduals`, each rating times what is left of it.
 
     A user's vector there has length 1, and every entry is multiplied by a number from 0 to 1 here.
     """

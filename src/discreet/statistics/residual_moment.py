@@ -30,7 +30,7 @@ from discreet.statistics.typical import COUNT_PART
 @final
 @dataclass(frozen=True, eq=False, kw_only=True)
 class ResidualMoment(Statistic):
-    """Sum x x' off the diagonal; x has the weighted residuals of a user's own ridge regression.
+    """Sum of x x' off the diagonal; x has the weighted residuals of a user's own ridge regression.
 
     With residuals e_i and weights q_i = `pull` over the items `top` (ascending), x_i = w q_i e_i with
     w = 1 / sqrt(sum_i q_i^2 (e_i^2 + c^2)), so |x| <= 1. A user whose ridge has no finite solution adds zero.

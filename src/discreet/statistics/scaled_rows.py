@@ -35,7 +35,7 @@ _LARGEST_COPY = 1 << 21
 
 
 class ScaledRows(NamedTuple):
-    """Hold sparse rows of norm at most 1 in fixed point."""
+    """Sparse rows of norm at most 1 in fixed point."""
 
     indptr: npt.NDArray[np.int64]
     columns: npt.NDArray[np.int32]
@@ -92,7 +92,7 @@ _last_rows: WeakKeyDictionary[Interactions, tuple[Scaling, dict[tuple[int, int],
 @final
 @dataclass(frozen=True, eq=False, kw_only=True)
 class ScaledMoment(Statistic):
-    """Sum x x' off its diagonal over users' scaled rows x; its Frobenius norm is at most |x|^2 <= 1."""
+    """Sum of x x' off its diagonal over users' scaled rows x; its Frobenius norm is at most |x|^2 <= 1."""
 
     scaling: Scaling
 
@@ -109,7 +109,7 @@ class ScaledMoment(Statistic):
 @final
 @dataclass(frozen=True, eq=False, kw_only=True)
 class ScaledProduct(Statistic):
-    """Sum (x x' - diag) v over users' scaled rows x, without building the matrix.
+    """Sum of (x x' - diag) v over users' scaled rows x, without building the matrix.
 
     The spectral norm of x x' without its diagonal is at most its Frobenius norm, |x|^2 <= 1, so the norm of
     the product is at most |v| <= 1.

@@ -53,7 +53,7 @@ class Part(NamedTuple):
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class Sums:
-    """Hold exact sums, in fixed point, of the contributions of `people` users."""
+    """Exact sums, in fixed point, of the contributions of `people` users."""
 
     parts: tuple[Part, ...]
     arrays: tuple[Steps, ...]
@@ -94,7 +94,7 @@ class ExactNumbers(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Statistic(Stated, ABC):
-    """Compute users' contributions, block by block; see the module for how to write one."""
+    """Users' contributions, computed block by block. The module's docstring shows how to write one."""
 
     @property
     @abstractmethod

@@ -23,7 +23,7 @@ _LISTED, _PAIRED, _USERS = 10, 200, 1 << 14
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Profile:
-    """Hold shares that describe data: of items, of lengths, of levels of ratings; and lifts of pairs.
+    """Shares that describe data: of items, of lengths, of levels of ratings; and lifts of pairs.
 
     A part that is not known is empty. Items count as in a release: a user with n items gives each 1/sqrt(n).
     """

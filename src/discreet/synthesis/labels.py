@@ -29,7 +29,7 @@ _DAMAGED = (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionE
 
 
 def summary(promise: Guarantee) -> str:
-    """Say in one line what the data are, and what covers them."""
+    """Return one line: what the data are, and which guarantee covers them."""
     if math.isinf(promise.epsilon):
         return "synthetic, from a release that is NOT PRIVATE: it may reveal anything about anybody"
     level = f"epsilon {number_above(promise.epsilon)}, delta {number_above(promise.delta)}"

@@ -25,7 +25,7 @@ _MOST_USERS, _MOST_UNDECLARED = 1 << 31, 1 << 24
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LengthSource:
-    """Hold where lengths come from: `counts` of a release, or else a declared `mean`."""
+    """Source of lengths: `counts` of a release, or else a declared `mean`."""
 
     counts: Floats
     mean: int
@@ -49,7 +49,7 @@ class LengthSource:
         return self.counts.size > 0
 
     def sentence(self) -> str:
-        """Say where lengths come from."""
+        """Return where lengths come from."""
         if self.is_released:
             return "lengths of histories are drawn from noisy counts of the release"
         if not self.is_declared:

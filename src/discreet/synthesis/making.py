@@ -33,7 +33,7 @@ USER = "synthetic-{}"
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Synthetic:
-    """Hold synthetic interactions, and sentences that say how they were made."""
+    """Synthetic interactions, and sentences about how they were made."""
 
     data: Interactions
     sentences: tuple[str, ...]
@@ -157,7 +157,7 @@ def _sentences(
     order: bool | None,
     rated: bool,
 ) -> list[str]:
-    """Say where each property of the data comes from."""
+    """Return where each property of the data comes from."""
     said = [source.sentence()]
     said.append(
         "the number of users is a noisy count of the release"

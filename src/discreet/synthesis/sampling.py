@@ -34,7 +34,7 @@ _SCORES, _MOST_SCORES = 1 << 23, 1 << 36
 
 
 class Histories(NamedTuple):
-    """Hold the histories of one block: lengths, and all items, each user's in the order of time."""
+    """The histories of one block: lengths, and all items, each user's in the order of time."""
 
     lengths: Indices
     items: Indices
@@ -43,7 +43,7 @@ class Histories(NamedTuple):
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sampler:
-    """Hold what histories are drawn from: log-odds at the origin and embeddings of all items."""
+    """Source of drawn histories: log-odds at the origin and embeddings of all items."""
 
     log_odds: Singles
     vectors: Singles

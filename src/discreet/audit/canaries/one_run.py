@@ -204,7 +204,7 @@ def _tail(right: npt.ArrayLike, guesses: int, share: float) -> Floats:
 
 @final
 class CanaryFileAttack:
-    """Learn to detect canaries from published files, then score those of fresh fits."""
+    """An attack that learns to detect canaries from published files, then scores those of fresh fits."""
 
     def __init__(self, estimator: Estimator, canaries: Canaries, *, lessons: int, seed: int) -> None:
         self._estimator, self._canaries, self.fits = estimator, canaries, 0

@@ -56,7 +56,7 @@ _NEARLY = 0.97
 @final
 @dataclass(frozen=True, kw_only=True)
 class Canaries:
-    """Hold the background users and the canaries that may be added, by name."""
+    """The background users and the canaries that may be added, by name."""
 
     background: dict[str, Row]
     rows: dict[str, Row]
@@ -104,7 +104,7 @@ class Canaries:
 
 
 class Game(NamedTuple):
-    """Hold the scores of the canaries of one fit, and which of them were in it.
+    """The scores of the canaries of one fit, and which of them were in it.
 
     `shares` are the shares of right guesses about each canary, conditional on all outputs before the last
     release; None where canaries do not count as independent.
@@ -117,7 +117,7 @@ class Game(NamedTuple):
 
 @final
 class CanaryAttack:
-    """Score every canary of a fit by the mechanism outputs on its own numbers."""
+    """An attack that scores every canary of a fit by the mechanism outputs on its own numbers."""
 
     def __init__(self, estimator: Estimator, canaries: Canaries) -> None:
         self._estimator, self._canaries, self.fits = estimator, canaries, 0
@@ -234,7 +234,7 @@ def _agree(here: MechanismCall, there: MechanismCall, supports: Indices, count: 
 
 
 class _Along(NamedTuple):
-    """Hold the length of each canary's difference in units of the noise, and the output's projection on it.
+    """The length of each canary's difference in units of the noise, and the output's projection on it.
 
     `direction` has the differences themselves, each canary's of length 1.
     """

@@ -37,7 +37,7 @@ _MOST_EPSILON = 32.0
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GuessCounts:
-    """Count games, guesses, right guesses, and right guesses if the attacker may not abstain."""
+    """Counts of games, guesses, right guesses, and right guesses if the attacker may not abstain."""
 
     games: int
     guesses: int
@@ -153,7 +153,7 @@ def refuted_by_betting(
 
 
 class BettingShares(NamedTuple):
-    """Hold shares of right guesses, and the luck in each: numbers in [-3, 3] with mean 0."""
+    """Shares of right guesses, and the luck in each: numbers in [-3, 3] with mean 0."""
 
     right: Floats
     luck: Floats

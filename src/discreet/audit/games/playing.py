@@ -34,7 +34,7 @@ Pair = tuple[Interactions, Interactions]
 
 
 class Attack(Protocol):
-    """Play games and score them: high scores mean the second dataset."""
+    """Games and their scores: high scores mean the second dataset."""
 
     fits: int
 
@@ -44,7 +44,7 @@ class Attack(Protocol):
 
 @final
 class TranscriptAttack:
-    """Score the outputs of all draws by their likelihood ratio between the datasets.
+    """An attack that scores the outputs of all draws by their likelihood ratio between the datasets.
 
     The input of the first draw depends on the data alone. So where there is only one draw, the two inputs are
     found once and a game is a draw. Otherwise a game is a fit on one dataset and a replay on the other, both
@@ -106,7 +106,7 @@ class TranscriptAttack:
 
 @final
 class FileAttack:
-    """Learn from labeled files to score others; only published files are seen."""
+    """An attack that learns from labeled files to score others. It sees only published files."""
 
     def __init__(self, estimator: Estimator, pair: Pair, *, lessons: int, seed: int) -> None:
         self._estimator, self._pair, self.fits = estimator, pair, 0

@@ -82,7 +82,7 @@ class Cuts:
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Thresholds:
-    """Hold a histogram of estimated log-ratios; outputs with few values have one bin per value."""
+    """A histogram of estimated log-ratios; outputs with few values have one bin per value."""
 
     edges: Floats
     log_ratio: Floats
@@ -120,7 +120,7 @@ class Thresholds:
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LearnedScore:
-    """Score outputs by their projection on a direction, or by a histogram of the log-ratio along it."""
+    """Scores of outputs by their projection on a direction, or by a histogram of the log-ratio along it."""
 
     center: Floats
     direction: Floats

@@ -24,7 +24,7 @@ _PART = 20_000
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """Set how long to play.
+    """How long to play.
 
     Parameters:
         lessons: The number of games on which the cuts are learned.
@@ -44,7 +44,7 @@ class Plan:
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GameOutcome:
-    """Hold the epsilon that games refuted: without an assumption, and on the curve of the releases."""
+    """The epsilon that games refuted: without an assumption, and on the curve of the releases."""
 
     refuted: float
     curve: float | None

@@ -31,7 +31,7 @@ from discreet.privacy.mechanisms.channel import WORDS
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Price:
-    """Hold the cost between two datasets: the largest log-ratio, and the shift of a Gaussian."""
+    """The cost between two datasets: the largest log-ratio, and the shift of a Gaussian."""
 
     pure: float = 0.0
     shift: float = 0.0

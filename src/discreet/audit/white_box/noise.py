@@ -48,7 +48,7 @@ _LONG = 12
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NoiseTest:
-    """Hold the faults found in the noise, and the number of draws and fits."""
+    """The faults found in the noise, and the number of draws and fits."""
 
     faults: tuple[str, ...]
     draws: int

@@ -24,13 +24,13 @@ _NOT_CHOSEN = -(2**60)
 
 
 class EnoughError(Exception):
-    """End a fit after its last draw; the rest is post-processing."""
+    """The end of a fit after its last draw. The rest is post-processing."""
 
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordedAdditive:
-    """Hold an additive mechanism call: whole numbers, and noise of scale `width` in the same units."""
+    """An additive mechanism call: whole numbers, and noise of scale `width` in the same units."""
 
     gaussian: bool
     width: float
@@ -46,7 +46,7 @@ class RecordedAdditive:
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordedTable:
-    """Hold draws from a table of counts of 2^64 words: the row and the outcome of each draw."""
+    """Draws from a table of counts of 2^64 words: the row and the outcome of each draw."""
 
     starts: npt.NDArray[np.uint64]
     rows: npt.NDArray[np.int64]
@@ -61,7 +61,7 @@ class RecordedTable:
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordedCells:
-    """Hold the answers for all entries of the rating matrix: which were rated and how, and the reports."""
+    """The answers for all entries of the rating matrix: which were rated and how, and the reports."""
 
     mechanism: CellMechanism
     count: int
@@ -78,7 +78,7 @@ class RecordedCells:
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordedCoins:
-    """Hold draws that do not use data; they reveal nothing about any user."""
+    """Draws that do not use data; they reveal nothing about any user."""
 
     public: tuple[Any, ...]
     output: npt.NDArray[Any]
@@ -90,7 +90,7 @@ MechanismCall = RecordedAdditive | RecordedTable | RecordedCells | RecordedCoins
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NoiseScale:
-    """Multiply the drawn noise, to try rare outcomes: they must not cost more either.
+    """A factor on the drawn noise, to try rare outcomes, which must not cost more either.
 
     A fit takes other branches when the first release reports very many users, or when later ones exceed the
     noise. The noise of the first draw is made positive.
@@ -112,7 +112,7 @@ class NoiseScale:
 
 @final
 class Recorder:
-    """Record every draw; end the fit after `most` draws."""
+    """A recorder of every draw, which ends the fit after `most` draws."""
 
     def __init__(self, most: int | None = None, noise_scale: NoiseScale | None = None) -> None:
         self.calls: list[MechanismCall] = []
@@ -143,7 +143,7 @@ class Recorder:
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Named:
-    """Describe a draw over names that come from the data, and the names in both datasets.
+    """A draw over names that come from the data, and the names in both datasets.
 
     Each name has its own noise. The recorded output has none for the names that only the other dataset has;
     on replay they count as not selected, which fails with probability at most the delta of the selection

@@ -24,7 +24,7 @@ _ABSENT = "is absent (`discreet federation party` may be waiting for a yes there
 
 @final
 class WatchedTransport(Transport):
-    """Report on standard error which parties answered and which are awaited."""
+    """A transport that reports on standard error which parties answered and which are awaited."""
 
     def __init__(self, inner: Transport) -> None:
         self._inner, self._question = inner, 0

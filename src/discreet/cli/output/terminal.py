@@ -20,7 +20,7 @@ class Terminal(Console):
             yield segment if segment.control else Segment(visible(segment.text), segment.style)
 
     def on_broken_pipe(self) -> Never:
-        """Let `answering` decide."""
+        """Leave the decision to `answering`."""
         raise BrokenPipeError
 
 

@@ -31,14 +31,14 @@ from discreet.privacy.session import Session
 from discreet.statistics.data_source import DataSource
 
 PROOF = "proofs/private_evaluation.md"
-# A two-sided normal interval with 95 % confidence.
+# A two-sided normal interval with 95% confidence.
 _DEVIATIONS = 1.96
 
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PrivateScore:
-    """Hold a released score, its 95 % confidence interval, and the part that is noise.
+    """A released score, its 95% confidence interval, and the part that is noise.
 
     `noise` is the standard deviation of the value that comes from the noise alone; `people` is a noisy count.
     `certificate` lists everything that was released with the score, for `discreet-verify`.

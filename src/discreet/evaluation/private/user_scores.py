@@ -83,7 +83,7 @@ def scored_data(
 @final
 @dataclass(frozen=True, eq=False, kw_only=True)
 class PersonalScores(Statistic):
-    """Sum the users' scores: c_1, ..., c_m between -1/2 and 1/2, and 1/2 for each user counted.
+    """Sum of the users' scores: c_1, ..., c_m between -1/2 and 1/2, and 1/2 for each user counted.
 
     With a `difference` there are two models and one number, half of the difference of their scores. The
     vector is at most sqrt(m + 1) / 2 long. A user without a held-out item contributes nothing.
@@ -162,7 +162,10 @@ def scale_of(facts: PublicFacts) -> float:
 @final
 @dataclass(frozen=True, slots=True)
 class OneEach:
-    """Hide each user's latest item, or without times one by a public hash; users with one item keep it."""
+    """A split that hides each user's latest item, or without times one by a public hash.
+
+    Users keep a single item.
+    """
 
     def hidden(self, people: Interactions, /) -> npt.NDArray[np.bool_]:
         """Mark the hidden ratings."""

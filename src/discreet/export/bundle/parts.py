@@ -54,7 +54,7 @@ EVENLY = {"fading": 0.0, "evenly": 0.0}
 
 
 class ScorePart(NamedTuple):
-    """Hold one part: what kind it is, its numbers, and its arrays."""
+    """One part: what kind it is, its numbers, and its arrays."""
 
     kind: str
     numbers: Mapping[str, Any]

@@ -30,7 +30,7 @@ _LENGTHS = (3, 40)
 
 
 class ListAgreement(NamedTuple):
-    """Hold how lists of a bundle agree with those of the model: places shared, and lists that are equal."""
+    """Agreement between lists of a bundle and of the model: shared places, and equal lists."""
 
     shared: float
     equal: float

@@ -20,7 +20,7 @@ Name = str
 
 
 class OnnxGraph:
-    """Collect nodes and constants; a method for what is used often, `add` for all else."""
+    """Nodes and constants of a graph. Frequent operations have a method; `add` is for all others."""
 
     def __init__(self, onnx: Any, precision: str) -> None:
         self.onnx, self.precision = onnx, precision
@@ -149,7 +149,7 @@ class OnnxGraph:
 
 
 class OnnxPeople:
-    """Hold what the graph knows of the histories that come in."""
+    """The graph's inputs: what it knows of the histories."""
 
     def __init__(self, graph: OnnxGraph, *, rated: bool, paused: bool) -> None:
         self.graph, self.rated, self.paused = graph, rated, paused

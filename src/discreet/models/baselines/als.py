@@ -44,7 +44,7 @@ _SWEEPS_TO_COMPARE = 7
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Als(Estimator):
-    """Factor ratings by alternating least squares, without privacy: the baseline for explicit ratings.
+    """Alternating least squares for ratings, without privacy: the baseline for explicit ratings.
 
     Vectors have posterior covariances, and ridges are estimated from the vectors (see
     `solvers/bayesian_als.py`). Items are shrunk toward what their co-raters predict (`rated_together.py`) if

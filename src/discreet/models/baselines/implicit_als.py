@@ -41,7 +41,7 @@ _SEARCH_ITERATIONS = 6
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ImplicitAls(Estimator):
-    """Factor interactions by weighted alternating least squares, without privacy: an implicit baseline.
+    """Weighted alternating least squares for interactions, without privacy: an implicit baseline.
 
     Settings left at None are found by a small search. It hides one interaction of each of some users (from a
     sample of at most about a million interactions) and compares NDCG@10 on the whole catalog.

@@ -121,7 +121,7 @@ _KNN_DIRECTIONS = {"shrinkage": SearchDirection(3.0, 0.1, 1e4)}
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ItemKnn(Estimator):
-    """Recommend the nearest neighbors of a user's items, without privacy: the simplest personal baseline.
+    """Nearest neighbors of a user's items, without privacy: the simplest personal baseline.
 
     Similarity is the cosine between the users of two items. `shrinkage` is added to its denominator, so that
     rare pairs count less. It is found by a small search on hidden interactions unless it is given; so is

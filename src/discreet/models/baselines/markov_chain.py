@@ -44,7 +44,7 @@ _MOST_NEXT = 256
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MarkovChain(Estimator):
-    """Recommend what follows a user's latest items, without privacy: the baseline for data with an order.
+    """Items that follow a user's latest items, without privacy: the baseline for data with an order.
 
     The probability of an item after another is estimated from how often it follows within a few steps, where
     later steps count less. `smoothing` counts of popularity are added to each item's transitions. It is found

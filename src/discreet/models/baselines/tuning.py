@@ -50,7 +50,7 @@ def interaction_draws(data: Interactions, seed: int) -> Draws:
 
 
 class HiddenInteractions(NamedTuple):
-    """Hold interactions to train on, and one hidden interaction of each of some users."""
+    """Interactions to train on, and one hidden interaction of each of some users."""
 
     train: Interactions
     people: Indices
@@ -96,7 +96,7 @@ Point = dict[str, float]
 
 
 class SearchDirection(NamedTuple):
-    """Say how a setting is searched: multiplied or divided by `ratio`, between `least` and `most`."""
+    """How a setting is searched: multiplied or divided by `ratio`, between `least` and `most`."""
 
     ratio: float
     least: float

@@ -39,7 +39,7 @@ _ILLUSTRATION = 50
 
 
 class LocalEstimator(Estimator):
-    """Perturb every rating as its user's device would, then learn from the reports alone.
+    """A model that perturbs every rating as its user's device would, and learns from the reports alone.
 
     A concrete estimator names its mechanism and learns from `Collected`. `fit` takes ratings and simulates
     the whole collection, so its label states that it read them; `fit_reports` takes reports that devices have
@@ -169,7 +169,7 @@ PINNED = 1e9
 
 
 class CellEstimator(LocalEstimator):
-    """Report on every item, rated or not, as each user's device would; then learn from the reports alone."""
+    """A model that reports on every item, rated or not, as each user's device would, and learns from that."""
 
     __slots__ = ()
 

@@ -56,7 +56,7 @@ def counted(counts: npt.NDArray[Any], people: int) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CountedRatings(Scorer):
-    """Predict ratings between `low` and `high`; order lists by counts (`popularity`) where there are any."""
+    """Ratings between `low` and `high`. Lists are ordered by counts (`popularity`) if there are any."""
 
     predicts_stars: ClassVar[bool] = True
     base_part: ClassVar[str] = "item mean"
@@ -73,7 +73,7 @@ class CountedRatings(Scorer):
 
     @property
     def ranked_by(self) -> str:
-        """Say what orders lists, and say so if that is stars alone."""
+        """Return what orders lists, and whether it is stars alone."""
         return BY_COUNTS if self.popularity.size else BY_STARS
 
     def worth(self, histories: Interactions, rows: Indices) -> Singles:

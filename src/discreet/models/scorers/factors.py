@@ -52,7 +52,7 @@ def folded(scorer: Scorer, histories: Interactions, rows: Indices) -> tuple[Floa
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LinearRatings(CountedRatings):
-    """Predict `mean + item bias + item row . own vector`, clipped to the scale."""
+    """Ratings `mean + item bias + item row . own vector`, clipped to the scale."""
 
     constants: ClassVar[Mapping[str, Constant]] = {
         "mean": StoredNumber(),
@@ -97,7 +97,7 @@ class LinearRatings(CountedRatings):
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RatingScorer(LinearRatings):
-    """Predict `mean + item bias + own bias + item factors . own factors`, clipped to the scale.
+    """Ratings `mean + item bias + own bias + item factors . own factors`, clipped to the scale.
 
     A user's bias and factors minimize the squared error over their own ratings plus a ridge; `ridge` has
     the bias's strength first, then one for each factor. With `count_power` above 0 the ridge grows with that
@@ -158,7 +158,7 @@ class RatingScorer(LinearRatings):
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ImplicitFactorScorer(Scorer):
-    """Score by `item factors . own factors`, where a user's factors come from their interactions."""
+    """Scores `item factors . own factors`. A user's factors come from their interactions."""
 
     kind: ClassVar[str] = "implicit-factors"
     needs_ratings: ClassVar[bool] = False
@@ -214,7 +214,7 @@ _LARGEST = 1e12
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnsureRatingScorer(LinearRatings):
-    """Predict `mean + item bias + own bias + item factors . own factors`, clipped to the scale.
+    """Ratings `mean + item bias + own bias + item factors . own factors`, clipped to the scale.
 
     `item_spreads` has, for each item, the lower triangle of the covariance of its bias and factors. This
     uncertainty acts like a ridge in a user's own problem, in addition to `ridge` (the bias's first).

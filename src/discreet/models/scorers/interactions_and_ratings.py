@@ -36,7 +36,7 @@ _OF_CHOICE = ("ridge", "fading", "evenly", "length")
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InteractionsAndRatings(Scorer):
-    """Predict ratings as `RatingScorer` does, and order lists by interaction and rating together.
+    """Ratings as in `RatingScorer`, and lists ordered by interaction and rating together.
 
     The score is the log-odds that the user interacts with an item (`InteractionScorer`) plus `liking` times
     the log-probability that they then rate it above their own usual rating.
@@ -212,7 +212,7 @@ class InteractionsAndRatings(Scorer):
 
     @property
     def ranked_by(self) -> str:
-        """Say what orders lists."""
+        """Return what orders lists."""
         return f"{self.choice.ranked_by}, and expected stars" if self.liking else self.choice.ranked_by
 
     def score_parts(self, histories: Interactions, rows: Indices) -> dict[str, Floats]:

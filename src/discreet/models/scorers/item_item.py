@@ -27,7 +27,7 @@ _COUNTED = "counted without noise: the label states NOT PRIVATE"
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ItemWeightsScorer(Scorer):
-    """Sum `weights[i, item]` over a user's items i, for the items that have weights.
+    """Sum of `weights[i, item]` over a user's items i, for the items that have weights.
 
     `base` breaks ties and ranks for users without items. Where times are known, the r-th latest interaction
     has weight (1 + r) to the minus `fading`.
@@ -102,7 +102,7 @@ class ItemWeightsScorer(Scorer):
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SparseWeightsScorer(Scorer):
-    """Sum the weights of a user's items for others, of which few differ from zero: for large catalogs.
+    """Sum of the weights of a user's items for others, of which few differ from zero: for large catalogs.
 
     An item in `sources` supports that in `targets` with the weight in `weights`. Otherwise the same as
     `ItemWeightsScorer`.
@@ -187,7 +187,7 @@ _FLIPPED = "computed from flipped bits only (none if the label states NOT PRIVAT
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NeighborScorer(Scorer):
-    """Score an item by the sum of its similarities to those of a user's items that are its neighbors."""
+    """Scores of items: the sum of an item's similarities to its neighbors among a user's items."""
 
     kind: ClassVar[str] = "neighbours"
     needs_ratings: ClassVar[bool] = False
@@ -252,7 +252,7 @@ class NeighborScorer(Scorer):
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PopularityScorer(Scorer):
-    """Score items by popularity, equally for all users."""
+    """Scores by popularity, the same for all users."""
 
     kind: ClassVar[str] = "popularity"
     needs_ratings: ClassVar[bool] = False

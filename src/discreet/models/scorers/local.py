@@ -26,7 +26,7 @@ _FROM_REPORTS = "computed from reports that were private before they were collec
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LocalScorer(CountedRatings):
-    """Predict for the users of the collection from vectors learned from their reports.
+    """Predictions for the users of the collection, from vectors learned from their reports.
 
     A participant, identified by id, gets the collector's vector, and the ratings in the given history are not
     used. Any other history is folded in on its user's own device (`device`), from true ratings that never

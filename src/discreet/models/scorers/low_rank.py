@@ -86,7 +86,7 @@ def own_residuals(rows: Rows, offsets: Floats) -> tuple[Rows, Floats]:
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SteppedScorer(LinearRatings):
-    """Predict a user's own mean plus the completed row, which the user computes from the published rounds.
+    """A user's own mean plus the completed row, which the user computes from the published rounds.
 
     `row_bound` is in units of the ratings; `mean` is the middle of the scale, from which ratings are
     measured.

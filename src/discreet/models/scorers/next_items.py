@@ -50,7 +50,7 @@ class NextItems:
         )
 
     def __bool__(self) -> bool:
-        """Tell whether they change any score."""
+        """Return whether they change any score."""
         return self.items.size > 0 and self.blend > 0
 
     def check(self) -> None:

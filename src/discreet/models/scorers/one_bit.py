@@ -49,7 +49,7 @@ _NEWTON_STEPS = 12
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OneBitScorer(Scorer):
-    """Predict by `left[user] . right[item]`: above 0 is liked.
+    """Predictions `left[user] . right[item]`: above 0 is liked.
 
     The users the matrix was completed for have a row; who they are is public in this privacy definition. A
     newcomer's row is the most likely one given their own binary ratings and the distribution of rows.
@@ -90,7 +90,7 @@ class OneBitScorer(Scorer):
 
     @property
     def ranked_by(self) -> str:
-        """Say what orders lists, and say so if that is the odds of liking alone."""
+        """Return what orders lists, and whether it is the odds of liking alone."""
         if self.popularity.size:
             return "how often items are chosen, and the odds of liking"
         return "the odds of liking alone, for this model has no counts: poor for lists"
@@ -237,7 +237,7 @@ class Vault:
 
 @final
 class Answers:
-    """Remember the released entries by number, so that asking again reveals nothing new."""
+    """The released entries by number, so that a repeated request reveals nothing new."""
 
     __slots__ = ("_cells", "_lock", "_values")
 
@@ -276,7 +276,7 @@ class Answers:
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReleasedCells(Scorer):
-    """Release entries for the users the matrix was completed for; a file has only released entries."""
+    """Released entries for the users the matrix was completed for. A file has only released entries."""
 
     kind: ClassVar[str] = "one-bit-cells"
     stored: ClassVar[Mapping[str, Stored]] = {

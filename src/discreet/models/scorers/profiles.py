@@ -20,7 +20,7 @@ from discreet.statistics.profile_sums import Profiles
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProfileScorer(Scorer):
-    """Score by `item_bias + item_factors . (profile - origin)`.
+    """Scores `item_bias + item_factors . (profile - origin)`.
 
     The profile is the sum of `profile_vectors` over the user's items, normalized by their size, centered,
     scaled and shortened to a public length. It depends on released numbers and the user's own row only.

@@ -39,7 +39,7 @@ HISTORIES: Mapping[str, Stored] = {
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReleasedHistories:
-    """Hold users by length bin, the share of users with an order, and shares of rating levels."""
+    """Users by length bin, the share of users with an order, and shares of rating levels."""
 
     lengths: Floats
     ordered: float

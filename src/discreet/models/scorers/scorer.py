@@ -26,7 +26,7 @@ NEWCOMER = "(a newcomer)"
 
 
 class Scorer(ABC):
-    """Hold the publishable result of a fit, and compute a user's predictions from that user's own row.
+    """The publishable result of a fit, which computes a user's predictions from that user's own row.
 
     `stored` declares every array and states why it may be published; `constants` declares the other numbers.
     Both name fields of the class. A file is read by these declarations alone (`build_scorer`).
@@ -141,7 +141,7 @@ class Scorer(ABC):
 
     @property
     def ranked_by(self) -> str:
-        """Say in a few words what `worth` is."""
+        """Return what `worth` is, in a few words."""
         return "what the user would choose"
 
     def knows(self, user: object) -> bool:

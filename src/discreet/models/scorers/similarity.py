@@ -43,7 +43,7 @@ class NearestItems(NamedTuple):
 
 
 class KnownVectors(NamedTuple):
-    """Hold vectors, how much of each is known, how items spread along each axis, and their lengths.
+    """Vectors, how much of each is known, how items spread along each axis, and their lengths.
 
     A vector shorter than usual has the usual length: it might point anywhere. `noised` if noise was added.
     """
@@ -112,7 +112,7 @@ def _known(squares: Floats, popularity: Floats) -> tuple[float, Floats]:
 
 
 class Directions(NamedTuple):
-    """Hold unit vectors, and in how many directions they lie; `noised` if noise may have turned them."""
+    """Unit vectors, and in how many directions they lie; `noised` if noise may have turned them."""
 
     units: Floats
     dimensions: float

@@ -24,7 +24,7 @@ _LARGEST = 1e9
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrainedProfileScorer(Scorer):
-    """Score by `item_factors . profile`.
+    """Scores `item_factors . profile`.
 
     A user with stored factors has these as profile. The profile of any other user minimizes the loss over
     their own row, with `profile_factors` as items: chosen items weigh 1, all others `alpha0`.

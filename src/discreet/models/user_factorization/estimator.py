@@ -42,7 +42,7 @@ from discreet.statistics.data_source import DataSource
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UserFactorization(SumsEstimator):
-    """Factor ratings or interactions: item effects first, then the latent factors above the noise.
+    """Factorization of ratings or interactions: item effects first, then the latent factors above the noise.
 
     Guarantee
         (`epsilon`, `delta`) for a user's whole history, between datasets with and without that user,

@@ -130,7 +130,7 @@ def _part_of_pairs(tally: VoteEstimate, people: float, settings: FactorizationSe
 
 
 class ReleasedPairs(NamedTuple):
-    """Hold the released sum of `asked`, the co-occurrences of `items`: (i, j) is mostly that j follows i.
+    """The released sum of `asked`, the co-occurrences of `items`: (i, j) is mostly that j follows i.
 
     `noise` is the deviation of the noise on each entry.
     """
@@ -156,7 +156,7 @@ class ReleasedPairs(NamedTuple):
 
 
 class CoOccurrenceDirections(NamedTuple):
-    """Hold the co-occurrence directions above the noise: item coordinates and their squared weights.
+    """The co-occurrence directions above the noise: item coordinates and their squared weights.
 
     `guess` is a first estimate of the item embeddings, up to one factor per direction.
     """
@@ -172,7 +172,7 @@ class CoOccurrenceDirections(NamedTuple):
 
 
 class ItemEmbeddings(NamedTuple):
-    """Hold the item embeddings, and the votes combined with the counts of the same release."""
+    """The item embeddings, and the votes combined with the counts of the same release."""
 
     vectors: Floats
     tally: VoteEstimate
@@ -227,7 +227,7 @@ def released_pairs(
 
 
 class PairsInOrder(NamedTuple):
-    """Hold released co-occurrences, whether order in time informs, and the weights of what follows.
+    """Released co-occurrences, whether order in time matters, and the weights of following items.
 
     `embeddings` is what is left of the budget's share for item embeddings.
     """

@@ -41,7 +41,7 @@ def _rating_variance() -> float:
 
 
 class LatentFactors(NamedTuple):
-    """Hold item offsets and factors; the first factor is the constant, `ridge` has a ridge for each.
+    """Item offsets and factors; the first factor is the constant, `ridge` has a ridge for each.
 
     The first `free` factors cost nothing: they follow from item effects, counts and public features.
     `variance` is that of the offsets' estimates.
@@ -120,7 +120,7 @@ def with_curves(
 
 
 class _Spectrum(NamedTuple):
-    """Hold the eigenvalues and eigenvectors above the noise of a second moment over the items `top`."""
+    """The eigenvalues and eigenvectors above the noise of a second moment over the items `top`."""
 
     top: npt.NDArray[np.int64]
     strengths: Floats

@@ -55,7 +55,7 @@ def content_vectors(words: sp.csr_matrix, most: int = 256) -> Floats:
 
 
 class Content(NamedTuple):
-    """Hold items' directions of public words, and the weight of their similarity in lists."""
+    """Items' directions of public words, and the weight of their similarity in lists."""
 
     vectors: Floats
     weight: float

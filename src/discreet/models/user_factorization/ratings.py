@@ -109,7 +109,7 @@ def learn_ratings(
 
 
 class _Learned(NamedTuple):
-    """Hold what all releases say about items, and the decisions made on the way."""
+    """All released facts about items, and the decisions of the fit."""
 
     view: ItemView
     factors: LatentFactors
@@ -120,7 +120,7 @@ class _Learned(NamedTuple):
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Fit:
-    """Hold what all releases of one fit need, and the co-occurrences it has released, for lists."""
+    """Shared inputs of all releases of one fit, and the co-occurrences it has released, for lists."""
 
     session: Session
     settings: FactorizationSettings

@@ -30,7 +30,7 @@ _NO_LINE = np.zeros(0)
 
 
 class Oracle(Protocol):
-    """Define what a solver may ask about the scores of the observed entries."""
+    """What a solver may ask about the scores of the observed entries."""
 
     def value_and_gradient(self, scores: Floats) -> tuple[float, Floats]:
         """Return the objective and its slope in each observed entry."""
@@ -42,7 +42,7 @@ class Oracle(Protocol):
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OneBitLoss:
-    """Add up -log P(binary rating | score) over the observed entries.
+    """Sum of -log P(binary rating | score) over the observed entries.
 
     A binary rating is +1 with probability h(score / scale), h the logistic or the normal distribution
     function. With `flips` the `verdicts` are reports: a +1 was flipped with the first probability, a -1 with
@@ -91,7 +91,7 @@ class OneBitLoss:
 
 @final
 class MeteredGradient:
-    """Return a gradient a fixed number of times, and never the objective.
+    """A gradient that can be evaluated a fixed number of times, without the objective.
 
     Privacy enters through `release`, which adds the noise. A call beyond the limit, or for the exact
     objective (a line search, a stopping rule), raises an error instead of making an unbudgeted

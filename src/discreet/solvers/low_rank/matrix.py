@@ -36,7 +36,7 @@ _TINY = 1e-300
 @final
 @dataclass(frozen=True, slots=True)
 class LowRank:
-    """Hold `left @ diag(values) @ right.T` with orthonormal columns and falling values."""
+    """`left @ diag(values) @ right.T` with orthonormal columns and falling values."""
 
     left: Floats
     values: Floats
@@ -99,7 +99,7 @@ class LowRank:
 
 @final
 class ObservedEntries:
-    """Hold which entries of a matrix are observed, by row and by column.
+    """Observed entries of a matrix, by row and by column.
 
     Assumes
         Columns are sorted within a row and no entry occurs twice.
@@ -154,7 +154,7 @@ class ObservedEntries:
 @final
 @dataclass(frozen=True, slots=True)
 class LowRankPlusSparse:
-    """Multiply by `low + sparse` without ever forming the sum."""
+    """Product with `low + sparse`, which never forms the sum."""
 
     low: LowRank
     cells: ObservedEntries
@@ -317,7 +317,7 @@ def _settled(found: LowRank, wrong: Floats, radius: float, tolerance: float) -> 
 
 
 class Projection(NamedTuple):
-    """Hold a projection: orthonormal columns, and the share of each that is kept."""
+    """A projection: orthonormal columns, and the share of each that is kept."""
 
     basis: Floats
     kept: Floats

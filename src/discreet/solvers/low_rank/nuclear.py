@@ -56,7 +56,7 @@ _BASIS, _VECTOR_TOLERANCE = 40, 1e-3
 @final
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Recovery:
-    """Hold a matrix `left @ right.T`, its misfit and its certificate.
+    """A matrix `left @ right.T`, its misfit and its certificate.
 
     No matrix whose misfit is at most `rho` has a nuclear norm below `bound`. (Above 200 rows and columns the
     bound rests on the largest singular value that an iterative method found, to a share of 1e-6.)
@@ -140,7 +140,7 @@ def _with_fixed_signs(u: Floats, s: Floats, v: Floats) -> Triples:
 @final
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _Problem:
-    """Hold the entries by row and by column, and what depends on them alone."""
+    """The entries by row and by column, and what depends on them alone."""
 
     by_row: Rows
     by_column: Rows

@@ -22,7 +22,7 @@ Product = Callable[[Floats], Floats]
 
 
 class LeadingDirection(NamedTuple):
-    """Hold a direction, the matrix's product with it, and its Rayleigh quotient.
+    """A direction, the matrix's product with it, and its Rayleigh quotient.
 
     `product` is the mean of `averaged` products with nearly this direction, so the variance of independent
     noise is smaller by that factor.

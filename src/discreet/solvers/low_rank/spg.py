@@ -29,7 +29,7 @@ _MOST_HALVINGS = 30
 
 
 class Domain(Protocol[Point]):
-    """Define a convex set of matrices and how to move in it."""
+    """A convex set of matrices, and how to move in it."""
 
     def zero(self) -> Point:
         """Return the matrix of zeros."""
@@ -53,7 +53,7 @@ class Domain(Protocol[Point]):
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NuclearBall:
-    """Hold matrices whose singular values add up to at most `radius`, as thin factors.
+    """Matrices whose singular values add up to at most `radius`, as thin factors.
 
     `weights` multiply the observed entries: the scores are `weights * matrix[cells]`.
     """
@@ -94,7 +94,7 @@ class NuclearBall:
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BoundedNuclearBall:
-    """Hold small matrices in the nuclear-norm ball with no |entry| above its limit, in full."""
+    """Small matrices in the nuclear-norm ball with no |entry| above its limit, in full."""
 
     cells: ObservedEntries
     radius: float
@@ -134,7 +134,7 @@ class BoundedNuclearBall:
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Solution:
-    """Hold the result of a solver; `promised` is the predicted relative gain of one more step."""
+    """The result of a solver; `promised` is the predicted relative gain of one more step."""
 
     matrix: LowRank
     value: float
