@@ -9,6 +9,7 @@ import pytest
 from discreet import reproduce
 from discreet.data.datasets import catalog
 from discreet.data.interactions import Interactions
+from discreet.reproduce import copies
 from toy import toy_interactions
 
 
@@ -60,6 +61,45 @@ def test_a_paper_runs_at_toy_size(paper, toy_data):
     assert any(verdict.runs for verdict in found)
     assert all(verdict.measured is None or math.isfinite(verdict.measured) for verdict in found)
     assert before == {path: path.stat().st_mtime_ns for path in results.rglob("*")}
+
+
+@pytest.mark.scripts
+@pytest.mark.parametrize("paper", [paper for paper, used in copies.USED.items() if used])
+def test_every_copy_that_a_paper_accepts_is_read(paper, toy_data, tmp_path, monkeypatch):
+    """Other runs use the known datasets; here each dataset is a file of the caller's."""
+    given = {}
+    for name in copies.USED[paper]:
+        low, high = (-10, 10) if name in copies.JESTER else (0, 2) if name == "rc" else (1, 5)
+        toy = toy_interactions(n_users=60, n_items=120, per_user=15, seed=6)
+        values = np.round(low + (toy.values - 1) / 4 * (high - low))
+        lines = [
+            f"{user},{item},{value:g},{place}"
+            for place, (user, item, value) in enumerate(zip(toy.rows(), toy.items, values, strict=True))
+        ]
+        given[name] = tmp_path / f"{name}.csv"
+        given[name].write_text("\n".join(["user,item,rating,time", *lines]) + "\n")
+    if "netflix" in given:
+        given["netflix"] = tmp_path / "netflix"
+        given["netflix"].mkdir()
+        rated = [f"{user},{1 + user % 5},2005-01-01" for user in range(40)]
+        films = [line for film in range(1, 30) for line in (f"{film}:", *rated)]
+        (given["netflix"] / "combined_data_1.txt").write_text("\n".join(films) + "\n")
+    read = set()
+
+    def noted(reader):
+        def reading(path, **options):
+            read.add(path)
+            return reader(path, **options)
+
+        return reading
+
+    for module in ("copies", "frank_wolfe"):
+        place = f"discreet.reproduce.{module}.read"
+        monkeypatch.setattr(place, noted(copies.read))
+    reproduce.reproduce(paper, size="toy", data=given)
+    # A copy of ML-10M takes the place of ML-1M in the poster's experiments.
+    unread = {name for name, path in given.items() if path not in read}
+    assert unread <= ({"ml-1m"} if paper == "frank-wolfe" else set())
 
 
 STEPPED = [

@@ -253,7 +253,7 @@ def test_the_command_runs_everything_onto_one_page(sums, discreet):
     assert "(papers/sums.md)" in (sums / "out" / "papers.md").read_text()
     assert (sums / "out" / "papers" / "sums.md").exists()
     code, answer, said = discreet("reproduce", "sums", "--quick")
-    assert code == 0 and "paper: 2 undecided" in answer and "1 steps done" in said
+    assert code == 0 and "paper: 2 undecided" in answer and "1 step done" in said
     rejected(discreet("reproduce"), "option-missing")
 
 

@@ -1,6 +1,7 @@
 """What a reading of the papers needs: constants, a second way to sample, one frame for all methods."""
 
 import math
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -74,13 +75,33 @@ def test_parties_that_share_everything_hold_the_whole_catalog():
 
 def test_methods_without_item_biases_learn_a_matrix_of_rank_one():
     split = random_split(rank_one(n_users=3000, n_items=30, per_user=15, seed=0).data, 0.05, 0)
-    mean = frank_wolfe.user_mean(split)
-    for method in (frank_wolfe.svd_without_biases, frank_wolfe.gradient_without_biases):
-        assert method(split, 20.0, 0) < 0.9 * mean
-        # The twin: with too much noise nothing stands out, and what is left is the person's mean.
-        assert method(split, 0.01, 0) == pytest.approx(mean, rel=0.01)
-    # For one rating at epsilon / 80 there is more noise than for a person at epsilon.
-    assert frank_wolfe.mcsherry_mironov(split, 0.1, 0) > frank_wolfe.svd_without_biases(split, 0.1, 0)
+
+    def score(method, epsilon):
+        return frank_wolfe.score(split, method, epsilon, 0)
+
+    mean = score(frank_wolfe.MEAN, 1.0)
+    for method in (frank_wolfe.SVD_PLAIN, frank_wolfe.PGD_PLAIN):
+        assert score(method, 20.0) < 0.9 * mean
+        # The twin: with too much noise nothing stands out, and what is left is the user's mean.
+        assert score(method, 0.01) == pytest.approx(mean, rel=0.05)
+    # For one rating at epsilon / 80 there is more noise than for a user at epsilon.
+    assert score(frank_wolfe.MCSHERRY, 0.1) > score(frank_wolfe.SVD_PLAIN, 0.1)
+
+
+def test_mcsherry_and_mironov_learn_directions_without_noise_and_store_no_table():
+    split = random_split(rank_one(n_users=3000, n_items=30, per_user=15, seed=0).data, 0.05, 0)
+    mean = frank_wolfe.score(split, frank_wolfe.MEAN, 1.0, 0)
+    assert frank_wolfe.mcsherry_mironov(split, 300.0, 0) < 0.7 * mean
+    # The twin: noise hides them.
+    assert frank_wolfe.mcsherry_mironov(split, 1.0, 0) > mean
+    wide = random_split(rank_one(n_users=40_000, n_items=400, per_user=5, seed=0).data, 0.05, 0)
+    frank_wolfe.mcsherry_mironov(wide, 1.0, 0)
+    tracemalloc.start()
+    frank_wolfe.mcsherry_mironov(wide, 1.0, 0)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    # One dense table of doubles alone has 128 MB.
+    assert peak < 64e6
 
 
 def test_a_copy_of_netflix_is_cut_as_the_poster_says(tmp_path):

@@ -158,7 +158,7 @@ def _show(
     from discreet.report.label import by_origin, label_table, used_rows
 
     promise = Guarantee.from_json(content["guarantee"])
-    used = [*used_rows(content, content.get("signed_by")), *recorded]
+    used = [*_method(content["name"]), *used_rows(content, content.get("signed_by")), *recorded]
     facts = label_table(promise, f"Privacy facts: {content['name']}", used)
     table = Table("arrays", "where they come from", title="What the file contains", show_lines=True)
     for origin, names in by_origin(content["provenance"]):
@@ -168,6 +168,14 @@ def _show(
     odds = _said_of_odds(content, people)
     more = [_releases(content), table] if full else ["Add --full to list each release and each array."]
     show(facts, promise.sentence(), *odds, *limits, *audited, *more)
+
+
+def _method(name: str) -> list[tuple[str, str]]:
+    """Return a row with the source of a model's method: who published or refuted it, or that it is ours."""
+    from discreet.recipes import MODELS
+
+    source = MODELS[name].source if name in MODELS else ""
+    return [("Method", source)] if source else []
 
 
 def read_any_label(file: Path, *, signed: bool) -> dict[str, Any]:

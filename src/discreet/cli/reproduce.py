@@ -117,7 +117,7 @@ def progress(name: str) -> Iterator[tuple[Callable[[str], None], Callable[[Tick]
 def sentence(tick: Tick) -> str:
     """Return a sentence about the progress of a run and the time left."""
     if tick.seconds_left is None:
-        return f"{tick.step}; {tick.done} steps done, number of steps left unknown"
+        return f"{tick.step}; {tick.done} {'step' if tick.done == 1 else 'steps'} done"
     minutes = max(1, round(tick.seconds_left / 60))
     return f"{tick.step}; {tick.done} of {tick.total} steps, about {minutes} min left"
 

@@ -46,6 +46,7 @@ REAL = {
     "restaurant-consumer": ((1.0, 2.0, 4.0, 6.0, 8.0), 10, 0.6),
     "movielens-100k": ((0.5, 2.0, 4.0, 6.0, 8.0), 10, 0.9),
 }
+_TITLES = {"restaurant-consumer": "Restaurants", "movielens-100k": "MovieLens 100K"}
 GAMMA, USERS, ITEMS = 0.05, 60, 50
 _BOUNDS = {
     "printed": "Theorem 3, 95%",
@@ -65,8 +66,8 @@ def measure(run: Run) -> Values:
     panels: list[Panel] = []
     for kind in KINDS:
         run.part(lambda kind=kind: panels.append(_synthetic(kind, run, values)))
-    for name in run.pick(full=tuple(REAL), quick=("restaurant-consumer",), toy=("restaurant-consumer",)):
-        if copies.find(name) is not None:
+    for name in run.pick(full=tuple(REAL), quick=("restaurant-consumer",), toy=tuple(REAL)):
+        if copies.available(name, run.say):
             run.part(lambda name=name: panels.append(_real(name, run, values)))
     draw(run, "recovery", panels)
     return values
@@ -235,7 +236,7 @@ def largest_loss(mechanism: CellMechanism) -> float:
 def _theorem_claims(kind: str, run: Run, values: Values) -> None:
     """Count the largest loss of a report, and draw reports to see which bounds on rho hold how tightly."""
     # A share of 0.95 that may differ by 0.02 is decided by some thousand draws.
-    draws = run.pick(full=1600, quick=40, toy=4)
+    draws = run.pick(full=1600, quick=200, toy=4)
     rows = [
         run.step(f"theorem 3 {kind} {epsilon:g}, {draws} draws", theorem3, kind, epsilon, draws)
         for epsilon in EPSILONS
@@ -288,7 +289,7 @@ def _statement_five(kind: str, run: Run, values: Values) -> None:
             for users, items in sizes
         ]
 
-    found = [one for pair in run.draws(run.pick(full=10, quick=1, toy=1), both) for one in pair]
+    found = [one for pair in run.draws(run.pick(full=10, quick=3, toy=1), both) for one in pair]
     values[f"constant-{kind}"] = [max(max(row) for row in found)]
     values[f"constant-growth-{kind}"] = [
         max(large) / max(small) for small, large in zip(found[::2], found[1::2], strict=True)
@@ -378,7 +379,7 @@ def _real(name: str, run: Run, values: Values) -> Panel:
     def step(epsilon: float, seed: int) -> list[float]:
         return list(run.step(f"{name} {epsilon:g} {seed}", _held_out, name, epsilon, seed, intrinsic))
 
-    return _compared(name, name, epsilons, runs, step, run, values)
+    return _compared(name, _TITLES[name], epsilons, runs, step, run, values)
 
 
 def _compared(
@@ -395,7 +396,7 @@ def _compared(
     for epsilon in epsilons:
         errors = [
             Errors(*one)
-            for one in run.draws(run.pick(full=runs, quick=1, toy=1), lambda seed, e=epsilon: step(e, seed))
+            for one in run.draws(run.pick(full=runs, quick=3, toy=1), lambda seed, e=epsilon: step(e, seed))
         ]
         for what in ("plain", "items", "mean"):
             values[f"{key}-{epsilon:g}-below-{what}"] = [one.corrected - getattr(one, what) for one in errors]

@@ -6,7 +6,7 @@ or are larger than what is at hand (ML-10M, all parts of Jester).
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from pathlib import Path
@@ -15,7 +15,7 @@ from types import MappingProxyType
 import numpy as np
 
 from discreet.core.checks import require
-from discreet.core.errors import UnknownChoice
+from discreet.core.errors import FileError, UnknownChoice
 from discreet.data.datasets import catalog
 from discreet.data.interactions import Interactions
 from discreet.data.reading.readers import read
@@ -77,6 +77,18 @@ def find(name: str) -> Path | None:
     if name == "jester" and any(map(copy_of, JESTER)):
         return next(filter(None, map(copy_of, JESTER)))
     return copy_of(name) or (catalog.find(name) if name in catalog.DATASETS else None)
+
+
+def available(name: str, say: Callable[[str], None]) -> bool:
+    """Return whether a dataset is on this machine or can be fetched; if not, say where to get it."""
+    if find(name) is not None:
+        return True
+    try:
+        catalog.get(name)
+    except FileError as error:
+        say(str(error))
+        return False
+    return True
 
 
 def load(name: str) -> Interactions:

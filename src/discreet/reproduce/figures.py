@@ -8,6 +8,7 @@ beyond eight methods, of Tol. Color-blind readers can distinguish them; markers 
 from __future__ import annotations
 
 import dataclasses
+import json
 import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -27,6 +28,8 @@ _INCHES = 4.2, 3.2
 _COLUMNS = 2
 _LEGEND_LINE = 0.22
 _POINTS = 20
+#: The picture of a paper on the overview.
+THUMBNAIL = "thumbnail.svg"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -47,7 +50,10 @@ class PlottedLine:
 
 @dataclasses.dataclass(frozen=True)
 class Panel:
-    """Curves over one pair of axes. `ticks` names the places on the horizontal axis."""
+    """Curves over one pair of axes. `ticks` names the places on the horizontal axis.
+
+    `heights` are the ends of the vertical axis; curves beyond them leave the panel.
+    """
 
     title: str
     x_label: str
@@ -55,7 +61,7 @@ class Panel:
     lines: Sequence[PlottedLine]
     x_scale: str = "linear"
     y_scale: str = "linear"
-    top: float | None = None
+    heights: tuple[float, float] | None = None
     ticks: Mapping[float, str] = dataclasses.field(default_factory=dict)
 
 
@@ -83,14 +89,14 @@ def draw(run: Run, name: str, panels: Sequence[Panel]) -> None:
     _save(_picture(panels), run.folder / f"{name}.svg")
 
 
-def _picture(panels: Sequence[Panel]) -> Any:
+def _picture(panels: Sequence[Panel], *, legend: bool = True) -> Any:
     from matplotlib.figure import Figure
 
     columns = min(_COLUMNS, len(panels))
     rows = math.ceil(len(panels) / columns)
     methods = list(dict.fromkeys(line.method for panel in panels for line in panel.lines))
     labels = {line.label for panel in panels for line in panel.lines}
-    below = _LEGEND_LINE * math.ceil(len(labels) / columns) + 0.15
+    below = _LEGEND_LINE * math.ceil(len(labels) / columns) + 0.15 if legend else 0.0
     width, height = _INCHES[0] * columns, _INCHES[1] * rows
     figure = Figure(figsize=(width, height + below), layout="constrained")
     axes = figure.subplots(rows, columns, squeeze=False).ravel()
@@ -101,9 +107,10 @@ def _picture(panels: Sequence[Panel]) -> Any:
         _frame(axis, panel)
     for axis in axes[len(panels) :]:
         axis.set_axis_off()
-    figure.legend(
-        handles.values(), handles, loc="outside lower center", ncols=columns, fontsize=8, frameon=False
-    )
+    if legend:
+        figure.legend(
+            handles.values(), handles, loc="outside lower center", ncols=columns, fontsize=8, frameon=False
+        )
     return figure
 
 
@@ -111,7 +118,7 @@ def _curve(axis: Any, line: PlottedLine, place: int) -> Any:
     color, marker = _COLORS[place % len(_COLORS)], _MARKERS[place % len(_MARKERS)]
     heights = [math.nan if value is None else value for value in line.y]
     if line.kind == "level":
-        return axis.plot(line.x, heights, color=color, linewidth=1.2, linestyle=(0, (1, 1)))[0]
+        return axis.plot(line.x, heights, color=color, linewidth=1.8, linestyle=(0, (1, 1)))[0]
     style = {"ours": "-", "printed": "--", "points": ""}[line.kind]
     options: dict[str, Any] = {"color": color, "linestyle": style, "linewidth": 1.4}
     if len(line.x) <= _POINTS or line.kind == "points":
@@ -131,11 +138,38 @@ def _frame(axis: Any, panel: Panel) -> None:
     axis.tick_params(labelsize=7)
     axis.grid(color="#DDDDDD", linewidth=0.6)
     axis.spines[["top", "right"]].set_visible(False)
-    if panel.top is not None:
-        axis.set_ylim(top=panel.top)
+    if panel.heights is not None:
+        axis.set_ylim(*panel.heights)
+    for side, scale in ((axis.xaxis, panel.x_scale), (axis.yaxis, panel.y_scale)):
+        if scale == "log":
+            _plain_numbers(side)
     if panel.ticks:
         axis.set_xticks(list(panel.ticks), list(panel.ticks.values()))
         axis.tick_params(axis="x", which="minor", bottom=False, labelbottom=False)
+
+
+def _plain_numbers(side: Any) -> None:
+    """Mark a logarithmic axis with plain numbers, as many as an axis of any length needs."""
+    from matplotlib.ticker import LogLocator, NullLocator
+
+    low, high = sorted(side.get_view_interval())
+    decades = math.log10(high / low) if low > 0 else 1.0
+    parts = (1.0, 1.5, 2.0, 3.0, 5.0, 7.0) if decades < 1 else (1.0, 2.0, 5.0) if decades < 2.5 else (1.0,)
+    side.set_major_locator(LogLocator(subs=parts))
+    side.set_minor_locator(NullLocator())
+    side.set_major_formatter(lambda value, _: f"{value:,.10g}" if value >= 1e-4 else f"{value:.0e}")
+
+
+def thumbnail(folder: Path, name: str) -> None:
+    """Write the first panel of the figure `name.json` in a folder as `thumbnail.svg`, without words."""
+    path = folder / f"{name}.json"
+    if not path.exists():
+        return
+    first = dict(json.loads(path.read_text(encoding="utf8"))[0])
+    lines = [PlottedLine(**line) for line in first.pop("lines")]
+    ticks = {float(place): "" for place in first.pop("ticks")}
+    panel = Panel(**first | {"title": "", "x_label": "", "y_label": ""}, lines=lines, ticks=ticks)
+    _save(_picture([panel], legend=False), folder / THUMBNAIL)
 
 
 def _save(figure: Any, path: Path) -> None:

@@ -19,7 +19,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+from scipy.sparse import csr_matrix, diags_array
 
+from discreet import recipes
 from discreet.core.randomness import PrivacyRandom, experiment_generator
 from discreet.data.datasets.synthetic import rank_one
 from discreet.data.interactions import Interactions
@@ -28,6 +30,7 @@ from discreet.data.splits import Split, random_split
 from discreet.evaluation.scoring import measure as score_model
 from discreet.models.biases import Biases
 from discreet.models.estimator import Estimator
+from discreet.models.scorers.factors import RatingScorer
 from discreet.papers.frank_wolfe.covariance_svd import CovarianceSvd
 from discreet.papers.frank_wolfe.frank_wolfe import FrankWolfe
 from discreet.papers.frank_wolfe.printed_frank_wolfe import PrintedFrankWolfe
@@ -38,6 +41,7 @@ from discreet.reproduce import copies
 from discreet.reproduce.figures import Panel, PlottedLine, draw, level, measured
 from discreet.reproduce.papers import printed_numbers
 from discreet.reproduce.running import Run, slope
+from discreet.statistics.typical import USER_RIDGE
 
 Floats = npt.NDArray[np.float64]
 Found = dict[str, Sequence[float]]
@@ -55,11 +59,18 @@ CLEAR = "frank-wolfe without privacy"
 HONEST, OJA = "as printed, honest noise", "as printed with Oja, honest noise"
 THEIRS, TEN = "as printed, their noise (NOT PRIVATE)", "as printed, T = 10, honest noise"
 # Without item biases, as the printed Frank-Wolfe; and McSherry and Mironov for one rating at epsilon / 80.
-SVD_PLAIN = "covariance-svd without item biases"
-PGD_PLAIN = "projected-gradient without item biases"
+SVD_PLAIN, PGD_PLAIN = "svd-poster", "pgd-poster"
 MCSHERRY = "McSherry-Mironov as the poster ran it, epsilon / 80 a rating"
 # The nuclear norm that was printed for all of Jester, scaled by the square root of the users at hand.
 SCALED_K, THEIR_K_ON_JESTER = "as printed, their k, honest noise", 11_667.0
+_TITLES = {
+    "ml-1m-top-400": "ML-1M, 400 most rated films",
+    "ml-10m-top-400": "ML-10M, 400 most rated films",
+    "netflix-top-400": "Netflix, 400 most rated films",
+    "jester": "Jester",
+    "rank-one-20000": "Rank one, 20,000 x 400",
+    "rank-one-500000": "Rank one, 500,000 x 400",
+}
 #: Curves of a figure; the others are in the results.
 SHOWN = (HONEST, THEIRS, ONE, SVD_PLAIN, PGD_PLAIN, MCSHERRY, BIASES, MEAN, CLEAR)
 
@@ -69,9 +80,9 @@ def measure(run: Run) -> Found:
     costs = " ".join(f"{their_epsilon(epsilon):.1f}" for epsilon in EPSILONS)
     run.say(f"The noise of their experiments at epsilon {EPSILONS} really costs {costs}.")
     found: Found = run.part(_rates, run) | run.part(_memory, run)
-    if "ml-10m" in run.data or _at_hand("movielens-1m", run):
+    if "ml-10m" in run.data or copies.available("movielens-1m", run.say):
         found |= run.part(_on_films, run)
-    if _at_hand("jester", run):
+    if copies.available("jester", run.say):
         found |= run.part(_on_jokes, run)
     found |= run.part(_on_small, run)
     if run.size == "full":
@@ -80,13 +91,6 @@ def measure(run: Run) -> Found:
 
 
 # Data: each set cut to 80 ratings per user, with 1% held out.
-
-
-def _at_hand(name: str, run: Run) -> bool:
-    found = copies.find(name) is not None
-    if not found:
-        run.say(f"{name} is not on this machine.")
-    return found
 
 
 def movielens(seed: int) -> Split:
@@ -150,12 +154,18 @@ def _at(kind: Callable[..., Estimator], epsilon: float, **settings: object) -> E
     return kind(epsilon=epsilon, delta=DELTA, **settings)
 
 
+def _named(name: str, epsilon: float) -> Estimator:
+    return recipes.estimator(name, {"epsilon": epsilon, "delta": DELTA})
+
+
 _MAKERS: dict[str, Callable[[float], Estimator]] = {
     PLAN: partial(_at, FrankWolfe),
     ONE: partial(_at, FrankWolfe, rounds=1),
     TWO: partial(_at, FrankWolfe, rounds=2),
     SVD: partial(_at, CovarianceSvd),
     PGD: partial(_at, ProjectedGradient),
+    SVD_PLAIN: partial(_named, SVD_PLAIN),
+    PGD_PLAIN: partial(_named, PGD_PLAIN),
     BIASES: partial(_at, Biases),
     CLEAR: lambda epsilon: _at(FrankWolfe, math.inf),
     HONEST: partial(_at, PrintedFrankWolfe),
@@ -170,21 +180,11 @@ ONE_FRAME = (PLAN, ONE, SVD, PGD, BIASES, MEAN, CLEAR, HONEST, OJA, THEIRS, SVD_
 def score(split: Split, name: str, epsilon: float, seed: int) -> float:
     """Return a method's RMSE on the held-out ratings."""
     if name == MEAN:
-        return user_mean(split)
-    if name in _DENSE:
-        return _DENSE[name](split, epsilon, seed)
+        return _error(own_means(split.train)[split.test.rows()], split)
+    if name == MCSHERRY:
+        return mcsherry_mironov(split, epsilon, seed)
     model = _MAKERS[name](epsilon).fit(split.train, random=PrivacyRandom.simulate(seed))
     return score_model(model, split.train, split.test, "rmse")["rmse"]
-
-
-def user_mean(split: Split) -> float:
-    """Return the error of each user's mean of their own training ratings."""
-    train, test = split.train, split.test
-    sums = np.add.reduceat(np.append(train.values, 0.0), train.indptr[:-1])
-    counts = np.diff(train.indptr)
-    means = np.where(counts > 0, sums / np.maximum(counts, 1), train.values.mean(dtype=np.float64))
-    predicted = np.clip(means[test.rows()], train.facts.low, train.facts.high)
-    return float(np.sqrt(np.mean((predicted - test.values) ** 2)))
 
 
 def _curve(load: Callable[[], Split], name: str, epsilons: Sequence[float], seed: int) -> list[float]:
@@ -194,11 +194,9 @@ def _curve(load: Callable[[], Split], name: str, epsilons: Sequence[float], seed
     return [score(load(), name, epsilon, seed) for epsilon in epsilons]
 
 
-# The poster's two other methods without item biases, and McSherry and Mironov as the poster ran them. The
-# package's own versions release item biases first; the printed Frank-Wolfe has none. An order of methods is
-# fair only if all have biases or none has. All of this is dense: n x d numbers.
+# McSherry and Mironov as the poster ran them: one rating is protected at epsilon / 80.
 
-_FACTORS, _ROUNDS = 20, 5
+_FACTORS = 20
 # Residuals are clamped to this before they are released, as McSherry and Mironov do.
 _CLAMP = 1.0
 # One rating moves their weighted covariance by at most this, in units of the squared clamp.
@@ -209,117 +207,67 @@ _SHARES, _SHRINKAGE = (0.02, 0.19, 0.79), 15.0
 _UNEXPLAINED = 0.8
 
 
-@dataclass(frozen=True)
-class DenseRatings:
-    """Ratings minus each user's mean in a dense table: zero where nothing was rated."""
-
-    values: Floats
-    seen: Floats
-    means: Floats
-
-    @classmethod
-    def of(cls, split: Split) -> DenseRatings:
-        """Return the training ratings of a split."""
-        train = split.train
-        values, seen = (np.zeros((train.n_users, train.n_items)) for _ in range(2))
-        values[train.rows(), train.items] = train.values
-        seen[train.rows(), train.items] = 1.0
-        counts = seen.sum(axis=1, keepdims=True)
-        middle = (train.facts.low + train.facts.high) / 2
-        means = np.where(counts > 0, values.sum(axis=1, keepdims=True) / np.maximum(counts, 1), middle)
-        return cls((values - means) * seen, seen, means)
-
-
-def svd_without_biases(split: Split, epsilon: float, seed: int) -> float:
-    """Release one covariance of residuals from users' own means, at the level of users."""
-    table = DenseRatings.of(split)
-    noise = gaussian_multiplier(epsilon, DELTA) * _CLAMP**2
-    return _dense_error(split, table, _svd(table, noise, PrivacyRandom.simulate(seed)))
-
-
 def mcsherry_mironov(split: Split, epsilon: float, seed: int) -> float:
-    """Release means and covariance for one rating at epsilon / 80, as the poster's comparison does."""
-    table, random = DenseRatings.of(split), PrivacyRandom.simulate(seed)
+    """Release means and covariance for one rating at epsilon / 80, and fit every user to its directions."""
+    train, random = split.train, PrivacyRandom.simulate(seed)
     each = epsilon / PER_USER
     multiplier = gaussian_multiplier(each, DELTA * math.expm1(each) / math.expm1(epsilon))
     # The three releases share one budget: shares of 1 / multiplier^2 add up.
-    noises = [multiplier / math.sqrt(share) for share in _SHARES]
-    width = split.train.facts.high - split.train.facts.low
-    sums, counts = table.values.sum(axis=0), table.seen.sum(axis=0)
-    overall = float(sums.sum() + _normal(noises[0] * width, 1, random)[0]) / counts.sum()
-    noisy = sums + _normal(noises[1] * width, sums.size, random)
+    for_mean, for_items, for_pairs = (multiplier / math.sqrt(share) for share in _SHARES)
+    width = train.facts.high - train.facts.low
+    residuals = train.values - own_means(train)[train.rows()]
+    sums = np.bincount(train.items, weights=residuals, minlength=train.n_items)
     # The number of ratings of an item is used without noise: an advantage for this method.
+    counts = np.bincount(train.items, minlength=train.n_items)
+    overall = float(sums.sum() + _normal(for_mean * width, 1, random)[0]) / train.n_ratings
+    noisy = sums + _normal(for_items * width, sums.size, random)
     biases = (noisy + _SHRINKAGE * overall) / (counts + _SHRINKAGE)
-    rest = DenseRatings((table.values - biases * table.seen), table.seen, table.means)
-    return _dense_error(split, rest, _svd(rest, noises[2] * _ONE_RATING * _CLAMP**2, random), biases)
+    scorer = RatingScorer(
+        mean=(train.facts.low + train.facts.high) / 2,
+        item_bias=biases,
+        item_factors=_noisy_factors(
+            train, residuals - biases[train.items], for_pairs * _ONE_RATING * _CLAMP**2, random
+        ),
+        ridge=np.append(USER_RIDGE, np.full(_FACTORS, _UNEXPLAINED)),
+        low=train.facts.low,
+        high=train.facts.high,
+    )
+    return _error(scorer.predict(train, split.test.rows(), split.test.items), split)
 
 
-def gradient_without_biases(split: Split, epsilon: float, seed: int) -> float:
-    """Alternate own gradient steps with a projection onto the nuclear ball by a noisy Y'Y of all users."""
-    table, random = DenseRatings.of(split), PrivacyRandom.simulate(seed)
-    bound = _CLAMP * math.sqrt(PER_USER)
-    noise = gaussian_multiplier(epsilon, DELTA) * math.sqrt(_ROUNDS) * bound**2
-    users, items = table.values.shape
-    radius = 0.6 * math.sqrt(users * items)
-    matrix = np.zeros_like(table.values)
-    for _ in range(_ROUNDS):
-        matrix = matrix - table.seen * matrix + np.clip(table.values, -_CLAMP, _CLAMP)
-        lengths = np.linalg.norm(matrix, axis=1, keepdims=True)
-        moment = matrix.T @ (matrix * np.minimum(1, bound / np.maximum(lengths, 1e-12)) ** 2)
-        noisy = simulated_gaussian(moment, sigma=noise, bound=bound**2, random=random, symmetric=True)
-        values, vectors = np.linalg.eigh(noisy)
-        # Eigenvalues below this could be those of the noise alone.
-        sizes = np.sqrt(np.maximum(values - 2 * noise * math.sqrt(items), 0.0))
-        kept = _onto_simplex(sizes, radius) / np.maximum(np.sqrt(np.maximum(values, 1e-12)), 1e-12)
-        matrix = matrix @ (vectors * np.minimum(kept, 1.0)) @ vectors.T
-    return _dense_error(split, table, matrix)
+def _noisy_factors(train: Interactions, residuals: Floats, noise: float, random: PrivacyRandom) -> Floats:
+    """Release the covariance of clamped residuals, users weighted by 1 / length; return leading directions.
+
+    A direction that the noise could have made is zero.
+    """
+    lengths = np.maximum(np.diff(train.indptr), 1)
+    rows = csr_matrix(
+        (np.clip(residuals, -_CLAMP, _CLAMP), train.items, train.indptr), shape=(train.n_users, train.n_items)
+    )
+    moment = (diags_array(1 / lengths) @ rows).T @ rows
+    noisy = simulated_gaussian(moment.toarray(), sigma=noise, bound=_CLAMP**2, random=random, symmetric=True)
+    values, vectors = np.linalg.eigh(noisy)
+    # A user with c of d items adds about c / d^2 of their covariance; noise has eigenvalues up to the edge.
+    scale = float(lengths.sum()) / train.n_items**2
+    spread = np.maximum(values[-_FACTORS:] - 2 * noise * math.sqrt(train.n_items), 0.0) / scale
+    found = vectors[:, -_FACTORS:] * np.sqrt(spread)
+    return np.pad(found, ((0, 0), (0, _FACTORS - found.shape[1])))
 
 
-_DENSE: dict[str, Callable[[Split, float, int], float]] = {
-    SVD_PLAIN: svd_without_biases,
-    PGD_PLAIN: gradient_without_biases,
-    MCSHERRY: mcsherry_mironov,
-}
+def own_means(train: Interactions) -> Floats:
+    """Return each user's mean rating; a user without ratings has the overall mean."""
+    counts = np.diff(train.indptr)
+    sums = np.bincount(train.rows(), weights=train.values, minlength=train.n_users)
+    return np.where(counts > 0, sums / np.maximum(counts, 1), train.values.mean(dtype=np.float64))
 
 
 def _normal(sigma: float, size: int, random: PrivacyRandom) -> Floats:
     return simulated_gaussian(np.zeros(size), sigma=sigma, bound=1.0, random=random)
 
 
-def _svd(table: DenseRatings, noise: float, random: PrivacyRandom) -> Floats:
-    """Release the weighted covariance, and fit every user to its leading directions."""
-    counts = np.maximum(table.seen.sum(axis=1, keepdims=True), 1.0)
-    rows = np.clip(table.values, -_CLAMP, _CLAMP)
-    moment = (rows / counts).T @ rows
-    noisy = simulated_gaussian(moment, sigma=noise, bound=_CLAMP**2, random=random, symmetric=True)
-    values, vectors = np.linalg.eigh(noisy)
-    items = len(values)
-    # A user with c of d items adds about c / d^2 of their covariance; noise has eigenvalues up to the edge.
-    scale = float(counts.sum()) / items**2
-    spread = np.maximum(values[-_FACTORS:] - 2 * noise * math.sqrt(items), 0.0) / scale
-    factors = (vectors[:, -_FACTORS:] * np.sqrt(spread))[:, spread > 0]
-    size = factors.shape[1]
-    if size == 0:
-        return np.zeros_like(rows)
-    products = (factors[:, :, None] * factors[:, None, :]).reshape(len(factors), -1)
-    gram = (table.seen @ products).reshape(-1, size, size) + _UNEXPLAINED * np.eye(size)
-    weights = np.linalg.solve(gram, (rows @ factors)[:, :, None])[:, :, 0]
-    return np.asarray(weights @ factors.T)
-
-
-def _onto_simplex(sizes: Floats, radius: float) -> Floats:
-    """Return singular values, all lowered by one amount so that their sum is at most the radius."""
-    if sizes.sum() <= radius:
-        return sizes
-    falling = np.sort(sizes)[::-1]
-    excess = (np.cumsum(falling) - radius) / np.arange(1, sizes.size + 1)
-    return np.maximum(sizes - excess[np.flatnonzero(falling > excess)[-1]], 0.0)
-
-
-def _dense_error(split: Split, table: DenseRatings, matrix: Floats, biases: Floats | float = 0.0) -> float:
-    facts, test = split.train.facts, split.test
-    guess = np.clip(table.means + biases + matrix, facts.low, facts.high)[test.rows(), test.items]
-    return float(np.sqrt(np.mean((guess - test.values) ** 2)))
+def _error(predicted: Floats, split: Split) -> float:
+    facts = split.train.facts
+    return float(np.sqrt(np.mean((np.clip(predicted, facts.low, facts.high) - split.test.values) ** 2)))
 
 
 # Figures: errors over epsilon.
@@ -433,15 +381,16 @@ def _plot(
         values = [printed["rmse"][EPSILONS.index(epsilon)] for epsilon in epsilons]
         curves.append(PlottedLine("DP Frank-Wolfe of the poster", list(epsilons), values, kind="printed"))
     # Noise for one rating at epsilon / 80 leaves the panel; everything else stays in it.
-    highest = max(np.mean(runs, axis=0).max() for method, runs in lines.items() if method != MCSHERRY)
+    seen = [value for line in curves if line.method != MCSHERRY for value in line.y if value is not None]
+    margin = 0.05 * (max(seen) - min(seen)) or 0.01
     note = f", {printed['note']}" if printed and "note" in printed else ""
     panel = Panel(
-        f"{name}{note}",
+        f"{_TITLES.get(name, name)}{note}",
         "epsilon (delta = 1e-6, per user)",
         "RMSE",
         curves,
         x_scale="log",
-        top=1.1 * float(highest),
+        heights=(min(seen) - margin, max(seen) + margin),
         ticks={epsilon: f"{epsilon:g}" for epsilon in epsilons},
     )
     draw(run, name, [panel])

@@ -69,6 +69,24 @@ SHOWN = {
 }
 
 
+#: Names in figures: those of the paper, where it has one.
+LABELS = {
+    PAPER: "BLP-MoG-MF, weighted PCA as printed",
+    OURS: "BLP-MoG-MF, alternating least squares (ours)",
+    "local-channel": "local-channel (ours)",
+    AS_DESCRIBED: "ISGD as described",
+    RANK_20: "ISGD, rank 20, 30 passes",
+    TUNED: "ISGD, tuned on true ratings",
+    GRADIENTS: "PG-MF",
+}
+TITLES = {
+    "movielens-100k": "MovieLens 100K",
+    "restaurant-consumer": "Restaurants",
+    "jester": "Jester",
+    THINNED: "Jester, thinned to the printed density",
+}
+
+
 def measure(run: Run) -> Found:
     """Return the values of every claim, by its ID."""
     data = copies.load("movielens-100k")
@@ -77,7 +95,7 @@ def measure(run: Run) -> Found:
     errors = {
         name: sweep(name, parts, run)
         for name, parts in run.pick(full=FULL, quick=QUICK, toy=TOY).items()
-        if copies.find(name.removesuffix("-thinned")) is not None
+        if copies.available(name.removesuffix("-thinned"), run.say)
     }
     for name in errors:
         found |= run.part(_compare, name, errors)
@@ -237,7 +255,11 @@ FULL: dict[str, tuple[SweepPart, ...]] = {
     THINNED: (SweepPart((*FIGURE3, AS_DESCRIBED), (0.1, 1.0), 10),),
 }
 QUICK = {"movielens-100k": (SweepPart((*COMPARED, PAPER, RANK_20), (0.1, 1.0), 2),)}
-TOY = {"movielens-100k": (SweepPart((*COMPARED, *_ALS_RANKS, PAPER, RANK_20), (1.0,), 1),)}
+TOY = {
+    "movielens-100k": (SweepPart((*COMPARED, *_ALS_RANKS, PAPER, RANK_20), (1.0,), 1),),
+    "restaurant-consumer": (SweepPart((OURS,), (1.0,), 1),),
+    "jester": (SweepPart((OURS,), (1.0,), 1),),
+}
 
 
 def sweep(name: str, parts: Sequence[SweepPart], run: Run) -> Errors:
@@ -473,7 +495,9 @@ def _error_panel(name: str, errors: Errors, shown: Sequence[str], printed: tuple
         if folds:
             lines.append(
                 measured(
-                    method, [key for key, _ in curve], np.array([values[:folds] for _, values in curve]).T
+                    LABELS.get(method, method),
+                    [key for key, _ in curve],
+                    np.array([values[:folds] for _, values in curve]).T,
                 )
             )
     base = errors.get(PAPER, {})
@@ -486,4 +510,4 @@ def _error_panel(name: str, errors: Errors, shown: Sequence[str], printed: tuple
     if "inf" in errors.get(TUNED, {}):
         places = [x for line in lines for x in line.x]
         lines.append(level("non-private MF (SGD)", places, float(np.mean(errors[TUNED]["inf"]))))
-    return Panel(name, "epsilon per rating (private-gradients: per user)", "RMSE", lines)
+    return Panel(TITLES.get(name, name), "epsilon per rating (PG-MF: per user)", "RMSE", lines)

@@ -76,12 +76,18 @@ _RATE_BOUND = 10.0
 def measure(run: Run) -> Found:
     """Return the values of every claim, by its ID."""
     found: Found = _theorem_1()
+    panels: dict[str, list[Panel]] = {number: [] for number in "123"}
+    films, places = (copies.available(name, run.say) for name in ("movielens-100k", "restaurant-consumer"))
     for link in run.pick(full=LINKS, quick=LINKS, toy=LINKS[:1]):
-        found |= run.part(_figure_1, run, link)
-        found |= run.part(_accuracy, run, "2", "ML-100K, u1", movielens, link)
-        found |= run.part(_accuracy, run, "3", "restaurants", restaurants, link)
+        found |= run.part(_figure_1, run, link, panels["1"])
+        if films:
+            found |= run.part(_accuracy, run, "2", "ML-100K, u1", movielens, link, panels["2"])
+        if places and link in run.pick(full=LINKS, quick=LINKS[:1], toy=LINKS):
+            found |= run.part(_accuracy, run, "3", "restaurants", restaurants, link, panels["3"])
         found |= run.part(_shares, run, {"logistic": "5", "probit": "4"}[link], link)
-    return found | run.part(_rounds, run) | run.part(_rates, run)
+    for number, own in panels.items():
+        draw(run, f"figure-{number}", own)
+    return found | (run.part(_rounds, run) if films else {}) | run.part(_rates, run)
 
 
 def fit(data: Interactions, method: str, epsilon: float, seed: int, **settings: Any) -> FittedModel:
@@ -140,24 +146,21 @@ def errors(
     return found
 
 
-def movielens(seed: int) -> Split | None:
-    """Return the published split u1 (of a copy: a random split), or None if the data is not at hand."""
-    if copies.copy_of("movielens-100k"):
-        return random_split(copies.load("movielens-100k"), 0.2, seed)
+def movielens(seed: int) -> Split:
+    """Return the published split u1; if its files are not at hand, or of a copy, a random split."""
+    data = copies.load("movielens-100k")
     try:
-        data = copies.load("movielens-100k")
         files = [catalog.split_file("movielens-100k", f"u1.{part}") for part in ("base", "test")]
     except FileError:
-        return None
+        files = []
+    if copies.copy_of("movielens-100k") or not files:
+        return random_split(data, 0.2, seed)
     return given(*files, name=data.name, facts=data.facts, catalog=data.catalog, people=data.users)
 
 
-def restaurants(seed: int) -> Split | None:
-    """Return a random 80/20 split of the restaurant ratings, or None if the data is not at hand."""
-    try:
-        return random_split(copies.load("restaurant-consumer"), 0.2, seed)
-    except FileError:
-        return None
+def restaurants(seed: int) -> Split:
+    """Return a random 80/20 split of the restaurant ratings."""
+    return random_split(copies.load("restaurant-consumer"), 0.2, seed)
 
 
 def _threshold(split: Split) -> float:
@@ -254,7 +257,7 @@ def _draws(run: Run, most: int = 10) -> int:
 
 
 def _iterations(run: Run) -> int:
-    return run.pick(full=100, quick=50, toy=2)
+    return run.pick(full=100, quick=30, toy=2)
 
 
 def _panel(
@@ -276,7 +279,7 @@ def _panel(
     )
 
 
-def _figure_1(run: Run, link: str) -> Found:
+def _figure_1(run: Run, link: str, panels: list[Panel]) -> Found:
     epsilons, side = _epsilons(run), run.pick(full=100, quick=100, toy=20)
     options = {"side": side, "iterations": _iterations(run)}
 
@@ -293,7 +296,7 @@ def _figure_1(run: Run, link: str) -> Found:
     more = (CLIPPED, PROJECTED, OBJECTIVE_PRINTED)[: 3 if link == "probit" else 2]
     found_lines = lines("", _draws(run, 40), MAIN) | run.part(lines, ", readings", _draws(run), more)
     title = f"Synthetic, 100 x 100, 15% observed, {link}"
-    draw(run, f"figure-1-{link}", [_panel(title, epsilons, found_lines, "epsilon", "average relative error")])
+    panels.append(_panel(title, epsilons, found_lines, "epsilon", "average relative error"))
     found: Found = {}
     for method in (name for name in found_lines if name != CLEAR):
         values, clear = found_lines[method], found_lines[CLEAR]
@@ -306,10 +309,14 @@ def _figure_1(run: Run, link: str) -> Found:
     return found
 
 
-def _accuracy(run: Run, number: str, data: str, load: Callable[[int], Split | None], link: str) -> Found:
-    if load(0) is None:
-        run.say(f"The data of figure {number} is not on this machine.")
-        return {}
+def _accuracy(
+    run: Run,
+    number: str,
+    data: str,
+    load: Callable[[int], Split],
+    link: str,
+    panels: list[Panel],
+) -> Found:
     epsilons = _epsilons(run)
 
     def lines(words: str, draws: int, *methods: Sequence[str]) -> Lines:
@@ -327,8 +334,7 @@ def _accuracy(run: Run, number: str, data: str, load: Callable[[int], Split | No
     few = run.pick(full=3, quick=1, toy=1)
     found_lines = lines("", _draws(run)) | run.part(lines, ", readings", few, more)
     said = [PlottedLine("all four, at least", [4.0], [0.68], kind="printed")] if number == "2" else []
-    panel = _panel(f"{data}, {link}", epsilons, found_lines, "epsilon", "accuracy", said)
-    draw(run, f"figure-{number}-{link}", [panel])
+    panels.append(_panel(f"{data}, {link}", epsilons, found_lines, "epsilon", "accuracy", said))
     found: Found = {f"fig{number}-{link}-clear": found_lines[CLEAR][:, 0].tolist()}
     at_4 = epsilons.index(4.0)
     for method in (name for name in found_lines if name not in (CLEAR, MAJORITY)):
@@ -426,8 +432,6 @@ def _share_claims(key: str, cube: Lines) -> Found:
 def _rounds(run: Run) -> Found:
     """Run the gradient method with K = 1, 2, 5 and 10 steps, and input with differing flip rates."""
     split = movielens(0)
-    if split is None:
-        return {}
     rounds = run.pick(full=(1, 2, 5, 10), quick=(1, 5), toy=(1, 2))
     lines = _gathered(
         run.draws(_draws(run), lambda seed: run.step(f"K steps, run {seed}", by_rounds, split, rounds, seed))

@@ -21,6 +21,7 @@ from discreet.reproduce.claims import (
     together,
 )
 from discreet.reproduce.errors import BadClaims
+from discreet.reproduce.figures import THUMBNAIL
 from discreet.reproduce.papers import (
     claims_of,
     committed,
@@ -72,9 +73,9 @@ def papers_pages(out: Path, beside: Path) -> dict[str, str]:
     for name in names():
         paper, verdicts = claims_of(name), committed(name, out)
         pages[f"papers/{name}.md"] = paper_page(name, out, beside / "papers", overview="../papers.md")
-        picture = results_of(out, name) / paper.thumbnail
+        picture = results_of(out, name) / THUMBNAIL
         link = Path(os.path.relpath(picture, beside)).as_posix()
-        image = f"[![{name}]({link})](papers/{name}.md)" if paper.thumbnail and picture.exists() else ""
+        image = f"[![{name}]({link})](papers/{name}.md)" if picture.exists() else ""
         words = f"[{paper.title}](papers/{name}.md). {paper.line}"
         counted = _listed(tally(paper, verdicts, "paper")) or "our own audit of published claims"
         overview.append(_line(image, words, counted, f"{processor_hours(name, out):.2f}"))
@@ -165,10 +166,10 @@ def _figures(name: str, paper: Paper, out: Path, beside: Path) -> list[str]:
     folder, lines = results_of(out, name), []
     for row in paper.rows:
         pictures = [one for one in row.picture.split(", ") if one and (folder / one).exists()]
+        lines += [f"### {row.what}, redrawn", ""] if pictures else []
         for picture in pictures:
             link = Path(os.path.relpath(folder / picture, beside)).as_posix()
-            heading = row.what if len(pictures) == 1 else f"{row.what}: {Path(picture).stem}"
-            lines += [f"### {heading}, redrawn", "", f"![{row.what}: {picture}]({link})", ""]
+            lines += [f"![{row.what}: {picture}]({link})", ""]
     words = "Solid curves are ours, dashed curves with open markers are printed. Bars are one standard error."
     return ["## Figures", "", words, "", *lines] if lines else []
 

@@ -19,6 +19,7 @@ from discreet.papers import PAPERS
 from discreet.reproduce.claims import Paper, Verdict, judge, read_claims
 from discreet.reproduce.copies import checked_copies, using
 from discreet.reproduce.errors import FullRunKept, NotResults
+from discreet.reproduce.figures import thumbnail
 from discreet.reproduce.running import DrawnValues, Run, Size, Tick, read_steps
 
 FOUND = "claims.json"
@@ -94,7 +95,8 @@ def reproduce(
     """
     paper = paper_called(paper)
     copies = checked_copies(paper, data or {})
-    claims = claims_of(paper).claims
+    stated = claims_of(paper)
+    claims = stated.claims
     folder = _prepared(results_of(out, paper), size) if out else None
     earlier = read_steps(results_of(papers_folder(), paper) / "steps.jsonl")
     run = Run(
@@ -109,6 +111,8 @@ def reproduce(
     )
     with using(copies):
         found = load_paper(paper).measure(run)
+    if folder and stated.thumbnail:
+        thumbnail(folder, stated.thumbnail)
     if run.missing:
         say(f"{len(run.missing)} parts were not reached, such as {run.missing[0]}.")
     records = {claim.id: _record(found.get(claim.id, ())) for claim in claims}

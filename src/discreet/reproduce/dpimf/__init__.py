@@ -59,10 +59,10 @@ from discreet.reproduce.running import NotReached, Run
 
 def measure(run: Run) -> Mapping[str, Sequence[float]]:
     """Return the values of every claim, by its ID."""
-    wanted = run.pick(full=(FILMS, SHOP), quick=(FILMS,), toy=(FILMS,))
+    wanted = run.pick(full=(FILMS, SHOP), quick=(FILMS,), toy=(FILMS, SHOP))
     # Copies of the other datasets: their curves are drawn, and no claim is about them.
     wanted += tuple(place for place in COPIES if place.data in run.data)
-    found = {place.label: _measured(place, run) for place in wanted if copies.find(place.data)}
+    found = {place.label: _measured(place, run) for place in wanted if copies.available(place.data, run.say)}
     values: Values = {
         f"settings-nonzero-{data}": [room_to_learn(*printed)] for data, printed in PRINTED_DENSITIES.items()
     }
@@ -91,7 +91,9 @@ def _measured(place: Place, run: Run) -> Parts:
 
     def gather(name: str, count: int, work: Callable[[Bench, int], Any]) -> None:
         def made() -> dict[str, Any]:
-            step = lambda seed: run.step(f"{place.label} {name} {seed}", work, place.bench(seed), seed)  # noqa: E731
+            def step(seed: int) -> Any:
+                return run.step(f"{place.label} {name} {seed}", lambda: work(place.bench(seed), seed))
+
             return {name: run.draws(count, step)}
 
         found.update(run.part(made))

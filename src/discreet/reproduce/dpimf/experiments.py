@@ -151,7 +151,7 @@ def noise_on_matrix(bench: Bench, setting: Setting, seed: int) -> dict[str, floa
 
 def private_model(run: Run) -> Values:
     """Measure this package's own model on ML-1M, next to the private list of popular items."""
-    if run.size != "full" or copies.find("movielens-1m") is None:
+    if run.size != "full" or not copies.available("movielens-1m", run.say):
         return {}
     values: Values = {}
     for epsilon in ("1", "2", "5", "10"):

@@ -24,6 +24,8 @@ from discreet.reproduce.dpimf.protocol import (
 from discreet.reproduce.figures import Panel, PlottedLine, level, measured
 from discreet.reproduce.papers import printed_numbers
 
+_NAMES = {"str": "strawman", "com": "complementary", "sym": "symmetric", "opt": "optimal"}
+
 
 def _mean_line(
     name: str, epsilons: Sequence[float], draws: Sequence[Any], method: str, column: int
@@ -45,7 +47,7 @@ def figure5_panels(found: Mapping[str, Parts]) -> list[Panel]:
             for kind, height in (("ours", 1 / (2 * scale)), ("printed", peak)):
                 density = height * np.exp(-2 * height * np.abs(x))
                 lines.append(
-                    PlottedLine(variant, x.tolist(), density.round(7).tolist(), kind=cast(Any, kind))
+                    PlottedLine(_NAMES[variant], x.tolist(), density.round(7).tolist(), kind=cast(Any, kind))
                 )
         panels.append(
             Panel(
@@ -55,9 +57,10 @@ def figure5_panels(found: Mapping[str, Parts]) -> list[Panel]:
         for name, (alpha0, budget) in BUDGETS.items():
             if name == "thirds":
                 continue
-            lines = [_mean_line(v, EPSILONS, budget_draws(parts, name), v, 0) for v in VARIANTS]
+            lines = [_mean_line(_NAMES[v], EPSILONS, budget_draws(parts, name), v, 0) for v in VARIANTS]
             lines += [
-                PlottedLine(v, EPSILONS, kept["tables"][label]["hr"][v], kind="printed") for v in VARIANTS
+                PlottedLine(_NAMES[v], EPSILONS, kept["tables"][label]["hr"][v], kind="printed")
+                for v in VARIANTS
             ]
             words = ", ".join(f"{share:.2g}" for share in budget)
             panels.append(
@@ -103,9 +106,9 @@ def _own_curve(parts: Parts, side: str, name: str, column: int) -> list[PlottedL
 def theorem5_panel(draws: Sequence[Any]) -> Panel:
     lines = []
     for name in VARIANTS:
-        lines.append(measured(name, LOSS_EPSILONS, [one[f"excess {name}"] for one in draws]))
+        lines.append(measured(_NAMES[name], LOSS_EPSILONS, [one[f"excess {name}"] for one in draws]))
         bounds = np.mean([one[f"bound {name}"] for one in draws], axis=0).tolist()
-        lines.append(PlottedLine(name, LOSS_EPSILONS, bounds, kind="printed"))
+        lines.append(PlottedLine(_NAMES[name], LOSS_EPSILONS, bounds, kind="printed"))
     return Panel(
         "Theorem 5: bounds and measured losses", "epsilon", "excess loss per item", lines, "log", "log"
     )

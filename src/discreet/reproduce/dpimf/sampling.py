@@ -72,7 +72,7 @@ def _least_variance(lengths: Floats, sample: float) -> Floats:
 
 def figure6(run: Run) -> Values:
     """Sample 20 and 100 of 2,000 users of ML-1M (the paper: of ML-10M), 20 factors as printed."""
-    if copies.find("movielens-1m") is None:
+    if not copies.available("movielens-1m", run.say):
         return {}
     setting = replace(FILMS.setting, factors=20, epochs=5)
 
