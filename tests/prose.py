@@ -50,10 +50,11 @@ def error_names(bases):
     return names
 
 
-def calls_with_prose(nodes):
-    """Yield the name and the line of calls that get a sentence."""
+def calls_with_prose(nodes, names):
+    """Yield the name and the line of calls of these functions that get a sentence."""
     for one in nodes:
-        if isinstance(one, ast.Call) and any(has_words(argument, WORDS) for argument in one.args):
+        is_asked = isinstance(one, ast.Call) and name_of(one.func) in names
+        if is_asked and any(has_words(argument, WORDS) for argument in one.args):
             yield name_of(one.func), one.lineno
 
 
@@ -106,15 +107,14 @@ def package(path):
 def found():
     """Return what is left, as lists of places, by subject and package."""
     left = {"raised": {}, "asserted": {}, "terms": {}}
-    bases, calls = {}, []
+    bases, modules = {}, {}
     for path in sorted((ROOT / "src" / "discreet").rglob("*.py")):
-        nodes = nodes_of(path)
+        modules[path] = nodes = nodes_of(path)
         bases |= {one.name: set(map(name_of, one.bases)) for one in nodes if isinstance(one, ast.ClassDef)}
-        calls += [(path, *call) for call in calls_with_prose(nodes)]
         _add_terms(left, path, nodes)
     names = {*error_names(bases), "require"}
-    for path, name, line in calls:
-        if name in names:
+    for path, nodes in modules.items():
+        for name, line in calls_with_prose(nodes, names):
             left["raised"].setdefault(package(path), []).append(f"{path}:{line} {name}")
     for path in sorted((ROOT / "tests").rglob("*.py")):
         for one in asserted_prose(nodes_of(path)):

@@ -21,7 +21,16 @@ def blocks(page):
     return re.findall(r"^```python\n(.*?)^```", page.read_text(encoding="utf8"), re.DOTALL | re.MULTILINE)
 
 
-@pytest.mark.parametrize("page", [page for page in PAGES if blocks(page)], ids=lambda page: page.stem)
+# `make test` runs those of the first pages, and `make test-scripts` those of all others.
+@pytest.mark.parametrize(
+    "page",
+    [
+        page if page.stem in ("README", "start") else pytest.param(page, marks=pytest.mark.scripts)
+        for page in PAGES
+        if blocks(page)
+    ],
+    ids=lambda page: page.stem,
+)
 def test_examples_run(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     names = {}
@@ -110,6 +119,7 @@ def generated_pages():
         pages.refusals.Source.of = kept
 
 
+@pytest.mark.scripts
 def test_the_site_describes_every_verb_name_proof_and_refusal():
     from discreet.cli.verbs import OLD, commands
 
@@ -125,6 +135,7 @@ def test_the_site_describes_every_verb_name_proof_and_refusal():
     assert not re.search(r"\]\((?!https?:)[^)]*\.\./(src|papers|tests)/", "".join(pages.values()))
 
 
+@pytest.mark.scripts
 def test_troubleshooting_knows_every_sentence():
     from discreet.cli.catalog import error_classes
 

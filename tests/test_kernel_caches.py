@@ -80,7 +80,10 @@ for loop in (njit(lambda x: x + 1), njit(lambda x: x + 2)):
 SAID = ["Compiling numerical kernels, only the first time ..."]
 
 
-@pytest.mark.parametrize(("terminal", "notebook"), [(True, False), (False, False), (False, True)])
+@pytest.mark.parametrize(
+    ("terminal", "notebook"),
+    [(True, False), (False, False), pytest.param(False, True, marks=pytest.mark.slow)],
+)
 def test_compiling_is_announced_once_on_a_terminal_or_in_a_notebook(terminal, notebook):
     code = COMPILE.format(terminal=terminal, notebook=notebook)
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

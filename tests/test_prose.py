@@ -28,7 +28,8 @@ raise DataError(f"{n} rows " + 'are bad')
 require(ok, "k", 3, "must be odd")
 raise UnknownItems(count=3, where="the history")
 """
-    assert sorted(prose.calls_with_prose(nodes(code))) == [("DataError", 2), ("require", 3)]
+    names = {"DataError", "require", "UnknownItems"}
+    assert sorted(prose.calls_with_prose(nodes(code), names)) == [("DataError", 2), ("require", 3)]
     assert prose.error_names({"A": {"DiscreetError"}, "B": {"A", "ValueError"}, "C": {"D"}}) >= {"A", "B"}
     code = """
 with pytest.raises(ValueError, match="odd"): pass

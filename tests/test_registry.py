@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from discreet.core import registry
 from discreet.core.checks import DiscreetError
 from discreet.core.registry import (
     ESTIMATORS,
@@ -198,6 +199,8 @@ def test_metrics_of_another_package(plug_in):
     (plug_in / "discreet_plug_in-1.0.dist-info" / "entry_points.txt").write_text(
         "[discreet.metrics]\nfirst1 = discreet_plug_in:HITS_FIRST\n"
     )
+    # A package that is installed changes its folder; here a file of one changes.
+    registry._entry_points.cache_clear()
     with refuses("unknown-metric", metric="nonsense"):
         Metric.parse("nonsense")
 
