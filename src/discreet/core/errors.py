@@ -369,7 +369,7 @@ class NoSuchFile(FileError):
 
     path: object
     kind: str
-    text = "There is no {kind} at {path}. Check the name and the folder."
+    text = "{path} doesn't exist, or isn't a file, so it can't be read as a {kind}. Check the name and the folder."
 
 
 class ExtraMissing(ParameterError):

@@ -188,7 +188,7 @@ class ModifiedLaplace:
         entries = self.points * (2 * reach + 1)
         do = "Use likelihood() instead."
         require(
-            entries <= _MOST_ENTRIES, "channel entries", entries, must=f"be at most {_MOST_ENTRIES}", do=do
+            entries <= _MOST_ENTRIES, "points * reports", entries, must=f"be at most {_MOST_ENTRIES}", do=do
         )
         outputs, inputs = np.arange(-reach, reach + 1), np.arange(self.points) - self.points // 2
         transition = self._noise().mass(outputs[None, :], inputs[:, None])

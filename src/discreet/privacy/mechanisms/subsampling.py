@@ -143,7 +143,8 @@ class ImportanceSampling:
     def loss(self, norms: npt.ArrayLike, weights: npt.ArrayLike) -> Floats:
         """Return the privacy loss of adding or removing each vector at these weights."""
         given = finite_array("weights", weights)
-        require(not bool(np.any(given < 1)), "weights", "one below 1", must="be at least 1")
+        least = float(np.min(given, initial=np.inf))
+        require(least >= 1, "weights", least, must="be at least 1")
         return _amplified(self._sizes(norms), given)
 
     def largest_norm(self) -> float:
