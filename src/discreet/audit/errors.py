@@ -8,7 +8,10 @@ from discreet.core.errors import DataError, DiscreetError, FileError, ParameterE
 class NotNumbers(DataError):
     """An audited function returned something other than numbers."""
 
-    text = "The function must return a number or an array of numbers. Return its numbers only."
+    text = (
+        "The function returned something other than numbers, which an audit can't compare. Return a number "
+        "or an array of numbers."
+    )
 
 
 class NotAuditable(ParameterError):
@@ -16,14 +19,20 @@ class NotAuditable(ParameterError):
 
     model: str
     view: str
-    text = "{model} can't be audited by its {view}. Audit its transcript or file, without data."
+    text = (
+        "{model} can't be audited by its {view}, which it doesn't publish. Audit its transcript or file, "
+        "without data."
+    )
 
 
 class NotAnAudit(FileError):
     """A file has no run of audits that this version can continue."""
 
     path: object
-    text = "{path} isn't a run of audits of this version. Choose another file."
+    text = (
+        "{path} isn't a run of audits of this version, so it can't be resumed and was not changed. Choose "
+        "another file."
+    )
 
 
 class StrayError(DiscreetError):
@@ -42,8 +51,8 @@ class DrawsDiffer(StrayError):
 
     draw: int
     text = (
-        "Draw {draw} differs in number, size, or noise scale on the other dataset. Make draws depend on "
-        "public facts only."
+        "Draw {draw} differs in number, size, or noise scale on the other dataset, which reveals the "
+        "difference. Make draws depend on public facts only."
     )
 
 

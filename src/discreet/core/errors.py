@@ -246,7 +246,7 @@ class WrongKind(ParameterError):
     name: str
     kind: str
     found: str
-    text = "{arg:{name}} must be {kind}, not {found}."
+    text = "{arg:{name}} must be {kind}, not {found}. Pass {kind}."
     how: ClassVar[Mapping[str, str]] = {
         "ledger": " Open a ledger with Ledger.open(path).",
         "model": " Fit a model, or load one with discreet.load(path).",
@@ -341,7 +341,7 @@ class OutputIsInput(FileError):
     """A command would overwrite a file that it reads."""
 
     path: object
-    text = "{path} is also read by this command and was not changed. Choose another output."
+    text = "{path} is also read by this command, so it was not changed. Choose another output."
 
 
 class NotOurs(FileError):
@@ -369,7 +369,7 @@ class NoSuchFile(FileError):
 
     path: object
     kind: str
-    text = "{path} doesn't exist, or isn't a file, so it can't be read as a {kind}. Check the name and the folder."
+    text = "{path} doesn't exist, or isn't a file: expected a {kind}. Check the name and the folder."
 
 
 class ExtraMissing(ParameterError):
@@ -385,14 +385,14 @@ class BadEnding(FileError, ParameterError):
 
     path: object
     endings: tuple[str, ...]
-    text = "{path} must end in {endings:any}. Choose another name."
+    text = "{path} must end in {endings:any}, which decides the format. Choose another name."
 
 
 class ArgumentMissing(ParameterError):
     """A call needs one of several arguments."""
 
     names: tuple[str, ...]
-    text = "The call needs {names:any}. Pass one of them."
+    text = "The call needs {names:any}, and none was passed. Pass one of them."
 
 
 class NotASource(PrivacyError):
@@ -410,8 +410,8 @@ class ScriptTooShort(ParameterError):
     left: int
     asked: int
     text = (
-        "The script has {left:byte|bytes} left, and {asked} were asked for. Pass a longer script to the "
-        "code that draws."
+        "The script has {left:byte|bytes} left, but {asked} were requested. Pass a longer script to the code "
+        "that draws."
     )
 
 
@@ -421,7 +421,10 @@ class RegisteredTwice(DiscreetError):
     noun: str
     name: str
     packages: tuple[str, ...]
-    text = "The packages {packages:all} both register the {noun} {name!r}. Uninstall one of them."
+    text = (
+        "The packages {packages:all} both register the {noun} {name!r}, but a name must be unique. Uninstall "
+        "one of them."
+    )
 
 
 class BrokenPlugin(DiscreetError):
@@ -457,20 +460,23 @@ class TooManyUsers(DataError):
     """Sums are exact for a limited number of users only."""
 
     most: int
-    text = "The data has more than {most:user|users}, and sums are exact up to that number. Use fewer users."
+    text = (
+        "The data has more than {most:user|users}, but sums are exact only up to that number. Use fewer "
+        "users."
+    )
 
 
 class OtherStatistic(DataError):
     """Sums of different statistics can't be added."""
 
-    text = "These are sums of different statistics. Add only sums of one statistic."
+    text = "These are sums of different statistics, which don't add up. Add only sums of one statistic."
 
 
 class NotFiniteArray(DataError):
     """An array has entries that are not finite numbers."""
 
     name: str
-    text = "{name} must be a regular array of finite numbers. Remove NaN, infinity, and text."
+    text = "{name} isn't a regular array of finite numbers. Remove NaN, infinity, and text."
 
 
 def most_similar(word: str, known: Iterable[str]) -> str | None:

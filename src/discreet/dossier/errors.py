@@ -20,7 +20,10 @@ class UnknownEntries(ParameterError):
 
     dataset: str
     entries: tuple[int, ...]
-    text = "The ledger has no entries {entries:and} of {dataset!r}. `discreet budget show` lists the entries."
+    text = (
+        "The ledger has no entries {entries:and} of {dataset!r}. `discreet budget show` lists the entries. "
+        "Pass some of them."
+    )
 
 
 class NoLedgerEntry(ParameterError):
@@ -62,4 +65,4 @@ class BadFact(ParameterError):
 
     name: str
     form: str
-    text = "{name} must be {form}. Change the line, or remove it."
+    text = "{name} isn't {form}, and a dossier needs that form. Change the line, or remove it."

@@ -23,7 +23,10 @@ class MetricDoesNotFit(ParameterError):
     metric: str
     subject: str
     examples: tuple[str, ...]
-    text = "{metric} can't be computed for {subject}. Choose {examples:any}."
+    text = (
+        "{metric} can't be computed for {subject}, which lacks what the metric compares. Choose "
+        "{examples:any}."
+    )
 
 
 class TableNeeded(ParameterError):
@@ -40,7 +43,10 @@ class SplitNeedsMemory(ParameterError):
     """A split can't be made from shards."""
 
     split: str
-    text = "{arg:split={split}} needs data in memory. For shards, use random:0.1, kfold:10, or leave-one-out."
+    text = (
+        "{arg:split={split}} needs data in memory, but this data is in shards. For shards, use random:0.1, "
+        "kfold:10, or leave-one-out."
+    )
 
 
 class NothingHeldOut(DataError):
@@ -74,15 +80,18 @@ class SplitOverlaps(DataError):
 
     count: int
     text = (
-        "{count:held-out rating is|held-out ratings are} also in the training data. Split the data so "
-        "that none is."
+        "{count:held-out rating is|held-out ratings are} also in the training data, so scores would be too "
+        "good. Split the data so that none is."
     )
 
 
 class SplitMismatch(ParameterError):
     """Training and test data have different users or items."""
 
-    text = "The training and test data have different users or items. Split one dataset."
+    text = (
+        "The training and test data have different users or items, so they can't be compared. Split one "
+        "dataset."
+    )
 
 
 class ModelBroken(DiscreetError):
@@ -99,7 +108,7 @@ class NothingGiven(ParameterError):
 
     name: str
     least: int = 1
-    text = "{arg:{name}} has too few entries. Pass at least {least}."
+    text = "{arg:{name}} has too few entries to compare. Pass at least {least}."
 
 
 class ZeroTruth(DataError):
@@ -117,13 +126,19 @@ class ShapesDiffer(ParameterError):
     shape: tuple[int, ...]
     other: str
     other_shape: tuple[int, ...]
-    text = "{name} has the shape {shape} and {other} has {other_shape}. Pass equal shapes."
+    text = (
+        "{name} has the shape {shape}, but {other} has {other_shape}, and they must form pairs. Pass equal "
+        "shapes."
+    )
 
 
 class BudgetsDiffer(ParameterError):
     """Models that are scored together have different budgets."""
 
-    text = "All models must have the same epsilon and delta, which are their cost together."
+    text = (
+        "The models have different epsilons or deltas, but one cost covers all of them together. Use the "
+        "same epsilon and delta for all models."
+    )
 
 
 class NotSharable(PrivacyError):
@@ -156,20 +171,29 @@ class ScoreReveals(PrivacyError):
 class ScoreOutOfBounds(ParameterError):
     """A user's score is outside its bound."""
 
-    text = "A user's score must be between -1/2 and 1/2 before it is summed. Scale the score."
+    text = (
+        "A user's score is outside of -1/2 to 1/2, so the noise would not cover it. Scale the score before "
+        "it is summed."
+    )
 
 
 class CatalogsDiffer(DataError):
     """A model and the data have different catalogs."""
 
-    text = "The model has a different catalog than the data. Read the data with the model's catalog."
+    text = (
+        "The model has a different catalog than the data, so items can't be matched. Read the data with the "
+        "model's catalog."
+    )
 
 
 class NotAComparison(FileError):
     """A file is not a stored comparison."""
 
     path: object
-    text = "{path} isn't a comparison that discreet stored. Choose another file."
+    text = (
+        "{path} isn't a comparison that discreet stored, so it can't be resumed and was not changed. Choose "
+        "another file."
+    )
 
 
 class DefinitionsDiffer(ParameterError):
@@ -186,8 +210,8 @@ class NoSharedWords(DataError):
     """A table of items has no word that several items share."""
 
     text = (
-        "The table of items has no word that several items share. Its first column must be item IDs, "
-        "others genres or tags."
+        "The table of items has no word that several items share, so it can't compare items. Put item IDs "
+        "into its first column, and genres or tags into others."
     )
 
 
@@ -196,7 +220,7 @@ class ThresholdsDiffer(ParameterError):
 
     above: float
     own: float
-    text = "{arg:above} is {above}, and the model's own threshold is {own}. Remove {arg:above}."
+    text = "{arg:above} is {above}, but the model has its own threshold, {own}. Remove {arg:above}."
 
 
 class TooFewUsers(DataError):
@@ -204,4 +228,7 @@ class TooFewUsers(DataError):
 
     users: int
     least: int
-    text = "{users:user has|users have} at least two interactions, and a comparison needs {least}. Add data."
+    text = (
+        "Only {users:user has|users have} at least two interactions, but a comparison needs {least}. Add "
+        "data."
+    )

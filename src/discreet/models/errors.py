@@ -20,7 +20,7 @@ class UnknownSetting(ParameterError):
     model: str
     setting: str
     settings: Collection[str]
-    text = "`{model}` has no setting {setting!r}.{close:?} Its settings are {settings:all}."
+    text = "`{model}` has no setting {setting!r}.{close:?} Its settings are {settings:all}. Pass one of them."
 
     @property
     def close(self) -> str | None:
@@ -33,7 +33,7 @@ class SettingsMissing(ParameterError):
 
     model: str
     settings: Collection[str]
-    text = "{model} needs {settings:all}. Pass {settings:all}."
+    text = "{settings:all} must be set, because {model} has no default for it. Pass {settings:all}."
 
 
 class BadSettingText(ParameterError):
@@ -79,7 +79,10 @@ class NoPrivateVersion(ParameterError):
     """A baseline can't be trained with privacy."""
 
     model: str
-    text = "{model} has no private version. Pass {arg:epsilon=math.inf}, or choose a private model."
+    text = (
+        "{model} has no private version, so it can't keep an epsilon. Pass {arg:epsilon=math.inf}, or choose "
+        "a private model."
+    )
 
 
 class DeltaTooSmall(ParameterError):
@@ -107,7 +110,9 @@ class SettingsConflict(ParameterError):
 
     setting: str
     other: str
-    text = "{arg:{setting}} can't be used with {other}. Remove one of them."
+    text = (
+        "{arg:{setting}} can't be used with {other}, because they contradict each other. Remove one of them."
+    )
 
 
 class TooFewToLearn(DataError):
@@ -210,15 +215,18 @@ class UnknownItem(DataError):
 class NoHistories(DataError):
     """Histories are missing."""
 
-    text = "No history was passed. Pass at least one, which may be empty."
+    text = (
+        "No history was passed, so there is no user to recommend to. Pass at least one history, which may be "
+        "empty."
+    )
 
 
 class MixedOrders(DataError):
     """Some histories have an order, and others don't."""
 
     text = (
-        "Some histories have an order and others don't. Pass all of them as lists, oldest first, or all "
-        "as mappings."
+        "Some histories have an order and others don't, but one call treats all alike. Pass all of them as "
+        "lists, oldest first, or all as mappings."
     )
 
 
@@ -251,7 +259,10 @@ class OffScale(DataError):
 class OtherCatalog(DataError):
     """Histories have a different catalog than the model."""
 
-    text = "The histories have a different catalog than the model. Read them with the model's catalog."
+    text = (
+        "The histories have a different catalog than the model, so their items can't be matched. Read them "
+        "with the model's catalog."
+    )
 
 
 class NoRatingsPredicted(ParameterError):
@@ -267,7 +278,7 @@ class NotAList(DataError):
     """A text was given where a list of item IDs belongs."""
 
     name: str
-    text = "{arg:{name}} must be a list of item IDs, not a text. Put the ID into a list."
+    text = "{arg:{name}} is a text, but it must be a list of item IDs. Put the ID into a list."
 
 
 class NotOnDevice(ParameterError):
@@ -275,7 +286,7 @@ class NotOnDevice(ParameterError):
 
     model: str
     possible: str
-    text = "Lists of {model} can't be computed on a device. Use {possible}."
+    text = "A device can't compute lists of {model}, because it doesn't have all their parts. Use {possible}."
 
 
 class BundleTooLarge(ParameterError):
@@ -294,7 +305,7 @@ class BadPackageName(ParameterError):
     """npm doesn't allow a name."""
 
     name: str
-    text = "{name!r} isn't a name that npm allows. Use small letters, digits, and dashes."
+    text = "{name!r} isn't a name that npm allows. Use lowercase letters, digits, and dashes."
 
 
 class NotSearchable(ParameterError):
@@ -330,7 +341,7 @@ class NoFactorsFound(DiscreetError):
 class EntriesOnly(DiscreetError):
     """A model releases single entries instead of vectors."""
 
-    text = "This model releases single entries, not vectors. Ask for an entry with predict."
+    text = "This model releases single entries, so it has no vectors. Ask for an entry with predict."
 
 
 class EntriesUsedUp(PrivacyError):
@@ -350,15 +361,18 @@ class EntriesNotReleased(PrivacyError):
 
     count: int
     text = (
-        "{count:entry was|entries were} not released before the model was saved. Ask only for released "
-        "entries, or fit again."
+        "{count:entry was|entries were} not released before the model was saved, and a saved model can't "
+        "release more. Ask only for released entries, or fit again."
     )
 
 
 class UnknownUser(DataError):
     """A model answers only for users it was fitted on."""
 
-    text = "This model answers only for users it was fitted on. Choose another model for new users."
+    text = (
+        "This model answers only for users it was fitted on, and it doesn't know this user. Choose another "
+        "model for new users."
+    )
 
 
 class NotFoldedIn(DataError):
@@ -413,13 +427,16 @@ class TooFewKnown(DataError):
 class NothingNew(DataError):
     """A table of features has no new items."""
 
-    text = "The model already knows all items of the table. Pass a table that also has new items."
+    text = (
+        "The model already knows all items of the table, so there is nothing to add. Pass a table that also "
+        "has new items."
+    )
 
 
 class OtherIds(DataError):
     """New items have IDs of a different type."""
 
-    text = "The model's item IDs are whole numbers, and the new ones aren't. Use whole numbers."
+    text = "The model's item IDs are whole numbers, but the new IDs aren't. Use whole numbers."
 
 
 class SelectionTooSmall(DataError):
@@ -427,8 +444,8 @@ class SelectionTooSmall(DataError):
 
     what: str
     text = (
-        "There are too few users to select the {what} with this budget. Declare the {what}, or spend a "
-        "larger share on it."
+        "There are too few users to select the {what} with this budget: the noise would decide. Declare the "
+        "{what}, or spend a larger share on it."
     )
 
 
@@ -489,7 +506,7 @@ class UnknownRanking(ParameterError):
 class BadHistoryText(DataError):
     """A history is not JSON text."""
 
-    text = 'A history must be JSON text, such as "[7, 3]" or "[[7, 4.0], [3, 5.0]]".'
+    text = 'The history isn\'t valid JSON. Pass JSON text, such as "[7, 3]" or "[[7, 4.0], [3, 5.0]]".'
 
 
 class NotAModel(FileError):
@@ -543,7 +560,10 @@ class BadSignature(FileError):
 
     path: object
     file: object
-    text = "The signature {path} doesn't match the content of {file}. Don't trust the file, or sign it again."
+    text = (
+        "The signature {path} doesn't match the content of {file}: one of them changed after signing. Don't "
+        "trust the file, or sign it again."
+    )
 
 
 class PriorNotPrivate(PrivacyError):
@@ -561,8 +581,8 @@ class PriorUnusable(DataError):
 
     path: object
     text = (
-        "{path} has no item effects for this catalog. Start from a model of ratings with this catalog, "
-        "or remove {arg:prior}."
+        "{path} has no item effects for this catalog, so a fit can't start from it. Start from a model of "
+        "ratings with this catalog, or remove {arg:prior}."
     )
 
 
@@ -570,7 +590,7 @@ class BadStoreName(ParameterError):
     """A name can't name a table or a collection."""
 
     value: str
-    text = "{value!r} can't name a table. Use up to 48 letters, digits, and underscores."
+    text = "{value!r} can't name a table in a store. Use up to 48 letters, digits, and underscores."
 
 
 class NulInId(DataError):
@@ -583,7 +603,7 @@ class NotOurTable(FileError):
     """A table or collection was not written by discreet."""
 
     name: str
-    text = "{name} in the store wasn't written by discreet and was not changed. Choose another {arg:name}."
+    text = "{name} in the store wasn't written by discreet, so it was not changed. Choose another {arg:name}."
 
 
 class TableExists(FileError):
@@ -612,8 +632,8 @@ class StoreUnusable(FileError):
     store: str
     example: str
     text = (
-        "{store} can't be used. Check that the address looks like {example}, that the user may create "
-        "tables, and the server's log."
+        "{store} rejected the request or didn't answer. Check that the address looks like {example}, that "
+        "the user may create tables, and the server's log."
     )
 
 
@@ -621,6 +641,6 @@ class PgvectorMissing(FileError):
     """The database has no pgvector."""
 
     text = (
-        "The database has no extension `vector`. Install pgvector on its server (on Debian: "
-        "postgresql-17-pgvector)."
+        "The database has no extension `vector`, which stores the vectors. Install pgvector on its server "
+        "(on Debian: postgresql-17-pgvector)."
     )

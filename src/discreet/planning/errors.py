@@ -11,4 +11,7 @@ class AccuracyNotReached(ParameterError):
     metric: str
     wanted: float
     best: str
-    text = "{metric} = {wanted} was not reached on any public dataset. The best was {best}. Ask for less."
+    text = (
+        "{metric} = {wanted} was not reached on any public dataset. The best was {best}. Ask for less "
+        "accuracy, or plan for more users."
+    )

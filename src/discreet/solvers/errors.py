@@ -17,7 +17,10 @@ class NoFiniteAnswer(DataError):
 class NotTransposed(ParameterError):
     """Two views of the ratings differ."""
 
-    text = "by_item isn't the transpose of by_user. Build both from the same ratings."
+    text = (
+        "by_item isn't the transpose of by_user, but both must be the same ratings. Build both from one "
+        "source."
+    )
 
 
 class NothingToLearn(DataError):
@@ -38,7 +41,9 @@ class Diverged(DataError):
 class NegativeWeights(DataError):
     """Interactions have weights that are negative or NaN."""
 
-    text = "The interactions have values that are negative or NaN. Remove such values."
+    text = (
+        "The interactions have values that are negative or NaN, which can't be weights. Remove such values."
+    )
 
 
 class ObjectivePrivate(PrivacyError):
@@ -55,8 +60,8 @@ class GradientOverspent(PrivacyError):
 
     allowed: int
     text = (
-        "The gradient was asked for more often than the {allowed:time|times} that the guarantee covers. "
-        "It was not computed."
+        "The gradient was requested more often than the {allowed:time|times} that the guarantee covers. It "
+        "was not computed. Plan more steps before the fit."
     )
 
 
@@ -65,8 +70,8 @@ class SizesDiffer(DataError):
 
     name: str
     text = (
-        "{name} must have one number for each binary rating, or one square matrix for each row. Pass "
-        "matching sizes."
+        "{name} has the wrong size: it needs one number for each binary rating, or one square matrix for "
+        "each row. Pass matching sizes."
     )
 
 

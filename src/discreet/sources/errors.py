@@ -14,14 +14,14 @@ class UnknownEngine(ParameterError):
 
     address: str
     forms: tuple[str, ...]
-    text = "{arg:on} is {address!r}. It must be of the form {forms:or}."
+    text = "{arg:on} is {address!r}, which isn't the address of an engine. Pass {forms:or}."
 
 
 class NoDatabase(FileError):
     """A database file that doesn't exist."""
 
     path: str
-    text = "The database {path} doesn't exist. Check the path."
+    text = "The database {path} doesn't exist, so nothing was read. Check the path."
 
 
 class UnreadableTable(FileError):
@@ -37,7 +37,10 @@ class SparkNotStarted(ClusterError):
     """Spark couldn't be started."""
 
     address: str
-    text = "Spark couldn't be started for {address}. It needs Java 17 or later. No budget was spent."
+    text = (
+        "Spark couldn't be started for {address}. Check the address, and that Java 17 or later is installed. "
+        "No budget was spent."
+    )
 
 
 class SparkLost(ClusterError):
@@ -53,19 +56,25 @@ class ExecutorFailed(ClusterError):
     """An executor that reported why it could not sum."""
 
     why: str
-    text = "A Spark executor failed ({why}). Budget already spent on this fit is not returned."
+    text = (
+        "A Spark executor failed ({why}). Check the executor's log, then fit again. Budget already spent on "
+        "this fit is not returned."
+    )
 
 
 class DifferentCatalog(DataError):
     """Shards whose catalog isn't that of the model."""
 
-    text = "The catalog of the shards differs from the model's. Make the shards with the model's catalog."
+    text = (
+        "The catalog of the shards differs from the model's, so items can't be matched. Make the shards with "
+        "the model's catalog."
+    )
 
 
 class NoWorkers(ClusterError):
     """The cluster has no workers."""
 
-    text = "The cluster has no workers. Start some with `dask worker HOST:PORT`."
+    text = "The cluster has no workers, so nothing can be summed. Start some with `dask worker HOST:PORT`."
 
 
 class WorkersDiffer(ClusterError):
@@ -92,8 +101,8 @@ class WorkersDied(ClusterError):
     """Workers died repeatedly."""
 
     text = (
-        "Workers died repeatedly on one shard. Give them more memory. Budget already spent on this fit "
-        "is not returned."
+        "Workers died repeatedly on one shard, probably because of memory. Give them more memory. Budget "
+        "already spent on this fit is not returned."
     )
 
 
@@ -112,8 +121,8 @@ class FolderNotShared(FileError):
 
     folder: str
     text = (
-        "A worker doesn't see the same folder at {folder} as the driver. The folder must have one path "
-        "on all machines."
+        "A worker doesn't see the same folder at {folder} as the driver, so its sums could be wrong. Put the "
+        "folder at one path on all machines."
     )
 
 
@@ -121,14 +130,14 @@ class NoParquet(FileError):
     """A folder has no Parquet files."""
 
     folder: object
-    text = "The folder {folder} has no Parquet files. Check the path."
+    text = "The folder {folder} has no Parquet files, and only these are read from a folder. Check the path."
 
 
 class NotShards(FileError):
     """A folder is not one of shards."""
 
     folder: object
-    text = "{folder} isn't a folder of shards. Make one with `discreet data shard`."
+    text = "{folder} isn't a folder of shards, which this call needs. Make one with `discreet data shard`."
 
 
 class OldShards(FileError):
@@ -191,21 +200,21 @@ class MixedColumns(DataError):
     """Some files have a column, and others don't."""
 
     text = (
-        "Some files have ratings or times and others have none. Drop the column with "
-        "{arg:columns=rating=none}."
+        "Some files have ratings or times and others have none, but one folder has one form. Drop the column "
+        "with {arg:columns=rating=none}."
     )
 
 
 class NoRatings(DataError):
     """Files have no ratings."""
 
-    text = "The files have no ratings. Check the path and the columns."
+    text = "The files have no ratings, so there is nothing to shard. Check the path and the columns."
 
 
 class CountNotSharded(ParameterError):
     """Repeated events can't be counted while sharding."""
 
     text = (
-        "{arg:duplicates=count} can't be used for shards. Count the events first, or pass "
-        "{arg:duplicates=last}."
+        "{arg:duplicates=count} can't be used for shards, because pieces are read one at a time. Count the "
+        "events first, or pass {arg:duplicates=last}."
     )

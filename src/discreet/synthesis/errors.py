@@ -19,8 +19,8 @@ class UsersUnknown(ParameterError):
     """The model did not release the number of users."""
 
     text = (
-        "The model didn't release the number of users. Pass {arg:users=N}, or fit it with "
-        "{arg:for_synthesis=True}."
+        "The model didn't release the number of users, so the size of the data isn't known. Pass "
+        "{arg:users=N}, or fit it with {arg:for_synthesis=True}."
     )
 
 
@@ -39,5 +39,6 @@ class ComparedWithOther(DataError):
 
     path: object
     text = (
-        "{path} has a different catalog than the model. Compare with the data that the model was trained on."
+        "{path} has a different catalog than the model, so items can't be matched. Compare with the data "
+        "that the model was trained on."
     )
