@@ -11,11 +11,9 @@ import math
 from pathlib import Path
 from typing import Any
 
-import matplotlib
-from making import ROOT, making
-
-matplotlib.use("Agg")
 import matplotlib.pyplot as plt
+from figure_style import epsilon_axis, use_style
+from making import ROOT, making
 
 from discreet import Biases, Interactions, catalog
 from discreet.data.datasets.synthetic import popularity_skewed
@@ -44,7 +42,7 @@ def measured(run: dict[str, Any]) -> Numbers:
 
 
 def own_mean(data: Interactions, repeat: int) -> Numbers:
-    """Return the error of each person's own mean, which learns nothing."""
+    """Return the error of each user's own mean, which learns nothing."""
     beside = evaluate(Biases(epsilon=math.inf), data, repeat=repeat, references=True).references
     score = beside[f"{PREFIX}user mean"]["rmse"]
     return {"user mean": {"none": [score.mean, score.std]}}
@@ -52,16 +50,16 @@ def own_mean(data: Interactions, repeat: int) -> Numbers:
 
 def draw(found: Numbers, path: Path) -> None:
     """Write the picture."""
+    use_style()
     figure, axes = plt.subplots(figsize=(7, 4))
     for name, style in (("user-factorization", "o-"), ("biases", "s--")):
         means, spreads = zip(*found[name].values(), strict=True)
         axes.errorbar([float(e) for e in found[name]], means, spreads, fmt=style, label=f"{name} (discreet)")
-    axes.axhline(found["user mean"]["none"][0], color="black", lw=0.8, ls=":", label="each person's own mean")
+    axes.axhline(found["user mean"]["none"][0], color="black", lw=0.8, ls=":", label="each user's own mean")
     axes.axhline(found["als"]["inf"][0], color="black", lw=0.8, label="als, not private")
-    axes.set_xscale("log")
-    axes.set_xlabel("epsilon, for a person's whole history (smaller is more private)")
+    epsilon_axis(axes)
     axes.set_ylabel("RMSE (stars)")
-    axes.set_title("MovieLens 1M, 10 % held out, delta 1e-5")
+    axes.set_title("MovieLens 1M, 10% held out, delta 1e-5")
     axes.legend(fontsize=8)
     figure.tight_layout()
     figure.savefig(path, dpi=110)
@@ -70,6 +68,7 @@ def draw(found: Numbers, path: Path) -> None:
 
 def draw_how_many(path: Path) -> None:
     """Write the picture of the gain that is left, by epsilon times users per item."""
+    use_style()
     figure, axes = plt.subplots(figsize=(7, 4))
     marks = iter("osD^v")
     for curve in curves():

@@ -6,28 +6,26 @@ import json
 from pathlib import Path
 from typing import Any
 
-import matplotlib
-from making import ROOT, making
-
-matplotlib.use("Agg")
 import matplotlib.pyplot as plt
+from figure_style import BLUE, GREEN, ORANGE, RED, epsilon_axis, use_style
+from making import ROOT, making
 
 RESULTS = ROOT / "benchmarks" / "results" / "accuracy.json"
 PICTURE = ROOT / "docs" / "images" / "overview.png"
 DATA = "movielens-1m"
 # The words, style and color of each model's line: the same in both panels and in docs/images/accuracy.png.
 LINES = {
-    "user-factorization": ("user-factorization", "o-", "C0"),
-    "biases": ("biases", "s--", "C1"),
-    "choices-only": ("user-factorization --implicit", "D-", "C2"),
-    "popularity": ("popularity", "^:", "C3"),
+    "user-factorization": ("user-factorization", "o-", BLUE),
+    "biases": ("biases", "s--", ORANGE),
+    "choices-only": ("user-factorization --implicit", "D-", GREEN),
+    "popularity": ("popularity", "^:", RED),
 }
-# Metric: title, the private models, and the baseline.
+# Metric: title, the private models, and the best baseline without privacy.
 PANELS = {
     "hr@10": (
         "Lists: hit rate at 10 (higher is better)",
         ("choices-only", "user-factorization", "popularity"),
-        "ease",
+        "markov-chain",
     ),
     "rmse": ("Ratings: RMSE in stars (lower is better)", ("user-factorization", "biases"), "als"),
 }
@@ -35,6 +33,7 @@ PANELS = {
 
 def draw(results: dict[str, Any], path: Path) -> None:
     """Write the picture: one legend for both panels, and the name of each baseline on its line."""
+    use_style()
     figure, both = plt.subplots(1, 2, figsize=(10, 4))
     named = {}
     for axes, (metric, (title, models, baseline)) in zip(both, PANELS.items(), strict=True):
@@ -59,7 +58,8 @@ def draw(results: dict[str, Any], path: Path) -> None:
             va="bottom",
             transform=axes.get_yaxis_transform(),
         )
-        axes.set(title=title, xscale="log", xlabel="epsilon for a user's whole history")
+        axes.set(title=title)
+        epsilon_axis(axes)
         axes.margins(y=0.1)
     figure.suptitle(
         f"MovieLens 1M, {results['people'][DATA]:,} users, delta {results['delta']:g}, three seeds"
