@@ -108,7 +108,7 @@ class TheorySettings:
         return cls(**found)
 
     def to_json(self) -> dict[str, Any]:
-        """Return the settings by name; None stands for a value that the sizes decide."""
+        """Return the settings by name; None means a value that the sizes decide."""
         return {name: getattr(self, name) for name in inspect.signature(type(self)).parameters}
 
 

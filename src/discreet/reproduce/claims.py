@@ -250,7 +250,7 @@ def margin(claim: Claim, measured: float) -> float:
 
 
 def standard_error(drawn: DrawnValues) -> float | None:
-    """Return the standard error of the mean, or None if the draws do not give it."""
+    """Return the standard error of the mean, or None if the draws don't give it."""
     if drawn.error is not None:
         return drawn.error
     if len(drawn.values) < 2 or drawn.draws != len(drawn.values):

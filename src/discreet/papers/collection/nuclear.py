@@ -59,8 +59,8 @@ class LocalNuclear(CellEstimator):
     of the residuals latent factors may explain. Where they support none, the answer is the debiased means.
 
     Guarantee
-        Pure `epsilon` for whether and how one person rated one item, against anyone, the collector included
-        (proofs/local_nuclear.md). A person answers for the whole catalog, so n items cost n times epsilon.
+        Pure `epsilon` for whether and how one user rated one item, against anyone, the collector included
+        (proofs/local_nuclear.md). A user answers for the whole catalog, so n items cost n times epsilon.
 
     Noise
         A device answers for every item of the catalog, also an unrated one, from a table in which no two rows
@@ -194,8 +194,8 @@ class LocalNuclearPlain(CellEstimator):
     from real ones. It is kept for comparison; local-nuclear corrects it.
 
     Guarantee
-        Pure `epsilon` for whether and how one person rated one item, against anyone, the collector included
-        (proofs/local_nuclear.md). A person answers for the whole catalog, so n items cost n times epsilon.
+        Pure `epsilon` for whether and how one user rated one item, against anyone, the collector included
+        (proofs/local_nuclear.md). A user answers for the whole catalog, so n items cost n times epsilon.
 
     Noise
         A device answers for every item of the catalog, also an unrated one, from a table in which no two rows

@@ -123,10 +123,10 @@ class Dpimf(PrintedFactorization):
 
     Noise
         Laplace noise on the coefficients of each item's loss, of the printed scale for `epsilon`. Without
-        `epsilon` there is no noise.
+        `epsilon` no noise is drawn.
 
     Parameters:
-        epsilon: The printed epsilon of one solve; it states how much noise is drawn and promises nothing.
+        epsilon: The printed epsilon of one solve; it states how much noise is drawn and guarantees nothing.
         loss: The loss: `strawman`, `complementary`, `symmetric` or `optimal`.
         sampling: Importance sampling for the optimal loss: `corrected` is Algorithm 3 for the weighted sum;
             `printed` lowers the noise by Theorem 2 with weights c / |p_u|_1.
@@ -239,13 +239,13 @@ class Dpmf(PrintedFactorization):
 
     Guarantee
         NOT PRIVATE as the DPIMF paper runs it. Profiles are trained on the same rows without noise, so that
-        the noise for `epsilon` protects nobody.
+        the noise for `epsilon` protects no user.
 
     Noise
         Laplace noise of scale 2 sqrt(`factors`) / `epsilon` on the linear term of each item's loss.
 
     Parameters:
-        epsilon: The printed epsilon of one solve; it states how much noise is drawn and promises nothing.
+        epsilon: The printed epsilon of one solve; it states how much noise is drawn and guarantees nothing.
         solve: Whose profiles get the noise: `items` or `users`.
         factors: The number of factors.
         regularization: The ridge lambda.

@@ -1,8 +1,8 @@
 """Solve every item's least-squares problem from noisy sums: post-processing of released numbers only.
 
-An item's factors minimize a squared loss over all users, in the ball that holds all profiles. The matrix of
-the problem is the shared Gram matrix of profiles, plus the item's own Gram matrix for losses that weight
-observed entries differently. The ridge follows from the known noise.
+An item's factors minimize a squared loss over all users, in the ball that contains all profiles. The
+matrix of the problem is the shared Gram matrix of profiles, plus the item's own Gram matrix for losses that
+weight observed entries differently. The ridge follows from the known noise.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def solve_items(
     favor: Favor,
     loss: Loss,
 ) -> ItemFactors:
-    """Solve every item's problem from noisy sums, inside the ball that holds all profiles.
+    """Solve every item's problem from noisy sums, inside the ball that contains all profiles.
 
     An item's factors minimize the squared error, over all users, of predicting its interactions from
     profiles, in units where the item's share of users is 1. The ridge follows from the known noise and the

@@ -46,8 +46,8 @@ class ItemNeighbors(Estimator):
     """Recommend by item-item similarity, from interaction bits flipped on each device.
 
     Guarantee
-        Pure `epsilon` for whether one person interacted with one item, against anyone, the collector included
-        (proofs/neighbours.md). All items of a person together cost `epsilon` times the size of the catalog.
+        Pure `epsilon` for whether one user interacted with one item, against anyone, the collector included
+        (proofs/neighbours.md). All items of a user together cost `epsilon` times the size of the catalog.
 
     Noise
         Each bit is flipped with probability f = 1 / (1 + e^epsilon); (y - f) / (1 - 2 f) then has the true
@@ -88,7 +88,7 @@ class ItemNeighbors(Estimator):
         require(self.likeness in known, "likeness", self.likeness, must=f"be one of {', '.join(known)}")
 
     def promise(self, facts: PublicFacts) -> Guarantee:
-        """Return the promise; it depends on epsilon alone."""
+        """Return the guarantee; it depends on epsilon alone."""
         return Guarantee(
             epsilon=self.epsilon,
             unit=Unit.RATING,
@@ -201,7 +201,7 @@ def similarities(together: Floats, alone: Floats, people: int, flip: float, kind
 
 
 def _nearest(likeness: Floats, count: int) -> NeighborScorer:
-    # By likeness, and among equals by number, so that the same counts give the same model.
+    # By similarity, and among equals by number, so that the same counts give the same model.
     order = np.argsort(-likeness, axis=1, kind="stable")[:, :count]
     order.sort(axis=1)
     kept = np.take_along_axis(likeness, order, axis=1)

@@ -50,9 +50,9 @@ class ImplicitObjective(SumsEstimator):
     computed from released item vectors and the user's own row; a public bound limits its length.
 
     Guarantee
-        (`epsilon`, `delta`) for a person's whole history, between data sets with and without that person,
+        (`epsilon`, `delta`) for a user's whole history, between datasets with and without that user,
         against everyone else; pure `epsilon` with Laplace noise when `delta` is 0
-        (proofs/implicit_objective.md). A person's whole contribution to one release has norm at most 1, for
+        (proofs/implicit_objective.md). A user's whole contribution to one release has norm at most 1, for
         any number of items, and all releases share the budget.
 
     Noise
@@ -73,7 +73,7 @@ class ImplicitObjective(SumsEstimator):
 
     References:
         Ran, Ye, Huang, Hu. Differentially private implicit matrix factorization. Its printed procedure
-        is not private for a person's row and lives in papers/dpimf.
+        is not private for a user's row and is in papers/dpimf.
 
     Example:
         >>> from discreet import ImplicitObjective, PrivacyRandom

@@ -2,7 +2,7 @@
 
 The user factors are trained on the very rows that the noise is meant to hide and are used without noise; the
 sensitivity is the largest of the actual users; one user is in every item's problem. So nothing here keeps the
-promise that is printed. It is kept because the printed tables measure it.
+guarantee that is printed. It is kept because the printed tables measure it.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class Setting:
 
     @property
     def radius(self) -> float:
-        """Return the radius of the ball that holds every profile."""
+        """Return the radius of the ball that contains every profile."""
         return float(np.sqrt(1 / self.regularization))
 
 
@@ -190,10 +190,10 @@ def importance_weights(epsilon: float) -> tuple[Floats, Floats]:
 def lowered_rows(
     rows: csr_matrix, others: Floats, epsilon: float, weight: float, setting: Setting, noise: NoiseSource
 ) -> Floats:
-    """Sample everybody with probability 1 / weight and lower the noise by Theorem 2. NOT PRIVATE.
+    """Sample each user with probability 1 / weight and lower the noise by Theorem 2. NOT PRIVATE.
 
-    Theorem 2 allows epsilon_1 = ln(1 + w (e^epsilon - 1)) before sampling if a person moves the sum by Delta;
-    Algorithm 2 takes Delta without the weights, but its sum has them: a person moves it by w Delta.
+    Theorem 2 allows epsilon_1 = ln(1 + w (e^epsilon - 1)) before sampling if a user moves the sum by Delta;
+    Algorithm 2 takes Delta without the weights, but its sum has them: a user moves it by w Delta.
     """
     before = np.log1p(weight * np.expm1(epsilon))
     scale = noise_scales(others, "opt", float(before), setting)[0]

@@ -88,7 +88,7 @@ def starting_profiles(
 ) -> Profiles:
     """Return profiles from the noisy second moment: its eigenvectors above the noise.
 
-    The first one reflects popularity and is left out. Noise alone has eigenvalues up to `edge`, and it pushes
+    The first one reflects popularity and is ignored. Noise alone has eigenvalues up to `edge`, and it pushes
     true eigenvalues upward.
     """
     found = outstanding(moment, noise, 0.0, most=most + 1, above_edge=_ABOVE_NOISE)

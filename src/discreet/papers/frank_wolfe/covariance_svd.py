@@ -38,7 +38,7 @@ class CovarianceSvd(SumsEstimator):
     """Factor ratings by the leading eigenvectors of one noisy covariance between items.
 
     Guarantee
-        (`epsilon`, `delta`) for a person's whole history, between data sets with and without that person,
+        (`epsilon`, `delta`) for a user's whole history, between datasets with and without that user,
         against everyone else (proofs/covariance_svd.md). Three releases of the biases (without biases, the
         number of users) and one matrix.
 

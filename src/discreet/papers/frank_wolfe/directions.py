@@ -42,7 +42,7 @@ _USUAL_LENGTH = 100
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Centered:
-    """Hold the released item biases, from which every user's row is centered."""
+    """Released item biases, from which every user's row is centered."""
 
     look: ItemView
     offsets: Floats
@@ -118,7 +118,7 @@ def centered(session: Session, progress: Progress) -> Centered:
 
 
 class FoundDirection(NamedTuple):
-    """Hold a released direction: the moment's noisy product with it, its eigenvalue, and the noise per item.
+    """A released direction: the moment's noisy product with it, its eigenvalue, and the noise per item.
 
     `value` is 0 for a direction that is not above the noise.
     """

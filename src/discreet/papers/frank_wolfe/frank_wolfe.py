@@ -34,8 +34,8 @@ Schedule = Literal["uniform", "growing"]
 
 # The share of the item biases when there are rounds; without rounds they get the whole budget.
 BIAS_SHARE = share(0.3)
-# A round pays with this many users per unit of the noise's spectral norm (noise * sqrt(items)); the first
-# round finds the strongest direction and needs fewer.
+# A round is worth its cost with this many users per unit of the noise's spectral norm, noise * sqrt(items).
+# The first round finds the strongest direction and needs fewer.
 _USERS_PER_ROUND = 250.0
 _USERS_FOR_THE_FIRST = 200.0
 MOST_ROUNDS = 10
@@ -52,7 +52,7 @@ class FrankWolfe(SumsEstimator):
     """Factor ratings in rank-one rounds: directions are published, users' coefficients stay private.
 
     Guarantee
-        (`epsilon`, `delta`) for a person's whole history, between data sets with and without that person,
+        (`epsilon`, `delta`) for a user's whole history, between datasets with and without that user,
         against everyone else (proofs/frank_wolfe.md). The biases come first; every round, and with Oja's
         method every step, is a release of its own and is accounted for.
 

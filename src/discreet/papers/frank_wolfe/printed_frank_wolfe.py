@@ -43,7 +43,7 @@ class PrintedFrankWolfe(SumsEstimator):
     """Take one Frank-Wolfe step per published direction, as printed; kept for comparison only.
 
     Guarantee
-        (`epsilon`, `delta`) for a person's whole history, between data sets with and without that person,
+        (`epsilon`, `delta`) for a user's whole history, between datasets with and without that user,
         against everyone else (proofs/printed_frank_wolfe.md). The noise is what the accountant requires, not
         what the poster's experiments used.
 

@@ -88,7 +88,7 @@ class ProjectedGradient(SumsEstimator):
     """Complete the matrix by noisy projections onto a nuclear-norm ball; each user keeps their own row.
 
     Guarantee
-        (`epsilon`, `delta`) for a person's whole history, between data sets with and without that person,
+        (`epsilon`, `delta`) for a user's whole history, between datasets with and without that user,
         against everyone else (proofs/projected_gradient.md). Three releases of the biases, or without biases
         one of the number of users, and one matrix per round.
 

@@ -1,6 +1,6 @@
 """The poster's error bounds E_emp and E_gen, its noise and its number of rounds, as functions.
 
-The poster prints orders (O tilde): constants and logarithms are left out here as there.
+The poster prints orders (O tilde): constants and logarithms are skipped, as there.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from discreet.privacy.accounting.gaussian import gaussian_multiplier
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FrankWolfeSettings(TheorySettings):
-    """Settings of the Frank-Wolfe theory; None stands for the value of the poster's example.
+    """Settings of the Frank-Wolfe theory; None means the value of the poster's example.
 
     `radius` is k, the bound on the nuclear norm (default: sqrt(users * items), rank one with entries in
     [-1, 1]). `row_bound` is L (default: the root of the mean number of ratings). `rounds` is T (default: the

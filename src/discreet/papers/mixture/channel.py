@@ -34,7 +34,7 @@ class LocalChannel(LocalEstimator):
 
     Guarantee
         Pure `epsilon` for the value of one rating against anyone, the collector included; which items were
-        rated is public (proofs/local_collection.md). n ratings of one person cost n times epsilon.
+        rated is public (proofs/local_collection.md). n ratings of one user cost n times epsilon.
 
     Noise
         A rating r becomes a report with density proportional to exp(-|report - r| / b) on the scale itself; b
@@ -46,7 +46,7 @@ class LocalChannel(LocalEstimator):
         iterations: Passes over the reports; the first six fit biases only.
         directions: The number of public features of users and items, from which items each user rated.
         spread: The standard deviation of ratings around their expectation, as a fraction of the scale.
-        ratings_per_user: A public number of ratings for which the label spells out the promise to a person.
+        ratings_per_user: A public number of ratings for which the label spells out the guarantee for a user.
 
     Example:
         >>> from discreet import LocalChannel, PrivacyRandom

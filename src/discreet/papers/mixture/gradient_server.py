@@ -16,7 +16,7 @@ from discreet.papers.mixture.private_gradients import PrivateGradients
 
 @final
 class GradientServer:
-    """Item factors that move once per round, from answers that nobody trusts.
+    """Item factors that move once per round, from answers that the server doesn't trust.
 
     A malformed answer, a second one of a sender, and one to a different round are rejected and counted.
 

@@ -35,7 +35,7 @@ class LocalMixture(LocalEstimator):
 
     Guarantee
         Pure `epsilon` for the value of one rating against anyone, the collector included; which items were
-        rated is public (proofs/local_collection.md). n ratings of one person cost n times epsilon.
+        rated is public (proofs/local_collection.md). n ratings of one user cost n times epsilon.
 
     Noise
         A rating r becomes a report with density proportional to exp(-|report - r| / b) on the scale itself; b
@@ -48,7 +48,7 @@ class LocalMixture(LocalEstimator):
         regularization: Precision of the factors' prior; the paper has none, so it is small.
         iterations: The most steps of expectation-maximization.
         solver: The factor step: `als`, one sweep of alternating least squares, or `weighted-pca` as printed.
-        ratings_per_user: A public number of ratings for which the label spells out the promise to a person.
+        ratings_per_user: A public number of ratings for which the label spells out the guarantee for a user.
 
     References:
         Neera, Chen, Aslam and Shu, Local Differentially Private Matrix Factorization with MoG for

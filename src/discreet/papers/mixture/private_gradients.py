@@ -46,7 +46,7 @@ class PrivateGradients(Estimator):
     flips that with a known probability.
 
     Guarantee
-        Pure `epsilon` for a person's whole history, which items were rated included, between any two
+        Pure `epsilon` for a user's whole history, which items were rated included, between any two
         histories, against anyone, the collector included (proofs/private_gradients.md). Each of `rounds`
         bits costs epsilon / rounds.
 
@@ -100,7 +100,7 @@ class PrivateGradients(Estimator):
         return math.inf if math.isinf(self.epsilon) else round_down(Fraction(self.epsilon) / self.rounds)
 
     def promise(self, facts: PublicFacts) -> Guarantee:
-        """Return the promise, which covers a user's whole history."""
+        """Return the guarantee, which covers a user's whole history."""
         return Guarantee(
             epsilon=self.epsilon,
             unit=Unit.USER,

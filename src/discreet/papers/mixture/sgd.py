@@ -28,7 +28,7 @@ class LocalSgd(LocalEstimator):
 
     Guarantee
         Pure `epsilon` for the value of one rating against anyone, the collector included; which items were
-        rated is public (proofs/local_collection.md). n ratings of one person cost n times epsilon.
+        rated is public (proofs/local_collection.md). n ratings of one user cost n times epsilon.
 
     Noise
         Laplace noise of scale (high - low) / epsilon, then clamped to the scale (proofs/clamped_laplace.md).
@@ -39,7 +39,7 @@ class LocalSgd(LocalEstimator):
         rate: The step size, for ratings in units in which the scale is [0, 1].
         regularization: The ridge at every step.
         epochs: Passes over the reports.
-        ratings_per_user: A public number of ratings for which the label spells out the promise to a person.
+        ratings_per_user: A public number of ratings for which the label spells out the guarantee for a user.
 
     References:
         Berlioz, Friedman, Kaafar, Boreli and Berkovsky, Applying Differential Privacy to Matrix Factorization

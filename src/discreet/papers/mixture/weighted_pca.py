@@ -2,7 +2,7 @@
 
 The paper solves equation (13) by a weighted PCA; by default `local-mixture` takes one ridge sweep of
 alternating least squares instead. Directions are the leading eigenvectors of the weighted covariance of the
-items, people's coordinates a weighted least-squares fit to them; nothing is centered, as the model is U V'.
+items, users' coordinates a weighted least-squares fit to them; nothing is centered, as the model is U V'.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from discreet.core.rows import Rows
 from discreet.solvers.als import solve_rows
 from discreet.solvers.mixture import FactorStep
 
-# So little that it only keeps a person's equations solvable who has fewer ratings than there are factors.
+# So little that it only keeps the equations of a user solvable who has fewer ratings than there are factors.
 _SOLVABLE = 1e-6
 # Catalogs up to here are decomposed whole; beyond, a few vectors are found by iteration.
 _SMALL = 200
 
 
 def weighted_pca(factors: int) -> FactorStep:
-    """Return the factor step that the paper names: eigenvectors, then people's coordinates."""
+    """Return the factor step that the paper names: eigenvectors, then users' coordinates."""
 
     def step(by_user: Rows, by_item: Rows, right: Floats) -> tuple[Floats, Floats]:
         directions = _directions(_covariance(by_user, by_item.n_rows), factors)

@@ -94,7 +94,7 @@ class OneBitInput(OneBit):
     Parameters:
         flip_positive: The flip probability of a +1, p1 of the paper, instead of the one above; give
             `flip_negative`, too. Rates that reveal more than `epsilon`, by any of the four ratios, are
-            refused.
+            rejected.
         flip_negative: The flip probability of a -1, p2 of the paper.
 
     Example:
@@ -121,7 +121,7 @@ class OneBitInput(OneBit):
         OneBit.__post_init__(self)
 
     def promise(self, facts: PublicFacts) -> Guarantee:
-        """Return the promise; it depends on epsilon alone."""
+        """Return the guarantee; it depends on epsilon alone."""
         return self._promise(facts, "proofs/one_bit_input.md", trust=Trust.LOCAL).from_raw_ratings()
 
     def _mean(self, session: Session) -> float:
@@ -182,14 +182,14 @@ class OneBitObjective(OneBit):
 
     Guarantee
         Pure `epsilon` for one rating value against everyone who sees the release
-        (proofs/one_bit_objective.md). With the logistic link the solver sees noised numbers only. With the
-        probit link there is no promise: the published argument needs continuous noise, and with
+        (proofs/one_bit_objective.md). With the logistic link the solver sees noised numbers only. The
+        probit link has no guarantee: the published argument needs continuous noise, and with
         finite-precision noise ratings can be read off.
 
     Noise
         One rating moves one entry of the linear term by at most 1 / s, with s the scale of the logistic
-        link, so that the term gets Laplace noise of scale 1 / (s epsilon); the probit link pays for its
-        curvature as well.
+        link, so that the term gets Laplace noise of scale 1 / (s epsilon). The probit link also spends
+        budget on its curvature.
 
     Parameters:
         regularization: The ridge on observed scores; by default none for the logistic link, and for the
@@ -217,7 +217,7 @@ class OneBitObjective(OneBit):
         OneBit.__post_init__(self)
 
     def promise(self, facts: PublicFacts) -> Guarantee:
-        """Return the promise: proved for the logistic link, and none for the probit link."""
+        """Return the guarantee: proved for the logistic link, and none for the probit link."""
         proof = "proofs/one_bit_objective.md"
         if self.link == "logistic":
             return self._promise(facts, proof)
@@ -233,7 +233,7 @@ class OneBitObjective(OneBit):
         return max(_LEAST_RIDGE, least(lambda ridge: self._curvature_cost(ridge) <= price, guess=1.0))
 
     def noise_epsilon(self) -> float:
-        """Return the epsilon left for the noise once the curvature is paid for."""
+        """Return the epsilon left for the noise after the cost of the curvature."""
         return self.verdict_epsilon - self._curvature_cost(self.ridge())
 
     def _curvature_cost(self, ridge: float) -> float:
@@ -270,7 +270,7 @@ class OneBitObjective(OneBit):
     def _learn(self, task: Task, session: Session) -> Scorer:
         if self.link == "logistic":
             # Up to a constant the loss of a -1 is that of a +1 plus a linear term with slope 1 / scale. So
-            # the linear term holds all private information, and it is noised before the solver sees it.
+            # the linear term has all private information, and it is noised before the solver sees it.
             query = LinearTerm(
                 size=task.cells.size, above=task.above, scale=self.scale, bound=self.slope_bound()
             )
@@ -341,7 +341,7 @@ class OneBitGradient(OneBit):
         OneBit.__post_init__(self)
 
     def promise(self, facts: PublicFacts) -> Guarantee:
-        """Return the promise; it depends on epsilon and delta alone."""
+        """Return the guarantee; it depends on epsilon and delta alone."""
         return self._promise(facts, "proofs/one_bit_gradient.md", delta=self.delta)
 
     def events(self, facts: PublicFacts) -> Sequence[Any]:
@@ -394,7 +394,7 @@ class OneBitOutput(OneBit):
     Guarantee
         Pure `epsilon` for one rating value, for each of the `cells` entries that may be asked for: together
         `cells` times `epsilon` (proofs/one_bit_output.md). One rating can move every entry, so the matrix as
-        a whole is not protected and never leaves the model: a file holds only the entries that were answered.
+        a whole is not protected and never leaves the model: a file has only the entries that were answered.
 
     Noise
         One rating moves an entry by at most 2 `answer_bound`: Laplace noise of scale 2 `answer_bound` /
@@ -403,8 +403,8 @@ class OneBitOutput(OneBit):
     Parameters:
         answer_bound: Answers are clipped to this before the noise, which is proportional to it. A small bound
             keeps whether an item is liked and loses how strongly.
-        cells: How many different entries are paid for. Under simulated noise, which protects nobody, any
-            number is answered, so that experiments can measure the accuracy of one entry on many.
+        cells: How many different entries the budget covers. Under simulated noise, which protects no
+            user, any number is answered, so that experiments can measure the accuracy of one entry on many.
         release: `asked` answers entries in the process that fitted. `ahead` answers `cells` entries at public
             random places during the fit and projects them onto the nuclear-norm ball: a model that can be
             saved and served. It costs the same.
@@ -436,7 +436,7 @@ class OneBitOutput(OneBit):
         OneBit.__post_init__(self)
 
     def promise(self, facts: PublicFacts) -> Guarantee:
-        """Return the promise for all entries together."""
+        """Return the guarantee for all entries together."""
         note = answered_entries(self.verdict_epsilon, self.cells)
         epsilon = self.epsilon
         if self.cells > 1 and math.isfinite(epsilon):

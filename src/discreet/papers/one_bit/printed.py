@@ -1,4 +1,4 @@
-"""Objective and output perturbation exactly as printed: what they release protects nobody.
+"""Objective and output perturbation exactly as printed: what they release protects no user.
 
 `one-bit-objective` and `one-bit-output` are the mechanisms whose guarantees hold.
 """
@@ -35,7 +35,7 @@ class PrintedOneBit(Estimator):
     """Base of one-bit estimators that release as printed, with the settings of the paper.
 
     Parameters:
-        epsilon: The printed epsilon; it states how much noise is drawn and promises nothing.
+        epsilon: The printed epsilon; it states how much noise is drawn and guarantees nothing.
         link: The function from a score to the probability of a +1.
         bound: The largest |score|, alpha of the paper.
         radius: The largest nuclear norm; by default `bound` * sqrt(users * items).
@@ -96,7 +96,7 @@ class OneBitObjectivePrinted(PrintedOneBit):
     """Add noise with the printed Delta to the objective, then minimize it, without the paper's missing term.
 
     Guarantee
-        NOT PRIVATE with the probit link. The printed proof compares noise densities and leaves out the
+        NOT PRIVATE with the probit link. The printed proof compares noise densities and ignores the
         Jacobian, so that `epsilon` doesn't follow (proofs/one_bit_objective.md). With the logistic link,
         `one-bit-objective` draws the same noise and is proved.
 
@@ -105,7 +105,7 @@ class OneBitObjectivePrinted(PrintedOneBit):
         logistic link, and 2 h'(0) / h(-`bound`) for the probit link, which is 5.03 at bound 1.
 
     Parameters:
-        epsilon: The printed epsilon; it states how much noise is drawn and promises nothing.
+        epsilon: The printed epsilon; it states how much noise is drawn and guarantees nothing.
 
     References:
         Li, Wei, Huang, Mao and Wang, One-Bit Matrix Completion with Differential Privacy, Algorithm 2.
@@ -151,7 +151,7 @@ class OneBitOutputPrinted(PrintedOneBit):
         Laplace noise of scale 2 `bound` / `epsilon` on every entry of the matrix.
 
     Parameters:
-        epsilon: The printed epsilon of one entry; it promises nothing for the matrix.
+        epsilon: The printed epsilon of one entry; it guarantees nothing for the matrix.
         project: Whether to project the noisy matrix back onto the nuclear-norm ball. This costs nothing, and
             it shows how much of the matrix the noise leaves in the open.
 

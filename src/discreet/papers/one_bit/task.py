@@ -53,7 +53,7 @@ class OneBit(Estimator):
     """Complete a matrix of binary ratings; concrete estimators say where the noise enters.
 
     Parameters:
-        epsilon: The promise; `math.inf` fits without noise.
+        epsilon: The guarantee; `math.inf` fits without noise.
         link: The function from a score to the probability of a +1.
         scale: The score at which the link has its unit argument.
         bound: The largest |score|.
@@ -97,7 +97,7 @@ class OneBit(Estimator):
         integer("iterations", self.iterations, least=1)
         positive_finite("tolerance", self.tolerance)
         if math.isfinite(self.epsilon):
-            # Settings that allow no noise are refused here, not after payment.
+            # Settings that allow no noise are rejected here, before budget is spent.
             self._check_noise()
             if self.mean_share:
                 laplace_scale(epsilon=self.mean_epsilon, bound=1.0)
