@@ -78,6 +78,32 @@ def test_few_users_get_no_less_than_private_popularity(settings):
     assert ["CoOccurrence" in one for one in bought] == [False, True]
 
 
+@cache
+def archive() -> Interactions:
+    """Return 400 users with long histories in a catalog of 6,000 items, of which few are popular."""
+    random = np.random.default_rng(0)
+    chance = np.cumsum(np.arange(1, 6001) ** -0.8)
+    items = np.searchsorted(chance / chance[-1], random.random((400, 60))).ravel()
+    pairs = np.unique(np.repeat(np.arange(400), 60) * 6000 + items)
+    values = np.ones(pairs.size, dtype=np.float32)
+    return Interactions.from_arrays(pairs // 6000, pairs % 6000, values, low=1.0, high=5.0, n_items=6000)
+
+
+@pytest.mark.parametrize("settings", [{"feedback": "implicit"}, {"purpose": "both"}])
+def test_users_vote_for_the_items_that_may_be_on_top(settings):
+    """Private popularity, which spends as much on items that nobody will see, finds fewer popular ones."""
+    chosen = np.bincount(archive().items, minlength=6000)
+    ours, bar = (
+        [one.fit(archive(), random=PrivacyRandom.simulate(seed)) for seed in range(6)]
+        for one in (UserFactorization(epsilon=0.7, **settings), Popularity(epsilon=0.7))
+    )
+    assert all("VotesAmong" in {entry.statistic for entry in one.releases} for one in ours)
+    found = [
+        np.mean([chosen[np.argsort(-one.scorer.popularity)[:TOP]].sum() for one in m]) for m in (ours, bar)
+    ]
+    assert found[0] > 1.1 * found[1]
+
+
 @pytest.mark.parametrize("epsilon", [0.05, 0.7, 1.0, 1.5, 2.0])
 @pytest.mark.parametrize("settings", [{"feedback": "implicit"}, {"purpose": "both"}])
 def test_every_share_of_votes_leaves_nothing_unspent(epsilon, settings):

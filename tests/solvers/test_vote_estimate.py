@@ -27,7 +27,7 @@ def test_what_a_release_counted_is_read_off_the_merged_votes():
     item_weights = votes**-0.5
     tally = VoteEstimate.of(votes, 0.01)
     np.testing.assert_allclose(
-        tally.expected(3.0 * item_weights * votes, item_weights), 3.0 * item_weights * votes, rtol=1e-6
+        tally.expected(3.0 * item_weights * votes, 0.01, item_weights), 3.0 * item_weights * votes, rtol=1e-6
     )
 
 
@@ -37,7 +37,7 @@ def test_pure_noise_neither_breaks_nor_takes_over(sign):
     noise = draw.normal(size=400) * 100 + sign * 20
     tally = VoteEstimate.of(noise, 100.0).with_more(-noise, 100.0, np.ones(400))
     assert np.isfinite(tally.votes).all() and (tally.raised > 0).all()
-    assert np.isfinite(tally.expected(-noise, np.ones(400))).all()
+    assert np.isfinite(tally.expected(-noise, 100.0, np.ones(400))).all()
 
 
 def test_a_second_release_of_the_same_votes_is_merged_by_its_known_scale():
@@ -49,3 +49,18 @@ def test_a_second_release_of_the_same_votes_is_merged_by_its_known_scale():
     assert np.sqrt(np.mean(off**2)) == pytest.approx(1.0, abs=0.1)
     guessed = VoteEstimate.of(first, 600.0).with_more(second, 200.0, np.ones(votes.size))
     assert np.mean((again.votes - votes) ** 2) < 0.8 * np.mean((guessed.votes - votes) ** 2)
+
+
+def test_counts_whose_sum_is_below_its_noise_do_not_vanish():
+    """A mean per count would be as large as one likes: the sum of 400 counts has 20 times their noise."""
+    counted = np.full(400, -1.0)
+    tally = VoteEstimate.of(truth(400), 1.0)
+    expected = tally.expected(counted, 5.0, np.ones(400))
+    assert expected.sum() == pytest.approx(5.0 * 20, rel=0.02)
+
+
+def test_chosen_items_are_merged_and_the_others_replaced():
+    tally, rest = VoteEstimate.of(np.array([4.0, 2.0, 9.0]), 2.0), VoteEstimate.of(np.ones(3), 0.5)
+    found = tally.with_some(np.array([0, 2]), np.array([6.0, 5.0]), 2.0, rest)
+    np.testing.assert_allclose(found.votes, [5.0, 1.0, 7.0])
+    np.testing.assert_allclose(found.variance, [2.0, 0.25, 2.0])

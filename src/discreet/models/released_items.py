@@ -106,7 +106,7 @@ class ItemView:
         """Return items' effects from all releases, weighted by precision and shrunk by the noise."""
         right, precision = np.zeros(self.tally.votes.size), np.zeros(self.tally.votes.size)
         for one in self.releases:
-            weights = self.tally.expected(one.counted, one.question.item_weights)
+            weights = self.tally.expected(one.counted, one.count_noise, one.question.item_weights)
             variance = self._variance(weights, one)
             right += weights * (one.sums + weights * one.question.effects) / variance
             precision += weights**2 / variance
@@ -143,10 +143,6 @@ class ItemView:
         more = _release(session, share, question, self.recency)
         tally = self.tally.with_more(more.counted, more.count_noise, question.item_weights)
         return replace(self, tally=tally, releases=(*self.releases, more))
-
-    def with_votes(self, votes: Floats, noise: float) -> ItemView:
-        """Return the view with a release of votes alone, in which a user's votes have length 1."""
-        return replace(self, tally=self.tally.with_again(votes, noise))
 
     def _variance(self, weights: Floats, one: Released) -> Floats:
         """Return the variance of the items' sums: the known noise and the sampling error."""

@@ -7,7 +7,7 @@ from typing import NamedTuple, Self, final
 
 import numpy as np
 
-from discreet.core.arrays import Floats
+from discreet.core.arrays import Floats, Indices
 
 _STEPS = 50
 _SPREAD_AT_START = 0.1
@@ -137,7 +137,7 @@ class VoteEstimate:
 
     def with_more(self, counted: Floats, noise: float, item_weights: Floats) -> VoteEstimate:
         """Merge a release of votes weighted by `item_weights`, up to one factor estimated from the sums."""
-        return self._merged(counted, noise, self._factor(counted, item_weights) * item_weights)
+        return self._merged(counted, noise, self._factor(counted, noise, item_weights) * item_weights)
 
     def with_again(self, votes: Floats, noise: float) -> VoteEstimate:
         """Merge a second release of the same votes, whose scale need not be estimated."""
@@ -167,10 +167,25 @@ class VoteEstimate:
         # Far below zero the soft floor is smaller than the smallest number.
         return np.maximum(raised, 1e-150)
 
-    def expected(self, counted: Floats, item_weights: Floats) -> Floats:
-        """Return items' expected counts in a release weighted by `item_weights`, from the merged votes."""
-        return self.raised * item_weights * self._factor(counted, item_weights)
+    def with_some(self, chosen: Indices, votes: Floats, noise: float, rest: VoteEstimate) -> VoteEstimate:
+        """Merge a further release of the `chosen` items' votes; all others get what `rest` has for them."""
+        again = VoteEstimate(votes=self.votes[chosen], variance=self.variance[chosen]).with_again(
+            votes, noise
+        )
+        found, variance = rest.votes.copy(), rest.variance.copy()
+        found[chosen], variance[chosen] = again.votes, again.variance
+        return VoteEstimate(votes=found, variance=variance)
 
-    def _factor(self, counted: Floats, item_weights: Floats) -> float:
+    def expected(self, counted: Floats, noise: float, item_weights: Floats) -> Floats:
+        """Return items' expected counts in a release weighted by `item_weights`, from the merged votes."""
+        return self.raised * item_weights * self._factor(counted, noise, item_weights)
+
+    def _factor(self, counted: Floats, noise: float, item_weights: Floats) -> float:
+        """Return the sum of the counts over that of weighted votes; both are raised to at least their noise.
+
+        Noise can make the sum of many counts negative. Counts of nearly zero would make every mean per count
+        as large as one likes.
+        """
         own = max(float(self.votes @ item_weights), _LEAST_PART * float(self.raised @ item_weights))
-        return max(float(counted.sum()), _LEAST_VARIANCE) / own
+        least = max(float(noise * np.sqrt(counted.size)), _LEAST_VARIANCE)
+        return max(float(counted.sum()), least) / own

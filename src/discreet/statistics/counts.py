@@ -7,12 +7,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, final
 
 import numpy as np
+import numpy.typing as npt
 
 from discreet.core.arrays import Floats
 from discreet.core.exports import Later
 from discreet.core.rows import require_fit, summed_over_rows
 from discreet.statistics.blocks import Block
-from discreet.statistics.domain import FARTHEST, LEAST, MOST, Length, Number, Numbers, OneOf, Ranges
+from discreet.statistics.domain import FARTHEST, LEAST, MOST, Length, Number, Numbers, OneOf, Places, Ranges
 from discreet.statistics.fixed_point import Steps, to_fixed_point
 from discreet.statistics.statistic import Norm, Part, Statistic
 from discreet.statistics.typical import USER_RIDGE
@@ -43,6 +44,30 @@ class ItemVotes(Statistic):
         pure = self.norm == "l1"
         equal = 1.0 / block.counts[block.people] if pure else block.unit_weights(np.ones(block.items.size))
         block.add_by_item(equal, sums[0])
+
+
+@final
+@dataclass(frozen=True, eq=False, kw_only=True)
+class VotesAmong(Statistic):
+    """Sum users' votes for the items in `top` (ascending): 1/sqrt(m) each for a user's m items among them.
+
+    sqrt(m (1/sqrt(m))^2) = 1. A user without such items has no votes.
+    """
+
+    n_items: Annotated[int, Length("n")]
+    top: Annotated[npt.NDArray[np.int64], Places(("v",), below="n", rising=True)]
+
+    @property
+    def parts(self) -> tuple[Part, ...]:
+        """Return one sum for each item of `top`."""
+        return (Part("votes", (self.top.size,), nonnegative=True),)
+
+    def _add(self, block: Block, sums: tuple[Steps, ...]) -> None:
+        among = np.zeros(self.n_items)
+        among[self.top] = 1.0
+        own, every = among[block.items], np.zeros(self.n_items, dtype=np.int64)
+        block.add_by_item(own * block.unit_weights(own), every)
+        sums[0][:] += every[self.top]
 
 
 @final

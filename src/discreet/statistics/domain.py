@@ -23,13 +23,15 @@ LEAST, MOST = 1e-30, 1e30
 #: The same for numbers that enter once; the ends of a scale may be any that single precision represents.
 FARTHEST = 1e100
 #: How long a side may be: n items, k factors, f factors and r rounds that may be none, t items that take
-#: part, p pairs of factors, u users who have a row. The longest k bounds what a stranger makes users solve.
+#: part, v items that users vote for, p pairs of factors, u users who have a row. The longest k bounds what a
+#: stranger makes users solve.
 SIDES: dict[str, tuple[int, int]] = {
     "n": (1, 2**31 - 1),
     "k": (1, 256),
     "f": (0, 1000),
     "r": (0, 1000),
     "t": (1, 1 << 12),
+    "v": (1, 2**31 - 1),
     "p": (0, 1 << 16),
     "u": (0, 2**40),
     "2": (2, 2),

@@ -21,7 +21,7 @@ from discreet.federated.noise import STEP_BITS
 from discreet.federated.protocols.protocol import MessagePart, number, only_fields
 from discreet.federated.wire import MOST_BYTES, FederationError, Message, Refusal, Refused, Value
 from discreet.statistics.co_occurrence import CoOccurrence
-from discreet.statistics.counts import ItemResiduals, ItemVotes, UserCount, UserMeans
+from discreet.statistics.counts import ItemResiduals, ItemVotes, UserCount, UserMeans, VotesAmong
 from discreet.statistics.domain import (
     Domain,
     Held,
@@ -51,6 +51,7 @@ ANSWERED: tuple[type[Statistic], ...] = (
     UserMeans,
     HistorySummary,
     ItemVotes,
+    VotesAmong,
     ItemResiduals,
     RecentVotes,
     RecentResiduals,

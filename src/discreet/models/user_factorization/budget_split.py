@@ -34,18 +34,21 @@ class BudgetShares:
     factor_moment: Fraction
 
     @classmethod
-    def of(cls, settings: FactorizationSettings, purpose: str = "both") -> BudgetShares:
-        """Return the shares for a purpose."""
+    def of(
+        cls, settings: FactorizationSettings, purpose: str = "both", ratings_per_person: float = math.inf
+    ) -> BudgetShares:
+        """Return the shares for a purpose, and users with about this many ratings."""
         usual, lists = share(settings.lists_share), share(settings.lists_share)
-        if purpose == "ratings":
-            lists = share(settings.lists_share_ratings)
         question, part = share(settings.question_share), share(settings.directions_part)
+        pairs = part_of_pairs(ratings_per_person, settings)
+        if purpose == "ratings":
+            lists, pairs = share(settings.lists_share_ratings), part
         return cls(
             # Effects get the more, the less lists get.
             effects=share(settings.first_share) * usual / lists,
             pilot_moment=question,
-            co_occurrences=part * lists,
-            embeddings=(1 - part) * lists,
+            co_occurrences=pairs * lists,
+            embeddings=(1 - pairs) * lists,
             moment=part,
             factor_moment=question,
         )
@@ -64,6 +67,15 @@ class BudgetShares:
         """Return the shares where ratings are more informative than co-occurrences."""
         part, lists = share(settings.directions_part), share(settings.lists_share_strong)
         return replace(self, co_occurrences=part * lists, embeddings=(1 - part) * lists)
+
+
+def part_of_pairs(ratings_per_person: float, settings: FactorizationSettings) -> Fraction:
+    """Return the part of co-occurrences in what they and embeddings get together.
+
+    It is larger if histories are short, because embeddings add little then.
+    """
+    short = settings.enough_ratings / (settings.enough_ratings + max(ratings_per_person, 1.0))
+    return share(round(max(short, settings.directions_part), 3))
 
 
 def users_per_noise(people: float, multiplier: float) -> float:

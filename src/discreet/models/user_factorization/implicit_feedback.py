@@ -16,13 +16,13 @@ from discreet.core.arrays import Floats, Indices
 from discreet.core.progress import Progress
 from discreet.models.scorers.interactions import FADING, InteractionScorer
 from discreet.models.scorers.next_items import NextItems
-from discreet.models.user_factorization.budget_split import detail, users_per_noise
+from discreet.models.user_factorization.budget_split import detail, part_of_pairs, users_per_noise
 from discreet.models.user_factorization.latent_factors import feature_prior
 from discreet.models.user_factorization.order_in_time import Informs, order_informs
 from discreet.models.user_factorization.public_features import learn_content
 from discreet.models.user_factorization.recent import RecentReleases
 from discreet.models.user_factorization.settings import FactorizationSettings
-from discreet.models.user_factorization.votes_first import share_for_votes
+from discreet.models.user_factorization.votes_first import last_votes, share_for_votes
 from discreet.models.user_factorization.whole_catalog import whole_catalog
 from discreet.privacy.noise_plans import share
 from discreet.privacy.session import Session
@@ -63,7 +63,9 @@ def learn_implicit(
     votes = ItemVotes(n_items=n_items, norm="l2")
     first, noise = session.release(votes, share(settings.first_share))
     tally = VoteEstimate.of(first, noise)
-    part = _part_of_pairs(tally, people, settings)
+    # A user with n interactions has n^(1/2) votes.
+    length = (max(float(first.sum()), 0.0) / people) ** 2
+    part = part_of_pairs(length, settings)
     needed = share_for_votes(first, noise, multiplier, settings, pairs=float(part))
     content = None
     if words is not None:
@@ -98,7 +100,7 @@ def learn_implicit(
         )
         vectors = even_lengths(vectors, tally.likely)
     else:
-        tally = tally.with_again(*session.release(votes, session.left))
+        tally = last_votes(session, tally, people)
     progress("user-factorization", 3, 3)
     if content is not None:
         decisions["weight of similar words"] = round(content.weight, 3)
@@ -116,17 +118,6 @@ def learn_implicit(
         ordered=ordered,
         settings=settings.lists,
     )
-
-
-def _part_of_pairs(tally: VoteEstimate, people: float, settings: FactorizationSettings) -> Fraction:
-    """Return the part of co-occurrences in what is left.
-
-    It is larger if histories are short, because embeddings add little then. A user with n interactions has
-    n^(1/2) votes, so the square of the votes per user is about their number.
-    """
-    length = (max(float(tally.votes.sum()), 0.0) / people) ** 2
-    short = settings.enough_ratings / (settings.enough_ratings + max(length, 1.0))
-    return share(round(max(short, settings.directions_part), 3))
 
 
 class ReleasedPairs(NamedTuple):
@@ -377,7 +368,7 @@ def item_embeddings(
     sums, counted = context.split(released)
     counted = counted / counting
     tally = tally.with_more(counted, multiplier / counting, item_weights)
-    counts = tally.expected(counted, item_weights)
+    counts = tally.expected(counted, multiplier / counting, item_weights)
     middle = sums.sum(axis=0) / max(float(counted.sum()), multiplier / counting, 1e-9)
     variance = multiplier**2 + _sampling_variance(counts, item_weights, people, found.kept + counting**2)
     centered = sums - counts[:, None] * middle

@@ -245,7 +245,7 @@ def refit(
     sums, counts = vectors.split(released)
     moment = _usable(squares)
     tally = seen.tally.with_more(counts / part, multiplier / part, item_weights)
-    counts = tally.expected(counts / part, item_weights)
+    counts = tally.expected(counts / part, multiplier / part, item_weights)
     current = factors.features / scale
     current[:, 0] = 0.0
     # Free factors are shrunk toward their current values; noisy ones toward zero.

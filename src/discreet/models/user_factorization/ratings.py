@@ -49,7 +49,7 @@ from discreet.models.user_factorization.latent_factors import (
 from discreet.models.user_factorization.public_features import learn_content
 from discreet.models.user_factorization.recent import RecentReleases
 from discreet.models.user_factorization.settings import FactorizationSettings
-from discreet.models.user_factorization.votes_first import share_for_votes
+from discreet.models.user_factorization.votes_first import last_votes, share_for_votes
 from discreet.models.user_factorization.whole_catalog import whole_catalog
 from discreet.privacy.noise_plans import share
 from discreet.privacy.session import Session
@@ -150,7 +150,7 @@ class _Fit:
             ratio=ratio,
             many=many,
             table=np.zeros((session.n_items, 0)) if table is None else table,
-            shares=BudgetShares.of(settings, purpose),
+            shares=BudgetShares.of(settings, purpose, view.typical_length),
             # With many users, predicted ratings do not need the order of interactions.
             weights=OrderWeights() if many and purpose == "ratings" else settings.order,
             detailed=purpose == "both",
@@ -182,12 +182,14 @@ class _Fit:
         decisions["votes need"] = "all" if needed is None else needed
         if needed is None:
             decisions["route"] = "votes"
-            return self, view.with_votes(*session.release(votes, session.left))
+            tally = last_votes(session, view.tally, view.people)
+            return self, replace(view, tally=tally)
         if needed == self.settings.first_share:
             return self, view
         more = share(needed) - share(round((session.multiplier / noise) ** 2, 3))
         shares = self.shares.scaled((session.left - more) / session.left)
-        return replace(self, shares=shares), view.with_votes(*session.release(votes, more))
+        tally = view.tally.with_again(*session.release(votes, more))
+        return replace(self, shares=shares), replace(view, tally=tally)
 
     def learned(self, view: ItemView, progress: Progress) -> _Learned:
         """Release what the rest is for: nothing, effects alone, or embeddings and factors as well."""
@@ -315,6 +317,8 @@ def _scorer(
         high=facts.high,
         decisions=decisions,
     )
-    known = np.average(view.effects().known, weights=view.tally.raised)
+    # If noise hides even which items are popular, expected ratings know less than that.
+    hidden = decisions["route"] == "votes"
+    known = 0.0 if hidden else np.average(view.effects().known, weights=view.tally.raised)
     rated = view.typical_length / view.tally.votes.size
     return InteractionsAndRatings.of(stars, choice, float(known), rated)

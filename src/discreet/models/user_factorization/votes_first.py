@@ -1,26 +1,32 @@
-"""Find out how much of the budget votes need before anything else may be bought.
+"""Find out how much of the budget votes need before anything else may be bought, and which items need more.
 
 A list starts from how popular items are. If noise hides which items are on top, no co-occurrence makes up for
 it, and the list is worse than private popularity. So the first noisy release of votes shows how good a top
 list would be at each share of the budget. A prior is fitted to the noisy votes, and votes are drawn from
-their posterior. The answer is a function of released numbers and public settings, so it costs nothing
+their posterior. The answers are functions of released numbers and public settings, so they cost nothing
 (proofs/user_factorization_implicit.md).
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
-from typing import Any
+from typing import NamedTuple, Self
 
 import numpy as np
 
 from discreet.core.arrays import Floats, Indices
 from discreet.core.randomness import experiment_generator
 from discreet.models.user_factorization.settings import FactorizationSettings
+from discreet.privacy.session import Session
+from discreet.solvers.empirical_bayes import VoteEstimate
+from discreet.statistics.counts import ItemVotes, VotesAmong
 
 # Shares that are compared, after the one that votes get anyway. The last one is a budget that is all spent on
 # votes.
 _MORE_SHARES = (0.15, 0.2, 0.25, 0.3, 0.4, 0.5, 0.6, 0.75, 0.98)
+# A list that is worth this part of another one is as good, as for lists next to private popularity.
+_AS_GOOD = 0.98
 # Length of the list that is judged, and draws of all votes over which it is averaged.
 _TOP, _DRAWS = 20, 8
 # Numbers of votes that the prior can have, and steps that fit it.
@@ -47,38 +53,111 @@ def share_for_votes(
     return enough if enough <= pairs * (1 - enough) else None
 
 
+def last_votes(session: Session, tally: VoteEstimate, people: float) -> VoteEstimate:
+    """Release votes for all that is left of the budget, and merge them with what is known.
+
+    If noise would hide the top of the whole catalog, users vote only for the items that may be on top. Each
+    of their votes is then larger, and the noise is the same. All other items keep what is expected of them.
+    """
+    n_items, noise = session.n_items, session.multiplier_of(session.left)
+    posterior = _Posterior.of(tally.votes, float(tally.error[0])) if noise else None
+    chosen = None if posterior is None else _contenders(tally, posterior, noise, people)
+    if posterior is None or chosen is None:
+        return tally.with_again(*session.release(ItemVotes(n_items=n_items, norm="l2"), session.left))
+    mean, variance = posterior.moments()
+    gain = _gain(mean, chosen, people)
+    votes, noise = session.release(VotesAmong(n_items=n_items, top=chosen), session.left)
+    rest = VoteEstimate(votes=mean, variance=variance)
+    return tally.with_some(chosen, votes / gain, noise / gain, rest)
+
+
+def _contenders(tally: VoteEstimate, posterior: _Posterior, noise: float, people: float) -> Indices | None:
+    """Return the items that users should vote for, ascending; None: all of them.
+
+    Compared are the upper half of the items, the upper quarter, and so on. A part is chosen only if the top
+    list of votes for all items is not as good.
+    """
+    votes, first = tally.votes, float(tally.error[0])
+    order, mean = np.argsort(-votes, kind="stable"), posterior.moments()[0]
+    sizes = [votes.size]
+    while sizes[-1] // 2 > _TOP:
+        sizes.append(sizes[-1] // 2)
+    random, worth = experiment_generator(0, "contenders"), np.zeros(len(sizes))
+    noises = [noise / _gain(mean, order[:size], people) for size in sizes]
+    for true in posterior.draws(random):
+        error = random.standard_normal(votes.size)
+        for place, (size, more) in enumerate(zip(sizes, noises, strict=True)):
+            part = order[:size]
+            merged = votes[part] / first**2 + true[part] / more**2 + error[part] / more
+            worth[place] += true[part[_top(merged)]].sum()
+    best = int(np.argmax(worth))
+    return np.sort(order[: sizes[best]]) if worth[0] < _AS_GOOD * worth[best] else None
+
+
+def _gain(votes: Floats, chosen: Indices, people: float) -> float:
+    """Return how much larger a vote is if users vote for the `chosen` items only.
+
+    A user with n items has votes of n^(-1/2). Of the n items, about the part of the votes for chosen items is
+    left, and never less than one.
+    """
+    every = float(votes.sum())
+    length = max((every / people) ** 2, 1.0)
+    return math.sqrt(length / max(length * float(votes[chosen].sum()) / max(every, 1e-300), 1.0))
+
+
+def _top(votes: Floats) -> Indices:
+    return np.argpartition(-votes, _TOP)[:_TOP] if votes.size > _TOP else np.arange(votes.size)
+
+
 def _worth_of_lists(votes: Floats, noise: float, multiplier: float, shares: Sequence[float]) -> Floats:
     """Return the expected votes of the top list at each share, on one set of posterior draws."""
     random = experiment_generator(0, "votes first")
-    drawn = _posterior_draws(votes, noise, random)
     known = 1 / noise**2
     worth = np.zeros(len(shares))
-    for true in drawn:
+    for true in _Posterior.of(votes, noise).draws(random):
         error = random.standard_normal(votes.size)
         for place, share in enumerate(shares):
             # What the whole share knows is what the first release knows, and one more.
             more = max(share / multiplier**2 - known, 0.0)
             merged = votes * known + true * more + error * np.sqrt(more)
-            top = np.argpartition(-merged, _TOP)[:_TOP]
-            worth[place] += true[top].sum()
+            worth[place] += true[_top(merged)].sum()
     return worth
 
 
-def _posterior_draws(votes: Floats, noise: float, random: np.random.Generator) -> list[Floats]:
-    """Return draws of the true votes, given noisy ones and a prior that maximizes their likelihood."""
-    values, cells = _cells(votes, noise)
-    levels = np.append(0.0, np.geomspace(0.02, 1.05 * max(float(votes.max()), 1.0), _LEVELS))
-    squares = (values[:, None] - levels) ** 2 / (2 * noise**2)
-    likelihood = np.exp(squares.min(axis=1, keepdims=True) - squares)
-    counts, prior = np.bincount(cells, minlength=values.size), np.full(levels.size, 1 / levels.size)
-    for _ in range(_STEPS):
-        prior = prior * (likelihood.T @ (counts / np.maximum(likelihood @ prior, 1e-300))) / votes.size
-    chances: Any = np.cumsum(likelihood * prior, axis=1)
-    chances /= np.maximum(chances[:, -1:], 1e-300)
-    # One sorted table for all cells: cell c has its chances between c and c + 1.
-    table = (np.arange(values.size)[:, None] + chances).ravel()
-    places = [np.searchsorted(table, cells + random.random(votes.size)) for _ in range(_DRAWS)]
-    return [levels[np.clip(place - cells * levels.size, 0, levels.size - 1)] for place in places]
+class _Posterior(NamedTuple):
+    """Chances of `levels` of the true votes for each of a few noisy values, and each item's value."""
+
+    levels: Floats
+    chances: Floats
+    cells: Indices
+
+    @classmethod
+    def of(cls, votes: Floats, noise: float) -> Self:
+        """Return the posterior of noisy votes under the prior that maximizes their likelihood."""
+        values, cells = _cells(votes, noise)
+        levels = np.append(0.0, np.geomspace(0.02, 1.05 * max(float(votes.max()), 1.0), _LEVELS))
+        squares = (values[:, None] - levels) ** 2 / (2 * noise**2)
+        likelihood = np.exp(squares.min(axis=1, keepdims=True) - squares)
+        counts, prior = np.bincount(cells, minlength=values.size), np.full(levels.size, 1 / levels.size)
+        for _ in range(_STEPS):
+            prior = prior * (likelihood.T @ (counts / np.maximum(likelihood @ prior, 1e-300))) / votes.size
+        return cls(levels, likelihood * prior, cells)
+
+    def draws(self, random: np.random.Generator) -> list[Floats]:
+        """Return draws of all true votes."""
+        size, summed = self.levels.size, np.cumsum(self.chances, axis=1)
+        summed /= np.maximum(summed[:, -1:], 1e-300)
+        # One sorted table for all cells: cell c has its chances between c and c + 1.
+        table = (np.arange(len(summed))[:, None] + summed).ravel()
+        places = [np.searchsorted(table, self.cells + random.random(self.cells.size)) for _ in range(_DRAWS)]
+        return [self.levels[np.clip(place - self.cells * size, 0, size - 1)] for place in places]
+
+    def moments(self) -> tuple[Floats, Floats]:
+        """Return the mean and the variance of each item's votes."""
+        chances = self.chances / np.maximum(self.chances.sum(axis=1, keepdims=True), 1e-300)
+        mean = chances @ self.levels
+        variance = np.maximum(chances @ self.levels**2 - mean**2, 1e-9)
+        return mean[self.cells], variance[self.cells]
 
 
 def _cells(votes: Floats, noise: float) -> tuple[Floats, Indices]:
