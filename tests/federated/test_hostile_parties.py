@@ -84,8 +84,9 @@ LIES = [
 
 
 @pytest.mark.parametrize("protocol", ITEM_PROTOCOLS, ids=["summed", "averaged", "users declared"])
+# Every lie is told in the first round by default, and in later rounds by `make test-slow`.
 @pytest.mark.parametrize("lie", range(len(LIES)))
-@pytest.mark.parametrize("step", [0, 1, None])
+@pytest.mark.parametrize("step", [0, *(pytest.param(one, marks=pytest.mark.slow) for one in (1, None))])
 def test_a_run_ends_whatever_one_party_sends(protocol, lie, step):
     honest = members(PARTS, protocol)["p3"].answer
     outcome = train(protocol, PARTS, DATA, replaced={"p3": liar(honest, LIES[lie], step)})

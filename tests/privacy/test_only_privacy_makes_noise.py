@@ -143,6 +143,8 @@ def _looked_up(tree, constant):
 
 def opened(text):
     """Return lines that read the secrets of an object other than their own `self`."""
+    if not any(name in text for name in SECRETS):
+        return []
     return sorted(
         (node.lineno, node.attr)
         for node in nodes(text)
@@ -156,7 +158,7 @@ def drawn(text):
     """Return lines that draw: the method `bytes` of any object, or a kernel of additive noise."""
     return sorted(
         (node.lineno, "bytes")
-        for node in nodes(text)
+        for node in (nodes(text) if "bytes" in text else ())
         if isinstance(node, ast.Attribute) and node.attr == "bytes"
     ) + strays(text, DRAWS)
 
@@ -228,6 +230,8 @@ def test_no_module_opens_a_session():
 def reaching(text):
     """Return functions that take data, a random source and the size of noise together."""
     found = []
+    if "PrivacyRandom" not in text:
+        return found
     for node in nodes(text):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             given = [*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs]
