@@ -41,9 +41,9 @@ def fingerprint(estimator: Estimator) -> str:
     for datasets in neighboring(estimator, SyntheticSpec()):
         # The last outcome of each dataset reaches the rounds that need a clear signal.
         recorder = Recorder(noise_scale=datasets.outcomes[-1])
-        scorer, session = estimator.rehearsal(datasets.base, PrivacyRandom.recorded(_SEED, recorder))
+        scorer, log = estimator.rehearsal(datasets.base, PrivacyRandom.recorded(_SEED, recorder))
         ask(estimator, scorer, datasets.base)
-        logged = [_logged(entry) for entry in session.log]
+        logged = [_logged(entry) for entry in log]
         described.append([logged, [_described(call) for call in recorder.calls]])
     return hashlib.sha256(json.dumps(described).encode()).hexdigest()[:_LETTERS]
 

@@ -50,6 +50,7 @@ from discreet.models.scorers.scorer import Scorer
 from discreet.privacy.assumptions import Assumption, assumptions_of
 from discreet.privacy.guarantee import Basis, Guarantee, Neighbors, Trust, Unit
 from discreet.privacy.ledger.book import Ledger
+from discreet.privacy.release_log import ReleaseEntry
 from discreet.privacy.session import Session
 from discreet.report.guarantee import condition_text
 from discreet.statistics.data_source import DataSource, open_source
@@ -316,8 +317,8 @@ class Estimator(ABC):
         return self.rehearsal(data, random)[0]
 
     @final
-    def rehearsal(self, data: Interactions, random: PrivacyRandom) -> tuple[Scorer, Session]:
-        """Return what `rehearse` does, and the session, whose log lists all releases."""
+    def rehearsal(self, data: Interactions, random: PrivacyRandom) -> tuple[Scorer, tuple[ReleaseEntry, ...]]:
+        """Return what `rehearse` does, and the log of the session, which lists all releases."""
         if not random.simulated:
             raise RealNoiseInRehearsal()
         refuse_unsound(data)
@@ -327,7 +328,7 @@ class Estimator(ABC):
         session = Session.open(data, promise, random)
         scorer = self._trained(session, silent)
         session.check(promise)
-        return scorer, session
+        return scorer, session.log
 
 
 def _remembered(source: DataSource) -> Schema | None:

@@ -226,7 +226,7 @@ def mcsherry_mironov(split: Split, epsilon: float, seed: int) -> float:
         mean=(train.facts.low + train.facts.high) / 2,
         item_bias=biases,
         item_factors=_noisy_factors(
-            train, residuals - biases[train.items], for_pairs * _ONE_RATING * _CLAMP**2, random
+            *_covariance(train, residuals - biases[train.items]), for_pairs * _ONE_RATING * _CLAMP**2, random
         ),
         ridge=np.append(USER_RIDGE, np.full(_FACTORS, _UNEXPLAINED)),
         low=train.facts.low,
@@ -235,21 +235,22 @@ def mcsherry_mironov(split: Split, epsilon: float, seed: int) -> float:
     return _error(scorer.predict(train, split.test.rows(), split.test.items), split)
 
 
-def _noisy_factors(train: Interactions, residuals: Floats, noise: float, random: PrivacyRandom) -> Floats:
-    """Release the covariance of clamped residuals, users weighted by 1 / length; return leading directions.
-
-    A direction that the noise could have made is zero.
-    """
+def _covariance(train: Interactions, residuals: Floats) -> tuple[Floats, float]:
+    """Return the covariance of clamped residuals, users weighted by 1 / length, and its usual scale."""
     lengths = np.maximum(np.diff(train.indptr), 1)
     rows = csr_matrix(
         (np.clip(residuals, -_CLAMP, _CLAMP), train.items, train.indptr), shape=(train.n_users, train.n_items)
     )
-    moment = (diags_array(1 / lengths) @ rows).T @ rows
-    noisy = simulated_gaussian(moment.toarray(), sigma=noise, bound=_CLAMP**2, random=random, symmetric=True)
+    # A user with c of d items adds about c / d^2 of their covariance.
+    return ((diags_array(1 / lengths) @ rows).T @ rows).toarray(), float(lengths.sum()) / train.n_items**2
+
+
+def _noisy_factors(moment: Floats, scale: float, noise: float, random: PrivacyRandom) -> Floats:
+    """Release a covariance, and return its leading directions; one that the noise could have made is zero."""
+    noisy = simulated_gaussian(moment, sigma=noise, bound=_CLAMP**2, random=random, symmetric=True)
     values, vectors = np.linalg.eigh(noisy)
-    # A user with c of d items adds about c / d^2 of their covariance; noise has eigenvalues up to the edge.
-    scale = float(lengths.sum()) / train.n_items**2
-    spread = np.maximum(values[-_FACTORS:] - 2 * noise * math.sqrt(train.n_items), 0.0) / scale
+    # Noise has eigenvalues up to the edge.
+    spread = np.maximum(values[-_FACTORS:] - 2 * noise * math.sqrt(len(moment)), 0.0) / scale
     found = vectors[:, -_FACTORS:] * np.sqrt(spread)
     return np.pad(found, ((0, 0), (0, _FACTORS - found.shape[1])))
 
