@@ -43,7 +43,7 @@ def test_a_bad_line_is_named_and_can_be_skipped(fit):
     one_sentence(code, out, error)
     assert "Line 52 of odd.csv" in error and "--skip-bad-lines" in error
     code, _, error = fit(text, "--skip-bad-lines")
-    assert code == 0 and "1 of 51 lines" in error and len(other_remarks(error)) == 1
+    assert code == 0 and "1 of 51 rows" in error and len(other_remarks(error)) == 1
 
 
 def test_unusual_text_is_read_as_told(fit):
@@ -92,7 +92,7 @@ def explained(shown):
     ("time", "form"),
     [
         ("2005-03-01T12:00:00+00:00", "dates with a time zone"),
-        ("2005-03-01 12:00:00", "taken for UTC"),
+        ("2005-03-01 12:00:00", "without a time zone"),
         ("2005-03-01", "days"),
         ("1109678400", "epoch seconds"),
         ("1109678400000", "epoch milliseconds"),

@@ -7,8 +7,7 @@ import pytest
 
 import discreet as library
 from command_line import one_sentence
-from discreet.core.checks import DataError, FileError
-from discreet.data.reading.items import PublicTable, item_frame
+from discreet.data.item_tables import PublicTable, item_frame
 from discreet.testing import refuses
 
 
@@ -112,13 +111,22 @@ def test_columns_may_be_separated_by_any_usual_mark(tmp_path, mark):
 def test_a_table_of_one_column_says_what_belongs_between(tmp_path):
     path = tmp_path / "films.csv"
     path.write_text("id title\n3 Dune\n")
-    with pytest.raises(DataError, match="a comma, semicolon or tab"):
+    with refuses("public-table-wrong", why="columns"):
         PublicTable.read(path)
 
 
 def test_a_table_that_is_not_there_is_said_to_be_missing(discreet, titled, history, tmp_path):
     code, shown, error = discreet("recommend", titled, "--history", history, "--titles", tmp_path / "nix.csv")
     one_sentence(code, shown, error)
-    assert "There is no file" in error
-    with pytest.raises(FileError, match=r"There is no file .*nix[.]csv; give a table of items"):
+    assert "nix.csv" in error
+    with refuses("no-files"):
         item_frame(tmp_path / "nix.csv")
+
+
+def test_the_encoding_of_the_data_is_that_of_titles(tmp_path):
+    path = tmp_path / "films.csv"
+    path.write_bytes("id,title\n3,Dvořák\n".encode("iso8859-2"))
+    assert PublicTable.read(path, "iso8859-2").texts["title"].to_list() == ["Dvořák"]
+    # A table in UTF-8 stays what it is.
+    path.write_text("id,title\n3,Dvořák\n", encoding="utf-8")
+    assert PublicTable.read(path, "iso8859-2").texts["title"].to_list() == ["Dvořák"]

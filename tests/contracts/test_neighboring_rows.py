@@ -107,9 +107,9 @@ def type_of_all_times(case, folder, present):
     def common(items):
         return pl.Series(np.array([float(one) if isinstance(one, int | float) else np.nan for one in items]))
 
-    def chosen(items):
+    def chosen(items, schema):
         mixed = len({type(one) for one in items if not isinstance(one, str)}) > 1
-        return common(items).fill_nan(None) if mixed else frames_times(items)
+        return common(items).fill_nan(None) if mixed else frames_times(items, schema)
 
     frames_times = frames.times_of_objects
     with mock.patch.object(frames, "times_of_objects", chosen):

@@ -9,7 +9,7 @@ import pytest
 import discreet
 from discreet.data.errors import IdsNotWhole, NoFiles, NoTable, UnreadableCells
 from discreet.data.inputs import files_of, open_data
-from discreet.data.reading.items import PublicTable
+from discreet.data.item_tables import PublicTable
 
 HEADER = ("user", "item", "rating", "time")
 ANN = [("ann", "tea", 5, "2024-01-02"), ("ann", "jam", 3.5, "2024-01-03"), ("007", "tea", 1, "2024-02-01")]

@@ -15,7 +15,7 @@ import discreet
 from discreet.core.checks import DataError, DiscreetError, FileError, visible
 from discreet.data.errors import TooManyRows, UnpacksToTooMuch
 from discreet.data.interactions import Interactions
-from discreet.data.reading.items import read_item_table, read_public_table
+from discreet.data.item_tables import read_item_table, read_public_table
 from discreet.data.reading.limits import unpacked
 from discreet.data.vocabulary import Vocabulary
 from discreet.sources.manifest import read_ids
@@ -29,7 +29,7 @@ TEXT = b"user,item,rating\n" + b"".join(b"u%d,i%d,%d\n" % (k, k % 5, 1 + k % 5) 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no pipes with names here")
 def test_a_pipe_is_refused_at_once(tmp_path):
     os.mkfifo(tmp_path / "pipe.csv")
-    with pytest.raises(FileError, match="is not a file"):
+    with refuses("not-a-file"):
         discreet.read(tmp_path / "pipe.csv")
     with pytest.raises(FileError):
         discreet.load(tmp_path / "pipe.csv")
@@ -184,7 +184,7 @@ def test_ids_of_a_dictionary_are_numbered_like_texts(tmp_path):
         declared = [discreet.from_frame(frame, catalog=catalog).items.tolist() for frame in (encoded, plain)]
         assert declared[0] == declared[1]
         missing = encoded.with_columns(pl.Series("item", [None, *texts[1:]], dtype=dtype))
-        with pytest.raises(DataError, match="1 of 6 item ids are missing"):
+        with refuses("bad-values", what="item IDs", count=1, of=6):
             discreet.from_frame(missing)
         assert Vocabulary.of(["a"]).index_of(missing["item"]).tolist() == [-1, 0, -1, 0, -1, 0]
 

@@ -4,9 +4,9 @@ import numpy as np
 import polars as pl
 import pytest
 
-from discreet.core.checks import DataError
-from discreet.data.reading.items import read_item_table, read_items
+from discreet.data.item_tables import read_item_table, read_items
 from discreet.data.vocabulary import Vocabulary
+from discreet.testing import refuses
 
 
 def films():
@@ -52,15 +52,15 @@ def test_rows_come_in_the_order_of_the_catalog_and_unknown_items_get_means():
 @pytest.mark.parametrize(
     ("frame", "error"),
     [
-        (pl.DataFrame({"id": [1, 1], "a": [1, 2]}), "twice"),
-        (pl.DataFrame({"id": [1, None], "a": [1, 2]}), "not at all"),
-        (pl.DataFrame({"id": [1, 2]}), "one column more"),
-        (pl.DataFrame({"id": [1, 2], "a": ["x", "y"]}), "tells items apart"),
-        (pl.DataFrame({"id": [1, 2], "a": [3, 3]}), "tells items apart"),
+        (pl.DataFrame({"id": [1, 1], "a": [1, 2]}), "repeated"),
+        (pl.DataFrame({"id": [1, None], "a": [1, 2]}), "repeated"),
+        (pl.DataFrame({"id": [1, 2]}), "columns"),
+        (pl.DataFrame({"id": [1, 2], "a": ["x", "y"]}), "same"),
+        (pl.DataFrame({"id": [1, 2], "a": [3, 3]}), "same"),
         (pl.DataFrame({"id": [1, 2], "a": [1.0, float("inf")]}), "infinite"),
-        (7, "data frame"),
+        (7, "frame"),
     ],
 )
 def test_tables_that_say_nothing_are_refused(frame, error):
-    with pytest.raises(DataError, match=error):
+    with refuses("public-table-wrong", why=error):
         read_items(frame)

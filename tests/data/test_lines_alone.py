@@ -6,10 +6,10 @@ import zipfile
 import pytest
 
 import discreet
-from discreet.core.checks import FileError, ParameterError
 from discreet.data.schema import Schema, stateless
 from discreet.sources import pieces
 from discreet.sources.pieces import PieceReader
+from discreet.testing import refuses
 
 FACTS = {"low": 1.0, "high": 5.0}
 OWN = [f"u{k},i{k % 5},{k % 5 + 1}" for k in range(60)]
@@ -53,7 +53,7 @@ def test_two_odd_lines_do_not_swallow_what_is_between_them(tmp_path, odd, delimi
 def test_one_users_quotes_do_not_make_rows_of_several_lines(tmp_path):
     path = tmp_path / "a.csv"
     path.write_text("user,item,rating\n" + "\n".join(['zoe,"i1', *OWN, 'i2",3']))
-    with pytest.raises(FileError, match="Line "):
+    with refuses("wrong-fields", line=63):
         discreet.read(path, **FACTS)
     assert discreet.read(path, skip_bad_lines=True, **FACTS).n_ratings == len(OWN)
     # Two users with such fields: a file of reviews.
@@ -74,7 +74,7 @@ def test_a_quote_inside_a_field_is_a_letter(tmp_path):
 def test_encodings_with_state_are_rejected(tmp_path, encoding):
     path = tmp_path / "a.csv"
     path.write_text("user,item,rating\nann,tea,3\n")
-    with pytest.raises(ParameterError, match="encoding"):
+    with refuses("encoding-with-state", encoding=encoding):
         discreet.read(path, encoding=encoding)
 
 

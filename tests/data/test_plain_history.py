@@ -5,9 +5,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from discreet.core.checks import DiscreetError
+from discreet.data import histories as long_way
+from discreet.data.histories import read_plain_history
 from discreet.data.inputs import of_row
-from discreet.data.reading import history as long_way
-from discreet.data.reading.history import read_plain_history
 
 
 def both(path, content, *, implicit=False, columns=None):

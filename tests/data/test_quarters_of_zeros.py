@@ -3,7 +3,7 @@
 import polars as pl
 import pytest
 
-from discreet.data.reading.items import words_of
+from discreet.data.item_tables import words_of
 from discreet.data.reading.readers import _looks_like_gaps
 
 

@@ -10,9 +10,9 @@ import polars as pl
 import pytest
 import scipy.sparse as sp
 
-from discreet.core.checks import ParameterError
 from discreet.data import Vocabulary
 from discreet.data.reading.readers import from_frame, from_scipy, read
+from discreet.testing import refuses
 
 needs_data = pytest.mark.skipif("DISCREET_DATA" not in os.environ, reason="DISCREET_DATA names no folder")
 
@@ -245,7 +245,7 @@ def test_a_file_name_is_a_name_and_no_pattern(tmp_path, name):
 
 
 def test_read_takes_a_path():
-    with pytest.raises(ParameterError, match="from_frame"):
+    with refuses("wrong-kind", name="path"):
         read(pl.DataFrame({"user": [1]}))
 
 

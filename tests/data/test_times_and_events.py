@@ -8,12 +8,13 @@ import polars as pl
 import pytest
 
 from discreet import Biases, Popularity
-from discreet.core.checks import DataError
 from discreet.data.inputs import accept_history
 from discreet.data.reading.readers import from_frame, read
-from discreet.data.reading.times import read_times
+from discreet.data.reading.times import moments_of
+from discreet.data.schema import Schema
 from discreet.testing import refuses
 
+PLAIN = Schema()
 NOON = int(datetime(2005, 3, 1, 12, tzinfo=UTC).timestamp())
 FORMS = {
     "2005-03-01T12:00:00+00:00": NOON,
@@ -43,18 +44,20 @@ def test_each_form_is_read_in_files_and_frames(tmp_path, text):
 
 
 def test_each_time_is_read_by_itself():
-    together = read_times(pl.Series(list(FORMS))).moments.to_list()
-    assert together == [read_times(pl.Series([text])).moments[0] for text in FORMS] == [*FORMS.values()]
+    together = moments_of(pl.Series(list(FORMS)), PLAIN).moments.to_list()
+    assert (
+        together == [moments_of(pl.Series([text]), PLAIN).moments[0] for text in FORMS] == [*FORMS.values()]
+    )
 
 
 def test_frames_of_dates_with_and_without_a_zone():
     zone = timezone(timedelta(hours=2))
     for one, form in (
         (datetime(2005, 3, 1, 14, tzinfo=zone), "time zone"),
-        (datetime(2005, 3, 1, 12), "taken for UTC"),
+        (datetime(2005, 3, 1, 12), "without a time zone"),
         (date(2005, 3, 1), "days"),
     ):
-        found = read_times(pl.Series([one]))
+        found = moments_of(pl.Series([one]), PLAIN)
         assert found.moments[0] in (NOON, NOON - 12 * 3600) and form in found.forms[0]
 
 
@@ -71,8 +74,8 @@ def test_frames_of_dates_with_and_without_a_zone():
     ],
 )
 def test_units_are_told_apart(times, forms):
-    assert read_times(pl.Series(times)).forms == forms
-    assert read_times(pl.Series([str(one) for one in times])).forms == forms
+    assert moments_of(pl.Series(times), PLAIN).forms == forms
+    assert moments_of(pl.Series([str(one) for one in times]), PLAIN).forms == forms
 
 
 @pytest.mark.parametrize(
@@ -89,7 +92,7 @@ def test_several_units_are_remarked_on(caplog, times, mixed):
 def test_times_can_be_left_out(tmp_path):
     path = tmp_path / "odd.csv"
     path.write_text("user,item,rating,time\n1,2,3,noon\n")
-    with pytest.raises(DataError, match="--columns time=none") as caught:
+    with refuses("unreadable-values", role="time", column="time") as caught:
         read(path)
     assert "noon" not in str(caught.value)
     assert read(path, columns={"time": None}).times is None

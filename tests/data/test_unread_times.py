@@ -6,11 +6,11 @@ from datetime import date
 import polars as pl
 import pytest
 
-from discreet.core.checks import DataError
+from discreet.data.histories import read_history
 from discreet.data.inputs import accept_history
-from discreet.data.reading.history import read_history
 from discreet.data.reading.readers import from_frame, read
 from discreet.data.splits import parse_split, time_split
+from discreet.testing import refuses
 
 
 @pytest.mark.parametrize(
@@ -36,7 +36,7 @@ def test_an_unread_column_of_times_is_remarked_on(tmp_path, caplog, value):
     with caplog.at_level(logging.WARNING, logger="discreet"):
         data = read(path)
         assert "column 'moment' looks like times" in caplog.text and value not in caplog.text
-        with pytest.raises(DataError, match="--columns time=moment"):
+        with refuses("split-needs-times", unread="moment"):
             time_split(data, 0.5)
         assert "--columns time=moment" in data.how_read["time"]
         caplog.clear()

@@ -182,7 +182,7 @@ def account_weight(events):
 def test_a_table_that_names_none_of_the_items_is_no_reason_to_refuse_before_payment(tmp_path):
     table, ledger = tmp_path / "items.csv", Ledger.in_memory()
     table.write_text("id,genre\n" + "".join(f"other {row},{'ab'[row % 2]}\n" for row in range(20)))
-    with pytest.raises(DataError, match="names no item"):
+    with refuses("public-table-wrong", why="foreign"):
         discreet.UserFactorization(epsilon=1.0, item_features=str(table)).fit(
             dataset(), select_items=CHOICE, ledger=ledger
         )

@@ -12,7 +12,7 @@ import discreet
 from assumption_examples import stated
 from discreet import PrivacyRandom, UserFactorization, synthesize
 from discreet.data.datasets.synthetic import popularity_skewed
-from discreet.data.reading.synthetic_labels import KEY, label_path, origin_of
+from discreet.data.synthetic_labels import KEY, label_path, origin_of
 from discreet.models.scorers.released_histories import ReleasedHistories
 from discreet.privacy.assumptions import Fact, Kind
 from discreet.statistics.history_summary import LENGTH_STARTS

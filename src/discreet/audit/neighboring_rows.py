@@ -14,10 +14,12 @@ import io
 import json
 import math
 import random
+import sqlite3
 import time
 import zipfile
 from collections import Counter
 from collections.abc import Callable, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field, replace
 from itertools import product
 from pathlib import Path
@@ -28,6 +30,7 @@ from unittest import mock
 import numpy as np
 import polars as pl
 
+from discreet.audit import frames_of_rows
 from discreet.audit.findings import Finding
 from discreet.core.checks import DiscreetError
 from discreet.data import encoding, interactions
@@ -35,7 +38,7 @@ from discreet.data.facts import Duplicates
 from discreet.data.interactions import Interactions
 from discreet.data.reading import blocks
 from discreet.data.reading.columns import Columns
-from discreet.data.reading.readers import from_frame, read
+from discreet.data.reading.readers import read
 from discreet.data.schema import Schema
 from discreet.data.vocabulary import Vocabulary
 from discreet.sources import pieces
@@ -43,21 +46,21 @@ from discreet.sources.sharding import make_shards
 from discreet.sources.shards import open_shards
 
 #: IDs that no other user has.
-STRANGERS = ("zoe", "yan", "xia", "wim")
+STRANGERS = ("zoe", "yan", "xia", "wim", "vic")
 ITEMS = ("i1", "i2", "i3", "été", "a, b", "7")
 _USERS = ("ann", "bob", "7", "007", "#tag", "joé", 'o"brien', "x y")
 _NUMBERS = tuple(str(10 + place) for place in range(len(_USERS)))
 _RATINGS = ("3", "4.5", "1e0", "2.25", "0", "5", "3,5", "1.00000005960464477539062500000001")
 _WEIGHTS = ("1e17", "-1e17", "5", "2", "0.5", "1e-30", "-3")
+_MOMENTS = ("5", "1700000000000000001", "1700000000000000002", "-3")
 _TIMES = (
-    "5", "1700000000000000001", "1700000000000000002", "2005-03-01", "2005-03-01T12:00:00Z", "1.5",
-    "03/04/2005",
+    *_MOMENTS, "2005-03-01", "2005-03-01T12:00:00Z", "1.5", "03/04/2005", "2005-10-30 02:30:00",
 )  # fmt: skip
 # Bytes that change the state of a decoder or a parser, where one exists.
 _ODD = (
     "\x1b$B", "\x1b(B", "\x0e", "+AGE-", '"', '""', 'a"b', '"a\\"b"', "'", "\\", "#", "# x", "\u2028", "\x0b",
     "\x85", "\r", "\t", " ", "\ufeff", "é" * 3, "x" * 70, "1.5", "nan", "-0", "+7", "1e400", "{", "[1]",
-    "null", "::", ";", "|",
+    "null", "::", ";", "|", "9223372036854775808", "-9223372036854775808", "1e300", "\x00",
 )  # fmt: skip
 _RULES: tuple[Duplicates, ...] = ("first", "last", "mean", "count")
 
@@ -170,11 +173,17 @@ def _read_case(case: Case, folder: Path, present: int) -> Interactions:
     path = folder / ("ratings.csv" + (f".{case.packed}" if case.packed else ""))
     if case.form in _NAMED:
         return _of_layout(case, rows, folder, catalog)
-    if case.form == "objects":
-        return from_frame(_Container(rows), **options)
+    if case.form in frames_of_rows.KINDS:
+        kept: list[Sequence[str]] = [row for row in rows if isinstance(row, FileRow)]
+        return frames_of_rows.read_frame(case.form, kept, case.schema, options)
     if case.form in ("parquet", "dictionary"):
-        _frame(case, rows, case.form).write_parquet(path)
-        return read(path, **options)
+        # Rows of others are in several groups, of which one user's rows move the edges.
+        _frame(case, rows, case.form).write_parquet(path, row_group_size=3)
+        return read(path, **options | {"schema": replace(case.schema, format="parquet")})
+    if case.form == "sqlite":
+        return read(_in_database(rows, folder), **options)
+    if case.form == "folder":
+        return read(_in_folder(case, folder, present), **options)
     content = _json(case, rows) if case.form == "json" else _text(case, rows, case.form == "quoted")
     path.write_bytes(_packed(content, case.packed))
     if case.form == "guessed":
@@ -258,47 +267,35 @@ def _numbered(row: FileRow, items: dict[str, str], *, netflix: bool) -> FileRow:
     return row._replace(user=user, item=item, time=time)
 
 
-class _Container:
-    """A data frame like that of pandas, whose columns are Python objects of several types."""
-
-    def __init__(self, rows: list[FileRow | str]) -> None:
+def _in_database(rows: list[FileRow | str], folder: Path) -> str:
+    """Write rows to a table whose columns have no type, so that cells have types of their own."""
+    path = folder / "ratings.db"
+    path.unlink(missing_ok=True)
+    with closing(sqlite3.connect(path)) as base, base:
+        base.execute(f"CREATE TABLE rated ({', '.join(FileRow._fields)})")
         kept = [row for row in rows if isinstance(row, FileRow)]
-        self.columns = list(FileRow._fields)
-        self._values = {
-            "user": [row.user for row in kept],
-            "item": [row.item for row in kept],
-            "rating": [_number(row.rating) for row in kept],
-            "time": [_number(row.time) for row in kept],
-        }
-
-    def __getitem__(self, name: str) -> Any:
-        values = np.empty(len(self._values[name]), dtype=object)
-        values[:] = self._values[name]
-        return _Objects(values)
+        cells = [[frames_of_rows.value_of(cell) for cell in row] for row in kept]
+        base.executemany("INSERT INTO rated VALUES (?, ?, ?, ?)", [[*map(_cell, row)] for row in cells])
+        base.execute("UPDATE rated SET item = CAST(X'ff41' AS TEXT) WHERE item = 'x y z'")
+    return f"{path}::rated"
 
 
-@dataclass(frozen=True, slots=True)
-class _Objects:
-    """A column of Python objects."""
-
-    values: np.ndarray[Any, Any]
-
-    def to_numpy(self) -> Any:
-        """Return the objects."""
-        return self.values
-
-    def isna(self) -> list[bool]:
-        """Return which of them are missing."""
-        return [one is None for one in self.values]
+def _cell(value: Any) -> Any:
+    """Return a value that SQLite can store; whole numbers have 64 bits there."""
+    return str(value) if isinstance(value, int) and not -(2**63) <= value < 2**63 else value
 
 
-def _number(text: str) -> Any:
-    for kind in (int, float):
-        try:
-            return kind(text)
-        except ValueError:
-            continue
-    return text
+def _in_folder(case: Case, folder: Path, present: int) -> Path:
+    """Write the others to two files, and each stranger to one, which is empty without their rows."""
+    place = folder / "months"
+    place.mkdir(exist_ok=True)
+    half = len(case.others) // 2
+    parts: list[list[FileRow | str]] = [list(case.others[:half]), list(case.others[half:])]
+    for bit, own in enumerate(case.strangers):
+        parts.insert(1, [row for _, row in own] if present >> bit & 1 else [])
+    for number, rows in enumerate(parts):
+        (place / f"{number}.csv").write_bytes(_text(case, rows, chance_to_quote=False))
+    return place
 
 
 def _in_pieces(path: Path, case: Case, catalog: Vocabulary) -> Interactions:
@@ -371,10 +368,11 @@ def attempt(case: Case, folder: Path, reader: Reader, present: int) -> OthersRea
 
 
 FORMS = (
-    *("text", "quoted", "pieces", "json", "parquet", "dictionary", "objects", "guessed", "shards"),
+    *("text", "quoted", "pieces", "folder", "json", "parquet", "dictionary", "guessed", "shards"),
+    *("objects", "lists", "pandas", "arrow", "typed", "sqlite"),
     *_NAMED,
 )
-_TEXTS = ("text", "quoted", "pieces", "guessed", "shards")
+_TEXTS = ("text", "quoted", "pieces", "folder", "guessed", "shards")
 _ENCODINGS = ("utf-8", "latin-1", "cp1252", "utf-16-le", "utf-16-be", "cp437", "koi8-r")
 
 
@@ -389,7 +387,7 @@ def drawn(chance: random.Random, forms: Sequence[str] = FORMS, large: float = 0.
     if form == "guessed":
         delimiter = ","
     schema = Schema(
-        format="json" if form == "json" else "frame" if form == "objects" else "text" if text else "parquet",
+        format="json" if form == "json" else "cells" if form == "sqlite" else "text" if text else "frame",
         encoding=chance.choice(_ENCODINGS) if text and form != "guessed" else "utf-8",
         delimiter=delimiter if text else ",",
         quote=chance.choice(('"', '"', '"', "", "'")) if form != "quoted" else '"',
@@ -398,6 +396,8 @@ def drawn(chance: random.Random, forms: Sequence[str] = FORMS, large: float = 0.
         header=form == "guessed" or (text and chance.random() < 0.5),
         columns=FileRow._fields,
         date_order=chance.choice(("", "day-first", "month-first")),
+        time_zone=chance.choice(("UTC", "UTC", "Europe/Berlin")),
+        decimal=chance.choice(("either", "point", "comma")),
         duplicates=chance.choice(_RULES),
         bad_rows="drop",
         zeros=chance.choice(("ratings", "missing")),
@@ -405,13 +405,15 @@ def drawn(chance: random.Random, forms: Sequence[str] = FORMS, large: float = 0.
     )
     count = chance.choice((4095, 4100) if chance.random() < large else (1, 3, 3, 12, 12, 40))
     ratings = _WEIGHTS if weighted else _RATINGS
+    # Dates take far longer than numbers.
+    times = _TIMES if chance.random() < 0.3 else _MOMENTS
     case = Case(
         form=form,
         schema=schema,
-        others=tuple(_row(chance, chance.choice(_USERS), ratings) for _ in range(count)),
+        others=tuple(_row(chance, chance.choice(_USERS), ratings, times) for _ in range(count)),
         ending=chance.choice(("\n", "\n", "\r\n")),
         packed=chance.choice(("", "", "gz", "zip")) if form in ("text", "quoted", "json") else "",
-        block=chance.choice((64, 300, 1 << 22, 1 << 22)) if count < 40 else 1 << chance.choice((9, 12, 22)),
+        block=chance.choice((100, 300, 1 << 22, 1 << 22)) if count < 40 else 1 << chance.choice((10, 12, 22)),
         piece=chance.choice((100, 300, 1 << 27)) if count < 40 else 1 << chance.choice((9, 15, 27)),
         # The stranger's rows decide on which side of such a limit a file is.
         few=chance.choice((4096, 0, count // 2, count)),
@@ -432,13 +434,13 @@ def _stranger(
     return tuple((chance.randrange(len(case.others) + 1), row) for row in rows)
 
 
-def _row(chance: random.Random, user: str, ratings: tuple[str, ...]) -> FileRow:
+def _row(chance: random.Random, user: str, ratings: tuple[str, ...], times: tuple[str, ...]) -> FileRow:
     item = chance.choice(ITEMS if chance.random() < 0.9 else _ODD)
-    return FileRow(user, item, chance.choice(ratings), chance.choice(_TIMES))
+    return FileRow(user, item, chance.choice(ratings), chance.choice(times))
 
 
 def _odd_row(chance: random.Random, user: str, ratings: tuple[str, ...]) -> FileRow:
-    row = list(_row(chance, user, ratings))
+    row = list(_row(chance, user, ratings, _MOMENTS))
     for place in range(1, 4):
         if chance.random() < 0.4:
             row[place] = chance.choice((*_ODD, *_TIMES, *_WEIGHTS))

@@ -36,7 +36,8 @@ def describe(
     guarantees hold only if the layout of the file is public. The output is for the data owner.
     """
     from discreet.data.describing import Wishes
-    from discreet.data.reading.tables import read_rows, schema_of
+    from discreet.data.describing_types import schema_of
+    from discreet.data.reading.tables import read_rows
 
     wishes = Wishes.taken_from(text.written(), parse_columns(columns), implicit=implicit)
     guess, unread = schema_of(file, wishes)

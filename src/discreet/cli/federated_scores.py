@@ -121,7 +121,7 @@ def _show_year(
 ) -> None:
     from discreet.cli.output.years import replay_shown
     from discreet.core.progress import terminal_progress
-    from discreet.data.reading.epochs import seconds_of
+    from discreet.data.epochs import seconds_of
     from discreet.follow.replay import replay_year
 
     if measuring != Measuring(seed=measuring.seed):

@@ -112,7 +112,7 @@ def fit(
             book = paying.book(source.name, release)
             how_read = reading_of(source) if explain else None
             # An unreadable table is rejected first. A privately selected catalog isn't known yet.
-            table = None if titles is None else read_table(titles)
+            table = None if titles is None else read_table(titles, _plain_encoding(reading))
             public = {} if table is None or private_catalog else read_columns(table, source.catalog)
             if written is None:
                 show_price(estimator, source, book, chosen=chosen, how_read=how_read, as_json=as_json)
@@ -206,6 +206,11 @@ def _refuse_options(
             options=("--items", "--private-catalog"),
             why="the first declares the catalog and the second selects it with noise",
         )
+
+
+def _plain_encoding(reading: Reading) -> str | None:
+    """Return the encoding of tables next to the data; a mark shows that of UTF-16 files."""
+    return None if str(reading.encoding).lower().replace("-", "") == "utf16" else reading.encoding
 
 
 def _with_titles(estimator: Estimator, titles: Path | None) -> Estimator:

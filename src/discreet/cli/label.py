@@ -180,7 +180,7 @@ def _method(name: str) -> list[tuple[str, str]]:
 
 def read_any_label(file: Path, *, signed: bool) -> dict[str, Any]:
     """Return the label of a model or of synthetic data. For synthetic data, it states who vouches for it."""
-    from discreet.data.reading.synthetic_labels import label_path
+    from discreet.data.synthetic_labels import label_path
     from discreet.models.storage import read_label
     from discreet.synthesis.labels import UNSIGNED, is_synthetic, read_synthetic_label
 

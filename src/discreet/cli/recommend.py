@@ -226,7 +226,7 @@ def _one(
     limits: dict[str, Any],
 ) -> tuple[list[ListedItem], float]:
     """Return a user's list, and the share of its first ten items that a new user gets, too."""
-    from discreet.data.reading.history import read_history
+    from discreet.data.histories import read_history
     from discreet.models.answers import usual_share
 
     if history is None:
@@ -316,7 +316,7 @@ def explain(
     as_json: AsJson = False,
 ) -> None:
     """Show why an item has its place in a user's list: parts that add up to its score."""
-    from discreet.data.reading.history import read_history
+    from discreet.data.histories import read_history
     from discreet.models.storage import load
 
     if history is None:

@@ -45,7 +45,7 @@ def replay(
     After each release, every way is scored on the items that users chose before the next release.
     """
     from discreet.core.progress import terminal_progress
-    from discreet.data.reading.epochs import seconds_of
+    from discreet.data.epochs import seconds_of
     from discreet.follow.replay import replay_year
 
     if reading.duplicates == "refuse":

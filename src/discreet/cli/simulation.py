@@ -53,7 +53,7 @@ def simulated_year(
     settings: FollowSettings, whole: Interactions, noise: SharedNoise, begins: str
 ) -> SimulatedRun:
     """Return a continual release of several parties, from a public date on."""
-    from discreet.data.reading.epochs import seconds_of
+    from discreet.data.epochs import seconds_of
     from discreet.follow.agreement import FollowAgreement
     from discreet.follow.federation import simulate_year
 
@@ -77,7 +77,7 @@ def _in_year(whole: Interactions, settings: FollowSettings, begins: str) -> tupl
     """Return how many interactions are before a year, in it, and after it."""
     import numpy as np
 
-    from discreet.data.reading.epochs import seconds_of
+    from discreet.data.epochs import seconds_of
 
     moment, times = seconds_of(begins, "begins"), np.zeros(0) if whole.times is None else whole.times
     before = int(np.count_nonzero(times < moment))

@@ -60,7 +60,7 @@ def synthesize(
     `discreet model label OUT` shows it. Fit the model with --for-synthesis, so that it knows lengths of
     histories.
     """
-    from discreet.data.reading.synthetic_labels import label_path
+    from discreet.data.synthetic_labels import label_path
     from discreet.models.storage import load
     from discreet.synthesis.files import refuse_target, write_synthetic
     from discreet.synthesis.labels import summary

@@ -10,33 +10,55 @@ import codecs
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, NamedTuple, TypedDict, final
+from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict, final
 
-from discreet.core.checks import DataError, FileError, ParameterError, one_of
-from discreet.data.errors import OtherLayout, OtherType
+from discreet.core.checks import one_of
+from discreet.core.exports import Later
+from discreet.data.errors import (
+    KeysNeeded,
+    MarkNeeded,
+    NotATable,
+    NothingToRead,
+    OtherLayout,
+    OtherType,
+    UnclearDates,
+    UnclearHeader,
+)
 from discreet.data.reading.blocks import head, unpacked_text
-from discreet.data.reading.columns import (
+from discreet.data.reading.tally import ITEM_TYPE, USER_TYPE, Tally
+from discreet.data.reading.text import BREAK, read_text, split_fields
+from discreet.data.reading.times import YEAR_LAST
+from discreet.data.roles import (
     ITEM,
     TIME,
     USER,
     Choice,
-    UnclearHeader,
     are_places,
     choose,
     date_order,
-    how_to_name,
     is_moment,
     is_number,
     recognizes,
     unread_times,
     without_order,
 )
-from discreet.data.reading.tally import ITEM_TYPE, USER_TYPE, Tally
-from discreet.data.reading.text import BREAK, read_text, split_fields
-from discreet.data.reading.times import is_year_last, shown_order
-from discreet.data.schema import LAYOUTS, ROLES, UTF_8, UTF_16, Schema, stateless
+from discreet.data.schema import (
+    DAY_FIRST,
+    LAYOUTS,
+    MONTH_FIRST,
+    ROLES,
+    UTF_8,
+    UTF_16,
+    Schema,
+    stateless,
+)
+
+if TYPE_CHECKING:
+    import polars as pl
+else:
+    pl = Later("polars")
 
 _HEAD = 1 << 16
 _SEPARATORS = ("::", "\t", ",", ";", "|", " ")
@@ -96,6 +118,8 @@ class Wishes:
     layout: str | None = None
     #: Fields of the schema.
     declared: Mapping[str, Any]
+    #: Columns that are keys in the path of a file, as in `day=2025-01-31/ratings.csv`, with their values.
+    keys: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
     def taken_from(
@@ -145,9 +169,7 @@ def describe(file: Path, wishes: Wishes) -> Description:
     encoding = _encoding(file, wishes)
     top = head(file, encoding, _HEAD)
     if b"\x00" in top:
-        raise FileError(
-            f"{file.name} is not a text table; CSV, TSV, Parquet and MovieLens files can be read."
-        )
+        raise NotATable(path=file.name, found="binary")
     _refuse_known(file, top)
     named = _named_fields(file, wishes.layout)
     declared = {"bad_rows": "reject", **named, **wishes.declared, "encoding": encoding}
@@ -187,7 +209,7 @@ def _encoding(file: Path, wishes: Wishes) -> str:
         return str(said)
     marked = marked_encoding(file)
     if marked is None and said is not None:
-        raise ParameterError(f"{file.name} has no byte order mark: pass encoding='utf-16-le' or 'utf-16-be'.")
+        raise MarkNeeded(path=file.name)
     return marked or UTF_8
 
 
@@ -201,14 +223,10 @@ def marked_encoding(file: Path) -> str | None:
 # An id such as {3F2504E0-...} also begins with a brace, so a key must follow.
 _JSON_OBJECT = re.compile(rb'\s*\{\s*["}]')
 _NO_TABLES = {
-    re.compile(rb"\s*\[\s*(\{|$|\n)"): "is one JSON value; write one object a line (JSON lines), or CSV",
-    re.compile(rb"\s*\{\s*'"): "holds Python dictionaries; write them as JSON, one object a line",
-    re.compile(
-        rb"\s*<(\?xml|!doctype|html)", re.I
-    ): "is a web page or XML, not a table; fetch the file itself",
-    re.compile(
-        rb"\s*[0-9]+:\s*\n"
-    ): 'is no table; a file of the Netflix Prize needs layout="netflix" (--layout)',
+    re.compile(rb"\s*\[\s*(\{|$|\n)"): "json",
+    re.compile(rb"\s*\{\s*'"): "python",
+    re.compile(rb"\s*<(\?xml|!doctype|html)", re.I): "xml",
+    re.compile(rb"\s*[0-9]+:\s*\n"): "netflix",
 }
 
 
@@ -220,7 +238,7 @@ def is_json(top: bytes) -> bool:
 def _refuse_known(file: Path, top: bytes) -> None:
     for form, what in _NO_TABLES.items():
         if form.match(top):
-            raise FileError(f"{file.name} {what}.")
+            raise NotATable(path=file.name, found=what)
 
 
 def _of_table(file: Path, top: bytes, wishes: Wishes, declared: Mapping[str, Any]) -> Description:
@@ -240,15 +258,19 @@ def _of_table(file: Path, top: bytes, wishes: Wishes, declared: Mapping[str, Any
         first = [first[0].lstrip("# "), *first[1:]]
     names = tuple(first) if header else unnamed
     if header and b"\n" not in lines.text:
-        raise DataError(f"{file.name} has a header and no ratings.")
-    roles = choose(names, choice if header else _by_position(names, choice), implicit=wishes.implicit)
+        raise NothingToRead(path=file.name, found="header")
+    given = choice if header else _by_position(names, choice)
+    roles = choose((*names, *wishes.keys), given, implicit=wishes.implicit)
     rows = fields[1:] if header else fields
-    if grammar.multiline and not _of_two_users(rows, names.index(roles[USER]) if USER in roles else None):
+    if grammar.multiline and not _of_two_users(
+        rows, names.index(roles[USER]) if roles.get(USER) in names else None
+    ):
         grammar = replace(grammar, multiline=False)
         rows = [row for row in split_fields(lines.text, grammar)[header:] if row is not None]
     sample = {name: [row[k] for row in rows if len(row) > k] for k, name in enumerate(names)}
+    sample |= {key: [value] for key, value in wishes.keys.items()}
     types = {name: kind for name, kind in _id_types(sample, roles).items() if name not in declared}
-    schema = grammar.changed(header=header, columns=names, **roles, **types)
+    schema = grammar.changed(header=header, columns=names, **keys_of(roles, wishes), **roles, **types)
     _refuse_other_table(file, schema, wishes.layout)
     return Description(
         schema=_with_order(file, schema, sample), unread_times=unread_times(sample, roles, choice)
@@ -268,14 +290,14 @@ class _Lines(NamedTuple):
 def _first_lines(file: Path, top: bytes, declared: Mapping[str, Any]) -> _Lines:
     lines = [line for line in top.split(b"\n") if line.strip()]
     if not lines:
-        raise DataError(f"{file.name} is empty.")
+        raise NothingToRead(path=file.name, found="empty")
     comment = str(declared.get("comment", ""))
     is_marked = not comment and _is_marked_header(lines[0].decode("utf-8", "replace"))
     if not comment and lines[0].startswith(_COMMENT.encode()) and not is_marked:
         comment = _COMMENT
     kept = [line for line in lines if not comment or not line.startswith(comment.encode())]
     if not kept:
-        raise DataError(f"{file.name} has comments and no ratings.")
+        raise NothingToRead(path=file.name, found="comments")
     return _Lines(b"\n".join(kept), kept[0], comment, is_marked)
 
 
@@ -300,7 +322,7 @@ def _separator(file: Path, line: bytes, grammar: Schema) -> str:
 
     found = max(marks, key=width, default=None)
     if found is None:
-        raise DataError(f"{file.name} has one column only; a table needs the user and the item at least.")
+        raise NothingToRead(path=file.name, found="column")
     return found
 
 
@@ -326,10 +348,7 @@ def _refuse_lists(fields: Sequence[Sequence[str]], name: str) -> None:
     """Reject lines of numbers that differ in length: a user and all their items, as LightGCN writes them."""
     numbers = all(field.isdecimal() for row in fields for field in row)
     if numbers and len({len(row) for row in fields}) > _FEW_LENGTHS:
-        raise DataError(
-            f"{name} has lines of numbers of different lengths. If each is a user and all their items, pass "
-            'layout="lightgcn" (--layout lightgcn).'
-        )
+        raise NothingToRead(path=name, found="lists")
 
 
 def _has_header(fields: Sequence[Sequence[str]], choice: Choice | None, name: str) -> bool:
@@ -346,11 +365,12 @@ def _has_header(fields: Sequence[Sequence[str]], choice: Choice | None, name: st
         return False
     if is_number(first[2]) if len(first) > 2 else any(map(is_number, first)):
         return False
-    for place, field in enumerate(first):
+    for place, one in enumerate(first):
         below = [row[place] for row in others if len(row) > place]
-        if below and not is_moment(field) and all(map(is_moment, below)):
+        if below and not is_moment(one) and all(map(is_moment, below)):
             return True
-    raise UnclearHeader(how_to_name(len(first), choice, name), first)
+    given = tuple(one for one in (without_order(choice) or {}).values() if one is not None)
+    raise UnclearHeader(path=name, columns=len(first), given=given, first=tuple(first))
 
 
 def _by_position(names: tuple[str, ...], choice: Choice | None) -> Choice:
@@ -382,29 +402,40 @@ def widened(schema: Schema, tally: Tally) -> Schema | None:
 
 def _with_order(file: Path, schema: Schema, sample: Mapping[str, Sequence[str]]) -> Schema:
     """Return the schema with the order of day and month, which dates of two users must show."""
-    if schema.date_order or not schema.time or not is_year_last(sample[schema.time]):
+    if not _has_open_order(schema, sample):
         return schema
     texts = replace(
         schema, user_type="text", item=schema.time, item_type="text", rating="", weight="", time=""
     )
     rows, _ = read_text(file, texts)
     order = shown_order(rows.items, rows.users if schema.user else None)
-    return replace(schema, date_order=order or "", guessed=("date_order",))
+    return replace(schema, date_order=order, guessed=("date_order",))
+
+
+def _has_open_order(schema: Schema, sample: Mapping[str, Sequence[str]]) -> bool:
+    """Return whether dates are written with the year last, and nothing declares their order."""
+    is_declared = schema.date_order or schema.time_format or schema.time in ("", *schema.keys)
+    return not is_declared and is_year_last(sample[schema.time])
+
+
+def keys_of(roles: Mapping[str, str], wishes: Wishes) -> dict[str, tuple[str, ...]]:
+    """Return which of the columns are keys in paths."""
+    return {"keys": tuple(name for name in roles.values() if name in wishes.keys)}
 
 
 def _of_json(file: Path, top: bytes, wishes: Wishes, declared: Mapping[str, Any]) -> Description:
-    sample = _keys(file, top)
+    sample = _keys(file, top) | {key: [value] for key, value in wishes.keys.items()}
     roles = choose(list(sample), wishes.choice, implicit=wishes.implicit)
-    schema = Schema(**{**declared, "format": "json", "header": False, **roles})
+    schema = Schema(**{**declared, "format": "json", "header": False, **keys_of(roles, wishes), **roles})
     if schema.bad_rows == "drop":
         _require_declared(roles, wishes.choice)
-    if TIME in roles and not schema.date_order and is_year_last(sample[roles[TIME]]):
+    if _has_open_order(schema, sample):
         from discreet.data.reading.json_lines import read_json_lines
 
         texts = replace(schema, item=schema.time, rating="", weight="", time="")
         rows, _ = read_json_lines(file, texts)
         order = shown_order(rows.items, rows.users if schema.user else None)
-        schema = replace(schema, date_order=order or "", guessed=("date_order",))
+        schema = replace(schema, date_order=order, guessed=("date_order",))
     schema = schema.changed(**_id_types(sample, roles))
     return Description(schema=schema, unread_times=unread_times(sample, roles, wishes.choice))
 
@@ -417,11 +448,7 @@ def _require_declared(roles: Mapping[str, str], choice: Choice | None) -> None:
     said = choice or {}
     missing = [role for role in dict.fromkeys((*roles, TIME)) if role not in said]
     if missing:
-        names = ",".join(f"{role}={roles.get(role, 'none')}" for role in missing)
-        raise ParameterError(
-            f"JSON lines may each have other keys, so --skip-bad-lines needs them declared: --columns "
-            f"{names} (time=none if there is none)."
-        )
+        raise KeysNeeded(names=tuple(f"{role}={roles.get(role, 'none')}" for role in missing))
 
 
 def _keys(file: Path, top: bytes) -> dict[str, list[str]]:
@@ -436,7 +463,7 @@ def _keys(file: Path, top: bytes) -> dict[str, list[str]]:
         for key, value in _leaves(found):
             keys.setdefault(key, []).append(str(value))
     if not keys or len(keys) > _MOST_KEYS:
-        raise DataError(f"{file.name} looks like JSON lines, but its first lines hold no objects with keys.")
+        raise NothingToRead(path=file.name, found="objects")
     return keys
 
 
@@ -447,6 +474,33 @@ def _leaves(found: Any, above: str = "", depth: int = 0) -> Iterator[tuple[str, 
             yield from _leaves(value, f"{above}{key}.", depth + 1)
         else:
             yield above + key, value
+
+
+def is_year_last(texts: Sequence[str]) -> bool:
+    """Return whether a text is a date whose year is last."""
+    return any(re.match(YEAR_LAST, text.strip()) for text in texts)
+
+
+def shown_order(texts: pl.Series, owners: pl.Series | None) -> str:
+    """Return the order of day and month that dates show, if there are any; raise an error if they don't.
+
+    One user's dates alone don't show it: with others in their place, all dates would be read differently.
+    """
+    parts = pl.DataFrame({"text": texts.cast(pl.String).str.strip_chars()}).select(
+        first=pl.col("text").str.extract(YEAR_LAST, 1).cast(pl.Int64),
+        second=pl.col("text").str.extract(YEAR_LAST, 2).cast(pl.Int64),
+    )
+    if parts["first"].null_count() == len(texts):
+        return ""
+    shows = {DAY_FIRST: parts["first"] > 12, MONTH_FIRST: parts["second"] > 12}
+    shown = [way for way, dates in shows.items() if dates.any()]
+    if len(shown) != 1:
+        raise UnclearDates(why="both" if shown else "none")
+    if owners is not None:
+        users = owners.filter(shows[shown[0]].fill_null(False)).n_unique()
+        if users < min(owners.n_unique(), 2):
+            raise UnclearDates(why="one user")
+    return shown[0]
 
 
 # The types of RecBole's columns, by what a column is read as.

@@ -53,16 +53,26 @@ class OtherNumberOfItems(DataError):
     )
 
 
+def _place(line: int) -> str:
+    return f" (the first in row {line:,})" if line else ""
+
+
 class BadValues(DataError):
-    """Some ratings or times are missing or can't be used."""
+    """Some IDs, ratings or times are missing or can't be used."""
 
     what: str
     count: int
     of: int
+    line: int = 0
     text = (
-        "{count:,} of {of:,} {what} are missing or not finite. Fill them in, or remove these rows. In a text "
-        "file, {arg:skip_bad_lines=True} skips them."
+        "{count:,} of {of:,} {what} are missing or not finite{first}. Fill them in, or skip these rows: "
+        "{arg:skip_bad_lines=True}."
     )
+
+    @property
+    def first(self) -> str:
+        """The place of the first such row."""
+        return _place(self.line)
 
 
 class NotNumeric(DataError):
@@ -225,16 +235,27 @@ class OneColumnTwice(ParameterError):
 
 
 class UnreadableValues(DataError):
-    """Some values of a column are text where a number belongs."""
+    """Some values of a column are text where a number or a date belongs."""
 
     count: int
     of: int
     role: str
     column: str
+    line: int = 0
     text = (
-        "{count:,} of {of:,} {role}s are text where a number belongs (column {column}). Choose another "
-        "column, or skip such rows: {arg:skip_bad_lines=True}."
+        "{count:,} of {of:,} {role}s in the column {column} aren't {kind}{first}. Choose a different column, "
+        "or skip these rows: {arg:skip_bad_lines=True}."
     )
+
+    @property
+    def first(self) -> str:
+        """The place of the first such row."""
+        return _place(self.line)
+
+    @property
+    def kind(self) -> str:
+        """What such a value is."""
+        return "numbers or dates" if self.role == "time" else "numbers"
 
 
 class NotAFrame(ParameterError):
@@ -308,6 +329,7 @@ class OtherLayout(DataError):
         "userId,movieId,rating,timestamp",
         "recbole": "RecBole's .inter files are: a header such as user_id:token, item_id:token, rating:float, "
         "with tabs between",
+        "jester": "Jester's table is: 101 numbers in each line",
     }
 
     @property
@@ -362,10 +384,16 @@ class IdsNotWhole(DataError):
     count: int
     of: int
     role: str
+    line: int = 0
     text = (
-        "{count:,} of {of:,} {role} IDs are not whole numbers, as the schema declares. Declare "
-        '{role}_type = "text", or pass {arg:skip_bad_lines=True} to skip these rows.'
+        "{count:,} of {of:,} {role} IDs are not whole numbers in the usual form, as the schema "
+        'declares{first}. Declare {role}_type = "text", or skip these rows: {arg:skip_bad_lines=True}.'
     )
+
+    @property
+    def first(self) -> str:
+        """The place of the first such row."""
+        return _place(self.line)
 
 
 class NoFiles(FileError):
@@ -375,3 +403,573 @@ class NoFiles(FileError):
     text = (
         "There is no file or folder {source}. A pattern such as 'months/*.csv' must match at least one file."
     )
+
+
+class UnreadableFrame(DataError):
+    """A data frame with types that can't be read."""
+
+    found: str
+    text = "A column of {found} has a type that can't be read. Convert it to text, numbers, or dates."
+
+
+class UnreadableLine(FileError):
+    """A line that isn't a row; `count` lines have the same problem."""
+
+    path: str
+    line: int
+    count: int
+
+    @property
+    def where(self) -> str:
+        """The first such line, and how many there are."""
+        alike = f" ({self.count:,} lines like it)" if self.count > 1 else ""
+        return f"Line {self.line:,} of {self.path}{alike}"
+
+
+class WrongFields(UnreadableLine):
+    """A line with more or fewer fields than the table has columns."""
+
+    values: int
+    columns: int
+    text = (
+        "{where} has {values:field|fields}, and the table has {columns}. To skip it: "
+        "{arg:skip_bad_lines=True}."
+    )
+
+
+class WrongQuotes(UnreadableLine):
+    """A line whose quotes don't match."""
+
+    text = (
+        "{where} opens a quote that it doesn't close, or has a quote inside quotes. If quotes are "
+        "escaped, pass {arg:escape=\\}. To skip it: {arg:skip_bad_lines=True}."
+    )
+
+
+class NotText(UnreadableLine):
+    """A line with bytes that its encoding doesn't have."""
+
+    encoding: str
+    text = "{where} isn't {encoding} text. Pass the encoding of the file, as in {arg:encoding=latin-1}."
+
+
+class LineTooLong(UnreadableLine):
+    """A line that is longer than any row."""
+
+    most: int
+    text = "{where} has more than {most:,} bytes. To skip it: {arg:skip_bad_lines=True}."
+
+
+class OtherShape(DataError):
+    """A line that isn't written as its layout is."""
+
+    path: str
+    line: int
+    count: int
+    shape: str
+    text = (
+        "Line {line:,} of {path} isn't {shape} ({count:line|lines} like it). Pass a different layout, "
+        "or skip these lines: {arg:skip_bad_lines=True}."
+    )
+
+
+class NotAFile(FileError):
+    """A path that isn't a plain file: a pipe or a device may never end."""
+
+    path: str
+    text = "{path} isn't a file. Write its contents to a file first."
+
+
+class CannotRead(FileError):
+    """A file that the system doesn't let us read."""
+
+    path: str
+    why: str
+    text = "{path} can't be read: {why}."
+
+
+class OtherPacking(FileError):
+    """A file that is packed in a way that isn't supported."""
+
+    path: str
+    kind: str
+    text = "{path} is packed with {kind}. Unpack it, or pack it with gzip."
+
+
+class IsAModel(FileError):
+    """A fitted model where ratings are expected."""
+
+    path: str
+    text = (
+        "{path} is a model of discreet, not ratings. `discreet label` shows its guarantee, and "
+        "`discreet score` measures it."
+    )
+
+
+class SeveralInArchive(FileError):
+    """A zip archive with several files, or none."""
+
+    path: str
+    files: int
+    text = "{path} is a zip archive with {files:file|files}, and one is needed. Unpack it, and name the file."
+
+
+class OtherHeader(FileError):
+    """A header that isn't the one that the schema declares."""
+
+    path: str
+    columns: tuple[str, ...]
+    text = (
+        "The header of {path} isn't the one that the schema declares: {columns:all}. Describe the file "
+        "again, or pass a different schema."
+    )
+
+
+class QuotesInKey(DataError):
+    """A key of JSON lines whose name has quotes or a backslash."""
+
+    text = "A key has quotes or a backslash in its name and can't be read. Rename it."
+
+
+class RolesNeeded(ParameterError):
+    """A layout without the user or the item."""
+
+    layout: str
+    text = (
+        "A row of {arg:layout={layout}} needs the user and the item. Only the time and the rating can "
+        "be skipped."
+    )
+
+
+class LinesNeeded(ParameterError):
+    """A layout of which no line can be skipped."""
+
+    layout: str
+    text = (
+        "No line of {arg:layout={layout}} can be skipped: ratings below it could become those of "
+        "another item."
+    )
+
+
+class NoneOfLayout(FileError):
+    """A folder without the files of a layout."""
+
+    folder: str
+    layout: str
+    patterns: tuple[str, ...]
+    text = "The folder {folder} has no file of {arg:layout={layout}}{called}. Name a file."
+
+    @property
+    def called(self) -> str:
+        """The names of such files."""
+        return f" ({' or '.join(self.patterns)})" if self.patterns else ""
+
+
+class OtherCounts(DataError):
+    """Rows of Jester's table that have more or fewer ratings than they state."""
+
+    path: str
+    count: int
+    of: int
+    text = (
+        "{count:,} of {of:,} rows of {path} have more or fewer ratings than they state. Fetch the file again."
+    )
+
+
+class UnclearHeader(DataError):
+    """A first line that may be names or a row. `first` is only for the user whose file it is."""
+
+    path: str
+    columns: int
+    given: tuple[str, ...]
+    first: tuple[str, ...]
+
+    def facts(self) -> dict[str, object]:
+        """Return the fields without those of the line."""
+        return {name: value for name, value in super().facts().items() if name != "first"}
+
+    text = (
+        "{found}. If the first line is a header, name its columns with {arg:columns}. If it isn't, the "
+        "columns are column_1 to column_{columns}."
+    )
+
+    @property
+    def found(self) -> str:
+        """What was looked for."""
+        if self.given:
+            return f"{self.path} has no column {' or '.join(self.given)}, and no usual names"
+        return f"{self.path} doesn't show which column is which"
+
+
+class UnclearDates(DataError):
+    """Dates such as 01/02/1999 that don't show whether the day or the month is first."""
+
+    why: str
+    text = (
+        "Dates such as DD/MM/YYYY don't show whether the day or the month is first: {reason}. Name the "
+        "column as NAME:day-first or NAME:month-first in {arg:columns}."
+    )
+
+    @property
+    def reason(self) -> str:
+        """Why they don't show it."""
+        known = {"both": "both orders occur", "none": "no part is above 12"}
+        return known.get(self.why, "the dates of one user alone show it")
+
+
+class WrongType(FileError):
+    """A column of IDs whose type isn't the declared one."""
+
+    path: str
+    column: str
+    found: str
+    declared: str
+    text = (
+        "Column {column!r} of {path} has type {found}, and the schema declares {declared}. Describe the file "
+        "again, or pass a different schema."
+    )
+
+
+class OtherFormat(FileError):
+    """A file of a different kind than its schema or layout is for."""
+
+    path: str
+    found: str
+    declared: str
+    text = "{path} is {found}, and {declared} was declared. Describe the file again."
+
+
+class DeclaredByLayout(ParameterError):
+    """An option that a named layout declares itself."""
+
+    layout: str
+    names: tuple[str, ...]
+    text = "{arg:layout={layout}} declares {names:all} itself. Remove them."
+
+
+class FolderWithoutTables(FileError):
+    """A folder without tables."""
+
+    folder: str
+    netflix: bool = False
+    text = "The folder {folder} has no tables, such as .csv, .jsonl or .parquet files. Name a file."
+
+    def template(self) -> str:
+        """Return the template; a known folder needs its layout."""
+        known = "The folder {folder} looks like the Netflix Prize. Pass {arg:layout=netflix}."
+        return known if self.netflix else self.text
+
+
+class NoKey(FileError):
+    """A file whose path lacks a key that the schema declares."""
+
+    path: str
+    key: str
+    text = "The path of {path} has no {key}=VALUE, and the schema declares it as a column."
+
+
+class EmptyData(DataError):
+    """A source without rows that can be used."""
+
+    name: str
+    what: str = "ratings"
+    text = "{name} has no {what}."
+
+    def template(self) -> str:
+        """Return the template; unknown items have advice of their own."""
+        if self.what == "items of the catalog":
+            return self.text + " Write IDs as the catalog does, or name the item column with {arg:columns}."
+        return self.text
+
+
+class CatalogNeeded(ParameterError):
+    """Unknown items can't be dropped without a catalog."""
+
+    text = "{arg:drop_unknown=True} needs {arg:catalog}: without a catalog every item is known."
+
+
+class NotATable(FileError):
+    """A text file that is known not to be a table of ratings."""
+
+    path: str
+    found: str
+    text = "{path} is {form}."
+    forms: ClassVar[Mapping[str, str]] = {
+        "binary": "not text. CSV, TSV, JSON lines, Parquet and MovieLens files can be read",
+        "json": "one JSON value. Write one object per line (JSON lines), or CSV",
+        "python": "made of Python dictionaries. Write them as JSON, one object per line",
+        "xml": "a web page or XML. Fetch the file itself",
+        "netflix": "not a table. For a file of the Netflix Prize, pass {arg:layout=netflix}",
+    }
+
+    def template(self) -> str:
+        """Return the template with what the file is."""
+        return self.text.replace("{form}", self.forms.get(self.found, self.found))
+
+
+class NothingToRead(DataError):
+    """A text file without a table of ratings."""
+
+    path: str
+    found: str
+    text = "{path} {form}."
+    forms: ClassVar[Mapping[str, str]] = {
+        "column": "has one column, and a table needs the user and the item",
+        "empty": "is empty",
+        "comments": "has comments and no ratings",
+        "header": "has a header and no ratings",
+        "objects": "has no JSON objects with keys, although it begins as JSON lines do",
+        "lists": "has lines of different lengths. If each is a user and the user's items, pass "
+        "{arg:layout=lightgcn}",
+    }
+
+    def template(self) -> str:
+        """Return the template with what the file is."""
+        return self.text.replace("{form}", self.forms.get(self.found, self.found))
+
+
+class MarkNeeded(ParameterError):
+    """UTF-16 without the mark that shows its kind."""
+
+    path: str
+    text = "{path} has no byte order mark. Pass {arg:encoding=utf-16-le} or {arg:encoding=utf-16-be}."
+
+
+class KeysNeeded(ParameterError):
+    """JSON lines whose keys must be declared if lines without them are skipped."""
+
+    names: tuple[str, ...]
+    text = (
+        "JSON lines may each have different keys, so {arg:skip_bad_lines=True} needs them declared: "
+        "pass {names:all} with {arg:columns}, and time=none without times."
+    )
+
+
+class NotASchema(ParameterError):
+    """A text that isn't a schema in TOML."""
+
+    path: str
+    why: str
+    text = "This isn't a schema in TOML: {why}. Write one with `discreet describe`."
+
+
+class UnreadableSchema(FileError):
+    """A file that can't be read as a schema."""
+
+    path: str
+    text = "{path} can't be read as a schema. Write one with `discreet describe`."
+
+
+class UnknownEncoding(ParameterError):
+    """An encoding that isn't known."""
+
+    encoding: str
+    text = (
+        "{arg:encoding} is {encoding!r}, which isn't known. Common encodings are utf-8, latin-1 and cp1252."
+    )
+
+
+class EncodingWithState(ParameterError):
+    """An encoding in which bytes depend on earlier ones."""
+
+    encoding: str
+    text = (
+        "{arg:encoding} is {encoding!r}, and its letters depend on earlier bytes: one user's text could "
+        "change how others are read. Convert the file to UTF-8, as with iconv. UTF-8, UTF-16 and code "
+        "pages such as "
+        "cp1252 can be read."
+    )
+
+
+class RepeatedIds(DataError):
+    """Some IDs occur more than once where each may occur once; `column` is the one that was read."""
+
+    count: int
+    of: int
+    path: str = ""
+    column: str = ""
+    role: str = ""
+    text = "{count:,} of {of:,} IDs are repeated, and an ID may occur once. Remove the repetitions."
+
+    def template(self) -> str:
+        """Return the template; a column that was guessed is named."""
+        guessed = (
+            "{count:,} of {of:,} IDs in {path} are repeated. No column has a usual name of the {role}, so "
+            "{column!r} was read. Name the column of IDs {role}, or write each ID once, one per line."
+        )
+        return guessed if self.column else self.text
+
+
+class IdsMissing(DataError):
+    """Some IDs are missing, or neither whole numbers nor text."""
+
+    count: int
+    of: int
+    what: str
+    text = (
+        "{count:,} of {of:,} {what} are missing, or neither whole numbers nor text. Remove these rows. "
+        "In a file, {arg:skip_bad_lines=True} skips them."
+    )
+
+
+class WrongIds(DataError):
+    """IDs of a type that IDs can't have."""
+
+    what: str
+    found: str
+    text = "The {what} must be whole numbers of 64 bits or text, not {found}. Convert them first."
+
+
+class OtherLengths(DataError):
+    """Columns of different lengths."""
+
+    lengths: tuple[int, ...]
+    text = "The columns have {lengths:all} values. They must have the same length."
+
+
+class UnsoundRows(DataError):
+    """Interactions that break the rules on which bounds rely."""
+
+    rule: str
+    text = "{broken}. Build the data with from_arrays."
+    rules: ClassVar[Mapping[str, str]] = {
+        "lengths": "The arrays of the interactions have different lengths",
+        "rows": "The rows of the data don't follow each other",
+        "items": "Some ratings are of items outside the catalog",
+        "order": "A row isn't in the order of its items, or has an item twice",
+        "finite": "Some ratings are NaN or infinite",
+    }
+
+    @property
+    def broken(self) -> str:
+        """The rule in words."""
+        return self.rules.get(self.rule, self.rule)
+
+
+class NotIds(ParameterError):
+    """Something that isn't a list of IDs."""
+
+    argument: str
+    found: str
+    text = (
+        "{arg:{argument}} must be IDs (a list, a series, an array of one dimension), a data frame, the "
+        "path of a file, or a Vocabulary, not {found}."
+    )
+
+
+class UnclearIds(DataError):
+    """A source of IDs that doesn't show which they are."""
+
+    path: str
+    role: str
+    why: str
+    text = "{path} {reason}."
+    reasons: ClassVar[Mapping[str, str]] = {
+        "frame": "has several columns, and none has a usual name of {role} IDs. Pass that column alone",
+        "users": "has a column of users, and a catalog is public. Pass a table of items",
+        "missing": "has rows without the {role} ID. Fill in the IDs, or remove these rows",
+        "table": "may be a table, or a list of {role} IDs with separators in them. Write {role} as the "
+        "first line "
+        "above a list, or a header such as {role},title above a table",
+        "fields": "has rows with more or fewer fields than its header. Put quotes around fields that "
+        "contain the "
+        "separator",
+        "type": "has {role} IDs that are neither whole numbers nor text",
+        "object": "has an object without the {role} ID. Write one object per line, each with an ID",
+    }
+
+    def template(self) -> str:
+        """Return the template with the reason."""
+        return self.text.replace("{reason}", self.reasons.get(self.why, self.why))
+
+
+class UnreadableIds(FileError):
+    """A file that can't be read as a list of IDs."""
+
+    path: str
+    role: str
+    text = "{path} can't be read as text with one {role} ID per line, or as a table with them."
+
+
+class PublicTableWrong(DataError):
+    """A public table of items that can't be used."""
+
+    why: str
+    what: str = "items"
+    text = "The table of {what} {reason}."
+    reasons: ClassVar[Mapping[str, str]] = {
+        "foreign": "has no item of the catalog. Its first column must have item IDs",
+        "columns": "needs item IDs in its first column and at least one column more, with a comma, "
+        "semicolon or tab "
+        "between them",
+        "repeated": "has an item twice, or a row without an ID. Keep one row per item",
+        "same": "doesn't tell items apart. Add numbers, or words that several items share",
+        "infinite": "has infinite numbers. Remove them",
+        "frame": "must be a file or a data frame of pandas, polars or pyarrow",
+    }
+
+    def template(self) -> str:
+        """Return the template with the reason."""
+        return self.text.replace("{reason}", self.reasons.get(self.why, self.why))
+
+
+class TooFewToSplit(DataError):
+    """Data that can't be split into the parts that the caller names."""
+
+    ratings: int
+    why: str
+    text = "{ratings:rating|ratings} can't be split: {reason}."
+    reasons: ClassVar[Mapping[str, str]] = {
+        "fraction": "a part would be empty. Choose a different fraction",
+        "folds": "there are too few for these folds",
+        "one": "no user has two ratings, so leaving one out leaves nothing",
+        "moment": "all have the same time. Split with leave-one-out",
+        "date": "all are on one side of the date. Choose a different date",
+        "empty": "both files of a given split need ratings",
+    }
+
+    @property
+    def reason(self) -> str:
+        """The reason in words."""
+        return self.reasons.get(self.why, self.why)
+
+
+class SplitNeedsTimes(DataError):
+    """A split by time of data without times."""
+
+    unread: str | None = None
+    text = "The ratings have no times, so they can't be split by time. Split with leave-one-out."
+
+    def template(self) -> str:
+        """Return the template; a column that looks like times is named."""
+        named = (
+            "The ratings have no times, and the column {unread!r} looks like times. Read it with "
+            "time={unread} in {arg:columns}."
+        )
+        return named if self.unread else self.text
+
+
+class GivenSplitWrong(DataError):
+    """Files of a given split that share pairs, or repeat some."""
+
+    count: int
+    of: int
+    why: str
+    text = (
+        "{count:,} of {of:,} hidden ratings are also in the training file. Remove them from one of the files."
+    )
+
+    def template(self) -> str:
+        """Return the template."""
+        again = (
+            "{count:rating|ratings} of the given split repeat a user-item pair of the same file. Keep one of "
+            "each."
+        )
+        return self.text if self.why == "shared" else again
+
+
+class FetchFailed(FileError):
+    """A dataset that can't be fetched from a source."""
+
+    why: str
+    text = "The dataset can't be fetched: {why}."

@@ -21,17 +21,13 @@ from discreet.data.errors import BadHistory, ColumnsUnused, NoColumn, NoSuchData
 from discreet.data.facts import Declarations
 from discreet.data.interactions import Interactions
 from discreet.data.reading.cells import address_of
-from discreet.data.reading.columns import USER, Choice, as_history
 from discreet.data.reading.named import files_of_layout, has_own_form
 from discreet.data.reading.readers import ReadOptions, Zeros, read
 from discreet.data.reading.tables import is_there, tables_at
+from discreet.data.roles import USER, Choice, as_history
 from discreet.data.schema import Schema
 
 ItemId: TypeAlias = str | int
-_FORMS = (
-    "A history is a list of item ids or of (item, rating) pairs, oldest first; a mapping from item to "
-    'rating; a list of {"item", "rating", "time"}; or a table of one person'
-)
 _RECORD = {"item", "rating", "time"}
 
 
@@ -127,7 +123,7 @@ def accept_history(history: Any, *, implicit: bool = False, columns: Choice | No
     if isinstance(history, Interactions):
         return of_row(history)
     if isinstance(history, str | bytes) or not isinstance(history, Iterable):
-        raise DataError(f"{_FORMS}.")
+        raise BadHistory(must="have entries")
     # A series of pandas is a mapping that does not say so.
     pairs = getattr(history, "items", None)
     if callable(pairs):
@@ -208,17 +204,21 @@ def _moments(times: list[Any]) -> list[int]:
     """Return times as whole numbers: numbers as they are, dates as tables' are read."""
     if all(type(time) is int and abs(time) < 2**63 for time in times):
         return times
+    from discreet.data.reading.times import times_of_objects
+
+    found = times_of_objects(times, Schema(date_order=_order(times)))
+    if found.null_count():
+        raise BadHistory(must="have numbers or dates as times")
+    return [int(moment) for moment in found.to_list()]
+
+
+def _order(times: list[Any]) -> str:
     import polars as pl
 
-    from discreet.data.encoding import to_times
-    from discreet.data.reading.times import read_times, times_of_objects
+    from discreet.data.describing import shown_order
 
-    try:
-        found = to_times(read_times(times_of_objects(times)).moments)
-    except (TypeError, OverflowError, DataError, pl.exceptions.PolarsError):
-        raise BadHistory(must="have numbers or dates as times") from None
-    assert found is not None
-    return [int(moment) for moment in found]
+    texts = [time if isinstance(time, str) else None for time in times]
+    return shown_order(pl.Series(texts, dtype=pl.String), None)
 
 
 def open_data(

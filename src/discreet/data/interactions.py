@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any, Protocol, Self, TypeVar, Unpack, final
 import numpy as np
 import numpy.typing as npt
 
-from discreet.core.checks import DataError, ParameterError, require
+from discreet.core.checks import require
+from discreet.core.errors import WrongKind
 from discreet.core.exports import Later
 from discreet.data.bounding import clip_counts, clip_to_scale, keep_per_user
 from discreet.data.encoding import (
@@ -29,8 +30,9 @@ from discreet.data.encoding import (
     take_times,
     to_values,
 )
+from discreet.data.errors import OtherLengths, UnsoundRows
 from discreet.data.facts import PICKED, Declarations, PublicFacts, check_scale, settle_facts
-from discreet.data.reading.id_lists import checked_declarations
+from discreet.data.id_lists import checked_declarations
 from discreet.data.schema import Schema
 from discreet.data.vocabulary import Codes, Vocabulary
 
@@ -111,7 +113,7 @@ class Interactions:
         columns = (self.items, self.values, self.times, self.listed)
         sizes = {column.size for column in columns if column is not None}
         if len(sizes) != 1 or self.indptr.size != len(self.users) + 1 or int(self.indptr[-1]) not in sizes:
-            raise ParameterError("The arrays of Interactions differ in length; build them with from_arrays.")
+            raise UnsoundRows(rule="lengths")
         require(
             self.facts.n_items == len(self.catalog),
             "facts.n_items",
@@ -260,9 +262,7 @@ class Interactions:
         """Return the ratings that the mask marks; users and catalog stay."""
         mask = np.asarray(mask)
         if mask.dtype != np.bool_ or mask.shape != self.items.shape:
-            raise ParameterError(
-                f"The mask must hold one true or false for each of {self.n_ratings:,} ratings."
-            )
+            raise WrongKind(name="mask", kind="an array of booleans, one per rating", found=str(mask.dtype))
         before = np.zeros(self.n_ratings + 1, dtype=np.int64)
         np.cumsum(mask, out=before[1:])
         return self._pick(mask, before[self.indptr])
@@ -370,18 +370,16 @@ class Interactions:
 
 
 def refuse_unsound(data: Interactions) -> None:
-    """Refuse rows for which the bounds on contributions do not hold; the constructor trusts its caller."""
+    """Raise an error for rows for which bounds don't hold; the constructor trusts its caller."""
     indptr, items = data.indptr, data.items
     if int(indptr[0]) != 0 or np.any(indptr[1:] < indptr[:-1]):
-        raise DataError("The rows of the data do not follow each other; build it with from_arrays.")
+        raise UnsoundRows(rule="rows")
     if items.size and (items.min() < 0 or items.max() >= data.n_items):
-        raise DataError("Some ratings are of items outside the catalog; build the data with from_arrays.")
+        raise UnsoundRows(rule="items")
     if not rows_are_sorted(indptr, items) or repeats(indptr, items).any():
-        raise DataError(
-            "A row is not in the order of its items, or has an item twice; build the data with from_arrays."
-        )
+        raise UnsoundRows(rule="order")
     if count_not_finite(data.values):
-        raise DataError("Some ratings are NaN or infinite; build the data with from_arrays.")
+        raise UnsoundRows(rule="finite")
 
 
 def _read_only(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
@@ -412,22 +410,17 @@ def _numbered(
 def _same_length(*columns: npt.NDArray[Any] | None) -> None:
     sizes = [column.size for column in columns if column is not None]
     if len(set(sizes)) > 1:
-        raise DataError(f"The columns differ in length ({', '.join(f'{size:,}' for size in sizes)}).")
+        raise OtherLengths(lengths=tuple(sizes))
 
 
 def _numbers(which: npt.ArrayLike, count: int, what: str) -> npt.NDArray[np.int64]:
     """Turn a mask or numbers into numbers; refuse others and repetitions."""
     array = np.asarray(which)
     if array.dtype == np.bool_:
-        require(array.shape == (count,), f"mask over {what}", array.shape, must=f"have the shape ({count},)")
+        require(array.shape == (count,), what, array.shape, must=f"have the shape ({count},)")
         return np.flatnonzero(array)
     ok = array.size == 0 or (
         np.issubdtype(array.dtype, np.integer) and array.min() >= 0 and array.max() < count
     )
-    require(
-        bool(ok) and array.ndim == 1,
-        f"selection of {what}",
-        f"{array.size} values",
-        must=f"be in 0..{count - 1}",
-    )
+    require(bool(ok) and array.ndim == 1, what, array.size, must=f"be numbers in 0..{count - 1}")
     return array.astype(np.int64)

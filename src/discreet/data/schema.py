@@ -10,13 +10,21 @@ import codecs
 import importlib
 import json
 import tomllib
+import zoneinfo
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any, Self, final, get_args
 
-from discreet.core.checks import FileError, ParameterError, finite, integer, one_of, positive_finite, require
+from discreet.core.checks import finite, integer, one_of, positive_finite, require
 from discreet.core.files import write_whole
+from discreet.data.errors import (
+    EncodingWithState,
+    NotASchema,
+    RatingAndWeight,
+    UnknownEncoding,
+    UnreadableSchema,
+)
 from discreet.data.facts import Duplicates
 
 FORMATS = ("text", "json", "parquet", "frame", "cells", "netflix", "lightgcn", "sasrec", "jester")
@@ -26,7 +34,7 @@ LAYOUTS = ("movielens", "netflix", "lightgcn", "recbole", "sasrec")
 ROLES = ("user", "item", "rating", "time", "weight")
 ID_TYPES = ("text", "integer")
 DAY_FIRST, MONTH_FIRST = "day-first", "month-first"
-POSITION = "position"
+POSITION, UTC_ZONE = "position", "UTC"
 UTF_8, UTF_16 = "utf-8", ("utf-16-le", "utf-16-be")
 _ROWS, _ZEROS, _SCALES = ("drop", "reject"), ("ratings", "missing"), ("reject", "clip", "drop")
 _DECIMALS = ("either", "point", "comma")
@@ -48,11 +56,13 @@ class Schema:
         header: Whether the first line contains the names of the columns.
         multiline: Whether a quoted field may contain line breaks. Rows then depend on the lines before them.
         columns: The names of all columns of a text table, in order.
+        keys: Columns that are keys in the path of a file, as `day` in `day=2025-01-31/ratings.csv`.
         user, item, rating, time, weight: The column of each role; empty if there is none.
         user_type, item_type: IDs are text, or whole numbers in the usual form.
         date_order: Whether the day or the month is first in dates whose year is last.
         time_format: A pattern such as %d.%m.%Y, or "position" for whole numbers that only give an order.
             If it is empty, whole numbers and usual dates are read.
+        time_zone: The zone of dates that are written without one, such as Europe/Berlin.
         decimal: The decimal mark: a point, a comma, or either (a comma before one or two digits).
         duplicates: What to do with rows of the same user and item.
         zeros: Whether ratings of 0 are ratings, or mean that there is no rating.
@@ -74,6 +84,7 @@ class Schema:
     header: bool = True
     multiline: bool = False
     columns: tuple[str, ...] = ()
+    keys: tuple[str, ...] = ()
     user: str = ""
     item: str = ""
     rating: str = ""
@@ -83,6 +94,7 @@ class Schema:
     item_type: str = "text"
     date_order: str = ""
     time_format: str = ""
+    time_zone: str = UTC_ZONE
     decimal: str = "either"
     duplicates: Duplicates = "refuse"
     zeros: str = "ratings"
@@ -101,9 +113,12 @@ class Schema:
             one_of(name, getattr(self, name), choices)
         object.__setattr__(self, "encoding", stateless(self.encoding))
         object.__setattr__(self, "columns", tuple(self.columns))
+        object.__setattr__(self, "keys", tuple(self.keys))
         object.__setattr__(self, "guessed", tuple(dict.fromkeys(self.guessed)))
         self._check_letters()
         self._check_roles()
+        if self.time_zone != UTC_ZONE:
+            self._check_zone()
         for name in ("low", "high"):
             if getattr(self, name) is not None:
                 finite(name, getattr(self, name))
@@ -122,13 +137,19 @@ class Schema:
             require(len(value.encode()) <= 1, name, value, must="be one letter of ASCII", do='Or "none".')
         require("\n" not in self.comment, "comment", self.comment, must="not contain a line break")
 
+    def _check_zone(self) -> None:
+        try:
+            zoneinfo.ZoneInfo(self.time_zone)
+        except (zoneinfo.ZoneInfoNotFoundError, ValueError, OSError):
+            require(False, "time_zone", self.time_zone, must="be a name such as Europe/Berlin")
+
     def _check_roles(self) -> None:
         played = [getattr(self, role) for role in ROLES if getattr(self, role)]
         require(len(set(played)) == len(played), "columns", played, must="differ from role to role")
         if self.rating and self.weight:
-            raise ParameterError("The schema names a rating and a weight. A row has one of them.")
+            raise RatingAndWeight()
         if self.format == "text" and self.columns:
-            absent = [name for name in played if name not in self.columns]
+            absent = [name for name in played if name not in (*self.columns, *self.keys)]
             require(not absent, "columns", absent, must="be among the columns of the schema")
 
     @property
@@ -203,7 +224,7 @@ class Schema:
         try:
             return cls.from_json(tomllib.loads(text))
         except tomllib.TOMLDecodeError as error:
-            raise ParameterError(f"This is not a schema in TOML: {error}.") from error
+            raise NotASchema(path="", why=str(error)) from error
 
     def to_json(self) -> dict[str, Any]:
         """Return a JSON object with the fields that differ from their defaults."""
@@ -232,9 +253,7 @@ class Schema:
         try:
             schema = cls.from_toml(file.read_text(encoding="utf-8"))
         except (OSError, UnicodeDecodeError) as error:
-            raise FileError(
-                f"{file} cannot be read as a schema. Write one with `discreet describe`."
-            ) from error
+            raise UnreadableSchema(path=str(file)) from error
         if not schema.catalog or Path(schema.catalog).is_absolute():
             return schema
         return replace(schema, catalog=str(file.parent / schema.catalog))
@@ -290,16 +309,12 @@ def stateless(encoding: str) -> str:
     try:
         name = codecs.lookup(encoding).name
     except LookupError as error:
-        raise ParameterError(f"encoding={encoding!r} is not known; latin-1 and cp1252 are common.") from error
+        raise UnknownEncoding(encoding=encoding) from error
     if name in ("utf-8", "utf-8-sig", "ascii"):
         return UTF_8
     if name in UTF_16 or name == "iso8859-1" or _is_code_page(name):
         return name
-    raise ParameterError(
-        f"encoding={encoding!r} is not supported: its letters depend on earlier bytes, so one user's text "
-        "could change how other users are read. Convert the file to UTF-8, as with iconv. Supported: UTF-8, "
-        "UTF-16-LE, UTF-16-BE and code pages such as latin-1 and cp1252."
-    )
+    raise EncodingWithState(encoding=encoding)
 
 
 def _is_code_page(name: str) -> bool:

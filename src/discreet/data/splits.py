@@ -13,16 +13,18 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from discreet.core.checks import DataError, ParameterError, integer, real, require
+from discreet.core.checks import integer, real, require
+from discreet.core.errors import BrokenRule
 from discreet.core.randomness import experiment_generator
 from discreet.data.describing import Wishes
 from discreet.data.encoding import Index
+from discreet.data.epochs import epoch_seconds
+from discreet.data.errors import ColumnsUnused, GivenSplitWrong, SplitNeedsTimes, TooFewToSplit
 from discreet.data.facts import Declarations
 from discreet.data.interactions import Interactions
-from discreet.data.reading.columns import Choice, Columns, how_to_read
-from discreet.data.reading.epochs import epoch_seconds
-from discreet.data.reading.readers import build
-from discreet.data.reading.tables import read_source
+from discreet.data.reading.columns import Columns
+from discreet.data.reading.readers import build, read_source
+from discreet.data.roles import Choice
 
 Kind = Literal["random", "kfold", "leave-one-out", "time", "given"]
 # These need no number.
@@ -56,9 +58,7 @@ def random_split(data: Interactions, fraction: float, seed: int) -> Split:
     require(0 < share < 1, "fraction", fraction, must="be strictly between 0 and 1")
     held_out = round(share * data.n_ratings)
     if not 0 < held_out < data.n_ratings:
-        raise DataError(
-            f"{data.n_ratings:,} ratings cannot be split with a fraction of {share:g}: a part is empty."
-        )
+        raise TooFewToSplit(ratings=data.n_ratings, why="fraction")
     is_test = np.zeros(data.n_ratings, dtype=np.bool_)
     is_test[:held_out] = True
     experiment_generator(seed, "random split").shuffle(is_test)
@@ -69,7 +69,7 @@ def kfold(data: Interactions, k: int, seed: int) -> Iterator[Split]:
     """Yield k splits whose tests are disjoint, of equal size give or take one, and together all ratings."""
     integer("k", k, least=2)
     if data.n_ratings < k:
-        raise DataError(f"{data.n_ratings:,} ratings are too few for {k} folds.")
+        raise TooFewToSplit(ratings=data.n_ratings, why="folds")
     fold = np.resize(np.arange(k, dtype=np.int32), data.n_ratings)
     experiment_generator(seed, "folds").shuffle(fold)
     return (Split.by_mask(data, fold == number) for number in range(k))
@@ -84,7 +84,7 @@ def leave_one_out(data: Interactions, seed: int = 0) -> Split:
     """
     lengths = np.diff(data.indptr)
     if not np.any(lengths > 1):
-        raise DataError("Nobody has two ratings, so leaving one out would leave nothing.")
+        raise TooFewToSplit(ratings=data.n_ratings, why="one")
     rated = np.flatnonzero(lengths)
     starts, sizes = data.indptr[rated], lengths[rated]
     if data.times is None:
@@ -100,16 +100,6 @@ def leave_one_out(data: Interactions, seed: int = 0) -> Split:
     return Split.by_mask(data, chosen)
 
 
-def _timeless(data: Interactions) -> str:
-    unread = data.unread_times
-    if unread is not None:
-        return f"No times were read, so ratings cannot be split by time; {how_to_read(unread)}."
-    return (
-        "The ratings have no times, so they cannot be split by time; name their column (--columns time=NAME, "
-        "columns=), or use leave-one-out."
-    )
-
-
 def time_split(data: Interactions, fraction: float) -> Split:
     """Hold out the latest ratings: one time cuts all users' ratings, as near to `fraction` as times allow.
 
@@ -118,10 +108,10 @@ def time_split(data: Interactions, fraction: float) -> Split:
     share = real("fraction", fraction)
     require(0 < share < 1, "fraction", fraction, must="be strictly between 0 and 1")
     if data.times is None:
-        raise DataError(_timeless(data))
+        raise SplitNeedsTimes(unread=data.unread_times)
     moments, counts = np.unique(data.times, return_counts=True)
     if moments.size < 2:
-        raise DataError("All ratings have one time, so they cannot be split by time; use leave-one-out.")
+        raise TooFewToSplit(ratings=data.n_ratings, why="moment")
     later = data.n_ratings - np.cumsum(counts)[:-1]
     cut = moments[int(np.argmin(np.abs(later - share * data.n_ratings)))]
     return Split.by_time(data, data.times > cut, cut)
@@ -133,12 +123,12 @@ def date_split(data: Interactions, date: str) -> Split:
     Times are seconds since 1970; the date is in UTC unless it says otherwise.
     """
     if data.times is None:
-        raise DataError(_timeless(data))
+        raise SplitNeedsTimes(unread=data.unread_times)
     moment = datetime.fromisoformat(date)
     cut = (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
     later = data.times >= cut
     if later.all() or not later.any():
-        raise DataError(f"All ratings came on one side of {date}, so they cannot be split there.")
+        raise TooFewToSplit(ratings=data.n_ratings, why="date")
     return Split.by_time(data, later, cut)
 
 
@@ -161,12 +151,12 @@ def given(
     Names that are not a path themselves are searched in `folder`, also with `.gz` appended.
     """
     if declared.get("duplicates", "refuse") != "refuse":
-        raise ParameterError("duplicates cannot be merged across a given split; clean the two files first.")
+        raise ColumnsUnused(argument="duplicates", found="a given split")
     wishes = Wishes.taken_from({}, columns, implicit=implicit)
     sources = [read_source(_find(path, folder), wishes) for path in (train, test)]
     learned_from = len(sources[0].columns.users)
     if not all(len(source.columns.users) for source in sources):
-        raise DataError("A given split needs ratings in both files.")
+        raise TooFewToSplit(ratings=0, why="empty")
     _refuse_repeats(*(source.columns for source in sources))
     people = declared.get("people")
     if people is not None and any(np.any(people.index_of(one.columns.users) < 0) for one in sources):
@@ -185,16 +175,10 @@ def _refuse_repeats(train: Columns, test: Columns) -> None:
     known = learned.unique()
     seen = hidden.join(known, on=["user", "item"], how="semi").height
     if seen:
-        raise DataError(
-            f"{seen:,} of {hidden.height:,} hidden ratings are also in the training file, so they would not "
-            "be hidden; remove those pairs of person and item from one of the two files."
-        )
+        raise GivenSplitWrong(count=seen, of=hidden.height, why="shared")
     again = learned.height - known.height + hidden.height - hidden.n_unique()
     if again:
-        raise DataError(
-            f"{again:,} ratings of the given split repeat a pair of person and item within their file; "
-            "keep one of each in the file itself."
-        )
+        raise GivenSplitWrong(count=again, of=learned.height + hidden.height, why="repeated")
 
 
 def _comparable(one: pl.Series, other: pl.Series) -> tuple[pl.Series, pl.Series]:
@@ -295,4 +279,4 @@ def parse_split(text: str) -> SplitPlan:
             return SplitPlan(kind="given", files=(train, test))
     except ValueError:
         pass
-    raise ParameterError(f"split={text!r} must be {_FORMS}; shares lie between 0 and 1, folds are 2 or more.")
+    raise BrokenRule(name="split", value=text, must=f"be {_FORMS}")

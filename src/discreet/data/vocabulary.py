@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-import contextlib
+import numbers
 from collections.abc import Iterable, Iterator
+from decimal import Decimal
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Self, TypeAlias, TypeGuard, final
 
 import numpy as np
 import numpy.typing as npt
 
-from discreet.core.checks import DataError, ParameterError
+from discreet.core.errors import WrongKind
 from discreet.core.exports import Later
+from discreet.data.errors import IdsMissing, RepeatedIds, WrongIds
 
 if TYPE_CHECKING:
     import polars as pl
@@ -62,7 +64,7 @@ class Vocabulary:
         else:
             repeated = len(known) - len(set(known))
         if repeated:
-            raise DataError(f"{repeated:,} of {len(known):,} ids came before; an id may come only once.")
+            raise RepeatedIds(count=repeated, of=len(known))
         return cls(known)
 
     @classmethod
@@ -308,30 +310,42 @@ def _has_one_type(ids: Iterable[Any]) -> bool:
 
 
 def of_objects(items: list[Any]) -> pl.Series:
-    """Return things of one type as they are, and of several as text, each by itself: 7, 7.0, "7" are one id.
+    """Return IDs in a container of Python objects: whole numbers if all are, else text, each by itself.
 
-    Numbers of two types must not meet as floats, which would round those of one person for another's sake.
+    7, 7.0 and "7" are one ID. A fraction, a truth or anything else that is neither a whole number nor text is
+    null. So an ID is the same, as a number or as its text, whatever the others are.
     """
-    kinds = {type(item) for item in items if item is not None}
-    if len(kinds) > 1 and kinds <= {int, float}:
-        exact = [int(item) if isinstance(item, float) and item.is_integer() else item for item in items]
-        if not any(isinstance(item, float) for item in exact):
-            return pl.Series(exact, dtype=pl.Int64, strict=False)
-        return pl.Series(exact, dtype=pl.Float64, strict=False)
-    if len(kinds) <= 1:
-        with contextlib.suppress(TypeError, ValueError, OverflowError, pl.exceptions.PolarsError):
-            return pl.Series(items, strict=True)
-    return pl.Series([None if item is None else _text(item) for item in items], dtype=pl.String)
+    ids = [_id(item) for item in items]
+    if all(one is None or isinstance(one, int) for one in ids):
+        return pl.Series(ids, dtype=pl.Int64)
+    return pl.Series([None if one is None else str(one) for one in ids], dtype=pl.String)
 
 
-def _text(item: Any) -> str:
-    whole = isinstance(item, float | np.floating) and float(item).is_integer()
-    return str(int(item)) if whole else str(item)
+def readable_text(text: str) -> str | None:
+    """Return a text; None if it has half a letter, which no file can contain."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return None
+    return str(text)
+
+
+def _id(item: Any) -> int | str | None:
+    if isinstance(item, str):
+        return readable_text(item)
+    if isinstance(item, bool | np.bool_) or not isinstance(item, numbers.Real | Decimal):
+        return None
+    try:
+        number: Any = item
+        whole = int(number)
+    except (ValueError, OverflowError):
+        return None
+    return None if whole != item else whole if -(2**63) <= whole < 2**63 else str(whole)
 
 
 def _to_list(ids: Iterable[Any]) -> list[Any]:
     if isinstance(ids, str | bytes):
-        raise ParameterError("ids must be a list of ids, not one text; put it into a list.")
+        raise WrongKind(name="ids", kind="a list of IDs", found="text")
     return list(ids)
 
 
@@ -339,10 +353,7 @@ def _clean(series: pl.Series, what: str, nulls: bool) -> pl.Series:
     dtype = series.dtype
     missing = series.null_count()
     if missing and not nulls:
-        raise DataError(
-            f"{missing:,} of {len(series):,} {what} are missing; remove such rows first (in text files "
-            "--skip-bad-lines leaves them out)."
-        )
+        raise IdsMissing(count=missing, of=len(series), what=what)
     if dtype == pl.String:
         return series
     if dtype.is_integer():
@@ -355,7 +366,7 @@ def _clean(series: pl.Series, what: str, nulls: bool) -> pl.Series:
         whole = (series == series.round()).all() and bool(series.is_finite().all())
         if whole:
             return _to_int64(series, what)
-    raise DataError(f"{what} must be whole numbers or text, not {dtype}; convert them first.")
+    raise WrongIds(what=what, found=str(dtype))
 
 
 def _to_int64(series: pl.Series, what: str) -> pl.Series:
@@ -363,7 +374,7 @@ def _to_int64(series: pl.Series, what: str) -> pl.Series:
         return series.cast(pl.Int64)
     except pl.exceptions.PolarsError:
         # The error of polars quotes a value, which is somebody's record.
-        raise DataError(f"{what} must fit in 64 bits with a sign; pass larger numbers as text.") from None
+        raise WrongIds(what=what, found="larger numbers") from None
 
 
 def _convert(series: pl.Series, dtype: pl.DataType) -> pl.Series:

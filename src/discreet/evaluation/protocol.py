@@ -20,7 +20,7 @@ from discreet.core.randomness import PrivacyRandom, experiment_generator
 from discreet.data.facts import DeclaredFacts, Duplicates, refuse_unknown_names
 from discreet.data.inputs import refuse_declared
 from discreet.data.interactions import Interactions
-from discreet.data.reading.columns import Choice
+from discreet.data.roles import Choice
 from discreet.data.splits import Split, SplitPlan, parse_split
 from discreet.evaluation.distributed_scores import hidings, refuse_for_sources, score_source
 from discreet.evaluation.errors import MetricDoesNotFit

@@ -9,7 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from discreet.data.interactions import Interactions
-from discreet.data.reading.item_words import item_words
+from discreet.data.item_words import item_words
 from discreet.data.vocabulary import Vocabulary
 from discreet.evaluation.errors import (
     MetricDoesNotFit,

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from discreet.core.checks import require
 from discreet.core.errors import FileUnreadable
 from discreet.core.exports import Later
-from discreet.data.reading.columns import DECIMAL_COMMA, ITEM, RATING, USER, Choice, choose
+from discreet.data.roles import DECIMAL_COMMA, ITEM, RATING, USER, Choice, choose
 from discreet.follow.columns import RatingColumns, decoded
 from discreet.follow.errors import NotParquet
 

@@ -23,7 +23,7 @@ from discreet.core.randomness import PrivacyRandom
 from discreet.data.facts import Declarations, DeclaredFacts, Duplicates, PublicFacts, refuse_unknown_names
 from discreet.data.inputs import accept, refuse_columns, refuse_declared
 from discreet.data.interactions import Interactions, refuse_unsound
-from discreet.data.reading.columns import Choice
+from discreet.data.roles import Choice
 from discreet.data.schema import Schema
 from discreet.models.errors import (
     DeltaNeeded,

@@ -18,7 +18,7 @@ from discreet.core.exports import Later
 from discreet.core.frames import kind_of, of_kind
 from discreet.data.facts import PublicFacts
 from discreet.data.interactions import Interactions
-from discreet.data.reading.columns import Choice
+from discreet.data.roles import Choice
 from discreet.data.schema import Schema
 from discreet.data.vocabulary import Vocabulary
 from discreet.models.answers import Explanation, titles_in_order

@@ -10,11 +10,11 @@ import numpy.typing as npt
 
 from discreet.core.arrays import Singles
 from discreet.core.checks import DataError
+from discreet.data.epochs import Moment, seconds_of
 from discreet.data.facts import check_scale
 from discreet.data.inputs import History, ItemId, UserHistory, accept, accept_history, refuse_columns
 from discreet.data.interactions import Interactions
-from discreet.data.reading.columns import Choice
-from discreet.data.reading.epochs import Moment, seconds_of
+from discreet.data.roles import Choice
 from discreet.data.vocabulary import Vocabulary
 from discreet.models.errors import MixedOrders, NoHistories, OffScale, RatingsNeeded, UnknownItems
 from discreet.models.scorers.scorer import NEWCOMER

@@ -11,7 +11,7 @@ from discreet.data.vocabulary import Vocabulary
 from discreet.models.errors import MalformedPart, TitlesTooWide, UnknownItem
 
 if TYPE_CHECKING:
-    from discreet.data.reading.items import PublicTable
+    from discreet.data.item_tables import PublicTable
 
 #: A text for each item of the catalog, by the column's name; empty where nothing is known.
 PublicColumns = Mapping[str, tuple[str, ...]]
@@ -22,12 +22,12 @@ SOURCE = "public metadata: a table given with the ratings, which do not enter it
 _MOST_COLUMNS = 32
 
 
-def read_table(source: Any) -> PublicTable:
+def read_table(source: Any, encoding: str | None = None) -> PublicTable:
     """Read the table whose columns a model keeps, a file or a data frame; no catalog is needed."""
-    from discreet.data.reading.items import PublicTable
+    from discreet.data.item_tables import PublicTable
 
     is_file = isinstance(source, str | Path)
-    table = PublicTable.read(Path(source)) if is_file else PublicTable.of_frame(source)
+    table = PublicTable.read(Path(source), encoding) if is_file else PublicTable.of_frame(source)
     if len(table.names) > _MOST_COLUMNS:
         raise TitlesTooWide(columns=len(table.names), most=_MOST_COLUMNS)
     return table

@@ -11,7 +11,7 @@ import numpy.typing as npt
 import polars as pl
 
 from discreet.core.arrays import Floats
-from discreet.data.reading.items import ItemTable, read_items
+from discreet.data.item_tables import ItemTable, read_items
 from discreet.data.vocabulary import Vocabulary
 from discreet.models.errors import NothingNew, NoVectors, OtherIds, TooFewKnown
 from discreet.models.items import moved

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 from discreet.core.checks import positive_finite
-from discreet.data.reading.epochs import seconds_of
+from discreet.data.epochs import seconds_of
 from discreet.models.errors import SettingsConflict, TimesNeeded
 from discreet.statistics.data_source import DataSource
 from discreet.statistics.recency import Recency

@@ -15,14 +15,15 @@ import polars as pl
 
 from discreet.data.bounding import hash_ids
 from discreet.data.describing import NOTHING, Wishes
+from discreet.data.describing_types import schema_of
 from discreet.data.encoding import to_values
 from discreet.data.facts import N_ITEMS, SCALE, Declarations, PublicFacts, count_off_step
 from discreet.data.reading.blocks import GZIP, PARQUET, ZIP, Span, magic
 from discreet.data.reading.columns import Columns
-from discreet.data.reading.limits import or_sentence, scanned
+from discreet.data.reading.limits import or_damaged, scanned
 from discreet.data.reading.named import files_of_layout, has_own_form
 from discreet.data.reading.readers import without_zeros
-from discreet.data.reading.tables import read_rows, schema_of, tables_at
+from discreet.data.reading.tables import read_rows, tables_at
 from discreet.data.reading.text import spans
 from discreet.data.schema import Schema
 from discreet.data.vocabulary import UNKNOWN, Vocabulary, as_series
@@ -99,7 +100,7 @@ class PieceReader:
 
 
 def _count_rows(file: Path) -> int:
-    with or_sentence(f"{file.name} is damaged and cannot be read as Parquet."):
+    with or_damaged(file):
         return int(scanned(file).select(pl.len()).collect().item())
 
 

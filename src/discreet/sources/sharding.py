@@ -28,8 +28,8 @@ from discreet.core.files import write_whole
 from discreet.data.bounding import hash_ids
 from discreet.data.encoding import encode, to_times, to_values
 from discreet.data.facts import Declarations, PublicFacts
+from discreet.data.id_lists import checked_declarations
 from discreet.data.interactions import Interactions
-from discreet.data.reading.id_lists import checked_declarations
 from discreet.data.reading.readers import as_read
 from discreet.data.vocabulary import Vocabulary, as_series
 from discreet.sources.errors import (

@@ -19,7 +19,7 @@ from discreet.core.errors import BadEnding
 from discreet.core.exports import Later
 from discreet.core.files import refuse_output, write_whole
 from discreet.data.interactions import Interactions
-from discreet.data.reading.synthetic_labels import FORMAT, KEY, VERSION, is_label_file, label_path
+from discreet.data.synthetic_labels import FORMAT, KEY, VERSION, is_label_file, label_path
 from discreet.models.fitted import FittedModel
 from discreet.synthesis.labels import KIND, NOT_FOR, is_synthetic, summary
 from discreet.synthesis.making import Synthetic

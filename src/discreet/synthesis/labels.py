@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from discreet.core.checks import DiscreetError, FileError
-from discreet.data.reading.synthetic_labels import FORMAT, READABLE, find_label
+from discreet.data.synthetic_labels import FORMAT, READABLE, find_label
 from discreet.privacy.guarantee import Guarantee
 from discreet.report.guarantee import condition_text
 from discreet.report.numbers import number_above

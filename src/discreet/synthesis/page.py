@@ -15,7 +15,7 @@ from discreet.core.arrays import Floats
 from discreet.core.files import refuse_output, write_whole
 from discreet.data.inputs import open_data
 from discreet.data.interactions import Interactions
-from discreet.data.reading.columns import Choice
+from discreet.data.roles import Choice
 from discreet.models.fitted import FittedModel
 from discreet.report.pages import Html, bar, bullets, element, is_page, page, table
 from discreet.synthesis.comparison import Profile, agreement, distance, length_names, most_listed

@@ -35,14 +35,14 @@ def parse_number(text: str) -> float:
 
 def read_items(path: Path) -> Vocabulary:
     """Return a catalog: one item ID per line, or the item column of a table."""
-    from discreet.data.reading.id_lists import read_declared
+    from discreet.data.id_lists import read_declared
 
     return read_declared(path)
 
 
 def read_ids(path: Path, whose: str = "item") -> list[int] | list[str]:
     """Return the IDs of items, or of users, from a list or a table."""
-    from discreet.data.reading.id_lists import read_id_list
+    from discreet.data.id_lists import read_id_list
 
     return read_id_list(path, whose)
 

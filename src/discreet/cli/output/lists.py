@@ -31,7 +31,7 @@ def public_columns(titles: Path | None, model: FittedModel, items: Iterable[str 
     """Return the public columns shown next to item IDs: from the given table, else from the model."""
     if titles is None:
         return model.titles(items)
-    from discreet.data.reading.items import read_public_table
+    from discreet.data.item_tables import read_public_table
 
     return read_public_table(titles, model.catalog)
 

@@ -13,11 +13,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from discreet.core.checks import FileError, one_of
+from discreet.core.checks import one_of
 from discreet.data.datasets.fetching import Progress, cache_folder, fetch
 from discreet.data.datasets.known import DATASETS, Dataset
 from discreet.data.datasets.synthetic import popularity_skewed
-from discreet.data.errors import NoDataFile
+from discreet.data.errors import FetchFailed, NoDataFile
 from discreet.data.interactions import Interactions
 from discreet.data.reading.readers import read
 
@@ -97,13 +97,13 @@ def get(dataset: str, *, progress: Progress | None = None, announce: Announce | 
     folder = cache_folder() / entry.folders[0]
     try:
         return fetch(entry.sources, folder, entry.file, entry.sha256, progress)
-    except FileError as error:
+    except FetchFailed as error:
         own = (
             Path(os.environ["DISCREET_DATA"]) / entry.folders[0] if "DISCREET_DATA" in os.environ else folder
         )
         raise NoDataFile(
             dataset=entry.name,
-            why=f"it isn't on this machine and could not be fetched ({error})",
+            why=f"it isn't on this machine and could not be fetched ({error.why})",
             do=f"Get it from {entry.page} and put {entry.file} (or {entry.file}.gz) into {own}.",
         ) from error
 

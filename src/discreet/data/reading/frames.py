@@ -2,142 +2,160 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from importlib import import_module
 from importlib.util import find_spec
-from itertools import chain
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
 
 from discreet.core.exports import Later
-from discreet.core.progress import logger
-from discreet.data.errors import NotAFrame, NotNumeric
-from discreet.data.reading.columns import (
-    ITEM,
-    RATING,
-    TIME,
-    WEIGHT,
-    Choice,
-    Columns,
-    choose,
-    date_order,
-    from_table,
-    joined_columns,
-)
+from discreet.data.errors import NotAFrame, UnreadableFrame
+from discreet.data.reading.columns import Columns, joined_columns, number_of, typed
+from discreet.data.reading.tally import Tally
 from discreet.data.reading.times import times_of_objects
-from discreet.data.vocabulary import of_objects
+from discreet.data.roles import RATING, TIME, WEIGHT
+from discreet.data.schema import Schema
+from discreet.data.vocabulary import of_objects, readable_text
 
 if TYPE_CHECKING:
     import polars as pl
 else:
     pl = Later("polars")
 
+_NOTHING_DECLARED = Schema()
+#: Columns by role: series of polars, or of pandas.
+Block = Mapping[str, Any]
 
-def of_frame(
-    frame: Any, choice: Choice | None, *, implicit: bool, order: str | None = None, strict: bool = True
-) -> Columns:
-    """Return the columns of a frame of polars, pandas or pyarrow; the latter two are not needed for that.
 
-    `order` declares the order of day and month; None leaves it to the dates. If this is not `strict`, what
-    cannot be read is null.
-    """
-    order = date_order(choice) if order is None else order
-    if hasattr(frame, "__arrow_c_stream__") and not hasattr(frame, "iloc") and not _is_polars(frame):
-        return _of_stream(frame, choice, order, implicit=implicit, strict=strict)
-    if _is_polars(frame):
-        kinds = frame.collect_schema()
-        roles = choose(kinds.names(), choice, implicit=implicit)
-        table = frame.lazy().select(roles.values()).collect() if isinstance(frame, pl.LazyFrame) else frame
-        found = from_table(table, roles, pl.Float64, order, strict=strict)
-        return replace(found, unread_times=unread_of_types(kinds, roles, choice))
+class Frame(NamedTuple):
+    """A data frame: the types of its columns, None for those of pandas, and what yields blocks of some."""
+
+    kinds: Mapping[str, Any]
+    blocks: Callable[[Mapping[str, str]], Iterator[Block]]
+
+
+def opened(frame: Any) -> Frame:
+    """Return the columns of a frame of polars, pandas or pyarrow, or of an Arrow stream, read once."""
+    if isinstance(frame, pl.LazyFrame | pl.DataFrame):
+        return Frame(frame.collect_schema(), lambda roles: iter([_chosen(frame, roles)]))
+    if hasattr(frame, "__arrow_c_stream__") and not hasattr(frame, "iloc"):
+        return _of_stream(frame)
     if not (hasattr(frame, "columns") and hasattr(frame, "__getitem__")):
         raise NotAFrame(found=type(frame).__name__)
     labels = {str(label): label for label in frame.columns}
-    roles = choose(list(labels), choice, implicit=implicit)
-    columns = {name: of_pandas(frame[labels[name]], role) for role, name in roles.items()}
-    return from_table(columns, roles, pl.Float64, order, strict=strict)
+    return Frame(
+        dict.fromkeys(labels),
+        lambda roles: iter([{role: frame[labels[name]] for role, name in roles.items()}]),
+    )
 
 
-def _is_polars(frame: Any) -> bool:
-    return isinstance(frame, pl.LazyFrame | pl.DataFrame)
+def _chosen(table: pl.DataFrame | pl.LazyFrame, roles: Mapping[str, str]) -> Block:
+    kept = table.lazy().select(roles.values()).collect() if isinstance(table, pl.LazyFrame) else table
+    return {role: kept[name] for role, name in roles.items()}
 
 
-def _of_stream(
-    stream: Any, choice: Choice | None, order: str | None, *, implicit: bool, strict: bool
-) -> Columns:
-    """Return the columns of an Arrow stream, block by block; columns that play no role are not kept.
-
-    Whether the day or the month is first in dates follows from all of them, so such a stream is read as one.
-    """
-    blocks = _arrow_blocks(stream)
-    first = next(blocks)
-    roles = choose(first.columns, choice, implicit=implicit)
-    tables: Iterable[pl.DataFrame] = (block.select(roles.values()) for block in chain([first], blocks))
-    if order is None and TIME in roles and first.schema[roles[TIME]] == pl.String:
-        tables = [pl.concat(tables)]
-    parts = [from_table(table, roles, pl.Float64, order, strict=strict) for table in tables]
-    return replace(joined_columns(parts), unread_times=unread_of_types(first.schema, roles, choice))
-
-
-def _arrow_blocks(stream: Any) -> Iterator[pl.DataFrame]:
-    """Yield the batches of a stream as frames; without pyarrow a stream is one frame."""
+def _of_stream(stream: Any) -> Frame:
+    """Open an Arrow stream; without pyarrow it is one block."""
     if find_spec("pyarrow") is None:
-        yield pl.DataFrame(stream)
-        return
+        whole = _of_arrow(stream)
+        return Frame(whole.schema, lambda roles: iter([_chosen(whole, roles)]))
     reader = import_module("pyarrow").RecordBatchReader.from_stream(stream)
     # A stream may be empty; its columns have types all the same.
-    yield pl.DataFrame(reader.schema.empty_table())
-    for batch in reader:
-        yield pl.DataFrame(batch)
+    empty = _of_arrow(_decoded(reader.schema.empty_table()))
+
+    def blocks(roles: Mapping[str, str]) -> Iterator[Block]:
+        yield _chosen(empty, roles)
+        for batch in reader:
+            yield _chosen(_of_arrow(_decoded(batch.select(list(roles.values())))), roles)
+
+    return Frame(empty.schema, blocks)
 
 
-def readable(columns: Columns, name: str) -> Columns:
-    """Return the rows that have all that is read of them, each judged by itself; log how many have not."""
-    fits = pl.repeat(True, len(columns.items), eager=True)
-    for ids in (columns.users, columns.items):
-        fits &= ids.is_not_null()
-        if ids.dtype == pl.String:
-            fits &= (ids != "").fill_null(False)
-    if columns.values is not None:
-        fits &= columns.values.cast(pl.Float32, strict=False).is_finite().fill_null(False)
-    if columns.times is not None:
-        fits &= columns.times.is_not_null()
-    bad = len(fits) - int(fits.sum())
-    if bad:
-        logger.warning(
-            "%d of %d rows of %s lack an id, a number or a time and were left out.", bad, len(fits), name
-        )
-    return columns.only(fits) if bad else columns
+def _decoded(table: Any) -> Any:
+    """Return an Arrow table without runs, which polars doesn't read."""
+    is_run = import_module("pyarrow").types.is_run_end_encoded
+    for place, column in enumerate(table.columns):
+        if is_run(column.type):
+            plain = import_module("pyarrow.compute").run_end_decode(column)
+            table = table.set_column(place, table.schema.names[place], plain)
+    return table
 
 
-def unread_of_types(schema: pl.Schema, roles: Mapping[str, str], choice: Choice | None) -> str | None:
-    """Return a column of dates that was not read; types are part of the layout, so no value is looked at."""
-    if TIME in roles or TIME in (choice or {}):
+def _of_arrow(table: Any) -> pl.DataFrame:
+    try:
+        return pl.DataFrame(table)
+    # Polars raises a panic, which is not an `Exception`, for types that it does not have.
+    except (pl.exceptions.PolarsError, pl.exceptions.PanicException):
+        raise UnreadableFrame(found=type(table).__name__) from None
+
+
+def read_block(block: Block, schema: Schema, tally: Tally) -> Columns:
+    """Return the rows of a block with the types that the schema declares; count the others."""
+    found, marks = typed({role: as_polars(one, role, schema) for role, one in block.items()}, schema)
+    tally.add(marks)
+    return found
+
+
+def read_blocks(blocks: Iterator[Block], schema: Schema, name: str) -> Columns:
+    """Return the rows of all blocks of a frame."""
+    tally = Tally(name, schema.roles)
+    found = joined_columns([read_block(block, schema, tally) for block in blocks])
+    tally.settle(schema.encoding, reject=schema.bad_rows == "reject")
+    return found
+
+
+def as_polars(column: Any, role: str, schema: Schema = _NOTHING_DECLARED) -> pl.Series:
+    """Return a column of polars or pandas as a series of polars."""
+    return column if isinstance(column, pl.Series) else of_pandas(column, role, schema)
+
+
+def texts_of(column: Any) -> pl.Series | None:
+    """Return the texts of a column, null for anything else in it; None if its type has none."""
+    if isinstance(column, pl.Series):
+        return column if column.dtype == pl.String else None
+    if isinstance(getattr(column, "dtype", None), np.dtype) and column.dtype != object:
         return None
-    dates = (name for name, kind in schema.items() if kind == pl.Date or isinstance(kind, pl.Datetime))
-    return next((name for name in dates if name not in roles.values()), None)
+    own = (one if isinstance(one, str) else None for one in column.to_numpy().tolist())
+    return pl.Series([None if one is None else readable_text(one) for one in own], dtype=pl.String)
 
 
-def of_pandas(column: Any, role: str = ITEM) -> pl.Series:
+def of_pandas(column: Any, role: str, schema: Schema = _NOTHING_DECLARED) -> pl.Series:
     """Return a series or an index of pandas as a series of polars; what is missing becomes null.
 
-    Python objects are converted one by one, to what a column of this role holds: their common type would
-    follow from everybody's values.
+    Python objects are converted one by one, to what a column of this role has: their common type would
+    follow from all users' values. So would that of numbers and missing values, which pandas makes doubles.
     """
-    array = column.to_numpy()
+    kind = getattr(column, "dtype", None)
+    if hasattr(kind, "categories"):
+        own = of_pandas(column.dtype.categories, role, schema)
+        codes = pl.Series(getattr(column, "cat", column).codes.copy(), dtype=pl.Int64)
+        return own.gather(codes.set(codes < 0, None))
+    missing = column.isna()
+    exact = kind is None or isinstance(kind, np.dtype) or not np.any(missing)
+    array = column.to_numpy() if exact else column.to_numpy(dtype=object)
+    if array.dtype != object:
+        return pl.Series(array)
+    items = [None if gone else item for item, gone in zip(array.tolist(), missing, strict=True)]
+    if role == TIME:
+        return times_of_objects(items, schema)
+    return numbers_of_objects(items, schema) if role in (RATING, WEIGHT) else of_objects(items)
+
+
+def numbers_of_objects(items: Sequence[Any], schema: Schema) -> pl.Series:
+    """Return ratings in a container of Python objects, each read by itself; null for what isn't a number."""
+    numbers = [None if isinstance(item, str) else _number(item) for item in items]
+    places = [place for place, item in enumerate(items) if isinstance(item, str)]
+    own = [readable_text(items[place]) for place in places]
+    texts = pl.DataFrame({"text": pl.Series(own, dtype=pl.String)})
+    read = texts.select(number_of(pl.col("text"), schema.decimal)).to_series()
+    for place, number in zip(places, read.to_list(), strict=True):
+        numbers[place] = number
+    return pl.Series(numbers, dtype=pl.Float64)
+
+
+def _number(item: Any) -> float | None:
     try:
-        if array.dtype != object:
-            return pl.Series(array)
-        items = [None if gone else item for item, gone in zip(array.tolist(), column.isna(), strict=True)]
-        if role == TIME:
-            return times_of_objects(items)
-        return numbers_of_objects(items) if role in (RATING, WEIGHT) else of_objects(items)
-    except (TypeError, ValueError, OverflowError, pl.exceptions.PolarsError):
-        raise NotNumeric(what=f"{role}s", kind="readable", found=f"a column of type {array.dtype}") from None
-
-
-def numbers_of_objects(items: Sequence[Any]) -> pl.Series:
-    """Return ratings in a container of Python objects as doubles, each by itself; text stays text."""
-    if any(isinstance(item, str) for item in items):
-        return pl.Series([None if item is None else str(item) for item in items], dtype=pl.String)
-    return pl.Series([None if item is None else float(item) for item in items], dtype=pl.Float64)
+        return float(item)
+    except (TypeError, ValueError, OverflowError):
+        return None

@@ -12,13 +12,22 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet.core.kernels import strict, strict_inner
-from discreet.data.reading.tally import FIELDS, FITS, LETTERS, QUOTES, RATING_MISSING, TIME_MISSING
+from discreet.data.reading.tally import (
+    FIELDS,
+    FITS,
+    LENGTH,
+    LETTERS,
+    LONGEST_LINE,
+    QUOTES,
+    RATING_MISSING,
+    TIME_MISSING,
+)
 
 Bytes = npt.NDArray[np.uint8]
 Places = npt.NDArray[np.int64]
 Marks = npt.NDArray[np.uint8]
 
-_LINE_FEED, _RETURN, _MINUS, _PLUS, _POINT, _COMMA, _ZERO, _NINE = 10, 13, 45, 43, 46, 44, 48, 57
+_LINE_FEED, _RETURN, _MINUS, _ZERO, _NINE = 10, 13, 45, 48, 57
 # So many digits fit in 64 bits with a sign, and in the 24 bits of a single.
 _DIGITS, _DIGITS_OF_SINGLES = 18, 7
 _POWERS = np.array([10.0**power for power in range(11)], dtype=np.float32)
@@ -150,6 +159,8 @@ def split_rows(
     row, line, at = 0, 0, 0
     begins, stops = np.empty(starts.shape[0], np.int64), np.empty(starts.shape[0], np.int64)
     while at < data.size:
+        # A byte order mark is not part of a field, in any line: files are joined.
+        at += 3 * (at + 2 < data.size and data[at] == 0xEF and data[at + 1] == 0xBB and data[at + 2] == 0xBF)
         begin, line = at, line + 1
         is_plain, is_empty = True, True
         while at < data.size and data[at] != _LINE_FEED:
@@ -173,6 +184,8 @@ def split_rows(
                     mark = LETTERS
             if not _is_utf8(data, begin, last):
                 mark = LETTERS
+        if last - begin > LONGEST_LINE:
+            mark = LENGTH
         if mark == FITS:
             mark, found = _split_line(data, begin, last, delimiter, quote, escape, slots, begins, stops)
         for slot in range(begins.size):
@@ -256,9 +269,15 @@ def read_moments(data: Bytes, starts: Places, ends: Places, marks: Marks, found:
 
 @strict
 def read_singles(
-    data: Bytes, starts: Places, ends: Places, marks: Marks, found: npt.NDArray[np.float32], rest: Marks
+    data: Bytes,
+    starts: Places,
+    ends: Places,
+    marks: Marks,
+    point: int,
+    found: npt.NDArray[np.float32],
+    rest: Marks,
 ) -> None:
-    """Read ratings of a few digits; `rest` marks the others.
+    """Read ratings of a few digits with this decimal mark; `rest` marks the others.
 
     A quotient of two singles is rounded once, so the result is the single nearest to what is written.
     """
@@ -274,7 +293,7 @@ def read_singles(
         digits, behind, is_plain, number = 0, 0, end - at <= _DIGITS_OF_SINGLES + 1, 0
         for place in range(at, end if is_plain else at):
             byte = data[place]
-            if byte == _POINT and behind == 0 and place + 1 < end:
+            if byte == point and behind == 0 and place + 1 < end:
                 behind = end - place - 1
             elif _ZERO <= byte <= _NINE:
                 digits += 1

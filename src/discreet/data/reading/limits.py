@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, final
 
-from discreet.core.checks import DiscreetError, FileError
+from discreet.core.checks import DiscreetError
 from discreet.core.exports import Later
 from discreet.data.errors import DamagedFile, TooManyRows, UnpacksToTooMuch
 
@@ -54,8 +54,8 @@ class Allowance:
 
 
 @contextmanager
-def or_sentence(sentence: str) -> Iterator[None]:
-    """Raise a `FileError` with this sentence if polars finds a file damaged, foreseen or not."""
+def or_damaged(file: Path, what: str = "Parquet") -> Iterator[None]:
+    """Raise a `DamagedFile` if polars can't read a file, foreseen or not."""
     try:
         yield
     except DiscreetError:
@@ -63,7 +63,7 @@ def or_sentence(sentence: str) -> Iterator[None]:
     # Polars raises a panic, which is not an `Exception`, for what it did not foresee.
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError):
         # The error of polars may quote a value, which is a user's record.
-        raise FileError(sentence) from None
+        raise DamagedFile(path=file.name, what=what) from None
 
 
 def scanned(file: Path) -> pl.LazyFrame:

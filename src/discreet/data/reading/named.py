@@ -8,18 +8,20 @@ from __future__ import annotations
 
 import io
 from collections.abc import Callable
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from discreet.core.checks import DataError, FileError, ParameterError
 from discreet.core.exports import Later
+from discreet.data.errors import LinesNeeded, NoFiles, NoneOfLayout, OtherCounts, OtherLayout, RolesNeeded
 from discreet.data.facts import Declarations
 from discreet.data.reading.blocks import as_array, blocks
-from discreet.data.reading.columns import ITEM, RATING, TIME, USER, Columns
+from discreet.data.reading.columns import Columns
 from discreet.data.reading.tally import FITS, SHAPE, Tally
 from discreet.data.reading.text import lines_of
+from discreet.data.roles import ITEM, RATING, TIME, USER
 from discreet.data.schema import Schema
 from discreet.data.vocabulary import Vocabulary
 
@@ -120,11 +122,9 @@ def has_own_form(layout: str | None) -> bool:
 def named_schema(layout: str, leave_out: set[str], bad_rows: str, encoding: str) -> Schema:
     """Return the schema of a layout; times and ratings can be left out."""
     if leave_out & {USER, ITEM}:
-        raise ParameterError("A row needs a person and an item; only time and rating can be left out.")
+        raise RolesNeeded(layout=layout)
     if layout == "netflix" and bad_rows == "drop":
-        raise ParameterError(
-            "No line of layout='netflix' can be left out: its ratings could be another item's."
-        )
+        raise LinesNeeded(layout=layout)
     roles = {role: role for role in _FORMS[layout].roles if role not in leave_out}
     types = {"user_type": "integer", "item_type": "integer"}
     return Schema(format=layout, header=False, bad_rows=bad_rows, encoding=encoding, **roles, **types)  # type: ignore[arg-type]
@@ -138,7 +138,7 @@ def declared_by(schema: Schema) -> Declarations:
 def files_of_layout(path: Path, layout: str) -> list[Path]:
     """Return the files that are read for a path: itself, or the layout's files in a folder, in order."""
     if not path.exists():
-        raise FileError(f"There is no file or folder {path}.")
+        raise NoFiles(source=str(path))
     if not path.is_dir():
         return [path]
     patterns = _FORMS[layout].patterns
@@ -146,40 +146,32 @@ def files_of_layout(path: Path, layout: str) -> list[Path]:
         found = sorted([*path.glob(pattern), *path.glob(f"{pattern}.gz")])
         if found:
             return found
-    known = f" none called {' or '.join(patterns)};" if patterns else ""
-    raise FileError(f"The folder {path} is read with layout {layout};{known} name a file.")
+    raise NoneOfLayout(folder=str(path), layout=layout, patterns=patterns)
 
 
 def read_named(path: Path, schema: Schema) -> tuple[Columns, Tally]:
     """Read files of a layout that is not a table."""
     form = _FORMS[schema.format]
-    tally = Tally(path.name, 1, schema.roles, form.shape)
+    tally = Tally(path.name, schema.roles, shape=form.shape)
     parts = [
         part for file in files_of_layout(path, schema.format) for part in _parts(file, form, schema, tally)
     ]
-    table = pl.concat(parts) if parts else pl.DataFrame({USER: [], ITEM: []})
+    table = pl.concat(parts)
     if schema.format == "sasrec" and schema.time:
         # A place among the user's own lines, which is the same whoever else is in the file.
         table = table.with_columns(pl.int_range(pl.len()).over(USER).alias(TIME))
     kept = {name: table[name] for name in table.columns if name in schema.roles}
-    columns = Columns(
-        users=kept[USER],
-        items=kept[ITEM],
-        values=kept.get(RATING),
-        times=kept.get(TIME),
-        names=dict.fromkeys(kept, f"layout {schema.format}"),
-        times_are=(form.times,) if TIME in kept else (),
-    )
-    return columns, tally
+    names = dict.fromkeys(kept, f"layout {schema.format}")
+    return Columns.by_role(kept, names, (form.times,) if TIME in kept else ()), tally
 
 
 def _parts(file: Path, form: _Form, schema: Schema, tally: Tally) -> list[pl.DataFrame]:
     before, item, parts = 0, None, []
-    for block in blocks(file, schema.encoding):
+    for block in chain(blocks(file, schema.encoding), [b""]):
         marks, numbers, lines = lines_of(as_array(block))
         fits, rows, item = form.rows(lines, item)
         marks[marks == FITS] = np.where(fits.fill_null(False).to_numpy(), FITS, SHAPE)
-        tally.add(marks, numbers + before, np.zeros(marks.size, np.int64))
+        tally.add(marks, numbers + before)
         before += block.count(b"\n")
         parts.append(rows)
     return parts
@@ -193,20 +185,15 @@ def read_jester(file: Path, schema: Schema) -> tuple[Columns, Declarations]:
         table = pl.read_csv(text, separator=schema.delimiter, has_header=False, schema=types, quote_char=None)
         numbers = table.to_numpy()
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException):
-        raise DataError(
-            f"{file.name} looks like Jester's table but holds text where a number belongs."
-        ) from None
+        raise OtherLayout(path=file.name, layout="jester") from None
     rated, ratings = numbers[:, 0], numbers[:, 1:]
     is_rated = ratings != _JESTER_NOT_RATED
     wrong = int(np.count_nonzero(is_rated.sum(axis=1) != rated))
     if wrong:
-        raise DataError(
-            f"{wrong:,} of {rated.size:,} rows of {file.name} do not hold as many ratings as they say."
-        )
+        raise OtherCounts(path=file.name, count=wrong, of=int(rated.size))
     rows, items = np.nonzero(is_rated)
-    columns = Columns(
-        users=pl.Series(rows + 1), items=pl.Series(items + 1), values=pl.Series(ratings[is_rated]), times=None
-    )
+    found = {USER: pl.Series(rows + 1), ITEM: pl.Series(items + 1), RATING: pl.Series(ratings[is_rated])}
+    columns = Columns.by_role(found, {})
     return columns, {
         "low": -10.0,
         "high": 10.0,

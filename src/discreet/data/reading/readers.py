@@ -7,27 +7,24 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Unpack, cast, get_args
 
-from discreet.core.checks import DataError, ParameterError, one_of
+from discreet.core.checks import one_of
+from discreet.core.errors import WrongKind
 from discreet.core.exports import Later
 from discreet.core.progress import logger
 from discreet.data.describing import TextOptions, Wishes
+from discreet.data.describing_types import frame_schema, schema_of, unread_of_types
 from discreet.data.encoding import Column
+from discreet.data.errors import CatalogNeeded, EmptyData
 from discreet.data.facts import FRAME, QUOTES, READABLE, Declarations, PublicFacts
+from discreet.data.id_lists import checked_declarations
 from discreet.data.interactions import Interactions
-from discreet.data.reading.columns import (
-    Choice,
-    Columns,
-    date_order,
-    how_to_read,
-    joined_columns,
-    without_order,
-)
-from discreet.data.reading.frames import of_frame, readable
-from discreet.data.reading.id_lists import checked_declarations
-from discreet.data.reading.synthetic_labels import origin_of
-from discreet.data.reading.tables import TableSource, choice_of, read_source, tables_at
-from discreet.data.reading.times import ORDERS
+from discreet.data.reading.columns import Columns, joined_columns
+from discreet.data.reading.frames import Block, opened, read_blocks
+from discreet.data.reading.tables import TableSource, choice_of, read_rows, tables_at
+from discreet.data.reading.times import are_mixed
+from discreet.data.roles import Choice, choose, how_to_read
 from discreet.data.schema import LAYOUTS, Schema
+from discreet.data.synthetic_labels import origin_of
 from discreet.data.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
@@ -81,8 +78,8 @@ def read(
         <Interactions 'books': 1 people, 1 items, 1 ratings>
     """
     if not isinstance(path, str | Path):
-        raise ParameterError(
-            f"read takes the path of a file, not a {type(path).__name__}. Tables: from_frame, from_scipy."
+        raise WrongKind(
+            name="path", kind="the path of a file (for tables: from_frame)", found=type(path).__name__
         )
     declared = dict(options)
     wishes = Wishes.taken_from(declared, columns, implicit=implicit)
@@ -122,42 +119,42 @@ def from_frame(
         >>> from_frame(frame, columns={"user": "who"}, low=1, high=5, name="shop")
         <Interactions 'shop': 2 people, 2 items, 2 ratings>
     """
-    if schema is None:
-        found = of_frame(frame, columns, implicit=implicit)
-        form = _schema_of_frame(found, columns)
-    else:
-        form = overridden(schema, Wishes(choice=without_order(columns), implicit=implicit, declared={}))
-        strict = form.bad_rows == "reject"
-        found = of_frame(frame, choice_of(form), implicit=False, order=form.date_order, strict=strict)
-        found = found if strict else readable(found, name)
+    wishes = Wishes.taken_from({}, columns, implicit=implicit)
+    table, form = opened(frame), None if schema is None else overridden(schema, wishes)
+    choice = wishes.choice if form is None else choice_of(form)
+    roles = choose(list(table.kinds), choice, implicit=implicit and form is None)
+    blocks = table.blocks(roles)
+    if form is None:
+        # Whether the day or the month is first in dates follows from all of them.
+        whole = _joined_blocks(list(blocks))
+        form, blocks = frame_schema(whole, roles, wishes), iter([whole])
+    found = read_blocks(blocks, form, name)
+    found = replace(found, unread_times=unread_of_types(table.kinds, roles, choice))
     return build(
         [TableSource(columns=found, name=name, schema=form)], name=name, declared=declared, zeros=zeros
     )
 
 
-def _schema_of_frame(found: Columns, columns: Choice | None) -> Schema:
-    types = {
-        f"{role}_type": "integer" if ids.dtype.is_numeric() else "text"
-        for role, ids in (("user", found.users), ("item", found.items))
-    }
-    said = date_order(columns)
-    shown = next((one for form, one in ORDERS.items() if form in found.times_are), "")
-    return Schema(
-        format="frame",
-        header=False,
-        bad_rows="reject",
-        date_order=said or shown,
-        # Names and types of columns are the frame's, about which guarantees state an assumption.
-        guessed=() if said or not shown else ("date_order",),
-        **types,  # type: ignore[arg-type]
-        **found.names,  # type: ignore[arg-type]
-    )
+def _joined_blocks(blocks: list[Block]) -> Block:
+    """Return blocks of one frame as one."""
+    if len(blocks) == 1:
+        return blocks[0]
+    return {role: pl.concat([block[role] for block in blocks]) for role in blocks[0]}
+
+
+def read_source(path: str | Path, wishes: Wishes, schema: Schema | None = None) -> TableSource:
+    """Return the needed columns of a file, or of several files of one form, with a schema or without one."""
+    unread = None
+    if schema is None:
+        schema, unread = schema_of(path, wishes)
+    found = read_rows(path, schema)
+    return replace(found, columns=replace(found.columns, unread_times=unread or found.columns.unread_times))
 
 
 def from_scipy(matrix: Any, *, name: str = "data", **declared: Unpack[Declarations]) -> Interactions:
     """Read a sparse matrix of people by items; ids are row and column numbers, stored zeros are ratings."""
     if not hasattr(matrix, "tocoo"):
-        raise ParameterError(f"A {type(matrix).__name__} is not a scipy sparse matrix; pass one.")
+        raise WrongKind(name="matrix", kind="a sparse matrix of scipy", found=type(matrix).__name__)
     cells = matrix.tocoo()
     shape: Declarations = {
         "catalog": Vocabulary.range(matrix.shape[1]),
@@ -183,14 +180,10 @@ def build(
     declared = checked_declarations(_over(_over(sources[0].declared, declared_in(schema)), declared))
     schema = _settled(schema, zeros, declared)
     parts = [_on_scale(part, schema.off_scale, declared) for part in parts]
-    _refuse_empty(parts, f"{sources[0].name} holds no ratings.")
+    _refuse_empty(parts, sources[0].name)
     if declared.pop("drop_unknown", False):
         parts = [_of_catalog(part, declared.get("catalog")) for part in parts]
-        _refuse_empty(
-            parts,
-            f"None of the items of {sources[0].name} are in the catalog. Write ids as the catalog does, or "
-            "give the column that holds them (--columns item=NAME).",
-        )
+        _refuse_empty(parts, sources[0].name, "items of the catalog")
     if zeros == "ratings" and declared.get("low") is None:
         remark_on_zeros(parts, sources[0].name)
     whole = joined_columns(parts)
@@ -199,6 +192,12 @@ def build(
     given: list[Column | None] = [whole.users, whole.items, whole.values if rated else None, whole.times]
     schemas = [schema, *(source.schema for source in sources[1:])]
     unread = sources[0].columns.unread_times
+    if are_mixed(whole.times_are):
+        logger.warning(
+            "Times of %s are in several units (%s) and are compared as numbers. Convert them to one.",
+            sources[0].name,
+            "; ".join(whole.times_are),
+        )
     if unread is not None:
         logger.warning("%s: %s.", sources[0].name, how_to_read(unread))
     name, how_read = name or sources[0].name, sources[0].how_read()
@@ -221,11 +220,17 @@ def as_read(facts: PublicFacts, schemas: Sequence[Schema]) -> PublicFacts:
     layouts = dict.fromkeys(schema.summary() for schema in schemas if schema.guessed)
     assumed = {
         FRAME: any(schema.format in ("frame", "cells") for schema in schemas),
-        READABLE: any(schema.bad_rows == "reject" for schema in schemas),
+        READABLE: any(map(_may_reject, schemas)),
         QUOTES: any(schema.multiline for schema in schemas),
     }
     reading = tuple(name for name, applies in assumed.items() if applies)
     return replace(facts, layout=" | ".join(layouts), reading=reading)
+
+
+def _may_reject(schema: Schema) -> bool:
+    """Return whether one row can reject all of them."""
+    rules = (schema.bad_rows, schema.off_scale, schema.unknown_items)
+    return "reject" in rules or schema.duplicates == "refuse"
 
 
 def declared_in(schema: Schema) -> Declarations:
@@ -260,15 +265,15 @@ def _on_scale(columns: Columns, rule: str, declared: Declarations) -> Columns:
     return replace(columns, values=columns.values.clip(low, high))
 
 
-def _refuse_empty(parts: list[Columns], sentence: str) -> None:
+def _refuse_empty(parts: list[Columns], name: str, what: str = "ratings") -> None:
     if not sum(len(part.users) for part in parts):
-        raise DataError(sentence)
+        raise EmptyData(name=name, what=what)
 
 
 def _of_catalog(columns: Columns, catalog: Any) -> Columns:
     """Return the ratings of items that the declared catalog holds, each judged by itself."""
     if catalog is None:
-        raise ParameterError("drop_unknown needs a declared catalog: without one every item is known.")
+        raise CatalogNeeded()
     return columns.only(pl.Series(catalog.index_of(columns.items) >= 0))
 
 

@@ -1,4 +1,4 @@
-"""Read the rows of one file with its schema, and describe it first if it has none."""
+"""Read the rows of files with their schema."""
 
 from __future__ import annotations
 
@@ -7,30 +7,24 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from glob import glob
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
+from urllib.parse import unquote
 
-from discreet.core.checks import FileError, ParameterError
 from discreet.core.exports import Later
-from discreet.core.progress import logger
-from discreet.data.describing import Wishes, describe, is_json, widened
-from discreet.data.errors import NoFiles
+from discreet.data.describing import is_json, widened
+from discreet.data.errors import FolderWithoutTables, NoFiles, NoKey, OtherFormat, WrongType
 from discreet.data.facts import Declarations
 from discreet.data.reading.blocks import PARQUET, Span, head, magic
-from discreet.data.reading.cells import address_of, cells_schema, read_cells
-from discreet.data.reading.columns import RATING, TIME, Columns, choose, how_to_read, joined_columns
-from discreet.data.reading.frames import of_frame, readable, unread_of_types
+from discreet.data.reading.cells import address_of, read_cells
+from discreet.data.reading.columns import Columns, joined_columns, typed
+from discreet.data.reading.frames import read_blocks
 from discreet.data.reading.json_lines import read_json_lines
-from discreet.data.reading.limits import Allowance, or_sentence, scanned
-from discreet.data.reading.named import (
-    declared_by,
-    has_own_form,
-    named_schema,
-    read_jester,
-    read_named,
-)
+from discreet.data.reading.limits import Allowance, or_damaged, scanned
+from discreet.data.reading.named import declared_by, has_own_form, read_jester, read_named
+from discreet.data.reading.tally import FITS, Tally
 from discreet.data.reading.text import has_header_of, read_text
-from discreet.data.reading.times import shown_order
-from discreet.data.schema import ROLES, UTF_8, Schema
+from discreet.data.roles import ITEM, RATING, TIME, USER, WEIGHT, choose, how_to_read
+from discreet.data.schema import ROLES, Schema
 
 if TYPE_CHECKING:
     import polars as pl
@@ -50,6 +44,9 @@ _TABLES = (".csv", ".tsv", ".txt", ".dat", ".data", ".inter", ".parquet", ".json
 _PACKED = ("", ".gz", ".zip")
 _BLOCK_ROWS = 1 << 20
 _HEAD = 1 << 16
+# What engines write as the value of a key that is missing.
+_NO_VALUE = "__HIVE_DEFAULT_PARTITION__"
+_FIELDS: Final = {USER: "users", ITEM: "items", RATING: "values", WEIGHT: "values", TIME: "times"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,73 +75,6 @@ def _layout(schema: Schema) -> str:
     known["cells"] = "cells of a spreadsheet or a database"
     known["jester"] = "a line for each person, a column for each item"
     return known.get(schema.format, schema.format)
-
-
-def schema_of(path: str | Path, wishes: Wishes) -> tuple[Schema, str | None]:
-    """Return the schema of a file, or of the first of several, and a column of times that is not read."""
-    if has_own_form(wishes.layout):
-        return _named_schema(str(wishes.layout), wishes), None
-    address = address_of(path)
-    if address is not None:
-        return cells_schema(address, wishes), None
-    file = tables_at(path)[0]
-    if magic(file) == PARQUET:
-        if wishes.layout is not None:
-            raise ParameterError(f"{file.name} is Parquet; layout={wishes.layout!r} is for text files.")
-        return _parquet_schema(file, wishes)
-    found = describe(file, wishes)
-    schema = found.schema
-    is_pairs = not schema.header and len(schema.columns) == 2 and schema.delimiter == " "
-    if wishes.implicit and is_pairs and not wishes.choice:
-        logger.warning(
-            "%s has two columns and no times, so it is read without an order. If each user's lines are "
-            "oldest first, pass layout='sasrec' (--layout sasrec).",
-            file.name,
-        )
-    return schema, found.unread_times
-
-
-def _named_schema(layout: str, wishes: Wishes) -> Schema:
-    if any(name is not None for name in (wishes.choice or {}).values()):
-        raise ParameterError(f"layout={layout!r} says which column is which; only NAME=none may be given.")
-    said = wishes.declared
-    if {"delimiter", "comment", "escape"} & set(said):
-        raise ParameterError(f"layout={layout!r} says how a line is written; leave delimiter and signs out.")
-    without = set(wishes.choice or {}) | ({RATING} if wishes.implicit else set())
-    return named_schema(layout, without, said.get("bad_rows", "reject"), said.get("encoding", UTF_8))
-
-
-def _parquet_schema(file: Path, wishes: Wishes) -> tuple[Schema, str | None]:
-    with or_sentence(f"{file.name} is damaged and cannot be read as Parquet; write it again."):
-        table = scanned(file)
-        kinds = table.collect_schema()
-    roles = choose(kinds.names(), wishes.choice, implicit=wishes.implicit)
-    types = {
-        f"{role}_type": "integer" if kinds[roles[role]].is_numeric() else "text"
-        for role in ("user", "item")
-        if role in roles
-    }
-    guessed = [role for role in roles if role not in (wishes.choice or {})]
-    declared = {"bad_rows": "reject", **wishes.declared, **roles, **types, "header": False}
-    if TIME in roles and kinds[roles[TIME]] == pl.String and "date_order" not in declared:
-        dates = table.select(roles[TIME], *(roles[role] for role in ("user",) if role in roles)).collect()
-        order = shown_order(dates[roles[TIME]], dates[roles["user"]] if "user" in roles else None)
-        declared, guessed = {**declared, "date_order": order or ""}, [*guessed, "date_order"]
-    declared |= {
-        "format": "parquet",
-        "columns": tuple(kinds.names()),
-        "guessed": ("format", *types, *guessed),
-    }
-    return Schema(**declared), unread_of_types(kinds, roles, wishes.choice)
-
-
-def read_source(path: str | Path, wishes: Wishes, schema: Schema | None = None) -> TableSource:
-    """Return the needed columns of a file, or of several files of one form, with a schema or without one."""
-    unread = None
-    if schema is None:
-        schema, unread = schema_of(path, wishes)
-    found = read_rows(path, schema)
-    return replace(found, columns=replace(found.columns, unread_times=unread or found.columns.unread_times))
 
 
 def read_rows(path: str | Path, schema: Schema, span: Span | None = None) -> TableSource:
@@ -177,23 +107,56 @@ def read_rows(path: str | Path, schema: Schema, span: Span | None = None) -> Tab
 
 
 def _rows_of(file: Path, schema: Schema, span: Span | None) -> TableSource:
+    in_path = {role: name for role, name in schema.roles.items() if name in schema.keys}
+    if in_path:
+        own = _rows_of(file, schema.changed(keys=(), **dict.fromkeys(in_path, "")), span)
+        return _with_keys(own, file, schema, in_path)
     if schema.format in ("parquet", "frame"):
-        columns = read_parquet(file, schema, span)
-        return TableSource(columns=columns, name=name_of(file), schema=schema)
-    if magic(file) == PARQUET:
-        raise FileError(f"{file.name} is Parquet, and its schema is for {schema.format}. Describe it again.")
-    if schema.format == "jester":
+        columns, declared = read_parquet(file, schema, span), Declarations()
+    elif magic(file) == PARQUET:
+        raise OtherFormat(path=file.name, found="Parquet", declared=schema.format)
+    elif schema.format == "jester":
         columns, declared = read_jester(file, schema)
-        return TableSource(columns=columns, name=name_of(file), schema=schema, declared=declared)
-    is_json_lines = schema.format == "json"
-    columns, tally = read_json_lines(file, schema) if is_json_lines else read_text(file, schema, span)
-    wider = widened(schema, tally)
-    if wider is not None:
-        return _rows_of(file, wider, span)
+    else:
+        is_json_lines = schema.format == "json"
+        columns, tally = read_json_lines(file, schema) if is_json_lines else read_text(file, schema, span)
+        wider = widened(schema, tally)
+        if wider is not None:
+            return _rows_of(file, wider, span)
+        tally.settle(schema.encoding, reject=schema.bad_rows == "reject")
+        declared = _published_with(file, schema)
+    return TableSource(columns=columns, name=name_of(file), schema=schema, declared=declared)
+
+
+def _with_keys(own: TableSource, file: Path, schema: Schema, in_path: Mapping[str, str]) -> TableSource:
+    """Return the rows of a file with columns whose value is in its path."""
+    known, count = keys_in(file), len(own.columns.items)
+    absent = [name for name in in_path.values() if name not in known]
+    if absent:
+        raise NoKey(path=str(file), key=absent[0])
+    values = {
+        role: pl.repeat(known[name], count, dtype=pl.String, eager=True) for role, name in in_path.items()
+    }
+    read, marks = typed(values, schema)
+    tally = Tally(file.name, schema.roles)
+    tally.add(marks)
     tally.settle(schema.encoding, reject=schema.bad_rows == "reject")
-    return TableSource(
-        columns=columns, name=name_of(file), schema=schema, declared=_published_with(file, schema)
+    columns = replace(
+        own.columns.only(pl.Series(marks == FITS)),
+        weighted=schema.weight != "",
+        names=schema.roles,
+        times_are=read.times_are or own.columns.times_are,
+        **{_FIELDS[role]: getattr(read, _FIELDS[role]) for role in in_path},
     )
+    # Guesses of the file's own columns may have been wrong.
+    types = {f"{role}_type": getattr(own.schema, f"{role}_type") for role in (USER, ITEM)}
+    return replace(own, columns=columns, schema=replace(schema, **types))
+
+
+def keys_in(file: Path) -> dict[str, str]:
+    """Return the keys in a path such as `shop/day=2025-01-31/part-0.parquet`, with their values."""
+    parts = (part.partition("=") for part in file.parent.parts if "=" in part)
+    return {key: "" if value == _NO_VALUE else unquote(value) for key, _, value in parts}
 
 
 def fits(path: str | Path, schema: Schema) -> bool:
@@ -253,12 +216,9 @@ def tables_at(source: str | Path) -> list[Path]:
         return found
     below = (file for file in sorted(path.rglob("*")) if plain_name(file).endswith(_TABLES))
     tables = [file for file in below if not _is_hidden(file.relative_to(path)) and file.is_file()]
-    if any(file.name.startswith(("mv_", "combined_data_")) for file in tables):
-        raise FileError(
-            f'The folder {path} looks like the Netflix Prize; pass layout="netflix" (--layout netflix).'
-        )
-    if not tables:
-        raise FileError(f"The folder {path} has no tables ({', '.join(_TABLES)}). Name a file.")
+    netflix = any(file.name.startswith(("mv_", "combined_data_")) for file in tables)
+    if netflix or not tables:
+        raise FolderWithoutTables(folder=str(path), netflix=netflix)
     return tables
 
 
@@ -291,26 +251,23 @@ def _published_with(file: Path, schema: Schema) -> Declarations:
 def read_parquet(file: Path, schema: Schema, span: Span | None = None) -> Columns:
     """Return the needed columns of a Parquet file, or of some of its rows, block by block."""
     budget = Allowance(file)
-    with or_sentence(f"{file.name} is damaged and cannot be read as Parquet; write it again."):
+    with or_damaged(file):
         table = scanned(file)
         rows = int(table.select(pl.len()).collect().item())
         budget.take_rows(rows)
-        names = choose(table.collect_schema().names(), choice_of(schema), implicit=False).values()
-        table = table.select(names)
-        _check_types(file, table.collect_schema(), schema)
+        kinds = table.collect_schema()
+        choose(kinds.names(), choice_of(schema), implicit=False)
+        _check_types(file, kinds, schema)
         start, stop = span or Span(0, rows)
         places = range(start, stop, _BLOCK_ROWS) or (start,)
+        table = table.select(schema.roles.values())
         blocks = (table.slice(at, min(_BLOCK_ROWS, stop - at)).collect() for at in places)
-        return joined_columns([_block(file, block, schema, budget) for block in blocks])
+        return read_blocks((_counted(block, schema, budget) for block in blocks), schema, file.name)
 
 
-def _block(file: Path, rows: pl.DataFrame, schema: Schema, budget: Allowance) -> Columns:
+def _counted(rows: pl.DataFrame, schema: Schema, budget: Allowance) -> dict[str, pl.Series]:
     budget.take_texts(rows)
-    strict = schema.bad_rows == "reject"
-    found = of_frame(rows, choice_of(schema), implicit=False, order=schema.date_order, strict=strict)
-    # As in text files, blanks around an ID are not part of it.
-    found = replace(found, users=_stripped(found.users), items=_stripped(found.items))
-    return found if strict else readable(found, file.name)
+    return {role: rows[name] for role, name in schema.roles.items()}
 
 
 def choice_of(schema: Schema) -> dict[str, str | None]:
@@ -323,11 +280,4 @@ def _check_types(file: Path, kinds: Mapping[str, pl.DataType], schema: Schema) -
     for role, declared in (("user", schema.user_type), ("item", schema.item_type)):
         name = schema.roles.get(role)
         if name is not None and kinds[name].is_numeric() != (declared == "integer"):
-            raise FileError(
-                f"Column {name!r} of {file.name} has type {kinds[name]}, and its schema declares {declared}. "
-                "Describe the file again, or give another schema."
-            )
-
-
-def _stripped(ids: pl.Series) -> pl.Series:
-    return ids.str.strip_chars() if ids.dtype == pl.String else ids
+            raise WrongType(path=file.name, column=name, found=str(kinds[name]), declared=declared)

@@ -1,31 +1,42 @@
-"""Count the rows that cannot be read, for the data owner; a message names a line and quotes none."""
+"""Count the rows that can't be read, for the data owner; an error has a line's number and no value."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import final
+from typing import Any, final
 
 import numpy as np
 import numpy.typing as npt
 
-from discreet.core.checks import DataError, FileError
+from discreet.core.checks import DiscreetError
 from discreet.core.progress import logger
+from discreet.data.errors import (
+    BadValues,
+    IdsNotWhole,
+    LineTooLong,
+    NotText,
+    OtherShape,
+    UnreadableValues,
+    WrongFields,
+    WrongQuotes,
+)
 
 # Why a line is not a row of the table. The first reason that applies counts.
-FITS, FIELDS, QUOTES, LETTERS, SHAPE, USER_MISSING, ITEM_MISSING, USER_TYPE, ITEM_TYPE = range(9)
-RATING_MISSING, RATING_TEXT, TIME_MISSING, TIME_TEXT = range(9, 13)
-_REASONS = 13
-# These concern the form of a line, and the others one field of a row.
-_FORMS = (FIELDS, QUOTES, LETTERS, SHAPE)
-_LEAVE_OUT = "pass skip_bad_lines=True (--skip-bad-lines) to leave such lines out"
+FITS, FIELDS, QUOTES, LETTERS, LENGTH, SHAPE, USER_MISSING, ITEM_MISSING, USER_TYPE, ITEM_TYPE = range(10)
+RATING_MISSING, RATING_TEXT, TIME_MISSING, TIME_TEXT = range(10, 14)
+_REASONS = 14
+_MISSING = {USER_MISSING: "user IDs", ITEM_MISSING: "item IDs", TIME_MISSING: "times"}
+_TYPES = {USER_TYPE: "user", ITEM_TYPE: "item"}
+#: A longer line is not a row.
+LONGEST_LINE = 1 << 24
 
 
 @final
 class Tally:
-    """The number of rows that were left out, by reason, and the line of the first of each."""
+    """The number of rows that aren't read, by reason, and the line of the first of each."""
 
-    def __init__(self, name: str, columns: int, roles: Mapping[str, str], shape: str = "") -> None:
-        self._name, self._columns, self._roles, self._shape = name, columns, roles, shape
+    def __init__(self, name: str, roles: Mapping[str, str], columns: int = 0, shape: str = "") -> None:
+        self._name, self._roles, self._columns, self._shape = name, roles, columns, shape
         self._counts = np.zeros(_REASONS, np.int64)
         self._first: dict[int, tuple[int, int]] = {}
 
@@ -36,88 +47,51 @@ class Tally:
 
     @property
     def bad(self) -> int:
-        """Return the number of rows that were left out."""
+        """Return the number of rows that aren't read."""
         return int(self._counts[1:].sum())
 
     def count(self, *reasons: int) -> int:
-        """Return the number of rows that were left out for these reasons."""
+        """Return the number of rows that aren't read for these reasons."""
         return int(self._counts[list(reasons)].sum())
 
     def add(
-        self, marks: npt.NDArray[np.uint8], lines: npt.NDArray[np.int64], fields: npt.NDArray[np.int64]
+        self,
+        marks: npt.NDArray[np.uint8],
+        lines: npt.NDArray[np.int64] | None = None,
+        fields: npt.NDArray[np.int64] | None = None,
     ) -> None:
         """Count the marks of some rows; `lines` has their numbers and `fields` how many fields each has."""
         counts = np.bincount(marks, minlength=_REASONS)
         for mark in np.flatnonzero(counts).tolist():
             if mark not in self._first:
                 place = int(np.argmax(marks == mark))
-                self._first[mark] = int(lines[place]), int(fields[place])
+                line = self.rows + place + 1 if lines is None else int(lines[place])
+                self._first[mark] = line, 0 if fields is None else int(fields[place])
         self._counts += counts
 
     def settle(self, encoding: str, *, reject: bool) -> None:
-        """Raise an error about the rows that were left out, or log how many there are."""
+        """Raise an error about the rows that aren't read, or log how many there are."""
         if reject and self.bad:
-            mark = int(np.flatnonzero(self._counts[1:])[0]) + 1
-            kind = FileError if mark in (FIELDS, QUOTES, LETTERS) else DataError
-            raise kind(self._complaint(mark, encoding))
-        forms = self.count(*_FORMS)
-        if forms:
-            logger.warning("%d of %d lines of %s do not fit and were left out.", forms, self.rows, self._name)
-        if self.bad > forms:
-            logger.warning(
-                "%d of %d lines of %s lack an id, a number or a time and were left out.",
-                self.bad - forms,
-                self.rows - forms,
-                self._name,
-            )
+            raise self._error(int(np.flatnonzero(self._counts[1:])[0]) + 1, encoding)
+        if self.bad:
+            logger.warning("%d of %d rows of %s can't be read. Skipped.", self.bad, self.rows, self._name)
 
-    def _complaint(self, mark: int, encoding: str) -> str:
+    def _error(self, mark: int, encoding: str) -> DiscreetError:
         line, found = self._first[mark]
-        bad = self.count(mark)
-        alike = f" ({bad:,} lines do not fit)" if bad > 1 else ""
-        where = f"Line {line:,} of {self._name}"
-        if mark == LETTERS:
-            return (
-                f"{where} is not {encoding.upper()} text{alike}; say which encoding it is, as in "
-                'encoding="latin-1" (--encoding latin-1).'
-            )
-        if mark == SHAPE:
-            return f"{where}{alike} is not {self._shape}; {_LEAVE_OUT}, or name another layout."
+        place: dict[str, Any] = {"path": self._name, "line": line, "count": self.count(mark)}
         if mark == FIELDS:
-            fields = f"{found} field{'s' * (found != 1)}"
-            return f"{where} has {fields} where {self._columns} belong{alike}; {_LEAVE_OUT}."
-        if mark == QUOTES:
-            return (
-                f"{where} opens a quote that it does not close, or has a quote inside quotes{alike}; if its "
-                f"quotes are escaped, pass escape='\\' (--escape '\\'), or {_LEAVE_OUT[5:]}."
-            )
-        return self._about_field(mark, f"{bad:,} of {self.rows:,}", f"The first is in line {line:,}.")
-
-    def _about_field(self, mark: int, count: str, first: str) -> str:
-        role = "user" if mark in (USER_MISSING, USER_TYPE) else "item"
-        remove = "remove such rows first (in text files --skip-bad-lines leaves them out)."
-        if mark in (USER_MISSING, ITEM_MISSING):
-            return f"{count} {role} ids are missing; {remove} {first}"
-        if mark in (USER_TYPE, ITEM_TYPE):
-            return (
-                f"{count} {role} ids are not whole numbers in the usual form, as the schema declares. {first}"
-            )
+            return WrongFields(**place, values=found, columns=self._columns)
+        if mark in (QUOTES, LENGTH):
+            return WrongQuotes(**place) if mark == QUOTES else LineTooLong(**place, most=LONGEST_LINE)
+        if mark == LETTERS:
+            return NotText(**place, encoding=encoding.upper())
+        if mark == SHAPE:
+            return OtherShape(**place, shape=self._shape)
         number = "weight" if "weight" in self._roles else "rating"
-        if mark == RATING_MISSING:
-            return f"{count} {number}s are missing, NaN or infinite; {remove} {first}"
-        if mark == RATING_TEXT:
-            return (
-                f"{count} {number}s are text where a number belongs (column {self._roles.get(number, '')}); "
-                f"choose another column (--columns {number}=NAME) or leave such rows out (--skip-bad-lines). "
-                f"{first}"
-            )
-        if mark == TIME_MISSING:
-            return (
-                f"{count} times are missing; fill them in, leave the column out, or (in text files) such "
-                f"rows with --skip-bad-lines. {first}"
-            )
-        return (
-            f"{count} times are neither numbers nor dates (as 2005-03-01T12:00:00+00:00); choose another "
-            "column, leave such rows out (--skip-bad-lines), or leave the times out with columns time=None "
-            f"(--columns time=none). {first}"
-        )
+        counted: dict[str, Any] = {"count": self.count(mark), "of": self.rows, "line": line}
+        if mark in _TYPES:
+            return IdsNotWhole(**counted, role=_TYPES[mark])
+        if mark in (RATING_TEXT, TIME_TEXT):
+            role = "time" if mark == TIME_TEXT else number
+            return UnreadableValues(**counted, role=role, column=self._roles.get(role, ""))
+        return BadValues(**counted, what=_MISSING.get(mark, f"{number}s"))

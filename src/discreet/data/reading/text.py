@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any, Final, final
 import numpy as np
 import numpy.typing as npt
 
-from discreet.core.checks import FileError
 from discreet.core.exports import Later
-from discreet.data.reading.blocks import Span, as_array, blocks, head, to_utf8, unpacked_text
-from discreet.data.reading.columns import DECIMAL_COMMA, ITEM, RATING, TIME, USER, WEIGHT, Columns
+from discreet.data.errors import OtherHeader
+from discreet.data.reading.blocks import MARK, Span, as_array, blocks, head, to_utf8, unpacked_text
+from discreet.data.reading.columns import Columns, number_of
 from discreet.data.reading.tally import (
     FIELDS,
     FITS,
@@ -28,6 +28,7 @@ from discreet.data.reading.tally import (
     Tally,
 )
 from discreet.data.reading.times import moments_of_texts, units_of
+from discreet.data.roles import ITEM, TIME, USER
 from discreet.data.schema import Schema
 
 if TYPE_CHECKING:
@@ -72,7 +73,7 @@ def lines_before(file: Path, schema: Schema) -> int:
     feed = "\n".encode(schema.encoding)
     with unpacked_text(file) as source:
         while line := _line(source, feed):
-            if rows.skip_header(as_array(_decoded_line(line, schema))):
+            if rows.skip_header(as_array(to_utf8(line, schema.encoding))):
                 return source.tell()
     return 0
 
@@ -81,7 +82,7 @@ def has_header_of(file: Path, schema: Schema) -> bool:
     """Return whether a file begins with the header of a schema, which belongs to no user."""
     try:
         return _Rows(schema, file.name).skip_header(as_array(head(file, schema.encoding, _HEAD)))
-    except FileError:
+    except OtherHeader:
         return False
 
 
@@ -92,10 +93,6 @@ def _line(source: Any, feed: bytes) -> bytes:
         if part == feed:
             break
     return line
-
-
-def _decoded_line(line: bytes, schema: Schema) -> bytes:
-    return to_utf8(line, schema.encoding).removeprefix(b"\xef\xbb\xbf")
 
 
 def split_fields(text: bytes, schema: Schema) -> list[list[str] | None]:
@@ -124,7 +121,8 @@ def split_fields(text: bytes, schema: Schema) -> list[list[str] | None]:
 def _split_unquoted(text: bytes, schema: Schema) -> list[list[str] | None]:
     """Return the same for a text without quotes; a short one need not wait for what is compiled."""
     blanks = " \t\r\x0b\x0c"
-    kept = [line for line in text.split(b"\n") if line.strip(blanks.encode())]
+    lines = (line.removeprefix(MARK) for line in text.split(b"\n"))
+    kept = [line for line in lines if line.strip(blanks.encode())]
     if schema.comment:
         kept = [line for line in kept if not line.startswith(schema.comment.encode())]
     found: list[list[str] | None] = []
@@ -207,7 +205,7 @@ class _Rows:
         self._parts: dict[str, list[npt.NDArray[Any]]] = {role: [] for role in self._roles}
         self._line = 0
         self._forms: dict[str, None] = {}
-        self.tally = Tally(name, len(schema.columns), schema.roles)
+        self.tally = Tally(name, schema.roles, len(schema.columns))
 
     def _type_of(self, role: str) -> str:
         return self._schema.user_type if role == USER else self._schema.item_type
@@ -228,13 +226,8 @@ class _Rows:
 
     def _check(self, names: list[str] | None) -> None:
         declared = list(self._schema.columns)
-        if names is not None and [names[0].lstrip("# "), *names[1:]] == declared:
-            return
-        if names != declared:
-            raise FileError(
-                f"The header of {self._name} isn't that of its schema, with {len(declared)} columns: "
-                f"{', '.join(declared[:12])}. Describe the file again, or give another schema."
-            )
+        if names is None or [names[0].lstrip("# "), *names[1:]] != declared != names:
+            raise OtherHeader(path=self._name, columns=tuple(declared))
 
     def add(self, data: Bytes) -> None:
         """Read the lines of a block."""
@@ -267,11 +260,10 @@ class _Rows:
         else:
             kernels.read_moments(data, starts, ends, marks, found, rest)
             plain = (marks == FITS) & (rest == 0)
-            self._forms |= dict.fromkeys(units_of(pl.Series(found if plain.all() else found[plain])))
+            self._forms |= dict.fromkeys(units_of(found if plain.all() else found[plain]))
         chosen = np.flatnonzero(rest)
         if chosen.size:
-            texts = _series(data, starts, ends, chosen)
-            moments, forms = moments_of_texts(texts, self._schema.date_order, self._schema.date_pattern)
+            moments, forms = moments_of_texts(_series(data, starts, ends, chosen), self._schema)
             self._forms |= dict.fromkeys(forms)
             found[chosen] = moments.fill_null(0).to_numpy()
             marks[chosen[moments.is_null().to_numpy()]] = TIME_TEXT
@@ -279,7 +271,8 @@ class _Rows:
 
     def _ratings(self, data: Bytes, starts: Any, ends: Any, marks: Any) -> npt.NDArray[np.float32]:
         found, rest = np.empty(marks.size, np.float32), np.zeros(marks.size, np.uint8)
-        kernels.read_singles(data, starts, ends, marks, found, rest)
+        point = ord("," if self._schema.decimal == "comma" else ".")
+        kernels.read_singles(data, starts, ends, marks, point, found, rest)
         chosen = np.flatnonzero(rest)
         if chosen.size:
             texts = pl.DataFrame({"text": _series(data, starts, ends, chosen)})
@@ -291,17 +284,11 @@ class _Rows:
 
     def columns(self) -> Columns:
         """Return all rows."""
+        if not self.tally.rows:
+            # Columns of no rows have types as well.
+            self.add(as_array(b""))
         found = {role: self._series_of(role, _joined(parts)) for role, parts in self._parts.items()}
-        count = self.tally.rows - self.tally.bad
-        return Columns(
-            users=found[USER] if USER in found else pl.zeros(count, pl.Int64, eager=True),
-            items=found[ITEM],
-            values=found.get(WEIGHT, found.get(RATING)),
-            times=found.get(TIME),
-            weighted=WEIGHT in found,
-            names=self._schema.roles,
-            times_are=tuple(self._forms),
-        )
+        return Columns.by_role(found, self._schema.roles, tuple(self._forms))
 
     def _series_of(self, role: str, values: npt.NDArray[Any]) -> pl.Series:
         return self._texts[role].series(values) if role in self._texts else pl.Series(values)
@@ -331,16 +318,6 @@ def _series(data: Bytes, starts: Any, ends: Any, chosen: npt.NDArray[np.int64]) 
 def _lines_of(text: bytes) -> pl.Series:
     """Return lines as a series; each ends with a line feed."""
     return pl.Series([text[:-1].decode()]).str.split("\n").explode()
-
-
-def number_of(text: pl.Expr, decimal: str) -> pl.Expr:
-    """Return numbers as the nearest singles, each from its own text; null if a text isn't a number."""
-    text = text.str.strip_chars()
-    if decimal == "comma":
-        text = text.str.replace(".", "x", literal=True).str.replace(",", ".", literal=True)
-    elif decimal == "either":
-        text = text.str.replace(DECIMAL_COMMA, "${1}.${2}")
-    return text.cast(pl.Float32, strict=False)
 
 
 @final

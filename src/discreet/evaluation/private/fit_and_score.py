@@ -14,7 +14,7 @@ from discreet.core.randomness import PrivacyRandom
 from discreet.data.facts import Declarations, PublicFacts, refuse_unknown_names
 from discreet.data.inputs import accept, refuse_columns, refuse_declared
 from discreet.data.interactions import Interactions
-from discreet.data.reading.columns import Choice
+from discreet.data.roles import Choice
 from discreet.evaluation.errors import BudgetsDiffer, NothingGiven, NotSharable, PrivateModelNeeded
 from discreet.evaluation.private.release import PrivateScore, promise_of_scores, released_scores
 from discreet.evaluation.private.user_scores import (

@@ -17,7 +17,7 @@ import numpy as np
 from discreet.core.checks import positive_finite
 from discreet.core.randomness import PrivacyRandom
 from discreet.data.facts import Duplicates, PublicFacts
-from discreet.data.reading.columns import Choice
+from discreet.data.roles import Choice
 from discreet.evaluation.errors import CatalogsDiffer, NothingGiven, ScoreReveals
 from discreet.evaluation.metrics import Metric
 from discreet.evaluation.private.user_scores import PersonalScores, private_metric, scale_of, scored_data

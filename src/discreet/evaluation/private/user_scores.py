@@ -21,7 +21,7 @@ from discreet.data.bounding import keep_per_user
 from discreet.data.facts import Duplicates, PublicFacts
 from discreet.data.inputs import accept, refuse_columns
 from discreet.data.interactions import Interactions
-from discreet.data.reading.columns import Choice
+from discreet.data.roles import Choice
 from discreet.data.splits import Split
 from discreet.evaluation import ranking_metrics as ranking
 from discreet.evaluation.errors import MetricDoesNotFit, ScoreOutOfBounds

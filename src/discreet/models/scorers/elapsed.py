@@ -10,8 +10,8 @@ from __future__ import annotations
 import numpy as np
 
 from discreet.core.arrays import Floats
+from discreet.data.epochs import epoch_seconds
 from discreet.data.interactions import Interactions
-from discreet.data.reading.epochs import epoch_seconds
 
 _DAY = 86400.0
 # A pause begins to count after this many usual gaps, which are one step. More steps than the second number

@@ -13,8 +13,8 @@ from discreet.core.checks import one_of
 from discreet.core.errors import WrongKind, shown
 from discreet.core.progress import Progress
 from discreet.data.facts import PublicFacts
-from discreet.data.reading.item_words import item_words
-from discreet.data.reading.items import read_item_table, read_items
+from discreet.data.item_tables import read_item_table, read_items
+from discreet.data.item_words import item_words
 from discreet.data.vocabulary import Vocabulary
 from discreet.models.errors import SettingsConflict
 from discreet.models.estimator import Estimator, check_budget, joint_promise

@@ -15,7 +15,7 @@ import polars as pl
 import scipy.sparse as sp
 
 from discreet.core.arrays import Floats
-from discreet.data.reading.items import RANGES, item_frame, number_ranges, words_of
+from discreet.data.item_tables import RANGES, item_frame, number_ranges, words_of
 from discreet.data.vocabulary import Vocabulary
 
 #: Words are hashed to this many columns.

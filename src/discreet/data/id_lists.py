@@ -13,13 +13,21 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from discreet.core.checks import DataError, FileError, ParameterError
 from discreet.core.exports import Later
+from discreet.data.errors import (
+    NoFiles,
+    NotATable,
+    NotIds,
+    OtherPacking,
+    RepeatedIds,
+    UnclearIds,
+    UnreadableIds,
+)
 from discreet.data.facts import Declarations, refuse_unknown_names
 from discreet.data.reading.blocks import GZIP, PARQUET, magic
-from discreet.data.reading.columns import ITEM, USER, is_number, roles_by_name, simplify
 from discreet.data.reading.frames import of_pandas
-from discreet.data.reading.limits import collected, or_sentence, scanned
+from discreet.data.reading.limits import collected, or_damaged, scanned
+from discreet.data.roles import ITEM, USER, is_number, roles_by_name, simplify
 from discreet.data.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
@@ -51,28 +59,22 @@ def _declared_ids(given: Any, name: str, role: str) -> Vocabulary:
     if hasattr(given, "collect_schema") or hasattr(given, "columns"):
         return Vocabulary.of(_of_frame(given, name, role))
     if hasattr(given, "isna"):
-        return Vocabulary.of(of_pandas(given))
+        return Vocabulary.of(of_pandas(given, role))
     # An array of arrow's would yield scalars of its own.
     given = given.to_pylist() if hasattr(given, "to_pylist") else given
     flat = not hasattr(given, "ndim") or given.ndim == 1
     if flat and (isinstance(given, Sequence) or hasattr(given, "dtype")) and not isinstance(given, bytes):
         return Vocabulary.of(given)
-    raise ParameterError(
-        f"{name} must be ids (a list, a series, an array of one dimension), a data frame with {_an(role)} "
-        f"column, the path of a file or a Vocabulary, not {type(given).__name__}."
-    )
+    raise NotIds(argument=name, found=type(given).__name__)
 
 
 def _of_frame(frame: Any, name: str, role: str) -> pl.Series:
-    from discreet.data.reading.items import as_table
+    from discreet.data.item_tables import as_table
 
     table = as_table(frame)
     found = roles_by_name(table.columns)
     if table.width > 1 and role not in found and simplify(table.columns[0]) != "id":
-        raise DataError(
-            f"The data frame in {name}= has {table.width} columns and none with a usual name of {role} ids. "
-            f"Give that column alone, as {name}=frame[NAME]."
-        )
+        raise UnclearIds(path=f"The data frame in {name}=", role=role, why="frame")
     return table[_id_column(table.columns, role, f"The data frame in {name}=")]
 
 
@@ -81,15 +83,13 @@ def read_declared(path: Path, role: str = ITEM) -> Vocabulary:
     ids = read_id_list(path, role)
     try:
         return Vocabulary.of(ids)
-    except DataError as error:
+    except RepeatedIds as error:
         # A pipe can be read once only.
         names = _columns(path) if path.is_file() else []
         if len(names) < 2 or role in roles_by_name(names):
             raise
-        raise DataError(
-            f"{path} has no column with a usual name of {role}s, so the first, {names[0]!r}, was read: "
-            f"{error} If another holds the {role}s, call it {role}, or write its ids once each, one per line."
-        ) from None
+        named = {"path": str(path), "column": names[0], "role": role}
+        raise RepeatedIds(count=error.count, of=error.of, **named) from None
 
 
 def _columns(path: Path) -> list[str]:
@@ -112,41 +112,37 @@ def read_id_list(path: Path, role: str = ITEM) -> list[int] | list[str]:
     if kind == PARQUET:
         ids = _of_parquet(path, role)
     elif kind.startswith(GZIP):
-        raise FileError(f"{path} is packed. Unpack it: a file of {role} ids is read as text or Parquet.")
+        raise OtherPacking(path=str(path), kind="gzip")
     else:
         ids = _of_text(path, role)
     if any(not text for text in ids):
-        raise DataError(f"{path} has rows without {_an(role)} id. Fill in the ids, or remove these rows.")
+        raise UnclearIds(path=str(path), role=role, why="missing")
     numbers_only = all(text.isdecimal() and str(int(text)) == text for text in ids)
     return [int(text) for text in ids] if numbers_only else ids
 
 
 def _of_parquet(path: Path, role: str) -> list[str]:
-    with or_sentence(f"{path} is damaged and cannot be read as Parquet; write it again."):
+    with or_damaged(path):
         name = _id_column(scanned(path).collect_schema().names(), role, path)
         ids = collected(path, name).to_series()
         if not (ids.dtype.is_integer() or ids.dtype in (pl.String, pl.Categorical, pl.Enum)):
-            raise DataError(f"The {role} ids of {path} must be whole numbers or text, not {ids.dtype}.")
+            raise UnclearIds(path=str(path), role=role, why="type")
         return [text or "" for text in ids.cast(pl.String).str.strip_chars().to_list()]
 
 
 def _of_text(path: Path, role: str) -> list[str]:
     if not path.exists():
-        raise FileError(f"There is no file {path}; give one with one {role} id per line, or a table of them.")
+        raise NoFiles(source=str(path))
     try:
         # Some editors write a byte order mark, which is not part of the first id.
         text = path.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
-        raise FileError(
-            f"{path} cannot be read as a text file with one {role} id per line, or a table with them."
-        ) from error
+        raise UnreadableIds(path=str(path), role=role) from error
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     if lines and lines[0].startswith("{") and _keys(lines[0]):
         return _of_json_lines(path, lines, role)
     if _is_json_list(text):
-        raise FileError(
-            f"{path} is one JSON value; write one object a line (JSON lines), or one id per line."
-        )
+        raise NotATable(path=str(path), found="json")
     separator = next((mark for mark in _SEPARATORS if lines and mark in lines[0]), ",")
     if all(separator not in line for line in lines):
         return _below_header(lines, role)
@@ -156,16 +152,13 @@ def _of_text(path: Path, role: str) -> list[str]:
 def _of_json_lines(path: Path, lines: list[str], role: str) -> list[str]:
     name = _id_column(_keys(lines[0]), role, path)
     ids = []
-    for number, line in enumerate(lines, 1):
+    for line in lines:
         try:
             found = json.loads(line)[name]
         except (ValueError, KeyError, TypeError, RecursionError):
             found = None
         if isinstance(found, bool) or not isinstance(found, int | str):
-            raise DataError(
-                f"Object {number:,} of {path} has no {name!r} with text or a whole number; "
-                "write one object a line, each with an id."
-            )
+            raise UnclearIds(path=str(path), role=role, why="object")
         ids.append(str(found).strip())
     return ids
 
@@ -190,7 +183,7 @@ def _records(path: Path, text: str, separator: str) -> list[list[str]]:
     try:
         rows = list(csv.reader(io.StringIO(text, newline=""), delimiter=separator))
     except csv.Error as error:
-        raise FileError(f"{path} cannot be read as a list of ids or a table: a field is too long.") from error
+        raise UnreadableIds(path=str(path), role="item") from error
     stripped = ([field.strip() for field in row] for row in rows)
     return [row for row in stripped if any(row)]
 
@@ -205,14 +198,11 @@ def _of_fields(path: Path, lines: list[str], rows: list[list[str]], role: str) -
             return _below_header([row[0] for row in rows] if even else lines, role)
     elif even or _is_header(first, role):
         if not even:
-            raise DataError(
-                f"{path} has a header of {width} columns and rows with more or fewer fields; "
-                "put quotes around fields that hold the separator."
-            )
+            raise UnclearIds(path=str(path), role=role, why="fields")
         return _of_table(path, rows, role)
     elif path.suffix not in _TABLES:
         return lines
-    raise DataError(_undecided(path, role))
+    raise UnclearIds(path=str(path), role=role, why="table")
 
 
 def _of_table(path: Path, rows: list[list[str]], role: str) -> list[str]:
@@ -227,23 +217,14 @@ def _of_table(path: Path, rows: list[list[str]], role: str) -> list[str]:
         return [row[place] for row in others]
     if all(row[0].isdecimal() for row in rows):
         return [row[0] for row in rows]
-    raise DataError(_undecided(path, role))
-
-
-def _undecided(path: Path, role: str) -> str:
-    return (
-        f"{path} may be a table, or a list of {role} ids with separators in them; put {role} as a first line "
-        f"above a list, or a header such as {role},title above a table."
-    )
+    raise UnclearIds(path=str(path), role=role, why="table")
 
 
 def _id_column(names: Sequence[str], role: str, path: Path | str) -> str:
     """Return which column holds the ids: the first if it is called so, else one that is, else the first."""
     found = roles_by_name(names)
     if role == ITEM and USER in found:
-        raise DataError(
-            f"{path} has a column of people, {found[USER]!r}: a catalog is public. Give a table of items."
-        )
+        raise UnclearIds(path=str(path), role=role, why="users")
     if role in roles_by_name(names[:1]) or simplify(names[0]) == "id":
         return names[0]
     return found.get(role, names[0])
@@ -259,7 +240,3 @@ def _is_header(names: Sequence[str], role: str) -> bool:
 
 def _below_header(ids: list[str], role: str) -> list[str]:
     return ids[1:] if ids and _is_header(ids[:1], role) else ids
-
-
-def _an(role: str) -> str:
-    return f"an {role}" if role[0] in "aeio" else f"a {role}"

@@ -8,6 +8,7 @@ and is left out.
 
 from __future__ import annotations
 
+import contextlib
 import re
 from collections import Counter
 from dataclasses import dataclass
@@ -18,13 +19,13 @@ import numpy as np
 import polars as pl
 
 from discreet.core.arrays import Floats
-from discreet.core.checks import DataError, FileError
 from discreet.data.describing import marked_encoding
-from discreet.data.reading.blocks import blocks
+from discreet.data.errors import NoFiles, PublicTableWrong
+from discreet.data.reading.blocks import MARK, blocks
 from discreet.data.reading.cells import address_of, read_texts
-from discreet.data.reading.limits import collected, or_sentence
-from discreet.data.schema import UTF_8
-from discreet.data.vocabulary import Vocabulary, of_objects
+from discreet.data.reading.limits import collected, or_damaged
+from discreet.data.schema import UTF_8, UTF_16, stateless
+from discreet.data.vocabulary import Vocabulary
 
 # A word counts if at least this part of the items share it, two in any case, and so many words at most.
 _LEAST_PART, _FEWEST_ITEMS, _MOST_WORDS = 0.005, 2, 200
@@ -49,9 +50,7 @@ class ItemTable(NamedTuple):
         index = catalog.index_of(self.ids)
         known = index >= 0
         if not known.any():
-            raise DataError(
-                "The table of items names no item of the catalog; its first column must hold item ids."
-            )
+            raise PublicTableWrong(why="foreign")
         found = np.tile(self.numbers[known].mean(axis=0), (len(catalog), 1))
         found[index[known]] = self.numbers[known]
         named = np.zeros(len(catalog))
@@ -77,10 +76,10 @@ def item_frame(source: Any) -> pl.DataFrame:
     is_file = isinstance(source, str | Path)
     table = read_public(Path(source), "items", infer=True) if is_file else as_table(source)
     if table.width < 2 or table.height == 0:
-        raise DataError("A table of items needs rows, an id column first and at least one column more.")
+        raise PublicTableWrong(why="columns")
     ids = table.to_series(0)
     if ids.null_count() or ids.n_unique() != len(ids):
-        raise DataError("The table of items names an item twice or not at all; keep one row for each.")
+        raise PublicTableWrong(why="repeated")
     return table
 
 
@@ -93,38 +92,37 @@ def read_items(source: Any) -> ItemTable:
         columns = [part for name in table.columns[1:] for part in _encoded(table[name], apart=True)]
     numbers = np.column_stack(columns) if columns else np.zeros((table.height, 0))
     if not (numbers.std(axis=0) > 0).any() and table.height > 1:
-        raise DataError(
-            "Nothing in the table of items tells items apart; give numbers, or words that several share."
-        )
+        raise PublicTableWrong(why="same")
     return ItemTable(table.to_series(0), numbers)
 
 
-def read_public(file: Path, what: str, *, infer: bool) -> pl.DataFrame:
+def read_public(file: Path, what: str, *, infer: bool, encoding: str | None = None) -> pl.DataFrame:
     """Return a public table of a text file, a Parquet file, a spreadsheet or a database; `infer` types.
 
-    Text is UTF-16 if it begins with its mark, else UTF-8, else cp1252.
+    Text is UTF-16 if it begins with its mark, else UTF-8 if it can be, else `encoding` or cp1252.
     """
     address = address_of(file)
     if address is None and not file.exists():
-        raise FileError(f"There is no file {file}; give a table of {what}: .csv, .tsv, .xlsx or .parquet.")
-    with or_sentence(f"{file} cannot be read as a table of {what}; give .csv, .tsv, .xlsx or .parquet."):
+        raise NoFiles(source=str(file))
+    with or_damaged(file, f"a table of {what} (.csv, .tsv, .xlsx or .parquet)"):
         if address is not None:
             text = read_texts(address).write_csv().encode()
         elif file.suffix == ".parquet":
             return collected(file)
         else:
-            text = _as_utf8(file)
+            text = _as_utf8(file, None if encoding is None else stateless(encoding))
         most = max(_BETWEEN, key=text[:_LONGEST_HEADER].split(b"\n", 1)[0].count)
         mark = b"\t" if file.suffix == ".tsv" else most
         return pl.read_csv(text, separator=mark.decode(), infer_schema=infer)
 
 
-def _as_utf8(file: Path) -> bytes:
-    text = b"".join(blocks(file, marked_encoding(file) or UTF_8))
+def _as_utf8(file: Path, declared: str | None) -> bytes:
+    own = declared if declared in UTF_16 else UTF_8
+    text = b"".join(blocks(file, marked_encoding(file) or own)).removeprefix(MARK)
     try:
         text.decode()
     except UnicodeDecodeError:
-        return b"".join(blocks(file, "cp1252"))
+        return b"".join(blocks(file, declared or "cp1252"))
     return text
 
 
@@ -137,7 +135,7 @@ def as_table(frame: Any) -> pl.DataFrame:
     if isinstance(frame, pl.DataFrame):
         return frame
     if not (hasattr(frame, "columns") and hasattr(frame, "__getitem__")):
-        raise DataError("A table of items is a file or a data frame of pandas, polars or pyarrow.")
+        raise PublicTableWrong(why="frame")
     columns = {str(name): frame[name].tolist() for name in frame.columns}
     return pl.DataFrame({name: _series(values) for name, values in columns.items()})
 
@@ -148,7 +146,9 @@ def _series(values: list[Any]) -> pl.Series:
     if any(isinstance(value, list | tuple | set | frozenset | np.ndarray) for value in plain):
         lists = [[] if value is None else [str(word) for word in value] for value in plain]
         return pl.Series(lists, dtype=pl.List(pl.String))
-    return of_objects(plain)
+    with contextlib.suppress(TypeError, ValueError, OverflowError, pl.exceptions.PolarsError):
+        return pl.Series(plain, strict=True)
+    return pl.Series([None if value is None else str(value) for value in plain], dtype=pl.String)
 
 
 def _encoded(column: pl.Series, *, apart: bool) -> list[Floats]:
@@ -163,7 +163,7 @@ def _encoded(column: pl.Series, *, apart: bool) -> list[Floats]:
 def _number_columns(column: pl.Series) -> list[Floats]:
     known = column.drop_nulls().drop_nans().to_numpy()
     if not np.isfinite(known).all():
-        raise DataError("The table of items has infinite numbers; take them out.")
+        raise PublicTableWrong(why="infinite")
     if known.size == 0:
         return []
     values: Floats = column.fill_null(np.nan).to_numpy().astype(np.float64)
@@ -228,9 +228,9 @@ class PublicTable:
     texts: pl.DataFrame
 
     @classmethod
-    def read(cls, path: Path) -> Self:
+    def read(cls, path: Path, encoding: str | None = None) -> Self:
         """Read a file with a header, or a sheet or table."""
-        return cls._of(read_public(path, "titles", infer=False), f"{path} was read as one column")
+        return cls._of(read_public(path, "titles", infer=False, encoding=encoding))
 
     @classmethod
     def of_frame(cls, frame: Any) -> Self:
@@ -238,15 +238,12 @@ class PublicTable:
         table = as_table(frame)
         lists = [name for name, kind in table.schema.items() if isinstance(kind, pl.List)]
         texts = [pl.col(name).cast(pl.List(pl.String)).list.join(", ") for name in lists]
-        return cls._of(table.with_columns(texts), "The data frame of titles has one column")
+        return cls._of(table.with_columns(texts))
 
     @classmethod
-    def _of(cls, table: pl.DataFrame, one_column: str) -> Self:
+    def _of(cls, table: pl.DataFrame) -> Self:
         if table.width < 2:
-            raise DataError(
-                f"{one_column}. A table of titles needs item ids in its first column and "
-                "what to show in the others, with a comma, semicolon or tab between them."
-            )
+            raise PublicTableWrong(why="columns", what="titles")
         ids = table.to_series(0).cast(pl.String).str.strip_chars().to_list()
         return cls(ids, table.drop(table.columns[0]).cast(pl.String).fill_null(""))
 
@@ -258,9 +255,7 @@ class PublicTable:
     def refuse_foreign(self, catalog: Vocabulary) -> None:
         """Refuse a table that names no item of the catalog."""
         if not (catalog.index_of(self.ids) >= 0).any():
-            raise DataError(
-                "The table of titles names no item of the catalog; its first column must hold item ids."
-            )
+            raise PublicTableWrong(why="foreign", what="titles")
 
     def rows_of(self, catalog: Vocabulary) -> dict[str | int, Row]:
         """Return the texts of each item of the catalog by column; items that the table lacks have no row."""

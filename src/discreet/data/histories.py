@@ -16,22 +16,22 @@ from discreet.data.errors import (
     HistoryRatingsNeeded,
     NoColumn,
     OneUserNeeded,
+    UnclearHeader,
     UserNotInHistory,
 )
 from discreet.data.inputs import UserHistory, of_row
 from discreet.data.interactions import Interactions
-from discreet.data.reading.columns import (
+from discreet.data.reading.readers import read
+from discreet.data.roles import (
     ITEM,
     RATING,
     TIME,
     USER,
     Choice,
-    UnclearHeader,
     as_history,
     choose,
     without_order,
 )
-from discreet.data.reading.readers import read
 from discreet.data.schema import Schema
 
 # None of these stands in a file with one column; a blank may, within an id.

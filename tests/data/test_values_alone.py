@@ -1,0 +1,213 @@
+"""Containers, files and folders in which one user's values could change how others are read, and don't."""
+
+import sqlite3
+from fractions import Fraction
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+
+import discreet
+from discreet.data.reading import kernels
+from discreet.data.schema import Schema
+from discreet.testing import refuses
+
+NANO = 1_700_000_000_000_000_001
+NAMES = ("user", "item", "rating", "time")
+FRAME = Schema(format="frame", duplicates="last", **dict(zip(NAMES, NAMES, strict=True)))
+TEXT = FRAME.changed(format="text", columns=NAMES)
+FACTS = {"low": 0.0, "high": 5.0}
+ITEMS = ["i0", "i1", "i2"]
+
+
+def others(data):
+    """Return everything that is stored of users but zoe, to the last bit."""
+    rows = zip(
+        map(str, data.users.id_at(data.rows()).tolist()),
+        map(str, data.catalog.id_at(data.items).tolist()),
+        data.values.view(np.uint32).tolist(),
+        [0] * data.n_ratings if data.times is None else data.times.tolist(),
+        strict=True,
+    )
+    return sorted(row for row in rows if row[0] != "zoe")
+
+
+def read_frame(make, columns, odd, schema=FRAME):
+    """Return what is read of the others without and with one row of zoe."""
+    more = {name: [*own, odd.get(name, own[0])] for name, own in columns.items()}
+    more["user"][-1] = "zoe"
+    facts = {"catalog": ITEMS, **FACTS}
+    return [others(discreet.from_frame(make(one), schema=schema, **facts)) for one in (columns, more)]
+
+
+OWN = {
+    "user": ["a", "a", "b"],
+    "item": ["i0", "i1", "i0"],
+    "rating": [1.0, 2.0, 3.0],
+    "time": [NANO, NANO + 1, NANO + 2],
+}
+NULLABLE = {
+    "Int64": lambda times: pd.array(times, dtype="Int64"),
+    "arrow": lambda times: pd.array(times, dtype=pd.ArrowDtype(pa.int64())),
+    "categories": pd.Categorical,
+}
+
+
+@pytest.mark.parametrize("kind", NULLABLE)
+def test_a_missing_time_does_not_round_the_others(kind):
+    def make(columns):
+        return pd.DataFrame({**columns, "time": pd.Series(NULLABLE[kind](columns["time"]))})
+
+    alone, together = read_frame(make, OWN, {"time": None})
+    assert alone == together and [row[3] for row in alone] == OWN["time"]
+
+
+@pytest.mark.parametrize("odd", ["3", "good", None, True, 10**400, [1], Fraction(1, 3), "\ud800"], ids=repr)
+def test_a_strangers_rating_does_not_change_the_type_of_others(odd):
+    ratings = [np.float32(0.1), Fraction(9, 2), True]
+    columns = {**OWN, "rating": ratings}
+    for rule in ("drop", "clip"):
+        schema = FRAME.changed(off_scale=rule)
+        alone, together = read_frame(
+            lambda some: pd.DataFrame({name: pd.Series(one, dtype=object) for name, one in some.items()}),
+            columns,
+            {"rating": odd},
+            schema,
+        )
+        assert alone == together and len(alone) == 3
+
+
+@pytest.mark.parametrize("odd", [1.5, True, b"x", None, 2**70, "x", "\ud800"], ids=repr)
+def test_a_strangers_id_does_not_change_the_ids_of_others(odd):
+    columns = {**OWN, "item": [7, 7.0, "8"]}
+    found = []
+    for some in (columns, {name: [*one, one[0]] for name, one in columns.items()}):
+        if len(some["user"]) > 3:
+            some["user"][-1], some["item"][-1] = "zoe", odd
+        frame = pd.DataFrame({name: pd.Series(one, dtype=object) for name, one in some.items()})
+        found.append(
+            others(discreet.from_frame(frame, schema=FRAME, catalog=["7", "8"], drop_unknown=True, **FACTS))
+        )
+    assert found[0] == found[1] and len(found[0]) == 2
+
+
+@pytest.mark.parametrize(
+    "times",
+    [
+        pl.Series([1.0, 2.0, 3.0, 1e300]),
+        pl.Series([1.0, 2.0, 3.0, float("nan")]),
+        pl.Series([1, 2, 3, 2**64 - 1], dtype=pl.UInt64),
+        pl.Series([1, 2, 3, None]),
+    ],
+    ids=str,
+)
+def test_a_time_that_does_not_fit_drops_its_own_row(tmp_path, times):
+    table = pl.DataFrame({"user": ["a", "a", "b", "zoe"], "item": ["i0", "i1", "i0", "i0"], "rating": 1.0})
+    table.with_columns(time=times).write_parquet(tmp_path / "r.parquet")
+    schema = FRAME.changed(format="parquet")
+    data = discreet.read(tmp_path / "r.parquet", schema=schema, **FACTS)
+    assert [row[3] for row in others(data)] == [1, 2, 3] and data.n_users == 2
+    with refuses("unreadable-values" if times.null_count() == 0 and times[3] == times[3] else "bad-values"):
+        discreet.read(tmp_path / "r.parquet", schema=schema.changed(bad_rows="reject"), **FACTS)
+
+
+def test_runs_and_dictionaries_of_arrow_are_read_as_their_values():
+    columns = {
+        "user": pc.run_end_encode(pa.array(["a", "a", "b"])),
+        "item": pa.array(OWN["item"]).dictionary_encode(),
+        "rating": pa.array(["1", "2", "3"], pa.large_string()),
+        "time": pa.array(OWN["time"]),
+    }
+    facts = {"catalog": ITEMS, **FACTS}
+    assert others(discreet.from_frame(pa.table(columns), **facts)) == others(
+        discreet.from_frame(pl.DataFrame(OWN), **facts)
+    )
+    with refuses("not-numeric", what="user IDs"):
+        discreet.from_frame(pa.table({**columns, "user": pa.array([b"a", b"a", b"b"])}), **facts)
+
+
+def test_a_file_that_is_empty_without_one_user_changes_nothing(tmp_path):
+    for header in (True, False):
+        folder = tmp_path / str(header)
+        folder.mkdir()
+        first = "user,item,rating,time\n" * header
+        (folder / "1.csv").write_text(first + "a,i0,1,5\n")
+        (folder / "3.csv").write_text(first + "b,i1,2,6\n")
+        found = []
+        for text in ("zoe,i1,3,7\n", "", first):
+            (folder / "2.csv").write_text(first + text if text else "")
+            found.append(others(discreet.read(folder, schema=TEXT.changed(header=header), **FACTS)))
+        assert found[0] == found[1] == found[2] and len(found[0]) == 2
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-16-le", "utf-16-be"])
+def test_a_byte_order_mark_is_part_of_no_line(tmp_path, encoding):
+    path, found = tmp_path / "a.csv", []
+    schema = TEXT.changed(header=False, encoding=encoding)
+    for lines in (["\ufeffzoe,i0,3,1", "\ufeffa,i0,1,5", "b,i1,2,6"], ["\ufeffa,i0,1,5", "b,i1,2,6"]):
+        path.write_bytes("\n".join(lines).encode(encoding))
+        found.append(others(discreet.read(path, schema=schema, **FACTS)))
+    assert found[0] == found[1] and [row[0] for row in found[0]] == ["a", "b"]
+
+
+def test_a_line_that_is_too_long_is_dropped_wherever_blocks_end(tmp_path, monkeypatch):
+    from discreet.data.reading import blocks
+
+    path, lines = tmp_path / "a.csv", ["a,i0,1,5", "b,i1,2,6"]
+    for before in range(0, 40, 8):
+        long = "zoe," + "x" * kernels.LONGEST_LINE + ",3,1"
+        monkeypatch.setattr(blocks, "BLOCK", (1 << 21) + before)
+        path.write_text("\n".join([lines[0], long, lines[1]]))
+        data = discreet.read(path, schema=TEXT.changed(header=False), **FACTS)
+        assert len(others(data)) == 2 and data.n_users == 2
+    with refuses("line-too-long", line=2):
+        discreet.read(path, schema=TEXT.changed(header=False, bad_rows="reject"), **FACTS)
+
+
+def test_a_cell_that_is_no_text_drops_its_own_row(tmp_path):
+    base = sqlite3.connect(tmp_path / "shop.db")
+    base.execute("CREATE TABLE rated (user, item, rating, time)")
+    base.executemany("INSERT INTO rated VALUES (?, ?, ?, ?)", [("a", "i0", 1, 5), ("b", "i1", 2.0, 6)])
+    base.execute("INSERT INTO rated VALUES ('zoe', CAST(X'ff41' AS TEXT), 3, 7)")
+    base.commit()
+    data = discreet.read(tmp_path / "shop.db", schema=FRAME.changed(format="cells"), **FACTS)
+    assert len(others(data)) == 2 and data.n_users == 2
+
+
+def test_keys_in_a_path_are_columns(tmp_path):
+    for day, rows in {"2025-01-31": "a,i0,1\nb,i1,2\n", "2025-02-01": "a,i1,3\n"}.items():
+        folder = tmp_path / f"day={day}"
+        folder.mkdir()
+        (folder / "part.csv").write_text("user,item,rating\n" + rows)
+    data = discreet.read(tmp_path, **FACTS)
+    assert data.schema.keys == ("day",) and data.schema.time == "day"
+    assert sorted(data.times.tolist()) == [1738281600, 1738281600, 1738368000]
+    pl.DataFrame({"user": ["b"], "item": ["i0"], "rating": [4.0]}).write_parquet(tmp_path / "x.parquet")
+    with refuses("other-format"):
+        discreet.read(tmp_path, **FACTS)
+    again = discreet.read(tmp_path / "day=2025-02-01", schema=data.schema, **FACTS)
+    assert again.times.tolist() == [1738368000]
+    with refuses("no-key", key="day"):
+        (tmp_path / "y.csv").write_text("user,item,rating\na,i0,1\n")
+        discreet.read(tmp_path / "y.csv", schema=data.schema, **FACTS)
+
+
+def test_a_declared_zone_is_that_of_dates_without_one(tmp_path):
+    path = tmp_path / "a.csv"
+    times = ("2005-03-01 12:00:00", "2005-03-01T12:00:00Z", "2005-10-30 02:30:00", "2005-03-27 02:30:00")
+    path.write_text("user,item,rating,time\n" + "".join(f"u{k},i,1,{one}\n" for k, one in enumerate(times)))
+    data = discreet.read(path, schema=TEXT.changed(time_zone="Europe/Berlin"), **FACTS)
+    # The hour that a clock shows twice is its first, and the one that it skips is no time.
+    assert data.times.tolist() == [1109674800, 1109678400, 1130632200]
+    with refuses("broken-rule", name="time_zone"):
+        Schema(time_zone="Mars/Olympus")
+
+
+def test_a_declared_comma_is_the_only_decimal_mark(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text("a;i0;1,5;1\na;i1;1.5;2\nb;i0;2;3\n")
+    schema = TEXT.changed(header=False, delimiter=";", decimal="comma")
+    assert discreet.read(path, schema=schema, **FACTS).values.tolist() == [1.5, 2.0]
