@@ -80,9 +80,10 @@ def measure(run: Run) -> Found:
     films, places = (copies.available(name, run.say) for name in ("movielens-100k", "restaurant-consumer"))
     for link in run.pick(full=LINKS, quick=LINKS, toy=LINKS[:1]):
         found |= run.part(_figure_1, run, link, panels["1"])
-        if films:
+        real = link in run.pick(full=LINKS, quick=LINKS[:1], toy=LINKS)
+        if films and real:
             found |= run.part(_accuracy, run, "2", "ML-100K, u1", movielens, link, panels["2"])
-        if places and link in run.pick(full=LINKS, quick=LINKS[:1], toy=LINKS):
+        if places and real:
             found |= run.part(_accuracy, run, "3", "restaurants", restaurants, link, panels["3"])
         found |= run.part(_shares, run, {"logistic": "5", "probit": "4"}[link], link)
     for number, own in panels.items():
