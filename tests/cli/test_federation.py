@@ -67,8 +67,8 @@ def test_init_writes_a_folder_for_every_member(discreet, items, tmp_path):
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
-        (("--parties", "a,b,keeper"), "cannot be a name"),
-        (("--parties", "a,b,c", "--keeper", "nowhere"), "HOST:PORT"),
+        (("--parties", "a,b,keeper"), "bad-member"),
+        (("--parties", "a,b,c", "--keeper", "nowhere"), "bad-address"),
         (("--parties", "a,b"), "missing"),
     ],
 )
@@ -94,7 +94,7 @@ def test_folders_of_nobody_are_refused(discreet, ratings, tmp_path):
     ):
         code, out, error = discreet(*given)
         one_sentence(code, out, error)
-        assert "does not hold an agreement" in error
+        assert "not-an-agreement" in error
     assert not (tmp_path / "l").exists()
 
 

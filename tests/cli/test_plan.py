@@ -132,9 +132,7 @@ def test_a_plan_to_follow_is_balanced_and_ends_in_both_commands(
     monkeypatch.chdir(tmp_path)
     asked = ("plan", "--people", "900", "--epsilon", "2", "--follow", "--for", purpose)
     code, shown, error = discreet(*asked)
-    said = {"lists": "everybody gets the same list", "ratings": "Followed ratings are items' effects"}[
-        purpose
-    ]
+    said = {"lists": "all users get the same", "ratings": "item effects"}[purpose]
     assert code == 0 and said in " ".join(shown.split()), error
     commands = [line.split()[1:] for line in shown.splitlines() if line.startswith("  discreet ")]
     assert [command[0] for command in commands] == ["follow", "follow", "follow", "budget", "fit", "fit"]
@@ -149,7 +147,7 @@ def test_a_plan_to_follow_is_balanced_and_ends_in_both_commands(
         assert code == 0, error
         (tmp_path / "year.ledger").unlink(missing_ok=True)
     told = json.loads(discreet(*asked, "--json")[1])
-    assert told["commands"][1].split()[1] == "follow" and told["caution"].startswith("Followed")
+    assert told["commands"][1].split()[1] == "follow" and told["caution"].startswith("Continual releases")
 
 
 def test_a_plan_in_python_is_that_of_the_command_line(discreet, snapshot):

@@ -13,7 +13,7 @@ from discreet.federated.noise import SharedNoise
 from discreet.federated.protocols.asked import Answerable, Asked
 from discreet.federated.protocols.estimator_sums import EstimatorSums, protocol_for
 from discreet.federated.simulation import simulate_parties
-from discreet.federated.wire import FederationError, Refused, decode, encode
+from discreet.federated.wire import Refused, decode, encode
 from discreet.models.baselines.als import Als
 from discreet.models.biases import Biases
 from discreet.models.popularity import Popularity
@@ -200,7 +200,7 @@ def test_statistics_are_written_and_read_back():
 
 def test_statistics_of_single_ratings_are_not_asked():
     statistic = RatingShares(low=1.0, width=4.0)
-    with pytest.raises(FederationError, match="not a statistic that parties answer"):
+    with refuses("statistic-not-answered"):
         Answerable.of().write(Asked(statistic, statistic.parts[0], 1.0))
     votes = ItemVotes(n_items=DATA.n_items, norm="l1")
     with pytest.raises(Refused):
@@ -208,7 +208,7 @@ def test_statistics_of_single_ratings_are_not_asked():
 
 
 def test_models_that_see_more_than_sums_are_refused():
-    with pytest.raises(ParameterError, match="cannot run over parties"):
+    with refuses("not-over-parties"):
         protocol_for(Als(epsilon=math.inf), DATA.facts, NOISE)
     with pytest.raises(ParameterError, match=r"looks at more than sums|draws noise"):
         EstimatorSums.of(Als(epsilon=math.inf), DATA.facts, NOISE).question([], DATA.n_items)

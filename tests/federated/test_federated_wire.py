@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from discreet.core.checks import FileError
 from discreet.federated.journal import Journal
 from discreet.federated.wire import PREFIX_BYTES, Message, Refusal, Refused, decode, encode, message_bytes
+from discreet.testing import refuses
 
 MESSAGE = Message(
     kind="votes",
@@ -117,10 +117,10 @@ def test_a_journal_survives_being_cut_anywhere(tmp_path):
 def test_a_journal_belongs_to_one_holder_at_a_time(tmp_path):
     path = tmp_path / "state"
     journal = Journal(path)
-    with pytest.raises(FileError, match="in use"):
+    with refuses("state-in-use"):
         Journal(path)
     journal.close()
-    with pytest.raises(FileError, match="closed"):
+    with refuses("state-closed"):
         journal.keep(MESSAGE)
     Journal(path).keep(MESSAGE)
 
@@ -135,9 +135,9 @@ def test_after_a_write_that_failed_only_the_file_knows(tmp_path, monkeypatch):
 
     with monkeypatch.context() as patched:
         patched.setattr(os, "fsync", full)
-        with pytest.raises(FileError, match="No space left"):
+        with refuses("state-closed", why="No space left on device"):
             journal.keep(MESSAGE)
-    with pytest.raises(FileError, match="Start again from its file"):
+    with refuses("state-closed"):
         journal.keep(MESSAGE)
     journal.close()
     assert len(Journal(path).messages) == 1
@@ -149,13 +149,13 @@ def test_a_damaged_or_foreign_journal_is_refused_and_left_alone(tmp_path):
     raw = bytearray(path.read_bytes())
     raw[-40] ^= 1
     path.write_bytes(raw)
-    with pytest.raises(FileError, match="damaged"):
+    with refuses("state-damaged"):
         Journal(path)
     assert path.read_bytes() == raw
     path.write_bytes(b"something else entirely, and long enough")
-    with pytest.raises(FileError, match="not the state"):
+    with refuses("not-a-state"):
         Journal(path)
-    with pytest.raises(FileError, match="cannot be used"):
+    with refuses("cannot-use"):
         Journal(tmp_path / "missing" / "state")
 
 
@@ -163,5 +163,5 @@ def test_a_journal_is_not_kept_by_two_sides_of_a_fork(tmp_path, monkeypatch):
     journal, parent = Journal(tmp_path / "state"), os.getpid()
     journal.keep(MESSAGE)
     monkeypatch.setattr(os, "getpid", lambda: parent + 1)
-    with pytest.raises(FileError, match="Start again"):
+    with refuses("state-closed"):
         journal.keep(MESSAGE)

@@ -14,11 +14,11 @@ import threading
 
 import pytest
 
-from discreet.core.checks import FileError
 from discreet.data.facts import PublicFacts
 from discreet.data.interactions import Interactions
 from discreet.federated import party as parties
 from discreet.federated.flower import launch
+from discreet.federated.flower.app.discreet_relay import frames
 from discreet.federated.flower.processes import Flower
 from discreet.federated.identity.keys import KEY, Authority, key_text, new_key, read_private_key
 from discreet.federated.keeper import Keeper
@@ -32,6 +32,7 @@ from discreet.federated.wire import Message, decode, encode
 from discreet.models.popularity import Popularity
 from discreet.privacy.ledger.book import Ledger
 from discreet.statistics.counts import ItemVotes
+from discreet.testing import refuses
 
 FACTS = PublicFacts(n_items=1000, low=1, high=1)
 DATA = Interactions.from_arrays([1, 1, 2], [1, 2, 3], facts=FACTS, n_items=1000, name="shop")
@@ -115,6 +116,29 @@ def test_one_member_does_not_take_the_places_of_others(door, count):
         one.close()
 
 
+def test_a_member_that_reads_no_reply_occupies_one(door):
+    """A reply to the coordinator may have 256 MB: eight that nobody reads would fill the keeper's memory."""
+    server, folder, key = door
+    made, sizes = threading.Semaphore(0), {"greedy": 1 << 24, "honest": 1}
+
+    def service(name, raw):
+        made.release()
+        return bytes(sizes[name])
+
+    server._service = service
+    context = tls_context(folder / "greedy", server=False)
+    unread = []
+    for _ in range(4):
+        unread.append(context.wrap_socket(socket.create_connection(server.address, timeout=10)))
+        frames.send(unread[-1], {}, b"hello")
+    assert made.acquire(timeout=60)
+    # The others of this member wait for their turn; another member doesn't.
+    assert TlsLine(server.address, folder / "honest", key, seconds=30.0)(b"hello") == bytes(1)
+    assert made.acquire(timeout=60) and not made.acquire(timeout=0.2)
+    for one in unread:
+        one.close()
+
+
 def posted(sizes, length=None, client=("203.0.113.7", 1), path="/v1/fleet/x", app=None):
     """Return the status of a request with these parts of a body, and how many bytes the app got."""
     got, sent = [0], []
@@ -138,7 +162,7 @@ def posted(sizes, length=None, client=("203.0.113.7", 1), path="/v1/fleet/x", ap
 
     headers = [] if length is None else [(b"content-length", str(length).encode())]
     scope = {"type": "http", "path": path, "client": client, "headers": headers}
-    asyncio.run((app or launch.LocalCommands(reading))(scope, receive, send))
+    asyncio.run((app or launch.LocalCommands(reading, who=lambda scope: 1))(scope, receive, send))
     return sent[0]["status"], got[0]
 
 
@@ -151,17 +175,51 @@ def test_a_body_that_is_longer_than_a_message_is_not_taken(monkeypatch):
     assert status == 413 and got <= 1000
 
 
-def test_bodies_at_once_are_bounded_and_forgotten_afterward(monkeypatch):
-    monkeypatch.setattr(launch, "_MOST_BODIES", 1000)
+def test_a_body_without_a_signature_of_a_party_is_not_read():
+    async def reading(scope, receive, send):
+        raise AssertionError("read")
+
+    guarded = launch.LocalCommands(reading, who=lambda scope: None)
+    for client in (("203.0.113.7", 1), ("127.0.0.1", 1), None):
+        assert posted([400], client=client, app=guarded) == (401, 0)
+    assert not guarded._held and not guarded._sent
+
+
+@pytest.mark.parametrize("limit", ["_MOST_BODY", "_MOST_OF_ONE"])
+def test_bodies_of_one_party_are_bounded_and_leave_room_for_others(monkeypatch, limit):
+    monkeypatch.setattr(launch, limit, 1000)
+    asking = [1]
 
     async def reading(scope, receive, send):
         await receive()
         await send({"type": "http.response.start", "status": 200, "headers": []})
 
-    guarded = launch.LocalCommands(reading)
-    guarded._held = 900
+    guarded = launch.LocalCommands(reading, who=lambda scope: asking[0])
+    (guarded._held if limit == "_MOST_BODY" else guarded._sent)[1] = 900
     assert posted([400], app=guarded)[0] == 413
-    assert guarded._held == 900 and posted([50], app=guarded)[0] == 200 and guarded._held == 900
+    asking[0] = 2
+    assert posted([400], app=guarded)[0] == 200
+    # Bodies that were read are forgotten, and the sum of all of them is not.
+    assert guarded._held[2] == 0 and guarded._sent[2] == 400
+
+
+def test_strangers_connections_end_and_a_party_has_a_few(monkeypatch):
+    monkeypatch.setattr(launch, "_MOST_WAITING", 3)
+    monkeypatch.setattr(launch, "_MOST_CONNECTIONS", 2)
+    counted, closed = launch.Connections(), []
+    for client in range(5):
+        counted.opened(client, lambda client=client: closed.append(client))
+    assert closed == [0, 1]
+    # One that signed a request, or is of this machine's user, stays; another is late.
+    assert counted.admit(2, "north") and counted.admit(3)
+    for client in range(5):
+        counted.late(client)
+    assert closed == [0, 1, 4]
+    assert [counted.admit(client, "north") for client in (2, 7, 8)] == [True, True, False]
+    assert counted.admit(9, "east")
+    counted.closed(7)
+    counted.closed(8)
+    assert counted.admit(10, "north")
 
 
 needs_linux = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="Linux shows whose they are")
@@ -202,10 +260,10 @@ def test_a_key_that_others_can_read_is_refused(tmp_path, mode):
     Authority.new("shops").write_member(tmp_path, "p1", new_key(), "localhost")
     assert read_private_key(tmp_path / KEY) and stat.S_IMODE((tmp_path / KEY).stat().st_mode) == 0o600
     (tmp_path / KEY).chmod(mode)
-    with pytest.raises(FileError, match="chmod 600"):
+    with refuses("key-open", mode=f"{mode:04o}"):
         read_private_key(tmp_path / KEY)
     for server in (True, False):
-        with pytest.raises(FileError, match="chmod 600"):
+        with refuses("key-open", mode=f"{mode:04o}"):
             tls_context(tmp_path, server=server)
 
 

@@ -5,8 +5,8 @@ import threading
 import numpy as np
 import pytest
 
-from discreet.core.checks import FileError, PrivacyError
 from discreet.data.interactions import Interactions
+from discreet.federated.errors import NotAState, StateDamaged
 from discreet.federated.journal import Journal
 from discreet.federated.keeper import Keeper, ask_masks, hand_key, set_token
 from discreet.federated.party import Party
@@ -16,6 +16,7 @@ from discreet.federated.protocols.protocol import names_digest
 from discreet.federated.protocols.summed import SummedStatistics
 from discreet.federated.wire import FederationError, Message, decode, encode
 from discreet.privacy.ledger.book import Ledger
+from discreet.testing import refuses
 from federation import RUN, coordinator, keeper_of, members, shared_sums, toy_parts, train
 
 DATA, PARTS = toy_parts()
@@ -132,7 +133,7 @@ def test_a_key_with_a_lie_leaves_out_its_party_only(lies):
     if lies == {"least": 4}:
         # All four are there, so that the wish is no lie until one of them is gone.
         endpoints["p2"] = lambda raw: encode(Message(kind="declined", run=RUN, step=0, sender="p2"))
-        with pytest.raises(FederationError, match="too few"):
+        with refuses("sum-not-revealed"):
             coordinator(protocol, endpoints, DATA.catalog, keeper=keeper).train(DATA.facts)
         return
     outcome = coordinator(protocol, endpoints, DATA.catalog, keeper=keeper).train(DATA.facts)
@@ -203,7 +204,7 @@ def test_a_keeper_tells_one_sum_to_threads_that_ask_for_two():
 
 
 def test_a_party_that_would_forget_its_answers_is_not_made(tmp_path):
-    with pytest.raises(PrivacyError, match="a ledger or a state file"):
+    with refuses("no-memory"):
         Party("p0", PARTS["p0"], SummedStatistics(epsilon=1.0), run=RUN)
     Party("p0", PARTS["p0"], SummedStatistics(epsilon=1.0), run=RUN, state=tmp_path / "state").close()
 
@@ -227,7 +228,7 @@ def test_a_damaged_length_never_drops_a_record(tmp_path):
                 raw = bytearray(whole)
                 raw[place] ^= 1 << bit
                 path.write_bytes(raw)
-                with pytest.raises(FileError, match=r"damaged|not the state"):
+                with pytest.raises((StateDamaged, NotAState)):
                     Journal(path)
                 assert path.read_bytes() == raw
 
@@ -344,7 +345,74 @@ def test_a_party_that_answers_and_does_not_confirm_its_sum_is_named():
         return honest(raw)
 
     leader = coordinator(protocol, endpoints | {"p3": mute}, DATA.catalog, keeper=keeper)
-    with pytest.raises(FederationError, match="p3 answered step 0"):
+    with refuses("set-not-confirmed", parties=("p3",), step=0):
         leader.train(DATA.facts)
     silent[0] = False
     assert leader.train(DATA.facts).left_out == {}
+
+
+@pytest.mark.parametrize(
+    "lie",
+    [
+        {"names": '["p0", "p1", "p3"]'},
+        {"names": '["p3"]'},
+        {"names": '["p0", "p1", "p2"]'},
+        {"names": "[" * 9000},
+        {"names": True},
+        {"token": "0" * 32},
+        {"token": "\ud800"},
+        {"token": 1},
+        {"question": "0" * 64},
+    ],
+    ids=str,
+)
+def test_a_lie_in_a_confirmation_names_its_party_only(lie):
+    """The liar states another set, without an honest party, or what no one can read."""
+    protocol = shared_sums(DATA)
+    keeper = keeper_of(protocol, PARTS)
+    endpoints = {name: party.answer for name, party in members(PARTS, protocol, keeper=keeper).items()}
+    honest, lying = endpoints["p3"], [True]
+
+    def liar(raw):
+        answer = decode(honest(raw))
+        told = answer.kind == "confirm" and lying[0]
+        return encode(replaced(answer, fields={**answer.fields, **lie}) if told else answer)
+
+    leader = coordinator(protocol, endpoints | {"p3": liar}, DATA.catalog, keeper=keeper)
+    with refuses("set-not-confirmed", parties=("p3",), step=0):
+        leader.train(DATA.facts)
+    # Nothing of the lie was kept: the run continues with the truth.
+    lying[0] = False
+    assert leader.train(DATA.facts).left_out == {}
+
+
+FIELDS = [
+    "assumes",
+    "chain",
+    "delta",
+    "epsilon",
+    "key",
+    "noise votes",
+    "noise total",
+    "question",
+    "simulated",
+]
+ODD = [
+    "[" * 9000, f"{'9' * 18}:{'f' * 32}",
+    *(pytest.param(odd, marks=pytest.mark.slow) for odd in ("", "x" * 50_000, -1, 1e308, 2**62, "{}")),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("masked", [False, True], ids=["own noise", "shared noise"])
+@pytest.mark.parametrize("field", FIELDS)
+@pytest.mark.parametrize("odd", ODD, ids=lambda odd: repr(odd)[:12])
+def test_no_field_of_an_answer_changes_the_label_or_ends_a_run(field, odd, masked):
+    """Whatever one party writes into a field, it is named or changes nothing but what is stated about it."""
+    protocol = shared_sums(DATA) if masked else SummedStatistics(epsilon=30.0, rounds=1)
+    keeper = keeper_of(protocol, PARTS)
+    endpoints = {name: party.answer for name, party in members(PARTS, protocol, keeper=keeper).items()}
+    endpoints["p3"] = stating(endpoints["p3"], **{field: odd})
+    outcome = coordinator(protocol, endpoints, DATA.catalog, keeper=keeper).train(DATA.facts)
+    assert outcome.model.guarantee.epsilon == 30.0 and outcome.model.guarantee.delta == protocol.delta
+    assert all(np.isfinite(array).all() for array in outcome.model.scorer.arrays().values())
+    assert {name for entry in outcome.rounds for name in entry.left_out} <= {"p3"}

@@ -8,7 +8,7 @@ import pytest
 
 import discreet
 from assumption_examples import stated
-from discreet.core.checks import BudgetError, FileError, ParameterError
+from discreet.core.checks import BudgetError, ParameterError
 from discreet.core.randomness import PrivacyRandom
 from discreet.data.interactions import Interactions
 from discreet.data.vocabulary import Vocabulary
@@ -266,10 +266,10 @@ def test_weights_between_items_follow_the_catalog(tmp_path, feedback):
 def test_other_files_are_left_alone(tmp_path):
     other = tmp_path / "a.follow"
     other.write_text("my notes")
-    with pytest.raises(FileError, match="is not the state"):
+    with refuses("not-a-release-state"):
         Following(other).status()
     assert other.read_text() == "my notes"
-    with pytest.raises(FileError, match="There is no file"):
+    with refuses("no-state"):
         Following(tmp_path / "b.follow").status()
     followed = year(tmp_path)
     raw = bytearray(followed.path.read_bytes())
@@ -277,9 +277,7 @@ def test_other_files_are_left_alone(tmp_path):
     for version in (1, 2, 9):
         raw[60:64] = version.to_bytes(4, "big")
         followed.path.write_bytes(raw)
-        with pytest.raises(
-            FileError, match=f"version {version} and was left as it is; this discreet reads 3"
-        ):
+        with refuses("other-state-version", found=version, read=3):
             followed.status()
     raw[60:64] = (3).to_bytes(4, "big")
     followed.path.write_bytes(raw)

@@ -8,14 +8,16 @@ import pytest
 
 from discreet.core.randomness import PrivacyRandom
 from discreet.federated import InProcess, Keeper, OwnNoise, SharedNoise
+from discreet.federated.errors import ImpossibleSum
 from discreet.federated.journal import Journal
 from discreet.federated.keeper import masked
-from discreet.federated.wire import FederationError, ImpossibleSum, decode, encode
+from discreet.federated.wire import decode, encode
 from discreet.follow import FollowAgreement, FollowCoordinator, FollowParty, FollowSettings
 from discreet.follow import coordinator as coordinators
 from discreet.follow import party as parties_module
 from discreet.follow.settings import RELEASE_BITS
 from discreet.privacy.ledger.book import Ledger
+from discreet.testing import refuses
 from followed_years import CHOICES, ITEMS, STARS, weeks
 
 NAMES = ("north", "east", "south")
@@ -196,7 +198,7 @@ def test_a_guarantee_that_was_not_agreed_on_names_its_party(tmp_path, agreement,
 
     coordinator = year.coordinator(east=liar)
     if agreement == "shared":
-        with pytest.raises(FederationError, match="waits for east"):
+        with refuses("release-waits", parties=("east",)):
             coordinator.release()
         assert coordinator.made == 0
     else:
@@ -262,6 +264,24 @@ def test_a_restored_following_party_draws_nothing_again(tmp_path, agreement, poi
         if again.journal is not None:
             again.journal.close()
     assert behind > points // 2
+
+
+@pytest.mark.parametrize("agreement", ["own", "shared"])
+def test_a_restored_coordinator_gets_the_same_releases_again(tmp_path, agreement):
+    """At any release: its questions are those that were answered, so that nothing is drawn again."""
+    year = Year(tmp_path / "year", AGREEMENTS[agreement])
+    leader, copies = year.coordinator(), []
+    for _ in range(3):
+        copies.append((year.folder / "coordinator.state").read_bytes())
+        last = leader.release(kind="popularity").model.scorer.popularity
+    leader._journal.close()
+    for made, copy in enumerate(copies):
+        (year.folder / "coordinator.state").write_bytes(copy)
+        again = year.coordinator()
+        found = [again.release(kind="popularity") for _ in range(made, 3)]
+        assert np.array_equal(found[-1].model.scorer.popularity, last)
+        again._journal.close()
+    assert all(len(party._found().releases) == 3 for party in year.parties.values())
 
 
 def test_a_restored_party_never_reuses_a_mask(tmp_path, monkeypatch):

@@ -1,7 +1,7 @@
 """Unite the parties' lists of items: as a public union, or under names that only the parties can read.
 
 Lists may overlap in part. A party's rows are mapped to the united list, where items that the party does not
-list have no interactions. Which items a party lists is public; its people's interactions are not.
+list have no interactions. Which items a party lists is public; its users' interactions are not.
 
 With a salt, a secret that the parties share and the coordinator does not have, every item is named by a keyed
 hash. The united list then shows how many items there are and who listed which hash, but not what they are. A
@@ -19,10 +19,10 @@ from pathlib import Path
 import numpy as np
 
 from discreet.core.arrays import Indices
-from discreet.core.checks import DataError, FileError
 from discreet.data.facts import PublicFacts
 from discreet.data.interactions import Interactions
 from discreet.data.vocabulary import Vocabulary
+from discreet.federated.errors import BadSalt, ItemsMerged, ItemsNotInUnion, TooManyItems
 
 _LEAST_SALT = 16
 #: A party's answer has some numbers per listed item; answers for a longer list would exceed a message.
@@ -38,33 +38,29 @@ def united(catalogs: Sequence[Vocabulary]) -> Vocabulary:
     # Counted before they are joined: a stranger's list must not fill the memory.
     listed = sum(len(catalog) for catalog in catalogs)
     if listed > len(catalogs) * MOST_ITEMS:
-        raise DataError(f"The lists name {listed:,} items; each may name {MOST_ITEMS:,} at most.")
+        raise TooManyItems(count=listed, most=MOST_ITEMS)
     if any(catalog.is_text for catalog in catalogs):
         union = Vocabulary.of(sorted({str(item) for catalog in catalogs for item in catalog.ids.tolist()}))
     else:
         union = Vocabulary.of(np.unique(np.concatenate([catalog.ids for catalog in catalogs])).tolist())
     if len(union) > MOST_ITEMS:
-        raise DataError(f"The united list has {len(union):,} items; it may have {MOST_ITEMS:,} at most.")
+        raise TooManyItems(count=len(union), most=MOST_ITEMS)
     return union
 
 
-def places_in(catalog: Vocabulary, own: Vocabulary, hint: str = "") -> Indices:
+def places_in(catalog: Vocabulary, own: Vocabulary, *, salted: bool = False) -> Indices:
     """Return the index of each of a party's items in the united list.
 
     Raises:
         DataError: An item is not in the list, or two of the party's items are the same in it. Their ratings
-            would be summed as one item's, and a person's contribution to that sum would no longer be bounded.
+            would be summed as one item's, and a user's contribution to that sum would no longer be bounded.
     """
     index = catalog.index_of(own.ids).astype(np.int64)
     if np.any(index < 0):
-        raise DataError(
-            f"{np.count_nonzero(index < 0):,} of {len(own):,} items are not in the united list{hint}."
-        )
+        raise ItemsNotInUnion(count=int(np.count_nonzero(index < 0)), of=len(own), salted=salted)
     merged = index.size - np.unique(index).size
     if merged:
-        raise DataError(
-            f"{merged:,} of {len(own):,} items have the same name as another one in the united list."
-        )
+        raise ItemsMerged(count=merged, of=len(own))
     return index
 
 
@@ -87,7 +83,7 @@ def salted(catalog: Vocabulary, salt: bytes) -> Vocabulary:
 
 def salted_data(data: Interactions, salt: bytes, catalog: Vocabulary, facts: PublicFacts) -> Interactions:
     """Return a party's data over the united list of salted names."""
-    index = places_in(catalog, salted(data.catalog, salt), hint=" under this salt")
+    index = places_in(catalog, salted(data.catalog, salt), salted=True)
     read = replace(facts, layout=data.facts.layout, reading=data.facts.reading)
     return _mapped(data, catalog, index, read)
 
@@ -110,9 +106,9 @@ def read_salt(path: Path) -> bytes:
     try:
         salt = path.read_bytes().strip()
     except OSError as error:
-        raise FileError(f"{path} cannot be read: {error.strerror}.") from error
+        raise BadSalt(path=path, least=_LEAST_SALT) from error
     if len(salt) < _LEAST_SALT:
-        raise FileError(f"{path} must hold a secret of at least {_LEAST_SALT} bytes.")
+        raise BadSalt(path=path, least=_LEAST_SALT)
     return salt
 
 

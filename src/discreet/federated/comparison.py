@@ -1,4 +1,4 @@
-"""Measure what parties gain by learning together: beside one holder of all data, and each party alone."""
+"""Measure what parties gain by learning together, compared with one data owner and with each party alone."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from typing import Any, final
 
 import numpy as np
 
-from discreet.core.checks import DataError
 from discreet.core.progress import Progress, silent
 from discreet.core.randomness import PrivacyRandom
 from discreet.data.interactions import Interactions
@@ -17,6 +16,7 @@ from discreet.evaluation.metrics import Metric, parse_metrics
 from discreet.evaluation.references import baselines
 from discreet.evaluation.results import Score
 from discreet.evaluation.scoring import check_split, measure, refuse_meaningless, usual_metrics, usual_split
+from discreet.federated.errors import NothingAlone
 from discreet.federated.noise import SharedNoise
 from discreet.federated.protocols.choosing import Way, simulated_protocol
 from discreet.federated.simulation import simulate, split_users
@@ -58,10 +58,10 @@ def compare_parties(
     seed: int = 0,
     progress: Progress = silent,
 ) -> PartyScores:
-    """Hold out a part of all parties' data, and score a federation, one holder, and parties alone.
+    """Hold out a part of all parties' data, and score a federation, one data owner, and parties alone.
 
     Every way has the estimator's epsilon and delta. Noise is simulated and nothing is released, so scores are
-    for the holder of the data alone. A party that fits alone is scored on its own users.
+    for the data owner alone. A party that fits alone is scored on its own users.
 
     Example:
         >>> from discreet.data.datasets.synthetic import popularity_skewed
@@ -119,7 +119,7 @@ def _scores(
             model = estimator.fit(own, random=random.spawn(name))
             alone.append((asked, measure(model, own, held_out[name], metrics, seed=seed)))
     if not alone:
-        raise DataError("No party has both ratings to learn from and held-out ones. Use fewer parties.")
+        raise NothingAlone
     weights = [asked for asked, _ in alone]
     found[ALONE] = {
         str(metric): float(np.average([scores[str(metric)] for _, scores in alone], weights=weights))

@@ -1,7 +1,7 @@
 """Run Algorithm 1: in each round send a question to all parties, collect their answers and combine them.
 
 A round never waits for a party beyond its deadline and never fails because of one. A party that is silent,
-late, repeats itself or sends an invalid answer is left out of the round and listed. The result of a round is
+late, repeats itself or sends an invalid answer is excluded from the round and listed. A round's result is
 stored before the next one begins, so a coordinator resumes after a crash.
 """
 
@@ -25,8 +25,17 @@ from discreet.data.facts import PublicFacts
 from discreet.data.vocabulary import Vocabulary
 from discreet.federated.chains import CHAINS, own_place, to_field
 from discreet.federated.conditions import UNSTATED, assumptions_at, read_facts
+from discreet.federated.errors import (
+    ImpossibleSum,
+    NoModelFromSum,
+    SetNotConfirmed,
+    StepWaits,
+    TooFewAnswers,
+    TooManySteps,
+    UseRunRounds,
+)
 from discreet.federated.journal import Journal
-from discreet.federated.keeper import Line, NotConfirmed, Words, ask_masks, read_names, unmasked
+from discreet.federated.keeper import Line, Words, ask_masks, read_names, unmasked
 from discreet.federated.protocols.protocol import (
     CONFIRM,
     Exchange,
@@ -36,7 +45,7 @@ from discreet.federated.protocols.protocol import (
     names_digest,
 )
 from discreet.federated.transport import Transport, agreed_terms, collect, confirmations, promised
-from discreet.federated.wire import FederationError, ImpossibleSum, Message, Refusal, Refused, Value
+from discreet.federated.wire import Message, Refusal, Refused, Value
 from discreet.models.fitted import FittedModel
 from discreet.models.scorers.scorer import Scorer
 from discreet.privacy.assumptions import Fact
@@ -50,10 +59,10 @@ Reasons = Mapping[str, str]
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Round:
-    """A finished round: its result, the parties counted with their promise, who was left out and why.
+    """A finished round: its result, the parties counted with their guarantee, who was excluded and why.
 
-    `refused` counts all refused messages by reason, including those of parties that were counted. `chains`
-    has the place in its chain that each party stated, those that were left out included. `assumed` has the
+    `refused` counts all rejected messages by reason, including those of parties that were counted. `chains`
+    has the place in its chain that each party stated, also if it was excluded. `assumed` has the
     facts that the guarantee of each counted party assumes.
     """
 
@@ -78,12 +87,12 @@ class RunOutcome:
 
     @property
     def left_out(self) -> dict[str, int]:
-        """Return how often parties were left out of a round, by reason."""
+        """Return how often parties were excluded from a round, by reason."""
         return dict(Counter(reason for entry in self.rounds for reason in entry.left_out.values()))
 
     @property
     def refused(self) -> dict[str, int]:
-        """Return how many messages were refused, by reason."""
+        """Return how many messages were rejected, by reason."""
         total: Counter[str] = Counter()
         for entry in self.rounds:
             total.update(entry.refused)
@@ -96,15 +105,15 @@ class Coordinator:
 
     Parameters:
         protocol: The protocol that the parties agreed on.
-        parties: The names of the parties; messages of others are refused.
-        shared: What the parties share: the catalog of items, or the names of people.
+        parties: The names of the parties; messages of others are rejected.
+        shared: What the parties share: the catalog of items, or the names of users.
         run: The run's name, new for every run.
         seconds: How long a round waits for answers.
         least: The fewest answers a round may have; more if the noise is shared.
         state: A file that makes the run resumable after a crash.
         keeper: The line to the keeper of masks, for protocols with shared noise.
         promises: The epsilon and delta of parties whose guarantee is not the protocol's, by name. An answer
-            that states a different guarantee than agreed is refused, and its party is left out by name.
+            that states a different guarantee than agreed is rejected, and its party is excluded by name.
         simulated: Whether parties may state that their noise is simulated, as in experiments.
     """
 
@@ -151,7 +160,7 @@ class Coordinator:
         """
         protocol = self._protocol
         if not isinstance(protocol, ItemProtocol):
-            raise FederationError("Parties that share people each get their own model: use run_rounds().")
+            raise UseRunRounds
         size = len(self._shared)
         require(facts.n_items == size, "facts.n_items", facts.n_items, must="be the size of the catalog")
         with closing(protocol.begin(size)) as run:
@@ -180,7 +189,7 @@ class Coordinator:
             self._go_on(run, entry, question.step)
             self._journal.keep(_kept(entry, self._run, question.step))
             progress(self._protocol.name, len(rounds) + 1, len(rounds) + 2)
-        raise FederationError(f"The protocol did not end after {_MOST_STEPS} rounds; use another protocol.")
+        raise TooManySteps(most=_MOST_STEPS)
 
     def _go_on(self, run: Exchange, entry: Round, step: int) -> None:
         """Hand a result to the run; one that it can't go on with is not kept."""
@@ -190,10 +199,8 @@ class Coordinator:
                 if run.question() is None and isinstance(self._protocol, ItemProtocol):
                     _require_finite(run.scorer())
         except (ValueError, ArithmeticError) as error:
-            raise FederationError(
-                f"The sum of step {step} over {', '.join(sorted(entry.counted))} is possible, but no model "
-                f"follows from it ({type(error).__name__}). Nothing was published. Begin a new run."
-            ) from error
+            parties, why = tuple(sorted(entry.counted)), type(error).__name__
+            raise NoModelFromSum(step=step, parties=parties, why=why) from error
 
     def _question(self, rounds: Sequence[Round], run: Exchange) -> Message | None:
         """Return the next question; one that was sent before a crash is repeated bit for bit."""
@@ -227,9 +234,11 @@ class Coordinator:
         answers, left_out = collected.answers, collected.left_out
         chains = {name: own_place(answer) for name, answer in answers.items()}
         result = self._result(question, answers, left_out)
-        while not self._possible(question, result):
-            self._leave_out_largest(answers, left_out, question.step)
-            result = self._result(question, answers, left_out)
+        try:
+            self._protocol.check_sums(question, result)
+        except Refused:
+            suspects = tuple(sorted(answers))
+            raise ImpossibleSum(what=f"step {question.step}", suspects=suspects) from None
         counted = tuple(name for name in self._parties if name in answers)
         promises = [promised(answers[party]) for party in counted]
         return Round(
@@ -256,34 +265,15 @@ class Coordinator:
             parties=len(answers),
         )
 
-    def _possible(self, question: Message, result: StepResult) -> bool:
-        """Tell whether people and noise can have given these sums."""
-        try:
-            self._protocol.check_sums(question, result)
-        except Refused:
-            return False
-        return True
-
-    def _leave_out_largest(self, answers: dict[str, Message], left_out: dict[str, str], step: int) -> None:
-        """Leave out the party whose answer has the largest number: a sum with it cannot be used."""
-        if self._protocol.noise.masked:
-            do = "Nothing was published. Begin a new run without the party that you can't vouch for."
-            raise ImpossibleSum(f"step {step}", answers, do)
-        largest = max(answers, key=lambda name: max(_size(array) for array in answers[name].arrays.values()))
-        del answers[largest]
-        left_out[largest] = Refusal.OUT_OF_RANGE.value
-
     def _totals(
         self, question: Message, answers: dict[str, Message], left_out: dict[str, str]
     ) -> dict[str, npt.NDArray[Any]]:
-        """Return the unmasked sums of the answers; answers without a mask at the keeper are left out."""
+        """Return the unmasked sums of the answers; answers without a mask at the keeper are excluded."""
         while True:
             if len(answers) < self._least:
-                raise FederationError(
-                    f"Only {len(answers)} of {len(self._parties)} parties answered step {question.step}; "
-                    f"{self._least} are needed. Resume the run when they are back."
-                )
-            totals = _summed(list(answers.values()))
+                counts = {"counted": len(answers), "of": len(self._parties), "least": self._least}
+                raise TooFewAnswers(**counts, step=question.step)
+            totals = summed(list(answers.values()))
             if self._keeper is None or not self._protocol.noise.masked:
                 return totals
             size = sum(array.size for array in totals.values())
@@ -303,25 +293,22 @@ class Coordinator:
         asked = (self._keeper, self._run, question.step, question.digest())
         try:
             return ask_masks(*asked, names, size, keys)
-        except NotConfirmed:
+        except SetNotConfirmed:
             pass
         confirm = self._set_of(question, names)
         chosen = read_names(confirm.fields["names"])
         if chosen != frozenset(names):
             return self._instead(question, chosen, names)
         found = confirmations(confirm, self._transport, names, self._seconds)
-        silent = sorted(set(names) - set(found))
-        if silent:
-            raise FederationError(
-                f"{', '.join(silent)} answered step {question.step}, but did not confirm the set of its sum. "
-                "Resume the run when they are back. No sum was revealed."
-            )
-        for answer in found.values():
-            earlier = read_names(answer.fields.get("names"))
-            if earlier != chosen:
-                # This coordinator lost which set it chose. The parties did not.
+        sets = {name: read_names(answer.fields["names"]) for name, answer in found.items()}
+        for earlier in set(sets.values()) - {chosen}:
+            if len(earlier) >= self._least and all(sets.get(name) == earlier for name in earlier):
+                # This coordinator lost which set it chose. All parties of that set did not.
                 self._journal.keep(replace(confirm, fields={**confirm.fields, "names": _listed(earlier)}))
                 return self._instead(question, earlier, names)
+        others = sorted(name for name in names if sets.get(name) != chosen)
+        if others:
+            raise SetNotConfirmed(parties=tuple(others), step=question.step)
         tokens = {name: str(answer.fields.get("token")) for name, answer in found.items()}
         return ask_masks(*asked, names, size, keys, tokens)
 
@@ -338,10 +325,7 @@ class Coordinator:
     def _instead(self, question: Message, chosen: frozenset[str], names: Sequence[str]) -> frozenset[str]:
         """Return the set that was chosen for a step before, if all of it answered again."""
         if not chosen < frozenset(names):
-            raise FederationError(
-                f"Step {question.step} waits for {', '.join(sorted(chosen - set(names)))}: its sum was begun "
-                "with them, and a step has one sum. Resume the run when they are back."
-            )
+            raise StepWaits(parties=tuple(sorted(chosen - set(names))), step=question.step)
         return chosen
 
     def _outcome(
@@ -373,11 +357,7 @@ def _require_finite(scorer: Scorer) -> None:
         raise ArithmeticError("A number of the model is not finite.")
 
 
-def _size(array: npt.NDArray[Any]) -> float:
-    return float(np.abs(array).max(initial=0.0))
-
-
-def _summed(answers: Sequence[Message]) -> dict[str, npt.NDArray[Any]]:
+def summed(answers: Sequence[Message]) -> dict[str, npt.NDArray[Any]]:
     """Add up arrays of equal shapes; whole numbers wrap around, as masks need."""
     totals = {name: np.array(array) for name, array in answers[0].arrays.items()}
     for answer in answers[1:]:

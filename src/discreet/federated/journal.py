@@ -14,7 +14,7 @@ import weakref
 from pathlib import Path
 from typing import BinaryIO, final
 
-from discreet.core.checks import FileError
+from discreet.federated.errors import CannotUse, NotAState, StateClosed, StateDamaged, StateInUse
 from discreet.federated.wire import (
     MOST_BYTES,
     PREFIX_BYTES,
@@ -27,10 +27,6 @@ from discreet.federated.wire import (
 )
 
 _DIGEST_BYTES = 32
-_DAMAGED = (
-    "{path} is damaged and was left as it is. A party can't continue from an older copy. "
-    "docs/federated.md lists what each member does after a loss."
-)
 
 
 @final
@@ -54,9 +50,7 @@ class Journal:
         """Append a message; when this returns it is on the disk."""
         # A fork shares the lock, and the two processes would not know of each other's answers.
         if not self._usable or os.getpid() != self._process:
-            raise FileError(
-                "The state of this run is closed, or could not be written. Start again from its file."
-            )
+            raise StateClosed
         if self._file is not None:
             raw = encode(message)
             # After a failed write only reading the file again shows whether the record is in it.
@@ -66,7 +60,7 @@ class Journal:
                 self._file.flush()
                 os.fsync(self._file.fileno())
             except OSError as error:
-                raise FileError(f"The state of the run cannot be written: {error.strerror}.") from error
+                raise StateClosed(why=str(error.strerror)) from error
             self._usable = True
         self._messages.append(message)
 
@@ -84,13 +78,13 @@ class Journal:
                 os.fsync(folder)
                 os.close(folder)
         except OSError as error:
-            raise FileError(f"{path} cannot be used for the state of a run: {error.strerror}.") from error
+            raise CannotUse(path=path, why=error.strerror) from error
         try:
             _lock(file, path)
             raw = file.read()
             whole = self._read(raw, path)
             if whole < len(raw):
-                # The tail was being written when the process died; nobody has seen it.
+                # The tail was being written when the process died; no one has seen it.
                 file.truncate(whole)
                 os.fsync(file.fileno())
             file.seek(whole)
@@ -107,16 +101,16 @@ class Journal:
                 end = offset + size + _DIGEST_BYTES
                 if end > len(raw):
                     if not is_cut_short(raw[offset:]):
-                        raise FileError(_DAMAGED.format(path=path))
+                        raise StateDamaged(path=path)
                     return offset
                 record = raw[offset : offset + size]
                 if hashlib.sha256(record).digest() != raw[offset + size : end]:
-                    raise FileError(_DAMAGED.format(path=path))
+                    raise StateDamaged(path=path)
                 self._messages.append(decode(record, 2 * MOST_BYTES))
             except Refused as error:
                 if len(raw) - offset < PREFIX_BYTES:
                     return offset
-                raise FileError(f"{path} is not the state of a run and was left as it is.") from error
+                raise NotAState(path=path) from error
             offset = end
         return offset
 
@@ -130,6 +124,6 @@ def _lock(file: BinaryIO, path: Path) -> None:
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError as error:
-        raise FileError(f"{path} is in use: a run's state belongs to one process at a time.") from error
+        raise StateInUse(path=path) from error
     except OSError as error:
-        raise FileError(f"{path} cannot be locked: {error.strerror}. Keep it on a local disk.") from error
+        raise CannotUse(path=path, why=error.strerror) from error

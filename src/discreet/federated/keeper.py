@@ -3,8 +3,8 @@
 A party derives a key, adds the stream of numbers it opens to its answer modulo 2^64 and hands the key to a
 keeper, who has no data. The coordinator sees answers that are each uniformly random. When it has enough
 answers it asks the keeper for the sum of their masks, which it gets once per step, for one set of parties
-that were all asked the same. A party that falls silent costs nothing: its mask is left out. With an answer
-comes a fingerprint of its key, so that a party whose key is a different one is left out by name.
+that were all asked the same. A party that falls silent costs nothing: its mask is not needed. With an answer
+comes a fingerprint of its key, so that a party whose key is a different one is excluded by name.
 
 Two sums over different sets would show a single answer by their difference. So every party of a set confirms
 the set with its key, and confirms one set per step. The keeper reveals only what was confirmed. It can forget
@@ -29,8 +29,9 @@ from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 from discreet.core.checks import integer, require
 from discreet.federated import wire
 from discreet.federated.chains import CHAIN, own_place
+from discreet.federated.errors import KeeperSilent, KeyNotAccepted, SetNotConfirmed, SumNotRevealed
 from discreet.federated.journal import Journal
-from discreet.federated.wire import FederationError, Message, Refusal, Refused, decode, encode
+from discreet.federated.wire import Message, Refusal, Refused, decode, encode
 from discreet.privacy.ledger.chain import Anchor
 
 Words = npt.NDArray[np.uint64]
@@ -123,9 +124,9 @@ class Keeper:
     """Keep the keys of a run's masks and reveal one sum a step, over at least `least` parties.
 
     Parameters:
-        roster: The names of the parties; keys of others are refused.
-        least: The fewest parties whose sum may be seen; more if a party among them says so with its key.
-        run: The name of the run; messages of other runs are refused. Without it every run is served.
+        roster: The names of the parties; keys of others are rejected.
+        least: The fewest parties whose sum may be seen; more if a party among them states so with its key.
+        run: The name of the run; messages of other runs are rejected. Without it every run is served.
         journal: The keys and what was revealed. Without a file, a keeper that restarts asks parties for
             their keys again.
     """
@@ -161,7 +162,7 @@ class Keeper:
             )
 
     def _expect(self, message: Message, size: int) -> None:
-        """Refuse what cannot be of this run before it is looked at: what is kept must stay small."""
+        """Reject what cannot be of this run before it is looked at: what is kept must stay small."""
         if self._run is not None and message.run != self._run:
             raise Refused(Refusal.WRONG_RUN)
         if not 0 <= message.step < _MOST_STEPS:
@@ -209,7 +210,7 @@ class Keeper:
             and key.question == asked
             and expected.get(name, fingerprint(key.secret)) == fingerprint(key.secret)
         }
-        # Who wants more company than there is may be left out, if enough others remain.
+        # Who wants more company than there is may be excluded, if enough others remain.
         content = {name: key for name, key in keys.items() if key.least <= len(names)}
         keys = content if len(content) >= self._least else keys
         missing = sorted(names - set(keys))
@@ -236,7 +237,7 @@ class Keeper:
         """Return whether a party confirmed a set; one that asks for all parties can be in no other set."""
         expected = set_token(key.secret, key.question, names)
         return key.least == len(self._roster) or hmac.compare_digest(
-            tokens.get(name, "").encode(), expected.encode()
+            tokens.get(name, "").encode(errors="replace"), expected.encode()
         )
 
     def _remember(self, message: Message) -> None:
@@ -253,19 +254,15 @@ class Keeper:
 def hand_key(line: Line, message: Message) -> None:
     """Give the keeper a message with the key of an answer; raise unless it was kept."""
     if not decode(line(encode(message))).fields.get("kept"):
-        raise FederationError("The keeper did not take the key of a mask, so nothing was sent.")
+        raise KeyNotAccepted
 
 
 def ask_place(line: Line, run: str, name: str) -> Anchor:
     """Return the latest place of a party's chain that the keeper knows."""
     reply = decode(line(encode(Message(kind="chain", run=run, step=0, sender=name))))
     if reply.kind != "reply":
-        raise FederationError("The keeper did not state what it knows of this party, so nothing was drawn.")
+        raise KeeperSilent
     return own_place(reply)
-
-
-class NotConfirmed(FederationError):
-    """A sum whose set of parties was not confirmed by all of them."""
 
 
 def ask_masks(
@@ -282,11 +279,11 @@ def ask_masks(
 
     Or return those of them that the keeper can speak for, if not for all.
 
-    The latter happens when keys are not there or have other fingerprints than `keys` says, or when a sum over
+    The latter happens if keys are not there or have other fingerprints than in `keys`, or if a sum over
     other parties was revealed before a crash. `tokens` are what the parties confirmed the set with.
 
     Raises:
-        NotConfirmed: The keeper has all keys, and a party did not confirm this set.
+        SetNotConfirmed: The keeper has all keys, and a party did not confirm this set.
     """
     fields: dict[str, str | int] = {
         "names": json.dumps(sorted(names)),
@@ -299,18 +296,14 @@ def ask_masks(
     if reply.kind == "masks":
         total = reply.arrays.get("total")
         if total is None or total.shape != (size,) or total.dtype != np.uint64:
-            raise FederationError("The keeper's sum of masks has the wrong shape.")
+            raise KeeperSilent
         return total
     if "unconfirmed" in reply.fields:
-        some = ", ".join(sorted(read_names(reply.fields["unconfirmed"])))
-        raise NotConfirmed(f"The sum of step {step} was not revealed: {some} did not confirm this set.")
+        raise SetNotConfirmed(parties=tuple(sorted(read_names(reply.fields["unconfirmed"]))), step=step)
     missing, only = read_names(reply.fields.get("missing", "[]")), read_names(reply.fields.get("only", "[]"))
     possible = only if only else frozenset(names) - missing
     if not possible < frozenset(names):
-        raise FederationError(
-            "The keeper did not reveal the sum of masks: too few parties, or others than before a crash. "
-            "Resume the run when they are back."
-        )
+        raise SumNotRevealed
     return possible
 
 

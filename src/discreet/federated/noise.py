@@ -1,8 +1,8 @@
-"""Set who adds how much noise: each party enough for its own people, or all parties together enough for all.
+"""Set who adds how much noise: each party enough for its own users, or all parties together enough for all.
 
-Two classes, two promises; docs/federated.md has the table of who may be hostile. With `OwnNoise` a party's
-people are protected from everybody who sees its answers, whatever the others do. With `SharedNoise` each
-party adds a share and nobody may see an answer alone, which is what the masks and the keeper in `keeper.py`
+Two classes, two guarantees; docs/federated.md has the table of who may be hostile. With `OwnNoise` a party's
+users are protected from everyone who sees its answers, whatever the others do. With `SharedNoise` each
+party adds a share and no one may see an answer alone, which is what the masks and the keeper in `keeper.py`
 are for. Both are proved in proofs/federated.md.
 """
 
@@ -31,7 +31,7 @@ STEP_BITS = PRODUCT_BITS
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OwnNoise:
-    """Let every party add all the noise that its own promise needs."""
+    """Let every party add all the noise that its own guarantee needs."""
 
     masked: ClassVar[bool] = False
     number_type: ClassVar[str] = "<f8"
@@ -44,7 +44,7 @@ class OwnNoise:
     def assumes(self, epsilon: float, delta: float) -> tuple[Assumption, ...]:
         """Return what the guarantee assumes in addition to the public facts.
 
-        Without a keeper nobody but the party and its ledger surely remembers what was drawn.
+        Without a keeper no one but the party and its ledger surely remembers what was drawn.
         """
         return (Assumption.of(Kind.BACKUP, Fact.PARTY_AND_LEDGER),)
 
@@ -61,7 +61,7 @@ class SharedNoise:
     Parameters:
         parties: The number of parties.
         missing: How many of them, together, may be absent or reveal their noise. The others add enough. A
-            coordinator can leave parties out: the label says what is left if it works with one of them.
+            coordinator can exclude parties: the label states what is left if it works with one of them.
     """
 
     masked: ClassVar[bool] = True

@@ -1,17 +1,17 @@
 """Answer a coordinator's questions: check, pay once, compute, add noise, keep, send.
 
-A party trusts nobody. It answers one run that its operator agreed to, each step once, and only what its
-promise covers. The whole run is paid for in the party's own ledger before its data are touched. An answer is
-kept before it is sent; whoever asks again gets the same bytes, so nothing is paid for or drawn twice.
+A party trusts no one. It answers one run that its operator agreed to, each step once, and only what its
+guarantee covers. The whole run is spent in the party's own ledger before its data are touched. An answer is
+kept before it is sent; a repeated question gets the same bytes, so nothing is spent or drawn twice.
 
 Everything that is kept extends a hash chain, whose latest place is in the party's ledger before an answer is
 sent, in the answer itself and, with shared noise, at the keeper. A party that was restored from an older copy
 finds a later place there, and declines (proofs/rollback.md).
 
 Whether a question is accepted depends on the question, on what was drawn before and on the ledger. From then
-on no row can change whether an answer is sent: whoever's numbers cannot be used contributes zero. A draw is
-written down, with its price, before the data are touched. Should it fail all the same, for want of memory
-say, it stays charged, and the party answers nothing more in that run.
+on no row can change whether an answer is sent: a user whose numbers cannot be used contributes zero. A
+draw is written down, with its cost, before the data are touched. If it fails all the same, for want of
+memory say, its cost stays spent, and the party answers nothing more in that run.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from typing import final
 import numpy as np
 
 from discreet.core.arrays import Floats
-from discreet.core.checks import PrivacyError, require
+from discreet.core.checks import require
 from discreet.core.progress import logger
 from discreet.core.randomness import PrivacyRandom
 from discreet.data.interactions import Interactions
@@ -35,6 +35,14 @@ from discreet.data.vocabulary import Vocabulary
 from discreet.federated.catalogs import over, places_in
 from discreet.federated.chains import CHAIN, count_in, known_place, require_contained
 from discreet.federated.conditions import ASSUMES, named_facts
+from discreet.federated.errors import (
+    DrawEndedProcess,
+    NoMemory,
+    NothingToTune,
+    NoUnitedList,
+    OtherSettings,
+    StateForgotten,
+)
 from discreet.federated.journal import Journal
 from discreet.federated.keeper import (
     KEY_BYTES,
@@ -67,25 +75,25 @@ _OWN_RECORDS = (_BEGUN, _KEY, TUNED, _DRAWING, _FAILED, CONFIRM)
 # What a party keeps of one run: no honest run comes near. Answers stay in memory.
 _MOST_ANSWERS = 1000
 _MOST_BYTES, _MOST_BYTES_PER_ITEM = 1 << 28, 1 << 12
-# A crash may end a draw that nobody saw; one that ends so every time is a failure.
+# A crash may end a draw that no one saw; one that ends so every time is a failure.
 _MOST_ATTEMPTS = 3
 
 
 @final
 class Party:
-    """Hold one party's data, ledger and promise, and what it answered so far.
+    """One party of a run: its data, its ledger, and what it answered so far.
 
     Parameters:
         name: How the coordinator's roster calls this party.
-        data: The party's people over its own catalog; never leaves.
+        data: The party's users over its own catalog; never leaves.
         protocol: What was agreed, with this party's own epsilon and delta.
         run: The run that the party takes part in; questions of others are declined.
-        ledger: Where the run is paid for.
+        ledger: Where the cost of the run is recorded.
         state: A file that makes the party resumable after a crash. One of both must outlive the process: a
             party that remembers nothing would answer, and draw, again after each restart.
         keeper: The line to the keeper of masks, for protocols with shared noise.
         catalog: The united list of all parties' items, if the party's own is a part of it only. Which items
-            the party lists is public; what the others have is here chosen by nobody.
+            the party lists is public; no user of this party chose the others' items.
     """
 
     def __init__(
@@ -105,16 +113,12 @@ class Party:
         require(keeper is not None or not protocol.noise.masked, "keeper", keeper, must="be given", do=need)
         self._random = random or PrivacyRandom.from_os()
         if ledger is None and state is None and not self._random.simulated:
-            raise PrivacyError(
-                "A party needs a ledger or a state file: without them it would answer again after a restart."
-            )
+            raise NoMemory
         # Two threads that ask at once must not get two draws for one payment.
         self._turn = threading.Lock()
         self.name, self.protocol, self.run = name, protocol, run
         if catalog is not None and isinstance(protocol, AveragedUsers):
-            raise PrivacyError(
-                "Parties that share people keep their items to themselves; there is no united list."
-            )
+            raise NoUnitedList
         self._listed = None if catalog is None else places_in(catalog, data.catalog)
         self._data = (data if catalog is None else over(data, catalog)).bounded()
         self._dataset = data.name
@@ -127,12 +131,12 @@ class Party:
 
     @property
     def promise(self) -> Guarantee:
-        """Return what this party promises each of its people for the run."""
+        """Return what this party guarantees each of its users for the run."""
         promise = self.protocol.promise(self._data.facts)
         return promise.as_simulated() if self._random.simulated else promise
 
     def answer(self, raw: bytes) -> bytes:
-        """Return the answer to a question, or a message that declines it and says why."""
+        """Return the answer to a question, or a message that declines it and states why."""
         try:
             question = decode(raw)
         except Refused as error:
@@ -144,18 +148,18 @@ class Party:
             return encode(self._declined(question.step, error.reason))
         except Exception as error:
             # The reason, a budget that is used up for instance, is the operator's business alone; and what a
-            # stranger's numbers can do to arithmetic is no reason to stop answering others.
+            # stranger's numbers can do to arithmetic isn't a reason to stop answering others.
             logger.warning("A question of run %s was declined: %s", self.run, str(error))
             return encode(self._declined(question.step, Refusal.DECLINED))
 
     def profiles(self, scorer: Scorer) -> Floats:
-        """Fine-tune: return the profiles of this party's people by the released items; they stay here."""
+        """Fine-tune: return the profiles of this party's users by the released items; they stay here."""
         return scorer.fold_in(self._data)
 
     def tune(self, profiles: Floats) -> LocalItems:
-        """Fine-tune: return this party's own items by the profiles of shared people; drawn once and kept."""
+        """Fine-tune: return this party's own items by the profiles of shared users; drawn once and kept."""
         if not isinstance(self.protocol, AveragedUsers):
-            raise PrivacyError("Items are tuned where people are shared; here people's profiles are.")
+            raise NothingToTune
         with self._turn:
             for message in self._journal.messages:
                 if message.kind == TUNED and message.run == self.run:
@@ -253,7 +257,7 @@ class Party:
             raise Refused(Refusal.OVERSIZED)
 
     def _kept(self, question: Message) -> Message | None:
-        """Return the answer that was given at this step; another question for the same step is refused."""
+        """Return the answer that was given at this step; another question for the same step is rejected."""
         for message in self._answers():
             if message.step == question.step:
                 if message.fields["question"] != question.digest():
@@ -282,21 +286,16 @@ class Party:
         return [price for step, price in prices.items() if step != question.step]
 
     def _pay(self) -> None:
-        """Pay for the whole run once: the journal says what began, the ledger that it was paid."""
+        """Spend the cost of the whole run once: the journal has what began, the ledger that it was spent."""
         what = self._what
         begun = [m for m in self._journal.messages if m.kind == _BEGUN and m.run == self.run]
         paid = [entry for entry in self._ledger.entries(self._dataset) if entry.what == what]
         if paid and not begun:
-            raise PrivacyError(
-                f"Run {self.run!r} was paid for, but the party's state doesn't know what was answered in it. "
-                "Agree on a new run. An older copy of the state can't continue this one."
-            )
+            raise StateForgotten(run=self.run)
         if any(dict(one.fields, **self._agreed()) != dict(one.fields) for one in begun) or any(
             _terms(entry.guarantee) != _terms(self.promise) for entry in paid
         ):
-            raise PrivacyError(
-                f"Run {self.run!r} began with other settings. Go on with those, or agree on a new run."
-            )
+            raise OtherSettings(run=self.run)
         if not begun:
             self._keep(self._message(MessagePart(kind=_BEGUN, fields=self._agreed()), -1))
         if not paid:
@@ -308,7 +307,7 @@ class Party:
         return {"settings": self.protocol.settings(), "promise": _terms(self.promise)}
 
     def _draw(self, question: Message) -> Message:
-        """Draw an answer, or keep that it failed: a failure is charged, and ends the run for this party."""
+        """Draw an answer, or keep that it failed: a failure costs as much, and ends the party's run."""
         records = [one for one in self._own() if one.kind == _DRAWING and one.step == question.step]
         fields: dict[str, Value] = {
             "of": question.kind,
@@ -321,19 +320,19 @@ class Party:
             self._count()
         try:
             if attempts >= _MOST_ATTEMPTS:
-                raise PrivacyError(f"The process ended {_MOST_ATTEMPTS} times while it drew this answer.")
+                raise DrawEndedProcess(times=_MOST_ATTEMPTS)
             return self._drawn_answer(question)
         except Exception as error:
             self._keep(self._message(MessagePart(kind=_FAILED), question.step))
             logger.error(
-                "A draw of run %s failed (%s). It is charged; nothing more is answered in this run.",
+                "A draw of run %s failed (%s). Its cost stays spent. Nothing more is answered in this run.",
                 self.run,
                 str(error),
             )
             raise Refused(Refusal.DECLINED) from None
 
     def _drawn_answer(self, question: Message) -> Message:
-        """Compute an answer, add noise and keep it; before this returns nobody has seen it."""
+        """Compute an answer, add noise and keep it; before this returns no one has seen it."""
         session = self.protocol.session(self._data, self._random, self.protocol.price(question))
         part = self.protocol.answer(session, question)
         part = self.protocol.limited(part, self._listed)
@@ -400,5 +399,5 @@ def _price(kept: Value) -> Fraction | float:
 
 
 def _terms(promise: Guarantee) -> str:
-    """Return what a promise says in numbers, and whether it is one at all."""
+    """Return what a guarantee states in numbers, and whether it is one at all."""
     return f"epsilon={promise.epsilon!r}, delta={promise.delta!r}, simulated={promise.simulated}"

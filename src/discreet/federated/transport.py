@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -12,6 +13,7 @@ from typing import NamedTuple, Protocol, final
 from discreet.core.checks import require
 from discreet.federated.chains import CHAIN, own_place
 from discreet.federated.conditions import ASSUMES, read_facts
+from discreet.federated.keeper import read_names
 from discreet.federated.protocols.protocol import Shapes, check_arrays, number
 from discreet.federated.wire import Message, Refusal, Refused, decode, encode
 
@@ -83,6 +85,7 @@ class Judge(Protocol):
 
 # What an answer states next to the noise on its arrays.
 _STATED = frozenset({"epsilon", "delta", "simulated", "question", CHAIN, "key", ASSUMES})
+_TOKEN = re.compile("[0-9a-f]{32}")
 # Platforms may round a standard deviation differently, and nothing else in it.
 _ROUNDING = 1e-9
 
@@ -90,7 +93,7 @@ _ROUNDING = 1e-9
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RoundAnswers:
-    """Hold the valid answers to a question, why other parties are left out, and the refused messages."""
+    """Hold the valid answers to a question, why other parties are excluded, and the rejected messages."""
 
     answers: dict[str, Message]
     left_out: dict[str, str]
@@ -105,7 +108,7 @@ def collect(
     n_shared: int,
     seconds: float,
 ) -> RoundAnswers:
-    """Ask once and return the valid answers by party, and why the others are left out.
+    """Ask once and return the valid answers by party, and why the others are excluded.
 
     `parties` maps names to what was agreed with them.
     The first valid answer counts. A second one from the same party, equal or not, changes nothing.
@@ -151,7 +154,7 @@ def addressed(question: Message, name: str, raw: bytes) -> Message:
     if answer.run != question.run:
         raise Refused(Refusal.WRONG_RUN)
     if answer.kind == "declined":
-        # A party that says it was restored is named with that; its other reasons are its own.
+        # A party that states it was restored is named with that; its other reasons are its own.
         behind = answer.fields.get("reason") == Refusal.BEHIND.value
         raise Refused(Refusal.BEHIND if behind else Refusal.DECLINED)
     if answer.step != question.step:
@@ -187,7 +190,7 @@ def agreed_terms(
     *,
     simulated: bool,
 ) -> dict[str, Terms]:
-    """Return what was agreed with each party: its own promise, or that of the run."""
+    """Return what was agreed with each party: its own guarantee, or that of the run."""
     require(set(promises) <= set(parties), "promises", sorted(promises), must="be of parties of the run")
     pairs = {name: promises.get(name, (epsilon, delta)) for name in parties}
     # Without noise there is nothing that a delta could be about.
@@ -209,13 +212,17 @@ def promised(answer: Message) -> tuple[float, float, bool]:
 def confirmations(
     question: Message, transport: Transport, parties: Sequence[str], seconds: float
 ) -> dict[str, Message]:
-    """Ask parties to confirm a set, and return what they confirm by party."""
+    """Ask parties to confirm a set, and return what they confirm by party; invalid answers are none."""
     found: dict[str, Message] = {}
     gone: set[str] = set()
     for name, raw in transport.ask(encode(question), parties, seconds):
         try:
             if raw is not None and name in parties:
-                found.setdefault(name, addressed(question, name, transport.opened(name, raw)))
+                answer = addressed(question, name, transport.opened(name, raw))
+                token = answer.fields.get("token")
+                if name not in read_names(answer.fields.get("names")) or not _TOKEN.fullmatch(str(token)):
+                    raise Refused(Refusal.MALFORMED)
+                found.setdefault(name, answer)
             else:
                 gone.add(name)
         except Refused as error:

@@ -14,7 +14,7 @@ import hashlib
 import json
 import math
 import struct
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, final
@@ -22,7 +22,8 @@ from typing import Any, final
 import numpy as np
 import numpy.typing as npt
 
-from discreet.core.checks import DataError, DiscreetError
+from discreet.core.checks import DataError
+from discreet.federated.errors import FederationError as FederationError
 
 VERSION = 1
 MOST_BYTES = 1 << 28
@@ -39,7 +40,7 @@ Arrays = Mapping[str, npt.NDArray[Any]]
 
 
 class Refusal(StrEnum):
-    """Name the reason why a message was refused, or a party was left out of a round."""
+    """Name the reason why a message was rejected, or a party was excluded from a round."""
 
     MALFORMED = "malformed"
     UNKNOWN_FIELD = "unknown field"
@@ -65,27 +66,11 @@ class Refusal(StrEnum):
 
 @final
 class Refused(DataError):
-    """Report a refused message, without quoting it."""
+    """Report a rejected message, without quoting it."""
 
     def __init__(self, reason: Refusal) -> None:
-        super().__init__(f"The message was refused: {reason.value}.")
+        super().__init__(f"The message was rejected: {reason.value}.")
         self.reason = reason
-
-
-class FederationError(DiscreetError):
-    """Report a run that cannot continue; finished rounds are stored and the run can be resumed."""
-
-
-@final
-class ImpossibleSum(FederationError):
-    """A sum that users and noise can't give, with the parties that can be the reason."""
-
-    def __init__(self, what: str, suspects: Iterable[str], do: str) -> None:
-        self.suspects = tuple(sorted(suspects))
-        super().__init__(
-            f"The sum of {what} over {', '.join(self.suspects)} is not one that users and noise can give. "
-            f"Masks hide whose answer is the reason. {do}"
-        )
 
 
 @final
@@ -138,7 +123,7 @@ def message_bytes(prefix: bytes, most: int = MOST_BYTES) -> int:
 def is_cut_short(rest: bytes) -> bool:
     """Return whether truncated bytes can be the beginning of a valid message.
 
-    A message with a damaged length is not: its header says how long the arrays are.
+    A message with a damaged length is not: its header states how long the arrays are.
     """
     length, body = _PREFIX.unpack(rest[:PREFIX_BYTES])[2:]
     text = rest[PREFIX_BYTES : PREFIX_BYTES + length]

@@ -60,8 +60,8 @@ class ReleaseQuestion(Stated):
 class FollowAgreement:
     """Hold what all members of a federation that follows a year agreed on.
 
-    With `OwnNoise` every party promises its own epsilon and delta, those in its copy of `settings`, and adds
-    all the noise that they need. With `SharedNoise` all promise the same, each adds a share, and only sums
+    With `OwnNoise` every party has its own epsilon and delta, those in its copy of `settings`, and adds all
+    the noise that they need. With `SharedNoise` all guarantee the same, each adds a share, and only sums
     over all parties are seen. `facts` are those of the catalog at the start; items may be declared later.
 
     Example:
@@ -94,15 +94,15 @@ class FollowAgreement:
         return self.facts.low != self.facts.high
 
     def assumes(self) -> tuple[Assumption, ...]:
-        """Return what a party's promise assumes besides what every followed year does."""
+        """Return what a party's guarantee assumes in addition to that of every continual release."""
         return (*self.noise.assumes(self.settings.epsilon, self.settings.delta), *ASSUMED)
 
     def promise(self) -> Guarantee:
-        """Return what a party promises its users for the whole year."""
+        """Return what a party guarantees its users for the whole year."""
         return self.settings.promise(self.facts).assuming(*self.assumes())
 
     def terms(self) -> str:
-        """Return what all members must have in common; with own noise, promises may differ."""
+        """Return what all members must have in common; with own noise, guarantees may differ."""
         year = self.settings.to_json()
         if not self.noise.masked:
             year = {name: value for name, value in year.items() if name not in ("epsilon", "delta")}
@@ -156,7 +156,7 @@ class FollowAgreement:
         return {**counts, "values": (n_shared,), "level": (2,)} if self.rated else counts
 
     def check_answer(self, question: Message, answer: Message) -> None:
-        """Refuse numbers that no party can send; behind a mask every number can be.
+        """Reject numbers that no party can send; behind a mask every number can be.
 
         What is kept is part of every later release, so it must be such that a model can be made of it.
         """

@@ -2,7 +2,7 @@
 
 Batches enter one after the other. A user's shards are one, so all of a user's new ratings are in one batch,
 and what enters is bit by bit what one file would give. Should ids that differ in blanks put a user into two
-shards, the second batch knows what the first one used: the bound on a user's year holds for any batches.
+shards, the second batch knows what the first one used: the bound on a user's year has for any batches.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _AHEAD = 4
 class Batch:
     """Hold new ratings: users' ids as text, each once, and for every rating its user, item and value.
 
-    Values run from -1 to 1 on the declared scale. `undeclared` counts ratings that were left out because
+    Values run from -1 to 1 on the declared scale. `undeclared` counts ratings that were excluded because
     their items were not declared.
     """
 
@@ -51,9 +51,9 @@ class Batch:
     def of(
         cls, data: Interactions, catalog: Vocabulary, facts: PublicFacts, *, drop_unknown: bool = False
     ) -> Batch:
-        """Read interactions; ratings of items that were not declared are refused, or left out.
+        """Read interactions; ratings of items that were not declared are rejected, or ignored.
 
-        A rating whose value is not finite, or whose item the data's catalog lacks, is left out by itself.
+        A rating whose value is not finite, or whose item the data's catalog lacks, is excluded by itself.
         """
         if data.users.is_positional:
             raise UsersUnnamed()
@@ -85,13 +85,13 @@ def canonical_ids(users: pl.Series | Sequence[str | int]) -> list[str]:
 
 
 def check_kind(data: object) -> None:
-    """Refuse what is no data source; no rating is looked at."""
+    """Raise an error for anything but a data source; ratings are not read."""
     if data is not None and not isinstance(data, ShardFolder | ClusterSource):
         instance("data", data, Interactions)
 
 
 def check_source(data: object) -> None:
-    """Refuse what is no data source, and values that no rating can be, before anything is entered."""
+    """Raise an error for anything but a data source, and for impossible values; nothing is entered."""
     check_kind(data)
     if isinstance(data, Interactions):
         refuse_unsound(data)
@@ -116,7 +116,7 @@ def _on_workers(
 ) -> Iterator[Batch]:
     """Let workers read shards and yield what they found, in the order of shards.
 
-    The book of what entered stays with whoever follows the year, so batches come to it, not sums.
+    The book of what entered stays with anyone who follows the year, so batches come to it, not sums.
     """
     client, where = source.client, Whereabouts.of(source.shards)
     waiting: deque[Any] = deque()

@@ -1,8 +1,8 @@
-"""Take a party's new ratings as columns and clean them row by row: what a row holds decides about it alone.
+"""Take a party's new ratings as columns and clean them row by row: what a row has decides about it alone.
 
-A party answers whatever its rows hold: an error that one user's row could cause would take out everybody's
-new ratings, or the answer. So nothing is refused here that one row can hold. Only what is public is refused:
-that a column is missing, of another length or of a type that holds no ids or no numbers.
+A party answers whatever its rows contain: an error that one user's row could cause would take out everyone's
+new ratings, or the answer. So no row can cause an error here. Only what is public is rejected:
+that a column is missing, of another length or of a type that has no ids or no numbers.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from discreet.follow.errors import ValuesNeeded, WrongColumnType
 class RatingColumns:
     """Hold new ratings as they come: users' ids, items' ids and values, one rating a row.
 
-    A row is left out if its user is missing, its item is not declared or its value is no finite number.
+    A row is excluded if its user is missing, its item is not declared or its value isn't a finite number.
     Values beyond the scale are clipped to it. Of the rows of one user and item the first one counts.
 
     Example:
@@ -71,14 +71,14 @@ class RatingColumns:
             items.filter(mask),
             np.clip(values[kept], facts.low, facts.high),
             catalog=names,
-            # Steps, and how many ratings somebody has, are no reason to leave anything out.
+            # Steps, and how many ratings someone has, exclude nothing.
             facts=replace(facts, n_items=len(names), step=None, max_per_user=None, n_users=None),
             duplicates="first",
         )
 
 
 def _texts(column: Column, what: str) -> pl.Series:
-    """Return ids as text, each by itself; None where there is no id."""
+    """Return ids as text, each by itself; None if the ID is missing."""
     if isinstance(column, np.ndarray) and column.dtype.kind in "iuf":
         column = pl.Series(column.astype(np.float64) if column.dtype.kind == "f" else column)
     if not isinstance(column, pl.Series) or column.dtype == pl.Object:
@@ -99,14 +99,14 @@ def _text(one: Any) -> str | None:
         if isinstance(one, float) and one.is_integer():
             one = int(one)
         text = str(one) if isinstance(one, str | int) and not isinstance(one, bool) else None
-        # Half of a pair of surrogates is no text, and very long numbers cannot be written.
+        # Half of a pair of surrogates isn't text, and very long numbers cannot be written.
         return text if text is None else text.encode().decode()
     except ValueError:
         return None
 
 
 def decoded(column: pl.Series) -> pl.Series:
-    """Return bytes and categories as text, each by itself; None where bytes are no UTF-8."""
+    """Return bytes and categories as text, each by itself; None if bytes aren't UTF-8."""
     if column.dtype == pl.Binary:
         return pl.Series([None if one is None else _decoded(one) for one in column], dtype=pl.String)
     return column.cast(pl.String) if column.dtype in (pl.Categorical, pl.Enum) else column

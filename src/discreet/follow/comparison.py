@@ -1,9 +1,9 @@
-"""Compare one fit, refits and a followed year before anything is spent; only numbers given here are used.
+"""Compare one fit, refits and a continual release before anything is spent; only numbers given here are used.
 
 What a list shows depends on its signal-to-noise ratio. Three things decide: how old the latest release is on
 average (freshness), how much weight a user's recent ratings have (signal), and the noise. A refit gives
-recent ratings a user's whole length, but shares the budget; a followed year has nearly the noise of one fit,
-but a user who rates all year spreads one length over it.
+recent ratings a user's whole length, but shares the budget; a continual release has about the noise of one
+fit, but a user who rates all year spreads one length over it.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ from discreet.privacy.ledger.accounts import Account, allowed_each
 #: Refits that are compared, a year.
 REFITS = (("one fit", 1), ("monthly refits", 12), ("weekly refits", 52))
 _FOLLOW, _WEEKLY = "follow", 52
-#: Said where following is advised or begun: what it is not.
+#: Shown if a continual release is advised or started: what it can't do.
 SAME_LISTS = (
-    "Followed lists are current popularity: everybody gets the same list, less what they chose before. Where "
-    "tastes differ more than they change, one fit of user-factorization makes better lists; `follow add "
-    "--with MODEL` joins its embeddings to a followed year, and their cost adds to that of the year."
+    "Continual releases are current popularity: all users get the same recommendations, except for items "
+    "that they have. If preferences differ more than they change, one fit of user-factorization is better. "
+    "`follow add --with MODEL` adds its embeddings, and its cost is added to that of the period."
 )
 #: The same of ratings.
 SAME_RATINGS = (
-    "Followed ratings are items' effects, beside each person's own mean. They do not fade, so refits are "
-    "often as good: a refit scales all of a user's ratings to the whole length again, and following cannot."
+    "Continual releases of ratings are item effects, added to each user's own mean. They do not fade, so "
+    "refits are often as good: a refit scales all of a user's ratings to the whole length again."
 )
 # Below this advantage refits are called as good.
 _AS_GOOD = 1.1
@@ -46,9 +46,9 @@ _PLACES = 24
 class Way:
     """Hold one way to spend a year's budget.
 
-    `noise` is the standard deviation on an item's count, in contributions of one person; `freshness` the part
-    of current choices that the latest release holds, on average; `signal` the weight of recent choices in it;
-    `choices` how many recent ones a person shares that weight among.
+    `noise` is the standard deviation on an item's count, in contributions of one user; `freshness` the part
+    of current choices that the latest release has, on average; `signal` the weight of recent choices in it;
+    `choices` how many recent ones a user shares that weight among.
     """
 
     name: str
@@ -61,12 +61,12 @@ class Way:
 
     @property
     def signal_to_noise(self) -> float:
-        """Return the ratio for an item that one person chose of late."""
+        """Return the ratio for an item that one user chose recently."""
         return self.freshness * self.signal / (math.sqrt(self.choices) * self.noise)
 
     @property
     def people_needed(self) -> float:
-        """Return how many such people an item needs to be three standard deviations above the noise."""
+        """Return how many such users an item needs to be three standard deviations above the noise."""
         return _SEEN / self.signal_to_noise
 
     def to_json(self) -> dict[str, Any]:
@@ -86,7 +86,7 @@ class Way:
 def compared(settings: FollowSettings, *, come_once: bool, choices: float = 1.0) -> list[Way]:
     """Return one fit, monthly and weekly refits, and following, all at the same yearly budget.
 
-    `come_once` says that most users rate at one time of the year only, and not all through it; `choices` how
+    `come_once` states that most users rate at one time of the year only, not all through it; `choices` is how
     many recent ones each has. A year of many releases is also compared with weekly ones: each release adds a
     little noise.
     """
@@ -122,13 +122,13 @@ def _followed(name: str, settings: FollowSettings, *, come_once: bool) -> Way:
 
 
 def verdict(ways: list[Way], *, rated: bool = False) -> str:
-    """Say which way shows best what is popular now, and when following, or so much of it, gains nothing."""
+    """Return advice: which way shows current popularity best, and if a continual release gains nothing."""
     followed = [way for way in ways if way.name.startswith(_FOLLOW)]
     follow, best = (
         min(some, key=lambda way: way.people_needed)
         for some in (followed, [way for way in ways if way not in followed])
     )
-    what = "ratings of late" if rated else "current popularity"
+    what = "recent ratings" if rated else "current popularity"
     often, needs = followed[-1], f"{follow.people_needed:,.0f}"
     gain = best.people_needed / follow.people_needed
     fewer = (
@@ -137,21 +137,23 @@ def verdict(ways: list[Way], *, rated: bool = False) -> str:
     ) * (often.people_needed >= _AS_GOOD * follow.people_needed)
     if gain >= _AS_GOOD:
         return (
-            f"For {what} follow: an item then needs {needs} people to be seen over the noise, "
+            f"For {what} follow: an item then needs {needs} users to exceed the noise, "
             f"instead of {best.people_needed:,.0f} with {best.name}.{fewer}"
         )
     if gain >= 1 / _AS_GOOD:
         are = "is" if best.releases == 1 else "are"
-        return f"For {what} {best.name} {are} about as good as following; take what is simpler.{fewer}"
+        return (
+            f"For {what} {best.name} {are} about as good as a continual release; use what is simpler.{fewer}"
+        )
     why = " Users who rate all year spread one weight over all of it." * (follow.signal < 1)
     return (
-        f"By this count do not follow: an item needs {best.people_needed:,.0f} people to be seen over the "
+        f"By this count do not follow: an item needs {best.people_needed:,.0f} users to exceed the "
         f"noise with {best.name}, and {needs} if you follow.{why}"
     )
 
 
 def _freshness(settings: FollowSettings, period: float) -> float:
-    """Return which part of what is current a release holds, on average until the next one."""
+    """Return which part of what is current a release has, on average until the next one."""
     if settings.half_life is None:
         # Nothing fades, but what came since the latest release is not in it.
         return 1 - period / (2 * settings.days)

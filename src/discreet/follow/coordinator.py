@@ -16,16 +16,19 @@ from typing import final
 
 import numpy as np
 
-from discreet.core.checks import PrivacyError, integer, positive, require
+from discreet.core.checks import integer, positive, require
 from discreet.data.facts import PublicFacts
 from discreet.data.vocabulary import Vocabulary
 from discreet.federated.chains import CHAIN, CHAINS, known_place, own_place, to_field
+from discreet.federated.coordinator import summed
+from discreet.federated.errors import ImpossibleSum
 from discreet.federated.journal import Journal
 from discreet.federated.keeper import Line, ask_masks, unmasked
 from discreet.federated.noise import total_deviation
 from discreet.federated.transport import RoundAnswers, Transport, agreed_terms, collect, promised
-from discreet.federated.wire import FederationError, ImpossibleSum, Message, Refused, Value
+from discreet.federated.wire import Message, Refused, Value
 from discreet.follow.agreement import ASSUMED, FARTHEST, FollowAgreement
+from discreet.follow.errors import NoReleaseYet, PeriodUsedUp, ReleaseIncomplete, ReleaseWaits, WrongRelease
 from discreet.follow.factorization import FACTOR_BITS, Factorization
 from discreet.follow.model import FOLLOWED_TOGETHER, Kind, current, labeled, refuse_kind, scorer_of
 from discreet.follow.state import ItemSums, Whole
@@ -57,11 +60,11 @@ class FollowCoordinator:
         agreement: What all members agreed on.
         parties: The names of the parties.
         catalog: The items as declared so far; `declare` adds more.
-        state: A file that makes the coordinator resumable. It holds what parties released, which is public
-            with own noise; with shared noise it holds sums over all of them.
+        state: A file that makes the coordinator resumable. It has what parties released, which is public
+            with own noise; with shared noise it has sums over all of them.
         keeper: The line to the keeper of masks, for shared noise.
         promises: With own noise, the epsilon and delta of parties whose guarantee is not that of `agreement`,
-            by name. An answer that states a different guarantee than agreed is refused.
+            by name. An answer that states a different guarantee than agreed is rejected.
         simulated: Whether parties may state that their noise is simulated, as in experiments.
     """
 
@@ -101,10 +104,7 @@ class FollowCoordinator:
         """
         wanted = self.made
         if self._agreement.noise.masked and self._pending(wanted) is not None:
-            raise FederationError(
-                f"Release {wanted + 1} was asked for and is not complete; declare items when it is. Call "
-                "release() until all parties answered."
-            )
+            raise ReleaseIncomplete(release=wanted + 1)
         fresh = items.ids[self.catalog.index_of(items.series) < 0].tolist()
         self.catalog = Vocabulary.of([*self.catalog.ids.tolist(), *fresh])
 
@@ -116,22 +116,20 @@ class FollowCoordinator:
     def release(self, *, kind: Kind = "both", number: int | None = None) -> FollowedTogether:
         """Ask for the next release and for what parties missed, and return a model from all of it.
 
-        `number` says which release this is, counted from 1: if it was made already and is the latest, nobody
+        `number` is that of the release, counted from 1: if it was made already and is the latest, no party
         is asked, and its model is returned. Without it this is the next one.
 
         Raises:
-            FederationError: Nobody answered, or with shared noise somebody did not; ask again later. A
+            FederationError: No one answered, or with shared noise someone did not; ask again later. A
                 release that a party has drawn is not drawn again.
         """
         refuse_kind(kind, None, self._facts())
         made, most = self.made, self._agreement.settings.releases
         if number is None and made >= most:
-            raise PrivacyError(
-                f"A year of {most:,} releases was agreed on, and all of them were made. Agree on a new one."
-            )
+            raise PeriodUsedUp(most=most, made=made)
         wanted = made + 1 if number is None else integer("number", number, least=1, most=most)
         if wanted not in (made, made + 1):
-            raise PrivacyError(f"Release {wanted} cannot be made: {made:,} were, and each follows the last.")
+            raise WrongRelease(release=wanted, made=made)
         left_out, refused = self._asked(made) if wanted > made else ({}, {})
         kept = self._kept()
         counted = [name for name in self._parties if len(kept.get(name, kept.get(_ALL, []))) >= wanted]
@@ -148,7 +146,7 @@ class FollowCoordinator:
         kept, facts, settings = self._kept(), self._facts(), self._agreement.settings
         made = self.made
         if not made:
-            raise FederationError("There is no release yet.")
+            raise NoReleaseYet
         drawn, multiplier = self._sums(kept, made)
         now = current(settings, facts, drawn, multiplier=multiplier)
         states = [promised(one) for found in kept.values() for one in found]
@@ -230,7 +228,7 @@ class FollowCoordinator:
             left_out |= found.left_out
             refused += found.refused
         if self.made <= wanted:
-            raise FederationError(f"No party answered release {wanted + 1}; ask again when they are back.")
+            raise ReleaseWaits(release=wanted + 1, parties=self._parties)
         return left_out, dict(refused)
 
     def _asked_together(self, wanted: int) -> dict[str, int]:
@@ -238,33 +236,24 @@ class FollowCoordinator:
         question = self._question(wanted)
         found = self._collected(question, self._parties)
         if found.left_out:
-            raise FederationError(
-                f"Release {wanted + 1} waits for {', '.join(sorted(found.left_out))}: with shared noise only "
-                "sums over all parties exist. Ask again when they are back."
-            )
+            raise ReleaseWaits(release=wanted + 1, parties=tuple(sorted(found.left_out)))
         assert self._keeper is not None
         answers = [found.answers[name] for name in self._parties]
-        totals = {name: np.array(array) for name, array in answers[0].arrays.items()}
-        for answer in answers[1:]:
-            for name, total in totals.items():
-                total += answer.arrays[name]
+        totals = summed(answers)
         size = sum(array.size for array in totals.values())
         keys = {one.sender: str(one.fields.get("key")) for one in answers}
         masks = ask_masks(
             self._keeper, question.run, question.step, question.digest(), list(self._parties), size, keys
         )
         if isinstance(masks, frozenset):
-            raise FederationError(
-                f"The keeper has no mask of {', '.join(sorted(set(self._parties) - masks))} for release "
-                f"{wanted + 1}. Ask again."
-            )
+            raise ReleaseWaits(release=wanted + 1, parties=tuple(sorted(set(self._parties) - masks)))
         sums = {name: array.view(np.int64) for name, array in unmasked(totals, masks).items()}
         noise = total_deviation([float(one.fields["noise counts"]) for one in answers])
         try:
             self._agreement.check_sums(sums, noise, len(answers))
         except Refused:
-            do = "Nothing was kept. Begin a new run without the party that you can't vouch for."
-            raise ImpossibleSum(f"release {wanted + 1}", self._parties, do) from None
+            suspects = tuple(sorted(self._parties))
+            raise ImpossibleSum(what=f"release {wanted + 1}", suspects=suspects) from None
         states = [promised(one) for one in answers]
         fields: dict[str, Value] = {
             "epsilon": max(one[0] for one in states),
@@ -288,7 +277,7 @@ class FollowCoordinator:
             "level": settings.values,
         }
         sizes = {"counts": size, "values": size, "level": 2}
-        # A number beyond this is nobody's; sums of all parties stay within 63 bits.
+        # A number beyond this can't come from users; sums of all parties stay within 63 bits.
         most = FARTHEST // len(kept)
         totals = {
             name: sum(

@@ -31,7 +31,7 @@ _BELOW = 1 - 2.0**-20
 
 
 class Entered(NamedTuple):
-    """Hold what enters at a release: the contributions, the users who are new, and what was left out."""
+    """Hold what enters at a release: the contributions, the users who are new, and what was excluded."""
 
     entries: Entries
     new_users: list[str]
@@ -52,14 +52,14 @@ class Earlier(NamedTuple):
 
 
 def user_fingerprint(secret: bytes, user: str) -> bytes:
-    """Return what is kept of an erased user: only the holder of the secret can know the id again."""
+    """Return what is kept of an erased user: only with the secret can the ID be recognized."""
     return hmac.new(secret, user.encode(errors="surrogatepass"), hashlib.sha256).digest()
 
 
 def enter(
     batch: Batch, state: State, settings: FollowSettings, release: int, secret: bytes, *, rated: bool
 ) -> Entered:
-    """Return the contributions of a batch: pairs that entered before, and erased users, are left out."""
+    """Return the contributions of a batch: pairs that entered before, and erased users, are excluded."""
     known = state.user_ids()
     codes, new_users = _codes(batch.ids, known, state.fingerprints(), secret)
     n_users = len(known) + len(new_users)
@@ -95,7 +95,7 @@ def _levels(
     """Return the means of users who rate for the first time: each enters once, as an item of its own would.
 
     All items' sums tell the overall mean badly, because each has its own noise; users' means have one.
-    A mean that is no number is taken as zero; whole numbers decide, as for ratings.
+    A mean that isn't a number counts as zero; whole numbers decide, as for ratings.
     """
     first = np.flatnonzero((new > 0) & ~before.leveled)
     own = before.rated[first] + new[first]

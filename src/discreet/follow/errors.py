@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from discreet.core.errors import DataError, FileError, ParameterError, PrivacyError
+from discreet.federated.errors import FederationError
 
 
 class UsersUnnamed(DataError):
@@ -101,10 +102,69 @@ class KeeperHasNoItems(FileError):
 
 
 class NoState(FileError):
-    """There is no state of a continual release at a path."""
+    """A path has no state of a continual release."""
 
     path: object
     text = "{path} has no state of a continual release. Start one first, or check the path."
+
+
+class StateTaken(FileError):
+    """A file exists where a state would be written."""
+
+    path: object
+    text = "{path} exists already and was not changed. Choose another file."
+
+
+class StateBeingStarted(FileError):
+    """Another process starts the same continual release."""
+
+    path: object
+    text = "{path} is being started by another process. Wait for it. No budget was spent."
+
+
+class NotAReleaseState(FileError):
+    """A file isn't the state of a continual release."""
+
+    path: object
+    text = "{path} is not the state of a continual release and was not changed. Check the path."
+
+
+class OtherStateVersion(FileError):
+    """A state was written by another version of discreet."""
+
+    path: object
+    found: int
+    read: int
+    text = "{path} has version {found} and was not changed. This discreet reads version {read}."
+
+
+class StateUnusable(FileError):
+    """The state of a continual release can't be used."""
+
+    path: object
+    why: str
+    text = (
+        "{path} can't be used: {why}. The file was not changed. An older copy can't continue: if the state "
+        "is lost, begin a new period."
+    )
+
+
+class ReleaseIncomplete(FederationError):
+    """Items can't be declared while parties answer a release."""
+
+    release: int
+    text = (
+        "Release {release} was asked for and is not complete. Call release() until all parties answered, "
+        "then declare the items."
+    )
+
+
+class ReleaseWaits(FederationError):
+    """A release needs parties that did not answer."""
+
+    release: int
+    parties: tuple[str, ...]
+    text = "Release {release} waits for {parties:all}. Ask again when they are back. Nothing was published."
 
 
 class NotDeclaredItems(FileError):
@@ -145,7 +205,7 @@ class NotCombinable(ParameterError):
 
 
 class StateMissing(PrivacyError):
-    """A run was paid for, and its state is gone."""
+    """The ledger has the cost of a run whose state is missing."""
 
     run: str
     text = (

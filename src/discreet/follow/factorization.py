@@ -3,7 +3,7 @@
 Release t publishes sum over s <= t of C[t, s] x_s plus fresh noise, x_s being the exact sums of what entered
 at release s. C is the square root of the matrix of (decayed) prefix sums, with columns of norm at most 1:
 noise of later releases then cancels most of that of earlier ones. Entries of C are whole multiples of 2^-16,
-cut toward zero, so that the bound holds in whole numbers (proofs/follow.md).
+cut toward zero, so that the bound has in whole numbers (proofs/follow.md).
 
 References:
     Henzinger, Upadhyay and Upadhyay, "A unifying framework for differentially private sums under continual
@@ -34,7 +34,7 @@ _LEAST_HALF_LIFE = 0.05
 @final
 @dataclass(frozen=True, kw_only=True)
 class Factorization:
-    """Hold C for so many releases; `half_life`, in releases, says for which sums it is best (None: of all).
+    """Hold C for so many releases; `half_life`, in releases, states for which sums it is best (None: of all).
 
     Example:
         >>> year = Factorization(releases=52)

@@ -92,7 +92,7 @@ def _year(agreement: Agreement) -> FollowAgreement:
 def following(
     agreement: Agreement, supply: Supply, *, ledger: Ledger | None = None, dataset: str | None = None
 ) -> Joining:
-    """Return what answers as a party: it pays for the year and begins it, or goes on where it was."""
+    """Return what answers as a party: it spends for the year and begins it, or goes on where it was."""
     year = _year(agreement)
 
     @contextlib.contextmanager
@@ -194,7 +194,7 @@ def releases_together(
     """Replay a year of timed ratings with users assigned to parties in turn, all in one process.
 
     The year begins at `begins`, in seconds since 1970, which is public like its length: a rating's own time
-    says at which release it enters. Earlier ones enter first, later ones do not enter.
+    states at which release it enters. Earlier ones enter first, later ones do not enter.
     """
     if data.times is None:
         raise TimesForReplay()

@@ -1,7 +1,7 @@
 """Turn the releases of a year so far into an ordinary model; everything here is post-processing.
 
-A model for lists orders by what was chosen of late. A model for ratings knows item effects. Both together
-list what a person would choose and then like. Embeddings of another model can take part: `combined`.
+A model for lists orders by what was chosen recently. A model for ratings knows item effects. Both together
+list what a user would choose and then like. Embeddings of another model can take part: `combined`.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _TYPICAL_WEIGHT = 0.2
 _LEAST_WIDTH = 0.1
 # So far apart are the mean ratings of well-known and of other items, and of two sets of data, a priori.
 _APART = 0.15
-# The mean over items that are weighted by noisy counts is this far from that over ratings, besides noise.
+# The mean over items that are weighted by noisy counts is this far from that over ratings, without noise.
 _OF_ITEMS = 0.02
 # Users who came with a half-life of so many days tell where ratings lie now; a priori they differ so much.
 _RECENT_DAYS, _DRIFT = 56.0, 0.03
@@ -57,7 +57,7 @@ _STILL = 0.8
 _OLDER = 2.0
 # So much of an item's squared length is subtracted: users without a history choose less of what few like.
 _LENGTH = 0.5
-#: Models of a year are called so, by whether one holder or several parties follow it.
+#: Models of a year are called so, by whether one data owner or several parties release it.
 FOLLOWED, FOLLOWED_TOGETHER = "follow", "federated-follow"
 # Known are items with a count of so many standard deviations, and so many at least.
 _STANDS_OUT, _FEWEST = 3.0, 10
@@ -66,7 +66,7 @@ _STANDS_OUT, _FEWEST = 3.0, 10
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Current:
-    """Hold what releases tell about items now: how much they are chosen of late, and how well rated.
+    """Hold what releases tell about items now: how much they are chosen recently, and how well rated.
 
     Effects are what items are rated above the mean; both are on a scale from -1 to 1.
     """
@@ -92,7 +92,7 @@ def current(
 ) -> Current:
     """Estimate the current state of all items from the releases so far.
 
-    `multiplier` is the noise on every released number, if it is another one than that of one holder.
+    `multiplier` is the noise on every released number, if it differs from that of one data owner.
     """
     noise = settings.multiplier if multiplier is None else multiplier
     rated = facts.low != facts.high
@@ -103,7 +103,7 @@ def current(
     raised = np.maximum(counted.sums, counted.noise)
     of_users = estimate_level(settings, drawn, noise)
     mean = Normal.merged([Normal(0.0, _APART**2), _mean(counted, values, raised), of_users]).mean
-    # What is left of a sum is centered with the count as it was released: an item that nobody rated then
+    # What is left of a sum is centered with the count as it was released: an item that no one rated then
     # has nothing but noise there, however uncertain its count is.
     left = values.sums - mean * counted.sums
     chance = TYPICAL_RESIDUAL**2 * _TYPICAL_WEIGHT * raised
@@ -114,7 +114,7 @@ def current(
 
 
 def _drift(recent: Normal, of_users: Normal) -> float:
-    """Return by how much those who came of late rate above all users, as far as noise lets it be known."""
+    """Return by how much those who came recently rate above all users, as far as noise lets it be known."""
     found = Normal(recent.mean - of_users.mean, recent.variance)
     return Normal.merged([Normal(0.0, _DRIFT**2), found]).mean
 
@@ -145,7 +145,7 @@ def _mean(counted: Estimate, values: Estimate, raised: Floats) -> Normal:
 
 
 def refuse_kind(kind: Kind, model: FittedModel | None, facts: PublicFacts) -> None:
-    """Refuse what no model can be made of; called before a release is drawn, so that nothing is lost."""
+    """Reject what no model can be made of; called before a release is drawn, so that nothing is lost."""
     one_of("kind", kind, get_args(Kind))
     if kind == "biases" and facts.low == facts.high:
         raise RatingsForEffects()
@@ -227,7 +227,7 @@ def _repaired(
 
     They lead to what was chosen when the model was fitted. So their part is that of the present probability
     of these items that is still where it was, and none if too much has moved. Lengths of histories are those
-    of the other model's data, so they are left out.
+    of the other model's data, so they are excluded.
     """
     new = np.full(other.popularity.size, -1, dtype=np.int64)
     new[place[place >= 0]] = np.flatnonzero(place >= 0)
@@ -249,7 +249,7 @@ def _repaired(
 
 
 def followed_alone(model: FittedModel) -> bool:
-    """Tell whether a model orders lists by a followed year alone, without what another model knows."""
+    """Tell whether a model orders lists by a continual release alone, without what another model knows."""
     if model.name not in (FOLLOWED, FOLLOWED_TOGETHER):
         return False
     scorer = model.scorer

@@ -1,6 +1,6 @@
 """Follow a year as one of several parties: each question is one release, drawn once from the own entry book.
 
-A party pays for the whole year in its own ledger when it starts. Its state is that of any followed year:
+A party spends for the whole year in its own ledger when it starts. Its state is that of any followed year:
 who entered what, when and with which weight. Nothing in a question changes what enters or how. A release that
 was made is read from the disk, however often and by whomever it is asked for again.
 
@@ -9,7 +9,7 @@ the answer and, with shared noise, at the keeper. A party whose state was replac
 later place there, and declines (proofs/rollback.md).
 
 Once a question is accepted no row can change whether an answer is sent, or what others contribute: a row that
-cannot be used is left out by itself. Should new ratings not be readable at all, because a disk is gone say,
+cannot be used is excluded by itself. Should new ratings not be readable at all, because a disk is gone say,
 nothing is entered or drawn, and the question is declined until they are. That is assumed to be public.
 """
 
@@ -40,7 +40,7 @@ from discreet.follow.stream import Following
 from discreet.follow.year import OpenYear, YearFile, begin, declare, make_release
 from discreet.privacy.ledger.book import EntryState, Ledger
 
-#: What is new at a release, counted from 0; None if nothing is. What entered before is left out again.
+#: What is new at a release, counted from 0; None if nothing is. What entered before is excluded again.
 Supply = Callable[[int], Source | RatingColumns | None]
 
 
@@ -54,8 +54,8 @@ class FollowParty:
         agreement: What was agreed, with this party's own epsilon and delta.
         supply: Returns the new ratings of a release that is asked for and was not made. Whether it fails is
             assumed to be public, so no user's row may decide it: return `RatingColumns`, which are cleaned
-            row by row, not what a reader makes of them that refuses rows.
-        ledger: The ledger that paid for the year. It also counts the releases that were drawn, so that an
+            row by row, not what a reader makes of them that rejects rows.
+        ledger: The ledger with the year's cost. It also counts the releases that were drawn, so that an
             older copy of the state is noticed.
         keeper: The line to the keeper of masks, for shared noise.
     """
@@ -98,7 +98,7 @@ class FollowParty:
         """Pay for the whole year in the party's own ledger, write its state, and return the party.
 
         Raises:
-            PrivacyError: The ledger says that this party began this run before. Its users would enter again.
+            PrivacyError: The ledger has a cost of this run for this party. Its users would enter again.
         """
         what = _called(agreement, name)
         if ledger is not None and not Path(path).exists():
@@ -118,7 +118,7 @@ class FollowParty:
         return cls(name, path, agreement, supply, ledger=ledger, keeper=keeper, random=random)
 
     def answer(self, raw: bytes) -> bytes:
-        """Return the answer to a question, or a message that declines it and says why."""
+        """Return the answer to a question, or a message that declines it and states why."""
         step = -1
         try:
             question = decode(raw)
@@ -138,7 +138,7 @@ class FollowParty:
         Returns how many of them are new.
 
         From then on releases are made for the wider catalog only; what was released before is still answered
-        as it was. With shared noise let the coordinator declare first: it refuses while a release that other
+        as it was. With shared noise let the coordinator declare first: it rejects while a release that other
         parties answered waits for this one.
         """
         with self._year.writing() as (state, before):
@@ -189,8 +189,8 @@ class FollowParty:
     def _make(self, release: int, catalog: Vocabulary) -> None:
         """Enter what is new and draw a release, or do nothing: a release without what is new is never made.
 
-        It would say that somebody's rows failed, by everybody's being away. A transaction that failed is
-        undone, and nobody has seen what was drawn in it.
+        It would say that someone's rows failed, by everyone's being away. A transaction that failed is
+        undone, and no one has seen what was drawn in it.
         """
         data = self._supply(release)
         with self._year.writing() as (state, found):
@@ -255,7 +255,7 @@ def _called(agreement: FollowAgreement, name: str) -> str:
 
 
 def _refuse_again(ledger: Ledger, what: str, run: str) -> None:
-    """Refuse to begin a run that the ledger says was begun, under whatever name of the data.
+    """Reject to begin a run that the ledger states was begun, under whatever name of the data.
 
     A year that failed to begin has no state, so nothing was answered in it.
     """
@@ -265,7 +265,7 @@ def _refuse_again(ledger: Ledger, what: str, run: str) -> None:
 
 
 def _refuse_other(found: OpenYear, agreement: FollowAgreement) -> None:
-    """Refuse a state of another run, or with other settings: its releases would not fit what is promised."""
+    """Raise `OtherAgreement` for a state of another run, or with other settings."""
     here = (found.run, found.settings, found.shares, found.facts.low, found.facts.high, found.facts.step)
     facts = agreement.facts
     there = (agreement.run, agreement.settings, agreement.noise.least_parties, facts.low, facts.high)

@@ -33,7 +33,7 @@ _LONGER = (1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0, 16.0, None)
 # A list of so many items should stand so many standard deviations out of the noise.
 _LISTED, _CLEAR = 10, 4.0
 # How far sums that do not fade take for granted that as much enters at every release. Chosen, with what
-# `follow.model` says of the level, on the first halves of two replayed years.
+# `follow.model` states of the level, on the first halves of two replayed years.
 _STEADY = 0.75
 
 
@@ -42,7 +42,7 @@ _STEADY = 0.75
 class YearPlan:
     """How a year is released: which sums are mixed with which weights, and how parties share the noise.
 
-    Without ratings there are no values to release, and no means of users.
+    Without ratings, no values and no means of users are released.
     """
 
     settings: FollowSettings
@@ -95,7 +95,7 @@ class Estimate:
 
     @property
     def signal_to_noise(self) -> float:
-        """Return how many standard deviations the last item of a list stands out of the noise."""
+        """Return how many standard deviations the last item of a list is out of the noise."""
         place = max(self.sums.size - _LISTED, 0)
         return float(np.partition(self.sums, place)[place]) / max(self.noise, 1e-150)
 
@@ -103,10 +103,10 @@ class Estimate:
 def estimate_recent(
     settings: FollowSettings, drawn: Sequence[ItemSums], multiplier: float, *, rated: bool
 ) -> Estimate:
-    """Return how much items were chosen of late, with a half-life that the noise allows.
+    """Return how much items were chosen recently, with a half-life that the noise allows.
 
-    It is the declared one if a list made with it stands out of the noise, else the shortest longer one of
-    which that is true, else the one whose list stands out most. Releases alone decide.
+    It is the declared one if a list made with it is out of the noise, else the shortest longer one of
+    which that is true, else the one whose list is out most. Releases alone decide.
     """
     plan, part = settings.counts(rated=rated), COUNT_PART if rated else 1.0
     released, declared = _numbers([one.counts for one in drawn]), settings.half_life_in_releases

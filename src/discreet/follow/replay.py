@@ -1,7 +1,7 @@
-"""Replay a past year of one's own data: would following have shown people what they chose next?
+"""Replay a past year of one's own data: would following have shown users what they chose next?
 
 Every way sees the same ratings up to each release and is asked for what comes until the next one. Noise is
-simulated and nothing is released, so the scores are for the holder of the data alone.
+simulated and nothing is released, so the scores are for the data owner alone.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ _LEAST_USERS = 2
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplayedWay:
-    """Hold the mean score of one way to spend a year's budget; `epsilon_each` is None where paid once."""
+    """Hold the mean score of one way to spend a year's budget; `epsilon_each` is None where spent once."""
 
     name: str
     epsilon_each: float | None
@@ -80,7 +80,7 @@ class Replay:
     def to_json(self) -> dict[str, Any]:
         """Return a JSON object."""
         ways = [
-            # Infinity is no JSON.
+            # JSON has no infinity.
             {
                 "way": way.name,
                 "epsilon_each": "inf" if way.epsilon_each == math.inf else way.epsilon_each,
@@ -152,7 +152,7 @@ def replay_year(
 
 
 def _apart(year: _Year, noise: SharedNoise) -> list[ReplayedWay]:
-    """Return how one holder of all data follows, and how each party would alone, on its own users."""
+    """Return how one owner of all data would release, and how each party would alone, on its own users."""
     alone = [replace(year, data=own) for own in split_users(year.data, noise.parties).values()]
     weights = [sum(one.coming(number).n_ratings for number in one.asked) for one in alone]
     scores = [one.score(one.followed()) for one, weight in zip(alone, weights, strict=True) if weight]
@@ -248,7 +248,7 @@ class _Year:
         return float(np.average(scores, weights=weights))
 
     def followed(self) -> Iterator[FittedModel]:
-        """Yield the model of each release of a year that one holder follows."""
+        """Yield the model of each release of a year of one data owner."""
         random = PrivacyRandom.simulate(self.seed)
         with tempfile.TemporaryDirectory() as folder:
             year = Following.start(

@@ -1,4 +1,4 @@
-"""Hold what is fixed and public before a followed year begins, and what it promises."""
+"""Hold what is fixed and public before a continual release begins, and what it guarantees."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ RELEASE_BITS = WEIGHT_BITS + PART_BITS + FACTOR_BITS
 #: Ratings enter as what they are above this place on the scale from -1 to 1, where ratings usually lie:
 #: sums then hold what items differ in, not the mean that all share.
 USUAL = 0.4
-#: A rating's count enters beside its value with this weight, before both are scaled to the user's length.
+#: A rating's count enters next to its value with this weight, before both are scaled to the user's length.
 COUNT_PART = 0.4
-#: A user's first mean enters once, beside half a count or so: 409^2 + 921^2 <= 1024^2.
+#: A user's first mean enters once, next to half a count or so: 409^2 + 921^2 <= 1024^2.
 LEVEL_COUNT, LEVEL_VALUE = 409, 921
 
 
@@ -75,7 +75,7 @@ class FollowSettings:
         return None if half_life is None else half_life * self.days / self.releases
 
     def counts(self, *, rated: bool) -> Factorization:
-        """Return how counts are released: best for sums that fade, or beside ratings for all so far.
+        """Return how counts are released: best for sums that fade, or next to ratings for all so far.
 
         How well an item is rated does not fade, so what its values are divided by must not, either.
         """
@@ -106,7 +106,7 @@ class FollowSettings:
         return [gaussian_event(self.epsilon, self.delta)]
 
     def promise(self, facts: PublicFacts) -> Guarantee:
-        """Return what all releases of the year promise together."""
+        """Return what all releases of the year guarantee together."""
         return Guarantee(
             epsilon=self.epsilon,
             delta=self.delta,
@@ -140,7 +140,7 @@ class FollowSettings:
 
     @classmethod
     def from_json(cls, record: dict[str, Any]) -> Self:
-        """Read what `to_json` wrote; anything else is refused with one sentence."""
+        """Read what `to_json` wrote; anything else is rejected with one sentence."""
         try:
             return cls(**{**record, "pace": Pace.from_json(record["pace"])})
         except (KeyError, TypeError) as error:

@@ -1,4 +1,4 @@
-"""Keep a followed year in one private file: who entered what when, exact sums, and what was released.
+"""Keep a continual release in one private file: who entered what when, exact sums, and what was released.
 
 The file is a SQLite database for the owner's eyes only. An `add` is one transaction: what entered, the sums
 and the drawn release are on the disk together or not at all, and nothing of a release leaves the process
@@ -23,13 +23,20 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet.core import sqlite
-from discreet.core.checks import FileError, PrivacyError
+from discreet.follow.errors import (
+    DrawnBefore,
+    NoState,
+    NotAReleaseState,
+    OtherStateVersion,
+    StateBeingStarted,
+    StateTaken,
+    StateUnusable,
+)
 from discreet.privacy.ledger.locking import locked
 
 # "DSFL" in ASCII, where SQLite keeps a place for the name of the application that owns a file.
 APPLICATION, VERSION = 0x4453464C, 3
 #: What a message calls such a file.
-KIND = "state of a followed year"
 _TABLES = (
     "CREATE TABLE settings (id INTEGER PRIMARY KEY, content TEXT NOT NULL, secret BLOB NOT NULL)",
     "CREATE TABLE items (id INTEGER PRIMARY KEY, since INTEGER NOT NULL, ids TEXT NOT NULL)",
@@ -48,7 +55,7 @@ _BATCHES = "CREATE TABLE IF NOT EXISTS batches (name TEXT PRIMARY KEY)"
 _BLOCK = 1 << 20
 # A byte that no text in UTF-8 has, so that no user's fingerprint is that of a release.
 _RELEASED = b"\xffrelease\xff"
-#: The item at which a user's own mean stands.
+#: The item at which a user's own mean is.
 LEVEL = -1
 _COLUMNS = "users, items, weights, counted, contributed"
 
@@ -58,7 +65,7 @@ Whole = npt.NDArray[np.int64]
 class Entries(NamedTuple):
     """Hold what entered together: codes of users and items, whole weights, whole counts and rating values.
 
-    A user's own mean stands at the item LEVEL.
+    A user's own mean is at the item LEVEL.
     """
 
     users: npt.NDArray[np.int32]
@@ -306,7 +313,7 @@ def summed(entered: Entries | None, n_items: int) -> ItemSums:
 def opened(path: Path, *, writing: bool) -> Iterator[State]:
     """Lend the state of a year; what was written is on the disk when the block ends, or nothing is."""
     if not path.exists():
-        raise FileError(f"There is no file {path}. `discreet follow start` begins a year.")
+        raise NoState(path=path)
     with locked(path, alone=writing), _one_sentence(path):
         # Not while a connection is open: to close the file a second time would let go of SQLite's locks.
         mark = _check_header(path)
@@ -321,7 +328,7 @@ def opened(path: Path, *, writing: bool) -> Iterator[State]:
 
 @final
 class Draft:
-    """The state of a year that is not paid for yet, next to the place where it will be."""
+    """The state of a year that is not spent yet, next to the place where it will be."""
 
     def __init__(self, path: Path, aside: Path) -> None:
         self._path, self._aside = path, aside
@@ -358,9 +365,7 @@ class Draft:
         try:
             os.link(self._aside, self._path)
         except FileExistsError:
-            raise FileError(
-                f"{self._path} exists already and was left as it is. Choose another file."
-            ) from None
+            raise StateTaken(path=self._path) from None
         sqlite.sync_folder(self._path.absolute().parent)
 
 
@@ -377,7 +382,7 @@ def drafted(path: Path) -> Iterator[Draft]:
         handle = os.open(aside, os.O_CREAT | os.O_RDWR | getattr(os, "O_NOFOLLOW", 0), 0o600)
         try:
             if not _is_alone(handle, aside):
-                raise FileError(f"{path} is being started by another process. Nothing was spent.")
+                raise StateBeingStarted(path=path)
             try:
                 yield Draft(path, aside)
             finally:
@@ -388,7 +393,7 @@ def drafted(path: Path) -> Iterator[Draft]:
 
 
 def _is_alone(handle: int, aside: Path) -> bool:
-    """Lock an open file; return whether nobody else has it, and whether it is still the one at its path."""
+    """Lock an open file; return whether no one else has it, and whether it is still the one at its path."""
     if os.name != "posix":
         return True
     import fcntl
@@ -401,7 +406,7 @@ def _is_alone(handle: int, aside: Path) -> bool:
 
 
 def is_state(path: Path) -> bool:
-    """Return whether a file is the state of a followed year, by its first bytes."""
+    """Return whether a file is the state of a continual release, by its first bytes."""
     found = _header(path)
     return found is not None and found.owner == APPLICATION
 
@@ -416,7 +421,7 @@ def _header(path: Path) -> sqlite.Header | None:
 def written_mark(path: Path) -> bytes:
     """Return what every write to a state changes: which file it is, and SQLite's own count of transactions.
 
-    It is empty if nobody can know: a journal is there, so a process died or writes now.
+    It is empty if no one can know: a journal is there, so a process died or writes now.
     """
     header = _header(path)
     if header is None or path.with_name(f"{path.name}-journal").exists():
@@ -434,11 +439,9 @@ def _check_header(path: Path) -> bytes:
     """Raise unless a file is a state that this version reads; return its mark."""
     found = _header(path) if path.is_file() else None
     if found is None or found.owner != APPLICATION:
-        raise FileError(f"{path} is not the {KIND} and was left as it is.")
+        raise NotAReleaseState(path=path)
     if found.version != VERSION:
-        raise FileError(
-            f"{path} is of version {found.version} and was left as it is; this discreet reads {VERSION}."
-        )
+        raise OtherStateVersion(path=path, found=found.version, read=VERSION)
     return written_mark(path)
 
 
@@ -447,13 +450,11 @@ def _one_sentence(path: Path) -> Iterator[None]:
     try:
         yield
     except sqlite3.OperationalError as error:
-        raise FileError(f"{path} cannot be used: {error}.") from error
+        raise StateUnusable(path=path, why=str(error)) from error
     except sqlite3.IntegrityError as error:
-        raise PrivacyError(f"{path} holds this release already; nothing was drawn again.") from error
+        raise DrawnBefore(what="This release") from error
     except sqlite3.DatabaseError as error:
-        raise FileError(
-            f"{path} is damaged and was left as it is. An older copy can't continue. Begin a new year."
-        ) from error
+        raise StateUnusable(path=path, why="it is damaged") from error
 
 
 def _bytes(column: npt.NDArray[Any]) -> bytes:

@@ -30,7 +30,7 @@ from discreet.privacy.certificate import certificate
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.ledger.book import Ledger
 
-# An item stands out of the noise from so many standard deviations on.
+# An item is out of the noise from so many standard deviations on.
 _STANDS_OUT = 3.0
 
 
@@ -40,8 +40,8 @@ class Status:
     """Say how far a year is. All of it is public: settings, and what releases tell.
 
     `half_life`, in days, is what lists count with now: longer than declared where the noise asks for it, None
-    if nothing fades or nothing was released. `recorded` says whether a ledger paid for the year, None if it
-    began with a version that did not write that.
+    if nothing fades or nothing was released. `recorded` states whether a ledger has the cost, None if the
+    period began with a version that did not write that.
     """
 
     name: str
@@ -80,7 +80,7 @@ class Status:
 
 
 class Added(NamedTuple):
-    """Hold the model of a release, and what its batch was, for whoever holds the data."""
+    """Hold the model of a release, and what its batch was, for anyone who has the data."""
 
     model: FittedModel
     release: int
@@ -125,8 +125,8 @@ class Following:
         """Pay for all releases of a year, and write its state.
 
         Raises:
-            FileError: There is such a file already; nothing was paid.
-            BudgetError: The ledger's budget does not cover the year; nothing was paid.
+            FileError: There is such a file already; nothing was spent.
+            BudgetError: The ledger's budget does not cover the year; nothing was spent.
         """
         begin(path, items, facts, settings, name=name, ledger=ledger)
         return cls(path)
@@ -145,15 +145,15 @@ class Following:
     ) -> Added:
         """Enter new ratings, draw the next release once, and return a model from all releases so far.
 
-        Pairs of user and item that entered before are left out: the first rating counts. Late ratings enter
+        Pairs of user and item that entered before are excluded: the first rating counts. Late ratings enter
         now. `data` may be a folder of shards, on a cluster or not. None is a release without new ratings.
-        `items` are declared from now on. `model` supplies embeddings. `release` says which release this is,
+        `items` are declared from now on. `model` supplies embeddings. `release` states which release this is,
         counted from 1. Those that were missed are made without new ratings; if the latest has this number
         already, nothing enters or is drawn again, and its model is returned: after a crash repeat the call.
         Without it this is the next release.
 
         `batch` is a public name of the new ratings, such as a date. It must not depend on who rated: a name
-        that was added before is refused, so that a file is not added twice by mistake, unless `again`.
+        that was added before is rejected, so that a file is not added twice by mistake, unless `again`.
 
         Raises:
             DataError: Some items were not declared.
@@ -187,7 +187,7 @@ class Following:
         )
 
     def model(self, *, kind: Kind = "both", model: FittedModel | None = None) -> FittedModel:
-        """Return the model of the latest release again; nothing is drawn and nothing is paid."""
+        """Return the model of the latest release again; nothing is drawn and nothing is spent."""
         found = self._found()
         found.refuse_share()
         if not found.releases:
@@ -229,7 +229,7 @@ class Following:
         )
 
     def kept(self) -> dict[str, str]:
-        """Return what `keep` was told; all of it is public."""
+        """Return what `keep` was given; all of it is public."""
         return self._found().kept
 
     def keep(self, **settings: str) -> None:
@@ -250,7 +250,7 @@ class Following:
             known = state.user_ids()
             mark = user_fingerprint(found.secret, wanted)
             if wanted not in known:
-                # Said to whoever holds the data; ratings that come later are left out all the same.
+                # For the data owner only; ratings that come later are excluded all the same.
                 return state.erase(-1, mark)
             return state.erase(known.index(wanted), mark)
 
@@ -259,7 +259,7 @@ class Following:
 
 
 def _refuse_again(state: State, batch: str, *, again: bool) -> None:
-    """Refuse a batch whose public name was added before, and remember a new one."""
+    """Reject a batch whose public name was added before, and remember a new one."""
     if state.batch_known(batch) and not again:
         raise DrawnBefore(what=str(batch))
     state.keep_batch(batch)

@@ -2,7 +2,7 @@
 
 A row of Parquet is a row whatever its values hold. In a text file it is not: a line feed, a separator or a
 quotation mark in one user's text can end a row, begin another one or change an id, and no rule reads all such
-files as they were meant. So text files are refused, by their names.
+files as they were meant. So text files are rejected, by their names.
 
 Which files there are, and the names and types of their columns, are assumed to be public, and so is that text
 in them is UTF-8, as the format requires.
@@ -41,7 +41,7 @@ def files_at(path: Path) -> list[Path]:
 def supply_from(path: Path, columns: Choice | None, *, rated: bool) -> Callable[[int], RatingColumns | None]:
     """Return what supplies a party with all ratings at a path, whichever release is asked for.
 
-    What entered before is left out again, so files may stay after the release that they were put there for.
+    What entered before is excluded again, so files may stay after the release that they were put there for.
     """
     require((columns or {}).get(USER, USER) is not None, "columns", columns, must="name the user of a row")
 

@@ -2,7 +2,7 @@
 
 A user who rates all year must not be used up by spring, and one who comes once should count fully. So the
 squared weight that may be used grows with the year: a part `start` at once, the rest evenly. It can also grow
-with the user's own ratings: of what is allowed by then, somebody with j of them may use j / (j + `reserve`).
+with the user's own ratings: of what is allowed by then, someone with j of them may use j / (j + `reserve`).
 Of what is open at a release, new ratings share the part `share`; none gets more than 1 / `ratings`. All
 numbers here are whole: a weight is a multiple of 2^-12, a squared one of 2^-24 (proofs/follow.md).
 """
@@ -40,7 +40,7 @@ Whole = npt.NDArray[np.int64]
 class Pace:
     """Hold the public settings.
 
-    With the usual ones a first rating may use two thirds of what is allowed by then, and nobody is ever
+    With the usual ones a first rating may use two thirds of what is allowed by then, and no one is ever
     used up. `start=1.0` (`ONCE`) wastes nothing where users come once, or where nothing fades.
 
     Example:

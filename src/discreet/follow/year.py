@@ -1,6 +1,6 @@
-"""Read the state of a followed year, and make its next release inside one transaction.
+"""Read the state of a continual release, and make its next release inside one transaction.
 
-Where parties follow together with shared noise, a state holds one party's share: a release then has a part of
+Where parties follow together with shared noise, a state has one party's share: a release then has a part of
 the noise only, leaves behind a mask, and is never shown here.
 """
 
@@ -51,10 +51,11 @@ from discreet.privacy.session import Session
 class OpenYear:
     """Hold what every operation reads first.
 
-    `declared` holds items' ids by the release before which they were declared. `shares` says how many
+    `declared` has items' ids by the release before which they were declared. `shares` states how many
     parties' noise hides a release: 1 where a release hides itself. `run` names the one federation that a
-    party's state answers. `recorded` says whether a ledger paid, None if an earlier version did not write it;
-    `kept` is what was said of files once, for all later releases. `chain` has one event per release.
+    party's state answers. `recorded` states whether a ledger has the cost, None if an earlier version
+    did not write it. `kept` is what was stated of files once, for all later releases. `chain` has one event
+    per release.
     """
 
     name: str
@@ -103,14 +104,14 @@ class OpenYear:
         return wanted - made
 
     def refuse_share(self) -> None:
-        """Refuse to show a share: with a part of the noise alone it promises less than the label says."""
+        """Raise `ShareNotShown` for a share: a part of the noise gives a weaker guarantee."""
         if self.shares > 1:
             raise ShareNotShown()
 
 
 @final
 class YearFile:
-    """A followed year on the disk: read once, and again only after a transaction wrote to it."""
+    """A continual release on the disk: read once, and again only after a transaction wrote to it."""
 
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
@@ -142,12 +143,12 @@ class YearFile:
         self._next = year
 
     def _unchanged(self, mark: bytes) -> OpenYear | None:
-        """Return what is known, if nobody has written since."""
+        """Return what is known, if no one has written since."""
         return self._known[1] if self._known is not None and mark and self._known[0] == mark else None
 
 
 class EntryCounts(NamedTuple):
-    """Count a batch, for whoever holds the data."""
+    """Count a batch, for anyone who has the data."""
 
     entered: int = 0
     known_pairs: int = 0
@@ -168,7 +169,7 @@ def begin(
     assumes: Sequence[Assumption] = (),
     what: str = "follow",
 ) -> None:
-    """Pay for all releases of a year, and write its state; a party's state also says how noise is shared.
+    """Pay for all releases of a year, and write its state; a party's state also states how noise is shared.
 
     `what` is how the ledger calls the year.
     """

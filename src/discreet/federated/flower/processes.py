@@ -13,14 +13,13 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, final
 
-from discreet.core.checks import FileError
+from discreet.federated.errors import AddressTaken, FlowerFailed, FlowerMissing
 from discreet.federated.identity.keys import AUTHORITY, CERTIFICATE, KEY, NODE_KEY, require_private
-from discreet.federated.wire import FederationError
 
 _HERE = Path(__file__).resolve().parent
 #: The environment variable with the folder of Flower's programs, if it is not installed with discreet.
 VARIABLE = "DISCREET_FLOWER"
-_START_SECONDS = 90.0
+_START_SECONDS, _STOP_SECONDS = 90.0, 20.0
 _CONNECTION = "federation"
 # Where programs, homes and temporary files are, and the language; no other variable reaches Flower.
 _PASSED_ON = frozenset(
@@ -43,19 +42,14 @@ class Flower:
         here = os.environ.get(VARIABLE) or Path(sys.executable).parent
         self._programs = Path(programs or here).absolute()
         if not (self._programs / "flower-superlink").exists():
-            raise FileError(
-                f"Flower is not installed in {self._programs}. Install discreet[federated] there, or name "
-                f"the folder of its programs with --flower or {VARIABLE}."
-            )
+            raise FlowerMissing(folder=self._programs, variable=VARIABLE)
         self._home.mkdir(mode=0o700, exist_ok=True)
 
     def start_superlink(self, address: tuple[str, int]) -> subprocess.Popen[bytes]:
         """Start the SuperLink, with TLS and for known nodes only, and wait until it answers."""
         require_private(self._folder / KEY)
         if answers_at(address):
-            raise FederationError(
-                f"Something already listens at {address[0]}:{address[1]}. Stop it, or agree on another port."
-            )
+            raise AddressTaken(address=f"{address[0]}:{address[1]}")
         options = ["--host", address[0], "--port", str(address[1])]
         options += ["--ssl-certfile", self._own(CERTIFICATE), "--ssl-keyfile", self._own(KEY)]
         options += ["--ssl-ca-certfile", self._own(AUTHORITY), "--enable-supernode-auth"]
@@ -65,7 +59,7 @@ class Flower:
         while not answers_at(address):
             if process.poll() is not None or time.monotonic() > end:
                 process.kill()
-                raise FederationError(f"Flower's SuperLink did not start; {self._log('superlink')} says why.")
+                raise FlowerFailed(what="SuperLink", log=self._log("superlink"))
             time.sleep(0.1)
         connection = {
             "address": f"{_reached(address[0])}:{address[1]}",
@@ -121,7 +115,7 @@ class Flower:
             log.write(done.stdout)
         answers = _documents(done.stdout.decode(errors="replace"))
         if len(answers) < len(orders) or not all(answer.get("success") for answer in answers):
-            raise FederationError(f"Flower refused a command; {self._log('flwr')} says why.")
+            raise FlowerFailed(what="command line", log=self._log("flwr"))
         return answers
 
     def _start(self, what: str, options: Sequence[str]) -> subprocess.Popen[bytes]:
@@ -153,6 +147,16 @@ class Flower:
 
     def _log(self, what: str) -> Path:
         return self._home / f"{what}.log"
+
+
+def stop(process: subprocess.Popen[bytes]) -> None:
+    """End one of Flower's processes, also one that waits for connections to close."""
+    process.terminate()
+    try:
+        process.wait(_STOP_SECONDS)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
 
 
 def _documents(text: str) -> list[dict[str, Any]]:

@@ -12,19 +12,18 @@ from typing import final
 
 from discreet.core.checks import positive
 from discreet.federated.coordinator import Coordinator, RunOutcome
+from discreet.federated.errors import FlowerFailed
 from discreet.federated.flower.app.discreet_relay import frames
-from discreet.federated.flower.processes import Flower
+from discreet.federated.flower.processes import Flower, stop
 from discreet.federated.identity.agreement import COORDINATOR, KEEPER, Agreement
 from discreet.federated.identity.keys import KEY, read_private_key
 from discreet.federated.protocols.protocol import Protocol
 from discreet.federated.serving.daemon import listen
 from discreet.federated.serving.tls import SealedTransport, TlsLine
 from discreet.federated.transport import Answered, Transport
-from discreet.federated.wire import FederationError
 
 # The relay runs on this machine, so a frame that has begun is complete soon.
 _LOCAL_SECONDS = 60.0
-_GONE = "Flower's part of the run is gone. Start the run again to resume it."
 
 
 @final
@@ -51,12 +50,12 @@ class FlowerTransport(Transport):
         try:
             self._line, _ = self._listener.accept()
         except TimeoutError as error:
-            raise FederationError("Flower did not start its part of the run in time.") from error
+            raise FlowerFailed(what="relay") from error
 
     def ask(self, question: bytes, parties: Sequence[str], seconds: float) -> Iterator[Answered]:
         """Yield what nodes send, as it arrives; a node that is absent longer than `patience` is gone."""
         if self._line is None:
-            raise FederationError(_GONE)
+            raise FlowerFailed(what="relay")
         names = {self.nodes[name]: name for name in parties if name in self.nodes}
         yield from ((name, None) for name in parties if name not in self.nodes)
         self._asked += 1
@@ -66,7 +65,7 @@ class FlowerTransport(Transport):
             frames.send(self._line, {"ask": self._asked, "nodes": list(names), "seconds": seconds}, question)
             yield from self._answers(self._line, names, end)
         except OSError as error:
-            raise FederationError(_GONE) from error
+            raise FlowerFailed(what="relay") from error
 
     def _answers(self, line: socket.socket, names: dict[str, str], end: float) -> Iterator[Answered]:
         patient_until = time.monotonic() + self._patience
@@ -84,7 +83,7 @@ class FlowerTransport(Transport):
                 yield name, None if header.get("error") else body
 
     def close(self) -> None:
-        """Close the connection, which tells the relay that the run is over."""
+        """Close the connection, which shows the relay that the run is over."""
         with contextlib.suppress(OSError):
             if self._line is not None:
                 self._line.close()
@@ -121,8 +120,7 @@ def flower_parties(
             known = {name: agreement.key(name) for name in agreement.parties}
             yield watched(SealedTransport(transport, read_private_key(folder / KEY), known))
     finally:
-        superlink.terminate()
-        superlink.wait(30)
+        stop(superlink)
 
 
 def over_flower(

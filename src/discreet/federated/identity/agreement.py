@@ -14,10 +14,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self, final
 
-from discreet.core.checks import DataError, FileError, ParameterError
 from discreet.core.files import filled_folder
 from discreet.data.facts import PublicFacts
 from discreet.data.vocabulary import Vocabulary
+from discreet.federated.errors import BadAddress, BadMember, NotAgreedCatalog, NotAnAgreement
 from discreet.federated.identity.keys import (
     Authority,
     PublicKey,
@@ -41,7 +41,7 @@ class Agreement:
     """Hold the model and its budget, the parties, and the members' keys and addresses.
 
     `recipe` is the model and its settings as TOML, `addresses` has those of coordinator and keeper, and
-    `keys` holds the public key of every member by name.
+    `keys` has the public key of every member by name.
     """
 
     recipe: str
@@ -56,16 +56,13 @@ class Agreement:
     def __post_init__(self) -> None:
         for name in (*self.parties, self.label):
             if not _NAME.fullmatch(name) or name in (COORDINATOR, KEEPER, AUTHORITY):
-                raise ParameterError(
-                    f"{name!r} cannot be a name. Names are of letters, digits, '-', '_' and '.', and not "
-                    f"{COORDINATOR}, {KEEPER} or {AUTHORITY}."
-                )
-        if len(set(self.parties)) != len(self.parties):
-            raise ParameterError("Two parties have the same name; give each its own.")
-        if len(set(self.keys.values())) != len(self.keys):
-            raise ParameterError("Two members have the same key; give each its own.")
-        if set(self.keys) != {*self.parties, COORDINATOR, KEEPER}:
-            raise ParameterError("Exactly the parties, the coordinator and the keeper must have a key.")
+                raise BadMember(name=name)
+        for names in (self.parties, tuple(self.keys.values())):
+            for name in names:
+                if names.count(name) > 1:
+                    raise BadMember(name=name)
+        for name in set(self.keys) ^ {*self.parties, COORDINATOR, KEEPER}:
+            raise BadMember(name=name)
 
     @property
     def noise(self) -> SharedNoise:
@@ -110,12 +107,12 @@ class Agreement:
 
     @classmethod
     def read(cls, folder: Path) -> Self:
-        """Read a member's copy; refuse an invalid one."""
+        """Read a member's copy; reject an invalid one."""
         try:
             record = json.loads((folder / _FILE).read_text(encoding="utf-8"))
             catalog = Vocabulary.of(json.loads((folder / _ITEMS).read_text(encoding="utf-8")))
             if record["format"] != _FORMAT:
-                raise FileError(f"{folder / _FILE} is of another version of discreet.")
+                raise NotAnAgreement(folder=folder)
             found = cls(
                 recipe=str(record["recipe"]),
                 facts=PublicFacts.from_json(record["facts"]),
@@ -127,13 +124,9 @@ class Agreement:
                 label=str(record["label"]),
             )
         except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-            if isinstance(error, FileError):
-                raise
-            raise FileError(
-                f"{folder} does not hold an agreement that `discreet federation init` wrote."
-            ) from error
+            raise NotAnAgreement(folder=folder) from error
         if record["items"] != names_digest(catalog):
-            raise DataError(f"{folder / _ITEMS} is not the catalog that was agreed on.")
+            raise NotAgreedCatalog(path=folder / _ITEMS)
         return found
 
 
@@ -182,5 +175,5 @@ def read_address(text: str) -> tuple[str, int]:
     """Read HOST:PORT."""
     host, separator, port = text.rpartition(":")
     if not separator or not host or not port.isdecimal() or not 0 < int(port) < 2**16:
-        raise ParameterError(f"{text!r} must have the form HOST:PORT.")
+        raise BadAddress(address=text)
     return host.strip("[]"), int(port)

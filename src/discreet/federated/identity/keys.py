@@ -25,7 +25,8 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509 import load_der_x509_certificate
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
-from discreet.core.checks import FileError, ParameterError
+from discreet.core.errors import CannotWrite
+from discreet.federated.errors import BadPrivateKey, BadPublicKey, FileTaken, KeyOpen
 from discreet.federated.wire import Refusal, Refused
 
 PrivateKey = ec.EllipticCurvePrivateKey
@@ -52,9 +53,9 @@ def read_key_text(text: str) -> PublicKey:
     try:
         key = serialization.load_ssh_public_key(text.encode())
     except (ValueError, UnsupportedAlgorithm) as error:
-        raise ParameterError("A member's public key cannot be read.") from error
+        raise BadPublicKey from error
     if not isinstance(key, ec.EllipticCurvePublicKey):
-        raise ParameterError("A member's public key must be one of a NIST elliptic curve.")
+        raise BadPublicKey
     return key
 
 
@@ -62,10 +63,7 @@ def require_private(path: Path) -> None:
     """Raise `FileError` if other users of this machine may read or write a secret file that exists."""
     mode = stat.S_IMODE(path.stat().st_mode) if path.exists() else 0
     if os.name == "posix" and mode & 0o077:
-        raise FileError(
-            f"{path} is open to other users of this machine (mode {mode:04o}). "
-            f"If nobody else had it, run `chmod 600 {path}`. Otherwise make a new key."
-        )
+        raise KeyOpen(path=path, mode=f"{mode:04o}")
 
 
 def read_private_key(path: Path) -> PrivateKey:
@@ -74,9 +72,9 @@ def read_private_key(path: Path) -> PrivateKey:
     try:
         key = serialization.load_pem_private_key(path.read_bytes(), password=None)
     except (OSError, ValueError, TypeError, UnsupportedAlgorithm) as error:
-        raise FileError(f"{path} is not a private key that can be read.") from error
+        raise BadPrivateKey(path=path) from error
     if not isinstance(key, ec.EllipticCurvePrivateKey):
-        raise FileError(f"{path} must hold a key of a NIST elliptic curve.")
+        raise BadPrivateKey(path=path)
     return key
 
 
@@ -156,16 +154,16 @@ class Authority:
 
 
 def write_secret(path: Path, content: bytes) -> None:
-    """Write a file that only its owner may read; refuse one that exists."""
+    """Write a file that only its owner may read; reject one that exists."""
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         with os.fdopen(descriptor, "wb") as file:
             file.write(content)
     except FileExistsError as error:
-        raise FileError(f"{path} exists already and was left as it is. Choose another folder.") from error
+        raise FileTaken(path=path) from error
     except OSError as error:
-        raise FileError(f"{path} cannot be written: {error.strerror}.") from error
+        raise CannotWrite(path=path, why=error.strerror) from error
 
 
 def _builder(name: str, issuer: str, key: PrivateKey) -> x509.CertificateBuilder:

@@ -1,9 +1,9 @@
 """Ask parties for a statistic: write its public numbers into a question, and read them as from a stranger.
 
 A party computes statistics of this list only, and those of the model it agreed to. Each states the domain of
-its fields and bounds one person's contribution on all of it, so a question that can be read is safe to
-answer, and what it costs follows from the statistic that was read, never from what the question says of it.
-Fields that a statistic does not have are refused.
+its fields and bounds one user's contribution on all of it, so a question that can be read is safe to
+answer, and what it costs follows from the statistic that was read, never from what the question states of it.
+Fields that a statistic does not have are rejected.
 """
 
 from __future__ import annotations
@@ -17,9 +17,10 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet.core.errors import DomainError
+from discreet.federated.errors import StatisticNotAnswered
 from discreet.federated.noise import STEP_BITS
 from discreet.federated.protocols.protocol import MessagePart, number, only_fields
-from discreet.federated.wire import MOST_BYTES, FederationError, Message, Refusal, Refused, Value
+from discreet.federated.wire import MOST_BYTES, Message, Refusal, Refused, Value
 from discreet.statistics.co_occurrence import CoOccurrence
 from discreet.statistics.counts import ItemResiduals, ItemVotes, UserCount, UserMeans, VotesAmong
 from discreet.statistics.domain import (
@@ -98,22 +99,17 @@ class Answerable:
         kinds = {kind.__name__: kind for kind in ANSWERED}
         for kind in more:
             if kinds.setdefault(kind.__name__, kind) is not kind:
-                raise FederationError(f"Two statistics are called {kind.__name__}; rename that of the model.")
+                raise StatisticNotAnswered(statistic=kind.__name__)
         for kind in kinds.values():
             if any(isinstance(domain, Held | Ranges) for _, domain in _flat(kind)):
-                raise FederationError(
-                    f"{kind.__name__} cannot be asked of parties: a field of it is an object of one process."
-                )
+                raise StatisticNotAnswered(statistic=kind.__name__)
         return cls(kinds)
 
     def write(self, asked: Asked) -> MessagePart:
         """Return the question that asks for a part of a statistic."""
         kind = type(asked.statistic)
         if self.kinds.get(kind.__name__) is not kind:
-            raise FederationError(
-                f"{kind.__name__} is not a statistic that parties answer. A model lists those that it brings "
-                "in `statistics`."
-            )
+            raise StatisticNotAnswered(statistic=kind.__name__)
         fields: dict[str, Value] = {
             "statistic": kind.__name__,
             "part": asked.part.name,
@@ -169,7 +165,7 @@ def _flat(kind: type[Stated], prefix: str = "") -> Iterable[tuple[str, Domain]]:
 def _built(
     kind: type[Stated], question: MessagePart | Message, prefix: str, arrays: Collection[str]
 ) -> Stated:
-    """Return what the fields of a question make; the class itself refuses what lies outside."""
+    """Return what the fields of a question make; the class itself rejects what lies outside."""
     given: dict[str, Any] = {}
     for name, domain in domains(kind).items():
         path = f"{prefix}{name}"

@@ -55,7 +55,7 @@ _LOSS = items_of.Loss(shared_weight=1.0, chosen_weight=0.0)
 _NO_PAIRS = np.zeros((0, 2), dtype=np.int64)
 # How the budget is shared: votes, and over all rounds the Gram matrices and the linear terms.
 _VOTES, _GRAM, _LINEAR = Fraction(3, 20), Fraction(1, 20), Fraction(16, 20)
-# No honest item is farther out. A party clips what it sends, and is left out if it sends more.
+# No honest item is farther out. A party clips what it sends, and is excluded if it sends more.
 _FARTHEST = 2.0**10
 # How far items' places spread before anything is known of them.
 _START_SPREAD = 0.3
@@ -75,7 +75,7 @@ class AveragedItems(OwnNoiseProtocol, ItemProtocol):
         rounds: How often items are solved and averaged.
         factors: The length of a profile.
         users: About how many users one party has at most: a public number. A party whose votes need more
-            users is named and left out.
+            users is named and excluded.
     """
 
     name: ClassVar[str] = "averaged-items"
@@ -119,7 +119,7 @@ class AveragedItems(OwnNoiseProtocol, ItemProtocol):
             only_fields(question, (*PROFILE_FIELDS, "people", "noise"), (*PROFILE_ARRAYS, "votes"))
             shared = _without_votes(question, n_shared)
             factors = check_profiles(shared, n_shared, self.factors)
-            # All that can be wrong with a question is found before it is paid for.
+            # All that can be wrong with a question is found before budget is spent.
             read_profiles(shared, n_shared, "l2")
             by_item = (n_shared, factors)
             alone = {"bias": (n_shared,), "listed": (n_shared,), "origin": (factors,)}
@@ -228,7 +228,7 @@ class AveragedItems(OwnNoiseProtocol, ItemProtocol):
 
 
 def _favor(results: StepResult) -> questions.Favor:
-    """Return the votes of a party of average size: that is what each party's own sums are set beside."""
+    """Return the votes of a party of average size: that is what each party's own sums are compared with."""
     return questions.read_votes(
         results.arrays["votes"] / results.parties, results.noise["votes"] / results.parties
     )

@@ -1,9 +1,9 @@
 """Average the profiles of users whom several parties know, each from its own items.
 
-Algorithm 1 with the roles of people and items exchanged. People start at random; each party sums over them to
-place its items, lets its people find their places among those items and sends the places with noise; the
-coordinator averages. What is sent says something about each single person, so each row carries noise that
-hides a person: expect little at small epsilon.
+Algorithm 1 with the roles of users and items exchanged. Users start at random; each party sums over them to
+place its items, lets its users find their places among those items and sends the places with noise; the
+coordinator averages. What is sent states something about each single user, so each row carries noise that
+hides a user: expect little at small epsilon.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from discreet.statistics.fixed_point import ROUNDING, VECTOR_BITS, to_fixed_poin
 from discreet.statistics.profiles import COUNT_PART, ProfiledItems, shortened
 from discreet.statistics.statistic import ExactNumbers, Part
 
-# How the budget is shared: placing items in all rounds, sending people's places, and the fine-tuning.
+# How the budget is shared: placing items in all rounds, sending users' places, and the fine-tuning.
 _PLACING, _SENDING, _TUNING = Fraction(5, 20), Fraction(11, 20), Fraction(4, 20)
 #: What a party keeps of its fine-tuning is called so.
 TUNED = "tuned"
@@ -52,13 +52,13 @@ _BELIEVED = 2.0
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LocalItems:
-    """Hold one party's own items after the fine-tuning: `bias + factors . profile` is a person's score."""
+    """Hold one party's own items after the fine-tuning: `bias + factors . profile` is a user's score."""
 
     bias: Floats
     factors: Floats
 
     def scores(self, profiles: Floats) -> Floats:
-        """Return every item's score for people with these profiles."""
+        """Return every item's score for users with these profiles."""
         scores: Floats = profiles @ self.factors.T + self.bias
         return scores
 
@@ -69,10 +69,10 @@ class AveragedUsers(OwnNoiseProtocol):
     """Exchange user profiles: parties share users, whose names are public, and have items of their own.
 
     Guarantee
-        Each party promises (`epsilon`, `delta`) for everything a person chose at that party, between data
-        with and without those choices, against the coordinator and the other parties. A person whom several
-        parties know is covered by each party's promise for that party's items; for all of them together the
-        promises add up (proofs/federated.md).
+        Each party guarantees (`epsilon`, `delta`) for everything a user chose at that party, between data
+        with and without those choices, against the coordinator and the other parties. A user whom several
+        parties know is covered by each party's guarantee for that party's items; for all of them together the
+        guarantees add up (proofs/federated.md).
 
     Parameters:
         rounds: How often profiles are sent and averaged.
@@ -97,7 +97,7 @@ class AveragedUsers(OwnNoiseProtocol):
         return {"users": users, TUNED: {"placing": _TUNING}}.get(kind, {})
 
     def shared(self, data: Interactions) -> Vocabulary:
-        """Return the people whom the parties share."""
+        """Return the users whom the parties share."""
         return data.users
 
     def question(self, results: Sequence[StepResult], n_shared: int) -> MessagePart | None:
@@ -135,11 +135,11 @@ class AveragedUsers(OwnNoiseProtocol):
         check_range(lengths, 1.0 + noise * (math.sqrt(self.factors) + TAILS))
 
     def combine(self, totals: Arrays, parties: int) -> dict[str, Floats]:
-        """Average people's places over the parties."""
+        """Average users' places over the parties."""
         return {name: np.asarray(array) / parties for name, array in totals.items()}
 
     def profiles(self, results: Sequence[StepResult], n_shared: int) -> Floats:
-        """Return people's profiles by the latest average, of equal spread and length at most 1."""
+        """Return users' profiles by the latest average, of equal spread and length at most 1."""
         if not results:
             draw = experiment_generator(0, "averaged users", n_shared, self.factors)
             return shortened(draw.standard_normal((n_shared, self.factors)))
@@ -155,7 +155,7 @@ class AveragedUsers(OwnNoiseProtocol):
         middle = results[:, 1:].sum(axis=0) / believed.sum()
         centered = results[:, 1:] / believed[:, None] - middle
         bias = np.log(believed) + np.minimum(counts - floor, 0.0) / floor
-        # What noise did to an item with few people is forgotten in proportion.
+        # What noise did to an item with few users is forgotten in proportion.
         trust = counts.clip(0)[:, None] / (counts.clip(0)[:, None] + sigma**2 * self.factors + 1.0)
         return LocalItems(bias=bias, factors=trust * self.factors * centered)
 
@@ -183,7 +183,7 @@ class UserPlaces:
 
 
 def _unit_places(data: Interactions, factors: Floats) -> Floats:
-    """Return each person's direction among released items, of length at most 1; none for who chose none."""
+    """Return each user's direction among released items, of length at most 1; none for who chose none."""
     places = np.zeros((data.n_users, factors.shape[1]))
     for block in blocks(data):
         for column in range(factors.shape[1]):
@@ -205,7 +205,7 @@ def _spread_out(places: Floats) -> Floats:
 
 
 def check_averaging(epsilon: float, delta: float, rounds: int, factors: int, noise: OwnNoise) -> None:
-    """Refuse settings that no averaging protocol can run with."""
+    """Reject settings that no averaging protocol can run with."""
     check_budget(epsilon, delta, gaussian=True)
     integer("rounds", rounds, least=1, most=100)
     integer("factors", factors, least=1, most=256)

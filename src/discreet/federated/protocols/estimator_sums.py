@@ -17,11 +17,12 @@ from typing import Any, ClassVar, Self, cast, final
 
 import numpy as np
 
-from discreet.core.checks import ParameterError, require
+from discreet.core.checks import require
 from discreet.core.progress import silent
 from discreet.core.randomness import PrivacyRandom
 from discreet.data.facts import PublicFacts
 from discreet.data.interactions import Interactions
+from discreet.federated.errors import NotOverParties
 from discreet.federated.noise import SharedNoise
 from discreet.federated.protocols.asked import Answerable, Asked, size_of
 from discreet.federated.protocols.plausible import check_sum
@@ -43,14 +44,14 @@ _SUM = "total"
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EstimatorSums(ItemProtocol):
-    """Train an estimator that sees people only through sums, with noise that the parties share.
+    """Train an estimator that sees users only through sums, with noise that the parties share.
 
     Guarantee
-        Each party promises (`epsilon`, `delta`) for a person's whole history at that party, between data
-        sets with and without that person, under the assumptions of `SharedNoise` (proofs/federated.md). A
+        Each party guarantees (`epsilon`, `delta`) for a user's whole history at that party, between data
+        sets with and without that user, under the assumptions of `SharedNoise` (proofs/federated.md). A
         party keeps the account itself: it answers as long as the squares of length over noise of all that it
-        drew add up to no more than the promise allows, whatever it is asked. Lengths are those that the
-        statistic declares, as the party reads it; nothing a question says about them counts.
+        drew add up to no more than the guarantee allows, whatever it is asked. Lengths are those that the
+        statistic declares, as the party reads it; nothing a question states about them counts.
     """
 
     name: ClassVar[str] = "estimator-sums"
@@ -154,7 +155,7 @@ class EstimatorSums(ItemProtocol):
     def check_sums(self, question: Message, results: StepResult) -> None:
         """Raise `Refused` if the declared users and the planned noise can't give these sums.
 
-        A sum with a mask that nobody has the key of is rejected with near certainty.
+        A sum with a mask that no one has the key of is rejected with near certainty.
         """
         asked = self.read(question, self.facts.n_items)
         check_sum(
@@ -233,7 +234,7 @@ class SumsRun:
         )
 
     def close(self) -> None:
-        """End a training that nobody answers any more."""
+        """End a training that no one answers any more."""
         self._training.close()
 
 
@@ -260,5 +261,5 @@ def protocol_for(estimator: Estimator, facts: PublicFacts, noise: SharedNoise) -
     """
     reason = estimator.rows_needed()
     if reason is not None:
-        raise ParameterError(f"{estimator.name} cannot run over parties: {reason}.")
+        raise NotOverParties(model=estimator.name, reason=reason)
     return EstimatorSums.of(estimator, facts, noise)

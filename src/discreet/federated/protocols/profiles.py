@@ -44,7 +44,7 @@ def profile_fields(profiles: Profiles, asked: ProfileQuestion) -> Mapping[str, V
 def read_profiles(
     question: MessagePart | Message, n_items: int, norm: Norm
 ) -> tuple[Profiles, ProfileQuestion]:
-    """Return what a question about profiles says, or raise `Refused`."""
+    """Return what a question about profiles states, or raise `Refused`."""
     factors = check_profiles(question, n_items)
     arrays = question.arrays
     profiles = Profiles.of(

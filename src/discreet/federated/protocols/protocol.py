@@ -147,7 +147,7 @@ class Protocol(ABC):
         """Return a session on a party's data that may spend this price, and nothing more."""
 
     def check_sums(self, question: Message, results: StepResult) -> None:
-        """Refuse sums that no people and no noise can give; raise `Refused`."""
+        """Raise `Refused` for sums that users and noise can't give."""
         return
 
     def limited(self, part: MessagePart, listed: Indices | None) -> MessagePart:
@@ -171,16 +171,16 @@ class Protocol(ABC):
         return total_deviation(deviations)
 
     def settings(self) -> str:
-        """Return the public settings that all sides of a run share; promises may differ."""
+        """Return the public settings that all sides of a run share; guarantees may differ."""
         shared = {entry.name: repr(getattr(self, entry.name)) for entry in fields(self)}  # type: ignore[arg-type]
         if not self.noise.masked:
             shared = {name: text for name, text in shared.items() if name not in ("epsilon", "delta")}
-            # Laplace and Gaussian noise bound people in different norms, whose sums do not mix.
+            # Laplace and Gaussian noise bound users in different norms, whose sums do not mix.
             shared["pure"] = repr(self.delta == 0)
         return f"{self.name} {json.dumps(shared, sort_keys=True)}"
 
     def promise(self, facts: PublicFacts) -> Guarantee:
-        """Return what a party promises to each of its people for the whole run; needs no data."""
+        """Return what a party guarantees to each of its users for the whole run; needs no data."""
         return promise_of(self.epsilon, self.delta, (*assumptions_of(facts), *self.assumes()))
 
     def outcome(self, facts: PublicFacts, epsilon: float, delta: float) -> Guarantee:
@@ -288,7 +288,7 @@ def names_digest(shared: Vocabulary) -> str:
 
 
 def promise_of(epsilon: float, delta: float, assumes: Sequence[Assumption]) -> Guarantee:
-    """Return a promise to a person about everything they chose at one party."""
+    """Return a guarantee to a user about everything they chose at one party."""
     return Guarantee(
         epsilon=epsilon,
         delta=0.0 if math.isinf(epsilon) else delta,
@@ -302,7 +302,7 @@ def promise_of(epsilon: float, delta: float, assumes: Sequence[Assumption]) -> G
 
 
 def only_fields(question: MessagePart | Message, names: Collection[str], arrays: Collection[str]) -> None:
-    """Refuse a question that lacks something, or says more than is read: nobody relies on what is unread."""
+    """Raise `Refused` if a question lacks a field, or states more than is read."""
     own = set(question.fields) - AGREED
     if not own <= set(names):
         raise Refused(Refusal.UNKNOWN_FIELD)
@@ -313,7 +313,7 @@ def only_fields(question: MessagePart | Message, names: Collection[str], arrays:
 
 
 def check_arrays(message: MessagePart | Message, shapes: Shapes, number_type: str = "<f8") -> None:
-    """Refuse arrays of other names, shapes or types than agreed, or with numbers nobody can mean."""
+    """Raise `Refused` for arrays of other names, shapes or types than agreed, or with impossible numbers."""
     if set(message.arrays) != set(shapes):
         raise Refused(Refusal.WRONG_SHAPE)
     for name, shape in shapes.items():

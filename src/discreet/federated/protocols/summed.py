@@ -50,19 +50,19 @@ _NO_PAIRS = np.zeros((0, 2), dtype=np.int64)
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SummedStatistics(OwnNoiseProtocol, ItemProtocol):
-    """Run `implicit-objective` over parties that share a catalog and have people of their own.
+    """Run `implicit-objective` over parties that share a catalog and have users of their own.
 
     Guarantee
-        Each party promises (`epsilon`, `delta`) for a person's whole history at that party, between data
-        sets with and without that person, against the coordinator, the other parties and everybody who sees
-        the model (proofs/federated.md). Parties may promise different things, also pure ones. With noise that
-        parties share the same model is an `EstimatorSums`.
+        Each party guarantees (`epsilon`, `delta`) for a user's whole history at that party, between data
+        sets with and without that user, against the coordinator, the other parties and everyone who sees
+        the model (proofs/federated.md). Guarantees of parties may differ, also pure ones. With noise that
+        parties share, the same model is an `EstimatorSums`.
 
     Parameters:
         rounds: How often profiles are refined and items solved again.
-        factors: The most coordinates a profile may have; None leaves it to what stands out from the noise.
+        factors: The most coordinates a profile may have; None leaves it to what exceeds the noise.
         users: About how many users one party has at most: a public number. A party whose sums need more
-            users is named and left out.
+            users is named and excluded.
         noise: Every party adds its own.
     """
 
@@ -129,7 +129,7 @@ class SummedStatistics(OwnNoiseProtocol, ItemProtocol):
         if question.kind == "terms":
             only_fields(question, PROFILE_FIELDS, PROFILE_ARRAYS)
             factors = check_profiles(question, n_shared, self._estimator().most_factors())
-            # All that can be wrong with a question is found before it is paid for.
+            # All that can be wrong with a question is found before budget is spent.
             read_profiles(question, n_shared, self.norm)
             return {"gram": ((factors + 1) * (factors + 2) // 2,), "linear": (n_shared * (factors + 1),)}
         raise Refused(Refusal.WRONG_KIND)
@@ -181,7 +181,7 @@ class SummedStatistics(OwnNoiseProtocol, ItemProtocol):
 
 
 class _Begun(NamedTuple):
-    """Hold what a round begins with: people's profiles, and how items are favored."""
+    """Hold what a round begins with: users' profiles, and how items are favored."""
 
     profiles: statistics.Profiles
     favor: questions.Favor
@@ -231,7 +231,7 @@ class _View:
         return _Begun(profiles, favor)
 
     def asked(self, begun: _Begun) -> statistics.ProfileQuestion:
-        """Return what people are asked in a round."""
+        """Return what users are asked in a round."""
         return questions.question(begun.favor, begun.profiles.factors, _NO_PAIRS, self._protocol.norm)
 
     def solved(self, begun: _Begun, terms: StepResult) -> items_of.ItemFactors:
@@ -263,7 +263,7 @@ def _moment_items(question: MessagePart | Message, n_items: int) -> npt.NDArray[
     ):
         raise Refused(Refusal.WRONG_SHAPE)
     items, item_weights = arrays["items"], arrays["item_weights"]
-    # A party holds a square of that size: nobody may ask for more than the rules ever do.
+    # A party has a square of that size: no one may ask for more than the rules ever do.
     if items.size > questions.MOST_ITEMS:
         raise Refused(Refusal.OVERSIZED)
     if item_weights.shape != (n_items,) or item_weights.dtype != np.float64:

@@ -14,12 +14,11 @@ from queue import SimpleQueue
 from typing import Any, final
 
 from discreet.core.arrays import Floats
-from discreet.core.checks import ParameterError
 from discreet.data.facts import PublicFacts
 from discreet.data.vocabulary import Vocabulary
+from discreet.federated.errors import MoreThanSums, OnlyGaussianShares, TrainingOutOfStep
 from discreet.federated.noise import symmetric_from
 from discreet.federated.protocols.asked import Asked
-from discreet.federated.wire import FederationError
 from discreet.models.scorers.scorer import Scorer
 from discreet.privacy.mechanisms.additive import Gaussian
 from discreet.privacy.queries import Releases
@@ -27,7 +26,7 @@ from discreet.statistics.statistic import Part, Statistic
 
 
 class _Closed(BaseException):
-    """The end of a training whose answers nobody waits for any more; no handler of training catches it."""
+    """The end of a training whose answers no one waits for any more; no handler of training catches it."""
 
 
 @final
@@ -42,7 +41,7 @@ class RemoteUsers:
         self.has_times = True
 
     def __getattr__(self, name: str) -> Any:
-        raise ParameterError("This model looks at more than sums over people and cannot run over parties.")
+        raise MoreThanSums(what=name)
 
 
 @final
@@ -50,7 +49,7 @@ class RemoteTraining:
     """One training whose sums come from parties: what it asks next, and the model that it ends with.
 
     `train` receives the source of released sums, and runs in a thread that starts with the first question.
-    Close it: a training that nobody answers waits forever.
+    Close it: a training that no one answers waits forever.
     """
 
     def __init__(self, train: Callable[[Releases], Scorer]) -> None:
@@ -72,7 +71,7 @@ class RemoteTraining:
     def answer(self, numbers: Floats) -> None:
         """Hand in the sum that training waits for, as one array in the order of the wire."""
         if not isinstance(self._now, Asked):
-            raise FederationError("Training has not asked for another sum.")
+            raise TrainingOutOfStep
         part = self._now.part
         self._now = None
         self._answers.put(symmetric_from(numbers) if part.symmetric else numbers.reshape(part.shape))
@@ -81,7 +80,7 @@ class RemoteTraining:
     def scorer(self) -> Scorer:
         """Return the model; raise if training still waits for a sum."""
         if self.question() is not None or not isinstance(self._now, Scorer):
-            raise FederationError("The run is not finished.")
+            raise TrainingOutOfStep
         return self._now
 
     def close(self) -> None:
@@ -103,7 +102,7 @@ class RemoteTraining:
         except _Closed:
             return
         except BaseException as error:
-            # Raised where the coordinator waits, not in a thread that nobody looks at.
+            # Raised where the coordinator waits, not in a thread that no one looks at.
             self._asked.put(error)
 
     def released(self, query: Any, asked: Sequence[tuple[Any, Any]], /) -> list[Floats]:
@@ -112,7 +111,7 @@ class RemoteTraining:
 
     def _released(self, statistic: Statistic, part: Part, noise: object) -> Floats:
         if not isinstance(noise, Gaussian):
-            raise ParameterError("Parties share Gaussian noise only.")
+            raise OnlyGaussianShares
         self._asked.put(Asked(statistic, part, noise.sigma))
         numbers = self._answers.get()
         if numbers is None:

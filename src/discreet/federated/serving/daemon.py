@@ -9,7 +9,7 @@ import stat
 from pathlib import Path
 from typing import final
 
-from discreet.core.checks import FileError
+from discreet.federated.errors import CannotUse, SocketPathTooLong
 from discreet.federated.flower.app.discreet_relay import frames
 from discreet.federated.transport import Endpoint
 
@@ -49,7 +49,7 @@ class LocalServer:
 def listen(path: Path) -> socket.socket:
     """Return a socket at this path that only the owner may open; one that a crash left is replaced."""
     if len(os.fsencode(path)) > _LONGEST_PATH:
-        raise FileError(f"{path} is too long for a socket's name. Use a folder with a shorter path.")
+        raise SocketPathTooLong(path=path)
     with contextlib.suppress(OSError):
         if stat.S_ISSOCK(path.lstat().st_mode):
             path.unlink()
@@ -60,7 +60,7 @@ def listen(path: Path) -> socket.socket:
         listener.listen(8)
     except OSError as error:
         listener.close()
-        raise FileError(f"{path} cannot be used as a socket: {error.strerror}.") from error
+        raise CannotUse(path=path, why=error.strerror) from error
     finally:
         os.umask(mask)
     return listener

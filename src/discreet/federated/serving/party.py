@@ -1,4 +1,4 @@
-"""Be a party: its data, ledger and journal behind a local socket, and Flower's SuperNode beside it."""
+"""Be a party: its data, ledger and journal behind a local socket, and Flower's SuperNode next to it."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import final
 
-from discreet.core.checks import FileError
 from discreet.data.interactions import Interactions
-from discreet.federated.flower.processes import Flower, answers_at
+from discreet.federated.errors import NotAMember
+from discreet.federated.flower.processes import Flower, answers_at, stop
 from discreet.federated.identity.agreement import COORDINATOR, KEEPER, Agreement
 from discreet.federated.identity.keys import KEY, key_text, read_private_key
 from discreet.federated.keeper import Line
@@ -38,7 +38,7 @@ def joining(agreement: Agreement, protocol: Protocol, data: Interactions, ledger
     @contextlib.contextmanager
     def join(name: str, folder: Path, keeper: Line) -> Iterator[Endpoint]:
         state, run = folder / "party.state", agreement.run
-        # Without masks there is no key to keep, and no keeper needs to run.
+        # Without masks there isn't a key to keep, and no keeper needs to run.
         line = keeper if protocol.noise.masked else None
         party = Party(name, data, protocol, run=run, ledger=ledger, state=state, keeper=line)
         try:
@@ -54,7 +54,7 @@ def member_of(folder: Path, agreement: Agreement) -> str:
     own = read_private_key(folder / KEY)
     name = agreement.members().get(key_text(own.public_key()))
     if name is None:
-        raise FileError(f"The key in {folder} is not that of a member of this run.")
+        raise NotAMember(folder=folder)
     return name
 
 
@@ -66,7 +66,7 @@ class PartyDaemon:
         folder = folder.resolve()
         self.name = member_of(folder, agreement)
         if self.name not in agreement.parties:
-            raise FileError(f"The key in {folder} is not that of a party of this run.")
+            raise NotAMember(folder=folder, role="party")
         self._folder, self._agreement = folder, agreement
         line = TlsLine(agreement.address(KEEPER), folder, agreement.keys[KEEPER])
         with contextlib.ExitStack() as joined:
@@ -96,8 +96,7 @@ class PartyDaemon:
             node = flower.start_supernode(address, self.path, _ANSWER_SECONDS)
             while node.poll() is None and not self._over.wait(_POLL_SECONDS):
                 pass
-            node.terminate()
-            node.wait()
+            stop(node)
 
     def run(self) -> None:
         """Answer until closed."""

@@ -2,7 +2,8 @@
 
 A stranger gets no further than the handshake. A slow peer is disconnected after a fixed time. When too many
 peers connect at once, the one that has waited longest without authenticating is disconnected. Each member has
-a few connections of its own, so that no member can take those of others.
+a few connections of its own, so that no member can take those of others. Its messages are answered one after
+the other, so that memory has at most one reply per member.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import final
 
-from discreet.core.checks import FileError
+from discreet.federated.errors import AddressTaken, KeeperUnreachable, NoMemberFolder, WrongKeeper
 from discreet.federated.flower.app.discreet_relay import frames
 from discreet.federated.identity.agreement import COORDINATOR
 from discreet.federated.identity.keys import (
@@ -33,7 +34,7 @@ from discreet.federated.identity.keys import (
 )
 from discreet.federated.keeper import MOST_BYTES, PARTY_KINDS, Keeper
 from discreet.federated.transport import Answered, Endpoint, Transport
-from discreet.federated.wire import FederationError, Message, Refusal, Refused, decode, encode
+from discreet.federated.wire import Message, Refusal, Refused, decode, encode
 
 #: From the authenticated sender's name and its message to the answer.
 Service = Callable[[str, bytes], bytes]
@@ -56,7 +57,7 @@ def tls_context(folder: Path, *, server: bool) -> ssl.SSLContext:
         context.load_verify_locations(folder / AUTHORITY)
         context.load_cert_chain(folder / CERTIFICATE, folder / KEY)
     except OSError as error:
-        raise FileError(f"{folder} does not hold a member's certificate, key and authority.") from error
+        raise NoMemberFolder(folder=folder) from error
     return context
 
 
@@ -79,10 +80,11 @@ class TlsServer:
         self._pending: OrderedDict[socket.socket, None] = OrderedDict()
         self._lock = threading.Lock()
         self._served = {name: threading.BoundedSemaphore(_MOST_OF_ONE) for name in members.values()}
+        self._turns = {name: threading.Lock() for name in members.values()}
         try:
             self._listener = socket.create_server(address)
         except OSError as error:
-            raise FederationError(f"{address[0]}:{address[1]} cannot be used: {error.strerror}.") from error
+            raise AddressTaken(address=f"{address[0]}:{address[1]}", why=str(error.strerror)) from error
         self.address: tuple[str, int] = self._listener.getsockname()[:2]
 
     def run(self) -> None:
@@ -124,7 +126,8 @@ class TlsServer:
     def _answer(self, line: ssl.SSLSocket, name: str) -> None:
         with _cut_off(line, _MESSAGE_SECONDS):
             _, raw = frames.receive(line, self._most)
-            frames.send(line, {}, self._service(name, raw))
+            with self._turns[name]:
+                frames.send(line, {}, self._service(name, raw))
 
 
 @final
@@ -142,11 +145,10 @@ class TlsLine:
             try:
                 return self._once(raw)
             except ssl.SSLCertVerificationError as error:
-                raise FederationError("The keeper of masks is not who it should be.") from error
+                raise WrongKeeper from error
             except OSError as error:
                 if time.monotonic() > end:
-                    sentence = "The keeper of masks cannot be reached. Resume the run later."
-                    raise FederationError(sentence) from error
+                    raise KeeperUnreachable from error
                 time.sleep(0.2)
 
     def _once(self, raw: bytes) -> bytes:
@@ -155,7 +157,7 @@ class TlsLine:
             self._context.wrap_socket(peer) as line,
         ):
             if key_of_certificate(line.getpeercert(binary_form=True) or b"") != self._key:
-                raise FederationError("The keeper of masks is not who it should be.")
+                raise WrongKeeper
             frames.send(line, {}, raw)
             return frames.receive(line)[1]
 
