@@ -43,7 +43,7 @@ golden: $(VENV)/.ready-test
 mutants: $(VENV)/.ready-test
 	PYTHONPATH=src:tests OPENBLAS_NUM_THREADS=1 nice -n 19 $(BIN)/python -m mutation.run --out tests/mutation/results.json
 
-# The same for the code that decides about privacy, with tests chosen by module. Takes about an hour of processor time.
+# The same for the code that decides about privacy, with tests chosen by function. Takes about half an hour of processor time.
 mutants-privacy: $(VENV)/.ready-test
 	PYTHONPATH=src:tests OPENBLAS_NUM_THREADS=1 nice -n 19 $(BIN)/python -m mutation.privacy --out tests/mutation/privacy_results.json
 

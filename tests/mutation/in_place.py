@@ -28,6 +28,18 @@ class Loaded:
                 self.functions.setdefault(one.__code__.co_filename, []).append(one)
         self.kernels = [one for one in objects if isinstance(one, Dispatcher)]
 
+    def compiles(self, path: str, owner: str) -> bool:
+        """Return whether a function of a file is a kernel."""
+        codes = [kernel.py_func.__code__ for kernel in self.kernels]
+        return any(code.co_qualname == owner and code.co_filename.endswith(path) for code in codes)
+
+    def load_kernels(self) -> None:
+        """Load what is kept of compiled kernels, so that no fork of this process has to."""
+        for kernel in self.kernels:
+            kept = getattr(kernel._cache, "_cache_file", None)
+            for signature, *_ in kept._load_index() if kept is not None else ():
+                kernel.compile(signature)
+
 
 def made(change: Change, root: Path, loaded: Loaded | None = None) -> bool:
     """Make the change in this process; return False if no function of the module is different with it."""

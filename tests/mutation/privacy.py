@@ -13,6 +13,7 @@ import contextlib
 import gc
 import importlib
 import json
+import math
 import multiprocessing
 import os
 import random
@@ -111,7 +112,7 @@ def parsed() -> argparse.Namespace:
     """Return what was asked for."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--seed", type=int, default=45)
-    parser.add_argument("--seconds", type=float, default=12, help="how long the tests of one change may take")
+    parser.add_argument("--seconds", type=float, default=5, help="how long the tests of one change may take")
     parser.add_argument("--most", type=int, default=300, help="how many tests run for one change")
     parser.add_argument("--tests", nargs="*", default=TESTS, help="tests to choose from")
     parser.add_argument("--under", nargs="*", default=[""], help="starts of files whose changes are tried")
@@ -148,6 +149,8 @@ class Trials:
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self, session) -> bool:
         """Learn what tests run, then try every change."""
+        from hypothesis import Phase, settings
+
         refuse_threads()
         options, map_file = self.options, self.options.work / "map.json"
         if not map_file.exists():
@@ -157,20 +160,42 @@ class Trials:
         drawn = survivors(rows, ROOT) if options.again else named(ROOT) | sample(ROOT, options.seed)
         rows = {row["number"]: row for row in rows}
         items = {item.nodeid: item for item in session.items}
+        # A failure is enough: nobody reads the smallest example.
+        settings.register_profile("once", settings.default, phases=(Phase.explicit, Phase.generate))
+        settings.load_profile("once")
         self.loaded = Loaded()
+        self.loaded.load_kernels()
         gc.freeze()
-        for number, change in drawn.items():
-            if (options.only and number not in options.only) or is_tried(change, rows.get(number)):
-                continue
-            if not change.path.removeprefix("src/discreet/").startswith(tuple(options.under)):
-                continue
+        waiting = [
+            (number, change)
+            for number, change in drawn.items()
+            if (not options.only or number in options.only)
+            and not is_tried(change, rows.get(number))
+            and change.path.removeprefix("src/discreet/").startswith(tuple(options.under))
+        ]
+        on_import = []
+        # Kernels are compiled anew, so they come after the others.
+        for number, change in sorted(
+            waiting, key=lambda one: self.loaded.compiles(one[1].path, one[1].owner)
+        ):
             tests = selection.of(change.path, change.owner, options.seconds, options.most)
-            row = self.trial(change, {one: items[one] for one in tests if one in items}, selection)
-            rows[number] = {"number": number} | row
-            print(json.dumps(rows[number]), flush=True)
-            write([rows[one] for one in drawn | rows if one in rows], options)
+            tests = [one for one in tests if one in items]
+            if (row := self.trial(change, [items[one] for one in tests])) is None:
+                on_import.append((number, change, tests))
+            else:
+                self.keep({"number": number} | row, rows, drawn)
+        # Copies take longer, so they come last.
+        for number, change, tests in on_import:
+            self.copies.send((change, tests))
+            self.keep({"number": number} | self.copies.recv(), rows, drawn)
         print(f"{sum(row['result'] == 'survived' for row in rows.values())} of {len(rows)} survived.")
         return True
+
+    def keep(self, row: dict, rows: dict[str, dict], drawn: dict[str, Change]) -> None:
+        """Print a row, and write it with all rows so far, in the order in which changes were drawn."""
+        rows[row["number"]] = row
+        print(json.dumps(row), flush=True)
+        write([rows[one] for one in drawn | rows if one in rows], self.options)
 
     def learn(self, session) -> int:
         """Run all tests once and write down what each of them runs."""
@@ -182,8 +207,8 @@ class Trials:
         coverage_map.pytest_sessionfinish()
         return 0
 
-    def trial(self, change: Change, tests: dict[str, Any], selection: Selection) -> dict:
-        """Return what the tests find: in a fork, or in a copy of the tree if a fork can't be changed."""
+    def trial(self, change: Change, tests: list) -> dict | None:
+        """Return what the tests find in a fork; None if the changed line runs on import alone."""
         start, row = time.monotonic(), described(change) | {"tests": len(tests)}
         if not tests:
             return row | equivalent(change) | {"took": 0}
@@ -191,24 +216,24 @@ class Trials:
         def changed() -> int:
             if not made(change, ROOT, self.loaded):
                 return _ON_IMPORT
-            self.run(list(tests.values()), stop=True)
+            self.run(tests, seconds=2 * self.options.seconds)
             return int(bool(self.failed))
 
-        # Changed kernels are compiled anew, which takes a while.
-        code, by = self.in_fork(changed, seconds=30 + 2 * selection.cost(tests))
+        # Changed kernels are compiled anew, which takes a while. What takes longer does not end.
+        code, by = self.in_fork(changed, seconds=60)
         if code == _ON_IMPORT:
-            self.copies.send((change, list(tests)))
-            return self.copies.recv()
+            return None
         found = equivalent(change) if code == 0 else {"result": "caught", "by": by or "time limit"}
         return row | found | {"took": round(time.monotonic() - start)}
 
-    def run(self, tests: list, *, stop: bool = False, limit: int = 0) -> None:
-        """Run tests, up to the first failure with `stop`."""
+    def run(self, tests: list, *, seconds: float = math.inf, limit: int = 0) -> None:
+        """Run tests: all of them, or up to the first failure for about so many processor seconds."""
+        start = time.process_time()
         for place, item in enumerate(tests):
             signal.alarm(limit)
             following = tests[place + 1] if place + 1 < len(tests) else None
             item.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
-            if stop and self.failed:
+            if seconds < math.inf and (self.failed or time.process_time() - start > seconds):
                 return
 
     def in_fork(self, work, seconds: float) -> tuple[int | None, str]:

@@ -7,7 +7,6 @@ name them, and those in files of tests that name them.
 import ast
 import re
 from collections import Counter
-from collections.abc import Iterable
 from pathlib import Path
 
 from mutation.changes import tree
@@ -59,11 +58,6 @@ class Selection:
                 seconds -= self.seconds[number]
                 chosen.append(self.tests[number])
         return chosen
-
-    def cost(self, tests: Iterable[str]) -> float:
-        """Return the processor seconds of some tests."""
-        known = dict(zip(self.tests, self.seconds, strict=True))
-        return sum(known[one] for one in tests)
 
     def _of(self, place: str, seen: set[str]) -> set[int]:
         seen.add(place)

@@ -13,6 +13,9 @@ from mutation.privacy import NAMED, SUBJECTS, TESTS, named, sample
 from mutation.run import EQUIVALENT, GROUPS, ROOT
 from mutation.selection import Selection
 
+#: The results of the last run, and tests of a subject in other folders: noise that parties share, labels.
+KEPT = EQUIVALENT.with_name("privacy_results.json")
+NEAR = {"privacy": ("tests/federated/test_federated_noise", "tests/report/"), "report": ("tests/privacy/",)}
 SOURCE = '''"""Docstrings have 3 + 4 numbers that stay."""
 
 LIMIT = 8
@@ -123,6 +126,17 @@ def test_named_changes_fit_the_sources_and_are_programs():
         source = (ROOT / one.path).read_text(encoding="utf8")
         assert one.owner.rpartition(".")[2] in source, one
         assert ast.dump(tree(one.applied(source))) != ast.dump(tree(source))
+
+
+def test_a_test_of_its_subject_notices_every_named_change():
+    rows = {row["number"]: row for row in json.loads(KEPT.read_text(encoding="utf8"))["rows"]}
+    chosen = [row for number, row in rows.items() if not number.isdigit()]
+    assert {row["number"] for row in chosen} == {one["name"] for one in json.loads(NAMED.read_text("utf8"))}
+    for row in chosen:
+        # A test of its own subject notices: of the package, or of what all models or statistics must keep to.
+        subject = row["path"].split("/")[2]
+        own = (f"tests/{subject}/", f"src/discreet/{subject}/", "tests/contracts/", *NEAR.get(subject, ()))
+        assert row["result"] == "caught" and row["by"].startswith(own), row
 
 
 def test_a_change_in_place_reaches_whoever_imported_the_function(tmp_path, monkeypatch):

@@ -9,6 +9,7 @@ import sys
 from decimal import Decimal, localcontext
 from fractions import Fraction
 
+import numpy as np
 import pytest
 from dp_accounting import dp_event, get_sigma_gaussian
 from dp_accounting.dp_event import (
@@ -44,7 +45,7 @@ from discreet.privacy.accounting.accountant import (
 )
 from discreet.privacy.accounting.events import FailureEvent, Leaf, tally
 from discreet.privacy.accounting.gaussian import least, log_delta_above
-from discreet.privacy.accounting.loss_bounds import DistributionBound, _laplace_loss
+from discreet.privacy.accounting.loss_bounds import DistributionBound, _laplace_loss, _pure_renyi
 from discreet.privacy.accounting.rounding import round_up, sum_up, times_up
 from discreet.testing import refuses
 
@@ -566,3 +567,13 @@ def test_a_delta_is_at_most_one():
     """A mechanism that may fail, next to noise that hides nothing, can't fail more often than always."""
     events = [GaussianDpEvent(1e-3), FailureEvent(probability=0.5)]
     assert delta_at(events, 0.1) == 1.0
+
+
+@pytest.mark.parametrize("loss", [0.01, 0.7, 3.0])
+def test_a_pure_loss_has_the_divergence_of_two_answers(loss):
+    likely = 1 / (1 + math.exp(-loss))
+    orders = np.array([1.5, 2.0, 7.0, 64.0])
+    moment = likely**orders * (1 - likely) ** (1 - orders) + (1 - likely) ** orders * likely ** (1 - orders)
+    exact = np.log(moment) / (orders - 1)
+    found = _pure_renyi(loss, orders)
+    assert np.all(found >= exact * (1 - 1e-9)) and np.all(found <= exact * (1 + 1e-6))

@@ -18,7 +18,7 @@ from discreet.core.checks import BudgetError
 from discreet.models.biases import Biases
 from discreet.privacy.accounting.accountant import epsilon_at
 from discreet.privacy.accounting.events import event_to_json, pure_event
-from discreet.privacy.accounting.gaussian import gaussian_delta, gaussian_multiplier
+from discreet.privacy.accounting.gaussian import gaussian_delta, gaussian_epsilon, gaussian_multiplier
 from discreet.privacy.assumptions import Assumption, Fact, Kind
 from discreet.privacy.guarantee import Basis, Guarantee, Neighbors, Trust, Unit
 from discreet.privacy.ledger import accounts
@@ -323,3 +323,11 @@ def test_the_next_period_begins_where_the_present_one_ends(period, now, begins):
     following = period.next_start(datetime(*now, tzinfo=UTC))
     assert following == datetime(*begins, tzinfo=UTC) == period.start(following)
     assert period.start(following - timedelta(seconds=1)) == period.start(datetime(*now, tzinfo=UTC))
+
+
+@pytest.mark.parametrize(("rho", "delta"), [(0.01, 1e-6), (0.5, 1e-9), (20.0, 1e-3)])
+def test_a_concentrated_total_costs_between_its_gaussian_and_the_simple_formula(rho, delta):
+    """A Gaussian with this rho costs as much at least, and Bun and Steinke's formula never less."""
+    found = epsilon_of(Account.CONCENTRATED, rho, delta)
+    assert gaussian_epsilon((2 * rho) ** -0.5, delta) <= found
+    assert found <= rho + 2 * math.sqrt(rho * math.log(1 / delta))

@@ -11,6 +11,7 @@ from discreet.core.randomness import PrivacyRandom
 from discreet.privacy.mechanisms import bounded as bounded_module
 from discreet.privacy.mechanisms import grid as grid_module
 from discreet.privacy.mechanisms.bounded import BoundedLaplace, ClampedLaplace, ModifiedLaplace
+from discreet.privacy.mechanisms.cells import HiddenStars
 from discreet.privacy.mechanisms.channel import ROUNDING, log_up
 from discreet.privacy.mechanisms.clamped_noise import clamped_noise
 from discreet.testing import refuses
@@ -320,3 +321,13 @@ def test_modified_laplace_refuses_what_it_cannot_hold():
         ModifiedLaplace(epsilon=1e-4)
     with refuses("broken-rule", name="channel entries", value=1680410625):
         ModifiedLaplace(epsilon=0.02, points=1025).channel()
+
+
+def test_the_middle_of_a_scale_is_a_grid_point():
+    with refuses("broken-rule", name="points"):
+        ModifiedLaplace(epsilon=1.0, points=256)
+
+
+def test_cells_are_released_for_the_whole_catalog_alone():
+    with refuses("whole-catalog-needed"):
+        HiddenStars(epsilon=1.0).release([4.0], PrivacyRandom.simulate(1))

@@ -19,6 +19,7 @@ from discreet.data.facts import PublicFacts
 from discreet.privacy import session as module
 from discreet.privacy.accounting.accountant import epsilon_at
 from discreet.privacy.accounting.gaussian import gaussian_multiplier
+from discreet.privacy.certificate import additive_release
 from discreet.privacy.guarantee import Unit
 from discreet.privacy.mechanisms.additive import Gaussian, Laplace
 from discreet.privacy.mechanisms.fixed_point import FixedPoint
@@ -26,6 +27,7 @@ from discreet.privacy.noise_plans import planned_noise, share
 from discreet.privacy.release_log import Overspent
 from discreet.privacy.session import Session
 from discreet.statistics.statistic import Part
+from discreet.testing import refuses
 
 
 @dataclass(frozen=True)
@@ -73,12 +75,31 @@ def test_the_noise_is_that_of_the_share_and_the_statistic():
     session.check(budget(1.0, 1e-6))
 
 
+def test_the_noise_of_a_pure_share_is_that_of_its_epsilon():
+    part, _ = opened(2.0, 0.0).laplace().split(Fraction(1, 4), Fraction(3, 4))
+    assert part.epsilon == 0.5
+    noisy = part.release(PURE, Fraction(1, 2))
+    assert noisy.deviation == pytest.approx(math.sqrt(2) / 0.25) == part.deviation(PURE, Fraction(1, 2))
+
+
+@pytest.mark.parametrize("wrong", [{"bound": 2.0}, {"norm": "l1"}, {"of": "rating"}])
+def test_names_need_votes_of_length_one_of_users(wrong):
+    data = Data()
+    root = opened(data=data)
+    with pytest.raises(PrivacyError):
+        root.names(Counts((Part("counts", (3,), bits=0, **wrong),)), epsilon=0.5, delta=1e-7, most=3)
+    assert data.reads == 0 and root.left == 1
+    root.names(Counts(), epsilon=0.5, delta=1e-7, most=3)
+    assert data.reads == 1 and root.left == Fraction(1, 2)
+
+
 def test_without_a_guarantee_numbers_are_exact_and_rows_are_there():
     data = Data()
     session = opened(math.inf, 0.0, data=data)
     session.gaussian().release(Counts(), Fraction(1))
     np.testing.assert_array_equal(session.gaussian().release(Counts(), Fraction(1)).values, [0, 1, 2])
-    assert session.rows() is data
+    assert session.rows() is data and session.multiplier == session.gaussian().multiplier == 0
+    assert math.isinf(session.epsilon)
     assert [one.mechanism for one in session.log] == ["none", "none"]
 
 
@@ -273,6 +294,11 @@ def test_the_log_is_exact_and_says_what_the_sampler_used():
     assert Fraction(written["scale"]) == pytest.approx(Fraction(2 * noise.sigma), rel=1e-15)
     assert entry.steps * Fraction(2) ** entry.exponent >= entry.scale
     assert entry.steps * Fraction(2) ** entry.exponent <= entry.scale * Fraction(1001, 1000)
+
+
+def test_no_certificate_states_a_release_without_noise():
+    with refuses("not-certified"):
+        additive_release("counts", Gaussian(sigma=0.0, l2_sensitivity=1.0), 3)
 
 
 def test_shares_are_what_their_decimals_say():

@@ -15,12 +15,22 @@ from discreet.core.randomness import PrivacyRandom
 from discreet.core.rows import Rows
 from discreet.models.released_items import ItemView, pilot_release
 from discreet.models.tuned_settings import ItemSettings
-from discreet.models.user_factorization.latent_factors import LatentFactors, free_directions
+from discreet.models.user_factorization.latent_factors import LatentFactors, _by_spread, free_directions
 from discreet.models.user_factorization.settings import FactorizationSettings
 from discreet.privacy.session import Session
 from discreet.statistics.blocks import blocks
-from discreet.statistics.counts import MEAN_LENGTH, ItemResiduals, UserMeans
+from discreet.statistics.counts import (
+    MEAN_LENGTH,
+    ItemResiduals,
+    ItemVotes,
+    RatingShares,
+    ScaleVotes,
+    UserCount,
+    UserMeans,
+)
+from discreet.statistics.domain import Number, Numbers, Places
 from discreet.statistics.item_vectors import ItemVectors
+from discreet.statistics.recency import Recency, RecentVotes
 from discreet.statistics.residual_moment import ResidualMoment, add_rows
 from discreet.testing import refuses
 from small_sources import people_of
@@ -205,3 +215,69 @@ def test_one_person_moves_the_second_moment_by_exactly_their_own_square(person):
     assert 0.1 < squared_length(alone) <= 1
     np.testing.assert_array_equal(alone, alone.T)
     assert not np.diag(alone).any()
+
+
+@pytest.mark.parametrize(
+    "statistic",
+    [
+        ItemVotes(n_items=4, norm="l1"),
+        RecentVotes(n_items=4, norm="l2", recency=Recency(now=0.0, half_life=1.0)),
+        UserCount(),
+        RatingShares(low=1.0, width=4.0),
+        ScaleVotes(scales=((0.0, 1.0), (1.0, 5.0))),
+    ],
+    ids=lambda one: type(one).__name__,
+)
+def test_counts_state_that_they_are_never_negative(statistic):
+    """A coordinator rejects a sum that such counts and the noise can't give."""
+    assert all(part.nonnegative for part in statistic.parts)
+
+
+def test_a_vector_that_is_too_long_is_outside_its_domain():
+    vectors = Numbers(("n",), -1.0, 1.0, longest=1.0)
+    vectors.check("vectors", np.array([0.6, 0.8]), {})
+    with refuses("domain"):
+        vectors.check("vectors", np.array([0.8, 0.8]), {})
+
+
+@pytest.mark.parametrize("wrong", [0.5, 3.0, math.nan, math.inf])
+def test_a_number_beyond_its_range_is_outside_its_domain(wrong):
+    for right in (1.0, 2.0):
+        Number(1.0, 2.0).check("half", right, {})
+    with refuses("domain"):
+        Number(1.0, 2.0).check("half", wrong, {})
+
+
+def test_places_are_whole_numbers():
+    Places(("k",), "n").check("top", np.array([0, 2]), {"n": 3})
+    with refuses("domain"):
+        Places(("k",), "n").check("top", np.array([0.0, 2.0]), {"n": 3})
+
+
+def test_the_second_moment_does_not_know_the_scale_of_ratings():
+    """Ratings from 1 to 5 contribute as the same ratings from -1 to 1 do."""
+    rng = np.random.default_rng(4)
+    columns, values = np.arange(6, dtype=np.int32), rng.uniform(-1, 1, 6).astype(np.float32)
+    model = ResidualMoment(
+        top=np.arange(6),
+        item_weights=np.ones(6),
+        middle=0.0,
+        half=1.0,
+        offsets=np.zeros(6),
+        features=np.ones((6, 1)),
+        ridge=np.ones(1),
+    )
+    plain = people_of(Rows(np.array([0, 6]), columns, values), 6).total(model).floats()
+    wide = dataclasses.replace(model, middle=3.0, half=2.0)
+    scaled = people_of(Rows(np.array([0, 6]), columns, 3 + 2 * values), 6).total(wide).floats()
+    np.testing.assert_allclose(scaled, plain, atol=1e-5)
+    assert np.abs(plain).max() > 0.01
+
+
+def test_factors_are_longer_along_which_users_differ_more():
+    part = np.array([[3.0, 1.0], [1.0, 1.0]])
+    moment = np.eye(5)
+    moment[3:, 3:] = part
+    found = _by_spread(np.eye(5), moment, 2, 1.0)
+    np.testing.assert_allclose(found[3:, 3:] @ found[3:, 3:], part / 2, atol=1e-12)
+    np.testing.assert_array_equal(found[:3, :3], np.eye(3))
