@@ -216,7 +216,7 @@ class NoHistories(DataError):
     """Histories are missing."""
 
     text = (
-        "No history was passed, so there is no user to recommend to. Pass at least one history, which may be "
+        "No history was passed, so no user can get recommendations. Pass at least one history, which may be "
         "empty."
     )
 
