@@ -51,10 +51,10 @@ def keep_per_user(
 ) -> npt.NDArray[np.bool_]:
     """Mark at most `cap` ratings a user: the latest, and among equals (or without times) by a public hash.
 
-    The hash mixes the person's and the item's external ids: it depends neither on the numbering, which other
-    people shape, nor on the order of the file, and it favors no item. A person whose id is a row number has
-    none of their own (without one row, all after it would be called otherwise): there the person's items
-    take its place, and people with the same items keep the same.
+    The hash mixes the user's and the item's external ids: it depends neither on the numbering, which other
+    users shape, nor on the order of the file, and it favors no item. A user whose ID is a row number has
+    none of their own (without one row, all after it would be called otherwise): there the user's items
+    take its place, and users with the same items keep the same.
     """
     keep = np.ones(items.size, dtype=np.bool_)
     lengths = np.diff(indptr)
@@ -138,7 +138,7 @@ def _blocks(lengths: npt.NDArray[np.int64]) -> list[tuple[int, int]]:
 
 
 def clip_counts(counts: npt.NDArray[np.float32], declared: Declarations) -> npt.NDArray[np.float32]:
-    """Return counts within a declared scale: nobody knows beforehand how often something will be clicked."""
+    """Return counts within a declared scale: how often an item will be chosen isn't known beforehand."""
     facts = declared.get("facts")
     low = declared.get("low") if facts is None else facts.low
     high = declared.get("high") if facts is None else facts.high

@@ -443,7 +443,7 @@ def _of_json(file: Path, top: bytes, wishes: Wishes, declared: Mapping[str, Any]
 def _require_declared(roles: Mapping[str, str], choice: Choice | None) -> None:
     """Reject keys that were found in users' lines where lines without them are skipped.
 
-    One user's line with one key more would otherwise skip everybody else's.
+    One user's line with one key more would otherwise skip all others'.
     """
     said = choice or {}
     missing = [role for role in dict.fromkeys((*roles, TIME)) if role not in said]

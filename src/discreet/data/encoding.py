@@ -69,7 +69,7 @@ def encode(ids: Column, declared: Vocabulary | None, what: str) -> tuple[Vocabul
 
 
 def encode_items(ids: Column, catalog: Vocabulary | None, n_items: int | None) -> tuple[Vocabulary, Codes]:
-    """Number the items; a declared count alone stands for the ids 0..n-1 or 1..n if all fit there."""
+    """Number the items; a declared count alone means the IDs 0..n-1 or 1..n if all fit there."""
     if catalog is None and n_items is not None:
         ids = as_series(ids, ITEM_IDS, encoded=True)
         catalog = _numbered_catalog(ids, n_items)
@@ -90,7 +90,7 @@ def _numbered_catalog(series: pl.Series, n_items: int) -> Vocabulary | None:
 
 
 def to_values(values: Column | None, count: int) -> npt.NDArray[np.float32]:
-    """Return the ratings as float32, 1 where none are given; refuse missing and infinite ones."""
+    """Return the ratings as float32, 1 where none are given; reject missing and infinite ones."""
     if values is None:
         return np.ones(count, dtype=np.float32)
     ratings = _to_floats(values)
@@ -116,7 +116,7 @@ def _to_floats(values: Column) -> npt.NDArray[np.float32]:
 def joined(taken: list[pl.Series], kind: type[np.generic]) -> npt.NDArray[Any]:
     """Return the numbers of the one series in a list, which is emptied.
 
-    Parts of a series that nobody else holds are freed as they are copied.
+    Parts of a series that have no other owner are freed as they are copied.
     """
     series = taken.pop()
     if series.n_chunks() == 1:
@@ -137,7 +137,7 @@ def count_not_finite(numbers: npt.NDArray[np.float32]) -> int:
 
 
 def to_times(times: Column | None) -> npt.NDArray[np.int64] | None:
-    """Return times as int64; refuse missing ones."""
+    """Return times as int64; reject missing ones."""
     return take_times([times])
 
 
@@ -162,7 +162,7 @@ def take_times(taken: list[Column | None]) -> npt.NDArray[np.int64] | None:
         del times, series
         return joined(moments, np.int64)
     except pl.exceptions.PolarsError:
-        # The error of polars quotes a value, which is somebody's record.
+        # The error of polars quotes a value, which is a user's record.
         raise NotNumeric(what="times", kind="finite numbers of 64 bits", found="larger") from None
 
 
@@ -176,7 +176,7 @@ def _series_of(times: npt.NDArray[Any]) -> pl.Series:
 def _each_time(times: list[Any]) -> npt.NDArray[np.int64]:
     """Return numbers in a Python container as whole numbers, each converted by itself.
 
-    A container's common type would follow from all of them: one fraction would round everybody's times.
+    A container's common type would follow from all of them: one fraction would round all users' times.
     """
     _refuse_missing(sum(time is None for time in times), len(times))
     try:
@@ -201,7 +201,7 @@ def whole_number(number: Any) -> int:
 def sort_ratings(
     columns: list[npt.NDArray[Any] | None], size: tuple[int, int], duplicates: Duplicates = "refuse"
 ) -> Sorted:
-    """Sort users, items, ratings and times; refuse or merge ratings of the same pair. `size` counts both.
+    """Sort users, items, ratings and times; reject or merge ratings of the same pair. `size` counts both.
 
     The list of columns is emptied, so that each can be freed as soon as it is sorted.
     """
@@ -234,7 +234,7 @@ def _merge(data: Sorted, first: npt.NDArray[np.bool_], how: Duplicates) -> Sorte
     if how in ("mean", "count"):
         sizes = np.diff(starts, append=first.size) if how == "mean" else 1
         sums = exact_sums(data.values, starts)
-        # What does not fit into a single becomes infinite, and is refused.
+        # What does not fit into a single becomes infinite, and is rejected.
         with np.errstate(over="ignore"):
             values = (sums / sizes).astype(np.float32)
     before = np.concatenate([[0], np.cumsum(first)])
@@ -319,7 +319,7 @@ def sort_rows(
 ) -> tuple[npt.NDArray[np.int32], Index]:
     """Put the items of each row in order, and `order` with them; both are used up."""
     carried: npt.NDArray[Any] = order
-    # Beside wide row ends scipy would make the items wide, too, and copy them.
+    # With wide row ends scipy would make the items wide, too, and copy them.
     ends: npt.NDArray[Any] = indptr.astype(np.int32) if items.size < 2**31 else indptr
     rows: Any = sp.csr_array((carried, items, ends), shape=(indptr.size - 1, n_items))
     rows.sort_indices()

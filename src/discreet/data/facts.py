@@ -19,7 +19,7 @@ from discreet.core.checks import (
 from discreet.data.errors import DamagedFacts, DeclaredTwice, NoRows, OffDeclaredScale, UnknownArgument
 
 SCALE, N_ITEMS = "scale", "n_items"
-#: Catalog or scale were chosen from the data with noise; items were picked by whoever holds the data.
+#: Catalog or scale were chosen from the data with noise; items were picked by the data owner.
 CHOSEN, CHOSEN_SCALE, PICKED = "chosen", "chosen scale", "picked"
 #: What is assumed of a source that was read: a library changed no value of its frame, every row can be read,
 #: and no quote joins rows of several users.
@@ -34,10 +34,10 @@ class PublicFacts:
     """State what is public about a dataset before anybody looks into it.
 
     `step=None` means that any value between `low` and `high` may occur; `max_per_user=None` that no cap is
-    declared; `n_users`, about how many people there are, is never read from the data. `from_file` names the
-    facts (`"scale"`, `"n_items"`) that a reader took from the file: a promise made with them holds only if
+    declared; `n_users`, about how many users there are, is never read from the data. `from_file` names the
+    facts (`"scale"`, `"n_items"`) that a reader took from the file: a guarantee with them applies only if
     they really are public. `"chosen"` and `"chosen scale"` there say that the catalog or the scale was chosen
-    with noise, which is paid for, and `"picked"` that somebody picked items of the catalog.
+    with noise, which costs budget, and `"picked"` that the owner picked items of the catalog.
     `layout` describes what was guessed of how the source is written, and is empty if all of it is declared.
     `reading` names what else a guarantee assumes of the source.
 
@@ -107,12 +107,12 @@ class PublicFacts:
             yield "declared", name, {}
 
     def with_cap(self, max_per_user: int | None) -> PublicFacts:
-        """Return the facts with the smaller of both caps; None is no cap."""
+        """Return the facts with the smaller of both caps; None means without a cap."""
         caps = [cap for cap in (self.max_per_user, max_per_user) if cap is not None]
         return replace(self, max_per_user=min(caps)) if caps else self
 
     def without_scale(self) -> PublicFacts:
-        """Return the facts of the same rows if each says only that something was chosen."""
+        """Return the facts of the same rows if each shows only that an item was chosen."""
         kept = tuple(name for name in self.from_file if name not in (SCALE, CHOSEN_SCALE))
         return replace(self, low=1.0, high=1.0, step=None, from_file=kept)
 
@@ -132,7 +132,7 @@ class PublicFacts:
 
     @classmethod
     def from_json(cls, record: dict[str, Any]) -> Self:
-        """Read what `to_json` wrote; anything else is refused with one sentence."""
+        """Read what `to_json` wrote; anything else is rejected with one sentence."""
         try:
             return cls(
                 n_items=record["n_items"],
@@ -178,12 +178,12 @@ class DeclaredFacts(TypedDict, total=False):
         high: The highest rating of the scale.
         step: The step between ratings, such as 0.5; any value is allowed without it.
         max_per_user: Keep at most this many ratings of each user.
-        n_items: The number of items; alone it stands for the ids 0..n-1 or 1..n.
+        n_items: The number of items; alone it means the IDs 0..n-1 or 1..n.
         n_users: The approximate number of users.
-        catalog: The ids of all items; it may hold items nobody rated. A list, a series or an array of ids, a
+        catalog: The ids of all items; some may have no ratings. A list, a series or an array of ids, a
             data frame with an item column, a file as for `--items`, or a `Vocabulary`.
         people: The ids of all users, given likewise, in the order of their rows.
-        drop_unknown: Leave out ratings of items that a declared catalog does not hold.
+        drop_unknown: Skip ratings of items that a declared catalog doesn't have.
     """
 
     facts: PublicFacts | None
@@ -211,7 +211,7 @@ class Declarations(DeclaredFacts, total=False):
 
 
 def refuse_unknown_names(declared: Mapping[str, Any], of: Callable[..., Any] | None = None) -> None:
-    """Refuse what nobody can declare: a misspelled fact would be taken from the data.
+    """Reject what can't be declared: a misspelled fact would be taken from the data.
 
     The other settings `of` a function that takes declarations are suggested as well.
     """
@@ -271,7 +271,7 @@ def _seen_scale(
 
 
 def check_scale(values: npt.NDArray[np.float32], facts: PublicFacts) -> None:
-    """Refuse ratings outside the scale or off its steps; say how many, never which."""
+    """Reject ratings outside the scale or off its steps; count them, never quote them."""
     low, high = np.float32(facts.low), np.float32(facts.high)
     if values.size and (values.min() < low or values.max() > high):
         outside = int(np.count_nonzero((values < low) | (values > high)))

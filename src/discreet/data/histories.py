@@ -34,16 +34,16 @@ from discreet.data.roles import (
 )
 from discreet.data.schema import Schema
 
-# None of these stands in a file with one column; a blank may, within an id.
+# None of these is in a file with one column; a blank may, within an id.
 _BETWEEN_COLUMNS = (",", ";", "\t", "|", "::")
-# Stands in no file, so that a line stays whole and only its quotes are taken off.
+# Is in no file, so that a line stays whole and only its quotes are taken off.
 _NOWHERE = "\x1f"
 
 
 def read_history(
     path: Path, *, user: str | None = None, columns: Choice | None = None, implicit: bool = False
 ) -> UserHistory:
-    """Return one person's history; with several people in the file, `user` says whose.
+    """Return one user's history; with several users in the file, `user` names one.
 
     A table is in order if it has times. Of an item that comes twice the last row counts. With `implicit`
     ratings are not read, and a file of one column is a list of items, oldest first. Columns of a fit that a
@@ -54,7 +54,7 @@ def read_history(
     try:
         return as_history(lambda choice: _read(path, None, choice, implicit=implicit), columns)
     except UnclearHeader as error:
-        # One person's own file: what may be their record may be shown to them.
+        # One user's own file: what may be their record may be shown to them.
         names = "item=NAME" if implicit else "item=NAME,rating=NAME"
         raise HeaderUnclear(file=path.name, columns=tuple(error.first), names=names) from None
 
@@ -80,7 +80,7 @@ def _read(path: Path, user: str | None, columns: Choice | None, *, implicit: boo
 
 
 def _read_people(path: Path, columns: Choice | None, *, implicit: bool, alone: bool) -> Interactions:
-    """Read a history; one without a column for the person is one person's."""
+    """Read a history; one without a column for the user is one user's."""
     try:
         return read(path, columns=columns, implicit=implicit, duplicates="last")
     except (NoColumn, UnclearHeader):
@@ -129,7 +129,7 @@ def _lacks_ratings(path: Path, columns: Choice | None, *, alone: bool) -> bool:
 
 _MOST_BYTES = 1 << 16
 _SEPARATORS = (",", ";", "\t")
-# Written so, a number is the same float32 whoever reads it; a zero may be worth a remark.
+# Written so, a number is the same float32 for every reader; a zero may be worth a remark.
 _RATING = re.compile(r"-?[0-9]{1,5}(\.[0-9]{1,4})?")
 _SECONDS = re.compile(r"0|-?[1-9][0-9]{0,17}")
 

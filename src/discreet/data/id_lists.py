@@ -1,7 +1,7 @@
-"""Read ids from a file, one id per line or the id column of a table, or from what Python holds them in.
+"""Read ids from a file, one id per line or the id column of a table, or from containers of Python.
 
 A line such as `Godfather, The` may be one id or two fields. A header decides, and so do quotes and lines with
-different numbers of commas; where nothing does, the file is refused before anything is paid.
+different numbers of commas; where nothing does, the file is rejected before any budget is spent.
 """
 
 from __future__ import annotations
@@ -37,12 +37,12 @@ else:
 
 _SEPARATORS = ("\t", ",", ";", "|")
 _TABLES = (".csv", ".tsv")
-# Beside usual names of ids, these say that a first line is a header.
+# Like usual names of ids, these show that a first line is a header.
 _BESIDE = "id code title titles name label genre genres category categories description price year brand tags"
 
 
 def checked_declarations(declared: Declarations) -> Declarations:
-    """Return declarations whose catalog and people are vocabularies; refuse names that are none."""
+    """Return declarations whose catalog and people are vocabularies; reject other names."""
     refuse_unknown_names(declared)
     found = dict(declared)
     for name, role in (("catalog", ITEM), ("people", USER)):
@@ -221,7 +221,7 @@ def _of_table(path: Path, rows: list[list[str]], role: str) -> list[str]:
 
 
 def _id_column(names: Sequence[str], role: str, path: Path | str) -> str:
-    """Return which column holds the ids: the first if it is called so, else one that is, else the first."""
+    """Return which column has the IDs: the first if it is called so, else one that is, else the first."""
     found = roles_by_name(names)
     if role == ITEM and USER in found:
         raise UnclearIds(path=str(path), role=role, why="users")
@@ -231,7 +231,7 @@ def _id_column(names: Sequence[str], role: str, path: Path | str) -> str:
 
 
 def _is_header(names: Sequence[str], role: str) -> bool:
-    """Tell whether a first line names columns; the only column of a list is called as people or items are."""
+    """Tell whether a first line names columns; the only column of a list is called as users or items are."""
     known = roles_by_name(names)
     if len(names) == 1:
         return USER in known or ITEM in known

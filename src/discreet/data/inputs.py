@@ -1,6 +1,6 @@
 """Accept data in any form: interactions, a path, a dataset's name, a data frame, a matrix, a history.
 
-One rule says which histories have an order. Where there are times, they decide, and items of one time stand
+One rule decides which histories have an order. Where there are times, they decide, and items of one time are
 side by side. A list without times is read oldest first. Tables without times, mappings and sets have no
 order: many files are sorted by item, and JSON does not keep the order of an object's keys.
 """
@@ -100,20 +100,20 @@ def accept(
 
 
 def refuse_columns(columns: Choice | None, data: object) -> None:
-    """Refuse names of columns for something that has none."""
+    """Reject names of columns for data without columns."""
     if columns is not None:
         raise ColumnsUnused(argument="columns", found=type(data).__name__)
 
 
 def refuse_declared(declared: Mapping[str, Any], data: object) -> None:
-    """Refuse facts about data that carry their own; what becomes of repeated pairs was settled as well."""
+    """Reject facts about data that carry their own; what becomes of repeated pairs was settled as well."""
     said = [name for name, value in declared.items() if value is not None and name != "duplicates"]
     if said:
         raise ColumnsUnused(argument=said[0], found=type(data).__name__)
 
 
 def accept_history(history: Any, *, implicit: bool = False, columns: Choice | None = None) -> UserHistory:
-    """Return one user's history from any form; the rule above says whether it has an order."""
+    """Return one user's history from any form; the rule above decides whether it has an order."""
     # A series is a stream of arrow's, too, but no table.
     if hasattr(history, "columns") or hasattr(history, "collect_schema"):
         return _of_frame(history, columns, implicit=implicit)
@@ -135,7 +135,7 @@ def accept_history(history: Any, *, implicit: bool = False, columns: Choice | No
 
 
 def of_row(data: Interactions, row: int | None = None) -> UserHistory:
-    """Return the history in one row; if it is not said which, there must be no other."""
+    """Return the history in one row; without a number, it must be the only one."""
     if row is None and data.n_users != 1:
         raise OneUserNeeded(users=data.n_users)
     row = row or 0

@@ -94,13 +94,13 @@ class Interactions:
     facts: PublicFacts
     name: str = "data"
     listed: Index | None = field(default=None, repr=False)
-    #: How the source was understood, for the holder of the data; nothing is computed from it.
+    #: How the source was understood, for the data owner; nothing is computed from it.
     how_read: Mapping[str, str] = field(default_factory=dict, repr=False)
     #: The schema that the source was read with, and what of it was guessed.
     schema: Schema | None = field(default=None, repr=False)
-    #: A column that looks like times and was not read, for the holder as well.
+    #: A column that looks like times and was not read, for the data owner as well.
     unread_times: str | None = field(default=None, repr=False)
-    #: What synthetic data were drawn from, in one line; promises of fits say it.
+    #: What synthetic data were drawn from, in one line; guarantees of fits state it.
     origin: str | None = field(default=None, repr=False)
     #: When lists for these histories are requested, in seconds since 1970; only serving reads it.
     now: float | None = field(default=None, repr=False)
@@ -136,7 +136,7 @@ class Interactions:
 
         Facts that are not declared (`facts=`, or `low=`, `high=`, `step=`, `max_per_user=`, `n_users=`, and
         `catalog=` or `n_items=`) are taken from the ratings, and `facts.from_file` says so. A `catalog` may
-        hold items nobody rated; `n_items` alone stands for the ids 0..n-1 or 1..n. `people` fixes the rows.
+        have items without ratings; `n_items` alone means the IDs 0..n-1 or 1..n. `people` fixes the rows.
 
         Raises:
             DataError: Lengths differ, something is missing, a pair repeats, or a declared fact is broken.
@@ -149,7 +149,7 @@ class Interactions:
     def from_columns(cls, given: list[Column | None], *, name: str, **declared: Unpack[Declarations]) -> Self:
         """Build from users, items, ratings and times in a list, which is emptied.
 
-        Columns that nobody else holds are freed one by one, so the largest files need little more memory than
+        Columns without another owner are freed one by one, so the largest files need little more memory than
         their ratings.
         """
         declared = checked_declarations(declared)
@@ -291,7 +291,7 @@ class Interactions:
     def without_people(self, ids: Iterable[Any]) -> Interactions:
         """Return the data without the rows of users with these external ids, whether they are there or not.
 
-        Somebody who asked to be forgotten is left out of the next fit this way.
+        A user who asked to be forgotten is skipped by the next fit this way.
         """
         gone = self.users.index_of(ids)
         stays = np.ones(self.n_users, dtype=np.bool_)
@@ -414,7 +414,7 @@ def _same_length(*columns: npt.NDArray[Any] | None) -> None:
 
 
 def _numbers(which: npt.ArrayLike, count: int, what: str) -> npt.NDArray[np.int64]:
-    """Turn a mask or numbers into numbers; refuse others and repetitions."""
+    """Turn a mask or numbers into numbers; reject others and repetitions."""
     array = np.asarray(which)
     if array.dtype == np.bool_:
         require(array.shape == (count,), what, array.shape, must=f"have the shape ({count},)")

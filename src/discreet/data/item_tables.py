@@ -2,8 +2,8 @@
 
 Numbers become a column, and one for each fifth of their range where they have many values; words become a
 column for each word that several items share, lists of words (`Action|Comedy`, or real lists) likewise, and
-if there is nothing else the words of texts such as titles. What only one item has says nothing about others
-and is left out.
+if there is nothing else the words of texts such as titles. What only one item has shows nothing about others
+and is ignored.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ from discreet.data.vocabulary import Vocabulary
 
 # A word counts if at least this part of the items share it, two in any case, and so many words at most.
 _LEAST_PART, _FEWEST_ITEMS, _MOST_WORDS = 0.005, 2, 200
-# Numbers with more different values than this are also told apart by range.
+# Numbers with more different values than this are also grouped by range.
 _MANY_VALUES, RANGES = 10, 5
 _SEPARATORS = ("|", ";", ",")
 # What may stand between the columns of a table of items; the first of equals is taken.
 _BETWEEN = (b",", b";", b"\t")
 _LONGEST_HEADER = 1 << 16
-# A single letter or digit is no word.
+# A single letter or digit isn't a word.
 _WORD = re.compile(r"[^\W_]{2,}")
 
 
@@ -59,14 +59,14 @@ class ItemTable(NamedTuple):
 
 
 def read_item_table(source: Any, catalog: Vocabulary) -> Floats:
-    """Return what a table says of the catalog's items, in its order; the first column holds item ids.
+    """Return what a table has on the catalog's items, in its order; the first column has item IDs.
 
     Reads `.csv` and `.parquet` files and data frames. Items of the catalog that the table does not name get
-    the columns' means, items that only the table names are left out.
+    the columns' means, items that only the table names are ignored.
 
     Raises:
         FileError: The file cannot be read.
-        DataError: An id repeats, nothing tells items apart, or no item is in the catalog.
+        DataError: An id repeats, items don't differ, or no item is in the catalog.
     """
     return read_items(source).in_order_of(catalog)[0]
 
@@ -87,7 +87,7 @@ def read_items(source: Any) -> ItemTable:
     """Read a table of items from a file or a data frame."""
     table = item_frame(source)
     columns = [part for name in table.columns[1:] for part in _encoded(table[name], apart=False)]
-    # The words of titles say little about ratings; beside other columns they would be noise.
+    # The words of titles say little about ratings; with other columns they would be noise.
     if not columns:
         columns = [part for name in table.columns[1:] for part in _encoded(table[name], apart=True)]
     numbers = np.column_stack(columns) if columns else np.zeros((table.height, 0))
@@ -152,7 +152,7 @@ def _series(values: list[Any]) -> pl.Series:
 
 
 def _encoded(column: pl.Series, *, apart: bool) -> list[Floats]:
-    """Return what a column says as numbers; texts are taken `apart` or left whole."""
+    """Return a column as numbers; texts are taken `apart` or left whole."""
     if column.dtype == pl.Boolean or column.dtype.is_numeric():
         return _number_columns(column.cast(pl.Float64))
     if column.dtype.is_temporal():
@@ -222,7 +222,7 @@ Row = dict[str, str]
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class PublicTable:
-    """Hold a table with item ids in its first column, and texts to show beside them in the others."""
+    """Hold a table with item ids in its first column, and texts to show with them in the others."""
 
     ids: list[str | None]
     texts: pl.DataFrame
@@ -249,11 +249,11 @@ class PublicTable:
 
     @property
     def names(self) -> list[str]:
-        """Return the names of the columns beside the ids."""
+        """Return the names of the columns next to the IDs."""
         return self.texts.columns
 
     def refuse_foreign(self, catalog: Vocabulary) -> None:
-        """Refuse a table that names no item of the catalog."""
+        """Reject a table that names no item of the catalog."""
         if not (catalog.index_of(self.ids) >= 0).any():
             raise PublicTableWrong(why="foreign", what="titles")
 
@@ -265,7 +265,7 @@ class PublicTable:
 
 
 def read_public_table(path: Path, catalog: Vocabulary) -> dict[str | int, Row]:
-    """Return the columns beside each id of the catalog, of which the table must name one."""
+    """Return the columns next to each ID of the catalog, of which the table must name one."""
     table = PublicTable.read(path)
     table.refuse_foreign(catalog)
     return table.rows_of(catalog)

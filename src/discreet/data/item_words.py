@@ -1,7 +1,7 @@
 """Describe items by their public words: a sparse TF-IDF matrix of lists, texts and ranges of numbers.
 
 Words are hashed to a fixed number of columns, so a table may have any number of different ones. A word that
-one item alone has, or that all have, says nothing about others and is left out.
+one item alone has, or that all have, shows nothing about others and is ignored.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ COLUMNS = 1 << 15
 
 
 def item_words(source: Any, catalog: Vocabulary) -> sp.csr_matrix:
-    """Return a row for every item of the catalog, of length 1 or, where the table says nothing, 0.
+    """Return a row for every item of the catalog, of length 1 or, where the table has nothing, 0.
 
-    Reads what `read_item_table` reads: the first column holds item ids.
+    Reads what `read_item_table` reads: the first column has item IDs.
     """
     table = item_frame(source)
     places = catalog.index_of(table.to_series(0))

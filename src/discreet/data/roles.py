@@ -1,4 +1,4 @@
-"""Find out which column of a table holds the person, the item, the rating and the time."""
+"""Find out which column of a table has the user, the item, the rating and the time."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _USUAL_NAMES = {
         "orderdate orderedat occurredat ratedat day zeit zeitpunkt datum fecha"
     ),
 }
-# Other names that end so are times, too, unless they say when an item or a person began, or how long it took.
+# Other names that end so are times, too, unless they say when an item or a user began, or how long it took.
 _ENDS_LIKE_TIME = re.compile(r"([_\-. ](at|time|date|ts)|[a-z](At|Time|Date|Ts))$", re.ASCII)
 _OF_SOMETHING_ELSE = re.compile(
     r"releas|publish|birth|launch|join|sign|regist|expir|(watch|play|listen|dwell|run|total)[_\-. ]?time$",
@@ -48,14 +48,14 @@ _LOOKS_LIKE_TIME = re.compile(
     r"(\d{4}[-/]\d{1,2}[-/]\d{1,2}|\d{1,2}[-/.]\d{1,2}[-/.]\d{4})([T ]\d{1,2}:.*)?|1\d{9}(\d{3})?"
 )
 
-#: A comma before one or two digits stands for a decimal point; before three it may separate thousands.
+#: A comma before one or two digits means a decimal point; before three it may separate thousands.
 DECIMAL_COMMA = r"^([+-]?\d+),(\d{1,2})$"
 
 
 def choose(names: Sequence[str], choice: Choice | None, *, implicit: bool) -> dict[str, str]:
-    """Return which column plays which role: as the caller says, else by the usual names.
+    """Return which column plays which role: as the caller declares, else by the usual names.
 
-    A role that the caller gives to None is played by no column; without a user all rows are one person's.
+    A role that the caller gives to None is played by no column; without a user all rows are one user's.
     Weights of events are never guessed, and they take the place of ratings.
     """
     chosen = dict(without_order(choice) or {})
@@ -93,7 +93,7 @@ def roles_by_name(names: Sequence[str]) -> dict[str, str]:
 def unread_times(
     sample: Mapping[str, Sequence[str]], roles: Mapping[str, str], choice: Choice | None
 ) -> str | None:
-    """Return a column that nobody named and whose first fields all look like times, if no times are read."""
+    """Return a column without a role and whose first fields all look like times, if no times are read."""
     if TIME in roles or TIME in (choice or {}):
         return None
     others = ((name, [one for one in fields if one]) for name, fields in sample.items())
@@ -114,7 +114,7 @@ def how_to_read(unread: str) -> str:
 
 
 def date_order(choice: Choice | None) -> str | None:
-    """Return what the caller says of dates whose year is last, as in time=when:month-first."""
+    """Return what the caller declares of dates whose year is last, as in time=when:month-first."""
     name = (choice or {}).get(TIME)
     return next((one for one in (DAY_FIRST, MONTH_FIRST) if name and name.endswith(f":{one}")), None)
 
@@ -128,7 +128,7 @@ def without_order(choice: Choice | None) -> Choice | None:
 
 
 def recognizes(names: Sequence[str], choice: Choice | None) -> bool:
-    """Tell whether the names are a header: one that the caller names, or a usual name of person or item."""
+    """Tell whether the names are a header: one that the caller names, or a usual name of user or item."""
     given = {name for name in (without_order(choice) or {}).values() if name is not None}
     usual = roles_by_name(names)
     return bool(given & set(names)) or USER in usual or ITEM in usual
@@ -173,12 +173,12 @@ Found = TypeVar("Found")
 
 
 def as_history(attempt: Callable[[Choice | None], Found], choice: Choice | None) -> Found:
-    """Read a history; columns that it does not need and does not have are left out of the choice."""
+    """Read a history; columns that it does not need and does not have are removed from the choice."""
     while True:
         try:
             return attempt(choice)
         except NoColumn as absent:
-            # Several people must not be read as one because their column has another name.
+            # Several users must not be read as one because their column has another name.
             if absent.role not in _NOT_NEEDED or (absent.role == USER and absent.spare):
                 raise
             if absent.role == TIME:

@@ -1,7 +1,7 @@
 """Declare how a file of ratings is written: a frozen, public value with a TOML form.
 
 A schema and the bytes of a row decide what is read from that row, and nothing else does. A schema that was
-guessed from a file lists the guessed fields in `guessed`: a guarantee then holds if these are public.
+guessed from a file lists the guessed fields in `guessed`: a guarantee then applies if these are public.
 """
 
 from __future__ import annotations
@@ -208,7 +208,7 @@ class Schema:
         return ", ".join(words or self.guessed)
 
     def to_toml(self) -> str:
-        """Return the TOML form, which `from_toml` reads; fields without a value are left out."""
+        """Return the TOML form, which `from_toml` reads; fields without a value are skipped."""
         lines = ["# How a file of ratings is written. Everything here is public."]
         if self.guessed:
             lines.append("# The fields in `guessed` were read from data. Remove one to declare it public.")

@@ -78,9 +78,9 @@ def kfold(data: Interactions, k: int, seed: int) -> Iterator[Split]:
 def leave_one_out(data: Interactions, seed: int = 0) -> Split:
     """Hold out one rating of each user: the latest, or without times one drawn uniformly.
 
-    Of several at the same time the last listed is taken. Without times the order of a file is no order of
+    Of several at the same time the last listed is taken. Without times the order of a file isn't an order of
     choices (many files are sorted by item), so `seed` draws. A person with a single rating keeps it for
-    learning: somebody without any cannot be tested fairly.
+    learning: a user without any can't be tested fairly.
     """
     lengths = np.diff(data.indptr)
     if not np.any(lengths > 1):
@@ -118,9 +118,9 @@ def time_split(data: Interactions, fraction: float) -> Split:
 
 
 def date_split(data: Interactions, date: str) -> Split:
-    """Hold out what came from a date on, as a service is asked: one public moment cuts everybody's.
+    """Hold out what came from a date on, as a service is asked: one public moment cuts all users'.
 
-    Times are seconds since 1970; the date is in UTC unless it says otherwise.
+    Times are seconds since 1970; the date is in UTC unless it states a zone.
     """
     if data.times is None:
         raise SplitNeedsTimes(unread=data.unread_times)
@@ -167,7 +167,7 @@ def given(
 
 
 def _refuse_repeats(train: Columns, test: Columns) -> None:
-    """Refuse pairs of user and item that are repeated, in the other file or in the same."""
+    """Reject pairs of user and item that are repeated, in the other file or in the same."""
     users, items = _comparable(train.users, test.users), _comparable(train.items, test.items)
     learned, hidden = (
         pl.DataFrame({"user": user, "item": item}) for user, item in zip(users, items, strict=True)

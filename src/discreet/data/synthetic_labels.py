@@ -1,4 +1,4 @@
-"""Find the label of synthetic data: in the metadata of a Parquet file, or in the file beside the data.
+"""Find the label of synthetic data: in the metadata of a Parquet file, or in the file next to the data.
 
 Readers need it to say where data come from. Nothing here proves it: anybody can write a label.
 """
@@ -32,12 +32,12 @@ _DAMAGED = (OSError, ValueError, KeyError, TypeError, RecursionError)
 
 
 def label_path(data: Path) -> Path:
-    """Return the path of the label beside a file of synthetic data."""
+    """Return the path of the label next to a file of synthetic data."""
     return data.with_name(data.name + ".label.json")
 
 
 def origin_of(file: Path) -> str | None:
-    """Return what the label of a file says the data come from, or None if it has no label of ours.
+    """Return where the data come from by the label of a file, or None if it has no label of ours.
 
     A label that does not belong to the file any more counts, too: changed synthetic data are still no data of
     people.
@@ -54,7 +54,7 @@ def origin_of(file: Path) -> str | None:
 
 
 def find_label(file: Path) -> dict[str, Any]:
-    """Return the label of a file, not yet checked; the one beside it must be of the same content.
+    """Return the label of a file, not yet checked; the one next to it must be of the same content.
 
     Raises:
         ValueError, KeyError, TypeError, OSError: There is none, or it is damaged or of another file.
@@ -81,7 +81,7 @@ def parsed_label(text: str) -> dict[str, Any]:
 
 
 def is_label_file(path: Path) -> bool:
-    """Return whether a file is a label that was written beside synthetic data."""
+    """Return whether a file is a label that was written next to synthetic data."""
     try:
         with path.open("rb") as file:
             return bool(parsed_label(file.read(_MOST_LABEL).decode())["format"] == FORMAT)

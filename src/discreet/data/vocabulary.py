@@ -1,4 +1,4 @@
-"""Translate between the ids people use (text or whole numbers) and the row numbers arrays use."""
+"""Translate between the IDs in files (text or whole numbers) and the row numbers arrays use."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _CHUNK = 1 << 22
 _PART = 1 << 20
 # A lookup table over the whole range of integer ids is worth it up to this many cells, or four per rating.
 _TABLE = 1 << 24
-# So many ids are handled one by one before it pays to load polars.
+# So many ids are handled one by one before loading polars is worth it.
 _FEW = 1 << 16
 UNKNOWN = -1
 
@@ -48,7 +48,7 @@ class Vocabulary:
     def __init__(self, ids: Given, *, positional: bool = False) -> None:
         self._given = ids
         self.is_positional = positional
-        """Whether ids are row numbers: then they say where somebody stands, not who it is."""
+        """Whether ids are row numbers: then they are places of users, not names."""
 
     @cached_property
     def _series(self) -> pl.Series:
@@ -56,7 +56,7 @@ class Vocabulary:
 
     @classmethod
     def of(cls, ids: Iterable[Any] | pl.Series) -> Self:
-        """Keep `ids` in their order; refuse an id that comes twice."""
+        """Keep `ids` in their order; reject an ID that comes twice."""
         known: Given | None = _plain(ids)
         if known is None:
             known = as_series(ids, "ids")
@@ -158,7 +158,7 @@ class Vocabulary:
         return taken
 
     def canonical_order(self) -> npt.NDArray[np.int64]:
-        """Return where each id stands, in an order that no other id and no column's type can change.
+        """Return the place of each ID, in an order that no other id and no column's type can change.
 
         Whole numbers in the usual form (no sign +, no zeros in front) come first, ascending, then texts.
         """
@@ -261,7 +261,7 @@ class Vocabulary:
 def as_series(
     ids: Iterable[Any] | pl.Series, what: str, *, nulls: bool = False, encoded: bool = False
 ) -> pl.Series:
-    """Return ids as a series of Int64 or String; refuse anything else without quoting it.
+    """Return ids as a series of Int64 or String; reject anything else without quoting it.
 
     With `encoded`, ids that are encoded by a dictionary stay so: written out, they may be far larger.
     """
@@ -373,7 +373,7 @@ def _to_int64(series: pl.Series, what: str) -> pl.Series:
     try:
         return series.cast(pl.Int64)
     except pl.exceptions.PolarsError:
-        # The error of polars quotes a value, which is somebody's record.
+        # The error of polars quotes a value, which is a user's record.
         raise WrongIds(what=what, found="larger numbers") from None
 
 
@@ -382,7 +382,7 @@ def _convert(series: pl.Series, dtype: pl.DataType) -> pl.Series:
 
 
 def _find(known: npt.NDArray[np.int64], numbers: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """Return where each number stands in the ascending `known`; a run without gaps needs no search."""
+    """Return the place of each number in the ascending `known`; a run without gaps needs no search."""
     if int(known[-1]) - int(known[0]) == known.size - 1:
         inside = (numbers >= known[0]) & (numbers <= known[-1])
         return np.where(inside, numbers - known[0], UNKNOWN)

@@ -40,7 +40,7 @@ def load(
     `max_per_user` declares a cap and `name` another name for the ledger.
 
     Raises:
-        FileError: If it is not here and cannot be fetched; the message says where to put it.
+        FileError: If it is not here and cannot be fetched; the message states where to put it.
     """
     entry = _entry(dataset)
     if not entry.folders:
@@ -109,7 +109,7 @@ def get(dataset: str, *, progress: Progress | None = None, announce: Announce | 
 
 
 def split_file(dataset: str, file: str) -> Path:
-    """Return a file that lies beside the ratings, such as `u1.base` of movielens-100k."""
+    """Return a file next to the ratings, such as `u1.base` of movielens-100k."""
     entry = _entry(dataset)
     path = _find_file(entry, file)
     if path is None:

@@ -1,6 +1,6 @@
 """Fetch a published rating file into the user's cache, and restore its published layout.
 
-Nothing is believed without a checksum. Files are collected in a temporary folder beside their place and
+Nothing is believed without a checksum. Files are collected in a temporary folder next to their place and
 moved there when they have been checked, the rating file last, so that an interrupted download leaves
 nothing that looks whole.
 
@@ -158,7 +158,7 @@ def fetch(
     """Try the sources in order until one yields the rating file with a checksum known beforehand.
 
     Raises:
-        FileError: If none does; the message says what was tried.
+        FileError: If none does; the message lists what was tried.
     """
     failures = []
     for source in sources:

@@ -1,4 +1,4 @@
-"""List the datasets this package knows by name: what each holds, on which terms, and where it can be had."""
+"""List the datasets this package knows by name: what each contains, its terms, and its source."""
 
 from __future__ import annotations
 
@@ -210,7 +210,7 @@ _TABLE = (
         file="jester-data-1.csv",
         sha256="4692895acc91263ec11592cb94687725e28afdd451845ab46c2ac6ba3ebc414e",
         sources=(
-            # The official archive holds an Excel workbook; this copy holds the same table as text.
+            # The official archive has an Excel workbook; this copy has the same table as text.
             Archive(
                 url=f"{_MIRRORS}/negi-soumya/eigentaste/0877aa8b2b16531cc806a77bae606ad2b8ee5122/jester-data-1.zip"
             ),

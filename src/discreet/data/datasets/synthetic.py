@@ -1,6 +1,6 @@
-"""Generate ratings with known structure: binary ratings, rank one, and films people differ about.
+"""Generate ratings with known structure: binary ratings, rank one, and films about which users differ.
 
-Everything here is repeated by its seed and holds nobody's data. The generator for benchmarks of up to
+Everything here is repeated by its seed and contains no user's data. The generator for benchmarks of up to
 hundreds of millions of ratings is in `discreet.testing.large_data`.
 """
 

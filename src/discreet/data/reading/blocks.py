@@ -1,7 +1,7 @@
 """Read text in blocks of whole lines, in UTF-8, so that memory does not grow with the file.
 
-A letter's bytes are decoded by themselves, so it doesn't matter where blocks end. Bytes that are no letter
-become bytes that are no UTF-8, and the reader of lines marks that line alone.
+A letter's bytes are decoded by themselves, so it doesn't matter where blocks end. Bytes that aren't a letter
+become bytes that aren't UTF-8, and the reader of lines marks that line alone.
 """
 
 from __future__ import annotations
@@ -145,7 +145,7 @@ def after_last_line(raw: bytes, encoding: str) -> int:
 
 
 def to_utf8(raw: bytes, encoding: str) -> bytes:
-    """Return text in UTF-8; what is no letter becomes bytes that UTF-8 does not have."""
+    """Return text in UTF-8; what isn't a letter becomes bytes that UTF-8 does not have."""
     if encoding == UTF_8:
         return raw
     if encoding in UTF_16:

@@ -30,7 +30,7 @@ else:
 
 _SHAPE = "a JSON object with text or a whole number for the user and the item"
 # A number that is not whole, or too long, comes back rounded, and then two ids would be one. Texts that
-# look like such a number cannot be told from it, so they are refused as well.
+# look like such a number can't be distinguished from it, so they are rejected as well.
 _ROUNDED = r"^-?[0-9]+(\.[0-9]+([eE][+-]?[0-9]+)?|[eE][+-]?[0-9]+)$"
 
 

@@ -1,7 +1,7 @@
 """Read layouts that are not tables: Netflix Prize, LightGCN, SASRec and Jester.
 
 Which item a line is about, how many fields it has, or which came first follows from other things than a
-column. A line that does not look like its layout is left out, or rejects the file.
+column. A line that doesn't look like its layout is skipped, or rejects the file.
 """
 
 from __future__ import annotations
@@ -120,7 +120,7 @@ def has_own_form(layout: str | None) -> bool:
 
 
 def named_schema(layout: str, leave_out: set[str], bad_rows: str, encoding: str) -> Schema:
-    """Return the schema of a layout; times and ratings can be left out."""
+    """Return the schema of a layout; times and ratings can be skipped."""
     if leave_out & {USER, ITEM}:
         raise RolesNeeded(layout=layout)
     if layout == "netflix" and bad_rows == "drop":
@@ -158,7 +158,7 @@ def read_named(path: Path, schema: Schema) -> tuple[Columns, Tally]:
     ]
     table = pl.concat(parts)
     if schema.format == "sasrec" and schema.time:
-        # A place among the user's own lines, which is the same whoever else is in the file.
+        # A place among the user's own lines, which is the same whichever other users are in the file.
         table = table.with_columns(pl.int_range(pl.len()).over(USER).alias(TIME))
     kept = {name: table[name] for name in table.columns if name in schema.roles}
     names = dict.fromkeys(kept, f"layout {schema.format}")

@@ -56,7 +56,7 @@ def read(
 
     Columns with usual names (`userId`, `item_id`, `rating`, `timestamp`...) are found; `columns` names the
     others, as in `{"user": "who", "item": "what"}`; `{"time": None}` leaves the times out, and with
-    `{"user": None}` all rows are one person's history. A file without header lists person, item, rating and
+    `{"user": None}` all rows are one user's history. A file without header lists user, item, rating and
     time; its columns are called column_1, column_2... With `implicit` ratings are not read and count as 1;
     with `zeros="missing"` a rating of 0 means that there is none. Further keywords are those of
     `Declarations`, which say what is public and what to do with duplicates, and of `TextOptions`, for
@@ -67,7 +67,7 @@ def read(
 
     Raises:
         FileError: There is no such file, or it cannot be read as a table.
-        DataError: The table lacks a column, holds no ratings, or ratings that cannot be used.
+        DataError: The table lacks a column, has no ratings, or ratings that cannot be used.
 
     Example:
         >>> from tempfile import TemporaryDirectory
@@ -152,7 +152,7 @@ def read_source(path: str | Path, wishes: Wishes, schema: Schema | None = None) 
 
 
 def from_scipy(matrix: Any, *, name: str = "data", **declared: Unpack[Declarations]) -> Interactions:
-    """Read a sparse matrix of people by items; ids are row and column numbers, stored zeros are ratings."""
+    """Read a sparse matrix of users by items; ids are row and column numbers, stored zeros are ratings."""
     if not hasattr(matrix, "tocoo"):
         raise WrongKind(name="matrix", kind="a sparse matrix of scipy", found=type(matrix).__name__)
     cells = matrix.tocoo()
@@ -271,7 +271,7 @@ def _refuse_empty(parts: list[Columns], name: str, what: str = "ratings") -> Non
 
 
 def _of_catalog(columns: Columns, catalog: Any) -> Columns:
-    """Return the ratings of items that the declared catalog holds, each judged by itself."""
+    """Return the ratings of items that the declared catalog has, each judged by itself."""
     if catalog is None:
         raise CatalogNeeded()
     return columns.only(pl.Series(catalog.index_of(columns.items) >= 0))
@@ -296,7 +296,7 @@ def without_zeros(columns: Columns) -> Columns:
 
 
 def remark_on_zeros(parts: Sequence[Columns], name: str) -> None:
-    """Tell the holder of the data that many ratings are 0, which may mean that there is none."""
+    """Log for the data owner that many ratings are 0, which may mean that there is none."""
     values = [part.values for part in parts if part.values is not None]
     if not values or not all(_looks_like_gaps(one) for one in values):
         return

@@ -95,7 +95,7 @@ def read_rows(path: str | Path, schema: Schema, span: Span | None = None) -> Tab
     while len(found) < len(files):
         one = _rows_of(files[len(found)], schema, span)
         if one.schema != schema and found:
-            # A guess that one file refutes holds for none of them.
+            # A guess that one file refutes applies to none of them.
             found = []
         else:
             found.append(one)

@@ -48,7 +48,7 @@ _HEAD: Final = 1 << 16
 
 
 def read_text(file: Path, schema: Schema, span: Span | None = None) -> tuple[Columns, Tally]:
-    """Return the rows of a file, or of a part that begins and ends with a line, and what was left out.
+    """Return the rows of a file, or of a part that begins and ends with a line, and the count of the others.
 
     The header is not part of any span.
     """
@@ -328,7 +328,7 @@ class Texts:
         self._count = 0
         self._table = np.zeros(_FEWEST_TEXTS, np.int32)
         self._hashes = np.zeros(_FEWEST_TEXTS, np.uint64)
-        # Nobody can write IDs beforehand whose hashes are equal.
+        # No user can write IDs beforehand whose hashes are equal.
         self._hashes[0] = int.from_bytes(os.urandom(8), "little")
         self._edges = np.zeros(_FEWEST_TEXTS, np.int64)
         self._letters = np.zeros(_FEWEST_TEXTS, np.uint8)

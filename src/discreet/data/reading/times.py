@@ -61,7 +61,7 @@ _CLOCKS, _MARKS = ("", " %H:%M:%S", " %H:%M"), "/-."
 # order of day and month are read by it.
 _YEAR_FIRST = r"^\d{4}[/-]"
 YEAR_LAST = r"^(\d{1,2})[/.-](\d{1,2})[/.-]\d{4}( \d{1,2}:\d{2}(:\d{2})?)?$"
-# What a text looks like, besides a date with the year first or last.
+# What a text looks like, apart from a date with the year first or last.
 _WHOLE, _ODD = 0, 3
 _IN_SECONDS = (_ZONED, _UNZONED, _DAYS, SECONDS, *(form for _, form in _ORDERED.values()))
 
@@ -165,7 +165,7 @@ def _stages(order: str, zone: str) -> list[tuple[int, list[tuple[pl.Expr, str]]]
 
 
 def times_of_objects(items: Sequence[Any], schema: Schema) -> pl.Series:
-    """Return times in a container of Python objects, each converted by itself; null for what is no time.
+    """Return times in a container of Python objects, each converted by itself; null for what isn't a time.
 
     Whole numbers, fractions and dates become whole numbers, and texts are read as those of files are.
     """
