@@ -18,6 +18,8 @@ FOLDER = TESTS / "snapshots"
 _WIDTH = 1_000
 _BORDER = re.compile(r"[\u2500-\u257f]+")
 _DATES = re.compile(r"\b\d{4}-\d\d-\d\d([T ]\d\d:\d\d(:\d\d)?)?")
+# What the next commit or release changes: digests of code and the version.
+_DIGESTS, _VERSION = re.compile(r"\b(?=\d*[a-f])[0-9a-f]{16,64}\b"), re.compile(r"\bdiscreet \d+\.\d+\.\d+")
 _DECIMALS = re.compile(r"\b\d+\.\d+(e-\d+)?\b")
 _HEAD = "=== "
 
@@ -44,6 +46,7 @@ def plain(text, folder, numbers=True):
     """
     text = text.replace(str(folder), "FOLDER")
     text = re.sub("[━─]{2,}", "─", _DATES.sub("DATE", text))
+    text = _VERSION.sub("discreet VERSION", _DIGESTS.sub("DIGEST", text))
     if not numbers:
         text = _DECIMALS.sub("#", text)
     lines = [re.sub(r" {2,}", "  ", line).rstrip() for line in text.splitlines()]
