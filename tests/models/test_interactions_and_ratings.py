@@ -41,7 +41,7 @@ def model(split):
 
 
 def test_lists_of_the_default_fit_beat_popularity(split, model):
-    assert model.scorer.explain()["choices kept"] >= 1
+    assert model.scorer.explain()["co-occurrence factors kept"] >= 1
     popular = Popularity(epsilon=math.inf).fit(split.train, random=PrivacyRandom.simulate(0))
     own = measure(model, split.train, split.test, "hr@10")["hr@10"]
     assert own > measure(popular, split.train, split.test, "hr@10")["hr@10"] + 0.05

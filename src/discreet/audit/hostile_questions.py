@@ -146,6 +146,11 @@ def honest_questions() -> tuple[Message, ...]:
     for model in models:
         for question in _asked_by(model):
             found[question.fields.get("statistic"), question.fields.get("part")] = question
+    # Without noise no model restricts votes, so this question is made from the one about all items.
+    votes = found["ItemVotes", "votes"]
+    fields = {name: value for name, value in votes.fields.items() if name != "given norm"}
+    fields["statistic"] = "VotesAmong"
+    found["VotesAmong", "votes"] = _message(votes.kind, fields, {"top": np.arange(ITEMS, dtype=np.int64)})
     return tuple(question for (statistic, _), question in found.items() if statistic is not None)
 
 
