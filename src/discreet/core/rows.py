@@ -60,7 +60,7 @@ def require_fit(rows: Rows, n_columns: int) -> None:
     sizes = {stored, rows.values.size, stored if rows.weights is None else rows.weights.size}
     if rows.indptr.size == 0 or rows.indptr[0] != 0 or rows.indptr[-1] != stored or len(sizes) > 1:
         raise BadSparseMatrix(part="lengths")
-    if np.any(np.diff(rows.indptr) < 0):
+    if (rows.indptr[1:] < rows.indptr[:-1]).any():
         raise BadSparseMatrix(part="row pointers")
     if stored and (rows.columns.min() < 0 or rows.columns.max() >= n_columns):
         raise BadSparseMatrix(part="columns")

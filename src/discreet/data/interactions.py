@@ -216,8 +216,14 @@ class Interactions:
         """Return the exact sum of all users' contributions, each from their own row."""
         return statistic.over(self)
 
+    def are_all(self, rows: npt.NDArray[Any]) -> bool:
+        """Return whether these are all rows, in their order."""
+        return rows.size == self.n_users and bool((rows == np.arange(rows.size)).all())
+
     def rows(self) -> npt.NDArray[np.int32]:
         """Return the row of every rating."""
+        if self.n_users == 1:
+            return np.zeros(self.n_ratings, dtype=np.int32)
         return np.repeat(np.arange(self.n_users, dtype=np.int32), np.diff(self.indptr))
 
     def to_scipy(self) -> sp.csr_matrix[np.float32]:

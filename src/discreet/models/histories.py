@@ -59,7 +59,7 @@ def person_row(
     keys = (places[chosen],) if own.times is None else (own.times[chosen], places[chosen])
     chosen = chosen[np.lexsort((chosen, *keys))]
     chosen = chosen[np.append(places[chosen][1:] != places[chosen][:-1], True)[: chosen.size]]
-    row = Interactions(
+    return Interactions(
         indptr=np.array([0, chosen.size]),
         items=places[chosen],
         values=ratings[chosen],
@@ -69,15 +69,19 @@ def person_row(
         catalog=model.catalog,
         facts=model.facts,
         name="history",
+        now=_moment(model, now),
     )
-    return requested(model, row, now)
 
 
 def requested(model: FittedModel, histories: Interactions, now: Moment | None) -> Interactions:
     """Return histories with the time of the request, unless the model was fitted on mere positions."""
-    if now is None or (model.schema is not None and model.schema.has_positions):
-        return histories
-    return histories.at(seconds_of(now))
+    moment = _moment(model, now)
+    return histories if moment is None else histories.at(moment)
+
+
+def _moment(model: FittedModel, now: Moment | None) -> float | None:
+    positions = model.schema is not None and model.schema.has_positions
+    return None if now is None or positions else seconds_of(now)
 
 
 # So many unknown items are named, and so many letters of each; they are the user's own.

@@ -200,9 +200,11 @@ def listable(
     worth: Floats | Singles, seen: Interactions | None, rows: Indices, closed: Indices | None = None
 ) -> None:
     """Set to minus infinity, in place, items that may not be listed: seen by the user, or closed to all."""
-    if closed is not None:
+    if closed is not None and closed.size:
         worth[:, closed] = -np.inf
-    if seen is not None:
+    if seen is not None and rows.size == 1:
+        worth[0, seen.items[slice(*seen.indptr[rows[0] : rows[0] + 2])]] = -np.inf
+    elif seen is not None:
         place = np.repeat(np.arange(rows.size), np.diff(seen.indptr)[rows])
         worth[place, seen.items[cells_of_rows(seen.indptr, rows)]] = -np.inf
 
@@ -227,6 +229,8 @@ def closed_items(
     model: FittedModel, among: Iterable[ItemId] | None, exclude: Iterable[ItemId] | None
 ) -> Indices:
     """Return the items that may not be listed: those outside `among`, and those in `exclude`."""
+    if among is None and exclude is None:
+        return np.zeros(0, dtype=np.int64)
     closed = np.zeros(len(model.catalog), dtype=bool)
     if among is not None:
         closed[:] = True

@@ -75,5 +75,6 @@ def products(left: Array, right: Array, rows: Array, columns: Array) -> Array:
     if np.size(rows) > _FEW_ENTRIES:
         return predict_cells(left, right, rows, columns)
     require_cells(left, right, rows, columns)
-    found: Array = np.einsum("cf,cf->c", left[rows], right[columns])
+    own, form = (left[0], "cf,f->c") if len(left) == 1 else (left[rows], "cf,cf->c")
+    found: Array = np.einsum(form, right[columns], own)
     return found

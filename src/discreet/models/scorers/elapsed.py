@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from discreet.core.arrays import Floats
-from discreet.data.epochs import epoch_seconds
+from discreet.data.epochs import EPOCHS, epoch_seconds
 from discreet.data.interactions import Interactions
 
 _DAY = 86400.0
@@ -28,7 +28,9 @@ def missed_steps(histories: Interactions) -> Floats:
     interactions. Users whose times are positions have missed nothing.
     """
     missed = np.zeros(histories.n_users)
-    if histories.now is None or histories.times is None:
+    if histories.now is None or histories.times is None or not histories.n_ratings:
+        return missed
+    if histories.times.max() < EPOCHS[0][1]:
         return missed
     lengths = np.diff(histories.indptr)
     some = np.flatnonzero(lengths)

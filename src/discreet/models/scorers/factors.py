@@ -38,9 +38,11 @@ def folded(scorer: Scorer, histories: Interactions, rows: Indices) -> tuple[Floa
 
     Vectors of a few users are kept with their histories: one answer needs them several times.
     """
-    asked, place = np.unique(rows, return_inverse=True)
-    if asked.size < histories.n_users:
-        histories = histories.select_users(asked)
+    place = rows
+    if not histories.are_all(rows):
+        asked, place = np.unique(rows, return_inverse=True)
+        if asked.size < histories.n_users:
+            histories = histories.select_users(asked)
     if histories.n_users > FEW:
         return scorer.fold_in(histories), place
     by, vectors = histories.kept.get("folded", (None, None))
@@ -71,12 +73,16 @@ class LinearRatings(CountedRatings):
     def unclipped(self, histories: Interactions, rows: Indices, items: Indices) -> Floats:
         """Return predicted ratings, also beyond the ends of the scale."""
         people, place = folded(self, histories, rows)
-        return LinearScores(people, self._design(), self.mean + self.item_bias).cells(place, items)
+        return LinearScores(people, self._design(), self._offsets()).cells(place, items)
 
     def linear(self, histories: Interactions, rows: Indices) -> LinearScores:
         """Return users' own vectors and the items' rows."""
         people, place = folded(self, histories, rows)
-        return LinearScores(people[place], self._design(), self.mean + self.item_bias)
+        return LinearScores(people[place], self._design(), self._offsets())
+
+    def _offsets(self) -> Floats:
+        """Return what each item's ratings are without a user's own vector."""
+        return self.prepared("offsets", lambda: self.mean + self.item_bias)
 
     def expected_stars(self, histories: Interactions, rows: Indices, items: Indices) -> Floats:
         """Return expected ratings as users read them."""
@@ -130,9 +136,7 @@ class RatingScorer(LinearRatings):
         """Return each user's bias and factors."""
         own = rows_of(histories)
         scales = np.maximum(own.row_weights(), 1) ** self.count_power if self.count_power else None
-        return ridge_vectors(
-            own, self._design(), ridge=self.ridge, scales=scales, offsets=self.item_bias + self.mean
-        )
+        return ridge_vectors(own, self._design(), ridge=self.ridge, scales=scales, offsets=self._offsets())
 
     def explain(self) -> dict[str, Any]:
         """Return the decisions of the fit and their inputs."""

@@ -29,7 +29,7 @@ from discreet.models.scorers.ranking import Followed, LinearScores, Ranking
 from discreet.models.scorers.released_histories import HISTORIES
 from discreet.models.scorers.scorer import Scorer
 from discreet.models.tuned_settings import ListSettings
-from discreet.solvers.few_rows import weighted_sums
+from discreet.solvers.few_rows import FEW, weighted_sums
 
 #: Weights between items, for all scorers that hold them.
 PAIRED: Mapping[str, Stored] = {
@@ -172,7 +172,9 @@ class InteractionScorer(Scorer):
         counted = np.bincount(histories.rows(), weights, histories.n_users).astype(np.float64)
         place: Floats = weighted_sums(chosen, turned_items)
         place /= counted[:, None] * spread + self.ridge
-        return np.column_stack([place @ turn.T, known_part(counted, spread, self.ridge)])
+        found = np.empty((histories.n_users, len(turn) + 1))
+        found[:, :-1], found[:, -1] = place @ turn.T, known_part(counted, spread, self.ridge)
+        return found
 
     def eigenbasis(self) -> tuple[Floats, Floats, Floats]:
         """Return items and spreads in the basis in which the problems of all users are diagonal, and it."""
@@ -225,8 +227,7 @@ class InteractionScorer(Scorer):
         """Return the weights between items, and the interactions of these users, if they count."""
         if not self.following:
             return None
-        whole = rows.size == histories.n_users and bool((rows == np.arange(rows.size)).all())
-        people = histories if whole else histories.select_users(rows)
+        people = histories if histories.are_all(rows) else histories.select_users(rows)
         missed = missed_steps(people)
         weights = recency(people, self.pair_fading, missed=missed)
         return Followed(self.following, people, weights, damped(self.blend, missed))
@@ -297,12 +298,23 @@ def recency(
     if nothing fades, each of a user's n interactions has weight n to the minus `evenly`. Each user's `missed`
     steps add to all ranks.
     """
-    rows = histories.rows()
     if histories.times is None or not fading:
         lengths = np.maximum(np.diff(histories.indptr), 1)
-        return (lengths.astype(np.float64) ** -evenly)[rows]
-    order = np.lexsort((histories.times, rows))
-    people, times = rows[order], histories.times[order]
+        return (lengths.astype(np.float64) ** -evenly)[histories.rows()]
+    if histories.n_users > FEW:
+        return _faded(histories, fading, missed)
+    # Both parts of one answer usually fade alike.
+    key = f"recency {fading} {missed is None}"
+    if key not in histories.kept:
+        histories.kept[key] = _faded(histories, fading, missed)
+    weights: Floats = histories.kept[key]
+    return weights
+
+
+def _faded(histories: Interactions, fading: float, missed: Floats | None) -> Floats:
+    rows = histories.rows()
+    order = np.lexsort((histories.times, rows))  # type: ignore[arg-type]
+    people, times = rows[order], histories.times[order]  # type: ignore[index]
     later = histories.indptr[1:][people] - 1 - np.arange(people.size)
     first = np.ones(people.size, dtype=bool)
     first[1:] = (people[1:] != people[:-1]) | (times[1:] != times[:-1])

@@ -10,7 +10,6 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet.core.arrays import Floats, Indices, Singles
-from discreet.data.encoding import cells_of_rows
 from discreet.data.interactions import Interactions
 from discreet.models.scorers.counts import DEVIATION, LIKING, RANKINGS, liking
 from discreet.models.scorers.factors import RatingScorer
@@ -238,10 +237,9 @@ class InteractionsAndRatings(Scorer):
 
     def _usual(self, histories: Interactions, rows: Indices) -> Floats:
         """Return the mean rating of each of these users, shrunk by one additional average rating."""
-        counts = np.diff(histories.indptr)[rows]
-        cells = cells_of_rows(histories.indptr, rows)
-        places = np.repeat(np.arange(rows.size), counts)
-        sums = np.bincount(places, weights=histories.values[cells], minlength=rows.size)
+        people = histories if histories.are_all(rows) else histories.select_users(rows)
+        counts = np.diff(people.indptr)
+        sums = np.bincount(people.rows(), weights=people.values, minlength=rows.size)
         usual: Floats = (sums + self.mean) / (counts + 1)
         return usual
 

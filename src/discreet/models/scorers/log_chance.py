@@ -37,8 +37,9 @@ def log_chance(numbers: npt.ArrayLike) -> Floats:
         found = np.empty(points.shape)
         kernels.log_chances(points.ravel(), values, slopes, found.reshape(-1))
         return found
-    place = (np.clip(points, LEAST, MOST) - LEAST) * PER_UNIT
-    left = np.minimum(np.nan_to_num(place).astype(np.int64), values.size - 2)
+    place = (np.minimum(np.maximum(points, LEAST), MOST) - LEAST) * PER_UNIT
+    # A score that is no number has no chance: which entry of the table it meets makes no difference.
+    left = np.minimum(np.where(place >= 0, place, 0.0).astype(np.int64), values.size - 2)
     part = place - left
     rest = 1 - part
     found = rest**2 * ((1 + 2 * part) * values[left] + part * slopes[left])

@@ -90,16 +90,17 @@ class NextItems:
         """
         total = following.sum(axis=1, keepdims=True)
         speaks = total[:, 0] > 0
-        found = scores.copy()
         if not speaks.any():
-            return found
-        base, follows = scores[speaks][:, self.items], following[speaks] / total[speaks]
-        share = blend[speaks][:, None]
+            return scores.copy()
+        kept = np.where(speaks, np.log1p(-blend), 0.0)
+        found = scores + kept[:, None]
+        # Items without weights keep their score, less the share of the others.
+        rows, cells = np.nonzero(following)
+        base = scores[:, self.items]
         with np.errstate(divide="ignore"):
-            new = np.log(follows) + _log_sum(base) + np.log(share)
-            kept = np.log1p(-share)
-        found[speaks] += kept
-        found[np.ix_(speaks, self.items)] = np.logaddexp(base + kept, new)
+            follows = np.log(following[rows, cells] / total[rows, 0])
+            new = follows + _log_sum(base)[rows, 0] + np.log(blend)[rows]
+        found[rows, self.items[cells]] = np.logaddexp(base[rows, cells] + kept[rows], new)
         return found
 
 
