@@ -12,7 +12,7 @@ from discreet.privacy.ledger.book import Ledger
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="leftovers are recognized by their locks")
 
-# A few points always, up to 200 of them in slow tests.
+# Two points always. Slow tests try 200 of them, which are all calls of most commands.
 FEW, MOST = 2, 200
 
 
@@ -49,6 +49,7 @@ YEAR = (
     "--epsilon", "2", *PAID,
 )  # fmt: skip
 ADD = ("follow", "add", "year", "ratings.csv", "--out", "week")
+RELEASE = ("follow", "release", "year", "--out", "week")
 SIGN = ("sign", "lists", "--key", "key")
 ASKS = ("campaign", "new", "--out", "asks", "--items", "items.txt", "--epsilon", "1", "--name", "films")
 SIMULATE = ("campaign", "simulate", "asks", "ratings.csv", "--out", "learned")
@@ -73,12 +74,13 @@ VERBS = {
     ),
     "follow start": Verb(YEAR, (BUDGET,), ("year",), may_exist=True),
     "follow add": Verb(
-        ADD, (BUDGET, YEAR), ("year", "week"), completed_by=("follow", "show", "year", "--out", "week")
+        ADD, (BUDGET, YEAR), ("year", "week"), True, ("follow", "show", "year", "--out", "week")
     ),
-    "follow release": Verb(("follow", "release", "year", "--out", "week"), (BUDGET, YEAR), ("year", "week")),
+    "follow release": Verb(RELEASE, (BUDGET, YEAR), ("year", "week"), may_exist=True),
     "campaign new": Verb(ASKS, (), ("asks",), may_exist=True),
     "campaign simulate": Verb(SIMULATE, (ASKS,), ("asks", "learned"), may_exist=True),
     "sign": Verb(SIGN, (LISTS, (*SIGN, "--new-key")), ("lists", "key")),
+    "sign with a new key": Verb((*SIGN, "--new-key"), (LISTS,), ("lists", "key"), may_exist=True),
     "dossier": Verb(("dossier", "lists", "--out", "papers"), (LISTS,), ("lists", "papers"), may_exist=True),
     "private scores": Verb(
         ("evaluate", "ratings.csv", "--model", "popularity", "--epsilon", "1", "--private", *PAID),

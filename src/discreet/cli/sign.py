@@ -22,9 +22,7 @@ def sign(
     from discreet.models.storage import read_label
 
     read_label(model)
-    if new_key:
-        signatures.new_key(key)
-    public = signatures.sign_file(model, key)
+    public = signatures.new_key(key, model) if new_key else signatures.sign_file(model, key)
     show(f"Signed {model} in {signatures.signature_path(model)}. The public key is {public}.")
 
 

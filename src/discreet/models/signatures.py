@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import re
 from pathlib import Path
 
@@ -16,7 +15,7 @@ from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 
-from discreet.core.errors import CannotWrite, FileUnreadable
+from discreet.core.errors import FileExists, FileUnreadable
 from discreet.core.files import refuse_output, write_whole
 from discreet.models.errors import BadKey, BadSignature
 
@@ -33,18 +32,23 @@ def signature_path(file: Path) -> Path:
     return file.with_name(file.name + SUFFIX)
 
 
-def new_key(path: Path) -> str:
-    """Write a new private key, readable by its owner only, and return the public key."""
+def new_key(path: Path, signing: Path | None = None) -> str:
+    """Write a new private key, readable by its owner only, and return the public key.
+
+    With a file to sign, its signature is written first. So a killed process leaves no key, and a repeat makes
+    a new key and replaces the signature.
+    """
     key = Ed25519PrivateKey.generate()
     pem = key.private_bytes(
         serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
     )
-    try:
-        handle = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
-        with os.fdopen(handle, "wb") as file:
-            file.write(pem)
-    except OSError as error:
-        raise CannotWrite(path=path, why=error.strerror) from error
+    if path.exists():
+        raise FileExists(path=path, replaceable=False)
+    inputs = [] if signing is None else [signing]
+    refuse_output(path, force=True, kind="key", is_ours=lambda _: False, inputs=inputs)
+    if signing is not None:
+        _write_signature(signing, key, path)
+    write_whole(path, pem, private=True)
     return _text(key.public_key())
 
 
@@ -92,11 +96,15 @@ def sign_file(file: Path, key_path: Path) -> str:
         raise BadKey(path=key_path) from error
     if not isinstance(key, Ed25519PrivateKey):
         raise BadKey(path=key_path)
+    _write_signature(file, key, key_path)
+    return _text(key.public_key())
+
+
+def _write_signature(file: Path, key: Ed25519PrivateKey, key_path: Path) -> None:
     record = {"format": _FORMAT, "key": _text(key.public_key()), "signature": key.sign(_digest(file)).hex()}
     beside = signature_path(file)
     refuse_output(beside, force=True, kind="signature", is_ours=_is_signature, inputs=[file, key_path])
     write_whole(beside, json.dumps(record).encode())
-    return _text(key.public_key())
 
 
 def signer(file: Path) -> str | None:
