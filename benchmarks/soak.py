@@ -4,7 +4,7 @@ On SQLite: a kill -9, a SIGTERM and a full disk (the process may not make files 
 -9, a SIGTERM and a restart of the database. Every acknowledged report is written down and looked for in the
 store at the end. A folder that was begun is gone on with.
 
-    python benchmarks/soak.py --minutes 30 --connections 500 --folder soak --plot memory.svg
+    python benchmarks/soak.py --minutes 30 --connections 500 --pause 5 --folder soak --plot memory.svg
 """
 
 from __future__ import annotations
@@ -39,6 +39,8 @@ PAIRS = 5
 # Peers of the loopback network: one peer may have 200 connections only.
 PEERS = 16
 SAMPLE_SECONDS = 1.0
+# How long one of each trouble takes, in soaks that are long enough for several.
+CYCLE_SECONDS = 360.0
 STORES = ["sqlite", "postgresql"]
 
 
@@ -55,8 +57,8 @@ def campaign() -> Campaign:
 class Soak:
     """Send to one service until the time is over, and note what was acknowledged and how much it holds."""
 
-    def __init__(self, asked: Campaign, server: Server, folder: Path, seconds: float) -> None:
-        self.asked, self.server, self.folder = asked, server, folder
+    def __init__(self, asked: Campaign, server: Server, folder: Path, seconds: float, pause: float) -> None:
+        self.asked, self.server, self.folder, self.pause = asked, server, folder, pause
         self.end = time.monotonic() + seconds
         self.begun = time.monotonic()
         self.seconds = seconds
@@ -77,6 +79,7 @@ class Soak:
 
     async def _device(self, kept, number: int) -> None:
         stream = None
+        await asyncio.sleep(self.pause * self.rng.random())
         while time.monotonic() < self.end:
             sender = self.rng.bytes(16)
             items = np.sort(self.rng.choice(2000, PAIRS, replace=False)).tolist()
@@ -92,11 +95,13 @@ class Soak:
                         )
                     async with asyncio.timeout(60):
                         status, answer = await _post(stream, body)
-                except (OSError, EOFError, ValueError, TimeoutError):
+                except (OSError, EOFError, ValueError, TimeoutError) as error:
                     with contextlib.suppress(OSError):
                         await _closed(stream)
+                    # A connection that was never made is different from one that was cut off.
+                    kind = "refused" if stream is None else "cut"
+                    self._count(f"{kind}: {type(error).__name__}")
                     stream = None
-                    self._count("broken")
                     await asyncio.sleep(0.2)
                     continue
                 self._count(str(status))
@@ -104,6 +109,7 @@ class Soak:
                     assert answer["kept"] + answer["repeated"] == PAIRS
                     kept.write(b"".join(RECORD.pack(sender, *p) for p in zip(items, codes, strict=True)))
                     self.reports += PAIRS
+                    await asyncio.sleep(2 * self.pause * self.rng.random())
                     break
                 await asyncio.sleep(0.2)
         await _closed(stream)
@@ -163,7 +169,7 @@ def lost_reports(url: str, folder: Path) -> tuple[int, int]:
     return len(told), sum(stored.get((sender, item)) != code for sender, item, code in told)
 
 
-def soaked(kind: str, folder: Path, seconds: float, connections: int) -> dict:
+def soaked(kind: str, folder: Path, seconds: float, connections: int, pause: float) -> dict:
     folder.mkdir(exist_ok=True)
     asked, path = campaign(), folder / "asked.campaign"
     path.write_bytes(asked.to_bytes())
@@ -176,29 +182,28 @@ def soaked(kind: str, folder: Path, seconds: float, connections: int) -> dict:
             url = database.fresh()
             (folder / "acknowledged").unlink(missing_ok=True)  # its database is new
         server = stack.enter_context(Server(path, url, "--batch-seconds", "0.5", log=folder / "log"))
-        soak = Soak(asked, server, folder, seconds)
+        soak = Soak(asked, server, folder, seconds, pause)
         third = (
-            (0.7, "full disk", lambda: disk_full(server, min(20.0, seconds / 10)))
+            ("full disk", lambda: disk_full(server, min(20.0, seconds / 10)))
             if kind == "sqlite"
-            else (0.7, "database restart", lambda: restarted(database))
+            else ("database restart", lambda: restarted(database))
         )
-        events = [
-            (0.25, "kill -9", lambda: killed(server)),
-            (0.45, "SIGTERM", lambda: stopped(server)),
-            third,
-        ]
+        troubles = [("kill -9", lambda: killed(server)), ("SIGTERM", lambda: stopped(server)), third]
+        # The last quarter is quiet, so that memory is compared after the same start.
+        times = max(1, int(seconds // CYCLE_SECONDS)) * len(troubles)
+        events = [((1 + at) * 0.75 / times, *troubles[at % len(troubles)]) for at in range(times)]
         asyncio.run(soak.run(connections, events))
         assert server.stop() == 0
         told, lost = lost_reports(url, folder)
     (folder / "memory.json").write_text(json.dumps({"samples": soak.samples, "events": soak.happened}))
-    # Memory after the first tenth of the reports since the last start, and at the end.
-    since = [held for at, held, _ in soak.samples if at > 0.5 * seconds]
+    # Memory after a tenth of the quiet time, and at the end.
+    since = [held for at, held, _ in soak.samples if at > 0.75 * seconds]
     found = {
         "acknowledged": told,
         "lost": lost,
         "answers": soak.answers,
         "events": soak.happened,
-        "memory_mb_after_half": since[len(since) // 10] if since else 0.0,
+        "memory_mb_after_trouble": since[len(since) // 10] if since else 0.0,
         "memory_mb_at_end": since[-1] if since else 0.0,
         "memory_mb_peak": max((held for _, held, _ in soak.samples), default=0.0),
     }
@@ -230,6 +235,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--minutes", type=float, default=1.0, help="how long, for each kind of store")
     parser.add_argument("--connections", type=int, default=200, help="how many devices send at once")
+    parser.add_argument("--pause", type=float, default=0.0, help="mean seconds between posts of a device")
     parser.add_argument("--folder", type=Path, help="where to keep what is seen; gone on with if it exists")
     parser.add_argument("--plot", type=Path, help="draw memory over time to this file")
     parser.add_argument("--stores", nargs="+", choices=STORES, default=STORES, help="which kinds of stores")
@@ -241,7 +247,7 @@ def main() -> None:
         top = options.folder or Path(stack.enter_context(tempfile.TemporaryDirectory()))
         top.mkdir(exist_ok=True)
         found = {
-            kind: soaked(kind, top.resolve() / kind, 60 * options.minutes, options.connections)
+            kind: soaked(kind, top.resolve() / kind, 60 * options.minutes, options.connections, options.pause)
             for kind in kinds
         }
         if options.plot is not None:
@@ -255,7 +261,7 @@ def show(found: dict) -> None:
     for kind, one in found.items():
         print(
             f"{kind:>10}: {one['acknowledged']:,} reports acknowledged, {one['lost']} lost; memory "
-            f"{one['memory_mb_after_half']:.0f} MB after half of the time, {one['memory_mb_at_end']:.0f} MB "
+            f"{one['memory_mb_after_trouble']:.0f} MB after the last event, {one['memory_mb_at_end']:.0f} MB "
             f"at the end; events {one['events']}, answers {one['answers']}"
         )
 

@@ -1,0 +1,295 @@
+"""Attack a served model and a collection over loopback, and measure what a well-behaved user gets meanwhile.
+
+Each attack runs for some seconds from many addresses of 127.0.0.0/8. A user at another address asks
+`/health` all the time, on a new connection each time. The service must answer every attack's user, keep its
+memory, and answer `/health` after the last attack.
+
+    python benchmarks/hostile.py --seconds 60 --json
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import contextlib
+import gzip
+import itertools
+import json
+import multiprocessing
+import random
+import resource
+import socket
+import sys
+import tempfile
+import time
+from collections import Counter
+from pathlib import Path
+
+import harness
+import numpy as np
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
+
+from answers import processor_seconds
+from soak import campaign
+
+from discreet.core.randomness import PrivacyRandom
+from discreet.models.user_factorization.estimator import UserFactorization
+from service.servers import Server
+
+# A user has the last address; attackers have so many others, and this many connections at once.
+USER, ADDRESSES, CONNECTIONS = "127.0.0.250", 40, 400
+PROBE_SECONDS, PATIENCE = 0.25, 10.0
+SPAWN = multiprocessing.get_context("spawn")
+DEEP = b"[" * 200_000
+LIMITS = {"memory_mb": 700, "answered": 0.95}
+
+
+def post(path: bytes, body: bytes, *lines: bytes) -> bytes:
+    head = [b"POST " + path + b" HTTP/1.1", b"host: x", b"content-type: application/json", *lines]
+    return b"\r\n".join([*head, b"content-length: %d" % len(body), b"", body])
+
+
+async def opened(port: int) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    source = (f"127.0.0.{random.randrange(2, 2 + ADDRESSES)}", 0)
+    return await asyncio.wait_for(asyncio.open_connection("127.0.0.1", port, local_addr=source), 5)
+
+
+async def trickle(port: int, start: bytes, piece: bytes, pause: float) -> None:
+    """Begin a request, and go on with a piece now and then."""
+    reader, writer = await opened(port)
+    writer.write(start)
+    while not reader.at_eof():
+        await writer.drain()
+        await asyncio.sleep(pause)
+        writer.write(piece)
+
+
+async def never_read(port: int, request: bytes) -> None:
+    """Ask again and again, and read nothing."""
+    _, writer = await opened(port)
+    writer.transport.pause_reading()
+    for _ in range(10_000):
+        writer.write(request)
+        await asyncio.wait_for(writer.drain(), 5)
+    await asyncio.sleep(5)
+
+
+async def ask(port: int, request: bytes) -> int:
+    """Send a request, and return the status of the answer, or 0 if the connection was closed."""
+    reader, writer = await opened(port)
+    with contextlib.closing(writer):
+        for at in range(0, len(request), 1 << 16):
+            writer.write(request[at : at + (1 << 16)])
+            await asyncio.wait_for(writer.drain(), PATIENCE)
+        line = await asyncio.wait_for(reader.readline(), PATIENCE)
+        status = int(line.split()[1]) if line else 0
+        await asyncio.wait_for(reader.read(1 << 16), PATIENCE)
+        return status
+
+
+async def silent(port: int) -> None:
+    """Open a connection, and leave without a word after a while."""
+    _, writer = await opened(port)
+    await asyncio.sleep(random.random() * 5)
+    writer.transport.abort()
+
+
+BODIES = [
+    b"",
+    b"{",
+    b"\xff\xfe",
+    b"null",
+    b"[]",
+    b'{"history": ' + DEEP,
+    b'{"history":[' + b"[1,4]," * 100_000 + b"[1,4]]}",
+    b'{"history":[[1,4]],"k":' + b"9" * 5000 + b"}",
+    b'{"history":[[' + b"9" * 400_000 + b",4]]}",
+    b'{"history":[[1,NaN]]}',
+    b'{"history":[[1,1e999]]}',
+    b'{"history":[[1,-0.0],[1,Infinity]]}',
+    b'{"history":[[1,4]],"history":[[2,4]],"k":1,"k":2}',
+    b'{"history":[[1,4]],"now":"9999999-99-99"}',
+    b'{"history":[[1,4]],"now":1e308}',
+    b'{"history":[{"item":1,"rating":4,"time":"' + b"0" * 100_000 + b'"}]}',
+    b'{"history":["\\ud800"]}',
+    b'{"history":{"' + b"a" * 500_000 + b'":4}}',
+    b'{"people":[' + b'{"history":[[1,4]]},' * 99 + b'{"history":[[1,4]]}]}',
+    b'{"people":[' + b"{}," * 200_000 + b"{}]}",
+    b'{"people":[{"people":[' + b'{"history":[]}' + b"]}]}",
+    gzip.compress(b"[" + b"0," * 10_000_000 + b"0]"),
+]
+PATHS = [
+    b"/../../etc/passwd",
+    b"/%2e%2e/%2e%2e/etc/passwd",
+    b"//health",
+    b"/bundle/../../etc/passwd",
+    b"/bundle/" + b"a/" * 3000,
+    b"/similar?item=" + b"%00" * 300,
+    b"/similar?k=1&k=2&item=1&item=2",
+    b"/similar?item=1&k=99999999999999999999",
+    b"/" + b"a" * 60_000,
+    b"/\x00health",
+    b"http://elsewhere/health",
+    b"*",
+]
+
+
+def attacks() -> dict[str, list]:
+    """Return the attacks by name: each is a list of coroutine functions of a port, used in turn."""
+    half = b"POST /recommend HTTP/1.1\r\nhost: x\r\ncontent-length: 900000\r\n\r\n{"
+    chunked = b"POST /recommend HTTP/1.1\r\nhost: x\r\ntransfer-encoding: chunked\r\n\r\n"
+    lines = b"".join(b"x-%d: %s\r\n" % (one, b"a" * 500) for one in range(5000))
+    get = b"GET /label HTTP/1.1\r\nhost: x\r\n\r\n"
+    both = half.replace(b"900000", b"4\r\ntransfer-encoding: chunked")
+    both += b"0\r\n\r\nGET / HTTP/1.1\r\n\r\n"
+    packed = post(b"/recommend", BODIES[-1], b"content-encoding: gzip")
+    return {
+        "slow headers": [lambda port: trickle(port, b"GET / HTTP/1.1\r\n", b"x: y\r\n", 0.5)],
+        "slow bodies": [lambda port: trickle(port, half, b" ", 0.5)],
+        "one byte per read": [lambda port: trickle(port, half, b" ", 0.001)],
+        "small chunks": [lambda port: ask(port, chunked + b"1\r\n \r\n" * 200_000)],
+        "slow chunks": [lambda port: trickle(port, chunked, b"1\r\n \r\n", 0.2)],
+        "chunk extensions": [lambda port: ask(port, chunked + b"1;" + b"a" * 2_000_000 + b"\r\n")],
+        "huge headers": [lambda port: ask(port, b"GET / HTTP/1.1\r\n" + lines + b"\r\n")],
+        "two lengths": [lambda port: ask(port, both)],
+        "pipelining": [lambda port: ask(port, get * 5000)],
+        "never reading": [
+            lambda port: never_read(port, get),
+            lambda port: never_read(port, post(b"/similar", b'{"items":[1]}')),
+        ],
+        "silent connections": [silent],
+        "bodies": [lambda port, body=body: ask(port, post(b"/recommend", body)) for body in BODIES]
+        + [lambda port, body=body: ask(port, post(b"/similar", body)) for body in BODIES]
+        + [lambda port, body=body: ask(port, post(b"/reports", body)) for body in BODIES],
+        "compressed": [lambda port: ask(port, packed)],
+        "paths": [
+            lambda port, path=path: ask(port, b"GET " + path + b" HTTP/1.1\r\nhost: x\r\n\r\n")
+            for path in PATHS
+        ],
+        "many entries": [
+            lambda port: ask(port, post(b"/recommend", BODIES[18])),
+            lambda port: ask(port, post(b"/similar", b'{"items":[' + b"1," * 99 + b"1]}")),
+        ],
+    }
+
+
+class Attack:
+    """One attack on one port, and what attackers got."""
+
+    def __init__(self, port: int, seconds: float, connections: int) -> None:
+        self.port, self.connections = port, connections
+        self.end = time.monotonic() + seconds
+        self.got: Counter[str] = Counter()
+
+    async def run(self, kinds: list) -> None:
+        """Attack over all connections until the time is over."""
+        turn = itertools.cycle(kinds)
+        await asyncio.gather(*(self._attacker(turn) for _ in range(self.connections)))
+
+    async def _attacker(self, turn) -> None:
+        while (left := self.end - time.monotonic()) > 0:
+            try:
+                async with asyncio.timeout(left):
+                    self.got[str(await next(turn)(self.port))] += 1
+            except (OSError, EOFError, ValueError, IndexError, TimeoutError, asyncio.IncompleteReadError):
+                self.got["cut"] += 1
+                await asyncio.sleep(0.05)
+
+
+def user(port: int, seconds: float, told) -> None:
+    """Ask `/health` again and again, on new connections, in a process without other work."""
+    waits, unanswered, end = [], 0, time.monotonic() + seconds
+    while time.monotonic() < end:
+        begun = time.monotonic()
+        try:
+            with socket.create_connection(("127.0.0.1", port), PATIENCE, (USER, 0)) as line:
+                line.sendall(b"GET /health HTTP/1.1\r\nhost: x\r\n\r\n")
+                assert line.recv(4096).startswith(b"HTTP/1.1 200")
+            waits.append(time.monotonic() - begun)
+        except OSError:
+            unanswered += 1
+        time.sleep(PROBE_SECONDS)
+    told.put((waits, unanswered))
+
+
+def memory_mb(server: Server) -> float:
+    status = Path(f"/proc/{server._process.pid}/status").read_text()
+    return int(status.partition("VmRSS:")[2].split()[0]) / 1024
+
+
+def attacked(server: Server, seconds: float, connections: int, count: int | None = None) -> dict:
+    found, before = {}, memory_mb(server)
+    for name, kinds in itertools.islice(attacks().items(), count):
+        used = processor_seconds(server._process.pid)
+        attack, told = Attack(server.port, seconds, connections), SPAWN.Queue()
+        asks = SPAWN.Process(target=user, args=(server.port, seconds, told))
+        asks.start()
+        asyncio.run(attack.run(kinds))
+        took, unanswered = told.get(timeout=10 * PATIENCE)
+        asks.join()
+        waits = 1000 * np.array(took or [np.nan])
+        found[name] = {
+            "answered": len(took) / max(len(took) + unanswered, 1),
+            "p50_ms": float(np.quantile(waits, 0.5)),
+            "worst_ms": float(waits.max()),
+            "memory_mb": memory_mb(server),
+            "processor_share": (processor_seconds(server._process.pid) - used) / seconds,
+            "attackers_got": dict(attack.got),
+        }
+        print(name, json.dumps(found[name]), file=sys.stderr)
+    return {"before_mb": before, "peak_mb": server.peak_mb(), "attacks": found}
+
+
+def measure(seconds: float, connections: int, *, toy: bool) -> dict:
+    data = harness.ratings("movielens-1m", toy=toy)
+    model = UserFactorization(epsilon=5.0, delta=1e-6).fit(data, random=PrivacyRandom.simulate(1))
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        model.save(folder / "model.discreet")
+        (folder / "asked.campaign").write_bytes(campaign().to_bytes())
+        with Server(folder / "model.discreet", log=folder / "log") as server:
+            found = {"model": attacked(server, seconds, connections, 2 if toy else None)}
+        if toy:
+            return found
+        with Server(folder / "asked.campaign", f"sqlite:///{folder}/reports.db") as server:
+            found["collection"] = attacked(server, seconds, connections)
+    return found
+
+
+def failures(found: dict) -> list[str]:
+    """Return the attacks that starved a user or filled the memory."""
+    return [
+        f"{service}, {name}"
+        for service, one in found.items()
+        for name, row in one["attacks"].items()
+        if row["answered"] < LIMITS["answered"] or row["memory_mb"] > LIMITS["memory_mb"]
+    ]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--seconds", type=float, default=40.0, help="how long each attack takes")
+    parser.add_argument("--connections", type=int, default=CONNECTIONS, help="how many attack at once")
+    options = harness.options(parser, toy={"seconds": 0.3, "connections": 4})
+    hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, 8192) if hard > 0 else 8192, hard))
+    found = measure(options.seconds, options.connections, toy=options.toy)
+    harness.tell(found, options.json, show)
+    if not options.toy and (fallen := failures(found)):
+        sys.exit(f"Users were not served: {'; '.join(fallen)}.")
+
+
+def show(found: dict) -> None:
+    for service, one in found.items():
+        print(f"{service}: {one['before_mb']:.0f} MB before, {one['peak_mb']:.0f} MB at most")
+        for name, row in one["attacks"].items():
+            print(
+                f"{name:>20}: {row['answered']:6.1%} answered, p50 {row['p50_ms']:7.1f} ms, "
+                f"worst {row['worst_ms']:7.0f} ms, {row['memory_mb']:4.0f} MB, "
+                f"{row['processor_share']:4.2f} processors, attackers {row['attackers_got']}"
+            )
+
+
+if __name__ == "__main__":
+    main()
