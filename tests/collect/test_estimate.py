@@ -5,7 +5,6 @@ import pytest
 
 from discreet.collect.estimate import Collected, collect_from, unit_levels
 from discreet.collect.mechanisms import Exact, encode
-from discreet.core.checks import ParameterError
 from discreet.core.randomness import PrivacyRandom
 from discreet.data.facts import PublicFacts
 from discreet.data.interactions import Interactions
@@ -131,5 +130,5 @@ def test_without_noise_reports_are_the_ratings():
     found = collect_from(data, Exact(low=1, high=5, points=5), PrivacyRandom.simulate(1))
     np.testing.assert_array_equal(found.reports.values, data.values)
     assert unit_levels(data.facts).tolist() == [0, 0.25, 0.5, 0.75, 1]
-    with pytest.raises(ParameterError, match="one number for each"):
+    with refuses("broken-rule", name="codes"):
         Collected(reports=data, codes=np.zeros(3, dtype=np.int32), mechanism=found.mechanism)

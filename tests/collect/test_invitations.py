@@ -21,12 +21,14 @@ from discreet.collect.blind_signatures import (
     prepare,
 )
 from discreet.collect.campaign import Campaign
+from discreet.collect.errors import SharedFactor
 from discreet.collect.invitations import TokenRequest, check_token, code_name, new_code, read_request
 from discreet.collect.opening import campaign_from_bytes
 from discreet.collect.wire import ReportRefused
-from discreet.core.checks import DataError, DiscreetError, FileError, ParameterError
+from discreet.core.checks import DataError, DiscreetError
 from discreet.data.vocabulary import Vocabulary
 from discreet.privacy.mechanisms.bounded import BoundedLaplace
+from discreet.testing import refuses
 from hostile_keys import hostile_keys, smooth_modulus
 
 RFC = run_path(str(Path(__file__).with_name("rfc9474.py")))
@@ -120,7 +122,7 @@ def test_a_signer_with_another_key_is_noticed(signer):
             request.token(campaign, answer)
     assert other.public != signer.public
     tagged = signer.sign(blind(signer.public, prepare(b"another")).blinded)
-    with pytest.raises(DataError, match="no signature under the key"):
+    with refuses("unsigned-answer"):
         request.token(campaign, json.dumps({"signature": tagged.hex()}).encode())
 
 
@@ -129,7 +131,7 @@ def test_requests_are_kept_as_they_are(signer):
     request = TokenRequest.new(campaign, bytes(16), new_code())
     assert TokenRequest.from_json(json.loads(json.dumps(request.to_json()))) == request
     for wrong in ({}, None, {**request.to_json(), "inverse": "x"}):
-        with pytest.raises(ParameterError, match="not a request"):
+        with refuses("not-a-token"):
             TokenRequest.from_json(wrong)
 
 
@@ -144,7 +146,7 @@ def test_a_strangers_request_is_refused_in_one_sentence(raw, signer):
 
 def test_signing_takes_numbers_below_the_modulus_only(signer):
     for raw in (b"", bytes(255), bytes(257), b"\xff" * 256):
-        with pytest.raises(DataError, match="modulus"):
+        with refuses("bad-token-request"):
             signer.sign(raw)
 
 
@@ -155,24 +157,24 @@ def test_keys_are_written_and_read(signer):
     other = ed25519.Ed25519PrivateKey.generate()
     pem = other.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
     for raw in (b"", b"-----BEGIN PRIVATE KEY-----", pem):
-        with pytest.raises(FileError, match="not the key of invitations"):
+        with refuses("not-an-invitation-key"):
             BlindSigningKey.from_pem(raw)
     for record in (None, {}, {"modulus": 7}, {"modulus": "-1"}, {"modulus": "f" * 5000}, {"modulus": "ff"}):
-        with pytest.raises(ParameterError, match="key of invitations"):
+        with refuses("bad-invitation-key"):
             BlindPublicKey.from_json(record)
 
 
 @pytest.mark.parametrize("kind", hostile_keys())
 def test_a_key_that_could_mark_requests_is_not_read(kind, signer):
-    with pytest.raises(ParameterError, match="key of invitations"):
+    with refuses("bad-invitation-key"):
         BlindPublicKey.from_json(hostile_keys()[kind])
     record = {**films(signer).to_json(), "invitations": hostile_keys()[kind]}
-    with pytest.raises(ParameterError, match="key of invitations"):
+    with refuses("bad-invitation-key"):
         Campaign.from_json(record)
 
 
 def test_a_key_with_another_exponent_signs_nothing():
-    with pytest.raises(ParameterError, match="exponent 65537"):
+    with refuses("bad-invitation-key", rule="exponent"):
         BlindSigningKey(rsa.generate_private_key(3, 2048))
 
 
@@ -185,8 +187,7 @@ def test_nothing_is_asked_that_shares_a_factor_with_the_key(monkeypatch):
     for _ in range(100):
         try:
             request = blind(key, prepare(b"discreet invitation"))
-        except DataError as error:
-            assert "nothing was asked" in str(error)
+        except SharedFactor:
             refused += 1
         else:
             assert math.gcd(int.from_bytes(request.blinded), modulus) == 1
@@ -201,14 +202,14 @@ def test_a_campaign_names_its_key_in_its_digest(signer):
     )
     assert with_key.digest != without.digest and "invitations" not in without.to_json()
     assert campaign_from_bytes(with_key.to_bytes()).invitations == signer.public
-    with pytest.raises(ParameterError, match="needs no invitation"):
+    with refuses("not-invited"):
         TokenRequest.new(without, bytes(16), new_code())
 
 
 def test_a_campaign_that_could_not_name_its_key_is_refused(signer):
     campaign = films(signer)
-    with pytest.raises(ParameterError, match="version 1 cannot invite"):
+    with refuses("too-old-to-invite"):
         replace(campaign, version=1)
     old = replace(campaign, version=1, invitations=None).to_json()
-    with pytest.raises(ParameterError, match="version 1 cannot invite"):
+    with refuses("too-old-to-invite"):
         Campaign.from_json({**old, "invitations": signer.public.to_json()})

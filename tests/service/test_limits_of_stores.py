@@ -76,5 +76,5 @@ def test_before_the_first_model_there_are_no_vectors(shelf):
     _add_model(app, SimpleNamespace(campaign=shelf, is_closed=False), empty, lambda _: None)
     ask = {route.path: route.endpoint for route in app.routes}
     assert ask["/health"]()["vectors"] is False
-    with pytest.raises(RefusedError, match="no model yet"):
+    with pytest.raises(RefusedError, match="have a model yet"):
         asyncio.run(ask["/model/vectors"](None))

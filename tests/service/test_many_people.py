@@ -126,7 +126,7 @@ def test_every_example_of_the_openapi_description_is_answered(answering, interac
     with InProcess(answering_app(tmp_path / "m.discreet")) as service:
         described = ask_json(f"{service.url}/openapi.json")[1]["paths"]["/recommend"]["post"]
         shown = described["requestBody"]["content"]["application/json"]["examples"]
-        assert {"one person", "many people"} <= set(shown)
+        assert {"one user", "many users"} <= set(shown)
         for one in shown.values():
             status, answer = ask_json(f"{service.url}/recommend", one["value"])
             assert status == 200 and all("items" in each for each in answer.get("answers", [answer]))

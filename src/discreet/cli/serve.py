@@ -148,7 +148,7 @@ def _answer(model: Path, host: str, port: int, workers: int, settings: dict[str,
 def _opened(
     target: Path, store: str, most_senders: int, signer: BlindSigningKey | None, url: str
 ) -> ReportStore:
-    from discreet.collect.campaign import NotACampaignError
+    from discreet.collect.errors import NotACampaignError
     from discreet.collect.gradient_rounds import GradientCampaign
     from discreet.collect.opening import open_campaign
     from discreet.service.inviting import check_signer

@@ -17,7 +17,14 @@ from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import padding, rsa
 
-from discreet.core.checks import DataError, FileError, ParameterError
+from discreet.collect.errors import (
+    BadInvitationKey,
+    BadTokenRequest,
+    NotAnInvitationKey,
+    SharedFactor,
+    UnsignedAnswer,
+    WrongSignature,
+)
 
 EXPONENT = 65537
 PREFIX_BYTES = 32
@@ -52,14 +59,9 @@ class BlindPublicKey:
     def __post_init__(self) -> None:
         bits = self.modulus.bit_length()
         if not (_LEAST_BITS <= bits <= _MOST_BITS and bits % 8 == 0 and self.modulus % 2):
-            raise ParameterError(
-                f"The key of invitations must be an odd number of {_LEAST_BITS} to {_MOST_BITS} bits."
-            )
+            raise BadInvitationKey(rule="bits")
         if math.gcd(_small_primes() % self.modulus, self.modulus) != 1:
-            raise ParameterError(
-                f"The key of invitations has a prime factor below {_LEAST_FACTOR:,}, so requests and tokens "
-                "could be matched. Make it with `campaign new --invited`."
-            )
+            raise BadInvitationKey(rule="factor")
 
     @property
     def size(self) -> int:
@@ -67,7 +69,7 @@ class BlindPublicKey:
         return self.modulus.bit_length() // 8
 
     def to_json(self) -> dict[str, str]:
-        """Return what a campaign says about its key."""
+        """Return what a campaign states about its key."""
         return {"modulus": f"{self.modulus:x}"}
 
     @classmethod
@@ -77,7 +79,7 @@ class BlindPublicKey:
         text = record["modulus"] if isinstance(record, dict) and record.keys() == {"modulus"} else None
         hexadecimal = isinstance(text, str) and len(text) <= _MOST_BITS // 4
         if not hexadecimal or not set(text) <= set("0123456789abcdef"):  # type: ignore[arg-type]
-            raise ParameterError("The key of invitations must be written in hexadecimal digits.")
+            raise BadInvitationKey(rule="digits")
         return cls(int(f"0{text}", 16))
 
     @cached_property
@@ -119,8 +121,8 @@ def blind(
     )
     modulus = key.modulus
     if math.gcd(encoded, modulus) != 1:
-        # The factor in common would stand in the blinded number and in the signature.
-        raise DataError("The key of invitations shares a factor with the request; nothing was asked.")
+        # The blinded number and the signature would contain the common factor.
+        raise SharedFactor()
     while inverse is None:
         drawn = 1 + secrets.randbelow(modulus - 1)
         inverse = drawn if math.gcd(drawn, modulus) == 1 else None
@@ -129,13 +131,13 @@ def blind(
 
 
 def finalize(key: BlindPublicKey, request: BlindRequest, answer: bytes) -> bytes:
-    """Return the signature in a signer's answer (section 4.4); a wrong one is refused."""
+    """Return the signature in a signer's answer (section 4.4); a wrong one is rejected."""
     if len(answer) == key.size:
         opened = int.from_bytes(answer) * request.inverse % key.modulus
         signature = opened.to_bytes(key.size)
         if key.is_signed(request.prepared, signature):
             return signature
-    raise DataError("The service's answer is no signature under the key in its campaign.")
+    raise UnsignedAnswer()
 
 
 def _encoded(message: bytes, size: int, salt: bytes) -> bytes:
@@ -161,7 +163,7 @@ class BlindSigningKey:
     def __init__(self, key: rsa.RSAPrivateKey) -> None:
         self._key, self._numbers = key, key.private_numbers()
         if self._numbers.public_numbers.e != EXPONENT:
-            raise ParameterError(f"The key of invitations must have the exponent {EXPONENT}.")
+            raise BadInvitationKey(rule="exponent")
         self.public = BlindPublicKey(self._numbers.public_numbers.n)
 
     @classmethod
@@ -175,15 +177,13 @@ class BlindSigningKey:
         try:
             key = serialization.load_pem_private_key(raw, None)
         except (ValueError, TypeError, UnsupportedAlgorithm) as error:
-            raise FileError(
-                "This is not the key of invitations that `campaign new --invited` wrote."
-            ) from error
+            raise NotAnInvitationKey() from error
         if not isinstance(key, rsa.RSAPrivateKey):
-            raise FileError("This is not the key of invitations that `campaign new --invited` wrote.")
+            raise NotAnInvitationKey()
         return cls(key)
 
     def to_pem(self) -> bytes:
-        """Return the key as text; whoever has it can invite anybody."""
+        """Return the key as text; its owner can invite any device."""
         return self._key.private_bytes(
             serialization.Encoding.PEM,
             serialization.PrivateFormat.PKCS8,
@@ -198,13 +198,13 @@ class BlindSigningKey:
         """
         modulus, number = self.public.modulus, int.from_bytes(blinded)
         if len(blinded) != self.public.size or number >= modulus:
-            raise DataError("The request for an invitation is not below the key's modulus.")
+            raise BadTokenRequest()
         drawn = 2 + secrets.randbelow(modulus - 2)
         hidden = self._powered(number * pow(drawn, EXPONENT, modulus) % modulus)
         signed = hidden * pow(drawn, -1, modulus) % modulus
         if pow(signed, EXPONENT, modulus) != number:
             # A fault of the machine; such an answer would give the key away.
-            raise DataError("The signature could not be made.")
+            raise WrongSignature()
         return signed.to_bytes(self.public.size)
 
     def _powered(self, number: int) -> int:

@@ -15,6 +15,13 @@ from typing import Any, Literal, Self, final
 
 from discreet.collect.blind_signatures import BlindPublicKey
 from discreet.collect.draw_tables import check_draws, rating_draws
+from discreet.collect.errors import (
+    BadCampaign,
+    DifferentKind,
+    DifferentVersion,
+    NotACampaignError,
+    TooOldToInvite,
+)
 from discreet.collect.mechanisms import (
     RatingMechanism,
     kind_of,
@@ -41,7 +48,7 @@ CampaignKind = Literal["ratings", "catalog"]
 
 
 def check_version(version: int) -> None:
-    """Refuse an unknown format version."""
+    """Raise for an unknown format version."""
     known = isinstance(version, int) and not isinstance(version, bool) and version in VERSIONS
     require(known, "version", version, must=f"be one of {VERSIONS}")
 
@@ -51,10 +58,6 @@ def to_text(record: dict[str, Any]) -> bytes:
     return json.dumps(record, sort_keys=True, separators=(",", ":")).encode()
 
 
-class NotACampaignError(ParameterError):
-    """A file or record is something else than a campaign."""
-
-
 def digest_of(record_or_text: dict[str, Any] | bytes, version: int) -> bytes:
     """Return the digest of a campaign."""
     text = record_or_text if isinstance(record_or_text, bytes) else to_text(record_or_text)
@@ -62,14 +65,14 @@ def digest_of(record_or_text: dict[str, Any] | bytes, version: int) -> bytes:
 
 
 def version_of(record: Any, kind: CampaignKind) -> int:
-    """Return the version of a campaign of this kind; anything else is refused."""
+    """Return the version of a campaign of this kind; raise for anything else."""
     if not isinstance(record, dict) or record.get("format") != FORMAT:
-        raise NotACampaignError("This is not a campaign of discreet.")
+        raise NotACampaignError()
     version = record.get("version")
     if type(version) is not int or version not in VERSIONS:
-        raise ParameterError("This campaign was written by another version of discreet.")
+        raise DifferentVersion()
     if kind_of_record(record) != kind:
-        raise ParameterError(f"This campaign is of another kind; it does not ask for {kind}.")
+        raise DifferentKind(kind=kind)
     return version
 
 
@@ -97,7 +100,7 @@ def pack(text: bytes) -> bytes:
 def unpack(raw: bytes) -> Any:
     """Return the record in compressed bytes, and never unpack more than a campaign can hold."""
     if raw[: len(_MAGIC)] != _MAGIC:
-        raise NotACampaignError("This is not a campaign of discreet.")
+        raise NotACampaignError()
     unpacker = zlib.decompressobj()
     try:
         most = min(_MOST_BYTES, max(_MOST_GROWTH * len(raw), _ALWAYS_ALLOWED))
@@ -105,24 +108,24 @@ def unpack(raw: bytes) -> Any:
         whole = unpacker.eof and not unpacker.unused_data
         return json.loads(text) if whole else None
     except (zlib.error, ValueError, RecursionError) as error:
-        raise ParameterError("This campaign is damaged.") from error
+        raise BadCampaign() from error
 
 
 PROOF = "proofs/local_collection.md"
-#: An assumption of the promise that no collector can check.
+#: An assumption of the guarantee that no collector can check.
 DEVICES = Assumption.of(Kind.USE, Fact.DEVICES)
 
 
 @final
 @dataclass(frozen=True, kw_only=True)
 class Campaign:
-    """Ask people for ratings that are perturbed before they leave the device.
+    """A request for ratings that are perturbed before they leave the device.
 
     Parameters:
         name: Its name in the ledger and on the label.
         mechanism: How each rating is perturbed; it defines epsilon and the scale.
         catalog: The items, in the order in which reports number them.
-        max_reports: The most reports of one device; devices refuse to send more.
+        max_reports: The most reports of one device; devices never send more.
         step: The step of the rating scale; None if any value may occur.
         version: The format version; version 1 has no tables, so only this library's own devices can answer.
         invitations: The key under which tokens of invited devices are signed; None if anybody may send.
@@ -152,10 +155,7 @@ class Campaign:
         kind_of(self.mechanism)
         if self.version == 1 and self.invitations is not None:
             # Its text would name no key, so the campaign would be open to anybody.
-            raise ParameterError(
-                f"Campaigns of version 1 cannot invite devices. Leave version at {VERSION}, or leave out "
-                "invitations."
-            )
+            raise TooOldToInvite(version=VERSION)
 
     @property
     def facts(self) -> PublicFacts:
@@ -169,11 +169,11 @@ class Campaign:
         )
 
     def guarantee(self) -> Guarantee:
-        """Return the promise of one report."""
+        """Return the guarantee of one report."""
         return local_guarantee(self.mechanism, self.facts)
 
     def for_person(self, reports: int) -> Guarantee:
-        """Return the promise to a user who sends so many reports."""
+        """Return the guarantee of a user who sends so many reports."""
         return self.guarantee().for_user(reports)
 
     @cached_property
@@ -220,7 +220,7 @@ class Campaign:
 
     @classmethod
     def from_json(cls, record: Any) -> Self:
-        """Read what `to_json` wrote; refuse another format, or tables that do not keep the promise."""
+        """Read what `to_json` wrote; raise for another format, or tables that break the guarantee."""
         version = version_of(record, "ratings")
         try:
             campaign = cls(
@@ -235,8 +235,10 @@ class Campaign:
             if version > 1:
                 own = rating_draws(campaign.mechanism, campaign.step)
                 check_draws(record["draws"], own, campaign.mechanism.epsilon)
+        except ParameterError:
+            raise
         except (KeyError, TypeError, ValueError) as error:
-            raise ParameterError(f"This campaign cannot be read: {error}.") from error
+            raise BadCampaign() from error
         # Devices hash the text as it was sent, even if this machine computes other last digits.
         object.__setattr__(campaign, "_text", to_text(record))
         return campaign
@@ -252,7 +254,7 @@ class Campaign:
 
 
 def local_guarantee(mechanism: RatingMechanism, facts: PublicFacts, *extra: Assumption) -> Guarantee:
-    """Return the promise of one answer of `mechanism`; learning from answers costs nothing more."""
+    """Return the guarantee of one answer of `mechanism`; learning from answers costs nothing more."""
     return Guarantee(
         epsilon=mechanism.epsilon,
         unit=unit_of(mechanism),

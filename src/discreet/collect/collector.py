@@ -1,4 +1,4 @@
-"""Accept untrusted reports: keep those that are well formed and new, refuse and count the rest.
+"""Accept untrusted reports: keep those that are well formed and new, reject and count the rest.
 
 `Collector` and `CatalogCollector` keep reports to learn from. `CatalogTotals` keeps sums of integers only, so
 totals do not depend on the order in which they are merged, and memory does not grow with the devices.
@@ -17,12 +17,13 @@ import numpy.typing as npt
 
 from discreet.collect import wire
 from discreet.collect.campaign import Campaign
+from discreet.collect.errors import DifferentTotals, NothingKept, PartOfCatalog
 from discreet.collect.estimate import Collected
 from discreet.collect.hidden_items import CatalogCampaign, CatalogReport, read
 from discreet.collect.mechanisms import decode
 from discreet.collect.wire import ReportRefusal, ReportRefused
 from discreet.core.arrays import Floats
-from discreet.core.checks import DataError, ParameterError, integer
+from discreet.core.checks import integer
 from discreet.data.interactions import Interactions
 from discreet.data.vocabulary import Vocabulary
 
@@ -34,7 +35,7 @@ _FEW = 64
 class Collector:
     """Collect the reports of one campaign, message by message.
 
-    No message can stop the collection: a malformed message is refused as a whole, an invalid report alone.
+    No message can stop the collection: a malformed message is rejected as a whole, an invalid report alone.
     Memory grows with the accepted reports: some dozen bytes per report and some hundred per sender.
 
     Parameters:
@@ -79,12 +80,12 @@ class Collector:
     def collected(self) -> Collected:
         """Return the reports so far, in a form to learn from."""
         if not self.kept:
-            raise DataError("No report was kept, so there is nothing to learn from.")
+            raise NothingKept()
         codes = np.frombuffer(self._codes, dtype=np.uint16).astype(np.int32)
         return gathered(self.campaign, list(self._rows), np.array(self._users), np.array(self._items), codes)
 
     def _take(self, sender: bytes, item: int, code: int) -> ReportRefusal | None:
-        """Keep one report, or return why it is refused."""
+        """Keep one report, or return why it is rejected."""
         if not (0 <= item < self._n_items and 0 <= code < self._n_codes):
             return ReportRefusal.OUT_OF_RANGE
         row = self._rows.get(sender)
@@ -144,17 +145,14 @@ def gathered(
 
 @final
 class CatalogCollector:
-    """Collect catalog messages one by one; refuse and count malformed ones and a sender's second one.
+    """Collect catalog messages one by one; reject and count malformed ones and a sender's second one.
 
     Memory is six bytes for every item that was reported as rated, and a few dozen for every sender.
     """
 
     def __init__(self, campaign: CatalogCampaign) -> None:
         if campaign.answers is not None:
-            raise ParameterError(
-                "This campaign asks about some items only, and a model needs answers for the whole catalog. "
-                "Use CatalogTotals."
-            )
+            raise PartOfCatalog()
         self.campaign = campaign
         self.refusals: Counter[ReportRefusal] = Counter()
         self._senders: dict[bytes, None] = {}
@@ -183,7 +181,7 @@ class CatalogCollector:
     def collected(self) -> Collected:
         """Return the reports so far, in a form to learn from."""
         if not self._senders:
-            raise DataError("No message was kept, so there is nothing to learn from.")
+            raise NothingKept()
         codes = np.concatenate(self._codes).astype(np.int32)
         reports = Interactions(
             indptr=np.concatenate([[0], np.cumsum([items.size for items in self._items])]),
@@ -204,7 +202,7 @@ Counts = npt.NDArray[np.int64]
 class CatalogTotals:
     """Count, for every item, the devices asked, the devices that reported a rating, and the sum of codes.
 
-    A malformed message is refused as a whole and counted by its reason. Senders are not remembered: to count
+    A malformed message is rejected as a whole and counted by its reason. Senders are not remembered: to count
     each device once, filter messages before, where senders are known.
     """
 
@@ -235,7 +233,7 @@ class CatalogTotals:
     def merged(self, other: Self) -> CatalogTotals:
         """Return the totals of both; merging is exactly associative and commutative."""
         if self.campaign.digest != other.campaign.digest:
-            raise DataError("These totals belong to different campaigns.")
+            raise DifferentTotals()
         both = CatalogTotals(self.campaign)
         both.devices = self.devices + other.devices
         both.refusals = self.refusals + other.refusals

@@ -14,17 +14,23 @@ import numpy as np
 
 from discreet.collect import wire
 from discreet.collect.campaign import Campaign
+from discreet.collect.errors import (
+    AnswerCostsMore,
+    CopiedDevice,
+    DifferentCampaign,
+    NotADevice,
+    NotInCatalog,
+    TooManyAnswers,
+    UnusableHistory,
+)
 from discreet.collect.estimate import Collected
 from discreet.collect.hidden_items import CatalogCampaign, CatalogReport, Items, write
 from discreet.collect.mechanisms import encode
 from discreet.collect.wire import SENDER_BYTES
 from discreet.core.arrays import Floats
 from discreet.core.checks import (
-    BudgetError,
-    DataError,
     DiscreetError,
-    ParameterError,
-    PrivacyError,
+    one_of,
     positive_finite,
 )
 from discreet.core.randomness import PrivacyRandom
@@ -38,8 +44,6 @@ from discreet.privacy.sampling.recording import recorded
 
 ItemId = str | int
 
-_NO_STATE = "This is not the state of a device that `Device.state` returned."
-
 
 @final
 class Device:
@@ -51,8 +55,8 @@ class Device:
     Parameters:
         campaign: The campaign to answer.
         budget: The largest epsilon that all answers to this campaign may cost this user; default 20. The
-            campaign's cap on answers holds, too. The costs of several campaigns add up, and a device does not
-            know about other campaigns.
+            campaign's cap on answers applies, too. The costs of several campaigns add up, and a device
+            doesn't know about other campaigns.
         random: Another source of noise; anything but the operating system's is for experiments.
 
     Example:
@@ -94,7 +98,7 @@ class Device:
         return min(self.campaign.max_reports, affordable)
 
     def guarantee(self) -> Guarantee | None:
-        """Return the promise for all answers so far; None before the first."""
+        """Return the guarantee of all answers so far; None before the first."""
         return self.campaign.for_person(self.answered) if self.answered else None
 
     def answer(self, item: ItemId, rating: float) -> tuple[int, int]:
@@ -111,7 +115,7 @@ class Device:
         numbers = self._numbers(list(history))
         ratings = np.array([float(rating) for rating in history.values()])
         if not np.isfinite(ratings).all():
-            raise DataError("A rating is not a finite number; nothing was answered.")
+            raise UnusableHistory()
         with self._turn.taken():
             self._draw(numbers, ratings)
             return {number: self._answers[number] for number in numbers}
@@ -128,8 +132,7 @@ class Device:
 
     def message(self, history: Mapping[ItemId, float], *, form: str = "binary") -> bytes:
         """Return the message with the reports of a history, in `binary` or `json` form."""
-        if form not in ("binary", "json"):
-            raise ParameterError(f"form={form!r} must be 'binary' or 'json'.")
+        one_of("form", form, ("binary", "json"))
         reports = self.answer_all(history)
         message = wire.RatingReport(self._sender, tuple(reports), tuple(reports.values()))
         return (wire.to_bytes if form == "binary" else wire.to_json)(self.campaign, message)
@@ -149,21 +152,21 @@ class Device:
     ) -> Self:
         """Return the device that `state` describes."""
         if not isinstance(state, Mapping):
-            raise ParameterError(_NO_STATE)
+            raise NotADevice()
         if state.get("campaign") not in (campaign.digest.hex(), campaign.old_digest.hex()):
-            raise ParameterError("This state belongs to another campaign. Make a new device for this one.")
+            raise DifferentCampaign(what="state")
         try:
             device = cls(campaign, budget=state["budget"], random=random)
             device._sender = bytes.fromhex(state["sender"])
             device._answers = dict(_pair(answer) for answer in state["answers"])
         except (KeyError, TypeError, ValueError, OverflowError, DiscreetError) as error:
-            raise ParameterError(_NO_STATE) from error
+            raise NotADevice() from error
         # An answer that was never drawn must not be sent in this user's name.
         sound = all(0 <= item < len(campaign.catalog) for item in device._answers)
         codes = campaign.mechanism.channel().outputs.size
         sound = sound and all(0 <= code < codes for code in device._answers.values())
         if not sound or len(device._sender) != wire.SENDER_BYTES:
-            raise ParameterError(_NO_STATE)
+            raise NotADevice()
         return device
 
     def _numbers(self, items: list[ItemId]) -> list[int]:
@@ -171,7 +174,7 @@ class Device:
         numbers = [known[item] if item in known else self._lookup(item) for item in items]
         unknown = sum(number < 0 for number in numbers)
         if unknown:
-            raise DataError(f"{unknown} of {len(items)} items are not in the campaign's catalog.")
+            raise NotInCatalog(count=unknown, of=len(items))
         return numbers
 
     def _lookup(self, item: ItemId) -> int:
@@ -180,10 +183,7 @@ class Device:
 
     def _afford(self, new: int) -> None:
         if self.answered + new > self.most_answers:
-            raise BudgetError(
-                f"{new} more answers would exceed the {self.most_answers} this device may give. "
-                "Answer for fewer items."
-            )
+            raise TooManyAnswers(count=new, most=self.most_answers)
 
 
 def _pair(answer: Any) -> tuple[int, int]:
@@ -222,10 +222,7 @@ class CatalogDevice:
         self._random = random or PrivacyRandom.from_os()
         cost, most = campaign.for_person().epsilon, limit(budget, self._random)
         if most is not None and cost > most:
-            raise BudgetError(
-                f"Answering costs epsilon = {cost:g}, more than the budget of {most:g}. "
-                "Choose a campaign that asks about fewer items, or allow the cost with budget=."
-            )
+            raise AnswerCostsMore(cost=cost, budget=most)
         self.campaign = campaign
         self._turn = Turn()
         self._sent = sent
@@ -248,11 +245,11 @@ class CatalogDevice:
         ratings = np.array([float(rating) for rating in history.values()])
         unknown = int(np.count_nonzero(items < 0))
         if unknown:
-            raise DataError(f"{unknown} of {len(ids)} items are not in the campaign's catalog.")
+            raise NotInCatalog(count=unknown, of=len(ids))
         if np.unique(items).size < items.size:
-            raise DataError("The history names an item twice. Give one rating per item.")
+            raise UnusableHistory()
         if not np.isfinite(ratings).all():
-            raise DataError("A rating is not a finite number; nothing was answered.")
+            raise UnusableHistory()
         order = np.argsort(items)
         items, ratings = items[order], ratings[order]
         sender = self._random.token(SENDER_BYTES)
@@ -335,12 +332,9 @@ class Turn:
 
     @contextlib.contextmanager
     def taken(self) -> Iterator[None]:
-        """Wait for the turn; refuse in a process that was forked from the device's own."""
+        """Wait for the turn; raise in a process that was forked from the device's own."""
         if os.getpid() != self._process:
-            raise PrivacyError(
-                "A device answers only in the process that made it: a copy would draw its answers again. "
-                "Keep its state or message, and make a new device from that."
-            )
+            raise CopiedDevice()
         with self._lock:
             yield
 

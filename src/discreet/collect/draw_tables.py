@@ -1,4 +1,4 @@
-"""Write the sampling tables of a campaign as integers, so that any device can sample and check the promise.
+"""Write the sampling tables of a campaign as integers, so that any device can sample and check the guarantee.
 
 A table row lists, for each outcome, the first of the 2^64 random words that yield it: 64-bit big-endian
 numbers in base64. Rows computed on another machine may differ in the last digits of an exponential. So a
@@ -15,9 +15,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from discreet.collect.errors import BadTables, NoSamplingTable
 from discreet.collect.mechanisms import RatingMechanism
 from discreet.core.arrays import Floats
-from discreet.core.checks import ParameterError, require
+from discreet.core.checks import require
 from discreet.privacy.mechanisms.cells import HiddenNumbers, HiddenStars
 from discreet.privacy.mechanisms.channel import WORDS
 from discreet.privacy.mechanisms.grid import GridMechanism
@@ -35,7 +36,7 @@ _LAST_DIGITS = 1 << 32
 def rating_draws(mechanism: RatingMechanism, step: float | None) -> dict[str, Any]:
     """Return the table rows of all ratings of the scale, or of all report values if it has no steps."""
     if not isinstance(mechanism, GridMechanism):
-        raise ParameterError(f"{type(mechanism).__name__} has no sampling table for a campaign.")
+        raise NoSamplingTable(mechanism=type(mechanism).__name__)
     outputs = mechanism.grid()
     ratings = _ratings(mechanism, step)
     words = ratings.size * outputs.size
@@ -74,18 +75,18 @@ def cell_draws(mechanism: HiddenStars | HiddenNumbers) -> dict[str, Any]:
 
 
 def check_draws(draws: Any, own: dict[str, Any], epsilon: float) -> None:
-    """Refuse tables that differ from the mechanism's beyond last digits, or that lose more than epsilon."""
+    """Raise for tables that differ from the mechanism's beyond last digits, or lose more than epsilon."""
     if not isinstance(draws, dict) or set(draws) != set(own):
-        raise ParameterError("The campaign's tables lack a part or have one too many.")
+        raise BadTables(rule="parts")
     computed = {"starts", "noise"} & set(own)
     if any(draws[name] != own[name] for name in set(own) - computed):
-        raise ParameterError("The campaign's tables are not those of its mechanism.")
+        raise BadTables(rule="mechanism")
     for name in computed:
         words, expected = read_words(draws[name]), read_words(own[name])
         if words.size != expected.size or _farthest(words, expected) > _LAST_DIGITS:
-            raise ParameterError("The campaign's tables are not those of its mechanism.")
+            raise BadTables(rule="mechanism")
     if reported_loss(draws) > epsilon:
-        raise ParameterError("The campaign's tables reveal more than it promises.")
+        raise BadTables(rule="loss")
 
 
 def reported_loss(draws: dict[str, Any]) -> float:
@@ -112,7 +113,7 @@ def _pretends(gap: dict[str, Any]) -> Fraction:
 
 def _rising(starts: Words) -> Words:
     if starts[:, 0].any() or (starts[:, 1:] <= starts[:, :-1]).any():
-        raise ParameterError("The campaign's tables are damaged.")
+        raise BadTables(rule="words")
     return starts
 
 
@@ -122,7 +123,7 @@ def read_words(text: Any) -> Words:
         raw = base64.b64decode(text, validate=True)
         return np.frombuffer(raw, dtype=">u8").astype(np.uint64)
     except (TypeError, ValueError, binascii.Error) as error:
-        raise ParameterError("The campaign's tables are damaged.") from error
+        raise BadTables(rule="words") from error
 
 
 def _text(words: Words) -> str:

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from discreet.collect.mechanisms import OpenCells, RatingMechanism, encode
 from discreet.core.arrays import Floats
-from discreet.core.checks import ParameterError, failure_probability, finite, integer, non_negative, require
+from discreet.core.checks import failure_probability, finite, integer, non_negative, require
 from discreet.core.randomness import PrivacyRandom
 from discreet.data.facts import PublicFacts
 from discreet.data.interactions import Interactions
@@ -42,8 +42,8 @@ class Collected:
     simulated: bool = False
 
     def __post_init__(self) -> None:
-        if self.codes.shape != self.reports.items.shape:
-            raise ParameterError("codes must hold one number for each report.")
+        alike = self.codes.shape == self.reports.items.shape
+        require(alike, "codes", self.codes.size, must="have one number per report")
 
     @property
     def facts(self) -> PublicFacts:
@@ -76,7 +76,7 @@ class Collected:
 
     @property
     def item_counts(self) -> Floats:
-        """Return about how many people rated each item; where that is hidden, read through the noise."""
+        """Return about how many users rated each item; estimated if that is hidden."""
         reported = np.bincount(self.reports.items, minlength=self.reports.n_items).astype(np.float64)
         if not isinstance(self.mechanism, CellMechanism):
             return reported
@@ -120,13 +120,13 @@ class ItemMeans:
 
     @property
     def means(self) -> Floats:
-        """Return the debiased means, inside the scale; the middle where there is no report."""
+        """Return the debiased means, inside the scale; the middle for an item without reports."""
         means = self._invert(self.mean_reports)
         return np.where(self.counts > 0, means, self.low + self.width / 2)
 
     @property
     def standard_errors(self) -> Floats:
-        """Return the standard error of every debiased mean; infinite where there is no report."""
+        """Return the standard error of every debiased mean; infinite for an item without reports."""
         slopes = np.gradient(self.response.mean, self.response.grid)
         place = (self.means - self.low) / self.width
         spread = np.sqrt(np.interp(place, self.response.grid, self.response.variance))
@@ -195,7 +195,7 @@ class DeviceReports:
 def collect_from(data: Interactions, mechanism: RatingMechanism, random: PrivacyRandom) -> Collected:
     """Perturb every rating as its user's device would, and collect the reports.
 
-    This replaces a campaign where the ratings are already known: in experiments, and for a holder of ratings
+    This replaces a campaign where the ratings are already known: in experiments, and for an owner of ratings
     who wants to keep only reports.
     """
     codes = np.empty(data.n_ratings, dtype=np.int32)
@@ -223,7 +223,7 @@ def rho_bound(
     """
     cells = integer("people", people, least=1) * integer("items", items, least=1)
     non_negative("intrinsic", intrinsic)
-    require(0 <= rated <= cells, "rated", rated, must="be between 0 and people * items")
+    require(0 <= rated <= cells, "rated", rated, must="be between 0 and users * items")
     require(failure_probability("gamma", gamma) > 0, "gamma", gamma, must="be greater than 0")
     base = intrinsic * math.sqrt(rated)
     if isinstance(mechanism, HiddenStars):

@@ -34,6 +34,7 @@ from discreet.collect.campaign import (
     version_of,
 )
 from discreet.collect.draw_tables import cell_draws, check_draws
+from discreet.collect.errors import BadCampaign
 from discreet.collect.mechanisms import OpenCells
 from discreet.collect.wire import SENDER_BYTES, ReportRefusal, ReportRefused
 from discreet.core.checks import ParameterError, integer, positive_finite, require
@@ -142,12 +143,12 @@ class CatalogCampaign:
         )
 
     def guarantee(self) -> Guarantee:
-        """Return the promise for one rating, with a note on a user's whole history."""
+        """Return the guarantee of one rating, with a note on a user's whole history."""
         note = user_who_answers(self.asked, times_up(self.mechanism.epsilon, self.asked))
         return cell_guarantee(self.mechanism, self.facts, note)
 
     def for_person(self) -> Guarantee:
-        """Return the promise for a user's whole history: every answer counts, rated or not."""
+        """Return the guarantee of a user's whole history: every answer counts, rated or not."""
         return cell_guarantee(self.mechanism, self.facts).for_user(self.asked)
 
     @cached_property
@@ -190,7 +191,7 @@ class CatalogCampaign:
 
     @classmethod
     def from_json(cls, record: Any) -> Self:
-        """Read what `to_json` wrote; refuse another format, or tables that do not keep the promise."""
+        """Read what `to_json` wrote; raise for another format, or tables that break the guarantee."""
         version_of(record, "catalog")
         try:
             mechanism = mechanism_from(record["mechanism"], CELL_MECHANISMS)
@@ -202,8 +203,10 @@ class CatalogCampaign:
                 invitations=invitations_from_json(record),
             )
             check_draws(record["draws"], cell_draws(mechanism), mechanism.epsilon)
+        except ParameterError:
+            raise
         except (KeyError, TypeError, ValueError) as error:
-            raise ParameterError(f"This campaign cannot be read: {error}.") from error
+            raise BadCampaign() from error
         # Devices hash the text as it was sent, even if this machine computes other last digits.
         object.__setattr__(campaign, "_text", to_text(record))
         return campaign
@@ -270,7 +273,7 @@ def read(campaign: CatalogCampaign, raw: bytes) -> CatalogReport:
 
 
 def cell_guarantee(mechanism: CellMechanism, facts: PublicFacts, *notes: str) -> Guarantee:
-    """Return the promise of the answer for one item; learning from answers costs nothing more."""
+    """Return the guarantee of the answer for one item; learning from answers costs nothing more."""
     return Guarantee(
         epsilon=mechanism.epsilon,
         unit=Unit.RATING,

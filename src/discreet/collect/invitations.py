@@ -1,6 +1,6 @@
 """Let only invited devices send, without learning which invitation a report came from.
 
-The operator gives every person a code. A device exchanges its code once for a blind signature of its own
+The operator gives every user a code. A device exchanges its code once for a blind signature of its own
 random number (the sender). Reports come with that signature. So one code admits one sender, a token cannot be
 used for a second sender, and nothing in a report or in the store leads back to the code.
 """
@@ -23,8 +23,9 @@ from discreet.collect.blind_signatures import (
     finalize,
     prepare,
 )
+from discreet.collect.errors import BadInvitation, BadTokenRequest, NotAToken, NotInvited, UnsignedAnswer
 from discreet.collect.wire import SENDER_BYTES, ReportRefusal, ReportRefused
-from discreet.core.checks import DataError, ParameterError
+from discreet.core.checks import require
 
 #: The header that carries a token beside a report.
 HEADER = "x-discreet-token"
@@ -53,23 +54,23 @@ def new_code() -> str:
 
 
 def code_name(code: str) -> bytes:
-    """Return what a store keeps of a code: whoever reads the store cannot use it."""
+    """Return what a store keeps of a code: a reader of the store can't use it."""
     if not isinstance(code, str) or not _CODE.fullmatch(code):
-        raise ParameterError("An invitation has 24 letters and digits. Copy it whole.")
+        raise BadInvitation()
     return hashlib.sha256(_PURPOSE + code.encode()).digest()
 
 
 def key_of(campaign: Invited) -> BlindPublicKey:
     """Return the key of a campaign that invites."""
     if campaign.invitations is None:
-        raise ParameterError("This campaign takes reports from anybody; it needs no invitation.")
+        raise NotInvited()
     return campaign.invitations
 
 
 class TokenRequest(NamedTuple):
     """Hold a code, the sender it is for, and the blinded request; keep it until the token has come.
 
-    A code is good for one request. A device that draws another request after losing its answer is refused.
+    A code is good for one request. A device that draws another request after losing its answer is rejected.
     """
 
     code: str
@@ -87,11 +88,11 @@ class TokenRequest(NamedTuple):
         return json.dumps({"code": self.code, "blinded": self.request.blinded.hex()}).encode()
 
     def token(self, campaign: Invited, answer: bytes) -> str:
-        """Return the token in the service's answer; one under another key than the campaign's is refused."""
+        """Return the token in the service's answer; raise if it isn't under the campaign's key."""
         try:
             signature = bytes.fromhex(json.loads(answer)["signature"])
         except (ValueError, KeyError, TypeError, RecursionError) as error:
-            raise DataError("The service's answer holds no signature.") from error
+            raise UnsignedAnswer() from error
         signed = finalize(key_of(campaign), self.request, signature)
         return base64.urlsafe_b64encode(self.request.prepared[:PREFIX_BYTES] + signed).decode()
 
@@ -109,7 +110,7 @@ class TokenRequest(NamedTuple):
             inner = BlindRequest(prepared, blinded, int(record["inverse"], 16))
             return cls(str(record["code"]), bytes.fromhex(record["sender"]), inner)
         except (KeyError, TypeError, ValueError) as error:
-            raise ParameterError("This is not a request for a token that was kept.") from error
+            raise NotAToken() from error
 
 
 def read_request(raw: bytes, key: BlindPublicKey) -> tuple[bytes, bytes]:
@@ -118,9 +119,9 @@ def read_request(raw: bytes, key: BlindPublicKey) -> tuple[bytes, bytes]:
         record = json.loads(raw)
         code, blinded = record["code"], bytes.fromhex(record["blinded"])
     except (ValueError, KeyError, TypeError, RecursionError) as error:
-        raise DataError("A request for a token has a code and a blinded number.") from error
+        raise BadTokenRequest() from error
     if len(blinded) != key.size:
-        raise DataError(f"A blinded number has {key.size} bytes.")
+        raise BadTokenRequest()
     return code_name(code), blinded
 
 
@@ -138,6 +139,5 @@ def check_token(campaign: Invited, sender: bytes, token: str) -> None:
 
 
 def _message(campaign: Invited, sender: bytes) -> bytes:
-    if len(sender) != SENDER_BYTES:
-        raise ParameterError(f"A sender is named by {SENDER_BYTES} bytes.")
+    require(len(sender) == SENDER_BYTES, "sender", len(sender), must=f"have {SENDER_BYTES} bytes")
     return _PURPOSE + campaign.digest + sender

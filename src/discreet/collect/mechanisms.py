@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any, Protocol, final
 import numpy as np
 import numpy.typing as npt
 
+from discreet.collect.errors import NoNoise, NotForCampaigns, OutsideOutputs
 from discreet.core.arrays import Floats
-from discreet.core.checks import DataError, ParameterError, finite_array
+from discreet.core.checks import finite_array
 from discreet.core.randomness import PrivacyRandom
 from discreet.privacy.guarantee import Unit
 from discreet.privacy.mechanisms.cells import POINTS, CellMechanism, Codes
@@ -72,10 +73,7 @@ def kind_of(mechanism: object) -> str:
     name = mechanism_name(mechanism)
     if name is not None and name in RATING_MECHANISMS:
         return name
-    raise ParameterError(
-        f"{type(mechanism).__name__} is not a mechanism for campaigns. "
-        f"Use one of {', '.join(RATING_MECHANISMS)}."
-    )
+    raise NotForCampaigns(mechanism=type(mechanism).__name__, known=tuple(RATING_MECHANISMS))
 
 
 def unit_of(mechanism: object) -> Unit:
@@ -93,7 +91,7 @@ def mechanism_to_json(mechanism: Any) -> dict[str, Any]:
 
 
 def mechanism_from_json(record: Any) -> Any:
-    """Read what `mechanism_to_json` wrote; anything else is refused."""
+    """Read what `mechanism_to_json` wrote; raise for anything else."""
     return mechanism_from(record if isinstance(record, dict) else {}, RATING_MECHANISMS)
 
 
@@ -104,7 +102,7 @@ def encode(mechanism: RatingMechanism, reports: npt.ArrayLike) -> RatingCodes:
     width = (outputs[-1] - outputs[0]) / (outputs.size - 1)
     codes = np.rint((values - outputs[0]) / width)
     if codes.size and (codes.min() < 0 or codes.max() >= outputs.size):
-        raise DataError("Some reports lie outside the range of the mechanism's outputs.")
+        raise OutsideOutputs()
     return np.asarray(codes, dtype=np.int32)
 
 
@@ -134,8 +132,8 @@ class OpenCells(CellMechanism):
         return 0.0
 
     def event(self) -> DpEvent:
-        """Refuse: there is no noise to account for."""
-        raise DataError("Reports without noise have no finite privacy loss.")
+        """Raise: there isn't any noise to account for."""
+        raise NoNoise()
 
     def report(self, ratings: npt.ArrayLike, random: PrivacyRandom) -> tuple[npt.NDArray[np.bool_], Codes]:
         """Return all ratings."""

@@ -9,6 +9,7 @@ from discreet.collect.campaign import Campaign, kind_of_record, unpack
 from discreet.collect.gradient_rounds import GradientCampaign, is_gradient_campaign
 from discreet.collect.hidden_items import CatalogCampaign
 from discreet.core.checks import FileError, ParameterError
+from discreet.core.errors import FileUnreadable
 
 AnyCampaign = Campaign | CatalogCampaign | GradientCampaign
 
@@ -17,7 +18,7 @@ KIND = "discreet campaign"
 
 
 def campaign_from_json(record: Any) -> AnyCampaign:
-    """Return the campaign of a JSON object; refuse anything else."""
+    """Return the campaign of a JSON object; raise for anything else."""
     if is_gradient_campaign(record):
         return GradientCampaign.from_json(record)
     kind = CatalogCampaign if kind_of_record(record) == "catalog" else Campaign
@@ -39,7 +40,7 @@ def campaign_bytes(path: str | Path) -> bytes:
     try:
         return Path(path).read_bytes()
     except OSError as error:
-        raise FileError(f"{path} cannot be read: {error.strerror}.") from error
+        raise FileUnreadable(path=path, reason=error.strerror or str(error)) from error
 
 
 def is_campaign(path: Path) -> bool:

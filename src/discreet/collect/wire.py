@@ -6,7 +6,7 @@ campaign's catalog and a code, the index of the answer among the mechanism's out
     "DSCR"  version u8  campaign 32 bytes (8 in version 1)  sender 16 bytes  count varint
     items: each one's distance from the one before, varint   codes: u8, or u16 from 257 outputs on
 
-with little-endian numbers. The sender is a random number that the device drew; it identifies nobody.
+with little-endian numbers. The sender is a random number that the device drew; it doesn't identify a user.
 """
 
 from __future__ import annotations
@@ -41,10 +41,10 @@ class ReportRefusal(StrEnum):
 
 
 class ReportRefused(DataError):
-    """Report a refused message, without quoting it."""
+    """A rejected message, which isn't quoted."""
 
     def __init__(self, reason: ReportRefusal) -> None:
-        super().__init__(f"The message was refused: {reason.value}.")
+        super().__init__(f"The message was rejected: {reason.value}.")
         self.reason = reason
 
 
@@ -88,7 +88,7 @@ def code_bytes(campaign: Campaign) -> int:
 
 
 def read(campaign: Campaign, raw: bytes) -> RatingReport:
-    """Read either form; raise `ReportRefused` with the reason if the message as a whole is refused."""
+    """Read either form; raise `ReportRefused` with the reason if the message as a whole is rejected."""
     if not isinstance(raw, bytes):
         raise ReportRefused(ReportRefusal.MALFORMED)
     if len(raw) > MOST_BYTES:
@@ -139,7 +139,7 @@ def _read_json(campaign: Campaign, raw: bytes) -> RatingReport:
 
 
 def _named(campaign: Campaign, version: Any) -> bytes:
-    """Return the campaign's digest in messages of this version; refuse one newer than the campaign."""
+    """Return the campaign's digest in messages of this version; raise for one newer than the campaign."""
     if type(version) is not int or version not in VERSIONS or version > campaign.version:
         raise ReportRefused(ReportRefusal.WRONG_VERSION)
     return campaign.old_digest if version == 1 else campaign.digest

@@ -1,6 +1,6 @@
 """Decide which reports are kept, and open the envelopes they come in.
 
-Whoever watches an encrypted connection sees sizes. A body is a multiple of 512 bytes, so that most messages
+An observer of an encrypted connection sees sizes. A body is a multiple of 512 bytes, so that most messages
 of a campaign look alike.
 """
 
@@ -68,7 +68,8 @@ def submission(campaign: AnyCampaign, raw: bytes) -> Submission:
 def admit(known: dict[int, int], pairs: Iterable[tuple[int, int]], cap: int) -> Admission:
     """Return which pairs are new to a sender with `known` answers, and add them to these.
 
-    The same answer once more is a repeated request and harmless; another answer is refused: the first counts.
+    The same answer once more is a repeated request and harmless. A different answer is rejected: the first
+    counts.
     """
     new: list[tuple[int, int]] = []
     receipt = Receipt()
@@ -103,7 +104,7 @@ def seal(message: bytes) -> bytes:
 
 
 def unseal(body: bytes) -> bytes:
-    """Return the message in an envelope; anything but zeros behind it is refused."""
+    """Return the message in an envelope; anything but zeros behind it is rejected."""
     length = int.from_bytes(body[:_LENGTH], "little")
     rest = body[_LENGTH + length :]
     if len(body) % BLOCK or not body or length > len(body) - _LENGTH or len(rest) >= BLOCK or any(rest):

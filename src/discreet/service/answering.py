@@ -29,7 +29,6 @@ from discreet.service.questions import (
     Questions,
     answer,
     answer_example,
-    example,
     examples,
     parsed,
     question,
@@ -55,9 +54,9 @@ def answering_app(
 
     Parameters:
         model: The model file.
-        per_minute: How many people one peer may ask about a minute; 0 for no limit.
+        per_minute: How many users one peer may ask about per minute; 0 for no limit.
         proxies: The proxies whose word is taken for who asks.
-        metrics_token: Who shows it may read /metrics; without one nobody may.
+        metrics_token: Bearer token required to read /metrics; without one it can't be read.
         bundle: Whether /bundle/ hands out what recommends on the device (`discreet model bundle`).
         shared: Counts that several processes of one service share.
     """
@@ -81,7 +80,7 @@ def answering_app(
     def newest() -> Published:
         published = shelf.newest()
         if published is None:
-            raise RefusedError(404, "There is no model yet.")
+            raise RefusedError(404, "The service doesn't have a model yet.")
         return published
 
     def limit(request: Request, count: int = 1) -> None:
@@ -116,10 +115,9 @@ class _Recommend:
         self._limit(request)
         raw = await body_of(request, MOST_BYTES)
         published = self._newest()
-        model = published.model
+        model, form = published.model, published.form
 
         def read() -> list[Any] | bytes:
-            form = example(model)
             asked = parsed(raw, form)
             return asked if isinstance(asked, list) else orjson.dumps(_answer(model, asked, form))
 
@@ -139,8 +137,7 @@ def _add_recommend(app: FastAPI, recommend: _Recommend, newest: Callable[[], Pub
     @app.get("/recommend", include_in_schema=False)
     async def how_to_ask() -> None:
         """Say how, with a body to copy: a history in an address would be logged on its way."""
-        form = example(newest().model)
-        raise RefusedError(405, "Ask with POST /recommend, and a body such as the example.", form)
+        raise RefusedError(405, "Use POST /recommend, with a body like the example.", newest().form)
 
 
 def _answer(model: FittedModel, asked: Any, form: dict[str, Any]) -> dict[str, Any]:
@@ -151,9 +148,9 @@ def _answer(model: FittedModel, asked: Any, form: dict[str, Any]) -> dict[str, A
     except DiscreetError as error:
         raise RefusedError.of(error, form) from error
     except Exception as error:
-        # Its words and its traceback may quote the history; one person's trouble is nobody else's.
+        # The message and the traceback of this error may quote the history.
         log("question failed", kind=type(error).__name__)
-        raise RefusedError(500, "This question could not be answered.") from None
+        raise RefusedError(500, "This question can't be answered.") from None
 
 
 def _or_refusal(model: FittedModel, asked: Any) -> dict[str, Any]:
@@ -202,7 +199,7 @@ def _add_state(app: FastAPI, newest: Callable[[], Published], shelf: ModelShelf)
     promised = {"epsilon": 1.0, "delta": 1e-6, "unit": "user", "sentence": "...", "...": "..."}
     told = {"name": "user-factorization", "guarantee": promised, "...": "..."}
 
-    @app.get("/label", summary="What the model promises", responses=answer_such_as(told))
+    @app.get("/label", summary="The guarantee of the model", responses=answer_such_as(told))
     async def label() -> dict[str, Any]:
         return newest().label
 
@@ -216,5 +213,5 @@ def _add_state(app: FastAPI, newest: Callable[[], Published], shelf: ModelShelf)
     async def ready() -> dict[str, str]:
         published = shelf.newest()
         if published is None:
-            raise RefusedError(503, "There is no model yet.")
+            raise RefusedError(503, "The service doesn't have a model yet.")
         return {"status": "ready", "model": published.model.name}

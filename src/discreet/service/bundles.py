@@ -61,7 +61,7 @@ def add_bundle(
     workers: Workers,
     limit: Callable[[Request], None],
 ) -> None:
-    """Add /bundle/ to an application; `limit` refuses a peer that asks too often."""
+    """Add /bundle/ to an application; `limit` rejects a peer that asks too often."""
     shelf, names = BundleShelf(), bundle_names()
 
     @app.get("/bundle", include_in_schema=False)
@@ -79,7 +79,7 @@ def add_bundle(
         limit(request)
         name = path or INDEX
         if name not in names:
-            raise RefusedError(404, "There is nothing here. GET /docs says what there is.")
+            raise RefusedError(404, "Nothing is here. GET /docs lists what there is.")
         made = await workers.run(lambda: shelf.files(newest()))
         kind = _TYPES.get(name.rpartition(".")[2], "application/octet-stream")
         headers = {"content-security-policy": _POLICY, "cache-control": "no-cache"}

@@ -1,4 +1,4 @@
-"""Speak to a collecting service from a device that is no browser; for instance a program of your own."""
+"""Talk to a collecting service from a device that isn't a browser, such as your own program."""
 
 from __future__ import annotations
 
@@ -14,9 +14,18 @@ from urllib.request import Request, urlopen
 
 from discreet.collect.invitations import HEADER, TokenRequest
 from discreet.collect.opening import AnyCampaign, campaign_from_json
-from discreet.core.checks import DataError, FileError, ParameterError
+from discreet.core.errors import DiscreetError, FileError
 from discreet.core.files import write_whole
 from discreet.service.admission import seal
+from discreet.service.errors import (
+    BadServiceAddress,
+    CampaignRejected,
+    DifferentDevice,
+    NoKeptRequest,
+    ServiceBusy,
+    ServiceRejected,
+    ServiceUnreachable,
+)
 
 _MOST_BYTES = 1 << 26
 _BINARY = "application/octet-stream"
@@ -35,17 +44,16 @@ class CollectionClient:
 
     def __init__(self, url: str, *, timeout: float = 30.0) -> None:
         if not url.startswith(("http://", "https://")):
-            raise ParameterError("url must begin with https:// (or http:// on this machine).")
+            raise BadServiceAddress()
         self._url, self._timeout = url.rstrip("/"), timeout
 
     def campaign(self) -> AnyCampaign:
-        """Return the service's campaign; one that reveals more than it says is refused."""
+        """Return the service's campaign; one that reveals more than it states is rejected."""
         try:
             return campaign_from_json(json.loads(self._ask("/campaign")))
-        except RecursionError as error:
-            raise DataError("The service's campaign is refused: it is nested too deeply.") from error
-        except ValueError as error:
-            raise DataError(f"The service's campaign is refused: {error}") from error
+        except (RecursionError, ValueError) as error:
+            why = str(error) if isinstance(error, DiscreetError) else "It can't be read."
+            raise CampaignRejected(why=why) from error
 
     def question(self) -> bytes:
         """Return what the open round of a campaign with rounds asks; answer it with a `GradientDevice`."""
@@ -94,7 +102,7 @@ class CollectionClient:
             except FileError:
                 if pause is None:
                     raise
-                # Spread what was refused together: half of the pause is drawn.
+                # Spread what was rejected together: half of the pause is drawn.
                 time.sleep(pause * (0.5 + os.urandom(1)[0] / 512))
         raise AssertionError
 
@@ -106,7 +114,7 @@ class CollectionClient:
         except HTTPError as error:
             raise _refusal(error) from error
         except (URLError, OSError, http.client.HTTPException) as error:
-            raise FileError("The service cannot be reached.") from error
+            raise ServiceUnreachable() from error
 
 
 def _kept_request(state: Path, sender: bytes) -> dict[str, Any]:
@@ -116,27 +124,28 @@ def _kept_request(state: Path, sender: bytes) -> dict[str, Any]:
     except FileNotFoundError:
         return {}
     except (OSError, ValueError, RecursionError) as error:
-        raise FileError(f"{state} holds no request for a token.") from error
+        raise NoKeptRequest(path=state) from error
     if not isinstance(kept, dict) or kept.get("sender") != sender.hex():
-        raise ParameterError(f"{state} belongs to another device. Give each device a file of its own.")
+        raise DifferentDevice(path=state)
     return kept
 
 
 def _acknowledged(raw: bytes) -> dict[str, Any]:
-    """Return what the service says became of reports; what is no such answer acknowledges nothing."""
+    """Return what became of reports; an answer of a different form acknowledges nothing."""
     try:
         answer = json.loads(raw)
     except (ValueError, RecursionError):
         answer = None
     if not isinstance(answer, dict):
-        raise FileError("The service's answer cannot be read, so nothing is known to have arrived.")
+        raise ServiceUnreachable(answered=True)
     return answer
 
 
-def _refusal(error: HTTPError) -> DataError | FileError:
-    """Return what the service said: a refusal for good, or one after which to try again."""
+def _refusal(error: HTTPError) -> ServiceBusy | ServiceRejected:
+    """Return the rejection: one for good, or one after which to try again."""
     try:
-        said = str(json.loads(error.read(4096))["error"])
+        detail = str(json.loads(error.read(4096))["error"])
     except (ValueError, KeyError, TypeError, RecursionError, OSError):
-        said = f"The service answered with status {error.code}."
-    return FileError(said) if error.code in (408, 429) or error.code >= 500 else DataError(said)
+        detail = f"The service answered with status {error.code}."
+    busy = error.code in (408, 429) or error.code >= 500
+    return (ServiceBusy if busy else ServiceRejected)(status=error.code, detail=detail)

@@ -59,13 +59,13 @@ def collecting_app(
         per_minute: How many messages one peer may send a minute; 0 for no limit.
         proxies: The proxies whose word is taken for who asks.
         batch_seconds: How long messages wait for others, to be written together.
-        metrics_token: Who shows it may read /metrics; without one nobody may.
+        metrics_token: Bearer token required to read /metrics; without one it can't be read.
         signer: The key of invitations, for a campaign that invites.
     """
     check_signer(store, signer)
     app = new_app(
         f"discreet: {store.campaign.name}",
-        "Collects reports that were made private before they were sent. What was said is nowhere here.",
+        "Collects reports that devices made private before they sent them. The service never sees a rating.",
     )
     writer, workers = GroupWriter(store, seconds=batch_seconds), Workers(waiting=MOST_WAITING)
 
@@ -145,10 +145,10 @@ def _add_reports(
 
 
 def kind_of(request: Request) -> str:
-    """Return the type of a message; refuse what a page of another site can make a browser send.
+    """Return the type of a message; reject what a page of another site can make a browser send.
 
     A browser sends text/plain, a form or no type at all for any page. For the two types that are taken it
-    asks first, and is refused; and it says where a request comes from.
+    asks first, and is rejected. It also states where a request comes from.
     """
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind not in (_BINARY, _JSON):
@@ -188,7 +188,7 @@ def _add_facts(app: FastAPI, store: ReportStore, limit: Callable[[Request], None
 
     @app.get("/campaign", summary="The campaign, as devices hash it")
     async def campaign(request: Request) -> Response:
-        """The SHA-256 of this text names the campaign; it holds all that a device needs to check it."""
+        """The SHA-256 of this text names the campaign; the text has all that a device needs to check it."""
         limit(request)
         if "gzip" in request.headers.get("accept-encoding", ""):
             return Response(packed, media_type=_JSON, headers={"content-encoding": "gzip"})
@@ -199,7 +199,7 @@ def _add_model(app: FastAPI, store: ReportStore, shelf: ModelShelf, limit: Calla
     def newest() -> Published:
         published = shelf.newest()
         if published is None:
-            raise RefusedError(404, "There is no model yet.")
+            raise RefusedError(404, "The service doesn't have a model yet.")
         return published
 
     def vectors_of(published: Published | None) -> bytes | None:
@@ -228,7 +228,7 @@ def _add_model(app: FastAPI, store: ReportStore, shelf: ModelShelf, limit: Calla
             raise RefusedError(404, "This model cannot be used in a browser.")
         return Response(found, media_type=_BINARY)
 
-    @app.get("/label", summary="What the newest model promises")
+    @app.get("/label", summary="The guarantee of the newest model")
     async def label(request: Request) -> dict[str, Any]:
         limit(request)
         return newest().label

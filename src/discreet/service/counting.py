@@ -106,7 +106,7 @@ class ServiceCounters:
         self._kept = Counter("discreet_reports_kept", "Reports kept.", registry=self._registry)
         self._repeated = Counter("discreet_reports_repeated", "Reports sent again.", registry=self._registry)
         self._refused = Counter(
-            "discreet_refused", "Reports refused, by reason.", ("reason",), registry=self._registry
+            "discreet_refused", "Reports rejected, by reason.", ("reason",), registry=self._registry
         )
         for reason in ReportRefusal:
             self._refused.labels(reason.value)
@@ -119,7 +119,7 @@ class ServiceCounters:
             self._refused.labels(reason.value).inc(count)
 
     def refuse(self, reason: ReportRefusal) -> None:
-        """Count a message that was refused as a whole."""
+        """Count a message that was rejected as a whole."""
         self._refused.labels(reason.value).inc()
 
     def text(self) -> str:

@@ -11,7 +11,7 @@ from fastapi.responses import JSONResponse
 
 from discreet.collect.blind_signatures import BlindSigningKey
 from discreet.collect.invitations import HEADER, MOST_REQUEST_BYTES, check_token, read_request
-from discreet.core.checks import ParameterError
+from discreet.service.errors import DifferentInvitationKey, KeyOfInvitationsNeeded
 from discreet.service.limits import RefusedError, body_of
 from discreet.service.running import log
 from discreet.service.stores.store import ReportStore
@@ -21,14 +21,12 @@ MOST_WAITING = 64
 
 
 def check_signer(store: ReportStore, signer: BlindSigningKey | None) -> None:
-    """Refuse a key of invitations that is not the one of the campaign."""
+    """Raise for a key of invitations that is not the campaign's."""
     expected = store.campaign.invitations
     if signer is None and expected is not None:
-        raise ParameterError(
-            "This campaign invites devices. Give the key of its invitations (--invitation-key)."
-        )
+        raise KeyOfInvitationsNeeded()
     if signer is not None and signer.public != expected:
-        raise ParameterError("This is not the key of invitations that the campaign names.")
+        raise DifferentInvitationKey()
 
 
 def admit_sender(store: ReportStore, request: Request, sender: bytes) -> None:

@@ -1,7 +1,7 @@
 """Bound what one peer may ask: who asks, requests a minute, bytes of a body.
 
 Anybody can write X-Forwarded-For. It is believed only from proxies that the operator declares, and only the
-last address in it that is no such proxy: what stands before it was written by that stranger.
+last address in it that isn't one of these proxies: that peer wrote everything before it.
 """
 
 from __future__ import annotations
@@ -10,22 +10,22 @@ import asyncio
 import hashlib
 import ipaddress
 import os
-import re
 import time
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
 from http import HTTPStatus
 from typing import Any, NamedTuple, Self, final
 
 from starlette.requests import Request
 
-from discreet.core.checks import DiscreetError, ParameterError
-from discreet.core.errors import message
+from discreet.core.errors import DiscreetError, message
+from discreet.service.errors import BadProxy
 from discreet.service.messages import HTTP
 from discreet.service.running import log
 
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
-# Whoever has one address of such a network has all of them.
+# A peer with one address of such a network has all of them.
 _NETWORK_BITS = 64
 
 
@@ -42,9 +42,7 @@ class Peers:
         try:
             self._proxies = [ipaddress.ip_network(one, strict=False) for one in proxies]
         except ValueError as error:
-            raise ParameterError(
-                "--trusted-proxy takes an address or a network, such as 127.0.0.1 or 10.0.0.0/8."
-            ) from error
+            raise BadProxy() from error
         self._warned = False
 
     def is_proxy(self, host: str) -> bool:
@@ -65,12 +63,12 @@ class Peers:
         if named is None:
             if not self._warned:
                 self._warned = True
-                log("proxy names nobody", why="let it set X-Forwarded-For")
-            raise RefusedError(503, "The proxy of this service does not say who asks (X-Forwarded-For).")
+                log("proxy names no peer", why="let it set X-Forwarded-For")
+            raise RefusedError(503, "The proxy of this service doesn't state who asks (X-Forwarded-For).")
         return network_of(named)
 
     def _named(self, chain: Iterable[str]) -> str | None:
-        """Return the last address that is no proxy of ours."""
+        """Return the last address that isn't a declared proxy."""
         for text in reversed([one.strip() for one in chain]):
             if _address(text) is None:
                 return None
@@ -79,6 +77,7 @@ class Peers:
         return None
 
 
+@lru_cache(maxsize=1024)
 def network_of(host: str) -> str:
     """Return an IPv4 address as it is, and the /64 of an IPv6 address.
 
@@ -132,7 +131,7 @@ class RefusedError(Exception):
     def of(cls, error: DiscreetError, example: dict[str, Any] | None = None) -> Self:
         """Return the rejection of a request that the library can't answer, in the words of HTTP."""
         fields = {name: value for name, value in error.to_json().items() if name != "code"}
-        return cls(422, over_http(message(error, HTTP)), example, code=error.code, fields=fields)
+        return cls(422, message(error, HTTP), example, code=error.code, fields=fields)
 
     def to_json(self) -> dict[str, Any]:
         """Return the body of the response (RFC 9457). `error` is the old name of `detail`."""
@@ -146,15 +145,6 @@ class RefusedError(Exception):
             "error": self.sentence,
         }
         return found if self.example is None else {**found, "example": self.example}
-
-
-# An option of the command line that a sentence names next to the argument of Python.
-_OPTION = re.compile(r" \(--[^()]*\)")
-
-
-def over_http(text: str) -> str:
-    """Return the library's sentence in the words of HTTP: bodies have keys, not options or arguments."""
-    return _OPTION.sub("", text).replace("ignore_unknown=True", '"ignore_unknown": true')
 
 
 #: How many counts processes share: a stranger would have to fill this many to meet another peer's.
@@ -200,7 +190,7 @@ class RateLimit:
         self._counts: OrderedDict[bytes, int] = OrderedDict()
 
     def check(self, peer: str, weight: int = 1) -> None:
-        """Refuse a peer's request beyond the limit; one that asks for several things counts for as many."""
+        """Reject a peer's request beyond the limit; a request for several users counts for each of them."""
         if not self.per_minute:
             return
         if self._count(peer, weight) > self.per_minute:
@@ -222,7 +212,7 @@ class RateLimit:
 
 
 async def body_of(request: Request, most: int) -> bytes:
-    """Return a request's body; one that is larger is refused before the rest of it is read."""
+    """Return a request's body; a larger one is rejected before the rest of it is read."""
     declared = request.headers.get("content-length", "")
     if declared.isdecimal() and int(declared) > most:
         raise RefusedError(413, f"The message is larger than {most:,} bytes.")
@@ -234,5 +224,5 @@ async def body_of(request: Request, most: int) -> bytes:
                 if len(body) > most:
                     raise RefusedError(413, f"The message is larger than {most:,} bytes.")
     except TimeoutError as error:
-        raise RefusedError(408, "The message did not arrive in time.") from error
+        raise RefusedError(408, "The message didn't arrive in time.") from error
     return bytes(body)

@@ -46,7 +46,7 @@ class WebFile:
 
     @cached_property
     def integrity(self) -> str:
-        """Return the hash by which a browser, or a person, compares it."""
+        """Return the hash by which a browser, or a user, compares it."""
         return "sha384-" + base64.b64encode(hashlib.sha384(self.content).digest()).decode()
 
 

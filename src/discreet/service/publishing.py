@@ -12,13 +12,13 @@ from discreet.core.checks import DiscreetError, ParameterError
 from discreet.export.bundle.folder import device_file
 from discreet.models.fitted import FittedModel
 from discreet.models.storage import load, read_label
-from discreet.service.questions import MOST_ITEMS
+from discreet.service.questions import MOST_ITEMS, example
 from discreet.service.running import log
 
 _SECONDS_BETWEEN_LOOKS = 1.0
 #: A question of so many bytes names about two hundred items.
 QUICK_BYTES = 1 << 12
-# The event loop answers everybody, so an answer on it takes at most this much processor time.
+# The event loop answers all peers, so an answer on it takes at most this much processor time.
 _QUICK_SECONDS = 0.01
 
 
@@ -31,13 +31,15 @@ class Published(NamedTuple):
     vectors: bytes | None
     #: Whether the event loop itself may answer questions of up to `QUICK_BYTES`.
     is_quick: bool
+    #: A body that the model answers, which rejections show.
+    form: dict[str, Any]
 
 
 @final
 class ModelShelf:
     """The newest model of a path; a file that is missing or damaged leaves the one before in place.
 
-    Nobody waits for a file: a thread looks for a new one every second, and it is served when it is read.
+    No request waits for a file: a thread looks for a new one every second, and serves it when it is read.
     """
 
     def __init__(self, path: Path | None) -> None:
@@ -63,11 +65,11 @@ class ModelShelf:
         except FileNotFoundError:
             return
         except (DiscreetError, OSError) as error:
-            log("model refused", why=str(error))
+            log("model rejected", why=str(error))
             return
         except Exception as error:
             # The thread that looks must go on.
-            log("model refused", why=type(error).__name__)
+            log("model rejected", why=type(error).__name__)
             return
         log("model published", name=self._held.model.name)
 
@@ -91,7 +93,8 @@ def publish(path: Path) -> Published:
         "sentence": promise.sentence(),
         "rows": [list(row) for row in promise.rows()],
     }
-    return Published(model, path.read_bytes(), label, browser_vectors(model), _is_quick(model))
+    vectors, form = browser_vectors(model), example(model)
+    return Published(model, path.read_bytes(), label, vectors, _is_quick(model), form)
 
 
 def _is_quick(model: FittedModel) -> bool:
@@ -116,7 +119,7 @@ def _is_quick(model: FittedModel) -> bool:
 def browser_vectors(model: FittedModel) -> bytes | None:
     """Return what a browser needs to recommend by itself, or None for a model that it cannot answer for.
 
-    `discreet.export.bundle.encoding` says what stands in it.
+    `discreet.export.bundle.encoding` describes its content.
     """
     try:
         return device_file(model)

@@ -1,7 +1,7 @@
-"""Read what is asked of a model over HTTP, for one person or for many, and show how to ask it.
+"""Read what is asked of a model over HTTP, for one user or for many, and show how to ask it.
 
-A refusal comes with a body that this model answers, made from its own catalog: whoever writes a client copies
-it. What was sent is never quoted.
+A rejection shows a body that this model answers, made from its own catalog, which the author of a client can
+copy. What was sent is never quoted.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from discreet.service.limits import RefusedError
 
 #: The largest body, the longest list, and the longest history that is answered for.
 MOST_BYTES, MOST_ITEMS, MOST_HISTORY = 1 << 20, 1000, 10_000
-#: How many people may be asked about in one request; their histories together have one history's limit.
+#: How many users may be asked about in one request; their histories together have one history's limit.
 MOST_PEOPLE = 100
 
 ItemId = str | int
@@ -35,7 +35,7 @@ class Row(BaseModel):
 
 
 class Question(BaseModel):
-    """What a person rated or chose, and how many items to recommend.
+    """What a user rated or interacted with, and how many items to recommend.
 
     `history` is a list, read oldest first: of items, of [item, rating] pairs, or of rows with times. An
     object of ratings by item has no order. `user` states who asks, for models that contain rows of their own
@@ -65,13 +65,13 @@ _RULES = {
 
 
 class Questions(BaseModel):
-    """Questions about many people, each answered as it is alone; they come back in this order."""
+    """Questions about many users, each answered as it is alone; answers have the same order."""
 
     people: list[Question] = Field(min_length=1, max_length=MOST_PEOPLE)
 
 
 class Listed(BaseModel):
-    """An item, the score that the list is sorted by, the expected rating, and the title the model holds."""
+    """An item, the score that the list is sorted by, the expected rating, and the model's title of it."""
 
     item: ItemId
     score: float
@@ -95,13 +95,13 @@ class NoAnswer(BaseModel):
 
 
 class ManyAnswers(BaseModel):
-    """An answer for each of many people, in the order of the question."""
+    """An answer for each of many users, in the order of the question."""
 
     answers: list[Answer | NoAnswer]
 
 
 def parsed(raw: bytes, example: dict[str, Any]) -> list[Any] | dict[str, Any]:
-    """Return the questions of many people, unread, or the one question of a person, unread."""
+    """Return the questions about many users, or about one user, unread."""
     try:
         asked = _loaded(raw)
     except (ValueError, RecursionError):
@@ -113,7 +113,7 @@ def parsed(raw: bytes, example: dict[str, Any]) -> list[Any] | dict[str, Any]:
     people, example = asked["people"], {"people": [example, {**example, "k": 3}]}
     if not isinstance(people, list) or not 1 <= len(people) <= MOST_PEOPLE or len(asked) > 1:
         raise RefusedError(
-            422, f"`people` must be a list of 1 to {MOST_PEOPLE} questions, with nothing beside it.", example
+            422, f"`people` must be a list of 1 to {MOST_PEOPLE} questions, with nothing next to it.", example
         )
     if sum(_length(one) for one in people) > MOST_HISTORY:
         raise RefusedError(
@@ -131,7 +131,7 @@ def _loaded(raw: bytes) -> Any:
 
 
 def question(asked: Any, example: dict[str, Any]) -> Question:
-    """Read a question; a history that is too long is refused before its entries are looked at."""
+    """Read a question; a history that is too long is rejected before its entries are looked at."""
     if _length(asked) > MOST_HISTORY:
         raise RefusedError(
             422, f"A history may have {MOST_HISTORY:,} items; send the newest of them.", example
@@ -149,9 +149,7 @@ def question(asked: Any, example: dict[str, Any]) -> Question:
     except ValidationError as error:
         raise RefusedError(422, _broken_rule(error), example) from None
     except (ValueError, RecursionError):
-        raise RefusedError(
-            422, "The question does not have the form that /docs describes.", example
-        ) from None
+        raise RefusedError(422, "The question doesn't have the form that /docs describes.", example) from None
 
 
 def _broken_rule(error: ValidationError) -> str:
@@ -163,7 +161,7 @@ def _broken_rule(error: ValidationError) -> str:
         return _RULES[known]
     if not names:
         return "A question must be an object with `history`."
-    return f"The question has a field that is not known. The fields are {', '.join(_RULES)}."
+    return f"The question has an unknown field. The fields are {', '.join(_RULES)}."
 
 
 def _length(asked: Any) -> int:
@@ -203,9 +201,9 @@ def examples(model: FittedModel | None) -> dict[str, dict[str, Any]]:
         for place, (item, star) in enumerate(stars)
     ]
     return {
-        "one person": plain,
-        "one person, with times": {"history": timed, "k": 10},
-        "many people": {"people": [plain, {**plain, "k": 3}]},
+        "one user": plain,
+        "one user, with times": {"history": timed, "k": 10},
+        "many users": {"people": [plain, {**plain, "k": 3}]},
     }
 
 
@@ -223,7 +221,7 @@ def answer_example(model: FittedModel | None) -> dict[str, Any]:
 
 
 def titles_of(model: FittedModel | None, ids: list[ItemId]) -> list[str | None]:
-    """Return the titles that a model holds of these items, or none."""
+    """Return the model's titles of these items, or none."""
     return [None] * len(ids) if model is None else titles_in_order(model, ids)
 
 

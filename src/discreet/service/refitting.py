@@ -14,17 +14,17 @@ import numpy as np
 
 from discreet.collect.campaign import Campaign
 from discreet.collect.collector import CatalogCollector, gathered
-from discreet.collect.errors import DifferentModel, NoClosedRound, NoReports
+from discreet.collect.errors import DifferentModel, NoClosedRound, NoReports, NothingKept
 from discreet.collect.estimate import Collected
 from discreet.collect.gradient_rounds import GradientCampaign
 from discreet.collect.hidden_items import CatalogCampaign
 from discreet.collect.opening import AnyCampaign
-from discreet.core.checks import DataError
 from discreet.models.fitted import FittedModel
 from discreet.models.local.estimator import ReportLearner
 from discreet.papers.mixture.gradient_server import GradientServer
 from discreet.privacy.mechanisms.bounded import ClampedLaplace
 from discreet.recipes import PAPER_NAMES, estimator
+from discreet.service.errors import ForeignReports
 from discreet.service.running import log
 from discreet.service.stores.store import ReportStore
 
@@ -47,11 +47,11 @@ def collected_from(store: ReportStore) -> Collected:
     senders: list[bytes] = []
     triples = np.fromiter(_numbered(store, senders), dtype=_TRIPLE)
     if not triples.size:
-        raise DataError("No report was kept, so there is nothing to learn from.")
+        raise NothingKept()
     items, codes = triples["item"], triples["code"]
     items_known, codes_known = len(store.campaign.catalog), store.campaign.mechanism.channel().outputs.size
     if items.min() < 0 or items.max() >= items_known or codes.min() < 0 or codes.max() >= codes_known:
-        raise DataError("The store holds reports that its campaign does not allow.")
+        raise ForeignReports()
     rows, items, codes = (
         np.ascontiguousarray(triples[name]).astype(np.int32) for name in _TRIPLE.names or ()
     )

@@ -1,4 +1,4 @@
-"""Run an application until it is stopped, log what it does, and count it for whoever watches."""
+"""Run an application until it is stopped, and log what it does."""
 
 from __future__ import annotations
 
@@ -13,17 +13,20 @@ from collections.abc import Iterator, Sequence
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
-from discreet.core.checks import FileError, ParameterError
+from discreet.core.errors import ExtraMissing
+from discreet.service.errors import CannotListen
 
 if TYPE_CHECKING:
     import uvicorn
     from fastapi import FastAPI
 
-# Whoever waits for an answer when the service ends gets it within this time; the rest is cut off.
+# Peers that wait for an answer when the service ends get it within this time; the others are cut off.
 _LAST_SECONDS = 20
 #: A service that should end is ended after this time, whatever still runs. Acknowledged reports are stored.
 END_SECONDS = 90.0
-_KEEP_ALIVE_SECONDS = 15
+# Longer than proxies keep idle connections (nginx: 60 seconds). A proxy that sends a report over a connection
+# that was just closed can't know whether it arrived. If connections don't fit, idle ones are closed first.
+_KEEP_ALIVE_SECONDS = 75
 
 
 def need_service() -> None:
@@ -34,7 +37,7 @@ def need_service() -> None:
         import orjson
         import uvicorn
     except ImportError as error:
-        raise ParameterError("Serving needs an extra: pip install 'discreet[service]'.") from error
+        raise ExtraMissing(package=error.name or "fastapi", extra="discreet[service]") from error
     del fastapi, httptools, orjson, uvicorn
 
 
@@ -91,9 +94,7 @@ def listening(host: str, port: int) -> socket.socket:
         # asyncio sends small answers at once (TCP_NODELAY) only if a socket names its protocol.
         return socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP, fileno=made.detach())
     except OSError as error:
-        raise FileError(
-            f"{host}:{port} cannot be used: {error.strerror or error}. Choose another --port or --host."
-        ) from error
+        raise CannotListen(host=host, port=port, why=error.strerror or str(error)) from error
 
 
 def configured(

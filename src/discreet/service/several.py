@@ -90,7 +90,7 @@ def _counting_together() -> Iterator[Path]:
 
 
 def _forget(folder: Path, pid: int | None) -> None:
-    """Remove what a worker that died says of the present; its sums stay."""
+    """Remove the present values of a worker that died; its sums stay."""
     for left in folder.glob(f"gauge_live*_{pid}.db"):
         left.unlink(missing_ok=True)
 

@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from discreet.core.checks import DiscreetError
 from discreet.models.fitted import FittedModel
-from discreet.service.limits import RefusedError, body_of, over_http
+from discreet.service.limits import RefusedError, body_of
 from discreet.service.publishing import Published
 from discreet.service.questions import MOST_BYTES, MOST_ITEMS, MOST_PEOPLE, ItemId, NoAnswer, titles_of
 from discreet.service.web_app import answer_such_as
@@ -20,7 +20,7 @@ from discreet.service.workers import Workers
 
 
 class Neighbor(BaseModel):
-    """An item, how similar it is, and how likely that is no work of the noise (null: no noise was added)."""
+    """An item, how similar it is, and how likely that isn't due to noise (null: no noise was added)."""
 
     item: ItemId
     score: float
@@ -31,7 +31,7 @@ class Neighbor(BaseModel):
 class NeighborsAnswer(BaseModel):
     """Neighbors that stand out of the noise, nearest first; there may be fewer than were asked for.
 
-    `why` says why there are none; it is null where there are some.
+    `why` states why there are none; it is null if there are some.
     """
 
     items: list[Neighbor]
@@ -81,7 +81,7 @@ def add_similar(
     ) -> NeighborsAnswer:
         limit(request)
         if not request.query_params.keys() <= {"item", "k"}:
-            raise RefusedError(422, "A parameter is not known. The parameters are item and k.")
+            raise RefusedError(422, "The request has an unknown parameter. The parameters are item and k.")
         return await workers.run(lambda: _neighbors(newest().model, item, k))
 
     form = {"items": ids[:2], "k": 3}
@@ -94,7 +94,7 @@ def add_similar(
         responses=answer_such_as({"answers": [one, {"error": "...", "status": 422, "code": "..."}]}),
     )
     async def similar_to_many(request: Request) -> ManyNeighbors:
-        """An item that is refused loses no other. It counts as one request for each item."""
+        """If one item is invalid, the others still get an answer. Each item counts as one request."""
         limit(request)
         raw = await body_of(request, MOST_BYTES)
         asked = await workers.run(lambda: _read(raw, form))
@@ -114,7 +114,7 @@ def _neighbors(model: FittedModel, item: ItemId, k: int) -> NeighborsAnswer:
             Neighbor(item=one.item, score=one.similarity, confidence=one.confidence, title=one.title)
             for one in found
         ],
-        why=over_http(found.why_empty) or None,
+        why=found.why_empty or None,
     )
 
 

@@ -88,11 +88,11 @@ def _answer_in_sentences(app: FastAPI) -> None:
         assert isinstance(error, HTTPException)
         allowed = (error.headers or {}).get("Allow", "another method")
         words = {
-            404: "There is nothing here. GET /docs says what there is.",
-            405: f"Ask this with {allowed}. GET /docs says how.",
+            404: "Nothing is here. GET /docs lists what there is.",
+            405: f"Use {allowed} here. GET /docs shows how.",
         }
         return problem(
-            RefusedError(error.status_code, words.get(error.status_code, "The request cannot be answered."))
+            RefusedError(error.status_code, words.get(error.status_code, "The request can't be answered."))
         )
 
     async def invalid(_: Request, error: Exception) -> JSONResponse:
@@ -103,12 +103,12 @@ def _answer_in_sentences(app: FastAPI) -> None:
                 rule = (
                     "is missing"
                     if each["type"] == "missing"
-                    else "does not have the form that /docs describes"
+                    else "doesn't have the form that /docs describes"
                 )
                 name = str(each["loc"][1])
                 words = f"The parameter `{name}` {rule}."
                 return problem(RefusedError(422, words, code="invalid-parameter", fields={"parameter": name}))
-        return problem(RefusedError(422, "The request does not have the form that /docs describes."))
+        return problem(RefusedError(422, "The request doesn't have the form that /docs describes."))
 
     app.add_exception_handler(RefusedError, refused)
     app.add_exception_handler(DiscreetError, unmendable)
@@ -128,7 +128,7 @@ _NO_TOKEN = (
 
 
 def add_metrics(app: FastAPI, text: Callable[[], str], token: str | None) -> None:
-    """Show counts to whoever has the token: strangers could see from them when people come."""
+    """Show counts to the operator, who has the token: they reveal when users ask."""
     expected = f"Bearer {token}".encode()
 
     @app.get(

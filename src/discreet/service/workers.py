@@ -1,7 +1,7 @@
-"""Compute answers beside the event loop: few threads, a bounded queue, and a deadline for whoever waits.
+"""Compute answers next to the event loop: few threads, a bounded queue, and a deadline for each wait.
 
-The event loop answers everybody, so nothing on it may take long. What takes long runs here. Strangers cannot
-make the queue grow: beyond its length a request is refused at once.
+The event loop answers all peers, so nothing on it may take long. What takes long runs here. Strangers can't
+make the queue grow: beyond its length a request is rejected at once.
 """
 
 from __future__ import annotations
@@ -38,13 +38,13 @@ def one_thread_for_linear_algebra() -> threadpool_limits:
 class Workers:
     """Run functions in threads of their own.
 
-    A function that has begun cannot be stopped, so whoever calls bounds its input; the deadline ends the
-    wait of the one who asked, and takes back what has not begun.
+    A function that has begun can't be stopped, so the caller bounds its input. The deadline ends the wait of
+    the peer, and takes back what has not begun.
 
     Parameters:
         threads: How many functions run at once.
-        waiting: How many more may wait; others are refused.
-        seconds: How long somebody waits for an answer.
+        waiting: How many more may wait; others are rejected.
+        seconds: How long a peer waits for an answer.
     """
 
     def __init__(self, *, threads: int = 2, waiting: int = 64, seconds: float = 10.0) -> None:
@@ -56,7 +56,7 @@ class Workers:
         self._lock = threading.Lock()
 
     async def run(self, work: Callable[[], Result]) -> Result:
-        """Return what `work` returns; refuse if too much waits already, or if it takes too long."""
+        """Return what `work` returns; raise if too much waits already, or if it takes too long."""
         with self._lock:
             if self._held >= self._most:
                 raise RefusedError(503, _BUSY)

@@ -59,7 +59,7 @@ class GroupWriter:
         self._shows_order = True
 
     async def submit(self, submission: Submission) -> Receipt:
-        """Return what became of a submission, after it is on disk; a `TimeoutError` says nothing of it.
+        """Return what became of a submission, after it is on disk; a `TimeoutError` leaves it open.
 
         A submission whose wait has ended may still be written. Sending it again does no harm.
         """
@@ -123,7 +123,7 @@ class GroupWriter:
             # Nothing of the group is on disk; every sender gets that answer and may send again.
             receipts = [error] * len(group)
         for one, receipt in zip(group, receipts, strict=True):
-            with contextlib.suppress(RuntimeError):  # the loop has ended, and nobody waits
+            with contextlib.suppress(RuntimeError):  # the loop has ended, and no sender waits
                 one.loop.call_soon_threadsafe(_answer, one.answer, receipt)
 
 

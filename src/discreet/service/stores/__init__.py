@@ -1,1 +1,1 @@
-"""Keep reports so that an acknowledged one is never lost: SQLite beside the service, or PostgreSQL."""
+"""Keep reports so that an acknowledged one is never lost: a SQLite file, or PostgreSQL."""

@@ -6,7 +6,8 @@ import itertools
 from pathlib import Path
 
 from discreet.collect.opening import AnyCampaign
-from discreet.core.checks import FileError, ParameterError
+from discreet.core.errors import CannotWrite
+from discreet.service.errors import BadReportStore
 from discreet.service.stores.sqlite import SqliteStore
 from discreet.service.stores.store import CLOSED, ROUND, Counts, ReportStore
 
@@ -19,7 +20,7 @@ def open_store(url: str, campaign: AnyCampaign | None = None) -> ReportStore:
 
         return PostgresqlStore(url, campaign)
     if separator and scheme != "sqlite":
-        raise ParameterError("A store is named sqlite:///FILE, postgresql://... or by the path of a file.")
+        raise BadReportStore()
     from discreet.service.stores.sqlite import SqliteStore
 
     return SqliteStore(Path(rest[1:] if separator else url), campaign)
@@ -31,7 +32,7 @@ _ROWS = 10_000
 def copy_store(source: ReportStore, target: Path) -> Counts:
     """Write all reports of a store to a new SQLite store, in the order of senders; return how many.
 
-    The copy is made beside the target and put in its place when it is whole.
+    The copy is made next to the target and put in its place when it is complete.
     """
     aside = target.with_name(f".{target.name}.part")
     for name in (aside.name, f"{aside.name}-wal", f"{aside.name}-shm"):
@@ -45,7 +46,7 @@ def copy_store(source: ReportStore, target: Path) -> Counts:
             copy.dispose()
         aside.replace(target)
     except OSError as error:
-        raise FileError(f"{target} cannot be written: {error.strerror}.") from error
+        raise CannotWrite(path=target, why=error.strerror) from error
     finally:
         aside.unlink(missing_ok=True)
     return counts

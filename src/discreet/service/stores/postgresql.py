@@ -9,6 +9,8 @@ from typing import Any, final
 
 from discreet.collect.opening import AnyCampaign
 from discreet.core.checks import FileError
+from discreet.core.errors import ExtraMissing
+from discreet.service.errors import DatabaseBusy, DatabaseFails, DatabaseForbids
 from discreet.service.stores.store import Counts, ReportStore, StoredReport, Transaction
 
 _SCHEMA = """
@@ -57,20 +59,16 @@ class PostgresqlStore(ReportStore):
 
     @contextlib.contextmanager
     def _told(self) -> Iterator[None]:
-        """Turn what the server refuses into one sentence, without the server's own words."""
+        """Turn what the server rejects into one of our errors, without the server's own words."""
         psycopg = _driver()
         try:
             yield
         except psycopg.errors.InsufficientPrivilege as error:
-            raise FileError(
-                "The database refuses its user. Let that user create tables, or own those of this store."
-            ) from error
+            raise DatabaseForbids() from error
         except psycopg.errors.LockNotAvailable as error:
-            raise FileError(
-                f"The database of reports is in use: no lock within {_LOCK_SECONDS} seconds."
-            ) from error
+            raise DatabaseBusy(seconds=_LOCK_SECONDS) from error
         except psycopg.Error as error:
-            raise FileError("The database of reports cannot be used; see its own log.") from error
+            raise DatabaseFails() from error
 
     def _fact(self, name: str) -> bytes | None:
         with self._told(), self._looking.held() as connection:
@@ -110,7 +108,7 @@ class PostgresqlStore(ReportStore):
 
         Rows are deleted and inserted in one transaction, so that all of them have one transaction number, and
         a snapshot of before shows all of them as well: after TRUNCATE, or in a table that took the place of
-        another, it would show none. CLUSTER then leaves out what was deleted; it respects snapshots, too.
+        another, it would show none. CLUSTER then skips what was deleted; it respects snapshots, too.
         """
         with self._told(), self._writing.held() as connection:
             # If a reader is in the way, nothing is written: each attempt would leave a copy of all rows.
@@ -158,7 +156,7 @@ class _Line:
     def held(self) -> Iterator[Any]:
         """Give the connection to this thread alone; a thread that waits too long gets a `FileError`."""
         if not self._lock.acquire(timeout=_THREAD_SECONDS):
-            raise FileError("The database of reports does not answer in time.")
+            raise DatabaseBusy(seconds=_THREAD_SECONDS)
         try:
             yield self._connected()
         finally:
@@ -178,7 +176,7 @@ class _Line:
                 self._connection.execute("SET synchronous_commit TO on")
                 self._connection.execute(f"SET lock_timeout TO '{_LOCK_SECONDS}s'")
             except psycopg.Error as error:
-                raise FileError("The database of reports cannot be reached.") from error
+                raise DatabaseFails(reached=False) from error
         return self._connection
 
 
@@ -194,7 +192,7 @@ def _driver() -> Any:
     try:
         import psycopg
     except ImportError as error:
-        raise FileError("PostgreSQL needs psycopg: pip install 'discreet[postgresql]'.") from error
+        raise ExtraMissing(package="psycopg", extra="discreet[postgresql]") from error
     return psycopg
 
 

@@ -12,6 +12,7 @@ from typing import final
 from discreet.collect.opening import AnyCampaign
 from discreet.core.checks import FileError
 from discreet.core.sqlite import connect
+from discreet.service.errors import DamagedStore, NotAStore, ReportStoreUnusable
 from discreet.service.stores.store import Counts, ReportStore, StoredReport, Transaction
 
 _SCHEMA = """
@@ -33,7 +34,7 @@ class SqliteStore(ReportStore):
 
     def __init__(self, path: Path, campaign: AnyCampaign | None = None) -> None:
         if campaign is None and not path.is_file():
-            raise FileError(f"{path} is not a store of reports.")
+            raise NotAStore(path=path)
         self._lock, self._looking_lock = threading.RLock(), threading.Lock()
         self._path = path
         # What is looked up for an answer has a connection of its own: `rewrite` takes a while.
@@ -48,7 +49,7 @@ class SqliteStore(ReportStore):
             raise
         except (sqlite3.Error, UnicodeDecodeError) as error:
             self.dispose()
-            raise FileError(f"{path} cannot be used as a store of reports.") from error
+            raise ReportStoreUnusable(path=path) from error
         with self._sound():
             self._begin(campaign)
         self.settle()
@@ -59,23 +60,23 @@ class SqliteStore(ReportStore):
             found.execute(f"PRAGMA busy_timeout = {1000 * _PATIENCE:.0f}")
             return found
         except sqlite3.Error as error:
-            raise FileError(f"{self._path} cannot be opened.") from error
+            raise ReportStoreUnusable(path=self._path) from error
 
     def _refuse_foreign(self) -> None:
-        """Refuse a database of something else, a ledger for instance, before anything in it is changed."""
+        """Raise for a database of something else, such as a ledger, before anything in it is changed."""
         rows = self._connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall()
         names = {row[0] for row in rows}
         # Stores of earlier versions have no invitations.
         if names and names - {"invitations"} != _TABLES:
-            raise FileError(f"{self._path} is not a store of reports and was left as it is.")
+            raise NotAStore(path=self._path)
 
     @contextlib.contextmanager
     def _sound(self) -> Iterator[None]:
-        """Turn what SQLite finds damaged into one sentence."""
+        """Turn what SQLite finds damaged into one of our errors."""
         try:
             yield
         except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
-            raise FileError(f"{self._path} is a damaged store of reports: {error}.") from error
+            raise DamagedStore(path=self._path, why=str(error)) from error
 
     def _fact(self, name: str) -> bytes | None:
         with self._looking_lock, self._sound():
@@ -118,10 +119,10 @@ class SqliteStore(ReportStore):
 
     def _require(self, is_ours: bool) -> None:
         if not is_ours:
-            raise FileError(f"{self._path} holds a row that no report makes.")
+            raise DamagedStore(path=self._path, why="a row has the wrong type")
 
     def settle(self) -> None:
-        """Empty the log of writes into the file, unless somebody reads: then the next time."""
+        """Empty the log of writes into the file, unless it is being read: then the next time."""
         with self._lock, contextlib.suppress(sqlite3.Error):
             self._connection.execute("PRAGMA busy_timeout = 0")
             try:
@@ -208,7 +209,7 @@ def _value(connection: sqlite3.Connection, name: str) -> bytes | None:
     row = connection.execute("SELECT value FROM facts WHERE name = ?", (name,)).fetchone()
     if row is not None and not isinstance(row[0], bytes):
         # Of a number, bytes() would make as many zeros.
-        raise FileError("The store holds a fact that it did not write.")
+        raise sqlite3.DatabaseError("a fact has the wrong type")
     return None if row is None else row[0]
 
 

@@ -11,20 +11,20 @@ from discreet.collect.errors import ClosedMeanwhile, EmptyRound, NoRounds, Round
 from discreet.collect.gradient_rounds import GradientCampaign, read_answer
 from discreet.collect.opening import AnyCampaign, campaign_from_bytes
 from discreet.collect.wire import ReportRefusal
-from discreet.core.checks import DataError, FileError
 from discreet.service.admission import Receipt, Submission, admit
+from discreet.service.errors import EmptyStore, StoreOfAnother, TooManyInvitations
 
 #: How many senders a store takes unless its operator says otherwise: a refit holds all of their reports.
 MOST_SENDERS = 1 << 20
 CAMPAIGN, CLOSED, SENDERS, ROUND = "campaign", "closed", "senders", "round"
 #: How many invitations a store holds, used or not.
 MOST_INVITATIONS = 1 << 20
-# What is kept of an invitation that nobody has used.
+# What is kept of an unused invitation.
 _UNUSED = b""
 
 
 class Counts(NamedTuple):
-    """Say how much a store holds."""
+    """The number of reports and senders in a store."""
 
     senders: int
     reports: int
@@ -151,15 +151,15 @@ class ReportStore(ABC):
         """Keep the names of new invitations; see `code_name`."""
         with self._transaction() as transaction:
             if transaction.count_invitations() + len(names) > MOST_INVITATIONS:
-                raise DataError(f"A store holds at most {MOST_INVITATIONS:,} invitations; none was added.")
+                raise TooManyInvitations(most=MOST_INVITATIONS)
             transaction.add_invitations([(name, _UNUSED) for name in sorted(names)])
 
     @final
     def redeem(self, name: bytes, request: bytes) -> bool:
         """Use an invitation for one request; return whether it may be answered.
 
-        The same request may come again: its answer may have been lost. Any other is refused. Strangers
-        with no invitation only read: they keep nobody from writing.
+        The same request may come again: its answer may have been lost. Any other is rejected. Strangers
+        without an invitation only read: they don't keep others from writing.
         """
         if self._invitation(name) not in (_UNUSED, request):
             return False
@@ -223,7 +223,7 @@ class ReportStore(ABC):
 
     @final
     def _begin(self, campaign: AnyCampaign | None) -> None:
-        """Keep the campaign in a new store; a store that has another one is refused and closed."""
+        """Keep the campaign in a new store; a store that has a different one is rejected and closed."""
         try:
             self._adopt(campaign)
         except BaseException:
@@ -234,7 +234,7 @@ class ReportStore(ABC):
         with self._transaction() as transaction:
             stored = transaction.value(CAMPAIGN)
             if stored is None and campaign is None:
-                raise FileError("This store holds no campaign yet. Start it with `discreet serve`.")
+                raise EmptyStore()
             if stored is None and campaign is not None:
                 stored = pack(campaign.text)
                 transaction.put(CAMPAIGN, stored)
@@ -245,7 +245,7 @@ class ReportStore(ABC):
         assert stored is not None
         self.campaign = campaign_from_bytes(stored)
         if campaign is not None and campaign.digest != self.campaign.digest:
-            raise DataError("This store holds reports of another campaign. Give each campaign a store.")
+            raise StoreOfAnother()
 
 
 class Transaction(ABC):
@@ -253,7 +253,7 @@ class Transaction(ABC):
 
     @abstractmethod
     def __enter__(self) -> Transaction:
-        """Begin; nobody else writes meanwhile."""
+        """Begin; no other process writes meanwhile."""
 
     @abstractmethod
     def __exit__(self, *problem: object) -> None:
@@ -289,7 +289,7 @@ class Transaction(ABC):
 
     @abstractmethod
     def invitation(self, name: bytes) -> bytes | None:
-        """Return the request an invitation was used for, empty before; None if there is no such one."""
+        """Return the request an invitation was used for, empty before; None if it is unknown."""
 
     @abstractmethod
     def add_invitations(self, rows: list[tuple[bytes, bytes]]) -> None:
