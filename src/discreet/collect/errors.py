@@ -150,7 +150,7 @@ class BadInvitationKey(ParameterError):
 
     def template(self) -> str:
         """Return the rule, and how a key is made."""
-        return f"{_KEY_RULES[self.rule]} Create a key with `discreet campaign new --invited`."
+        return f"{_KEY_RULES[self.rule]} Create a campaign and its key with {{arg:invited}}."
 
 
 class SharedFactor(DataError):
@@ -162,7 +162,7 @@ class SharedFactor(DataError):
 class NotAnInvitationKey(FileError):
     """A file doesn't contain a secret key of invitations."""
 
-    text = "This isn't a key that `discreet campaign new --invited` wrote."
+    text = "This isn't a secret key of invitations. A campaign is created with its key by {arg:invited}."
 
 
 class UnsignedAnswer(DataError):
