@@ -9,7 +9,7 @@ import pytest
 from discreet.core.randomness import PrivacyRandom
 from discreet.models.fitted import FittedModel
 from discreet.models.popularity import Popularity
-from discreet.service import answering, publishing
+from discreet.service import answering, publishing, questions
 from discreet.service.answering import answering_app
 from discreet.service.limits import RefusedError
 from discreet.service.workers import Workers
@@ -88,6 +88,21 @@ def test_a_history_has_a_most_length_and_the_sentence_says_so(model):
             assert status == 422 and "10,000 items" in json.loads(raw)["error"]
         most = {"history": [f"id{k}" for k in range(10_000)], "ignore_unknown": True}
         assert ask_json(url, most)[0] == 200
+
+
+BODIES = {
+    "pairs": b'{"history":[' + b"[1,4]," * 100_000 + b"[1,4]]}",
+    "nested": b"[" * 200_000,
+    "people": b'{"people":[' + b"{}," * 200_000 + b"{}]}",
+}
+
+
+@pytest.mark.parametrize("kind", BODIES)
+def test_a_body_of_many_small_parts_is_not_parsed(kind, monkeypatch):
+    """While one thread parses, the event loop waits, too."""
+    monkeypatch.setattr(questions, "orjson", None)
+    with pytest.raises(RefusedError):
+        questions.loaded(BODIES[kind], questions.MOST_HISTORY, {})
 
 
 def test_similar_counts_as_a_request(model):

@@ -166,7 +166,7 @@ def _one_by_one(
 
 
 # So many items of the largest base are tried first for each place of a list.
-_FIRST_TRIED, _TRIED_PER_PLACE = 64, 4
+_FIRST_TRIED, _TRIED_PER_PLACE = 16, 2
 
 
 def _ranked(

@@ -6,7 +6,6 @@ from collections.abc import Callable
 from functools import partial
 from typing import Annotated, Any
 
-import orjson
 from fastapi import FastAPI, Query, Request
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -14,7 +13,16 @@ from discreet.core.checks import DiscreetError
 from discreet.models.fitted import FittedModel
 from discreet.service.limits import RefusedError, body_of
 from discreet.service.publishing import Published
-from discreet.service.questions import MOST_BYTES, MOST_ITEMS, MOST_PEOPLE, ItemId, NoAnswer, titles_of
+from discreet.service.questions import (
+    MOST_BYTES,
+    MOST_HISTORY,
+    MOST_ITEMS,
+    MOST_PEOPLE,
+    ItemId,
+    NoAnswer,
+    loaded,
+    titles_of,
+)
 from discreet.service.web_app import answer_such_as
 from discreet.service.workers import Workers
 
@@ -128,8 +136,8 @@ def _or_refusal(model: FittedModel, item: ItemId, k: int) -> NeighborsAnswer | N
 
 def _read(raw: bytes, form: dict[str, Any]) -> SimilarQuestions:
     try:
-        return SimilarQuestions.model_validate(orjson.loads(raw))
-    except ValueError:
+        return SimilarQuestions.model_validate(loaded(raw, MOST_HISTORY, form))
+    except (ValueError, RecursionError):
         raise RefusedError(
             422,
             f"The body must be an object with `items`, 1 to {MOST_PEOPLE} ids, and perhaps `k`, from 1 to "
