@@ -144,8 +144,8 @@ def _acknowledged(raw: bytes) -> dict[str, Any]:
 def _refusal(error: HTTPError) -> ServiceBusy | ServiceRejected:
     """Return the rejection: one for good, or one after which to try again."""
     try:
-        detail = str(json.loads(error.read(4096))["error"])
+        detail = str(json.loads(error.read(4096))["error"]).rstrip(".")
     except (ValueError, KeyError, TypeError, RecursionError, OSError):
-        detail = f"The service answered with status {error.code}."
+        detail = error.reason
     busy = error.code in (408, 429) or error.code >= 500
     return (ServiceBusy if busy else ServiceRejected)(status=error.code, detail=detail)

@@ -142,7 +142,7 @@ class ServiceBusy(FileError):
 
     status: int
     detail: str
-    text = "{detail} (status {status})"
+    text = "The service answered with status {status}: {detail}."
 
 
 class ServiceRejected(DataError):
@@ -150,7 +150,7 @@ class ServiceRejected(DataError):
 
     status: int
     detail: str
-    text = "{detail} (status {status})"
+    text = "The service answered with status {status}: {detail}."
 
 
 class NoKeptRequest(FileError):

@@ -38,7 +38,7 @@ def log_chance(numbers: npt.ArrayLike) -> Floats:
         kernels.log_chances(points.ravel(), values, slopes, found.reshape(-1))
         return found
     place = (np.minimum(np.maximum(points, LEAST), MOST) - LEAST) * PER_UNIT
-    # A score that is no number has no chance: which entry of the table it meets makes no difference.
+    # NaN stays NaN, whichever entry of the table it meets.
     left = np.minimum(np.where(place >= 0, place, 0.0).astype(np.int64), values.size - 2)
     part = place - left
     rest = 1 - part
