@@ -23,7 +23,8 @@ _OPTIONS = {
 # Templates that replace the default one on the command line, by code.
 TEMPLATES: Mapping[str, str] = {
     "roles-missing": (
-        "Can't find the {roles:any} column. The columns are {columns:all}. Name it: --columns {shell}.{hint}"
+        "Can't find the {roles:any} column. The columns are {columns:all}. Name it: --columns {shell}."
+        "{shell_hint}"
     ),
     "header-unclear": (
         "The first line of {file} has no common column name: {columns:all}. Pass --columns {names}. If the "

@@ -223,8 +223,13 @@ class RolesMissing(DataError):
 
     @property
     def hint(self) -> str:
-        """The advice for data without ratings."""
-        return " If rows have no ratings, learn from interactions." if "rating" in self.roles else ""
+        """The advice for data without ratings, in Python."""
+        return " If rows have no ratings, pass implicit=True." if "rating" in self.roles else ""
+
+    @property
+    def shell_hint(self) -> str:
+        """The advice for data without ratings, on the command line."""
+        return " If rows have no ratings, pass --implicit." if "rating" in self.roles else ""
 
 
 class OneColumnTwice(ParameterError):
