@@ -98,7 +98,7 @@ def test_rare_outcomes_lead_to_every_release():
         estimator.rehearse(wide.base, PrivacyRandom.recorded(0, recorder))
         draws.append(len(recorder.calls))
     # Votes that noise hides get all of the budget; only loud votes lead to the releases after them.
-    assert draws[0] <= draws[1] < draws[2] and draws[2] >= 10
+    assert max(draws[:2]) < draws[2] and draws[2] >= 10
 
 
 def two_of_each():

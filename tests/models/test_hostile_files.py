@@ -162,7 +162,7 @@ print(*[name for name in sys.modules if name.startswith("discreet")])
     found = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     # Each package may have one module with templates of errors, which imports nothing else.
     loaded = [name for name in found.stdout.split() if not name.endswith(".errors")]
-    assert len(loaded) < 70
+    assert len(loaded) <= 70
     scorers = {name.rsplit(".", 1)[1] for name in loaded if name.startswith("discreet.models.scorers.")}
     assert scorers == {"scorer", "parts", "factors", "counts", "log_chance", "ranking", "similarity"}
     others = ("discreet.federated", "discreet.models.local", "discreet.papers")

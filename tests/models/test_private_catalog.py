@@ -188,7 +188,7 @@ def test_a_table_that_names_none_of_the_items_is_no_reason_to_refuse_before_paym
         )
     assert len(ledger.entries()) == 1, "it was paid: which items there are is the secret"
     table.write_text("id\n1\n")
-    with pytest.raises(DataError, match="needs rows"):
+    with refuses("public-table-wrong", why="columns"):
         discreet.UserFactorization(epsilon=1.0, item_features=str(table)).fit(
             dataset(), select_items=CHOICE, ledger=ledger
         )

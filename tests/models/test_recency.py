@@ -145,7 +145,7 @@ def test_a_date_splits_everybody():
     assert split.train.n_ratings + split.test.n_ratings == data.n_ratings
     with pytest.raises(DataError, match="one side"):
         parse_split("time:2026-01-31").splits(data, 0)
-    with pytest.raises(ParameterError, match="split="):
+    with refuses("broken-rule", name="split"):
         parse_split("time:2026-13-31")
     estimator = discreet.Popularity(epsilon=8.0)
     found = evaluate(estimator, data, split=f"time:{NOW}", metrics=("hr@10",), repeat=1, seed=1)

@@ -319,7 +319,7 @@ def test_modified_laplace_refuses_what_it_cannot_hold():
         ModifiedLaplace(epsilon=1.0, points=10)
     with refuses("broken-rule", name="(points - 1) / epsilon"):
         ModifiedLaplace(epsilon=1e-4)
-    with refuses("broken-rule", name="channel entries", value=1680410625):
+    with refuses("broken-rule", name="points * reports", value=1680410625):
         ModifiedLaplace(epsilon=0.02, points=1025).channel()
 
 

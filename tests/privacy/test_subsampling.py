@@ -164,7 +164,7 @@ def test_bad_records_are_refused_without_quoting_them():
             sampling.release(bad, random)
     with refuses("off-grid", name="norms"):
         sampling.weights([-1.0])
-    with refuses("broken-rule", name="weights", value="one below 1"):
+    with refuses("broken-rule", name="weights_below_1", value=1):
         sampling.loss([0.5], [0.9])
     with refuses("sum-overflows", vectors=1073741824):
         ImportanceSampling(epsilon=32.0, scale=1.0, max_weight=2.0**32)._require_no_overflow(2**30, 2.0**-34)

@@ -56,10 +56,10 @@ MUTANTS = {
 }
 
 
-def reserve_without_a_limit(self, share):
-    """Take a share off what is left, or hand it out all the same."""
-    if share <= self._left:
-        self._left -= share
+def reserve_without_a_limit(self, *shares):
+    """Take shares off what is left, or hand them out all the same."""
+    if sum(shares) <= self._left:
+        self._left -= sum(shares)
 
 
 def switch_checks_off(monkeypatch):

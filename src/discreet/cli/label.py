@@ -172,10 +172,9 @@ def _show(
 
 def _method(name: str) -> list[tuple[str, str]]:
     """Return a row with the source of a model's method: who published or refuted it, or that it is ours."""
-    from discreet.recipes import MODELS
+    from discreet.cli.models import described
 
-    source = MODELS[name].source if name in MODELS else ""
-    return [("Method", source)] if source else []
+    return [("Method", row["source"]) for row in described() if row["name"] == name and row["source"]]
 
 
 def read_any_label(file: Path, *, signed: bool) -> dict[str, Any]:

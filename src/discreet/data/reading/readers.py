@@ -12,7 +12,6 @@ from discreet.core.errors import WrongKind
 from discreet.core.exports import Later
 from discreet.core.progress import logger
 from discreet.data.describing import TextOptions, Wishes
-from discreet.data.describing_types import frame_schema, schema_of, unread_of_types
 from discreet.data.encoding import Column
 from discreet.data.errors import CatalogNeeded, EmptyData
 from discreet.data.facts import FRAME, QUOTES, READABLE, Declarations, PublicFacts
@@ -119,6 +118,8 @@ def from_frame(
         >>> from_frame(frame, columns={"user": "who"}, low=1, high=5, name="shop")
         <Interactions 'shop': 2 people, 2 items, 2 ratings>
     """
+    from discreet.data.describing_types import frame_schema, unread_of_types
+
     wishes = Wishes.taken_from({}, columns, implicit=implicit)
     table, form = opened(frame), None if schema is None else overridden(schema, wishes)
     choice = wishes.choice if form is None else choice_of(form)
@@ -146,6 +147,8 @@ def read_source(path: str | Path, wishes: Wishes, schema: Schema | None = None) 
     """Return the needed columns of a file, or of several files of one form, with a schema or without one."""
     unread = None
     if schema is None:
+        from discreet.data.describing_types import schema_of
+
         schema, unread = schema_of(path, wishes)
     found = read_rows(path, schema)
     return replace(found, columns=replace(found.columns, unread_times=unread or found.columns.unread_times))
