@@ -23,6 +23,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import harness
@@ -50,35 +51,42 @@ def post(path: bytes, body: bytes, *lines: bytes) -> bytes:
     return b"\r\n".join([*head, b"content-length: %d" % len(body), b"", body])
 
 
-async def opened(port: int) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+@contextlib.asynccontextmanager
+async def opened(port: int) -> AsyncIterator[tuple[asyncio.StreamReader, asyncio.StreamWriter]]:
+    """Yield a connection from a random address; it is cut at the end, whatever it still has to send."""
     source = (f"127.0.0.{random.randrange(2, 2 + ADDRESSES)}", 0)
-    return await asyncio.wait_for(asyncio.open_connection("127.0.0.1", port, local_addr=source), 5)
+    reader, writer = await asyncio.wait_for(asyncio.open_connection("127.0.0.1", port, local_addr=source), 5)
+    try:
+        yield reader, writer
+    finally:
+        writer.transport.abort()
+        with contextlib.suppress(OSError):
+            await writer.wait_closed()
 
 
 async def trickle(port: int, start: bytes, piece: bytes, pause: float) -> None:
     """Begin a request, and go on with a piece now and then."""
-    reader, writer = await opened(port)
-    writer.write(start)
-    while not reader.at_eof():
-        await writer.drain()
-        await asyncio.sleep(pause)
-        writer.write(piece)
+    async with opened(port) as (reader, writer):
+        writer.write(start)
+        while not reader.at_eof():
+            await writer.drain()
+            await asyncio.sleep(pause)
+            writer.write(piece)
 
 
 async def never_read(port: int, request: bytes) -> None:
     """Ask again and again, and read nothing."""
-    _, writer = await opened(port)
-    writer.transport.pause_reading()
-    for _ in range(10_000):
-        writer.write(request)
-        await asyncio.wait_for(writer.drain(), 5)
-    await asyncio.sleep(5)
+    async with opened(port) as (_, writer):
+        writer.transport.pause_reading()
+        for _ in range(10_000):
+            writer.write(request)
+            await asyncio.wait_for(writer.drain(), 5)
+        await asyncio.sleep(5)
 
 
 async def ask(port: int, request: bytes) -> int:
     """Send a request, and return the status of the answer, or 0 if the connection was closed."""
-    reader, writer = await opened(port)
-    with contextlib.closing(writer):
+    async with opened(port) as (reader, writer):
         for at in range(0, len(request), 1 << 16):
             writer.write(request[at : at + (1 << 16)])
             await asyncio.wait_for(writer.drain(), PATIENCE)
@@ -90,9 +98,8 @@ async def ask(port: int, request: bytes) -> int:
 
 async def silent(port: int) -> None:
     """Open a connection, and leave without a word after a while."""
-    _, writer = await opened(port)
-    await asyncio.sleep(random.random() * 5)
-    writer.transport.abort()
+    async with opened(port):
+        await asyncio.sleep(random.random() * 5)
 
 
 BODIES = [

@@ -121,7 +121,7 @@ def peer(data, scorer, repeat: int):
     from implicit.cpu.topk import topk
 
     own = np.column_stack([scorer.fold_in(data), np.ones(data.n_users)]).astype(np.float32)
-    items = np.column_stack([scorer.item_factors, scorer.item_bias()]).astype(np.float32)
+    items = np.column_stack(scorer.search_parts()).astype(np.float32)
     weights = np.ones(data.n_ratings, np.float32)
     seen = sp.csr_matrix((weights, data.items, data.indptr), shape=(data.n_users, data.n_items))
     seconds, (places, _) = fastest(
