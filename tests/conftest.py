@@ -3,6 +3,7 @@
 import gc
 import os
 import sys
+import tempfile
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -81,3 +82,19 @@ def discreet(capsys, monkeypatch):
         return Answer((code, shown.out, shown.err), *errors)
 
     return call
+
+
+@pytest.fixture(scope="session")
+def postgresql():
+    """Return a running PostgreSQL server."""
+    from service.servers import Postgresql, postgresql_programs
+
+    if postgresql_programs() is None:
+        pytest.skip("PostgreSQL is not installed; `make browser` brings it")
+    pytest.importorskip("psycopg", reason="the extra `postgresql` is not installed")
+    # Not pytest's own folder: the server's user must be able to enter it.
+    with tempfile.TemporaryDirectory() as folder:
+        Path(folder).chmod(0o755)
+        server = Postgresql(folder).start()
+        yield server
+        server.stop()

@@ -166,24 +166,17 @@ def test_utf_16_needs_no_option(tmp_path):
 
 
 @pytest.mark.systems
-def test_a_table_of_postgresql_reads_what_text_reads(tmp_path):
-    psycopg = pytest.importorskip("psycopg")
-    from service.servers import Postgresql, postgresql_programs
+def test_a_table_of_postgresql_reads_what_text_reads(tmp_path, postgresql):
+    import psycopg
 
-    if postgresql_programs() is None:
-        pytest.skip("needs PostgreSQL")
-    server = Postgresql(tmp_path).start()
-    try:
-        address = server.fresh()
-        with psycopg.connect(address) as connection:
-            connection.execute('CREATE TABLE sold ("user" TEXT, item TEXT, rating FLOAT, time DATE)')
-            connection.cursor().executemany("INSERT INTO sold VALUES (%s, %s, %s, %s)", ANN[::-1])
-        expected = ratings(discreet.read(write_csv(tmp_path / "expected.csv", ANN)))
-        data = open_data(f"{address}::sold")
-        assert ratings(data) == expected and data.name == "sold"
-        assert ratings(open_data(f"{address}::select * from sold where rating > 1")) == expected[1:]
-        with pytest.raises(UnreadableCells) as caught:
-            open_data(f"{address}::gone")
-        assert "127.0.0.1" not in str(caught.value)
-    finally:
-        server.stop()
+    address = postgresql.fresh()
+    with psycopg.connect(address) as connection:
+        connection.execute('CREATE TABLE sold ("user" TEXT, item TEXT, rating FLOAT, time DATE)')
+        connection.cursor().executemany("INSERT INTO sold VALUES (%s, %s, %s, %s)", ANN[::-1])
+    expected = ratings(discreet.read(write_csv(tmp_path / "expected.csv", ANN)))
+    data = open_data(f"{address}::sold")
+    assert ratings(data) == expected and data.name == "sold"
+    assert ratings(open_data(f"{address}::select * from sold where rating > 1")) == expected[1:]
+    with pytest.raises(UnreadableCells) as caught:
+        open_data(f"{address}::gone")
+    assert "127.0.0.1" not in str(caught.value)

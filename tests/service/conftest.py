@@ -1,8 +1,6 @@
 """Stores of both kinds, and a place to put them."""
 
 import contextlib
-import tempfile
-from pathlib import Path
 
 import pytest
 
@@ -14,20 +12,7 @@ from discreet.privacy.mechanisms.cells import HiddenStars
 from discreet.service.collecting import collecting_app
 from discreet.service.stores.opening import open_store
 from service.browser import browsing
-from service.servers import InProcess, Postgresql, postgresql_programs
-
-
-@pytest.fixture(scope="session")
-def postgresql():
-    if postgresql_programs() is None:
-        pytest.skip("PostgreSQL is not installed; `make browser` brings it")
-    pytest.importorskip("psycopg", reason="the extra `postgresql` is not installed")
-    # Not pytest's own folder: the server's user must be able to enter it.
-    with tempfile.TemporaryDirectory() as folder:
-        Path(folder).chmod(0o755)
-        server = Postgresql(folder).start()
-        yield server
-        server.stop()
+from service.servers import InProcess
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
