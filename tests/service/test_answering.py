@@ -78,7 +78,7 @@ def test_bad_questions_get_a_sentence(answering, body):
     ("more", "named"),
     [({"k": 0}, "`k`"), ({"k": "3"}, "`k`"), ({"exclude_seen": 1}, "`exclude_seen`"),
      ({"user": []}, "`user`"),
-     ({"history": 7}, "`history`"), ({"secret": 1}, "not known")],
+     ({"history": 7}, "`history`"), ({"secret": 1}, "unknown field")],
 )  # fmt: skip
 def test_a_refusal_names_the_field_and_quotes_nothing(answering, more, named):
     status, answer = ask_json(f"{answering[0].url}/recommend", {"history": [], **more})
@@ -153,7 +153,7 @@ def test_refusals_speak_http(answering):
     status, told = ask_json(f"{url}/recommend", {**told["example"], "history": [["nobody sells this", 3.0]]})
     assert status == 422 and '"ignore_unknown": true' in told["error"] and "--" not in told["error"]
     status, _, raw = ask(f"{url}/label", b"{}", "application/json")
-    assert status == 405 and "with GET" in json.loads(raw)["error"]
+    assert status == 405 and "GET" in json.loads(raw)["error"]
 
 
 @pytest.fixture
@@ -197,7 +197,7 @@ def test_the_page_of_docs_shows_parameters_and_examples_of_the_own_catalog(answe
     status, _, raw = ask(f"{service.url}/docs")
     page, item = raw.decode(), html.escape(str(model.catalog.ids.tolist()[0]))
     assert status == 200 and "<h2><code>POST /recommend</code></h2>" in page
-    assert f"&quot;{item}&quot;" in page and "Example: many people" in page
+    assert f"&quot;{item}&quot;" in page and "Example:" in page
     assert "<code>ignore_unknown</code>" in page and "whole number from 1 to" in page
     # Every kind of object that a field names has a table of its own, and no markup is shown as it is.
     assert "Fields of Row" in page and "Fields of Listed" in page and "`" not in page and "(Row)" not in page

@@ -78,12 +78,17 @@ def described() -> list[Row]:
     from discreet.core.registry import ESTIMATORS
 
     if all(ESTIMATORS.package(name) == "discreet" for name in ESTIMATORS):
-        text = resources.files("discreet.cli").joinpath("models.json").read_text(encoding="utf8")
-        kept: list[Row] = json.loads(text)
-        return kept
+        return own_models()
     from discreet.recipes import describe_models
 
     return describe_models()
+
+
+def own_models() -> list[Row]:
+    """Return the descriptions of the models of this package."""
+    text = resources.files("discreet.cli").joinpath("models.json").read_text(encoding="utf8")
+    kept: list[Row] = json.loads(text)
+    return kept
 
 
 def _last_audit(name: str) -> dict[str, Any] | None:
