@@ -38,6 +38,10 @@ def test_every_model_that_promises_something_was_audited_and_none_refuted(snapsh
     snapshot("\n".join(sorted(sentences)))
 
 
+# What they release has changed since their last full audit.
+WAITING = {"biases", "covariance-svd", "frank-wolfe", "projected-gradient", "user-factorization"}
+
+
 @pytest.mark.parametrize("name", PRIVATE)
 def test_the_audited_settings_are_the_defaults(name):
     own = {key: value for key, value in recipes.defaults(name).items() if key not in ("epsilon", "delta")}
@@ -91,5 +95,5 @@ def test_an_audit_without_fingerprints_is_of_an_earlier_form():
     assert last_audits._audited(rows) == {"1": "one", "4": "four"}
     assert last_audits._audited([*rows, {"asked": 4.0}]) == {}
     assert last_audits._audited([*rows, {"asked": 4.0, "fingerprint": "another"}]) == {}
-    # Labels of all models show a bound only while this holds.
-    assert all(last_audit(name).present for name in PRIVATE)
+    # Labels show a bound only of the form that was audited; the others state that it was an earlier one.
+    assert {name for name in PRIVATE if not last_audit(name).present} == WAITING

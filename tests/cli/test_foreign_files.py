@@ -65,8 +65,9 @@ def test_a_signature_replaces_signatures_only(discreet, model, tmp_path):
     beside.write_text(WORDS)
     one_sentence(*discreet("sign", model, "--key", key, "--new-key"))
     assert beside.read_text() == WORDS
+    assert not key.exists(), "a key without a signature could not be told from one that is in use"
     beside.unlink()
-    assert discreet("sign", model, "--key", key)[0] == 0
+    assert discreet("sign", model, "--key", key, "--new-key")[0] == 0
     assert discreet("sign", model, "--key", key)[0] == 0
 
 
