@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 
-.PHONY: browser coq docs demo proofs test test-scripts test-systems test-random test-slow test-lowest smoke golden mutants mutants-privacy lint bench flower clean
+.PHONY: browser coq docs demo proofs test test-thorough test-scripts test-systems test-random test-slow test-lowest kernels smoke golden mutants mutants-privacy lint bench flower clean
 
 demo: $(VENV)/.ready
 	$(BIN)/discreet demo
@@ -12,10 +12,14 @@ demo: $(VENV)/.ready
 # Tests of a file stay together, so that fits are made once. Each process has one thread of the linear-algebra library:
 # more of them than processors wait for each other in busy loops, for two thirds of the time.
 # Compiled modules are kept whatever the environment says: tests start hundreds of processes.
-test test-scripts test-systems test-random: export OPENBLAS_NUM_THREADS := 1
-test test-scripts test-systems test-random: export PYTHONDONTWRITEBYTECODE :=
+test test-thorough test-scripts test-systems test-random: export OPENBLAS_NUM_THREADS := 1
+test test-thorough test-scripts test-systems test-random: export PYTHONDONTWRITEBYTECODE :=
 test: $(VENV)/.ready-test
 	$(BIN)/pytest -n 2 --dist worksteal
+
+# Searches, sweeps, long statistics, and all cases of contracts of which `make test` tries a few. CI runs this, too.
+test-thorough: $(VENV)/.ready-test
+	$(BIN)/pytest -n 2 --dist worksteal -m 'thorough and not slow and not systems and not scripts'
 
 # Every script of benchmarks, docs, examples and papers runs at toy size. CI runs this after `make test`.
 test-scripts: $(VENV)/.ready-test
@@ -78,8 +82,12 @@ docs: $(VENV)/.ready-test
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 	@echo "The site is in build/site/index.html. Its search needs a server: $(BIN)/python -m http.server -d build/site"
 
+# Machine code of the kernels that a first day needs, for wheels built from these sources. Takes three minutes.
+kernels: $(VENV)/.ready-test
+	$(BIN)/python .ci/kernels.py
+
 # The wheel in clean environments of every Python found: a first list in an empty folder.
-smoke: $(VENV)/.ready-test
+smoke: kernels
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check build
 	$(BIN)/python .ci/smoke.py
 
@@ -89,7 +97,8 @@ smoke: $(VENV)/.ready-test
 LOWEST := tests/data tests/formats tests/models/test_hostile_files.py tests/solvers/test_few_rows.py tests/test_exports.py \
           tests/test_randomness.py tests/cli/test_fit.py tests/cli/test_recommend.py tests/cli/test_titles.py
 test-lowest: .venv-lowest/.ready
-	PYTHONPATH=src:tests .venv-lowest/bin/python -m pytest -W ignore::DeprecationWarning $(LOWEST)
+	PYTHONPATH=src:tests .venv-lowest/bin/python -m pytest -W ignore::DeprecationWarning \
+	    -m 'not slow and not systems and not scripts' $(LOWEST)
 
 .venv-lowest/.ready: pyproject.toml .ci/lowest.py
 	test -x .venv-lowest/bin/python || $(PYTHON) -m venv .venv-lowest

@@ -34,7 +34,7 @@ def run(*command: object, cwd: Path) -> str:
 
 def build(folder: Path) -> Path:
     """Build sdist and wheel, look into both, and return the wheel."""
-    run(sys.executable, "-m", "build", "--outdir", folder, ROOT, cwd=folder)
+    run(sys.executable, "-m", "build", "--sdist", "--wheel", "--outdir", folder, ROOT, cwd=folder)
     sdist, wheel = next(folder.glob("*.tar.gz")), next(folder.glob("*.whl"))
     with tarfile.open(sdist) as archive:
         tops = {name.split("/")[1] for name in archive.getnames() if "/" in name}
@@ -43,6 +43,7 @@ def build(folder: Path) -> Path:
         metadata = next(name for name in archive.namelist() if name.endswith("METADATA"))
         relative = re.findall(r"\]\((?!https?:|#)[^)]+\)", archive.read(metadata).decode())
         assert any(name.startswith("discreet/proofs/") for name in archive.namelist())
+        assert any(name.endswith(".nbc") for name in archive.namelist()), "the wheel has no compiled kernels"
     assert not relative, f"The index would show links that lead nowhere: {relative}"
     return wheel
 
@@ -67,7 +68,11 @@ def first_list(interpreter: str, wheel: Path, folder: Path) -> float:
     run(own / "python", "-m", "pip", "check", cwd=folder)
     work = folder / "empty"
     work.mkdir()
-    run(own / "discreet", "fit", "discreet-demo", "--epsilon", "1", "--out", "mine.discreet", cwd=work)
+    fit = ("fit", "discreet-demo", "--epsilon", "1", "--out", "mine.discreet")
+    # An environment of its own for this command: a cache in which nothing is compiled yet.
+    run("env", f"NUMBA_CACHE_DIR={folder / 'compiled'}", own / "discreet", *fit, cwd=work)
+    # None, if the wheel's kernels are those of this Python and of the numba that was installed.
+    print(f"The first fit compiled {len(list((folder / 'compiled').rglob('*.nbc')))} kernels.")
     (work / "me.csv").write_text(HISTORY)
     shown = run(own / "discreet", "recommend", "mine.discreet", "--history", "me.csv", "--json", cwd=work)
     assert len(json.loads(shown)["recommendations"]) == 10

@@ -8,7 +8,7 @@ hidden. Noise is simulated; a constant is compared with the usual value seed by 
 does not read cannot change it, so nothing is run for it. Where a constant may not be doubled (shares of the
 budget, weights of at most 1) the largest value that may be used is taken. Results go into
 benchmarks/results/ablation.json after each constant, so that a run may be stopped and continued with the
-constants that are left; docs/make_constants.py makes a page of them.
+constants that are left; docs/build.py constants makes a page of them.
 """
 
 from __future__ import annotations

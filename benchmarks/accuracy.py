@@ -113,13 +113,13 @@ TOY = {
 
 def make(model: str, epsilon: str, settings: dict[str, Any] | None = None):
     """Return the estimator; everything but epsilon and delta is its default."""
-    from discreet import recipes
+    from discreet import model_settings
 
     model, own = VARIANTS.get(model, (model, {}))
     given: dict[str, Any] = {"epsilon": float(epsilon), **own, **(settings or {})}
     if model not in BARS:
         given["delta"] = DELTA
-    return recipes.estimator(model, given)
+    return model_settings.estimator(model, given)
 
 
 def score(estimator, data, metrics: str, seed: int) -> dict[str, float]:

@@ -34,8 +34,8 @@ from discreet.data.interactions import Interactions
 from discreet.data.splits import leave_one_out
 from discreet.evaluation import measure
 from discreet.models.fitted import FittedModel
+from discreet.models.lists import Wanted
 from discreet.models.user_factorization.estimator import UserFactorization
-from discreet.sources.lists import Wanted
 from discreet.sources.sharding import make_shards
 from discreet.sources.shards import open_shards
 
@@ -124,7 +124,11 @@ def shard_lists(model: FittedModel, people: Interactions, frame: pl.DataFrame, f
     )
     shards = open_shards(folder / "shards")
     return pl.concat(
-        [part for number in range(shards.n_shards) for part in Wanted(k=K).lists(model, shards, number)]
+        [
+            part
+            for number in range(shards.n_shards)
+            for part in shard_lists(model, shards, number, Wanted(k=K))
+        ]
     )
 
 

@@ -1,77 +1,94 @@
-"""Fit the same Parquet file on every engine: processor time of all processes, memory, and the model's digest.
+"""Fit the same Parquet files on every engine: processor time of all processes, memory, the model's digest.
 
     python benchmarks/engines.py --json                                       one million ratings
     python benchmarks/engines.py --json --millions 1,10 --engines memory,shards,duckdb
-    python benchmarks/engines.py --json --engines spark --folder kept         keep the generated files
+    python benchmarks/engines.py --json --millions 100,1000 --engines shards --folder kept
 
-The shape is that of a film service: 480,000 users and 17,770 items at a hundred million ratings. Each fit
-starts from the file, so reading and grouping by user count. It runs in a session of its own: `cpu_seconds`
-counts every process in that session, the JVM and the workers, too, and `peak_mb` is the most memory that all
-of them had at a time. Both are sampled five times a second. A small fit in memory compiles kernels first.
+The shape is that of a film service: 480,000 users and 17,770 items at a hundred million ratings, 2 million
+and 100,000 at a billion. The files are a log in the order of time, with 40 factors and a long tail. Each fit
+starts from the files, so reading and grouping by user count; fits from the same shards share the grouping,
+which counts for each of them. `--folder` keeps generated files and shards. A fit runs in a session of its
+own: `cpu_seconds` counts every process in that session, the JVM and the workers, too, and `peak_mb` is the
+most memory that all of them had at a time. Both are sampled five times a second. A small fit in memory
+compiles kernels first. `passes` are over all shards. `exponents` are those of processor time from each size
+to the next.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import math
 import os
 import subprocess
 import sys
 import tempfile
 import time
+from itertools import pairwise
 from pathlib import Path
 
 import harness
 
 ENGINES = ("memory", "shards", "dask", "duckdb", "spark")
+PURPOSES = ("lists", "ratings")
+# Ratings in the file on which kernels are compiled, at a size and without noise, so that all are.
+SMALL, CLEAR = 100_000, 20.0
 
 
-def generate(file: Path, n_ratings: int) -> None:
-    """Write a Parquet file of ratings in no order."""
-    import numpy as np
-    import polars as pl
+def generate(folder: Path, n_ratings: int) -> None:
+    """Write a folder of Parquet files of ratings in the order of time."""
+    from discreet.testing.large_data import LargeShape, write_log
 
-    from discreet.testing.large_data import LargeShape, large
-
-    data = large(LargeShape.of(n_ratings), seed=1)
-    order = np.random.default_rng(0).permutation(data.n_ratings)
-    pl.DataFrame(
-        {"user": data.rows()[order], "item": data.items[order], "rating": data.values[order]}
-    ).write_parquet(file)
+    write_log(folder, LargeShape.of(n_ratings), seed=1)
 
 
-def digest_on(engine: str, file: Path) -> str:
-    """Return the digest of the model that an engine learns from a file; the noise is simulated."""
+def declared_facts():
+    """Return how all engines read the files."""
+    from discreet.cli.options.declared import Reading
+
+    return Reading(scale="1,5,1", people=2_000_000)
+
+
+def group(files: Path) -> None:
+    """Group the ratings by user, into shards next to the files."""
+    from discreet.cli.options.declared import plan_of
+    from discreet.sources.sharding import make_shards
+
+    reader, declared = plan_of(declared_facts())
+    make_shards([files], shards_of(files), reader=reader, name="rows", **declared)
+
+
+def shards_of(files: Path) -> Path:
+    return files.with_name(f"{files.name}-shards")
+
+
+def fit_on(engine: str, files: Path, purpose: str, epsilon: float = 1.0) -> dict[str, object]:
+    """Return the digest of the model that an engine learns from files; the noise is simulated."""
     import hashlib
 
     import numpy as np
 
-    from discreet.cli.options.declared import Reading
-    from discreet.cli.options.sources import opened, plan_of
+    from discreet.cli.options.declared import Reading, opened
     from discreet.core.randomness import PrivacyRandom
     from discreet.models.user_factorization.estimator import UserFactorization
-    from discreet.sources.sharding import make_shards
 
-    reading = Reading(scale="1,5,1", people=100_000)
-
-    def fitted(source: str, how: Reading, on: str | None) -> str:
-        with opened(source, how, None, on, lambda *_: None) as data:
-            model = UserFactorization(epsilon=1.0).fit(data, random=PrivacyRandom.simulate(1))
-        total = hashlib.sha256()
-        for name, array in sorted(model.scorer.arrays().items()):
-            total.update(name.encode() + np.ascontiguousarray(array).tobytes())
-        return total.hexdigest()[:16]
-
-    if engine == "memory":
-        return fitted(str(file), reading, None)
+    from_shards, passes = engine in ("shards", "dask"), []
+    source, on = str(shards_of(files) if from_shards else files), None
     if engine == "duckdb":
-        return fitted(f"SELECT * FROM read_parquet('{file}')", reading, f"duckdb:{database_at(file)}")
-    if engine == "spark":
-        return fitted(str(file), reading, "spark://local")
-    reader, declared = plan_of(reading)
-    with tempfile.TemporaryDirectory(dir=file.parent) as folder:
-        make_shards([file], Path(folder) / "shards", reader=reader, name="rows", **declared)
-        return fitted(str(Path(folder) / "shards"), Reading(), "dask://local" if engine == "dask" else None)
+        source, on = f"SELECT * FROM read_parquet('{files}/*.parquet')", f"duckdb:{database_at(files)}"
+    elif engine in ("dask", "spark"):
+        on = f"{engine}://local"
+
+    def show(what: str, done: int, of: int) -> None:
+        passes.extend([what] * (what == "shards" and done == of))
+
+    with opened(source, Reading() if from_shards else declared_facts(), None, on, show) as data:
+        estimator = UserFactorization(epsilon=epsilon, purpose=purpose)
+        model = estimator.fit(data, random=PrivacyRandom.simulate(1))
+    total = hashlib.sha256()
+    for name, array in sorted(model.scorer.arrays().items()):
+        total.update(name.encode() + np.ascontiguousarray(array).tobytes())
+    return {"digest": total.hexdigest()[:16], "passes": len(passes), "decisions": model.scorer.explain()}
 
 
 def database_at(file: Path) -> Path:
@@ -84,10 +101,10 @@ def database_at(file: Path) -> Path:
     return place
 
 
-def measured(engine: str, file: Path) -> dict[str, object]:
-    """Fit in a session of its own, and count what all its processes took."""
+def measured(*job: str) -> dict[str, object]:
+    """Do a job in a session of its own, and count what all its processes took."""
     begun = time.monotonic()
-    command = [sys.executable, __file__, "--one", engine, str(file)]
+    command = [sys.executable, __file__, "--one", *job]
     child = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, start_new_session=True)
     seconds: dict[int, float] = {}
     peak = 0.0
@@ -97,14 +114,10 @@ def measured(engine: str, file: Path) -> dict[str, object]:
         peak = max(peak, sum(memory for _, memory in now.values()))
         time.sleep(0.2)
     if child.returncode or child.stdout is None:
-        raise SystemExit(f"{engine} failed.")
+        raise SystemExit(f"{' '.join(job)} failed.")
     found = json.loads(child.stdout.read().splitlines()[-1])
-    return {
-        "cpu_seconds": round(sum(seconds.values()) - found["before"], 2),
-        "peak_mb": round(peak),
-        "seconds": round(time.monotonic() - begun, 1),
-        "digest": found["digest"],
-    }
+    counted = {"cpu_seconds": round(sum(seconds.values()) - found.pop("before"), 2), "peak_mb": round(peak)}
+    return {**found, **counted, "seconds": round(time.monotonic() - begun, 1)}
 
 
 def processes(session: int) -> dict[int, tuple[float, float]]:
@@ -121,14 +134,19 @@ def processes(session: int) -> dict[int, tuple[float, float]]:
     return found
 
 
-def one(engine: str, file: Path, *, small: Path | None = None) -> dict[str, object]:
-    """Fit on an engine, after a small fit that compiles kernels; `before` is what that took."""
+def one(engine: str, files: Path, purpose: str, *, small: Path | None = None) -> dict[str, object]:
+    """Group files or fit on an engine, after small fits that compile kernels; `before` is what those took."""
     if small is not None:
-        digest_on("memory", small)
+        for epsilon in (1.0, CLEAR):
+            fit_on("memory", small, purpose if engine != "group" else PURPOSES[0], epsilon)
     before = time.process_time()
-    digest = digest_on(engine, file)
-    own = {"cpu_seconds": time.process_time() - before, "peak_mb": peak_mb()}
-    return {"digest": digest, "before": before, **own}
+    found = group(files) if engine == "group" else fit_on(engine, files, purpose)
+    return {
+        **(found or {}),
+        "before": before,
+        "cpu_seconds": time.process_time() - before,
+        "peak_mb": peak_mb(),
+    }
 
 
 def peak_mb() -> float:
@@ -138,37 +156,88 @@ def peak_mb() -> float:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e3
 
 
+def compared(options: argparse.Namespace, folder: Path) -> list[dict[str, object]]:
+    """Return a row for each engine, size and purpose."""
+
+    def run(engine: str, files: Path, purpose: str = "") -> dict[str, object]:
+        return one(engine, files, purpose) if options.toy else measured(engine, str(files), purpose)
+
+    rows: list[dict[str, object]] = []
+    for millions in options.millions.split(","):
+        files, engines = folder / f"log-{millions}", options.engines.split(",")
+        if not files.exists():
+            generate(files, round(float(millions) * 1e6))
+        grouping = grouped(run, files) if {"shards", "dask"} & {*engines} else None
+        for purpose in options.purposes.split(","):
+            first = len(rows)
+            for engine in engines:
+                row = run(engine, files, purpose)
+                if engine in ("shards", "dask") and grouping is not None:
+                    row["grouping_cpu_seconds"] = grouping["cpu_seconds"]
+                    row["cpu_seconds"] += grouping["cpu_seconds"]
+                    row["peak_mb"] = max(row["peak_mb"], grouping["peak_mb"])
+                known = {"engine": engine, "millions": float(millions), "purpose": purpose}
+                known["cpu_per_million"] = round(row["cpu_seconds"] / float(millions), 3)
+                # One engine alone has nothing to be equal to.
+                others = [other["digest"] == row["digest"] for other in rows[first:]]
+                rows.append({**known, **row, "equal": all(others) if len(engines) > 1 else None})
+                print(json.dumps(rows[-1]), file=sys.stderr)
+    return rows
+
+
+def grouped(run, files: Path) -> dict[str, object]:
+    """Make shards, unless they are kept, and return what that took."""
+    notes = files.with_name(f"{files.name}-grouping.json")
+    if not notes.exists():
+        notes.write_text(json.dumps(run("group", files)), encoding="utf8")
+    return json.loads(notes.read_text(encoding="utf8"))
+
+
+def exponents(rows: list[dict[str, object]]) -> list[dict[str, object]]:
+    """Return how processor time grows from each size to the next, for each engine and purpose."""
+    found = []
+    for engine, purpose in dict.fromkeys((row["engine"], row["purpose"]) for row in rows):
+        sizes = [row for row in rows if (row["engine"], row["purpose"]) == (engine, purpose)]
+        for less, more in pairwise(sizes):
+            grown = math.log(more["cpu_seconds"] / less["cpu_seconds"])
+            power = grown / math.log(more["millions"] / less["millions"])
+            found.append(
+                {
+                    "engine": engine,
+                    "purpose": purpose,
+                    "from": less["millions"],
+                    "to": more["millions"],
+                    "exponent": round(power, 2),
+                }
+            )
+    return found
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--millions", default="1")
     parser.add_argument("--engines", default=",".join(ENGINES))
-    parser.add_argument("--folder", type=Path, help="where generated files are kept")
-    parser.add_argument("--one", nargs=2, metavar=("ENGINE", "FILE"), help=argparse.SUPPRESS)
-    options = harness.options(parser, toy={"millions": "0.002", "engines": "memory,shards"})
+    parser.add_argument("--purposes", default=",".join(PURPOSES))
+    parser.add_argument("--folder", type=Path, help="where generated files and shards are kept")
+    parser.add_argument("--one", nargs=3, metavar=("ENGINE", "FILES", "PURPOSE"), help=argparse.SUPPRESS)
+    options = harness.options(parser, toy={"millions": "0.002,0.004", "engines": "memory,shards"})
     harness.use_threads(1, toy=options.toy)
     if options.one:
-        engine, file = options.one[0], Path(options.one[1])
-        print(json.dumps(one(engine, file, small=file.with_name("small.parquet"))))
+        files = Path(options.one[1])
+        print(json.dumps(one(options.one[0], files, options.one[2], small=files.with_name("small"))))
         return
     with tempfile.TemporaryDirectory() as aside:
         folder = options.folder or Path(aside)
         folder.mkdir(exist_ok=True)
-        generate(folder / "small.parquet", 2_000)
-        table: dict[str, dict[str, dict[str, object]]] = {}
-        for millions in options.millions.split(","):
-            file = folder / f"{millions}.parquet"
-            if not file.exists():
-                generate(file, round(float(millions) * 1e6))
-            for engine in options.engines.split(","):
-                found = one(engine, file) if options.toy else measured(engine, file)
-                table.setdefault(engine, {})[millions] = found
-    harness.tell({"engines": table}, options.json, show)
+        if not options.toy and not (folder / "small").exists():
+            generate(folder / "small", SMALL)
+        rows = compared(options, folder)
+    harness.tell({"rows": rows, "exponents": exponents(rows)}, options.json, show)
 
 
-def show(found: dict[str, dict[str, dict[str, dict[str, object]]]]) -> None:
-    for engine, sizes in found["engines"].items():
-        for millions, row in sizes.items():
-            print(engine, millions, *(f"{name}={value}" for name, value in row.items()))
+def show(found: dict[str, list[dict[str, object]]]) -> None:
+    for row in [*found["rows"], *found["exponents"]]:
+        print(*(f"{name}={value}" for name, value in row.items()))
 
 
 if __name__ == "__main__":

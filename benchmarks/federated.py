@@ -32,7 +32,7 @@ from discreet.federated.protocols.estimator_sums import protocol_for
 from discreet.federated.protocols.summed import SummedStatistics
 from discreet.federated.transport import InProcess
 from discreet.models.user_factorization.estimator import UserFactorization
-from discreet.papers.dpimf.objective import ImplicitObjective
+from discreet.papers.dpimf.implicit_objective import ImplicitObjective
 
 METRIC = "hr@10:99"
 RUN = "benchmark"

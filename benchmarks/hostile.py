@@ -5,6 +5,7 @@ Each attack runs for some seconds from many addresses of 127.0.0.0/8. A user at 
 memory, and answer `/health` after the last attack.
 
     python benchmarks/hostile.py --seconds 60 --json
+    python benchmarks/hostile.py --services collection --attacks paths compressed
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 
 import harness
@@ -34,8 +35,10 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 from answers import processor_seconds
 from soak import campaign
 
+from discreet.collect import wire
 from discreet.core.randomness import PrivacyRandom
 from discreet.models.user_factorization.estimator import UserFactorization
+from discreet.service.admission import seal
 from service.servers import Server
 
 # A user has the last address; attackers have so many others, and this many connections at once.
@@ -44,10 +47,11 @@ PROBE_SECONDS, PATIENCE = 0.25, 10.0
 SPAWN = multiprocessing.get_context("spawn")
 DEEP = b"[" * 200_000
 LIMITS = {"memory_mb": 700, "answered": 0.95}
+MODEL, COLLECTION = "model", "collection"
 
 
-def post(path: bytes, body: bytes, *lines: bytes) -> bytes:
-    head = [b"POST " + path + b" HTTP/1.1", b"host: x", b"content-type: application/json", *lines]
+def post(path: bytes, body: bytes, *lines: bytes, kind: bytes = b"application/json") -> bytes:
+    head = [b"POST " + path + b" HTTP/1.1", b"host: x", b"content-type: " + kind, *lines]
     return b"\r\n".join([*head, b"content-length: %d" % len(body), b"", body])
 
 
@@ -126,12 +130,25 @@ BODIES = [
     b'{"people":[{"people":[' + b'{"history":[]}' + b"]}]}",
     gzip.compress(b"[" + b"0," * 10_000_000 + b"0]"),
 ]
+
+
+def report() -> bytes:
+    """Return a message of a new sender with as many reports as a campaign takes, and one that is too many."""
+    asked = campaign()
+    items = tuple(range(asked.max_reports + 1))
+    return seal(wire.to_bytes(asked, wire.RatingReport(random.randbytes(16), items, (1,) * len(items))))
+
+
 PATHS = [
     b"/../../etc/passwd",
     b"/%2e%2e/%2e%2e/etc/passwd",
     b"//health",
     b"/bundle/../../etc/passwd",
     b"/bundle/" + b"a/" * 3000,
+    b"/page/..%2f..%2f..%2fetc/passwd",
+    b"/device/%00.js",
+    b"/model/vectors/../../label",
+    b"/reports?" + b"a=1&" * 4000,
     b"/similar?item=" + b"%00" * 300,
     b"/similar?k=1&k=2&item=1&item=2",
     b"/similar?item=1&k=99999999999999999999",
@@ -142,15 +159,29 @@ PATHS = [
 ]
 
 
-def attacks() -> dict[str, list]:
-    """Return the attacks by name: each is a list of coroutine functions of a port, used in turn."""
-    half = b"POST /recommend HTTP/1.1\r\nhost: x\r\ncontent-length: 900000\r\n\r\n{"
-    chunked = b"POST /recommend HTTP/1.1\r\nhost: x\r\ntransfer-encoding: chunked\r\n\r\n"
+def attacks(service: str) -> dict[str, list]:
+    """Return the attacks by name: each is a list of coroutine functions of a port, used in turn.
+
+    Each aims at what reads bodies: questions to a model, or reports to a collection, whose bodies are small.
+    """
+    path, length = {MODEL: (b"/recommend", b"900000"), COLLECTION: (b"/reports", b"2000")}[service]
+    begun = b"POST " + path + b" HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\n"
+    half = begun + b"content-length: " + length + b"\r\n\r\n{"
+    chunked = begun + b"transfer-encoding: chunked\r\n\r\n"
     lines = b"".join(b"x-%d: %s\r\n" % (one, b"a" * 500) for one in range(5000))
     get = b"GET /label HTTP/1.1\r\nhost: x\r\n\r\n"
-    both = half.replace(b"900000", b"4\r\ntransfer-encoding: chunked")
+    both = half.replace(length, b"4\r\ntransfer-encoding: chunked")
     both += b"0\r\n\r\nGET / HTTP/1.1\r\n\r\n"
-    packed = post(b"/recommend", BODIES[-1], b"content-encoding: gzip")
+    packed = [
+        post(path, gzip.compress(b" " * size), b"content-encoding: gzip") for size in (1 << 20, 1 << 28)
+    ]
+    many = {
+        MODEL: [
+            lambda port: ask(port, post(b"/recommend", BODIES[18])),
+            lambda port: ask(port, post(b"/similar", b'{"items":[' + b"1," * 99 + b"1]}")),
+        ],
+        COLLECTION: [lambda port: ask(port, post(path, report(), kind=b"application/octet-stream"))],
+    }
     return {
         "slow headers": [lambda port: trickle(port, b"GET / HTTP/1.1\r\n", b"x: y\r\n", 0.5)],
         "slow bodies": [lambda port: trickle(port, half, b" ", 0.5)],
@@ -161,23 +192,29 @@ def attacks() -> dict[str, list]:
         "huge headers": [lambda port: ask(port, b"GET / HTTP/1.1\r\n" + lines + b"\r\n")],
         "two lengths": [lambda port: ask(port, both)],
         "pipelining": [lambda port: ask(port, get * 5000)],
+        "lines after a body": [
+            lambda port: ask(port, chunked + b"1\r\n \r\n0\r\nx: " + b"a" * 4_000_000),
+            lambda port: ask(port, chunked + b"1\r\n \r\n0\r\n" + lines + b"\r\n"),
+        ],
+        "offers of protocols": [
+            lambda port, offer=offer: ask(port, post(path, BODIES[3], b"connection: upgrade", offer))
+            for offer in (b"upgrade: h2c", b"upgrade: websocket", b"upgrade: x")
+        ],
         "never reading": [
             lambda port: never_read(port, get),
+            lambda port: never_read(port, get.replace(b"/label", b"/model")),
             lambda port: never_read(port, post(b"/similar", b'{"items":[1]}')),
         ],
         "silent connections": [silent],
         "bodies": [lambda port, body=body: ask(port, post(b"/recommend", body)) for body in BODIES]
         + [lambda port, body=body: ask(port, post(b"/similar", body)) for body in BODIES]
         + [lambda port, body=body: ask(port, post(b"/reports", body)) for body in BODIES],
-        "compressed": [lambda port: ask(port, packed)],
+        "compressed": [lambda port, body=body: ask(port, body) for body in packed],
         "paths": [
             lambda port, path=path: ask(port, b"GET " + path + b" HTTP/1.1\r\nhost: x\r\n\r\n")
             for path in PATHS
         ],
-        "many entries": [
-            lambda port: ask(port, post(b"/recommend", BODIES[18])),
-            lambda port: ask(port, post(b"/similar", b'{"items":[' + b"1," * 99 + b"1]}")),
-        ],
+        "many entries": many[service],
     }
 
 
@@ -225,9 +262,11 @@ def memory_mb(server: Server) -> float:
     return int(status.partition("VmRSS:")[2].split()[0]) / 1024
 
 
-def attacked(server: Server, seconds: float, connections: int, count: int | None = None) -> dict:
+def attacked(server: Server, service: str, chosen: Sequence[str], seconds: float, connections: int) -> dict:
     found, before = {}, memory_mb(server)
-    for name, kinds in itertools.islice(attacks().items(), count):
+    for name, kinds in attacks(service).items():
+        if chosen and name not in chosen:
+            continue
         used = processor_seconds(server._process.pid)
         attack, told = Attack(server.port, seconds, connections), SPAWN.Queue()
         asks = SPAWN.Process(target=user, args=(server.port, seconds, told))
@@ -248,19 +287,21 @@ def attacked(server: Server, seconds: float, connections: int, count: int | None
     return {"before_mb": before, "peak_mb": server.peak_mb(), "attacks": found}
 
 
-def measure(seconds: float, connections: int, *, toy: bool) -> dict:
+def measure(
+    services: Sequence[str], chosen: Sequence[str], seconds: float, connections: int, *, toy: bool
+) -> dict:
     data = harness.ratings("movielens-1m", toy=toy)
     model = UserFactorization(epsilon=5.0, delta=1e-6).fit(data, random=PrivacyRandom.simulate(1))
+    found = {}
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         model.save(folder / "model.discreet")
         (folder / "asked.campaign").write_bytes(campaign().to_bytes())
-        with Server(folder / "model.discreet", log=folder / "log") as server:
-            found = {"model": attacked(server, seconds, connections, 2 if toy else None)}
-        if toy:
-            return found
-        with Server(folder / "asked.campaign", f"sqlite:///{folder}/reports.db") as server:
-            found["collection"] = attacked(server, seconds, connections)
+        options = (f"sqlite:///{folder}/reports.db", "--publish", folder / "model.discreet")
+        targets = {MODEL: (folder / "model.discreet",), COLLECTION: (folder / "asked.campaign", *options)}
+        for service in services:
+            with Server(*targets[service], log=folder / "log") as server:
+                found[service] = attacked(server, service, chosen, seconds, connections)
     return found
 
 
@@ -278,10 +319,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--seconds", type=float, default=40.0, help="how long each attack takes")
     parser.add_argument("--connections", type=int, default=CONNECTIONS, help="how many attack at once")
-    options = harness.options(parser, toy={"seconds": 0.3, "connections": 4})
+    parser.add_argument("--services", nargs="+", choices=(MODEL, COLLECTION), default=[MODEL, COLLECTION])
+    parser.add_argument("--attacks", nargs="+", metavar="NAME", default=[], help="which ones; default: all")
+    few = {"services": [MODEL], "attacks": ["slow headers", "slow bodies"]}
+    options = harness.options(parser, toy={"seconds": 0.3, "connections": 4, **few})
     hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, 8192) if hard > 0 else 8192, hard))
-    found = measure(options.seconds, options.connections, toy=options.toy)
+    found = measure(options.services, options.attacks, options.seconds, options.connections, toy=options.toy)
     harness.tell(found, options.json, show)
     if not options.toy and (fallen := failures(found)):
         sys.exit(f"Users were not served: {'; '.join(fallen)}.")

@@ -55,7 +55,7 @@ def sweeper(data, factors: int = FACTORS):
     """Return a function that runs one private sweep."""
     from discreet.core.randomness import PrivacyRandom
     from discreet.papers.dpimf import questions
-    from discreet.papers.dpimf.objective import VOTES, ImplicitObjective
+    from discreet.papers.dpimf.implicit_objective import VOTES, ImplicitObjective
     from discreet.privacy.session import Session
     from discreet.statistics import profile_sums as party
 

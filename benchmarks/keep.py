@@ -3,7 +3,7 @@
     python benchmarks/keep.py scale.py --millions 1,10
     python benchmarks/keep.py --name als_ratings als.py --millions 1
 
-`docs/make_results.py` makes the tables of the documentation from these files. A file holds the command, the
+`docs/build.py results` makes the tables of the documentation from these files. A file holds the command, the
 date, the version, the commit, the kind of machine, how busy it was, the processor seconds of the whole run,
 and `result`, which is what the benchmark prints with `--json`.
 """

@@ -4,14 +4,17 @@
 
 Each operation runs once to import and compile everything, and then once more under a profiler. A module is
 entered when one of its functions is called; a switch is a call into another module than that of the call
-before it. Only this library's modules count, and only the thread that asks. `layout` counts what is on disk:
-files, lines, the part of lines that are imports and module docstrings, and modules with a single importer.
+before it. Only this library's modules count, and only the thread that asks. `reads` is how often a command
+opens its data file or its state, and `fold_ins` how often a user is folded into a model. `layout` counts what
+is on disk: files, lines, docstrings, headers, own imports per module, long signatures, and single importers.
 """
 
 from __future__ import annotations
 
 import argparse
 import ast
+import contextlib
+import io
 import statistics
 import sys
 import tempfile
@@ -29,23 +32,75 @@ from discreet import PrivacyRandom, UserFactorization
 ROOT = Path(discreet.__file__).parent
 
 
+# The files that were opened, while `walked` looks.
+OPENED: list[str] = []
+sys.addaudithook(
+    lambda event, about: OPENED.append(str(about[0])) if event in ("open", "sqlite3.connect") else None
+)
+
+
 def walked(work: Callable[[], object]) -> dict[str, int]:
-    """Return how many modules a piece of work enters, and how often it switches between them."""
+    """Return how many modules a piece of work enters, how often it switches, reads, and folds in."""
     work()
     entered: list[str] = []
+    folded = 0
 
     def called(frame: FrameType, event: str, _: object) -> None:
+        nonlocal folded
         if event == "call":
             name = frame.f_globals.get("__name__", "")
+            folded += name.startswith("discreet.") and frame.f_code.co_name == "fold_in"
             if name.startswith("discreet.") and (not entered or entered[-1] != name):
                 entered.append(name)
 
+    OPENED.clear()
     sys.setprofile(called)
     try:
         work()
     finally:
         sys.setprofile(None)
-    return {"modules": len(set(entered)), "switches": max(len(entered) - 1, 0)}
+    counts = {"modules": len(set(entered)), "switches": max(len(entered) - 1, 0), "fold_ins": folded}
+    return counts | {"reads": sum(Path(name).name.startswith("walked-") for name in OPENED)}
+
+
+def command(*words: object) -> None:
+    """Run a command in this process, without its output."""
+    from discreet.cli.application import app
+
+    with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
+        app([str(word) for word in words], standalone_mode=False)
+
+
+def commands(data: Any, folder: Path) -> dict[str, Callable[[], object]]:
+    """Return what users type: a fit, a list for a history of four lines, and a release of a year."""
+    import polars as pl
+
+    table, history, model = (
+        folder / "walked-ratings.csv",
+        folder / "walked-history.csv",
+        folder / "a.discreet",
+    )
+    users, items = data.users.id_at(data.rows()), data.catalog.id_at(data.items)
+    columns = {"user": users.tolist(), "item": items.tolist(), "rating": data.values}
+    pl.DataFrame(columns).write_csv(table)
+    catalog = [data.catalog.id_at(number) for number in range(data.n_items)]
+    (folder / "items.csv").write_text("item\n" + "".join(f"{item}\n" for item in catalog))
+    history.write_text("item,rating\n" + "".join(f"{item},4\n" for item in catalog[:3]))
+    command("fit", table, "--epsilon", 1, "--out", model, "--force")
+    years = iter(range(9))
+
+    def add() -> None:
+        # A release is drawn once, so each walk follows a year of its own. Starting it is walked, too.
+        state = folder / f"walked-{next(years)}.follow"
+        command("follow", "start", state, "--items", folder / "items.csv", "--epsilon", 1)
+        OPENED.clear()
+        command("follow", "add", state, table, "--out", folder / "year.discreet", "--force")
+
+    return {
+        "discreet fit": lambda: command("fit", table, "--epsilon", 1, "--out", model, "--force"),
+        "discreet recommend": lambda: command("recommend", model, "--history", history, "--json"),
+        "discreet follow start and add": add,
+    }
 
 
 def operations(data: Any, folder: Path) -> dict[str, Callable[[], object]]:
@@ -59,6 +114,7 @@ def operations(data: Any, folder: Path) -> dict[str, Callable[[], object]]:
         "evaluate": lambda: discreet.evaluate(estimator, data, random=PrivacyRandom.simulate(0)),
         "federated round": federated(data),
         "Dask fit": on_dask(data, estimator, folder),
+        **commands(data, folder),
     }
 
 
@@ -113,11 +169,15 @@ def layout(root: Path) -> dict[str, float]:
     lines = [len(path.read_text(encoding="utf8").splitlines()) for path in files]
     importers: Counter[str] = Counter()
     classes: Counter[str] = Counter()
-    headers = 0
+    headers = docstrings = own = long = 0
     names = {".".join((root.name, *path.relative_to(root).with_suffix("").parts)): path for path in files}
     for path in files:
         tree = ast.parse(path.read_text(encoding="utf8"))
         headers += header_lines(tree)
+        docstrings += docstring_lines(tree)
+        own += len(imported(tree, names.keys()))
+        if "cli" not in path.parts:
+            long += sum(parameters(node) >= 7 for node in ast.walk(tree) if isinstance(node, ast.FunctionDef))
         classes.update(node.name for node in tree.body if isinstance(node, ast.ClassDef))
         importers.update(imported(tree, names.keys()))
     return {
@@ -127,6 +187,9 @@ def layout(root: Path) -> dict[str, float]:
         "below 50 lines": sum(one < 50 for one in lines),
         "above 400 lines": sum(one > 400 for one in lines),
         "share of headers": round(headers / sum(lines), 3),
+        "share of docstrings": round(docstrings / sum(lines), 3),
+        "own imports per module": round(own / len(files), 2),
+        "functions with 7 or more parameters, command line aside": long,
         "single importers": sum(importers[name] == 1 for name in names),
         "class names used twice": sum(
             count > 1 for name, count in classes.items() if not name.startswith("_")
@@ -141,6 +204,21 @@ def header_lines(tree: ast.Module) -> int:
     if first and isinstance(first[0], ast.Expr) and isinstance(first[0].value, ast.Constant):
         nodes.append(first[0])
     return sum((node.end_lineno or node.lineno) - node.lineno + 1 for node in nodes)
+
+
+def docstring_lines(tree: ast.Module) -> int:
+    """Return the lines of all docstrings."""
+    kinds = ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
+    found = (
+        node for node in ast.walk(tree) if isinstance(node, kinds) and ast.get_docstring(node) is not None
+    )
+    return sum((node.body[0].end_lineno or 0) - node.body[0].lineno + 1 for node in found)
+
+
+def parameters(node: ast.FunctionDef) -> int:
+    """Return the number of parameters, the own object aside."""
+    names = [one.arg for one in (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs)]
+    return sum(name not in ("self", "cls") for name in names)
 
 
 def imported(tree: ast.Module, names: Any) -> set[str]:
@@ -169,7 +247,10 @@ def main() -> None:
 
 def show(results: dict) -> None:
     for name, found in results["walk"].items():
-        print(f"{name:18} {found['modules']:4} modules {found['switches']:6} switches")
+        print(
+            f"{name:30} {found['modules']:4} modules {found['switches']:6} switches "
+            f"{found['reads']:3} reads {found['fold_ins']:3} fold-ins"
+        )
     for name, value in results["layout"].items():
         print(f"{name:24} {value}")
 

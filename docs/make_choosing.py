@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from make_readme import fill
-from making import making
+from making import Making
 
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "accuracy.md"
@@ -86,8 +86,8 @@ def filled(text: str, results: dict[str, Any]) -> str:
     return fill(text, "ratings", table(results, RATINGS, "rmse"))
 
 
-if __name__ == "__main__":
-    with making(__doc__) as made:
-        measured = json.loads(RESULTS.read_text(encoding="utf8"))
-        page = filled(PAGE.read_text(encoding="utf8"), measured)
-        made.place(PAGE).write_text(page, encoding="utf8")
+def build(made: Making) -> None:
+    """Write the files of this module."""
+    measured = json.loads(RESULTS.read_text(encoding="utf8"))
+    page = filled(PAGE.read_text(encoding="utf8"), measured)
+    made.write(PAGE, page)

@@ -8,7 +8,7 @@ from pathlib import Path
 from statistics import mean, stdev
 from typing import Any
 
-from making import making
+from making import Making
 
 from discreet.models.user_factorization.settings import BOUND, EDGE, STATED, FactorizationSettings
 
@@ -20,7 +20,7 @@ ERRORS = 5.0
 USUAL = FactorizationSettings()
 HEAD = """# Constants of `user-factorization`
 
-Made by `docs/make_constants.py` from `benchmarks/results/ablation.json`; do not edit. The values are in
+Made by `docs/build.py constants` from `benchmarks/results/ablation.json`; do not edit. The values are in
 `src/discreet/models/user_factorization/settings.py`. All of them are public.
 
 The sections on half and double are an ablation of the constants of 0.2. One value replaces several of them
@@ -158,7 +158,7 @@ def summary(kinds: dict[str, set[str]]) -> list[str]:
     return [*lines, "", keep]
 
 
-if __name__ == "__main__":
-    with making(__doc__) as made:
-        measured = json.loads(RESULTS.read_text(encoding="utf8"))
-        made.place(PAGE).write_text(text(measured), encoding="utf8")
+def build(made: Making) -> None:
+    """Write the files of this module."""
+    measured = json.loads(RESULTS.read_text(encoding="utf8"))
+    made.write(PAGE, text(measured))

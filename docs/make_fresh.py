@@ -8,7 +8,7 @@ from typing import Any
 
 import matplotlib.pyplot as plt
 from figure_style import use_style
-from making import ROOT, making
+from making import ROOT, Making
 
 RESULT = ROOT / "benchmarks" / "results" / "follow.json"
 PICTURE = ROOT / "docs" / "images" / "fresh.png"
@@ -37,6 +37,6 @@ def draw(found: dict[str, Any], path: Path) -> None:
     plt.close(figure)
 
 
-if __name__ == "__main__":
-    with making(__doc__) as made:
-        draw(json.loads(RESULT.read_text(encoding="utf8")), made.place(PICTURE))
+def build(made: Making) -> None:
+    """Write the files of this module."""
+    draw(json.loads(RESULT.read_text(encoding="utf8")), made.place(PICTURE))

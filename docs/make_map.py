@@ -5,7 +5,7 @@ from __future__ import annotations
 import tomllib
 from html import escape
 
-from making import ROOT, making
+from making import ROOT, Making
 
 PICTURE = ROOT / "docs" / "images" / "layers.svg"
 # What a layer is for, by one of its packages.
@@ -14,7 +14,7 @@ _NOTES = {
     "cli": "the command line",
     "service": "HTTP",
     "demo": "demo, papers",
-    "recipes": "estimators by name",
+    "model_settings": "models by name",
     "dossier": "documents to sign",
     "export": "models in other systems",
     "audit": "attacks",
@@ -85,6 +85,6 @@ def _layer(position: int, packages: list[str]) -> list[str]:
     return out
 
 
-if __name__ == "__main__":
-    with making(__doc__) as made:
-        made.place(PICTURE).write_text(text(), encoding="utf8")
+def build(made: Making) -> None:
+    """Write the files of this module."""
+    made.write(PICTURE, text())

@@ -8,7 +8,7 @@ from typing import Any
 
 import matplotlib.pyplot as plt
 from figure_style import BLUE, GREEN, ORANGE, RED, epsilon_axis, use_style
-from making import ROOT, making
+from making import ROOT, Making
 
 RESULTS = ROOT / "benchmarks" / "results" / "accuracy.json"
 PICTURE = ROOT / "docs" / "images" / "overview.png"
@@ -70,6 +70,6 @@ def draw(results: dict[str, Any], path: Path) -> None:
     plt.close(figure)
 
 
-if __name__ == "__main__":
-    with making(__doc__) as made:
-        draw(json.loads(RESULTS.read_text(encoding="utf8")), made.place(PICTURE))
+def build(made: Making) -> None:
+    """Write the files of this module."""
+    draw(json.loads(RESULTS.read_text(encoding="utf8")), made.place(PICTURE))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from making import making
+from making import Making
 
 from discreet.reproduce import papers_folder, papers_pages
 
@@ -16,7 +16,7 @@ def pages() -> dict[str, str]:
     return papers_pages(papers_folder(), HERE)
 
 
-if __name__ == "__main__":
-    with making(__doc__) as made:
-        for place, text in pages().items():
-            made.place(HERE / place).write_text(text, encoding="utf8")
+def build(made: Making) -> None:
+    """Write the files of this module."""
+    for place, text in pages().items():
+        made.write(HERE / place, text)

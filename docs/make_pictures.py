@@ -6,7 +6,7 @@ from pathlib import Path
 
 import matplotlib.pyplot as plt
 from figure_style import BLUE, GRAY, ORANGE, use_style
-from making import ROOT, making
+from making import ROOT, Making
 
 from discreet.privacy.accounting.gaussian import gaussian_epsilon, gaussian_multiplier
 from discreet.privacy.accounting.rounding import sum_up
@@ -116,8 +116,8 @@ def _svg(width: int, height: int, about: str, lines: list[str]) -> str:
     return "\n".join([f'{opening}aria-label="{about}">', _STYLE, page, *lines, "</svg>"]) + "\n"
 
 
-if __name__ == "__main__":
-    with making(__doc__) as made:
-        for name, drawn in (("label", label), ("federation", federation)):
-            made.place(IMAGES / f"{name}.svg").write_text(drawn(), encoding="utf8")
-        draw_ledger(made.place(IMAGES / "ledger.svg"))
+def build(made: Making) -> None:
+    """Write the files of this module."""
+    for name, drawn in (("label", label), ("federation", federation)):
+        made.write(IMAGES / f"{name}.svg", drawn())
+    draw_ledger(made.place(IMAGES / "ledger.svg"))

@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable
 from pathlib import Path
 
-from making import making
+from making import Making
 from rich.console import Console
 
 from discreet import catalog, demo
@@ -16,7 +16,7 @@ from discreet.audit.questions import has_questions
 from discreet.cli.demo import show_tour
 from discreet.core.registry import FIRST
 from discreet.data.facts import PublicFacts
-from discreet.recipes import describe_models, estimator
+from discreet.model_settings import describe_models, estimator
 from discreet.report.label import label_table
 
 README = Path(__file__).parents[1] / "README.md"
@@ -139,12 +139,12 @@ PARTS: list[tuple[Path, str, Callable[[], str]]] = [
 ]
 
 
-if __name__ == "__main__":
-    with making(__doc__, demo="also run the demo and show what it prints") as made:
-        asked = [(START, "demo", demo_output)] if made.options.demo else []
-        filled: dict[Path, str] = {}
-        for page, part, content in PARTS + asked:
-            filled[page] = fill(filled.get(page) or page.read_text(encoding="utf8"), part, content())
-        filled[TABLE] = model_table()
-        for page, text in filled.items():
-            made.place(page).write_text(text, encoding="utf8")
+def build(made: Making) -> None:
+    """Write the files of this module."""
+    asked = [(START, "demo", demo_output)] if made.options.demo else []
+    filled: dict[Path, str] = {}
+    for page, part, content in PARTS + asked:
+        filled[page] = fill(filled.get(page) or page.read_text(encoding="utf8"), part, content())
+    filled[TABLE] = model_table()
+    for page, text in filled.items():
+        made.write(page, text)

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from making import ROOT, Making, making
+from making import ROOT, Making
 
 sys.path.append(str(ROOT / "tests"))
 
@@ -25,8 +25,8 @@ from discreet.data.interactions import Interactions
 from discreet.models.user_factorization.estimator import UserFactorization
 from discreet.privacy.mechanisms.bounded import BoundedLaplace
 from discreet.service.admission import submission
-from discreet.service.answering import answering_app
-from discreet.service.collecting import collecting_app
+from discreet.service.collect_app import collecting_app
+from discreet.service.recommend_app import answering_app
 from discreet.service.refitting import fit_store
 from discreet.service.stores.opening import open_store
 from discreet.synthesis.making import make
@@ -39,7 +39,7 @@ RATED = {"Beyond the Astronaut": 5, "Beyond the Cellar Door": 2, "Beyond the Bou
 SIZES = {1280: 1100, 390: 844}
 
 
-def main(made: Making) -> None:
+def build(made: Making) -> None:
     """Take all pictures."""
     data = load("discreet-demo").select_users(np.arange(30 if made.toy else 300))
     campaign(made, data)
@@ -122,8 +122,3 @@ def pictures(page: Any, made: Making, name: str) -> None:
             page.emulate_media(color_scheme=scheme, reduced_motion="reduce")
             place = made.place(IMAGES / f"{name}-{width}-{scheme}.png")
             page.screenshot(path=place, full_page=True)
-
-
-if __name__ == "__main__":
-    with making(__doc__.partition("\n")[0]) as made:
-        main(made)

@@ -12,7 +12,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from making import making
+from making import Making
 
 NOTEBOOK = Path(__file__).parent / "tutorial.ipynb"
 
@@ -72,8 +72,8 @@ def as_markdown(notebook: dict[str, Any]) -> str:
     return "\n\n".join([*parts, ""])
 
 
-if __name__ == "__main__":
-    with making(__doc__.partition("\n")[0]) as made:
-        found = executed(json.loads(NOTEBOOK.read_text(encoding="utf8")))
-        written = json.dumps(found, indent=1, ensure_ascii=False) + "\n"
-        made.place(NOTEBOOK).write_text(written, encoding="utf8")
+def build(made: Making) -> None:
+    """Write the files of this module."""
+    found = executed(json.loads(NOTEBOOK.read_text(encoding="utf8")))
+    written = json.dumps(found, indent=1, ensure_ascii=False) + "\n"
+    made.write(NOTEBOOK, written)

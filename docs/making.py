@@ -1,15 +1,8 @@
-"""Shared options of the scripts in this folder: where they write, and a toy size.
-
-With `--toy`, every script does as little as possible and writes into a temporary folder. A test runs all of
-them this way.
-"""
+"""Where the builds of this folder write, and with which options."""
 
 from __future__ import annotations
 
 import argparse
-import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
@@ -17,14 +10,14 @@ ROOT = Path(__file__).resolve().parents[1]
 
 
 class Making(NamedTuple):
-    """Options of a script, and the folder that its files go to."""
+    """Options of a build, and the folder that its files go to."""
 
     options: argparse.Namespace
     folder: Path
 
     @property
     def toy(self) -> bool:
-        """Return whether this run only checks that the script works."""
+        """Return whether this run only checks that the build works."""
         return bool(self.options.toy)
 
     def place(self, path: Path) -> Path:
@@ -33,17 +26,6 @@ class Making(NamedTuple):
         place.parent.mkdir(parents=True, exist_ok=True)
         return place
 
-
-@contextmanager
-def making(about: str, **flags: str) -> Iterator[Making]:
-    """Parse `--toy` and the flags of a script, each with its help; yield where to write."""
-    parser = argparse.ArgumentParser(description=about)
-    parser.add_argument("--toy", action="store_true", help="small, and into a folder that is thrown away")
-    for name, words in flags.items():
-        parser.add_argument(f"--{name}", action="store_true", help=words)
-    options = parser.parse_args()
-    if not options.toy:
-        yield Making(options, ROOT)
-        return
-    with tempfile.TemporaryDirectory() as folder:
-        yield Making(options, Path(folder))
+    def write(self, path: Path, text: str) -> None:
+        """Write a text file of the repository."""
+        self.place(path).write_text(text, encoding="utf8")

@@ -15,12 +15,11 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 import mathematics
-import refusals
 from make_readme import FIRST
 from make_tutorial import NOTEBOOK, as_markdown
 
 import discreet
-from discreet import collect, federated, recipes
+from discreet import collect, federated, model_settings
 
 ROOT = Path(__file__).parents[1]
 # The pages by need: tutorials, how-to guides, reference, explanation (Diátaxis). A page of docs/ that isn't
@@ -265,8 +264,8 @@ _KEYWORDS = {
     "data": (
         "reading.readers.ReadOptions",
         "facts.Declarations",
-        "describing.TextOptions",
-        "reading.columns.Choice",
+        "guessing.TextOptions",
+        "roles.Choice",
         "reading.readers.Zeros",
     )
 }
@@ -302,7 +301,7 @@ def _models_page() -> str:
         and issubclass(found, discreet.Estimator)
         and found is not discreet.Estimator
     }
-    baselines = [name for name in classes if recipes.is_never_private(name)]
+    baselines = [name for name in classes if model_settings.is_never_private(name)]
     others = [name for name in classes if name not in (*FIRST, *baselines)]
     lines = ["# Models in Python", "", "`estimator.fit(data)` returns a `FittedModel`, which recommends.", ""]
     for title, names in (
@@ -320,33 +319,21 @@ def _members(package: str, names: Iterable[str]) -> list[str]:
 
 
 def troubleshooting_page() -> str:
-    """List every sentence the program may refuse with, and what it comes from."""
-    source = refusals.Source.of(ROOT / "src" / "discreet")
+    """List every error of the program with its message."""
+    from discreet.cli.catalog import described, error_classes
+
+    rows = [described(kind) for kind in error_classes().values()]
     lines = [
         "# Errors",
         "",
         "An error has a code, such as `out-of-range`. `discreet errors CODE` explains it. In Python, the",
         "code and the fields in braces are attributes of the error. Over HTTP they are fields of the answer.",
         "",
-        *_error_codes(),
-        "Other errors have no code yet. Dots mark what a message fills in. Search for two words of yours.",
-        "",
+        "| code | message |",
+        "|---|---|",
+        *(f"| `{row['code']}` | {_cell(row['message'])} |" for row in rows),
     ]
-    for kind, cause in source.causes().items():
-        rows = [one for one in source.refusals[0] if one.kind == kind]
-        lines += [f"## {kind}", "", cause, "", "| sentence | while |", "|---|---|"]
-        lines += [f"| {_cell(one.sentence)} | {_cell(one.when)} |" for one in rows] + [""]
-    return "\n".join(lines)
-
-
-def _error_codes() -> list[str]:
-    """Return the table of all errors that have codes."""
-    from discreet.cli.catalog import described, error_classes
-
-    rows = [described(kind) for kind in error_classes().values()]
-    lines = ["| code | meaning | message |", "|---|---|---|"]
-    lines += [f"| `{row['code']}` | {_cell(row['meaning'])} | {_cell(row['message'])} |" for row in rows]
-    return [*lines, ""]
+    return "\n".join(lines) + "\n"
 
 
 def _cell(text: str) -> str:

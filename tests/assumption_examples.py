@@ -19,6 +19,7 @@ _DETAILS = {
     "definition": "user/add-or-remove/joint",
     "origin": "synthetic, from a release with epsilon 1, delta 1e-06, proved",
     "period": "yearly",
+    "date": "2026-01-31",
     "layout": "UTF-8, comma, header",
     "reason": "new users",
     "parties": 3,

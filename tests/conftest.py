@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
+import few
 from command_line import Answer
 from kernel_caches import forget_stale
 
@@ -36,12 +37,14 @@ _SYSTEMS = {"postgresql", "database", "profile"}
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items):
-    """Mark what starts other systems: `make test-systems` runs it, and CI runs both."""
+    """Mark what starts other systems, and what is left to `make test-thorough`; CI runs all of it."""
     for item in items:
         given = item.callspec.params.values() if hasattr(item, "callspec") else ()
         stored = any(isinstance(value, str) and value == "postgresql" for value in given)
         if stored or _SYSTEMS & set(getattr(item, "fixturenames", ())):
             item.add_marker("systems")
+    for item in few.others(items):
+        item.add_marker("thorough")
 
 
 @pytest.hookimpl(wrapper=True)

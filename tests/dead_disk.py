@@ -56,6 +56,14 @@ class _Connection(sqlite3.Connection):
             _DISK.writes(self.where)
         return super().execute(statement, *given)
 
+    def executemany(self, statement, *given):
+        _DISK.writes(self.where)
+        return super().executemany(statement, *given)
+
+    def executescript(self, script):
+        _DISK.writes(self.where)
+        return super().executescript(script)
+
 
 @contextlib.contextmanager
 def dying(folder, at):

@@ -9,7 +9,7 @@ from discreet.federated.noise import SharedNoise
 from discreet.federated.party import Party
 from discreet.federated.protocols.estimator_sums import protocol_for
 from discreet.federated.transport import InProcess
-from discreet.papers.dpimf.objective import ImplicitObjective
+from discreet.papers.dpimf.implicit_objective import ImplicitObjective
 from toy import toy_interactions
 
 RUN = "test run"

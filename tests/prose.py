@@ -81,7 +81,7 @@ def terms_of(text, nodes=None):
         parts = [re.sub(r"(?ms)^```.*?^```", "", text)]
     else:
         parts = re.findall(r"(?m)(?:^|\s)# .*$", text)
-        # The purpose of a generator is a seed, and names of earlier versions can't change.
+        # The purpose of a generator is a seed; names of earlier versions and of others' columns can't change.
         kept = {one for node in nodes if _is_fixed(node) for one in ast.walk(node)}
         parts += [
             PARAMETER.sub("", one.value)
@@ -95,7 +95,7 @@ def terms_of(text, nodes=None):
 
 def _is_fixed(node):
     if isinstance(node, ast.Assign):
-        return name_of(node.targets[0]).startswith("OLD_")
+        return name_of(node.targets[0]).startswith(("OLD_", "_USUAL_NAMES"))
     return isinstance(node, ast.Call) and name_of(node.func) == "experiment_generator"
 
 

@@ -55,5 +55,5 @@ def test_the_page_shows_what_was_measured(monkeypatch):
     make = importlib.import_module("make_choosing")
     page = make.PAGE.read_text(encoding="utf8")
     measured = json.loads(make.RESULTS.read_text(encoding="utf8"))
-    assert page == make.filled(page, measured), "Run docs/make_choosing.py."
+    assert page == make.filled(page, measured), "Run docs/build.py choosing."
     assert page != make.filled(page, {**measured, "means": {}})

@@ -111,6 +111,7 @@ print(json.dumps(ended))
 """
 
 
+@pytest.mark.thorough
 def test_the_commands_of_the_page_run(package):
     found = run(package, "-c", COMMAND_LINE, json.dumps(commands()))
     assert found.returncode == 0, found.stdout + found.stderr

@@ -1,6 +1,5 @@
 """Documentation is executed: every Python example runs, links lead somewhere, tables are up to date."""
 
-import ast
 import functools
 import importlib.util
 import json
@@ -22,6 +21,7 @@ def blocks(page):
 
 
 # `make test` runs those of the first pages, and `make test-scripts` those of all others.
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     "page",
     [
@@ -104,19 +104,8 @@ def script(name):
 
 
 @functools.cache
-def source_of_sentences():
-    return script("refusals").Source.of(ROOT / "src" / "discreet")
-
-
-@functools.cache
 def generated_pages():
-    """Generate all pages once; the sentences, which take longest, are those of the source above."""
-    pages = script("site_pages")
-    kept, pages.refusals.Source.of = pages.refusals.Source.of, lambda _: source_of_sentences()
-    try:
-        return pages.generated()
-    finally:
-        pages.refusals.Source.of = kept
+    return script("site_pages").generated()
 
 
 @pytest.mark.scripts
@@ -136,26 +125,11 @@ def test_the_site_describes_every_verb_name_proof_and_refusal():
 
 
 @pytest.mark.scripts
-def test_troubleshooting_knows_every_sentence():
+def test_the_page_of_errors_lists_every_code():
     from discreet.cli.catalog import error_classes
 
-    refusals = script("refusals")
-    found, lost = source_of_sentences().refusals
-    assert not lost, lost
     page = generated_pages()["troubleshooting.md"]
-    assert page.count("\n| ") > len(found)
     assert all(f"\n| `{code}` |" in page for code in error_classes())
-    # The twin: a sentence that cannot be followed is noticed, one behind a name or a function is found.
-    code = """
-class DiscreetError(Exception): "Report."
-class Ours(DiscreetError): "Report more."
-def words(n): return f"Too many: {n}."
-def a(): raise Ours(words(3))
-def b(x): raise Ours(x[0])
-def c(): raise Ours(count=3)
-"""
-    found, lost = refusals.Source.of_trees({Path("odd.py"): ast.parse(code)}).refusals
-    assert [one.sentence for one in found] == ["Too many: …."] and len(lost) == 1
 
 
 def test_formulas_of_proofs_are_set():
@@ -185,7 +159,7 @@ def test_the_papers_page_is_what_the_results_say():
     pages = script("make_papers").pages()
     for place, text in pages.items():
         page = ROOT / "docs" / place
-        assert page.read_text(encoding="utf8") == text, f"{place} is out of date. Run docs/make_papers.py."
+        assert page.read_text(encoding="utf8") == text, f"{place} is out of date. Run docs/build.py papers."
     assert {f"papers/{path.name}" for path in (ROOT / "docs" / "papers").glob("*.md")} < pages.keys()
     # At first sight a quarter of what it once was: 140 KB in one page.
     assert len(pages["papers.md"].encode()) <= 35_000
@@ -194,12 +168,12 @@ def test_the_papers_page_is_what_the_results_say():
 def test_the_page_of_constants_is_what_the_ablation_says():
     module = script("make_constants")
     measured = json.loads(module.RESULTS.read_text(encoding="utf8"))
-    assert module.text(measured) == module.PAGE.read_text(encoding="utf8"), "Run docs/make_constants.py."
+    assert module.text(measured) == module.PAGE.read_text(encoding="utf8"), "Run docs/build.py constants."
 
 
 def test_measured_tables_are_what_the_kept_results_say():
     results, choosing = script("make_results"), script("make_choosing")
-    assert results.page() == results.PAGE.read_text(encoding="utf8"), "Run docs/make_results.py."
+    assert results.page() == results.PAGE.read_text(encoding="utf8"), "Run docs/build.py results."
     for path in sorted(results.RESULTS.glob("*.json")):
         if path.stem not in results.WITHOUT_HOW:
             assert set(results.HOW) <= set(results.kept(path.stem)), f"{path.name} does not say how."
@@ -207,7 +181,7 @@ def test_measured_tables_are_what_the_kept_results_say():
     for page in PAGES:
         text = page.read_text(encoding="utf8")
         filled = choosing.filled(text, results.kept("accuracy"))
-        assert filled == text, f"{page.name} is out of date. Run docs/make_choosing.py."
+        assert filled == text, f"{page.name} is out of date. Run docs/build.py choosing."
     # The twin: a changed number changes the page.
     changed = results.kept("accuracy")
     changed["runs"]["jester"]["user-factorization"]["10"]["rmse"] = [9.0, 9.0, 9.0]
@@ -216,7 +190,7 @@ def test_measured_tables_are_what_the_kept_results_say():
 
 def test_the_map_shows_every_package():
     module = script("make_map")
-    assert module.PICTURE.read_text(encoding="utf8") == module.text(), "Run docs/make_map.py."
+    assert module.PICTURE.read_text(encoding="utf8") == module.text(), "Run docs/build.py map."
     packages = {path.stem for path in (ROOT / "src" / "discreet").iterdir() if not path.name.startswith("__")}
     drawn = {package.rstrip("/") for layer in module.layers() for package in layer}
     assert packages - {"py", "py.typed"} <= drawn
@@ -246,16 +220,16 @@ def test_what_pages_take_from_the_program_is_up_to_date():
     for page, part, content in module.PARTS:
         text = page.read_text(encoding="utf8")
         assert f"<!-- {part} -->" in text and module.fill(text, part, content()) == text, (
-            f"{page.name} is out of date. Run docs/make_readme.py."
+            f"{page.name} is out of date. Run docs/build.py readme."
         )
-    assert module.TABLE.read_text(encoding="utf8") == module.model_table(), "Run docs/make_readme.py."
+    assert module.TABLE.read_text(encoding="utf8") == module.model_table(), "Run docs/build.py readme."
     everywhere = module.first_models_table() + module.research_table() + module.baselines_table()
     assert all(f"| `{row['name']}` |" in everywhere for row in module.describe_models())
 
 
 def assumed_lines():
     """Return what labels of all kinds assume, with dots in place of numbers."""
-    from discreet import recipes
+    from discreet import model_settings
     from discreet.data.facts import PublicFacts
     from discreet.federated import SharedNoise
     from discreet.follow import FollowAgreement, FollowSettings
@@ -264,11 +238,11 @@ def assumed_lines():
     kinds = [(), ("scale", "n_items"), ("chosen", "chosen scale"), ("picked",)]
     facts = [PublicFacts(n_items=9, step=1, max_per_user=5, n_users=70, from_file=kind) for kind in kinds]
     facts.append(PublicFacts(n_items=9, low=1, high=1))
-    names = [row["name"] for row in recipes.describe_models() if row["unit"] != "nothing"]
+    names = [row["name"] for row in model_settings.describe_models() if row["unit"] != "nothing"]
     year = FollowSettings(releases=2, half_life=7.0, epsilon=1.0, delta=1e-6)
     lines = []
     for fact in facts:
-        for estimator in recipes.estimators(names, [1.0], None):
+        for estimator in model_settings.estimators(names, [1.0], None):
             if fact.low < fact.high or estimator.feedback == "implicit":
                 lines += [one.text for one in estimator.promise(fact).assumes if one.kind is not Kind.RAW]
         lines += [one.text for one in year.promise(fact).assumes]
@@ -323,7 +297,7 @@ def test_symptoms_are_checked_by_their_first_results():
     assert weights == sorted(weights, reverse=True) and len(set(weights)) == 3
 
 
-# Written by docs/make_*.py from results; all other pages are written by hand.
+# Written by docs/build.py from results; all other pages are written by hand.
 GENERATED = ("constants.md", "results.md", "papers.md")
 MOST_WORDS = 24_000
 
@@ -416,3 +390,51 @@ def test_the_changelog_is_short():
         bullets = [" ".join(part.split("\n\n")[0].split()) for part in release.split("\n- ")[1:]]
         assert len(bullets) <= 90, release[:20]
         assert [bullet for bullet in bullets if len(bullet.split()) > 30] == []
+
+
+def missing_names(names):
+    """Return names that their module of `discreet.data` does not define itself."""
+    missing = []
+    for home, _, name in (one.rpartition(".") for one in names):
+        path = ROOT / "src" / "discreet" / "data" / f"{home.replace('.', '/')}.py"
+        if not re.search(rf"(?m)^(?:class )?{name}\b(?=[ :(=])", path.read_text("utf-8")):
+            missing.append(f"{home}.{name}")
+    return missing
+
+
+def test_the_reference_names_what_modules_define():
+    keywords = script("site_pages")._KEYWORDS["data"]
+    assert missing_names(keywords) == []
+    # The twin: a name that a module imports, or that moved away, has no docstring there.
+    assert missing_names(["guessing.Choice"]) == ["guessing.Choice"]
+
+
+def wrong_changes(names):
+    """Return names of files that no release would take into the changelog."""
+    return [
+        name for name in names if not re.fullmatch(r"[a-z0-9-]+\.(privacy|added|changed|fixed)\.md", name)
+    ]
+
+
+def test_changes_since_the_last_release_are_files_of_one_entry():
+    files = sorted((ROOT / "changes").glob("*"))
+    assert wrong_changes([file.name for file in files]) == []
+    assert [file.name for file in files if len(file.read_text("utf-8").split()) > 30] == []
+    assert "[Unreleased]" not in (ROOT / "CHANGELOG.md").read_text("utf-8")
+    assert wrong_changes(["faster-lists.changed.md", "faster.md"]) == ["faster.md"]
+
+
+def test_all_files_name_one_version():
+    version = re.search(r'^version = "(.+)"$', (ROOT / "pyproject.toml").read_text("utf-8"), re.MULTILINE)[1]
+    latest = re.search(r"^## \[(.+?)\]", (ROOT / "CHANGELOG.md").read_text("utf-8"), re.MULTILINE)[1]
+    assert latest == version and f"version: {version}\n" in (ROOT / "CITATION.cff").read_text("utf-8")
+    named = [
+        ROOT / "Containerfile",
+        ROOT / "compose.yaml",
+        *(ROOT / "deploy").glob("*.yaml"),
+        ROOT / "docs" / "serving.md",
+    ]
+    images = {
+        image for file in named for image in re.findall(r"discreet:(\d[\w.]*)", file.read_text("utf-8"))
+    }
+    assert images == {version}

@@ -1,5 +1,7 @@
 """Errors carry codes and fields; every dialect has a complete message for each of them."""
 
+import ast
+import json
 import pickle
 import re
 from pathlib import Path
@@ -65,11 +67,10 @@ def example(name, type_):
     return name
 
 
-def test_codes_are_unique_and_each_class_is_explained():
+def test_codes_are_unique_and_messages_name_arguments_of_every_caller():
     declared = {kind for kind in subclasses(DiscreetError) if kind.text and "discreet" in kind.__module__}
     assert len({kind.code for kind in declared}) == len(declared)
     for kind in declared:
-        assert kind.__doc__ and kind.__doc__.splitlines()[0].endswith("."), kind
         if not kind.__module__.startswith("discreet.cli"):
             assert not re.search(r"--[a-z]", kind.text), f"{kind.__name__}: write {{arg:NAME=VALUE}}."
     assert messages.TEMPLATES.keys() | HTTP.templates.keys() <= KINDS.keys()
@@ -137,6 +138,9 @@ def test_refuses_notices_other_errors():
 def test_the_command_explains_each_code(discreet):
     code, out, _ = discreet("errors", "out-of-range", "--json")
     assert code == 0 and '"parent": "ParameterError"' in out
+    messages = [row["message"] for row in json.loads(discreet("errors", "--json")[1])]
+    # No template is shown raw: options are as typed, and fields have their names.
+    assert not [one for one in messages if "{" in one.replace("{who: [items]}", "")]
     code, out, _ = discreet("errors")
     assert code == 0 and "out-of-range" in out
     code, _, error = discreet("errors", "out-of-rage")
@@ -146,5 +150,7 @@ def test_the_command_explains_each_code(discreet):
 def test_declaring_errors_is_cheap_to_import():
     light = {"__future__", "re", "collections.abc", "string", "typing", "difflib", "pathlib"}
     for path in Path(discreet.__path__[0]).rglob("errors.py"):
-        names = set(re.findall(r"^ *(?:from|import) ([\w.]+)", path.read_text(encoding="utf8"), re.MULTILINE))
+        nodes = list(ast.walk(ast.parse(path.read_text(encoding="utf8"))))
+        names = {str(node.module) for node in nodes if isinstance(node, ast.ImportFrom)}
+        names |= {one.name for node in nodes if isinstance(node, ast.Import) for one in node.names}
         assert {name for name in names if not re.fullmatch(r"discreet\.[\w.]*errors", name)} <= light, path

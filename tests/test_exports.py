@@ -9,15 +9,18 @@ from pathlib import Path
 import pytest
 
 import discreet
-from discreet import recipes
+from discreet import model_settings
 
-PACKAGES = ("discreet", "discreet.collect", "discreet.federated")
+PACKAGES = tuple(
+    f"discreet.{name}".rstrip(".")
+    for name in ("", "audit", "collect", "evaluation", "federated", "follow", "testing")
+)
 
 
 @pytest.mark.parametrize("name", PACKAGES)
 def test_every_name_is_found_and_is_the_one_that_type_checkers_see(name):
     package = importlib.import_module(name)
-    tree = ast.parse(Path(package.__file__).read_text(encoding="utf8"))
+    tree = ast.parse(Path(package.__file__).with_suffix(".pyi").read_text(encoding="utf8"))
     homes = {
         alias.asname: node.module
         for node in ast.walk(tree)
@@ -36,7 +39,7 @@ def test_every_name_is_found_and_is_the_one_that_type_checkers_see(name):
 
 
 def test_every_estimator_and_error_is_offered():
-    for name, kind in recipes.MODELS.items():
+    for name, kind in model_settings.MODELS.items():
         assert getattr(discreet, kind.__name__) is kind and kind.name == name
     errors = {
         name for name in vars(importlib.import_module("discreet.core.checks")) if name.endswith("Error")

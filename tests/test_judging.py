@@ -5,7 +5,15 @@ import math
 import pytest
 
 from discreet.reproduce import Claim, DrawnValues, Outcome, PaperRow, judge, ratio_of_means
-from discreet.reproduce.claims import Paper, over_readings, standard_error, statements, tally, together
+from discreet.reproduce.claims import (
+    Paper,
+    over_readings,
+    standard_error,
+    statements,
+    strictly,
+    tally,
+    together,
+)
 
 
 def claim(name="c", **options):
@@ -68,6 +76,8 @@ def test_settings_that_are_not_printed_let_a_claim_hold_but_not_fail():
     assert judge(free, [1.0, 1.1, 0.9]).outcome == Outcome.HOLDS
     missed = judge(free, [-1.0, -1.1, -0.9])
     assert missed.outcome == Outcome.OTHER and missed.why == "T. ours: 5"
+    # Pages also count without this excuse.
+    assert missed.strict == Outcome.FAILS and strictly([missed])[0].outcome == Outcome.FAILS
     assert judge(free, [-1.0, 1.0, 0.0]).outcome == Outcome.UNDECIDED
     assert judge(claim(), [-1.0, -1.1, -0.9]).outcome == Outcome.FAILS
 

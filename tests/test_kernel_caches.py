@@ -80,6 +80,7 @@ for loop in (njit(lambda x: x + 1), njit(lambda x: x + 2)):
 SAID = ["Compiling numerical kernels, only the first time ..."]
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     ("terminal", "notebook"),
     [(True, False), (False, False), pytest.param(False, True, marks=pytest.mark.slow)],

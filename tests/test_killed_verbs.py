@@ -1,14 +1,24 @@
 """Every verb that writes or spends, killed at its writing calls and repeated, ends as if it had not been."""
 
+import contextlib
+import gc
 import os
 import shutil
+import sqlite3
+from collections.abc import Callable
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 import pytest
 
 from dead_disk import Killed, dying
+from discreet.collect.invitations import code_name
+from discreet.collect.opening import campaign_from_bytes
 from discreet.privacy.ledger.book import Ledger
+from discreet.service.admission import submission, unseal
+from discreet.service.stores.opening import open_store
+from service.senders import letters_of
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="leftovers are recognized by their locks")
 
@@ -16,19 +26,37 @@ pytestmark = pytest.mark.skipif(os.name != "posix", reason="leftovers are recogn
 FEW, MOST = 2, 200
 
 
-def write_ratings(path, seed=1, users=12):
+def write_ratings(path, seed=1, users=12, items=8):
     rng = np.random.default_rng(seed)
     rows = [
-        f"u{user},{item},{1 + (user + item) % 5}" for user in range(users) for item in rng.choice(8, 4, False)
+        f"u{user},{item},{1 + (user + item) % 5}"
+        for user in range(users)
+        for item in rng.choice(items, 4, False)
     ]
     path.write_text("user,item,rating\n" + "\n".join(rows) + "\n")
+
+
+def collect(folder):
+    """Keep reports of a few devices in a store."""
+    asks = campaign_from_bytes((folder / "asks").read_bytes())
+    store = open_store(str(folder / "reports.db"), asks)
+    store.take([submission(asks, unseal(one.body)) for one in letters_of(asks, 12, 4, 4)])
+    store.dispose()
+
+
+def describe_items(folder):
+    """Write interactions with more items, and public features of all of them and of a new one."""
+    write_ratings(folder / "many.csv", users=40, items=12)
+    rows = [f"{item},{'abc'[item % 3]}" for item in range(13)]
+    (folder / "features.csv").write_text("item,genre\n" + "\n".join(rows) + "\n")
 
 
 class Verb(NamedTuple):
     """A command, the commands before it, and what may differ between two runs of it."""
 
     command: tuple[str, ...]
-    before: tuple[tuple[str, ...], ...] = ()
+    # Commands, or functions of the folder.
+    before: tuple[tuple[str, ...] | Callable[[Path], None], ...] = ()
     # Of these files the content is drawn; two runs of the command differ in it.
     drawn: tuple[str, ...] = ()
     # A command whose output was complete when it was killed may reject to write it again.
@@ -87,6 +115,14 @@ VERBS = {
         (BUDGET,),
         ("book.scores.json",),
     ),
+    "private scores with a model": Verb(
+        (
+            "evaluate", "ratings.csv", "--model", "popularity", "--epsilon", "1", "--private", "--out",
+            "model", *PAID,
+        ),
+        (BUDGET,),
+        ("book.scores.json", "model"),
+    ),
     "export": Verb(EXPORT, (LISTS,), ("lists",), may_exist=True),
     "export again": Verb((*EXPORT, "--force"), (LISTS, EXPORT), ("lists",)),
     "bundle": Verb(("bundle", "lists", "--out", "page"), (LISTS,), ("lists",), may_exist=True),
@@ -105,6 +141,54 @@ VERBS = {
         ("spring",),
         may_exist=True,
     ),
+    "campaign new with invitations": Verb(
+        (*ASKS, "--invited", "secret"), (), ("asks", "secret"), may_exist=True
+    ),
+    "campaign close": Verb(("campaign", "close", "reports.db"), (ASKS, collect), ("asks",)),
+    "campaign fit": Verb(
+        ("campaign", "fit", "reports.db", "--out", "learned"), (ASKS, collect), ("asks", "learned"), True
+    ),
+    "campaign backup": Verb(
+        ("campaign", "backup", "reports.db", "--out", "copy.db"), (ASKS, collect), ("asks",), True
+    ),
+    "campaign invite": Verb(
+        ("campaign", "invite", "reports.db", "--out", "codes", "--count", "3"),
+        ((*ASKS, "--invited", "secret"), collect),
+        ("asks", "secret", "codes"),
+        may_exist=True,
+    ),
+    "add items": Verb(
+        ("model", "add-items", "lists", "features.csv", "--out", "more"),
+        (describe_items, tuple("many.csv" if part == "ratings.csv" else part for part in LISTS)),
+        ("lists", "more"),
+        may_exist=True,
+    ),
+    "follow erase": Verb(("follow", "erase", "year", "u1"), (BUDGET, YEAR, ADD), ("year", "week")),
+    "erase": Verb(
+        ("model", "erase", "book", "--name", "shop", "--out", "statement"),
+        (BUDGET, FIT),
+        ("model", "statement"),
+        may_exist=True,
+    ),
+    "describe": Verb(("describe", "ratings.csv", "--out", "schema.json"), (), (), True),
+    "recommend": Verb(
+        ("recommend", "lists", "--all", "ratings.csv", "--out", "all.csv"),
+        (LISTS,),
+        ("lists", "all.csv"),
+        may_exist=True,
+    ),
+    "compare": Verb(
+        ("compare", "ratings.csv", "--models", "popularity", "--epsilons", "1", "--out", "page.html"),
+        (),
+        ("page.html",),
+        may_exist=True,
+    ),
+    "label": Verb(
+        ("model", "label", "lists", "--html", "page.html", "--card", "card.md"),
+        (LISTS,),
+        ("lists", "page.html", "card.md"),
+        may_exist=True,
+    ),
 }  # fmt: skip
 
 
@@ -116,11 +200,23 @@ def entries(folder):
     return [(one.dataset, one.what, one.guarantee.epsilon, str(one.state)) for one in found]
 
 
+def rows_of(path):
+    """Return what a store of reports has; invitations are drawn, so they are counted."""
+    with contextlib.closing(sqlite3.connect(path)) as store:
+        tables = {name: store.execute(f"SELECT * FROM {name}").fetchall() for name in ("facts", "reports")}
+        codes = Path("codes")
+        known = {name for (name,) in store.execute("SELECT name FROM invitations")}
+        assert not codes.exists() or known == {code_name(one) for one in codes.read_text().split()}
+    return tables, len(known)
+
+
 def state(folder, drawn):
     """Return all files, with their content unless it is drawn, and what was spent."""
     content = {
         str(path.relative_to(folder)): None
         if path.name == "book" or str(path.relative_to(folder)).startswith(drawn)
+        else rows_of(path)
+        if path.suffix == ".db"
         else path.read_bytes()
         for path in folder.rglob("*")
         if path.is_file()
@@ -141,6 +237,9 @@ def prepared(tmp_path, discreet, monkeypatch):
             write_ratings(made["folder"] / "ratings.csv")
             (made["folder"] / "items.txt").write_text("\n".join(map(str, range(8))) + "\n")
             for command in verb.before:
+                if callable(command):
+                    command(made["folder"])
+                    continue
                 code, _, error = discreet(*command)
                 assert code == 0, error
         folder = tmp_path / str(number)
@@ -151,6 +250,7 @@ def prepared(tmp_path, discreet, monkeypatch):
     return prepare
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize("points", [FEW, pytest.param(MOST, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("name", VERBS)
 def test_a_killed_verb_is_repeated_without_a_trace(name, points, prepared, discreet):
@@ -166,6 +266,7 @@ def test_a_killed_verb_is_repeated_without_a_trace(name, points, prepared, discr
         folder = prepared(verb, int(at))
         with dying(folder, int(at)), pytest.raises(Killed):
             discreet(*verb.command)
+        gc.collect()  # a killed process has no open databases
         code, _, error = discreet(*verb.command)
         if code and verb.completed_by:
             code, _, error = discreet(*verb.completed_by)

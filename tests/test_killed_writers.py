@@ -9,7 +9,7 @@ import pytest
 from discreet.core.files import write_folder
 from discreet.core.randomness import PrivacyRandom
 from discreet.models.user_factorization.estimator import UserFactorization
-from discreet.synthesis import files
+from discreet.synthesis import labels as files
 from discreet.synthesis.labels import is_synthetic
 from discreet.synthesis.making import make
 from toy import toy_interactions
@@ -44,6 +44,7 @@ def content(folder):
     return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
+@pytest.mark.thorough
 def test_a_folder_is_replaced_in_one_step(tmp_path):
     found, line, ended = [], 0, False
     while not ended:
@@ -66,6 +67,7 @@ class Killed(BaseException):
     """What ends a process."""
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("first", [True, False])
 @pytest.mark.parametrize("after", [1, 2, 3])
 def test_a_table_and_its_label_are_put_right_by_the_same_command(tmp_path, monkeypatch, first, after):

@@ -1,4 +1,4 @@
-"""Files hold whole subjects: not too long, few very short ones, and a name means one class."""
+"""Files hold whole subjects: few very short ones, and a name means one class."""
 
 import ast
 from collections import defaultdict

@@ -10,7 +10,7 @@ import discreet as package
 from discreet.cli.application import command
 from discreet.cli.verbs import commands
 from discreet.data.facts import Declarations
-from discreet.service import answering, similar
+from discreet.service import recommend_app, similar
 
 ROOT = Path(__file__).parents[1]
 TYPES = ROOT / "src/discreet/export/bundle/web/shared/recommender.d.ts"
@@ -51,8 +51,8 @@ def test_every_name_exists(row):
     elif typed:
         assert tuple(typed.split()) in commands()
     assert not python or known_in_python(python)
-    served = inspect.getsource(answering) + inspect.getsource(similar)
-    asked = Path(inspect.getfile(answering)).parent.rglob("*.py")
+    served = inspect.getsource(recommend_app) + inspect.getsource(similar)
+    asked = Path(inspect.getfile(recommend_app)).parent.rglob("*.py")
     served += "".join(path.read_text(encoding="utf8") for path in asked)
     assert not http or re.search(rf"\b{http.strip('/')}\b", served)
     assert not script or re.search(rf"\b{script}\b", TYPES.read_text(encoding="utf8"))

@@ -1,6 +1,7 @@
 """The container builds the whole wheel, and the package index shows no link that leads nowhere."""
 
 import importlib.util
+import json
 import re
 import shutil
 import zipfile
@@ -105,6 +106,18 @@ def test_without_what_the_build_reads_there_is_no_wheel(missing, container, tmp_
     with pytest.raises(OSError) as caught:
         build_wheel(str(tmp_path))
     assert missing in str(caught.value)
+
+
+def test_kernels_go_into_a_wheel_of_the_sources_they_were_compiled_from(tmp_path):
+    source, made = tmp_path / "src" / "discreet" / "loops.py", tmp_path / "build" / "kernels"
+    source.parent.mkdir(parents=True)
+    source.write_text("STEPS = 4\n")
+    assert hook().compiled_kernels(tmp_path) == {}
+    made.mkdir(parents=True)
+    (made / "target.json").write_text(json.dumps({"sources": hook().digest_of_sources(tmp_path)}))
+    assert hook().compiled_kernels(tmp_path) == {str(made): "discreet/core/compiled"}
+    source.write_text("STEPS = 5\n")
+    assert hook().compiled_kernels(tmp_path) == {}
 
 
 LOCKED = re.compile(r"[a-z0-9-]+==[0-9][\w.]*(    --hash=sha256:[0-9a-f]{64})+")

@@ -109,6 +109,7 @@ STEPPED = [
 ]
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("paper", STEPPED)
 def test_a_paper_of_which_nothing_was_reached_is_judged_all_the_same(paper, toy_data):
     """Calculations and what others reported still speak; every draw cannot be said."""

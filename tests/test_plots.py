@@ -53,6 +53,7 @@ def test_an_evaluation_is_bars_of_the_model_and_its_baselines(snapshot):
         one.plot("mae")
 
 
+@pytest.mark.thorough
 def test_each_metric_has_a_panel_of_its_own(compared):
     one = six_models()[0]
     for drawn, panels in ((one, 2), (compared, 2), (measured("biases", 1.0), 1)):

@@ -23,8 +23,8 @@ from discreet.evaluation.metric_kinds import ListMetric, RatingMetric, metric_ki
 from discreet.evaluation.metrics import Metric, parse_metrics
 from discreet.evaluation.private.user_scores import private_metric
 from discreet.evaluation.scoring import measure
+from discreet.model_settings import MODELS, describe_models, estimator
 from discreet.models.scorers.scorer import scorer_class
-from discreet.recipes import MODELS, describe_models, estimator
 from discreet.statistics.data_source import open_source
 from discreet.testing import refuses
 from toy import toy_interactions

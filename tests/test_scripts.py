@@ -19,10 +19,12 @@ from service.browser import CHROMIUM
 ROOT = Path(__file__).parents[1]
 SCRIPTS = [
     path.relative_to(ROOT).as_posix()
-    for pattern in ("benchmarks/*.py", "docs/*.py", "papers/*/*.py")
+    for pattern in ("benchmarks/*.py", "papers/*/*.py")
     for path in sorted(ROOT.glob(pattern))
     if '\nif __name__ == "__main__":' in path.read_text(encoding="utf8")
 ]
+# The one script of docs has a build per module.
+SCRIPTS += [f"docs/build.py {path.stem[5:]}" for path in sorted((ROOT / "docs").glob("make_*.py"))]
 EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
 # They start servers, a browser or a federation of processes: by default only their options are parsed.
 SLOW = {
@@ -33,16 +35,15 @@ SLOW = {
     "benchmarks/soak.py",
     "benchmarks/dpimf_flower.py",
     "benchmarks/federated_flower.py",
-    "docs/make_screenshots.py",
+    "docs/build.py screenshots",
 }
 # Other work that a script does when it is told to.
 MODES = {
     "benchmarks/accuracy.py": [["--search"], ["--generated", "100"], ["--check"]],
     "benchmarks/als.py": [["--millions", "0.002"]],
-    "benchmarks/distributed.py": [["--files", "2"]],
 }
 NO_TOY = (
-    "{} has no toy mode. Parse its arguments with benchmarks/harness.py or docs/making.py, and let --toy "
+    "{} has no toy mode. Parse its arguments with benchmarks/harness.py, and let --toy "
     "finish in about a second without writing into the repository."
 )
 # Of the environment, not of the scripts.
@@ -62,8 +63,9 @@ def start(monkeypatch, capsys, nothing_committed_changes):
     """Return a function that runs a script in this process and returns its names and what it printed."""
 
     def run(script, *arguments):
-        path = ROOT / script
-        monkeypatch.setattr(sys, "argv", [str(path), *arguments])
+        name, *words = script.split()
+        path = ROOT / name
+        monkeypatch.setattr(sys, "argv", [str(path), *words, *arguments])
         # Last, because benchmarks/implicit.py is called as a package is.
         monkeypatch.setattr(sys, "path", [*sys.path, str(path.parent)])
         with threadpool_limits(1):
@@ -81,17 +83,17 @@ def nothing_committed_changes():
 
 
 def test_scripts_are_found():
-    assert {"benchmarks/als.py", "docs/make_readme.py", "papers/audit/table.py"} <= set(SCRIPTS)
+    assert {"benchmarks/als.py", "docs/build.py readme", "papers/audit/table.py"} <= set(SCRIPTS)
     assert set(SCRIPTS) >= SLOW | set(MODES) and len(EXAMPLES) >= 5
 
 
 def has_toy_mode(text):
-    return any(sign in text for sign in ("harness.options(", "making(", '"--toy"'))
+    return any(sign in text for sign in ("harness.options(", '"--toy"'))
 
 
 @pytest.mark.parametrize("script", SCRIPTS)
 def test_a_script_has_a_toy_mode(script):
-    assert has_toy_mode((ROOT / script).read_text(encoding="utf8")), NO_TOY.format(script)
+    assert has_toy_mode((ROOT / script.split()[0]).read_text(encoding="utf8")), NO_TOY.format(script)
 
 
 def test_a_script_without_a_toy_mode_would_be_noticed():
@@ -134,12 +136,16 @@ def test_a_slow_script_parses_its_options(script, start, capsys):
 @pytest.mark.slow
 @pytest.mark.parametrize("script", sorted(SLOW))
 def test_a_slow_script_runs(script, nothing_committed_changes):
-    if script in ("benchmarks/bundle.py", "docs/make_screenshots.py") and CHROMIUM is None:
+    if script in ("benchmarks/bundle.py", "docs/build.py screenshots") and CHROMIUM is None:
         pytest.skip("Chromium is not installed; `make browser` brings it")
     arguments = ["--toy", *(["--json"] if script.startswith("benchmarks/") else [])]
     environment = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
     done = subprocess.run(
-        [sys.executable, ROOT / script, *arguments], env=environment, capture_output=True, text=True
+        [sys.executable, *script.split(), *arguments],
+        cwd=ROOT,
+        env=environment,
+        capture_output=True,
+        text=True,
     )
     assert done.returncode == 0, done.stderr
     assert "--json" not in arguments or isinstance(json.loads(done.stdout), dict)

@@ -106,6 +106,7 @@ def words(text, folder):
 
 
 # `make test` runs those of the README, and `make test-scripts` those of all other pages.
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "page", [one if one == "README.md" else pytest.param(one, marks=pytest.mark.scripts) for one in RUN]
 )

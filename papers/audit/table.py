@@ -2,7 +2,7 @@
 
 `python papers/audit/table.py` prints the table of docs/accuracy.md, and writes the file that labels show and
 the present fingerprints of all models, with which labels compare it; with `--toy` it writes nothing.
-`--add new.json` first takes over the audits of the models in another run (`discreet model audit NAME --full
+`--add new.json` first takes over the audits in another run (`discreet model audit NAME --full
 --out new.json`).
 """
 
@@ -12,9 +12,11 @@ import argparse
 import json
 from pathlib import Path
 
-from discreet import recipes
+from discreet import model_settings
 from discreet.audit import last_audits
 from discreet.audit.fingerprint import fingerprint
+from discreet.audit.presets import presets
+from discreet.models.estimator import stored_setting
 
 RUN = Path(__file__).parent / "results" / "models.json"
 EPSILONS = last_audits.EPSILONS
@@ -23,11 +25,19 @@ EPSILONS = last_audits.EPSILONS
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--toy", action="store_true", help="write nothing")
-    parser.add_argument("--add", type=Path, metavar="RUN", help="take over the audits of another run")
+    parser.add_argument(
+        "--add",
+        type=Path,
+        metavar="RUN",
+        action="append",
+        default=[],
+        help="take over the audits of other runs",
+    )
     options = parser.parse_args()
     run = json.loads(RUN.read_text(encoding="utf8"))
-    if options.add is not None:
-        run["found"] = merged(run["found"], json.loads(options.add.read_text(encoding="utf8"))["found"])
+    if options.add:
+        new = [row for path in options.add for row in json.loads(path.read_text(encoding="utf8"))["found"]]
+        run["found"] = merged(run["found"], new)
         if not options.toy:
             RUN.write_text(json.dumps(run, indent=1) + "\n", encoding="utf8")
     shipped = Path(last_audits.__file__).with_name("last_audits.json")
@@ -36,32 +46,46 @@ def main():
         shipped.write_text(json.dumps(content, indent=1) + "\n", encoding="utf8")
         present = json.dumps(fingerprints(), indent=1) + "\n"
         shipped.with_name("fingerprints.json").write_text(present, encoding="utf8")
-        settings = json.dumps(settings_of(content), indent=1) + "\n"
+        settings = json.dumps(all_settings(), indent=1) + "\n"
         shipped.with_name("audited_settings.json").write_text(settings, encoding="utf8")
     print(table(run["found"]))
 
 
+def subjects(level):
+    """Return all that full runs audit at an epsilon: private models, and presets of some, by name."""
+    private = [
+        (name, {}) for name in sorted(model_settings.MODELS) if not model_settings.is_never_private(name)
+    ]
+    made = [model_settings.estimator(name, {**own, "epsilon": level}) for name, own in [*private, *presets()]]
+    return {estimator.named: estimator for estimator in made}
+
+
 def fingerprints():
-    """Return the present fingerprints of all models that promise something, by name and epsilon."""
-    return {
-        name: {f"{level:g}": fingerprint(recipes.estimator(name, {"epsilon": level})) for level in EPSILONS}
-        for name in sorted(recipes.MODELS)
-        if not recipes.is_never_private(name)
-    }
+    """Return the present fingerprints of all that full runs audit, by subject and epsilon."""
+    found = {}
+    for level in EPSILONS:
+        for name, estimator in subjects(level).items():
+            found.setdefault(name, {})[f"{level:g}"] = fingerprint(estimator)
+    return found
 
 
-def settings_of(models):
-    """Return the default settings of models, as a file holds them; the promise's own numbers are left out."""
-    return {
-        name: {key: value for key, value in recipes.defaults(name).items() if key not in ("epsilon", "delta")}
-        for name in sorted(models)
-    }
+def all_settings():
+    """Return the settings of all that full runs audit, as a file holds them, without epsilon and delta."""
+    found = {}
+    for name, estimator in sorted(subjects(1.0).items()):
+        stored = {key: stored_setting(value) for key, value in estimator.settings.items()}
+        found[name] = {key: value for key, value in stored.items() if key not in ("epsilon", "delta")}
+    return found
 
 
 def merged(rows, new):
-    """Return the kept rows, with those of the models in a new run replaced or added."""
-    audited = {row["subject"] for row in new}
-    return [*(row for row in rows if row["subject"] not in audited), *new]
+    """Return the kept rows, with those of a new run in place of the same attacks, or added."""
+
+    def attack(row):
+        return row["subject"], row["asked"], row["by"]
+
+    audited = {attack(row) for row in new}
+    return [*(row for row in rows if attack(row) not in audited), *new]
 
 
 def table(rows):

@@ -8,7 +8,7 @@ from typing import Any, final
 
 import numpy as np
 
-from discreet import recipes
+from discreet import model_settings
 from discreet.data.datasets import catalog
 from discreet.data.interactions import Interactions
 from discreet.data.splits import random_split
@@ -34,7 +34,7 @@ _BESIDE = (
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tour:
-    """Hold the results that the demo shows."""
+    """The results that the demo shows."""
 
     model: FittedModel
     data: dict[str, int]
@@ -60,11 +60,11 @@ def run() -> Tour:
     """Fit, recommend and compare; nothing is downloaded and nothing is written."""
     data = catalog.load(DATASET)
     split = random_split(data, 0.1, seed=0)
-    model = recipes.estimator(MODEL, {"epsilon": EPSILON}).fit(split.train)
+    model = model_settings.estimator(MODEL, {"epsilon": EPSILON}).fit(split.train)
     history = _favorites(split.train)
     comparison = [_row(MODEL, EPSILON, measure(model, split.train, split.test, METRICS))]
     for name, epsilon, metric in _BESIDE:
-        other = recipes.estimator(name, {"epsilon": epsilon}).fit(split.train)
+        other = model_settings.estimator(name, {"epsilon": epsilon}).fit(split.train)
         comparison.append(_row(name, epsilon, measure(other, split.train, split.test, metric)))
     bar = rating_references(split.train)["user mean"]
     rmse = measure(bar, split.train, split.test, "rmse")

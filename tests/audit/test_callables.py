@@ -14,11 +14,11 @@ from discreet.audit.canaries.one_run import (
 )
 from discreet.core.checks import ParameterError
 from discreet.core.randomness import PrivacyRandom
+from discreet.model_settings import MODELS
 from discreet.privacy.accounting.gaussian import gaussian_multiplier
 from discreet.privacy.mechanisms.additive import Laplace
 from discreet.privacy.mechanisms.randomized_response import RandomizedResponse, SignFlip
 from discreet.privacy.mechanisms.subsampling import ImportanceSampling
-from discreet.recipes import MODELS
 from discreet.testing import refuses
 from toy import toy_interactions
 
@@ -75,6 +75,7 @@ def test_bad_arguments_are_one_sentence():
         audit(lambda x: "text", (0, 1), epsilon=1.0)
 
 
+@pytest.mark.thorough
 def test_one_run_bounds_cover_and_see_what_is_there():
     rng = np.random.default_rng(6)
     crossed = crossed_curve = 0
@@ -105,6 +106,7 @@ def test_one_run_on_data():
         audit_one_run(MODELS["one-bit-input"](epsilon=1.0), data)
 
 
+@pytest.mark.thorough
 def test_one_run_with_more_canaries_than_items_sees_most_of_a_promise():
     """Items are added for the extra canaries, and user-factorization fits without an error."""
     data = toy_interactions(80, 40, 10)

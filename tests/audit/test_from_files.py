@@ -23,11 +23,11 @@ from discreet.core.randomness import PrivacyRandom
 from discreet.data.schema import Schema
 from discreet.data.vocabulary import Vocabulary
 from discreet.evaluation.private import release
+from discreet.model_settings import MODELS, is_never_private
 from discreet.models.estimator import Estimator
 from discreet.models.private_facts import PrivateFacts
 from discreet.models.user_factorization import estimator as user_factorization
 from discreet.privacy.ledger.book import Ledger
-from discreet.recipes import MODELS, is_never_private
 
 ROUTE = {route.name: route for route in ROUTES}
 TEXT, OWN, MANY = "an item id in text", "all items, and one of their own", "many items of their own"
@@ -35,6 +35,7 @@ FEW = (TEXT, OWN)
 MODEL = package.UserFactorization(epsilon=1.0)
 
 
+@pytest.mark.thorough
 def test_no_release_from_a_file_is_refuted():
     """Of one model; all of them are among the slow tests."""
     found = audit_files("user-factorization", MODEL, canaries=FEW)
@@ -101,6 +102,7 @@ def any_scored(monkeypatch):
     monkeypatch.setattr(release, "given_models", lambda promise, models, *, are_public: promise)
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     ("twin", "route", "canary", "model"),
     [
@@ -140,6 +142,7 @@ def test_only_promises_about_whole_people_are_audited_from_files():
     assert from_files.routes_of(package.Popularity(epsilon=1.0, delta=0))[-1].scores == "inf"
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("canary", [TEXT, "a user id in text", "a new number between others"])
 def test_the_command_line_says_and_writes_the_same(canary, monkeypatch, tmp_path, capsys):
     """Through the door that users take: what is printed, the exit code and the file's bytes."""

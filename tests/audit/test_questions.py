@@ -46,6 +46,7 @@ def test_every_statistic_that_parties_answer_is_asked_for(hostile):
     assert len(honest_questions()) == len(ANSWERED) + 1
 
 
+@pytest.mark.thorough
 def test_nothing_is_found(hostile):
     found = searched(hostile, every=23)
     assert found.leaks == {} and found.paid <= PROMISED

@@ -27,6 +27,7 @@ def played(attack, monkeypatch, epsilon=1.0, feedback="implicit"):
     return play_view("user-factorization", estimator, "synthetic", seconds=0.0)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("feedback", ["implicit", "explicit"])
 def test_a_sound_release_is_not_refuted(monkeypatch, feedback):
     found = played(NearestNeighborAttack, monkeypatch, feedback=feedback)

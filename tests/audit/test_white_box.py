@@ -21,10 +21,12 @@ from discreet.audit.white_box.structure import examine
 from discreet.audit.white_box.subjects import quick_audit, variants
 from discreet.core.checks import PrivacyError
 from discreet.core.randomness import PrivacyRandom
+from discreet.data.epochs import seconds_of
+from discreet.model_settings import MODELS, is_never_private
 from discreet.privacy.accounting.gaussian import gaussian_epsilon, gaussian_multiplier
 from discreet.privacy.guarantee import Basis
 from discreet.privacy.mechanisms.additive import Gaussian, Laplace
-from discreet.recipes import MODELS, is_never_private
+from discreet.statistics.recency import RecentResiduals, RecentVotes
 from discreet.testing import refuses
 
 NAMES = sorted(name for name in MODELS if not is_never_private(name))
@@ -44,6 +46,7 @@ def looked_inside(name):
     return examine(MODELS[name](epsilon=1.0), WIDE)
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("name", NAMES)
 def test_no_proved_promise_is_refuted(name):
     estimator, inside = MODELS[name](epsilon=1.0), looked_inside(name)
@@ -66,6 +69,7 @@ def test_no_proved_promise_is_refuted_under_any_choice(name, epsilon):
 FULLY_PAID = sorted(set(NAMES) - {"covariance-svd", "frank-wolfe-printed", "private-gradients"})
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("name", FULLY_PAID)
 def test_the_worst_case_found_is_close_to_the_promise(name):
     assert looked_inside(name).paid > 0.95
@@ -81,6 +85,7 @@ def test_long_rows_pay_nearly_all_in_every_round(name, least):
     assert inside.draws > 3
 
 
+@pytest.mark.thorough
 def test_what_covariance_svd_keeps_back_is_known():
     """Residuals are clamped to 0.5 and a rating counts 0.2 beside, so rows are at most this long."""
     longest = 0.5**2 / (0.5**2 + 0.2**2)
@@ -101,6 +106,29 @@ def test_rare_outcomes_lead_to_every_release():
     assert max(draws[:2]) < draws[2] and draws[2] >= 10
 
 
+@pytest.mark.parametrize(
+    ("feedback", "statistic"), [("explicit", RecentResiduals), ("implicit", RecentVotes)]
+)
+def test_ratings_that_fade_cost_what_is_promised_and_a_twin_that_counts_them_twice_is_caught(
+    monkeypatch, feedback, statistic
+):
+    """Datasets have times up to the public date, so recent ratings count fully and others have faded."""
+    fading = {"half_life": 30.0, "now": "2026-01-31"}
+    estimator = MODELS["user-factorization"](epsilon=1.0, feedback=feedback, **fading)
+    base = next(neighboring(estimator, SMALL)).base
+    assert base.has_times and base.times.max() == seconds_of(fading["now"]) and np.unique(base.times).size > 1
+    inside = examine(estimator, SMALL)
+    assert inside.holds and inside.additive and inside.paid > 0.9
+    once = statistic._add
+
+    def twice(self, block, sums):
+        once(self, block, sums)
+        once(self, block, sums)
+
+    monkeypatch.setattr(statistic, "_add", twice)
+    assert not examine(estimator, SMALL).holds
+
+
 def two_of_each():
     """Return all twins, on two models each; on the others they are slow tests."""
     found = {}
@@ -113,6 +141,7 @@ def two_of_each():
     ]
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize(("twin", "model"), two_of_each())
 def test_every_twin_is_caught(twin, model, monkeypatch):
     estimator = spoil(monkeypatch, twin, model)

@@ -7,7 +7,7 @@ import pytest
 
 import discreet as library
 from discreet import load
-from discreet.cli.output.answers import alike_by_design, show_explanation, show_similar, title_of
+from discreet.cli.recommend import alike_by_design, show_explanation, show_similar, title_of
 from discreet.models.answers import Explanation
 from discreet.models.listings import SimilarItem
 from followed_years import CHOICES, STARS, batch, year

@@ -1,5 +1,6 @@
 """Every verb alike: exit codes, one sentence for bad input, output as it is."""
 
+import importlib
 import os
 import re
 import subprocess
@@ -11,7 +12,8 @@ from typer import Context
 
 from command_line import one_sentence
 from discreet.cli.application import _Verbs, command
-from discreet.cli.verbs import MORE, OLD, OLD_PARTS, PARTS, ROAD, commands
+from discreet.cli.options.parsing import read_help
+from discreet.cli.verbs import MORE, OLD, OLD_PARTS, PARTS, ROAD, commands, place
 
 
 def test_prints_its_version(discreet):
@@ -84,6 +86,7 @@ LABEL = ("label", str(Path(__file__).parents[1] / "formats" / "v0.1" / "populari
 PRINTING = {"label": LABEL, "label --json": (*LABEL, "--json")}
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("verb", [*PRINTING.values(), ("--version",)], ids=[*PRINTING, "--version"])
 def test_output_that_cannot_be_written_is_one_sentence(tmp_path, verb):
     """A limit on the size of files stands for a full disk."""
@@ -102,6 +105,7 @@ def test_output_that_cannot_be_written_is_one_sentence(tmp_path, verb):
     assert "[output-failed]" in ended.stderr
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("verb", PRINTING.values(), ids=PRINTING)
 def test_a_reader_who_leaves_early_is_no_error(verb):
     reading, writing = os.pipe()
@@ -123,6 +127,7 @@ def test_misunderstood_arguments_exit_with_2(discreet, ratings):
     assert code == 2 and "[wrong-kind]" in error and "float" not in error
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     ("arguments", "meant"),
     [
@@ -220,3 +225,39 @@ def test_a_pattern_that_the_shell_expanded_gets_a_hint(discreet, ratings):
     # The twin: other extra arguments aren't files.
     code, _, error = discreet("try", ratings, "more")
     assert code == 2 and "quote" not in error
+
+
+@pytest.mark.parametrize("words", commands(), ids=" ".join)
+def test_no_command_answers_in_the_box_of_the_command_line_library(discreet, words):
+    """A call without arguments, or with an unknown option, gets a sentence with a code."""
+    missing, _, bare = discreet(*words)
+    unknown, _, odd = discreet(*words, "--no-such-option")
+    assert unknown == 2 and odd.rstrip().endswith(("[wrong-arguments]", "[arguments-missing]"))
+    if missing == 2 and bare:
+        assert bare.rstrip().endswith("]")
+    assert not re.search("[─╭│╰]|Usage:", bare + odd)
+
+
+def test_all_missing_options_are_named_at_once(discreet):
+    code, _, error = discreet("papers", "theory", "one-bit", "--users", "10")
+    assert code == 2 and error.endswith("[arguments-missing]\n")
+    assert re.findall(r" (--\w+)", error)[:3] == ["--items", "--ratings", "--epsilon"]
+
+
+def test_a_value_that_is_no_number_is_reported_under_its_option(discreet):
+    code, _, error = discreet("fit", "x", "--epsilon", "few")
+    assert code == 2 and error.startswith("discreet: --epsilon ") and error.endswith("[wrong-kind]\n")
+
+
+@pytest.mark.parametrize("words", commands(), ids=" ".join)
+def test_each_option_has_a_help_and_each_help_an_option(words):
+    module, function = place(words)
+    verb = getattr(importlib.import_module(f"discreet.cli.{module}"), function)
+    options = {one.name: one.help for one in command(words).params}
+    assert all(options.values())
+    assert read_help(verb.__doc__)[1].keys() <= options.keys()
+
+
+def test_help_is_read_from_sections():
+    about, found = read_help("x\n\nOptions:\n    out: a\n        b\n\nMore:\n    on: c\n")
+    assert (about, found) == ("x", {"out": ("a b", None), "on": ("c", "More")})

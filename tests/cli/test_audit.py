@@ -54,6 +54,7 @@ def test_one_fit_on_your_own_data(discreet, ratings):
     assert found["attack"] == "one run" and found["promised"] == 4.0
 
 
+@pytest.mark.thorough
 def test_games_are_played_in_the_view_asked_for(discreet):
     code, out, error = discreet("audit", "neighbours", "--view", "transcript", "--seconds", "600", "--json")
     assert code == 0, error
@@ -65,11 +66,12 @@ def test_games_are_played_in_the_view_asked_for(discreet):
     assert code == 0 and "report" in {finding["attack"] for finding in json.loads(out)}
 
 
+@pytest.mark.thorough
 def test_what_a_party_sends_costs_what_its_own_share_of_the_noise_promises(discreet, monkeypatch):
     from discreet.federated.noise import SharedNoise
+    from discreet.model_settings import MODELS
     from discreet.models.popularity import Popularity
     from discreet.privacy import session
-    from discreet.recipes import MODELS
 
     code, out, error = discreet("audit", "popularity", "--view", "report", "--json")
     assert code == 0, error
@@ -140,6 +142,7 @@ def test_labels_tell_of_the_last_audit_and_call_it_no_proof(discreet, model, sna
         "confidence": 0.99,
     }
     name = json.loads(discreet("label", model, "--json")[1])["name"]
+    found["subject"] = name
     found["fingerprints"] = dict(last_audits._present()[name])
     last_audits._shipped.cache_clear()
     known = last_audits._shipped()
@@ -167,6 +170,7 @@ def test_labels_tell_of_the_last_audit_and_call_it_no_proof(discreet, model, sna
     assert LastAudit(**{**found, "exact": None, "present": True}).sentence()
 
 
+@pytest.mark.thorough
 def test_releases_from_files_are_audited_where_whole_people_are_promised(discreet, monkeypatch):
     from discreet.audit import from_files
 

@@ -71,6 +71,7 @@ def test_paying_beside_the_budget_is_refused_and_remarked_on(discreet, ratings, 
     assert not other_remarks(discreet(*arguments, tmp_path / "b.discreet", "--name", "shop")[2])
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("dry", [(), ("--dry-run",)])
 def test_no_verb_that_spends_goes_around_a_budget(discreet, ratings, tmp_path, dry):
     """The file is called otherwise than the budget: nothing is paid, and --name leads to the budget."""
@@ -126,6 +127,7 @@ def test_an_empty_name_pays_nothing(discreet, ratings, tmp_path):
     assert not ledger.exists() and not out.exists()
 
 
+@pytest.mark.thorough
 def test_a_ledger_that_does_not_fit_on_the_disk_is_one_sentence(ratings, tmp_path):
     import resource
 

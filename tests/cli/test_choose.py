@@ -8,11 +8,10 @@ import shlex
 import pytest
 
 from command_line import one_sentence
-from discreet import recipes
+from discreet import model_settings
 from discreet.cli.application import command
 from discreet.cli.verbs import PARTS
-from discreet.planning.advice import FEEDBACK, HIDES, OPTIONS, SEES, WANTS, advise
-from discreet.planning.commands import SUMMED
+from discreet.planning.advice import FEEDBACK, HIDES, OPTIONS, SEES, SUMMED, WANTS, advise
 
 # Models that nobody is advised to use, and why.
 _COMPARED = "reproduced to compare with; nobody should use it"
@@ -29,7 +28,7 @@ def test_every_model_is_reachable_and_every_answer_is_known():
         reached |= {found.model, *(model for model, _ in found.others)}
         assert found.why and any(found.model in command for command in found.commands)
         assert found.trial is None or found.model in found.trial
-    assert reached == set(recipes.MODELS) - set(UNADVISED)
+    assert reached == set(model_settings.MODELS) - set(UNADVISED)
 
 
 def test_models_of_stars_are_not_advised_for_lists(snapshot):
@@ -58,7 +57,7 @@ def test_models_of_stars_are_not_advised_for_lists(snapshot):
 def test_what_is_said_of_a_model_is_what_it_promises():
     units = {"person": "user", "item": "rating", "value": "value"}
     kinds = {"ratings": "explicit", "clicks": "implicit", "verdicts": "binary"}
-    rows = {row["name"]: row for row in recipes.describe_models()}
+    rows = {row["name"]: row for row in model_settings.describe_models()}
     for option in OPTIONS:
         row = rows[option.model]
         if option.sees == "everybody":
@@ -156,14 +155,14 @@ def test_parties_end_in_a_federation(sees, discreet, tmp_path, monkeypatch):
 
 
 def test_models_for_parties_learn_from_sums():
-    for name in recipes.MODELS:
-        if name not in UNADVISED and not recipes.is_never_private(name):
-            summed = recipes.estimator(name, {"epsilon": 1.0}).rows_needed() is None
+    for name in model_settings.MODELS:
+        if name not in UNADVISED and not model_settings.is_never_private(name):
+            summed = model_settings.estimator(name, {"epsilon": 1.0}).rows_needed() is None
             assert summed == (name in SUMMED)
 
 
 def test_it_asks_how_many_people_there_are_until_it_is_told(discreet, monkeypatch, snapshot):
-    for typed, said in (("3,000", "--people 3000"), ("", "--implicit --duplicates last --name")):
+    for typed, said in (("3,000", "--people 3000"), ("", "--implicit --name")):
         answers = io.StringIO(f"us\n1\nclicks\nmany\n0\n{typed}\n\n")
         answers.isatty = lambda: True
         monkeypatch.setattr("sys.stdin", answers)
@@ -200,13 +199,12 @@ def test_few_people_get_the_simple_thing():
     assert many.model == "user-factorization" and "--delta 2e-08" in many.command
 
 
-def test_clicks_have_a_file_of_their_own_and_repeat():
+def test_clicks_have_a_file_of_their_own():
     found = advise(sees="us", hides="person", feedback="clicks", wants="lists").command
     words = shlex.split(found)
     assert words[:3] == ["discreet", "fit", "clicks.csv"] and "--implicit" in words
-    assert words[words.index("--duplicates") + 1] == "last"
     rated = advise(sees="us", hides="person", feedback="ratings", wants="lists").command
-    assert "ratings.csv" in rated and "--duplicates" not in rated
+    assert "ratings.csv" in rated and "--implicit" not in rated
 
 
 def test_the_options_of_the_command_also_evaluate(discreet, ratings):

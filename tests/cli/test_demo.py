@@ -1,6 +1,8 @@
 """The demo tells the whole story: for a few people by default, for all of them among the slow tests."""
 
 import json
+import re
+from pathlib import Path
 
 import pytest
 
@@ -39,3 +41,16 @@ def test_demo_ranks_models_as_it_says(discreet):
     assert data["users"] > 300
     assert rmse["als"] < rmse["biases"] < rmse["own mean of each user"]
     assert ndcg["popularity"] < ndcg["ease"]
+
+
+@pytest.mark.slow
+def test_the_quickstart_shows_what_the_demo_prints(discreet):
+    """Noise changes numbers and the order of rows, so only lines without digits are compared."""
+    page = (Path(__file__).parents[2] / "docs" / "start.md").read_text(encoding="utf8")
+    shown = re.search(r"<!-- demo -->\n```\n(.*?)```", page, re.DOTALL).group(1)
+    printed = discreet("demo")[1]
+    assert words(shown) == words(printed) and words(shown) != words(shown.replace("user", "person"))
+
+
+def words(text):
+    return [" ".join(line.split()) for line in text.splitlines() if not re.search(r"\d|^\s*$", line)]

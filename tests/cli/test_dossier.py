@@ -7,6 +7,7 @@ sees the files of the dossier, not the model or the ledger.
 import json
 import math
 import re
+from html import unescape
 from pathlib import Path
 
 import pytest
@@ -27,6 +28,7 @@ FILES = {
     "gdpr-article-35-7.md",
     "dsa-article-27.md",
     "edpb-opinion-28-2024.md",
+    "facts.toml",
     "registry.yaml",
     "index.html",
 }
@@ -49,8 +51,8 @@ QUESTIONS = {
     "How likely is an attacker right about one user?": ["73.2%", "50%"],
     "How many users does a careful attacker detect at 1% and 0.1% false alarms?": ["2.8%", "0.3%"],
     "What about a household of two or four?": [
-        "For 2 users together: epsilon 2",
-        "For 4 users together: epsilon 4",
+        "2 users together: epsilon 2",
+        "4 users together: epsilon 4",
     ],
     "What must be public for the guarantee to hold?": ["If one of these is false", "40 items"],
     "How is one user's influence bounded?": ["scaled down to a public length"],
@@ -62,11 +64,41 @@ QUESTIONS = {
     ],
     "When was it made, with which version and file?": ["Fitted on 20", package.__version__, "m.discreet"],
     "Did tuning spend budget, and which side channels remain?": ["Such fits are releases", "error messages"],
-    "Was it attacked, and can somebody else check the number?": ["Last audit", "discreet-verify m.discreet"],
+    "Was it attacked, by whom, and can somebody else check the number?": [
+        "The authors of the package attack it. Last audit",
+        "discreet-verify m.discreet",
+        "It doesn't check the assumptions",
+    ],
     "What remains of a user after an erasure?": [
         "isn't changed by an erasure",
         "bounded by the same epsilon",
     ],
+}
+
+# A second officer asked these later, after reading an earlier form of one dossier.
+LATER = {
+    "Is the guarantee unconditional?": [
+        "PRIVATE, if the catalog, the scale, and this file's layout are public"
+    ],
+    "Do the attacker's odds depend on that condition, too?": ["are public, an attacker who"],
+    "And the numbers for a household?": ["are public, for 2 users together"],
+    "Which columns of our data did the program read?": ["user from", "item from", "rating from"],
+    "By what can I recognize the layout that was read?": ["Schema: sha256"],
+    "What is inside the file that we publish?": ["computed from noisy releases only"],
+    "Is anything in the file copied from the data without noise?": ["taken from the data without noise"],
+    "Which build of the program made it?": ["code "],
+    "Could somebody have replaced the file since?": ["not signed", "certificate in the file has the digest"],
+    "Is the noise real?": ["the operating system's entropy"],
+    "How much noise is on each number?": ["discrete Gaussian noise", "times the largest contribution"],
+    "Is there a proof that I can give to an expert?": ["Proved in proofs/biases.md"],
+    "What did attacks find, and of which settings?": ["Last audit, of biases", "not refuted"],
+    "Does the budget come back?": ["renews: never"],
+    "What do I sign if a user asks for erasure?": ["discreet model erase LEDGER"],
+    "How do I keep that user out of the next model?": ["discreet fit --without"],
+    "Do logs and running times leak?": ["How long a fit takes"],
+    "Who may see a recommendation list?": ["must go to that user only"],
+    "Who loses accuracy?": ["groups with few users"],
+    "Has accuracy been measured, and at which cost?": ["Not stated", "--private"],
 }
 
 
@@ -91,10 +123,11 @@ def plain(folder):
     return {"summary.md": " ".join(found["summary.md"].split()), "index.html": " ".join(page.split())}
 
 
-def test_twenty_questions_are_answered_by_the_page_and_by_the_summary(folder):
-    assert len(QUESTIONS) == 20
+def test_forty_questions_are_answered_by_the_page_and_by_the_summary(folder):
+    assert len(QUESTIONS) == len(LATER) == 20
+    every = QUESTIONS | LATER
     for name, text in plain(folder).items():
-        unanswered = [asked for asked, parts in QUESTIONS.items() if not all(part in text for part in parts)]
+        unanswered = [asked for asked, parts in every.items() if not all(part in text for part in parts)]
         assert unanswered == [], name
 
 
@@ -131,7 +164,7 @@ def test_missing_facts_and_a_missing_ledger_are_marked_everywhere(discreet, mode
     assert json.loads(shown)["missing"] == list(MEANINGS)
     text = plain(out)["summary.md"]
     assert all(f"MISSING (facts.toml: {name})" in text for name in MEANINGS)
-    assert text.count("MISSING (--ledger)") == 2
+    assert text.count("MISSING (--ledger)") == 1
     assert "Film Club" not in text
 
 
@@ -179,13 +212,48 @@ def test_odds_are_those_of_randomized_response_with_failures(epsilon, delta):
 def test_a_label_states_odds_releases_and_households(discreet, model):
     code, shown, _ = discreet("label", model, "--people", "3", "--full")
     text = " ".join(shown.split())
-    assert code == 0 and "73.2%" in text and "For 3 users together" in text and "Gaussian" in text
+    assert code == 0 and "73.2%" in text and "for 3 users together" in text and "Gaussian" in text
     found = json.loads(discreet("label", model, "--people", "3", "--json")[1])
     assert found["odds"]["posterior"] == pytest.approx(0.731, abs=1e-3)
     assert found["group"]["epsilon"] == 3.0 and found["group"]["delta"] > 1e-6
     plain = json.loads(discreet("label", model, "--json")[1])
     assert "group" not in plain
     assert "73.2%" in discreet("label", model, "--markdown")[1]
+
+
+def test_a_full_label_states_the_same_everywhere(discreet, model, tmp_path):
+    """The table is compared by its words: its cells are wrapped."""
+    lines = json.loads(discreet("label", model, "--full", "--json")[1])["officer"]
+    page, card = tmp_path / "label.html", tmp_path / "README.md"
+    assert discreet("label", model, "--full", "--html", page, "--card", card)[0] == 0
+    forms = {
+        "page": page.read_text(encoding="utf8"),
+        "card": card.read_text(encoding="utf8"),
+        "markdown": discreet("label", model, "--full", "--markdown")[1],
+        "notebook": package.load(model)._repr_html_(),
+    }
+    human = ("Controller", "Use", "Period")
+    for form, text in forms.items():
+        words = set(re.findall(r"\w+", unescape(text)))
+        for what, answer in lines.items():
+            # A notebook shows a model, which knows no human facts.
+            if form != "notebook" or what not in human:
+                assert {what.split()[0], *re.findall(r"\w+", answer)} <= words, (form, what)
+
+
+def test_accuracy_is_stated_only_if_its_owner_publishes_it(discreet, model, tmp_path):
+    def stated(*facts):
+        path = tmp_path / "facts.toml"
+        path.write_text("\n".join(facts))
+        return json.loads(discreet("label", model, "--full", "--json", "--facts", path)[1])["officer"][
+            "Accuracy"
+        ]
+
+    assert stated().count("ot stated") == 2
+    some = stated('accuracy = "HR@10 is 0.12 (0.10 to 0.14), measured with noise"')
+    assert "0.12" in some and some.count("ot stated") == 1
+    every = stated('accuracy = "HR@10 0.12"', 'accuracy_by_group = "new users 0.09"')
+    assert "0.12" in every and "0.09" in every and "ot stated" not in every
 
 
 def test_a_model_without_a_guarantee_has_no_odds(discreet, ratings, tmp_path):

@@ -3,7 +3,7 @@
 import json
 
 from command_line import one_sentence, rejected
-from discreet.cli.options.measuring import Measuring
+from discreet.cli.options.declared import Measuring
 
 
 def test_evaluate_prints_one_object_with_the_agreed_names(discreet, ratings):
@@ -114,3 +114,15 @@ def test_lists_of_a_random_part_get_a_hint():
     assert Measuring().hints(["rmse"], timed=True) == Measuring().hints(["hr@10"], timed=True) == []
     fitting = [Measuring(split=split).hints(["hr@10"], timed=True) for split in ("leave-one-out", "time")]
     assert fitting == [[], []]
+
+
+def test_groups_are_scored_in_a_table_and_on_a_page(discreet, ratings, tmp_path):
+    page = tmp_path / "groups.html"
+    arguments = ("evaluate", ratings, "--model", "biases", "--epsilon", "2", "--by", "activity")
+    code, out, _ = discreet(*arguments, "--out", page, "--json")
+    groups = json.loads(out)["groups"]
+    assert code == 0 and all(set(one) == {"held_out", "metrics", "without_noise"} for one in groups.values())
+    assert all(name in page.read_text() for name in groups)
+    assert "By activity" in discreet(*arguments)[1]
+    rejected(discreet(*arguments[:-1], "age"), "groups-need-table", column="age")
+    rejected(discreet(*arguments, "--private"), "option-does-not-apply", options=("--by",))

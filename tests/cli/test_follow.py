@@ -8,7 +8,9 @@ import typer
 
 import discreet as library
 from command_line import one_sentence, rejected
-from discreet.cli.options.years import days
+from discreet.cli.follow import days
+from discreet.follow import state as states
+from discreet.follow import year
 from discreet.follow.state import opened
 from discreet.privacy.ledger.records import PAID_AT_ONCE
 
@@ -28,6 +30,19 @@ def start(discreet, tmp_path, *more):
     code, out, error = discreet("follow", "start", state, *asked)
     assert code == 0, error
     return state, out
+
+
+def test_a_release_reads_the_state_once_and_writes_it_twice(discreet, tmp_path, monkeypatch):
+    """The second transaction notes the written model, which exists only after the release is on the disk."""
+    state, _ = start(discreet, tmp_path)
+    (tmp_path / "week.csv").write_text(WEEK)
+    reads, connections = [], []
+    read, connect = year.read_year, states._connect
+    monkeypatch.setattr(year, "read_year", lambda one: reads.append(one) or read(one))
+    monkeypatch.setattr(states, "_connect", lambda path: connections.append(path) or connect(path))
+    code, _, error = discreet("follow", "add", state, tmp_path / "week.csv", "--out", tmp_path / "m.discreet")
+    assert code == 0, error
+    assert (len(reads), len(connections)) == (1, 3)
 
 
 def test_a_year_from_start_to_erasure(discreet, tmp_path, snapshot):

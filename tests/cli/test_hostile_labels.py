@@ -52,6 +52,7 @@ def test_what_a_stranger_wrote_is_shown_and_not_obeyed(change, discreet, tmp_pat
             assert "<img" not in text and "[a](" not in text and "`c`" not in text
 
 
+@pytest.mark.few(6)
 @pytest.mark.parametrize(
     "change",
     [

@@ -75,6 +75,7 @@ def ended(process):
     assert error.startswith("discreet: stopped.") and error.count("\n") == 1
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("how", ["in a function that compiled code calls", "before a step of a task"])
 def test_a_lost_interrupt_comes_back(how, tmp_path):
     ended(started(tmp_path, how))

@@ -3,7 +3,7 @@
 import json
 
 from command_line import one_sentence
-from discreet.cli.label import _short
+from discreet.dossier.evidence import _short
 
 
 def test_no_flipped_byte_of_a_model_file_goes_unnoticed_or_ends_in_a_traceback(model):

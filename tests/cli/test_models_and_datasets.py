@@ -3,8 +3,8 @@
 import json
 
 from discreet.core.registry import FIRST
+from discreet.model_settings import MODELS
 from discreet.papers import PAPERS, paper_at
-from discreet.recipes import MODELS
 
 
 def test_lists_models_and_datasets(discreet):

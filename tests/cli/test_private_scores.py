@@ -4,8 +4,9 @@ import json
 from types import SimpleNamespace
 
 from assumption_examples import stated
-from command_line import one_sentence
-from discreet.cli.private_scores import _verdict
+from command_line import one_sentence, rejected
+from discreet.cli.evaluate import _verdict
+from discreet.models.storage import load
 from discreet.privacy.assumptions import Fact
 
 
@@ -98,3 +99,21 @@ def test_the_forecast_is_about_the_noise_that_scores_have(discreet, ratings, tmp
     (score,) = scores.values()
     people = score["people"] / 60
     assert 0.3 * forecast < 1.96 * score["noise"] * people < 1.7 * forecast
+
+
+def test_the_model_of_private_scores_is_kept_at_no_further_cost(discreet, ratings, tmp_path):
+    """The model and its scores are one entry of the ledger, and the model's own part is smaller."""
+    ledger, model = tmp_path / "year.ledger", tmp_path / "m.discreet"
+    options = ("--epsilon", "2", "--private", "--share", "0.2", "--ledger", ledger, "--out", model)
+    evaluate = ("evaluate", ratings, "--model", "biases", "--metric", "rmse", *options)
+    code, shown, told = discreet(*evaluate, "--json")
+    assert code == 0 and json.loads(shown)["file"] == str(model), told
+    assert 1 < load(model).guarantee.epsilon < 2
+    assert {one.name for one in tmp_path.iterdir()} >= {"m.discreet", "year.ledger"}
+    rejected(discreet(*evaluate), "file-exists")
+    found = json.loads(discreet("budget", ledger, "--json")[1])
+    assert len(found["datasets"][0]["entries"]) == 1
+
+
+def test_the_short_help_offers_private_scores(discreet):
+    assert "--private" in discreet("evaluate", "--help")[1]

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from assumption_examples import stated
-from command_line import one_sentence, other_remarks
+from command_line import one_sentence, other_remarks, rejected
 from discreet.privacy.assumptions import Fact, Kind
 
 
@@ -88,6 +88,7 @@ def explained(shown):
     return json.loads(shown)["reading"]
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize(
     ("time", "form"),
     [
@@ -124,10 +125,14 @@ def test_click_logs_repeat_and_layouts_have_names(discreet, tmp_path):
     code, out, error = discreet("fit", path, *made, "--layout", "lightgcn")
     one_sentence(code, out, error)
     assert "--duplicates last" in error
-    for how in ("first", "last", "count"):
-        again = ("--implicit", "--layout", "lightgcn", "--duplicates", how, "--explain")
-        code, shown, error = discreet("fit", path, *made, *again)
+    chosen = {how: ("--duplicates", how) for how in ("first", "last", "count")}
+    for how, again in (*chosen.items(), ("last", ())):
+        code, shown, error = discreet(
+            "fit", path, *made, "--implicit", "--layout", "lightgcn", "--explain", *again
+        )
         assert code == 0 and explained(shown)["duplicates"] == how, error
+    refused = discreet("fit", path, *made, "--implicit", "--layout", "lightgcn", "--duplicates", "refuse")
+    rejected(refused, "repeated-pairs")
     code, out, error = discreet("fit", path, *made, "--layout", "nonsense")
     one_sentence(code, out, error)
     code, out, error = discreet("fit", path, *made, "--layout", "sasrec")

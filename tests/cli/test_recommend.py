@@ -5,6 +5,7 @@ import json
 import pytest
 
 from command_line import one_sentence, rejected
+from discreet.cli.recommend import tied_at_the_end
 
 
 def test_a_new_user_with_a_history_is_served(discreet, model, tmp_path):
@@ -126,6 +127,23 @@ def test_without_a_history_the_list_is_that_of_a_newcomer(discreet, model, snaps
     snapshot(shown, numbers=False)
 
 
+def test_a_list_of_equal_scores_says_that_its_order_has_no_meaning(discreet, ratings, tmp_path, snapshot):
+    model, history = tmp_path / "m.discreet", tmp_path / "me.csv"
+    history.write_text("item,rating\n3,5\n7,1\n")
+    # So little budget that no direction is above the noise: every item is predicted as the user's own mean.
+    fit = ("fit", ratings, "--model", "svd-poster", "--epsilon", "1e-6", "--out", model)
+    assert discreet(*fit)[0] == 0
+    assert json.loads(discreet("recommend", model, "--history", history, "--json")[1])["tied"] == 10
+    snapshot(discreet("recommend", model, "--history", history)[1])
+
+
+@pytest.mark.parametrize(
+    ("scores", "tied"), [([], 0), ([1.0], 0), ([3.0, 2.0, 1.0], 0), ([3.0, 1.0, 1.0 + 1e-15], 2)]
+)
+def test_scores_that_equal_the_last_are_counted(scores, tied):
+    assert tied_at_the_end(scores) == tied
+
+
 def test_a_user_without_a_file_of_histories_is_refused(discreet, model):
     one_sentence(*discreet("recommend", model, "--user", "7"))
 
@@ -134,14 +152,14 @@ def test_a_header_that_is_taken_for_an_item_is_named(discreet, ratings, tmp_path
     model, history = tmp_path / "p.discreet", tmp_path / "me.csv"
     fit = ("fit", ratings, "--implicit", "--model", "popularity", "--epsilon", "1", "--out", model)
     assert discreet(*fit)[0] == 0
-    history.write_text("title_id\n3\n7\n5\n")
+    history.write_text("clip_ref\n3\n7\n5\n")
     answer = discreet("recommend", model, "--history", history)
-    rejected(answer, "header-or-unknown-item", column="title_id")
+    rejected(answer, "header-or-unknown-item", column="clip_ref")
     asked = ("recommend", model, "--history", history, "-k", "2")
-    assert discreet(*asked, "--columns", "item=title_id")[0] == 0
+    assert discreet(*asked, "--columns", "item=clip_ref")[0] == 0
     assert discreet(*asked, "--ignore-unknown")[0] == 0
     # With other unknown items it is no header alone.
-    history.write_text("title_id\n3\nno such\n")
+    history.write_text("clip_ref\n3\nno such\n")
     rejected(discreet(*asked), "unknown-items", count=2, of=3)
 
 

@@ -32,6 +32,7 @@ def test_the_next_release_starts_from_the_last(discreet, ratings, tmp_path, snap
     assert grown_model.catalog.ids.tolist()[:-1] == one.catalog.ids.tolist()
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     "how",
     [("--model", "biases"), ("--implicit",), ("--for", "lists"), ("--model", "popularity", "--implicit")],
@@ -46,6 +47,23 @@ def test_every_model_is_fitted_again_under_the_same_account(discreet, ratings, t
     assert one.name == two.name and one.parameters == two.parameters and one.catalog == two.catalog
     with package.Ledger.open(ledger, read_only=True) as book:
         assert [entry.guarantee.epsilon for entry in book.entries("shop")] == [1.0, 1.0]
+
+
+def test_a_refit_spends_from_the_account_of_the_last_model(discreet, ratings, tmp_path):
+    first, second, ledger = (tmp_path / name for name in ("one.discreet", "two.discreet", "l.ledger"))
+    march = tmp_path / "march.csv"
+    march.write_bytes(ratings.read_bytes())
+    fit = ("fit", ratings, "--model", "biases", "--epsilon", "1", "--out", first, "--ledger", ledger)
+    assert discreet(*fit, "--name", "shop")[0] == 0
+    assert discreet("refit", first, march, "--out", second, "--ledger", ledger)[0] == 0
+    with package.Ledger.open(ledger, read_only=True) as book:
+        assert [entry.dataset for entry in book.entries()] == ["shop", "shop"]
+    # A name that is given comes first.
+    assert (
+        discreet("refit", first, march, "--out", second, "--force", "--ledger", ledger, "--name", "b")[0] == 0
+    )
+    with package.Ledger.open(ledger, read_only=True) as book:
+        assert [entry.dataset for entry in book.entries()] == ["shop", "shop", "b"]
 
 
 def test_what_cannot_be_refitted_is_one_sentence(discreet, ratings, tmp_path):
@@ -92,6 +110,7 @@ def test_a_refit_keeps_a_chosen_scale_and_catalog(discreet, tmp_path):
     assert conditions(two.guarantee) == [Fact.LAYOUT] and two.facts.from_file == one.facts.from_file
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("kind", ["als", "no privacy", "another promise", "simulated"])
 def test_no_release_starts_from_a_model_that_hides_nobody(discreet, ratings, tmp_path, kind):
     data, first, out = package.read(ratings), tmp_path / "one.discreet", tmp_path / "two.discreet"

@@ -89,3 +89,20 @@ def test_a_model_of_lists_has_no_errors_and_repeats_are_not_asked_for(discreet, 
     one_sentence(*discreet("score", out, again, *asked, "--duplicates", "count"))
     for more in ((), ("--duplicates", "last")):
         assert json.loads(discreet("score", out, again, *asked, *more)[1])["metrics"] == plain
+
+
+def test_a_later_file_is_read_with_the_schema_that_the_model_remembers(discreet, tmp_path):
+    shop, later, schema = (tmp_path / name for name in ("shop.csv", "later.csv", "shop.toml"))
+    dates = ("13.04.2024", "03.04.2024", "28.02.2024")
+    rows = [f"K{user};art {(user + step) % 9};4,5;{dates[step]}" for user in range(60) for step in range(3)]
+    shop.write_text("\n".join(["Kunde;Artikel;Bewertung;Datum", *rows]) + "\n")
+    assert discreet("describe", shop, "--out", schema)[0] == 0
+    out = tmp_path / "m.discreet"
+    fitted = discreet("fit", shop, "--schema", schema, "--scale", "1,5", "--epsilon", "8", "--out", out)
+    assert fitted[0] == 0
+    # No date shows whether the day is first, and the last line is not a row.
+    held = [f"K{user};art {step};2,5;0{1 + step}.04.2025" for user in range(40) for step in range(4)]
+    later.write_text("\n".join(["Kunde;Artikel;Bewertung;Datum", *held, '"a\\"b;art 1;3;x']) + "\n")
+    assert "[unclear-dates]" in discreet("describe", later)[2]
+    code, shown, _ = discreet("score", out, later, "--split", "time:2025-04-04", "--metric", "rmse", "--json")
+    assert code == 0 and json.loads(shown)["on"] == "40 rows of 40 users"

@@ -1,4 +1,4 @@
-"""A list for one person is made without loading what takes longer than the list."""
+"""A recommendation for one user is made without loading what takes longer than the recommendation."""
 
 import ast
 import os
@@ -37,6 +37,18 @@ def test_a_list_needs_neither_a_compiler_nor_tables(model, tmp_path):
     assert "polars" in loaded("recommend", model, "--history", history)
 
 
+@pytest.mark.parametrize(
+    "options", [("--implicit",), ("--model", "popularity"), ("--model", "local-nuclear-plain")], ids=str
+)
+def test_a_new_user_needs_neither_from_any_kind_of_model(discreet, ratings, tmp_path, options):
+    out = tmp_path / "m.discreet"
+    code, _, told = discreet("fit", ratings, "--epsilon", "2", "--out", out, *options)
+    assert code == 0, told
+    # A user is looked up among the users of a collection, which are a column.
+    assert set(loaded("recommend", out)) <= ({"polars"} if "local-nuclear-plain" in options else set())
+
+
+@pytest.mark.few(1)
 @pytest.mark.parametrize("arguments", [("label", OLD / "clicks.discreet"), ("--help",), ("models",)], ids=str)
 def test_labels_and_help_need_neither(arguments):
     assert loaded(*arguments) == []
@@ -72,6 +84,7 @@ def kernels():
     return found, plain
 
 
+@pytest.mark.thorough
 def test_loops_that_only_loops_call_are_compiled_without_what_lets_python_call_them():
     """To compile the rest takes as long as the loop; the first fit on a machine waits for it."""
     found, plain = kernels()

@@ -80,6 +80,7 @@ def test_they_follow_the_catalog_and_survive_saving(titled, tmp_path):
     assert library.load(titled).titles([]) == {}
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("names", [["title"], ["title", "title"], ["title", 5], "ab", None], ids=repr)
 def test_a_file_whose_columns_do_not_fit_is_refused(titled, tmp_path, names):
     from discreet.models import storage

@@ -8,7 +8,8 @@ import pytest
 
 from command_line import one_sentence
 from discreet.cli.options.declared import Reading
-from discreet.cli.trial import _model_file, _next_command
+from discreet.cli.options.parsing import command_line
+from discreet.cli.trial import _name, _next_command
 from toy import grouped
 
 
@@ -40,23 +41,48 @@ def test_try_rejects_too_few_users(discreet, tmp_path):
     one_sentence(*discreet("try", path, "--implicit"))
 
 
-@pytest.mark.parametrize("answer", ["yes", "no"])
-def test_the_next_command_reads_the_same_files_in_the_same_way(answer):
-    asked = SimpleNamespace(epsilon=0.5)
+@pytest.mark.parametrize("chosen", [{}, {"--model": "popularity"}])
+def test_the_next_command_reads_the_same_files_in_the_same_way(chosen):
+    found = SimpleNamespace(options=chosen, asked=SimpleNamespace(epsilon=0.5))
     reading = Reading(columns="user=who,item=sku", implicit=True, duplicates="last", encoding="latin-1")
-    words = shlex.split(_next_command(SimpleNamespace(answer=answer, asked=asked), "year 1/*.csv", reading))
+    words = shlex.split(_next_command(found, "year 1/*.csv", reading))
     assert words[:3] == ["discreet", "fit", "year 1/*.csv"]
-    assert ("--model" in words) == (answer == "no")
-    for option, value in (
-        ("--columns", "user=who,item=sku"),
-        ("--encoding", "latin-1"),
-        ("--epsilon", "0.5"),
-    ):
-        assert words[words.index(option) + 1] == value
-    assert words[-1] == "mine.discreet"
+    assert ("--model" in words) == bool(chosen)
+    given = {"--columns": "user=who,item=sku", "--encoding": "latin-1", "--epsilon": "0.5", "--name": "mine"}
+    given |= {"--ledger": "mine.ledger", "--out": "mine.discreet"}
+    assert {option: words[words.index(option) + 1] for option in given} == given
+
+
+def test_the_next_command_runs_as_it_is(discreet, clicks, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    command = json.loads(discreet("try", clicks, "--implicit", "--epsilon", "8", "--json")[1])["next"]
+    code, _, told = discreet(*shlex.split(command)[1:])
+    assert code == 0 and {one.name for one in tmp_path.iterdir()} >= {"clicks.discreet", "clicks.ledger"}, (
+        told
+    )
 
 
 def test_the_next_command_names_no_address():
-    assert _model_file("postgresql://me:secret@host/db::orders") == "mine.discreet"
-    assert _model_file("orders-2026-*.csv") == "orders-2026.discreet"
-    assert _model_file("shop.csv") == "shop.discreet"
+    assert _name("postgresql://me:secret@host/db::orders") == "mine"
+    assert _name("orders-2026-*.csv") == "orders-2026"
+    assert _name("shop.csv") == _name("shop.xlsx::Ratings") == "shop"
+
+
+def test_try_needs_no_option_for_rows_without_ratings(discreet, clicks):
+    code, out, told = discreet("try", clicks, "--epsilon", "8", "--json")
+    assert code == 0 and "--implicit" in json.loads(out)["next"].split(), told
+
+
+@pytest.mark.parametrize(
+    ("address", "shown"),
+    [
+        ("postgresql://ann:s3:cr/et@shop:5432/db::sales", "postgresql://ann:PASSWORD@shop:5432/db::sales"),
+        (
+            "postgresql://shop/db?user=a&password=x&b=1::sales",
+            "postgresql://shop/db?user=a&password=PASSWORD&b=1::sales",
+        ),
+        ("postgresql://ann@shop:5432/db::sales", "postgresql://ann@shop:5432/db::sales"),
+    ],
+)
+def test_a_next_command_has_no_password(address, shown):
+    assert shlex.split(command_line("discreet", "fit", address, options={"--out": "m"}))[2] == shown

@@ -250,6 +250,7 @@ def test_merging_is_associative_and_equals_one_stream(answers):
         one.merged(CatalogTotals(campaign(items=51)))
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     ("cell", "answers"),
     [

@@ -105,6 +105,7 @@ def held(act):
     return most
 
 
+@pytest.mark.thorough
 def test_invented_senders_cost_what_they_sent():
     asked = campaign(items=1_000_000, max_reports=500)
     messages = [
@@ -132,6 +133,7 @@ def test_the_collector_still_knows_every_report():
     assert collector.refusals == {wire.ReportRefusal.REPLAYED: 200, wire.ReportRefusal.OVER_CAP: 100}
 
 
+@pytest.mark.thorough
 def test_a_campaign_that_grows_like_a_bomb_is_refused():
     record = replace(campaign(), version=1).to_json() | {"items": ["many"]}
     text = json.dumps(record, separators=(",", ":")).encode()

@@ -24,7 +24,7 @@ from discreet.collect.campaign import Campaign
 from discreet.collect.errors import SharedFactor
 from discreet.collect.invitations import TokenRequest, check_token, code_name, new_code, read_request
 from discreet.collect.opening import campaign_from_bytes
-from discreet.collect.wire import ReportRefused
+from discreet.collect.wire import ReportRefusal, ReportRefused
 from discreet.core.checks import DataError, DiscreetError
 from discreet.data.vocabulary import Vocabulary
 from discreet.privacy.mechanisms.bounded import BoundedLaplace
@@ -86,11 +86,13 @@ def test_a_token_is_for_one_sender_of_one_campaign(signer):
     token = token_for(campaign, signer, sender, new_code())
     check_token(campaign, sender, token)
     for other, name in ((films(signer, "books"), sender), (campaign, bytes(16))):
-        with pytest.raises(ReportRefused, match="not invited"):
+        with pytest.raises(ReportRefused) as caught:
             check_token(other, name, token)
+        assert caught.value.reason is ReportRefusal.NOT_INVITED
     for wrong in ("", "é", token[:-8], "A" * len(token), token.swapcase()):
-        with pytest.raises(ReportRefused, match="not invited"):
+        with pytest.raises(ReportRefused) as caught:
             check_token(campaign, sender, wrong)
+        assert caught.value.reason is ReportRefusal.NOT_INVITED
 
 
 BITS = range(64, 128)
@@ -164,6 +166,7 @@ def test_keys_are_written_and_read(signer):
             BlindPublicKey.from_json(record)
 
 
+@pytest.mark.few(6)
 @pytest.mark.parametrize("kind", hostile_keys())
 def test_a_key_that_could_mark_requests_is_not_read(kind, signer):
     with refuses("bad-invitation-key"):

@@ -2,7 +2,7 @@
 
 import pytest
 
-from discreet.recipes import MODELS
+from discreet.model_settings import MODELS
 from discreet.testing.small_data import fitted_once, timed_data
 
 

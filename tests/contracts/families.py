@@ -18,7 +18,24 @@ REPEATED = frozenset(
     }
 )
 
+#: Models of papers that share most with another one of their paper; `make test-thorough` tries their answers.
+RELATED = frozenset(
+    {
+        "covariance-svd",
+        "local-nuclear",
+        "local-sgd",
+        "one-bit-output",
+        "private-gradients",
+        "projected-gradient",
+    }
+)
+
 
 def by_default(names, repeated=REPEATED):
-    """Return parameters of which those that others stand for are slow."""
-    return [pytest.param(one, marks=pytest.mark.slow) if one in repeated else one for one in names]
+    """Return parameters of which those that others stand for are slow or thorough."""
+    return [pytest.param(one, marks=mark(one, repeated)) for one in names]
+
+
+def mark(name, repeated=REPEATED):
+    """Return the marks of a model."""
+    return pytest.mark.slow if name in repeated else pytest.mark.thorough if name in RELATED else ()

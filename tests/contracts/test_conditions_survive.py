@@ -22,8 +22,7 @@ from discreet.follow import FollowAgreement, FollowSettings
 from discreet.privacy.assumptions import Fact, Kind
 from discreet.privacy.guarantee import Guarantee
 from discreet.report.guarantee import condition_text
-from discreet.synthesis.files import synthetic_label
-from discreet.synthesis.labels import summary
+from discreet.synthesis.labels import summary, synthetic_label
 from discreet.synthesis.making import make
 from federation import toy_parts, train
 from followed_years import STARS, weeks, year
@@ -55,6 +54,7 @@ def test_fitting_saving_and_loading(origins, wanted, tmp_path):
         assert conditions(guarantee) == wanted
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize("one", CONDITIONS, ids=lambda one: f"{one.kind}-{one.fact}")
 def test_every_kind_of_condition_is_saved(one, tmp_path):
     model = fitted(DECLARED)
@@ -74,6 +74,7 @@ def test_composition(origins, wanted):
     assert conditions(taken + declared) == wanted == conditions(declared + taken)
 
 
+@pytest.mark.few(1)
 @ROUTES
 def test_a_federation(origins, wanted):
     data, parts = toy_parts(n_items=20)
@@ -101,6 +102,7 @@ def test_continual_releases(origins, wanted, tmp_path):
     assert conditions(agreed.promise()) == wanted
 
 
+@pytest.mark.few(1)
 @ROUTES
 def test_private_scores(origins, wanted):
     """The score of a model depends on its numbers, so the model's conditions are the score's."""

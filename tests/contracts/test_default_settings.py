@@ -55,7 +55,7 @@ def test_every_default_is_the_one_in_the_table():
 
 
 def test_the_table_holds_every_estimator_and_nothing_of_one_machine():
-    from discreet.recipes import MODELS
+    from discreet.model_settings import MODELS
 
     kept = json.loads(TABLE.read_text(encoding="utf8"))
     assert {kind.__name__ for kind in MODELS.values()} <= kept.keys()

@@ -6,15 +6,15 @@ from typing import ClassVar, final
 import numpy as np
 import pytest
 
-from contracts.families import REPEATED
+from contracts.families import RELATED, REPEATED, mark
 from discreet.core.checks import DiscreetError
+from discreet.model_settings import MODELS, describe_models, estimator, is_never_private
 from discreet.models.estimator import Estimator
 from discreet.models.popularity import Popularity
 from discreet.models.scorers.item_item import PopularityScorer
-from discreet.recipes import MODELS, describe_models, estimator, is_never_private
 from discreet.testing import EstimatorContract, refuses
+from discreet.testing.estimator_contract import representatives
 from discreet.testing.small_data import toy_data
-from discreet.testing.spending import representatives
 
 NAMES = sorted(MODELS)
 NON_PRIVATE = {"als", "implicit-als", "ease", "item-knn", "markov-chain"}
@@ -29,13 +29,13 @@ class RegisteredContract(EstimatorContract):
         return representatives(self.estimator)
 
 
-def slow(name):
-    """Return a check of the contract as a slow test; the contract's own function keeps its marks."""
+def marked(name, mark):
+    """Return a check of the contract with a mark; the contract's own function keeps its marks."""
 
     def check(self):
         getattr(EstimatorContract, name)(self)
 
-    return pytest.mark.slow(check)
+    return mark(check)
 
 
 # Checks that fit a model again and again.
@@ -53,7 +53,7 @@ FITTING = (
 def suite(name):
     words = "".join(word.capitalize() for word in name.split("-"))
     checks = {"estimator": MODELS[name]}
-    checks |= {check: slow(check) for check in FITTING} if name in REPEATED else {}
+    checks |= {check: marked(check, found) for check in FITTING} if (found := mark(name)) else {}
     return f"Test{words}", type(f"Test{words}", (RegisteredContract,), checks)
 
 
@@ -72,7 +72,7 @@ def test_every_declared_setting_spends_exactly_what_it_guarantees(name, tmp_path
 
 
 def test_the_names_are_those_of_the_registry():
-    assert set(MODELS) >= REPEATED and all(hasattr(EstimatorContract, name) for name in FITTING)
+    assert set(MODELS) >= REPEATED | RELATED and all(hasattr(EstimatorContract, name) for name in FITTING)
     assert all(MODELS[name].name == name for name in NAMES)
     assert {name for name in NAMES if is_never_private(name)} == NON_PRIVATE
 

@@ -16,6 +16,7 @@ HERE = machine()
 
 
 # With noise every model is compared by default; without noise, one model of each family.
+@pytest.mark.few(12, "user-factorization", "user-factorization choices inf", "user-factorization features")
 @pytest.mark.parametrize("fit", by_default(recipes(), {f"{name} inf" for name in REPEATED}))
 def test_every_array_is_what_it_was(fit):
     arrays = arrays_of(fit)
@@ -30,6 +31,7 @@ def test_every_array_is_what_it_was(fit):
         ("user-factorization", "co_occurrences"),
         ("user-factorization choices", "item_factors"),
         ("user-factorization choices", "neighbor_weights"),
+        ("user-factorization features", "item_factors"),
     ],
 )
 def test_item_embeddings_and_weights_between_items_are_among_them(fit, name):
@@ -54,6 +56,7 @@ DECOMPOSED = [
 ]
 
 
+@pytest.mark.few(2, "user-factorization")
 @pytest.mark.parametrize("fit", by_default(DECOMPOSED))
 def test_signs_that_the_library_chose_do_not_matter(fit, monkeypatch):
     """Another processor may find the opposite of any vector; here every one is turned by a coin."""

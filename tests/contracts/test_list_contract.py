@@ -6,8 +6,9 @@ import pickle
 
 import pytest
 
+from contracts.families import mark
+from discreet.model_settings import MODELS
 from discreet.models.listings import ListedItem, SimilarItem
-from discreet.recipes import MODELS
 from discreet.testing import ScorerContract
 from discreet.testing.small_data import fitted_once
 
@@ -23,7 +24,8 @@ def suite(name):
         "lists_by_stars": name in WITHOUT_COUNTS,
         "knows_similar_items": name in WITH_SIMILAR_ITEMS,
     }
-    return words, type(words, (ScorerContract,), checks)
+    whole = type(words, (ScorerContract,), checks)
+    return words, pytest.mark.thorough(whole) if mark(name) else whole
 
 
 globals().update(map(suite, sorted(MODELS)))

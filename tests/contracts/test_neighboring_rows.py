@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 from dataclasses import replace
+from functools import partial
 from unittest import mock
 
 import numpy as np
@@ -15,7 +16,7 @@ import pytest
 from discreet.audit import neighboring_rows
 from discreet.audit.neighboring_rows import read_case, search
 from discreet.data import encoding
-from discreet.data.describing import Wishes
+from discreet.data.guessing import Wishes
 from discreet.data.reading import frames
 from discreet.data.reading.readers import read
 from discreet.data.vocabulary import Vocabulary
@@ -51,13 +52,26 @@ def test_the_number_of_threads_changes_nothing():
     assert len(digests) == 1
 
 
-def sums_in_order_of_rows(case, folder, present):
-    """Add doubles in the order in which rows were sorted."""
+def sums_in_order_of_rows(case, folder, present, few=None):
+    """Add doubles in an order that other rows decide: few, sorted and other rows are sorted in three ways."""
+    most = case.few if few is None else few
 
     def added(values, starts):
         return np.add.reduceat(values.astype(np.float64), starts)
 
-    with mock.patch.object(encoding, "exact_sums", added):
+    def by_path(rows, items, n_users, n_items):
+        stable = np.lexsort((items, rows))
+        indptr, is_sorted = encoding.group_starts(rows, n_users), np.array_equal(stable, np.arange(rows.size))
+        if rows.size <= most or is_sorted:
+            return (indptr, items, None) if is_sorted else (indptr, items[stable], stable)
+        # Stable by user; the sort of scipy within a user's row is not.
+        order = np.argsort(rows, kind="stable").astype(np.int32)
+        return indptr, *encoding.sort_rows(indptr, items[order], n_items, order)
+
+    with (
+        mock.patch.object(encoding, "exact_sums", added),
+        mock.patch.object(encoding, "by_person_and_item", by_path),
+    ):
         return read_case(case, folder, present)
 
 
@@ -119,7 +133,9 @@ def type_of_all_times(case, folder, present):
 
 
 TWINS = {
-    "R1": (sums_in_order_of_rows, ("parquet",), 0.5),
+    "R1": (sums_in_order_of_rows, neighboring_rows.FORMS, 0.0),
+    "R1 above 4,096 rows": (partial(sums_in_order_of_rows, few=4096), ("parquet", "typed"), 1.0),
+    "R1 in sorted files": (partial(sums_in_order_of_rows, few=0), neighboring_rows.FORMS, 0.0),
     "R2": (layout_of_each_piece, ("pieces",), 0.0),
     "R3": (decoder_with_state, ("text",), 0.0),
     "R4": (quotes_across_lines, ("text",), 0.0),
@@ -127,8 +143,8 @@ TWINS = {
 }
 
 
-# Sums differ in files of thousands of rows only.
-@pytest.mark.parametrize("fault", [pytest.param("R1", marks=pytest.mark.slow), *list(TWINS)[1:]])
+@pytest.mark.few(1)
+@pytest.mark.parametrize("fault", TWINS)
 def test_each_earlier_fault_is_found(fault):
     reader, forms, large = TWINS[fault]
     assert search(3200, seed=3, reader=reader, forms=forms, large=large, stop=True).differences

@@ -106,6 +106,7 @@ def test_its_events_cost_what_it_says(name):
     assert epsilon_at([*one.events(), *one.events()], 2 * one.delta) > 1.2 * one.epsilon
 
 
+@pytest.mark.few(6)
 @pytest.mark.parametrize("extra", STRANGERS)
 @pytest.mark.parametrize("name", NAMES)
 def test_one_person_moves_it_by_no_more_than_it_promises(name, extra):

@@ -18,11 +18,12 @@ from discreet.data.interactions import Interactions
 from discreet.data.vocabulary import Vocabulary
 from discreet.evaluation import measure
 from discreet.export.bundle import parts as bundle_parts
+from discreet.model_settings import MODELS
+from discreet.models.lists import Wanted
 from discreet.models.scorers.one_bit import ReleasedCells
-from discreet.recipes import MODELS
-from discreet.service.answering import answering_app
 from discreet.service.publishing import browser_vectors
-from discreet.sources.lists import Wanted
+from discreet.service.recommend_app import answering_app
+from discreet.sources.lists import shard_lists
 from discreet.sources.sharding import make_shards
 from discreet.sources.shards import open_shards
 from discreet.testing import refuses
@@ -174,7 +175,7 @@ def served(model, people, folder, tmp_path, monkeypatch, *, named):
         found = [call("--history", tmp_path / "me.csv")["recommendations"]]
     yield "recommend --history", [[row["item"] for row in one] for one in found]
     shards = open_shards(folder)
-    parts = [part for n in range(shards.n_shards) for part in Wanted(k=K).lists(model, shards, n)]
+    parts = [part for n in range(shards.n_shards) for part in shard_lists(model, shards, n, Wanted(k=K))]
     yield "shards", by_person(pl.concat(parts), people)
 
     with InProcess(answering_app(file)) as service:

@@ -16,8 +16,7 @@ from discreet.models.user_factorization.estimator import UserFactorization
 from discreet.privacy.release_log import Overspent
 from discreet.privacy.session import Session
 from discreet.statistics.counts import ItemVotes
-from discreet.testing.small_data import timed_data
-from discreet.testing.spending import (
+from discreet.testing.estimator_contract import (
     cases,
     data_for,
     metered,
@@ -27,6 +26,7 @@ from discreet.testing.spending import (
     spends_exactly_at_a_party,
     undeclared,
 )
+from discreet.testing.small_data import timed_data
 
 SYNTHESIS = UserFactorization(epsilon=1.0, for_synthesis=True)
 FADING = UserFactorization(epsilon=1.0, half_life=7.0, now="2000-08-01")

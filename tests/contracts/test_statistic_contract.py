@@ -24,8 +24,7 @@ from discreet.statistics.domain import Number
 from discreet.statistics.item_vectors import ItemVectors
 from discreet.statistics.statistic import Part, Statistic
 from discreet.testing import StatisticContract, refuses
-from discreet.testing.domain_search import search, searchable
-from discreet.testing.statistic_contract import EXTREMES, N_ITEMS, extreme_user, largest
+from discreet.testing.statistic_contract import EXTREMES, N_ITEMS, extreme_user, largest, search, searchable
 from kernel_caches import kept_while_unchanged
 from toy import toy_interactions
 
@@ -191,7 +190,7 @@ def test_no_kernel_reads_or_writes_outside_of_its_arrays(request):
         [
             sys.executable,
             "-m",
-            "discreet.testing.domain_search",
+            "discreet.testing.statistic_contract",
             *(f"{KINDS[name].__module__}:{name}" for name in SEARCHED),
         ],
         env={

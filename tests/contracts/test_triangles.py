@@ -7,6 +7,7 @@ from contracts.test_statistic_contract import EXAMPLES, N_ITEMS, made
 from toy import toy_interactions
 
 
+@pytest.mark.few(21)
 @pytest.mark.parametrize("name", sorted(EXAMPLES))
 def test_a_sum_of_upper_triangles_is_declared_as_one(name):
     data = toy_interactions(n_users=200, n_items=N_ITEMS)

@@ -320,6 +320,7 @@ def test_published_wheels_still_carry_the_original_ratings(name, cache):
     assert sha256_of(path) == entry.sha256
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", REAL)
 def test_real_files_hold_what_the_table_says(name, real_data):
     path = catalog.find(name)

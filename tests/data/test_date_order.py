@@ -15,6 +15,7 @@ def days(*dates):
     return [int(datetime(2025, month, day, tzinfo=UTC).timestamp()) for month, day in dates]
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize("mark", ["/", "-", "."])
 @pytest.mark.parametrize(
     ("second", "order", "dates", "said"),

@@ -10,6 +10,9 @@ import discreet
 from discreet.data.errors import IdsNotWhole, NoFiles, NoTable, UnreadableCells
 from discreet.data.inputs import files_of, open_data
 from discreet.data.item_tables import PublicTable
+from discreet.data.roles import choose
+from discreet.data.schema import Schema
+from discreet.testing import refuses
 
 HEADER = ("user", "item", "rating", "time")
 ANN = [("ann", "tea", 5, "2024-01-02"), ("ann", "jam", 3.5, "2024-01-03"), ("007", "tea", 1, "2024-02-01")]
@@ -74,6 +77,7 @@ def test_each_kind_reads_what_text_reads(name, tmp_path):
     assert ratings(discreet.read(KINDS[name](tmp_path / name, ANN), duplicates="last")) == expected
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("name", KINDS)
 def test_cells_of_one_user_change_no_others(name, tmp_path):
     """The same schema, with and without a user whose cells have other types."""
@@ -101,10 +105,8 @@ def test_the_only_table_needs_no_name(tmp_path):
     assert caught.value.tables == ("more", "sold")
 
 
-def test_a_missing_table_and_a_wrong_type_have_codes(tmp_path):
+def test_a_wrong_type_has_a_code(tmp_path):
     table = write_sqlite(tmp_path / "r.db", [(1, 2, 3, 4)])
-    with pytest.raises(UnreadableCells):
-        discreet.read(table.replace("sold", "gone"))
     schema = discreet.read(table).schema
     assert schema.user_type == "integer"
     write_sqlite(tmp_path / "r.db", [(1, 2, 3, 4), ("x", 2, 3, 4)])
@@ -119,9 +121,10 @@ def test_a_folder_by_month_a_pattern_and_a_list_are_one_table(tmp_path):
     first = write_csv(months / "month=2024-01" / "part.csv", ANN[:2])
     second = write_csv(months / "month=2024-02" / "part.csv", ANN[2:])
     (months / "_SUCCESS").touch()
-    for source in (str(months), str(months / "*" / "*.csv"), f"{first},{second}"):
+    for source in (str(months), f"{months}/", str(months / "*" / "*.csv"), f"{first},{second}"):
         data = open_data(source)
-        assert ratings(data) == whole and len(files_of(source)) == 2
+        # Releases of the same files are of one account.
+        assert ratings(data) == whole and len(files_of(source)) == 2 and data.name == "months"
     with pytest.raises(NoFiles):
         discreet.read(str(months / "*.tsv"))
 
@@ -176,7 +179,105 @@ def test_a_table_of_postgresql_reads_what_text_reads(tmp_path, postgresql):
     expected = ratings(discreet.read(write_csv(tmp_path / "expected.csv", ANN)))
     data = open_data(f"{address}::sold")
     assert ratings(data) == expected and data.name == "sold"
-    assert ratings(open_data(f"{address}::select * from sold where rating > 1")) == expected[1:]
-    with pytest.raises(UnreadableCells) as caught:
+    rated_above_one = f"{address}::select * from sold where rating > 1"
+    assert ratings(open_data(rated_above_one)) == expected[1:]
+    with refuses("no-table", table="gone", tables=("sold",)):
         open_data(f"{address}::gone")
+    with pytest.raises(UnreadableCells) as caught:
+        open_data(f"{address}::select gone from sold")
     assert "127.0.0.1" not in str(caught.value)
+
+
+@pytest.mark.systems
+@pytest.mark.parametrize("kind", ["DATE", "TIMESTAMP", "TIMESTAMPTZ"])
+def test_a_date_that_python_does_not_have_is_one_bad_row(postgresql, kind):
+    import psycopg
+
+    address, others = postgresql.fresh(), []
+    with psycopg.connect(address) as connection:
+        columns = f'"user" TEXT, item TEXT, rating FLOAT, time {kind}, took INTERVAL'
+        connection.execute(f"CREATE TABLE sold ({columns})")
+        insert = "INSERT INTO sold VALUES (%s, %s, %s, %s, %s)"
+        connection.cursor().executemany(insert, [(*row, "1 day") for row in ANN])
+        for date, took in ((None, "1 day"), ("20000-01-01", "1 day"), ("infinity", "170000000 years")):
+            if date is not None:
+                connection.execute(insert, ("zoe", "tea", 5, date, took))
+            connection.commit()
+            schema = Schema(format="cells", user="user", item="item", rating="rating", time="time")
+            others.append(ratings(open_data(f"{address}::sold", schema=schema)))
+    assert others[0] and others[1:] == [others[0], others[0]]
+    with refuses("unreadable-values"):
+        open_data(f"{address}::sold", schema=schema.changed(bad_rows="reject"))
+
+
+@pytest.mark.parametrize("kind", ["DATE", "TIMESTAMP", "TIMESTAMPTZ"])
+def test_no_date_or_interval_of_duckdb_rejects_the_rows_of_others(tmp_path, kind):
+    import duckdb
+
+    path, insert = tmp_path / "shop.duckdb", "INSERT INTO sold VALUES (?, ?, ?, ?, ?)"
+    schema = Schema(format="cells", user="user", item="item", rating="rating", time="time")
+    expected = ratings(discreet.read(write_csv(tmp_path / "expected.csv", ANN)))
+    with duckdb.connect(path) as connection:
+        connection.execute(
+            f'CREATE TABLE sold ("user" TEXT, item TEXT, rating FLOAT, time {kind}, took INTERVAL[])'
+        )
+        connection.executemany(insert, [(*row, ["1 day"]) for row in ANN])
+    for date, took in (("20000-01-01", "1 day"), ("infinity", "1 day"), ("2024-01-01", "10000000 years")):
+        with duckdb.connect(path) as connection:
+            connection.execute(insert, ("zoe", date, 5, date, [took]))
+        assert ratings(open_data(f"{path}::sold", schema=schema)) == expected
+    rated_below_two = f"{path}::select * from sold where rating < 2;"
+    assert ratings(open_data(rated_below_two, schema=schema)) == expected[:1]
+
+
+@pytest.mark.systems
+def test_a_command_fits_a_table_of_postgresql(tmp_path, postgresql, discreet):
+    import psycopg
+
+    address = postgresql.fresh()
+    with psycopg.connect(address) as connection:
+        connection.execute('CREATE TABLE sold ("user" TEXT, item TEXT, rating FLOAT, time DATE)')
+        connection.cursor().executemany("INSERT INTO sold VALUES (%s, %s, %s, %s)", ANN[::-1])
+    out = tmp_path / "m.discreet"
+    run = discreet(
+        "fit", f"{address}::sold", "--model", "popularity", "--implicit", "--epsilon", "1", "--out", out
+    )
+    assert run[0] == 0 and out.exists()
+
+
+@pytest.mark.parametrize("name", ["r.xlsx", "r.db", "r.duckdb"])
+def test_a_wrong_table_lists_those_there_are(tmp_path, name):
+    place = KINDS[name](tmp_path / name, ANN).partition("::")[0]
+    with refuses("no-table", table="gone", tables=("Sheet", "other") if "xlsx" in name else ("sold",)):
+        open_data(f"{place}::gone")
+
+
+def test_a_book_with_several_sheets_asks_for_one(tmp_path):
+    from openpyxl import Workbook
+
+    book, path = Workbook(), tmp_path / "club.xlsx"
+    book.active.title = "Read me"
+    book.active.append(["note"])
+    sheet = book.create_sheet("Ratings")
+    for row in (("user", "item", "rating"), ("ann", "tea", 5), ("bob", "jam", 4)):
+        sheet.append(row)
+    book.save(path)
+    with refuses("no-table", tables=("Read me", "Ratings")):
+        open_data(str(path))
+    assert open_data(f"{path}::Ratings").n_users == 2
+
+
+@pytest.mark.parametrize(
+    ("names", "found"),
+    [
+        (["Member", "Wine", "Stars", "Tasted on"], {"item": "Wine", "time": "Tasted on"}),
+        (["order_id", "customer_no", "sku", "rating"], {"user": "customer_no", "item": "sku"}),
+        (["user_id", "title_id", "seconds", "rating"], {"item": "title_id"}),
+        (["reader_id", "isbn", "stars"], {"user": "reader_id", "item": "isbn"}),
+        (["visitor key", "item_code", "rating"], {"user": "visitor key", "item": "item_code"}),
+    ],
+)
+def test_columns_of_shops_are_found(names, found):
+    chosen = choose(names, None, implicit=False)
+    assert choose(names, None, implicit=True)["item"] == chosen["item"]
+    assert {role: chosen[role] for role in found} == found

@@ -19,7 +19,7 @@ READ = """
 import sys
 import discreet, polars, scipy.sparse
 from discreet.core.checks import DiscreetError
-from discreet.data.reading import kernels
+from discreet.data.reading import line_splitting
 
 def kilobytes(what):
     with open("/proc/self/status") as status:
@@ -139,6 +139,7 @@ def excess(name, folder):
     return megabytes / limit, f"{name}: {megabytes} MB of {limit:.0f} MB, {ended}"
 
 
+@pytest.mark.thorough
 def test_the_usual_bomb_takes_little_memory(tmp_path):
     assert excess("run-length-padded.parquet", tmp_path)[0] <= 1
 

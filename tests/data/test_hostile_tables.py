@@ -16,6 +16,7 @@ from discreet.core.checks import DataError, DiscreetError, FileError, visible
 from discreet.data.errors import TooManyRows, UnpacksToTooMuch
 from discreet.data.interactions import Interactions
 from discreet.data.item_tables import read_item_table, read_public_table
+from discreet.data.reading import limits
 from discreet.data.reading.limits import unpacked
 from discreet.data.vocabulary import Vocabulary
 from discreet.sources.manifest import read_ids
@@ -35,12 +36,16 @@ def test_a_pipe_is_refused_at_once(tmp_path):
         discreet.load(tmp_path / "pipe.csv")
 
 
+@pytest.mark.thorough
 def test_a_packed_bomb_costs_nothing(tmp_path):
     path = tmp_path / "bomb.csv.gz"
     with gzip.open(path, "wb", 9) as file:
         file.write(TEXT)
         for _ in range(300):
             file.write(bytes(1 << 20) + b"\n")
+    # What the first file makes Python import is not part of the cost.
+    (tmp_path / "first.csv").write_bytes(TEXT)
+    discreet.read(tmp_path / "first.csv")
     tracemalloc.start()
     with pytest.raises(UnpacksToTooMuch):
         discreet.read(path)
@@ -50,6 +55,7 @@ def test_a_packed_bomb_costs_nothing(tmp_path):
     assert discreet.read(path).n_ratings == 40
 
 
+@pytest.mark.thorough
 def test_a_parquet_file_cannot_promise_more_rows_than_it_holds(tmp_path):
     path = tmp_path / "rows.parquet"
     rows = 30_000_000
@@ -68,6 +74,7 @@ def test_letters_that_make_the_reader_panic_get_a_sentence(tmp_path):
         discreet.read(path)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("reader", ["titles", "items", "shards", "ratings"])
 def test_damaged_parquet_gets_a_sentence_wherever_it_is_read(reader, tmp_path):
     whole = tmp_path / "whole.parquet"
@@ -93,7 +100,7 @@ def test_damaged_parquet_gets_a_sentence_wherever_it_is_read(reader, tmp_path):
 def test_letters_that_a_terminal_obeys_are_spelled_out(tmp_path):
     assert visible("a\x1b[31m\u202eb\nc") == "a\\x1b[31m\\u202eb\nc"
     path = tmp_path / "r.csv"
-    path.write_bytes(b"us\x1b[2Jer,it,em\n1,2,3\n")
+    path.write_bytes(b"us\x1b[2Jer,item,em\n1,2,3\n")
     with pytest.raises(DataError) as caught:
         discreet.read(path)
     assert "\x1b" not in str(caught.value) and "\\x1b" in str(caught.value)
@@ -148,6 +155,7 @@ def dictionary_bomb(path, rows, size, *, keep=True, short=0):
 
 
 # Without Arrow's schema the same column is read as text.
+@pytest.mark.few(1)
 @pytest.mark.parametrize("keep", [True, False])
 def test_a_long_id_that_a_dictionary_holds_once_is_not_written_out(keep, tmp_path):
     # Long texts in the first rows, or behind more of them than are tried first.
@@ -189,6 +197,7 @@ def test_ids_of_a_dictionary_are_numbered_like_texts(tmp_path):
         assert Vocabulary.of(["a"]).index_of(missing["item"]).tolist() == [-1, 0, -1, 0, -1, 0]
 
 
+@pytest.mark.thorough
 def test_headers_of_pages_with_changed_bytes_get_a_sentence(tmp_path):
     path, chance = tmp_path / "a.parquet", random.Random(0)
     pl.DataFrame({"user": [1, 2], "item": ["a", "b"], "rating": [1.0, 2.0]}).write_parquet(path)
@@ -204,3 +213,19 @@ def test_headers_of_pages_with_changed_bytes_get_a_sentence(tmp_path):
         except FileError:
             refused += 1
     assert 200 < refused < 2000
+
+
+def test_the_pages_of_a_file_are_walked_once_for_all_its_pieces_and_again_after_a_change(
+    tmp_path, monkeypatch
+):
+    walks, walk = [], limits._added
+    monkeypatch.setattr(limits, "_added", lambda raw: walks.append(1) or walk(raw))
+    monkeypatch.setattr("discreet.sources.pieces._ROWS", 100)
+    path = tmp_path / "ratings.parquet"
+    for rows in (1_000, 1_100):
+        columns = {"user": range(rows), "item": range(rows), "rating": [1.0] * rows}
+        pl.DataFrame(columns).write_parquet(path)
+        walks.clear()
+        reader = PieceReader()
+        assert sum(len(reader.read(piece).items) for piece in reader.pieces(path)) == rows
+        assert len(walks) == 1

@@ -152,13 +152,13 @@ def test_what_is_no_catalog_is_one_sentence(catalog, sentence):
 
 def test_a_column_that_was_guessed_is_named_if_its_ids_come_again(tmp_path):
     rows = [("v1", "t1"), ("v1", "t2"), ("v2", "t1")]
-    lines = "".join(f'{{"viewer": "{viewer}", "title_id": "{title}"}}\n' for viewer, title in rows)
+    lines = "".join(f'{{"watcher": "{watcher}", "clip": "{title}"}}\n' for watcher, title in rows)
     (tmp_path / "plays.jsonl").write_text(lines)
-    (tmp_path / "plays.csv").write_text("viewer,label\n" + "".join(f"{a},{b}\n" for a, b in rows))
-    frame = pl.DataFrame(rows, schema=["viewer", "title_id"], orient="row")
+    (tmp_path / "plays.csv").write_text("watcher,label\n" + "".join(f"{a},{b}\n" for a, b in rows))
+    frame = pl.DataFrame(rows, schema=["watcher", "clip"], orient="row")
     frame.write_parquet(tmp_path / "plays.parquet")
     for name in ("plays.jsonl", "plays.csv", "plays.parquet"):
-        with refuses("repeated-ids", column="viewer", count=1, of=3):
+        with refuses("repeated-ids", column="watcher", count=1, of=3):
             from_frame(RATED, catalog=tmp_path / name)
     # Where the column has a usual name, or is the only one, there is nothing to guess.
     for text in ("item,title\na,x\na,y\n", "a\na\n"):

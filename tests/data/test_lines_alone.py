@@ -3,9 +3,12 @@
 import gzip
 import zipfile
 
+import numpy as np
 import pytest
 
 import discreet
+from discreet.data.reading.blocks import MARK
+from discreet.data.reading.text import split_fields
 from discreet.data.schema import Schema, stateless
 from discreet.sources import pieces
 from discreet.sources.pieces import PieceReader
@@ -22,6 +25,7 @@ def cells(data, without=("zoe",)):
     )
 
 
+@pytest.mark.few(16)
 @pytest.mark.parametrize(
     "odd",
     [
@@ -102,6 +106,30 @@ def test_letters_do_not_depend_on_blocks_or_on_other_lines(tmp_path, monkeypatch
         assert [one for one in cells(again) if one[0] in own] == alone
 
 
+@pytest.mark.parametrize("delimiter", [",", "\t", " ", "::", "§"])
+@pytest.mark.parametrize("comment", ["", "#"])
+def test_a_line_is_split_as_it_is_alone(delimiter, comment):
+    draw = np.random.default_rng(5)
+    schema = Schema(delimiter=delimiter, comment=comment, escape="\\")
+    letters = [b"a", b"b7", delimiter.encode(), b" ", b"\t", b"\r", b"#", b":", b"\xc2", "é".encode(), MARK]
+    usual = delimiter.join("xyz").encode()
+    unquoted = lines = 0
+    for round_ in range(40):
+        chosen = [*letters, b'"', b"\\", b"\xff", b"\0"][: 11 if round_ < 20 else None]
+        block = [
+            b"".join(chosen[k] for k in draw.integers(0, len(chosen), draw.integers(0, 9))) for _ in range(60)
+        ]
+        block = [usual if draw.random() < 0.2 else line for line in block]
+        alone = [fields for line in block for fields in split_fields(b'"\n' + line, schema)[1:]]
+        assert split_fields(b'"\n' + b"\n".join(block), schema)[1:] == alone
+        for line in block if round_ < 20 else ():
+            plain = split_fields(line, schema)
+            assert split_fields(b'"\n' + line, schema)[1:] == plain
+            unquoted += len(plain) > 0 and plain[0] is not None
+        lines += len(alone)
+    assert lines > 1000 and unquoted > 500
+
+
 def test_names_of_encodings():
     assert stateless("windows-1252") == "cp1252" and stateless("UTF8") == "utf-8"
 
@@ -130,7 +158,7 @@ def test_pieces_of_a_file_have_one_layout(tmp_path, monkeypatch, first, size):
 
 
 def _skipping():
-    from discreet.data.describing import Wishes
+    from discreet.data.guessing import Wishes
 
     return Wishes.taken_from({"skip_bad_lines": True})
 

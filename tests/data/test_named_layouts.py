@@ -185,6 +185,7 @@ def test_settings_that_make_no_sense(tmp_path):
         read(path, layout="sasrec", delimiter=";")
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(("layout", "name", "text"), SOUND)
 def test_hostile_files_get_one_sentence(tmp_path, layout, name, text):
     chance = random.Random(7)
@@ -197,6 +198,7 @@ def test_hostile_files_get_one_sentence(tmp_path, layout, name, text):
             assert "\n" not in str(error)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(("layout", "name", "text"), SOUND)
 def test_a_bomb_and_an_endless_line_cost_little(tmp_path, monkeypatch, layout, name, text):
     path = tmp_path / f"{name}.gz"

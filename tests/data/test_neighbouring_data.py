@@ -54,6 +54,7 @@ def both(tmp_path, own, strangers, cap):
 PADDED = [f"{number}" for number in range(100, MANY)] + [f"0{number}" for number in range(100, 160)]
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("cap", [None, 1])
 @pytest.mark.parametrize("stranger", ["zoe", "+7", "007", " 8 8", "1.5", "-0"])
 @pytest.mark.parametrize("ids", [PADDED, PADDED[: MANY - 100]], ids=["some padded", "all numbers"])
@@ -68,6 +69,7 @@ def test_padded_ids_are_other_people_with_and_without_a_stranger(tmp_path):
     assert read(path, **FACTS).n_users == len(PADDED)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("stranger", ["zoe,1,4\n", "zoe,1, 4\n"])
 def test_a_stranger_does_not_change_how_ratings_are_rounded(tmp_path, stranger):
     """Read as a double first, the second of these would become another single."""

@@ -9,6 +9,7 @@ import polars as pl
 import pytest
 
 from discreet.core.checks import DataError, DiscreetError
+from discreet.data import encoding
 from discreet.data.exact_sums import exact_sums
 from discreet.data.inputs import accept_history
 from discreet.data.interactions import Interactions
@@ -144,3 +145,16 @@ def test_no_error_quotes_a_record(role, stranger):
 def test_times_of_a_history_are_read_one_by_one():
     rows = [{"item": "a", "time": NANO}, {"item": "b", "time": 1.5}, {"item": "c", "time": "2020-01-01"}]
     assert accept_history(rows).times.tolist() == [NANO, 1, 1577836800]
+
+
+@pytest.mark.parametrize("bits", [63, 0])
+@pytest.mark.parametrize("count", [0, 1, 7, (1 << 16) + 3])
+def test_sorting_keeps_the_order_of_repeated_pairs(monkeypatch, bits, count):
+    monkeypatch.setattr(encoding, "_BITS", bits)
+    draw = np.random.default_rng(count)
+    rows, items = draw.integers(0, 40, count, np.int32), draw.integers(0, 9, count, np.int32)
+    starts, found, order = encoding.by_person_and_item(rows, items, 40, 9)
+    expected = np.lexsort((items, rows))
+    assert (np.arange(count) if order is None else order).tolist() == expected.tolist()
+    assert found.tolist() == items[expected].tolist() and np.diff(starts).sum() == count
+    assert encoding.by_person_and_item(rows[expected], items[expected], 40, 9)[2] is None

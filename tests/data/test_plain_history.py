@@ -6,8 +6,10 @@ from hypothesis import strategies as st
 
 from discreet.core.checks import DiscreetError
 from discreet.data import histories as long_way
-from discreet.data.histories import read_plain_history
+from discreet.data.histories import read_history, read_plain_history
 from discreet.data.inputs import of_row
+from discreet.data.vocabulary import Vocabulary
+from discreet.testing import refuses
 
 
 def both(path, content, *, implicit=False, columns=None):
@@ -75,3 +77,18 @@ def test_any_file_is_read_alike_or_left(tmp_path_factory, rows, implicit):
     lines = "".join(",".join(row) + "\n" for row in rows)
     short, long = both(path, "item,rating,time\n" + lines, implicit=implicit)
     assert short is None or short == long
+
+
+def test_a_list_of_items_with_blanks_needs_no_header(tmp_path):
+    """The catalog shows that a line is an item, and not a row with blanks between its columns."""
+    path = tmp_path / "me.txt"
+    path.write_text("Wine 1\nWine 2\n")
+    catalog = Vocabulary.of(["Wine 1", "Wine 2"])
+    assert read_history(path, implicit=True, catalog=catalog).items == ["Wine 1", "Wine 2"]
+
+
+def test_an_unknown_user_is_named_with_the_file(tmp_path):
+    path = tmp_path / "all.csv"
+    path.write_text("user,item\nann,tea\nbob,jam\n")
+    with refuses("user-not-in-history", user="eve", file="all.csv"):
+        read_history(path, user="eve", implicit=True)

@@ -209,6 +209,7 @@ def test_a_dense_table_leaves_out_what_is_not_rated(tmp_path):
     assert (data.facts.low, data.facts.high, data.facts.step) == (-10, 10, None)
 
 
+@pytest.mark.thorough
 @needs_data
 @pytest.mark.parametrize(
     ("folder", "users", "items", "ratings", "low", "high", "step"),

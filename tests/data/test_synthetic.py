@@ -7,7 +7,7 @@ from discreet.core.checks import ParameterError
 from discreet.data.datasets.synthetic import invented_items, one_bit, popularity_skewed, rank_one
 from discreet.data.reading.readers import read
 from discreet.testing import refuses
-from discreet.testing.large_data import LargeShape, large, write_large
+from discreet.testing.large_data import LargeShape, large, write_large, write_log
 
 
 def _sorted_without_repeats(data):
@@ -135,6 +135,7 @@ def test_people_rate_their_favorite_genre_above_the_opposite_one(demo):
     assert np.corrcoef(first[known], second[known])[0, 1] > 0.6
 
 
+@pytest.mark.thorough
 def test_two_factors_explain_much_more_than_biases(demo):
     """The residuals' Gram matrix over items has two directions far above the rest."""
     values = demo.values.astype(np.float64)
@@ -184,6 +185,7 @@ def test_large_has_exactly_the_ratings_asked_for(shape, monkeypatch):
     assert set(np.unique(data.values).tolist()) == {1.0, 2.0, 3.0, 4.0, 5.0}
 
 
+@pytest.mark.thorough
 def test_large_is_skewed_and_people_agree_in_crowds(shape):
     data = large(shape)
     counts = np.sort(np.bincount(data.items, minlength=data.n_items))[::-1]
@@ -199,9 +201,12 @@ def test_large_shape_keeps_the_proportions_of_a_film_service():
     top = LargeShape.of(100_000_000)
     assert (top.n_users, top.n_items) == (480_000, 17_770)
     assert LargeShape.of(1_000_000).n_users == 4_800
+    billion = LargeShape.of(10**9)
+    assert (billion.n_users, billion.n_items) == (2_000_000, 100_000)
     assert all(LargeShape.of(n_ratings).n_ratings == n_ratings for n_ratings in (1_000, 2_000, 5_000, 15_000))
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("kind", ["parquet", "csv"])
 def test_a_written_file_holds_the_same_ratings(kind, shape, tmp_path):
     path = write_large(tmp_path / f"ratings.{kind}", shape, seed=6)
@@ -220,6 +225,18 @@ def test_large_refuses_other_files_crowded_shapes_and_missing_folders(shape, tmp
         LargeShape(n_users=10, n_items=10, n_ratings=90)
     with refuses("cannot-write"):
         write_large(tmp_path / "nowhere" / "ratings.csv", shape)
+
+
+def test_a_log_has_the_same_ratings_in_the_order_of_time_in_many_files(shape, tmp_path, monkeypatch):
+    monkeypatch.setattr("discreet.testing.large_data._BLOCK", 30_000)
+    monkeypatch.setattr("discreet.testing.large_data._FILE_ROWS", 2_000)
+    folder = write_log(tmp_path / "log", shape, seed=6)
+    files = [pl.read_parquet(file) for file in sorted(folder.glob("*.parquet"))]
+    assert len(files) > 16 and all(file["time"].is_sorted() for file in files)
+    assert sum(file["user"].n_unique() for file in files) > 1.5 * shape.n_users
+    log = pl.concat(files).sort("user", "item")
+    whole = pl.read_parquet(write_large(tmp_path / "rows.parquet", shape, seed=6, times=True))
+    assert log.equals(whole.sort("user", "item"))
 
 
 def test_times_leave_the_ratings_as_they_are(shape, tmp_path):

@@ -1,6 +1,8 @@
 """Containers, files and folders in which one user's values could change how others are read, and don't."""
 
 import sqlite3
+from datetime import datetime
+from decimal import Decimal
 from fractions import Fraction
 
 import numpy as np
@@ -11,7 +13,7 @@ import pyarrow.compute as pc
 import pytest
 
 import discreet
-from discreet.data.reading import kernels
+from discreet.data.reading import line_splitting
 from discreet.data.schema import Schema
 from discreet.testing import refuses
 
@@ -158,7 +160,7 @@ def test_a_line_that_is_too_long_is_dropped_wherever_blocks_end(tmp_path, monkey
 
     path, lines = tmp_path / "a.csv", ["a,i0,1,5", "b,i1,2,6"]
     for before in range(0, 40, 8):
-        long = "zoe," + "x" * kernels.LONGEST_LINE + ",3,1"
+        long = "zoe," + "x" * line_splitting.LONGEST_LINE + ",3,1"
         monkeypatch.setattr(blocks, "BLOCK", (1 << 21) + before)
         path.write_text("\n".join([lines[0], long, lines[1]]))
         data = discreet.read(path, schema=TEXT.changed(header=False), **FACTS)
@@ -211,3 +213,119 @@ def test_a_declared_comma_is_the_only_decimal_mark(tmp_path):
     path.write_text("a;i0;1,5;1\na;i1;1.5;2\nb;i0;2;3\n")
     schema = TEXT.changed(header=False, delimiter=";", decimal="comma")
     assert discreet.read(path, schema=schema, **FACTS).values.tolist() == [1.5, 2.0]
+
+
+BIG = 1234567890123456789
+NUMBERED = {
+    "objects": (lambda ids: pd.Series(ids, dtype=object), [BIG, BIG, 10**18], "zoe"),
+    "categories": (lambda ids: pd.Series(pd.Categorical(ids)), [BIG, BIG, 10**18], "zoe"),
+    "UInt64": (lambda ids: pd.Series(ids, dtype="UInt64"), [BIG, BIG, 2**63 + 5], None),
+    "uint64 of Arrow": (
+        lambda ids: pd.Series(ids, dtype=pd.ArrowDtype(pa.uint64())),
+        [BIG, BIG, 2**63 + 5],
+        None,
+    ),
+    "Float64": (lambda ids: pd.Series(ids, dtype="Float64"), [7.0, 7.0, 1e19], None),
+}
+
+
+@pytest.mark.parametrize("declared", ["text", "integer"])
+@pytest.mark.parametrize("kind", NUMBERED)
+def test_long_whole_numbers_are_ids_whatever_else_a_column_has(kind, declared):
+    make, ids, odd = NUMBERED[kind]
+    schema = FRAME.changed(user_type=declared, bad_rows="drop")
+    found = []
+    for users in (ids, [*ids, odd]):
+        rest = [2] * (len(users) - 3)
+        frame = pd.DataFrame(
+            {"user": make(users), "item": ["i0", "i1", "i0", *["i1"] * len(rest)], "rating": 3, "time": 5}
+        )
+        found.append(others(discreet.from_frame(frame, schema=schema, catalog=ITEMS, **FACTS)))
+    assert found[0] == found[1] and len(found[0]) >= 2
+
+
+@pytest.mark.parametrize("unit", ["s", "ms", "us", "ns"])
+def test_a_missing_date_does_not_change_how_an_hour_that_is_skipped_is_read(unit):
+    gap = datetime(2005, 3, 27, 2, 30)
+    own = {**OWN, "time": [gap, datetime(2005, 3, 1), datetime(1960, 1, 1)]}
+    schema = FRAME.changed(time_zone="Europe/Berlin", bad_rows="drop")
+    kind = pd.ArrowDtype(pa.timestamp(unit))
+    before, after = read_frame(
+        lambda one: pd.DataFrame({**one, "time": pd.array(one["time"], dtype=kind)}),
+        own,
+        {"time": None},
+        schema,
+    )
+    assert before == after and len(before) >= 2
+
+
+@pytest.mark.parametrize("zone", ["UTC", "Europe/Berlin"])
+@pytest.mark.parametrize(
+    "kind", [pl.Datetime("ms"), pl.Datetime("us"), pl.Datetime("us", "Asia/Tokyo"), pl.Date]
+)
+def test_a_date_beyond_all_calendars_drops_its_own_row(kind, zone):
+    schema = FRAME.changed(time_zone=zone, bad_rows="drop")
+    own = {**OWN, "time": [1, 2, 3]}
+    for odd in (2**31 - 1, -(2**31)) if kind == pl.Date else (2**62, -(2**63)):
+        before, after = read_frame(
+            lambda one: pl.DataFrame(one).with_columns(pl.col("time").cast(kind)), own, {"time": odd}, schema
+        )
+        assert before == after and len(before) == 3
+
+
+def test_dates_of_pandas_in_seconds_are_read():
+    frame = pd.DataFrame(
+        {**OWN, "time": np.array(["2005-03-01", "NaT", "2005-03-02"], dtype="datetime64[s]")}
+    )
+    data = discreet.from_frame(frame, schema=FRAME.changed(bad_rows="drop"), **FACTS)
+    assert data.times.tolist() == [1109635200, 1109721600]
+
+
+def test_sparse_columns_of_pandas_are_read():
+    frame = pd.DataFrame({**OWN, "rating": pd.arrays.SparseArray(OWN["rating"])})
+    assert discreet.from_frame(frame, schema=FRAME, **FACTS).values.tolist() == OWN["rating"]
+
+
+@pytest.mark.parametrize(
+    "odd", [Decimal("sNaN"), pd.NaT, pd.NA, complex(1), datetime.max, datetime.min], ids=repr
+)
+def test_an_object_that_no_comparison_takes_drops_its_own_row(odd):
+    schema = FRAME.changed(bad_rows="drop")
+    for role in ("item", "rating", "time"):
+        before, after = read_frame(
+            lambda one: pd.DataFrame({name: pd.Series(own, dtype=object) for name, own in one.items()}),
+            OWN, {role: odd}, schema.changed(unknown_items="drop"),
+        )  # fmt: skip
+        assert before == after and len(before) == 3
+
+
+def test_what_a_query_fails_with_is_not_shown():
+    lazy = pl.LazyFrame({"user": ["a", "b"], "item": ["x", "y"], "rating": ["1", "secret"]})
+    with refuses("unreadable-frame", found="LazyFrame") as refused:
+        discreet.from_frame(lazy.with_columns(pl.col("rating").cast(pl.Float64)), **FACTS)
+    assert refused.value.__cause__ is None and "secret" not in str(refused.value)
+    duckdb = pytest.importorskip("duckdb")
+    rows = duckdb.sql(
+        "SELECT u AS user, u AS item, CAST(r AS DOUBLE) AS rating FROM (VALUES ('a', 'secret')) t(u, r)"
+    )
+    with refuses("unreadable-frame") as refused:
+        discreet.from_frame(rows, **FACTS)
+    assert "secret" not in str(refused.value)
+
+
+def test_a_movielens_file_is_read_by_its_name_whatever_its_first_line_is(tmp_path):
+    lines = "".join(f"{user}::{item}::3::5\n" for user in (7, 8) for item in (1, 2))
+    found = []
+    for odd in ("", "9::x\x00y\n", "zoe::milk::good::late\n", "# 9::1::3::5\n", "<html>\n"):
+        path = tmp_path / "ratings.dat"
+        path.write_text(odd + lines)
+        found.append(others(discreet.read(path, layout="movielens", skip_bad_lines=True, n_items=2, **FACTS)))
+    assert len(found[0]) == 4 and all(one == found[0] for one in found)
+
+
+def test_a_first_line_that_may_be_a_row_is_in_no_message(tmp_path):
+    path = tmp_path / "ratings.csv"
+    path.write_text("zoe,secret,good,late\nann,tea,3,5\nbob,jam,4,6\n")
+    with refuses("unclear-header", columns=4) as refused:
+        discreet.read(path)
+    assert "secret" not in str(refused.value)

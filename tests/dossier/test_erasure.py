@@ -7,10 +7,15 @@ from datetime import UTC, datetime
 
 import pytest
 
+from discreet import model_settings, synthesize
+from discreet.data.datasets.synthetic import popularity_skewed
 from discreet.dossier.erasure import erasure
 from discreet.dossier.errors import NoReleases, UnknownEntries
+from discreet.follow import Following, FollowSettings
+from discreet.privacy.assumptions import Assumption, Fact, Kind
 from discreet.privacy.guarantee import Basis, Guarantee, Neighbors, Trust, Unit
 from discreet.privacy.ledger.book import Ledger
+from discreet.report.guarantee import condition_text
 
 USER = Guarantee(
     epsilon=1.0,
@@ -30,6 +35,13 @@ def ledger(*promises):
         with book.spend("shop", promise, what=f"model {number}"):
             pass
     return book
+
+
+def test_a_statement_repeats_the_conditions_of_the_releases():
+    taken = Assumption.of(Kind.TAKEN, Fact.CATALOG, items=5)
+    (found,) = erasure(ledger(USER, USER.assuming(taken)), "shop", made=WHEN).remaining
+    assert found.guarantee.conditions == (taken,)
+    assert found.sentence().startswith(f"If {condition_text([taken])}, ")
 
 
 def test_live_releases_add_up_and_withdrawn_ones_do_not_count():
@@ -81,6 +93,27 @@ def test_unknown_names_and_entries_are_rejected():
     with pytest.raises(UnknownEntries) as wrong:
         erasure(book, "shop", withdrawn=[99])
     assert wrong.value.entries == (99,)
+
+
+def test_one_statement_covers_a_model_a_continual_release_and_synthetic_data(discreet, tmp_path):
+    """A continual release counts once, for its whole year; data drawn from a model cost nothing more."""
+    book, data = tmp_path / "shop.ledger", popularity_skewed(n_users=100, n_items=40, mean_per_user=15)
+    settings = FollowSettings(releases=4, epsilon=2.0, delta=1e-6)
+    estimator = model_settings.estimator("user-factorization", {"epsilon": 1.0, "for_synthesis": True})
+    with Ledger.open(book) as ledger:
+        model = estimator.fit(data, ledger=ledger, name="shop")
+        Following.start(
+            tmp_path / "shop.follow", data.catalog, data.facts, settings, name="shop", ledger=ledger
+        )
+        before = erasure(ledger, "shop", made=WHEN)
+        synthesize(model, users=20, seed=1)
+        found = erasure(ledger, "shop", made=WHEN)
+    assert found == before and found.is_bounded
+    (all_of_them,) = found.remaining
+    assert all_of_them.amount[0] == pytest.approx(3.0) and len(found.live) == 2
+    code, printed, error = discreet("erase", book, "--name", "shop", "--json")
+    assert code == 0, error
+    assert json.loads(printed)["remaining"][0]["epsilon"] == all_of_them.amount[0]
 
 
 def test_erase_writes_and_signs_a_statement(discreet, tmp_path):

@@ -73,6 +73,7 @@ def test_capped_recall_is_one_when_the_list_is_full_of_hits():
     assert ranking.recall(ranks, 2)[0] == pytest.approx(2 / 3)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     "scores", [[3, 3, 3, 3, 3, 3], [5, 3, 3, 3, 1, 1], [2, 2, 1, 1, 1, 0], [6, 5, 4, 3, 2, 1]]
 )

@@ -7,7 +7,7 @@ from html.parser import HTMLParser
 
 import pytest
 
-from discreet import recipes
+from discreet import model_settings
 from discreet.data.datasets.synthetic import popularity_skewed
 from discreet.evaluation import Evaluation, Score, compare, render_report, write_report
 from discreet.evaluation.comparison import shown_names, variant_names
@@ -122,7 +122,7 @@ def test_nothing_makes_no_report():
 def test_comparing_gives_each_the_metrics_that_fit_it():
     data = popularity_skewed(n_users=80, n_items=60, mean_per_user=20, seed=0)
     turns = []
-    estimators = [recipes.estimator(name, {"epsilon": 2.0}) for name in ("biases", "popularity")]
+    estimators = [model_settings.estimator(name, {"epsilon": 2.0}) for name in ("biases", "popularity")]
     found = compare(estimators, data, metrics="rmse,hr@5", repeat=2, announce=lambda e: turns.append(e.name))
     assert turns == ["biases", "popularity"]
     assert [list(each.metrics) for each in found] == [["rmse", "hr@5"], ["hr@5"]]
@@ -135,7 +135,7 @@ def test_comparing_gives_each_the_metrics_that_fit_it():
 
 def test_everybody_meets_the_same_hidden_ratings():
     data = popularity_skewed(n_users=80, n_items=60, mean_per_user=20, seed=0)
-    twins = [recipes.estimator("biases", {"epsilon": math.inf}) for _ in range(2)]
+    twins = [model_settings.estimator("biases", {"epsilon": math.inf}) for _ in range(2)]
     first, second = compare(twins, data, repeat=2)
     assert first.metrics == second.metrics
 

@@ -7,7 +7,7 @@ import pytest
 
 from discreet.core.checks import DataError
 from discreet.data.interactions import Interactions
-from discreet.evaluation.trial import FEWEST_USERS, Gain, Level, Trial, gain_of, trial
+from discreet.evaluation.trial import FEWEST_USERS, Gain, Level, RatingErrors, Trial, gain_of, trial
 from discreet.evaluation.trial_page import render, summary
 from toy import grouped
 
@@ -78,3 +78,25 @@ def test_needed_users_grow_with_the_needed_epsilon(found, lows, epsilon, users):
     assert all(summary(changed)[:3]) or summary(changed)[1] == ""
     assert "<svg" in render(changed, "<shop>", "discreet fit") or len(lows) == 1
     assert "<shop>" not in render(changed, "<shop>", "discreet fit")
+
+
+@pytest.mark.parametrize(
+    ("lists", "ratings", "options"),
+    [
+        (0.01, 0.01, {}),
+        (0.01, -0.05, {"--for": "lists"}),
+        (-0.05, 0.01, {"--for": "ratings"}),
+        (-0.05, -0.2, {"--model": "popularity"}),
+    ],
+)
+def test_the_next_fit_follows_from_both_answers(found, lists, ratings, options):
+    gain = Gain(mean=ratings + 0.05, low=ratings, high=ratings + 0.1)
+    fields = {name: getattr(found, name) for name in Trial.__slots__}
+    changed = Trial(
+        **{**fields, "levels": (level(1.0, lists),), "ratings": RatingErrors(model=1, biases=1.1, gain=gain)}
+    )
+    assert changed.options == options
+    assert [line.split(".")[0] for line in summary(changed)[2:4]] == [
+        f"Recommendations: {changed.answer.upper()}",
+        f"Ratings: {changed.rated.upper()}",
+    ]

@@ -13,9 +13,18 @@ import discreet
 from discreet.data.interactions import Interactions
 from discreet.export.bundle import encoding
 from discreet.export.bundle.encoding import PRECISIONS, decoded, encode, int8_vectors, int8_weights
-from discreet.export.bundle.folder import _facts, bundle_files, bundle_names, device_file, write_bundle
+from discreet.export.bundle.folder import (
+    _facts,
+    agreement,
+    bundle_files,
+    bundle_names,
+    device_file,
+    drawn_histories,
+    own_lists,
+    scores_of,
+    write_bundle,
+)
 from discreet.export.bundle.parts import KINDS, parts_of
-from discreet.export.bundle.scoring import agreement, drawn_histories, own_lists, scores_of
 from discreet.models.lists import best_places
 from discreet.models.scorers.interactions import InteractionScorer
 from discreet.testing import refuses
@@ -45,6 +54,7 @@ def model_of(data):
     return find
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize("name", MODELS)
 def test_lists_are_exact_in_float32_and_nearly_in_the_others(name, model_of):
     model = model_of(name)
@@ -99,6 +109,7 @@ def answers_of(model, asked):
     return lists
 
 
+@pytest.mark.few(2)
 @needs_node
 @pytest.mark.parametrize("name", MODELS)
 def test_the_device_makes_the_lists_of_the_library(name, model_of, data):
@@ -117,6 +128,7 @@ def test_the_device_makes_the_lists_of_the_library(name, model_of, data):
             assert all("stars" not in one for one in listed)
 
 
+@pytest.mark.few(1)
 @needs_node
 @pytest.mark.parametrize("precision", PRECISIONS)
 def test_the_device_reads_every_precision_as_it_was_measured(precision, model_of, data):
@@ -131,6 +143,7 @@ def test_the_device_reads_every_precision_as_it_was_measured(precision, model_of
         assert model.catalog.index_of([one["item"] for one in listed]).tolist() == best.tolist()
 
 
+@pytest.mark.few(1)
 @needs_node
 @pytest.mark.parametrize("precision", PRECISIONS)
 def test_weights_between_items_are_blended_as_they_were_measured(precision, model_of, data):

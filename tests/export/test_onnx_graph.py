@@ -8,12 +8,11 @@ import numpy as np
 import pytest
 
 import discreet
+from discreet.export import onnx_graph
 from discreet.export.bundle.encoding import decoded
-from discreet.export.bundle.folder import bundle_files
-from discreet.export.bundle.scoring import scores_of
+from discreet.export.bundle.folder import bundle_files, scores_of
 from discreet.export.items import export_items
-from discreet.export.onnx import graph as onnx_graph
-from discreet.export.onnx.graph import graph_of
+from discreet.export.onnx_graph import graph_of
 from discreet.models.scorers.interactions import InteractionScorer
 from discreet.testing import refuses
 from models_on_devices import MODELS, next_items, paired

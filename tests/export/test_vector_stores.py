@@ -81,6 +81,7 @@ def exact_search(model):
     return lambda vector, count: ids[np.argsort(-(vectors @ vector), kind="stable")[:count]].tolist()
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("name", ["model", "weighted"])
 def test_a_list_is_complete_from_an_exact_search(request, name, data):
     model = request.getfixturevalue(name)

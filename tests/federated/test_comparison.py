@@ -27,6 +27,7 @@ def test_one_holder_is_scored_as_it_would_be_alone():
     )
 
 
+@pytest.mark.thorough
 def test_parties_gain_where_noise_hides_what_each_has():
     data = popularity_skewed(n_users=600, n_items=60, mean_per_user=15)
     ten = SharedNoise(parties=10, missing=1)

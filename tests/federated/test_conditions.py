@@ -32,6 +32,7 @@ def declared(**changed):
     return data, parts | {name: change(parts[name]) for name, change in changed.items()}
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("masked", [False, True])
 def test_a_layout_that_one_party_guessed_is_a_condition_on_the_label(masked):
     data, parts = declared(p1=guessed, p2=guessed)
@@ -69,6 +70,7 @@ def test_hashed_items_keep_how_the_file_was_read():
     assert hashed.facts.layout == own.facts.layout
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize(
     ("value", "reason"),
     [

@@ -47,6 +47,7 @@ def protocol_of(kind, epsilon, **options):
     return protocol_for(model(epsilon=epsilon, **settings, **options), DATA.facts, NOISE)
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("kind", KINDS)
 def test_without_noise_the_model_is_that_of_all_data(kind):
     protocol = protocol_of(kind, math.inf)
@@ -56,6 +57,7 @@ def test_without_noise_the_model_is_that_of_all_data(kind):
     assert shared.scorer.settings() == pooled.scorer.settings()
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize("kind", KINDS)
 def test_with_noise_every_party_pays_once_and_the_model_is_private(kind, tmp_path):
     protocol = protocol_of(kind, 8.0, delta=1e-5)
@@ -174,6 +176,7 @@ def hostile(question):
     yield replace(question, arrays={**question.arrays, "more": np.zeros(1)})
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("kind", ["ratings", "choices"])
 def test_hostile_questions_are_declined_and_cost_nothing(kind):
     protocol, counted = questions(kind, epsilon=30.0)

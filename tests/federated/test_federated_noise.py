@@ -11,7 +11,8 @@ from budgets import budget
 from discreet.core.checks import PrivacyError
 from discreet.core.randomness import PrivacyRandom
 from discreet.federated import keeper as keepers
-from discreet.federated.keeper import Keeper, hand_key, mask, masked, set_token, unmasked
+from discreet.federated.keeper import Keeper, hand_key
+from discreet.federated.masks import mask, masked, set_token, unmasked
 from discreet.federated.noise import STEP_BITS, OwnNoise, SharedNoise, symmetric_from
 from discreet.federated.wire import Message, decode, encode
 from discreet.privacy.accounting.gaussian import gaussian_epsilon, gaussian_multiplier
@@ -19,7 +20,8 @@ from discreet.privacy.assumptions import Assumption, Fact, Kind
 from discreet.privacy.mechanisms.fixed_point import FixedPoint
 from discreet.privacy.noise_shares import upper, with_share
 from discreet.privacy.session import Session
-from discreet.statistics.counts import UserCount
+from discreet.privacy.shared_budget import SharedBudget
+from discreet.statistics.counts import ItemVotes, UserCount
 from discreet.testing import refuses
 from evidence import follows, samples_to_separate
 from toy import toy_interactions
@@ -106,6 +108,11 @@ def test_a_session_adds_one_share_for_all_that_it_has_left():
     with pytest.raises(PrivacyError):
         opened(toy).laplace().release_share(UserCount(), part.name, policy.units)
     assert len(whole.log) == 1
+    # Votes fit a pure budget, and shares of Laplace noise don't exist.
+    pure, votes = opened(toy).laplace(), ItemVotes(n_items=toy.n_items, norm="l1")
+    with refuses("overspent"):
+        pure.release_share(votes, votes.parts[0].name, policy.units)
+    assert pure.log == () and pure.left == 1
 
 
 def test_two_parties_hide_behind_each_other_at_least():
@@ -202,3 +209,8 @@ def test_a_restarted_keeper_remembers_what_it_revealed(tmp_path):
     again = Keeper(roster=list(KEYS), least=3, journal=Journal(path))
     assert np.array_equal(ask_masks(again, "run", 0, "votes", ["a", "b", "c"], 5), first)
     assert ask_masks(again, "run", 0, "votes", list(KEYS), 5) == {"a", "b", "c"}
+
+
+def test_without_a_guarantee_answers_cost_nothing():
+    budget = SharedBudget(epsilon=math.inf, delta=0.0, parties=3, least=2)
+    assert budget.price(1.0, 0.0) == 0 and budget.covers([budget.price(1.0, 0.0)])

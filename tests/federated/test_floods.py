@@ -11,16 +11,19 @@ import stat
 import subprocess
 import sys
 import threading
+from pathlib import Path
 
 import pytest
 
 from discreet.data.facts import PublicFacts
 from discreet.data.interactions import Interactions
 from discreet.federated import party as parties
+from discreet.federated.chains import CHAINS, own_place, to_field
 from discreet.federated.flower import launch
 from discreet.federated.flower.app.discreet_relay import frames
 from discreet.federated.flower.processes import Flower
 from discreet.federated.identity.keys import KEY, Authority, key_text, new_key, read_private_key
+from discreet.federated.journal import Journal
 from discreet.federated.keeper import Keeper
 from discreet.federated.noise import SharedNoise
 from discreet.federated.protocols.asked import Answerable, Asked
@@ -28,9 +31,10 @@ from discreet.federated.protocols.estimator_sums import protocol_for
 from discreet.federated.protocols.protocol import names_digest
 from discreet.federated.serving import tls
 from discreet.federated.serving.tls import TlsLine, TlsServer, tls_context
-from discreet.federated.wire import Message, decode, encode
+from discreet.federated.wire import Message, Refusal, decode, encode
 from discreet.models.popularity import Popularity
 from discreet.privacy.ledger.book import Ledger
+from discreet.privacy.ledger.chain import Anchor
 from discreet.statistics.counts import ItemVotes
 from discreet.testing import refuses
 
@@ -39,28 +43,34 @@ DATA = Interactions.from_arrays([1, 1, 2], [1, 2, 3], facts=FACTS, n_items=1000,
 PROTOCOL = protocol_for(Popularity(epsilon=1.0), FACTS, SharedNoise(parties=3, missing=1))
 
 
-def party(ledger=None):
-    keeper = Keeper(roster=["p0", "p1", "p2"], least=2)
-    return parties.Party("p0", DATA, PROTOCOL, run="r", ledger=ledger or Ledger.in_memory(), keeper=keeper)
+def party(ledger=None, state=None, keeper=None):
+    return parties.Party(
+        "p0",
+        DATA,
+        PROTOCOL,
+        run="r",
+        ledger=ledger or Ledger.in_memory(),
+        state=state,
+        keeper=keeper or Keeper(roster=["p0", "p1", "p2"], least=2),
+    )
 
 
-def votes(step, sigma):
+def votes(step, sigma, received=None):
     statistic = ItemVotes(n_items=1000, norm="l2")
     asked = Answerable.of().write(Asked(statistic, statistic.parts[0], sigma))
     agreed = {"settings": PROTOCOL.settings(), "shared": names_digest(DATA.catalog)}
-    fields = {**asked.fields, **agreed}
+    fields = {**asked.fields, **agreed, **({CHAINS: to_field({"p0": received})} if received else {})}
     return Message(kind="sum", run="r", step=step, sender="coordinator", fields=fields, arrays=asked.arrays)
 
 
-def ask(member, step, sigma=1e6):
-    return decode(member.answer(encode(votes(step, sigma))))
+def ask(member, step, sigma=1e6, received=None):
+    return decode(member.answer(encode(votes(step, sigma, received))))
 
 
 @pytest.mark.parametrize("limit", ["_MOST_ANSWERS", "_MOST_BYTES"])
 def test_a_coordinator_does_not_fill_a_party(monkeypatch, limit):
     """Questions with much noise cost next to nothing; their number and their bytes are limited."""
     monkeypatch.setattr(parties, limit, {"_MOST_ANSWERS": 5, "_MOST_BYTES": 5 * 8_000}[limit])
-    monkeypatch.setattr(parties, "_MOST_BYTES_PER_ITEM", 0)
     member = party()
     kinds = [ask(member, step).kind for step in range(8)]
     assert kinds == ["sum"] * 5 + ["declined"] * 3
@@ -68,6 +78,75 @@ def test_a_coordinator_does_not_fill_a_party(monkeypatch, limit):
     # What was answered is repeated, and nothing more is kept.
     before = len(member._journal.messages)
     assert ask(member, 4).kind == "sum" and len(member._journal.messages) == before
+
+
+def test_a_party_drops_answers_that_the_coordinator_has(monkeypatch, tmp_path):
+    """However many items a catalog has, a party keeps so many bytes and no more."""
+    monkeypatch.setattr(parties, "_MOST_BYTES", 5 * 8_000)
+    state, members = tmp_path / "party.state", {"keeper": Keeper(roster=["p0", "p1", "p2"], least=2)}
+    members["ledger"] = Ledger.open(tmp_path / "ledger")
+    member, received, places = party(state=state, **members), None, []
+    for step in range(20):
+        answer = ask(member, step, received=received)
+        assert answer.kind == "sum" and state.stat().st_size < 5 * 8_000 + 2_000 * (step + 1)
+        places.append(answer)
+        received = own_place(answer)
+    kept = [encode(message) for message in member._journal.messages]
+    assert sum(map(len, kept)) < 5 * 8_000 + 20 * 2_000
+    member.close()
+    # A party that starts again knows all of its chain, repeats what it has, and draws nothing anew.
+    member = party(state=state, **members)
+    assert member._chain.latest == received
+    lost = [message.step for message in member._journal.messages if message.kind == "dropped"]
+    assert lost == [*range(len(lost))] and 15 <= len(lost) < 20
+    for step, earlier in enumerate(places):
+        again = ask(member, step, received=own_place(places[step - 1]) if step else None)
+        if step in lost:
+            assert again.kind == "declined" and again.fields["reason"] == "dropped"
+        else:
+            assert encode(again) == encode(earlier)
+    assert ask(member, 3, sigma=2e6, received=received).fields["reason"] == "twice"
+    assert [encode(message) for message in member._journal.messages] == kept
+    assert ask(member, 20, received=received).kind == "sum"
+
+
+def test_answers_that_no_one_has_received_are_not_dropped(monkeypatch):
+    monkeypatch.setattr(parties, "_MOST_BYTES", 5 * 8_000)
+    member = party()
+    received = own_place(ask(member, 0))
+    kinds = [ask(member, step, received=received).kind for step in range(1, 8)]
+    assert kinds == ["sum"] * 5 + ["declined"] * 2
+    member = party()
+    # A place that the party's chain doesn't contain drops nothing either.
+    assert ask(member, 0, received=Anchor(9, "0" * 32)).fields["reason"] == "behind"
+
+
+@pytest.mark.parametrize("crash", ["before", "after"])
+def test_a_crash_while_answers_are_dropped_loses_nothing(monkeypatch, tmp_path, crash):
+    monkeypatch.setattr(parties, "_MOST_BYTES", 8_000)
+    state, members = tmp_path / "party.state", {"keeper": Keeper(roster=["p0", "p1", "p2"], least=2)}
+    members["ledger"] = Ledger.open(tmp_path / "ledger")
+    member = party(state=state, **members)
+    received = own_place(ask(member, 0))
+    moved = Path.replace
+
+    def broken(aside, path):
+        if crash == "after":
+            moved(aside, path)
+        raise OSError(5, "broken")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Path, "replace", broken)
+        assert ask(member, 1, received=received).kind == "declined"
+    member.close()
+    member = party(state=state, **members)
+    assert member._chain.contains(received)
+    with refuses("state-in-use"):
+        Journal(state)
+    assert ask(member, 1, received=received).kind == "sum"
+    with refuses("state-in-use"):
+        Journal(state)
+    assert not [*tmp_path.glob("*.new")]
 
 
 def test_a_run_has_room_for_what_honest_runs_ask():
@@ -78,7 +157,7 @@ def test_a_run_has_room_for_what_honest_runs_ask():
 def test_noise_that_the_sampler_cannot_draw_is_refused_before_it_is_paid(sigma):
     ledger = Ledger.in_memory()
     member = party(ledger)
-    assert ask(member, 0, sigma).fields["reason"] == "out of range"
+    assert ask(member, 0, sigma).fields["reason"] == Refusal.OUT_OF_RANGE
     assert ledger.entries() == [] and member._journal.messages == ()
     # The party lives on, and the largest noise that can be drawn is drawn.
     assert ask(member, 0, 1.3e8).kind == "sum"
@@ -274,3 +353,14 @@ def test_flower_gets_no_secrets_of_the_environment(tmp_path, monkeypatch):
         monkeypatch.setenv(name, "secret")
     found = Flower(tmp_path, tmp_path / "programs")._environment()
     assert "secret" not in found.values() and found["FLWR_TELEMETRY_ENABLED"] == "0" and "PATH" in found
+
+
+@needs_linux
+def test_a_slow_handshake_of_flowers_own_processes_is_not_cut_off():
+    """On a busy machine a handshake of this user takes longer than a stranger may take."""
+    with (
+        socket.create_server(("127.0.0.1", 0)) as listener,
+        socket.create_connection(listener.getsockname()) as own,
+    ):
+        assert launch.patience(own.getsockname()) == 30.0
+    assert launch.patience(("203.0.113.7", 1)) == 5.0

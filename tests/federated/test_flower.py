@@ -2,6 +2,8 @@
 
 import asyncio
 import contextlib
+import importlib
+import json
 import math
 import os
 import re
@@ -10,11 +12,14 @@ import ssl
 import sys
 import threading
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
+from discreet.federated.errors import FlowerFailed
 from discreet.federated.flower import launch
+from discreet.federated.flower.app.discreet_relay import frames
 from discreet.federated.flower.processes import Flower, stop
 from discreet.federated.identity.agreement import COORDINATOR, KEEPER, Agreement
 from discreet.federated.identity.keys import (
@@ -34,8 +39,10 @@ from discreet.federated.wire import Message, decode, encode
 from discreet.models.popularity import Popularity
 from discreet.models.user_factorization.estimator import UserFactorization
 from discreet.privacy.ledger.book import Ledger
+from discreet.testing import refuses
 from federation import coordinator, keeper_of, members
 from flower import NAMES, Federation, wait_until
+from ports import free_port
 from toy import toy_interactions
 
 CHOICES = ("--model", "popularity", "--implicit")
@@ -52,6 +59,119 @@ def found():
             return federation
 
         yield make
+
+
+FAILS = """#!/bin/sh
+printf '\\033[91mERROR \\033[0m:     Something was closed\\n' >&2
+echo 'Traceback (most recent call last):' >&2
+echo 'httpx.ConnectError: the handshake failed' >&2
+echo 'INFO: over' >&2
+exit 3
+"""
+
+
+@pytest.mark.parametrize(
+    ("what", "how", "log"), [("SuperLink", "ended", "superlink"), ("command line", "failed", "flwr")]
+)
+def test_a_failure_of_flower_names_its_last_error(tmp_path, what, how, log):
+    programs, folder = tmp_path / "bin", tmp_path / "coordinator"
+    programs.mkdir()
+    for name in ("python", "flower-superlink"):
+        (programs / name).write_text(FAILS)
+        (programs / name).chmod(0o700)
+    Authority.new("trial").write_member(folder, COORDINATOR, new_key(), "localhost")
+    flower = Flower(folder, programs)
+    with pytest.raises(FlowerFailed) as failed:
+        if what == "SuperLink":
+            flower.start_superlink(("127.0.0.1", free_port()))
+        else:
+            flower.start_relay({}, tmp_path / "s")
+    assert (failed.value.what, failed.value.how) == (what, how)
+    assert failed.value.log == folder / "flower" / f"{log}.log"
+    assert failed.value.reason == "httpx.ConnectError: the handshake failed"
+
+
+STATES = """#!/bin/sh
+cat > /dev/null
+echo '%s'
+"""
+
+
+@pytest.mark.parametrize(
+    ("answer", "reason"),
+    [
+        (
+            {"success": True, "runs": [{"status": "finished:failed", "status-details": "No heartbeat"}]},
+            "finished:failed, No heartbeat",
+        ),
+        ({"success": True, "runs": [{"status": "pending", "status-details": "N/A"}]}, None),
+        ({"success": False, "error-message": "no\nconnection"}, None),
+    ],
+)
+def test_what_flower_states_of_a_run_is_the_reason_of_the_relay(tmp_path, answer, reason):
+    programs, folder = tmp_path / "bin", tmp_path / "coordinator"
+    programs.mkdir()
+    for name in ("python", "flower-superlink"):
+        (programs / name).write_text(STATES % json.dumps(answer).replace("\\", "\\\\"))
+        (programs / name).chmod(0o700)
+    Authority.new("trial").write_member(folder, COORDINATOR, new_key(), "localhost")
+    flower = Flower(folder, programs)
+    assert flower.relay_failed("late").reason == reason
+    if not answer["success"]:
+        with refuses("flower-failed", reason="no connection"):
+            flower.start_relay({}, tmp_path / "s")
+
+
+class BusyGrid:
+    """Flower on a busy machine: each of its calls fails once and then works."""
+
+    def __init__(self):
+        self.failed, self.pushed = set(), []
+
+    def once(self, name):
+        if name not in self.failed:
+            self.failed.add(name)
+            raise RuntimeError(name)
+
+    def get_node_ids(self):
+        self.once("nodes")
+        return [7]
+
+    def push_messages(self, messages):
+        self.once("push")
+        self.pushed += messages
+        return ["message"] * len(messages)
+
+    def pull_messages(self, ids):
+        self.once("pull")
+        metadata = SimpleNamespace(reply_to_message_id="message")
+        content = {"message": {"bytes": b"answer"}}
+        return [SimpleNamespace(metadata=metadata, has_error=lambda: False, content=content)]
+
+
+def test_the_relay_outlives_failures_of_flower(monkeypatch):
+    any_kind = SimpleNamespace(main=lambda: lambda function: function)
+    names = {"ConfigRecord": dict, "Context": None, "Message": lambda *_, **given: given, "RecordDict": dict}
+    monkeypatch.setitem(sys.modules, "flwr", SimpleNamespace())
+    monkeypatch.setitem(sys.modules, "flwr.app", SimpleNamespace(**names))
+    app = SimpleNamespace(Grid=None, ServerApp=lambda: any_kind)
+    monkeypatch.setitem(sys.modules, "flwr.serverapp", app)
+    relay = importlib.import_module("discreet.federated.flower.app.discreet_relay.server")
+    monkeypatch.setattr(relay, "_ROLL_CALL_EVERY", 0.01)
+    monkeypatch.setattr(relay, "_POLL_SECONDS", 0.01)
+    grid, (near, far) = BusyGrid(), socket.socketpair()
+    with near, far:
+        header = {"ask": 1, "nodes": ["7"], "seconds": 30.0}
+        relay._Round(grid, near, header, b"question").run()
+        near.close()
+        seen = []
+        with contextlib.suppress(ConnectionError):
+            while True:
+                seen.append(frames.receive(far))
+    assert grid.failed == {"nodes", "push", "pull"} and len(grid.pushed) == 1
+    assert seen[-1] == ({"ask": 1, "node": "7", "error": False}, b"answer")
+    # A failed roll call reports no node as absent.
+    assert all(entry.get("absent", []) == [] for entry, _ in seen)
 
 
 @pytest.mark.systems

@@ -20,7 +20,8 @@ from discreet.federated.party import Party
 from discreet.federated.protocols.estimator_sums import protocol_for
 from discreet.federated.protocols.protocol import names_digest
 from discreet.federated.transport import InProcess
-from discreet.federated.wire import Message, decode, encode
+from discreet.federated.wire import Message, Refusal, decode, encode
+from discreet.model_settings import MODELS
 from discreet.models.baselines.als import Als
 from discreet.models.biases import Biases
 from discreet.models.estimator import Estimator, joint_promise
@@ -28,13 +29,12 @@ from discreet.models.local.estimator import LocalEstimator
 from discreet.models.popularity import Popularity
 from discreet.models.scorers.interactions import InteractionScorer
 from discreet.models.user_factorization.estimator import UserFactorization
-from discreet.papers.dpimf.objective import ImplicitObjective
+from discreet.papers.dpimf.implicit_objective import ImplicitObjective
 from discreet.papers.frank_wolfe.covariance_svd import CovarianceSvd
 from discreet.papers.frank_wolfe.frank_wolfe import FrankWolfe
 from discreet.papers.frank_wolfe.printed_frank_wolfe import PrintedFrankWolfe
 from discreet.privacy.accounting.gaussian import gaussian_multiplier
 from discreet.privacy.ledger.book import Ledger
-from discreet.recipes import MODELS
 from discreet.statistics.domain import Length, Number, Numbers
 from discreet.statistics.statistic import Part, Statistic
 from discreet.testing import refuses
@@ -113,6 +113,7 @@ def replied(party, asked):
     return decode(party.answer(encode(asked)))
 
 
+@pytest.mark.few(6)
 @pytest.mark.parametrize("loud", [1e6, 1e8, 1e9, 1e15, 1e30])
 @pytest.mark.parametrize("weak", [1e-9, 1e-30])
 def test_a_row_that_cannot_be_solved_refuses_nothing(loud, weak):
@@ -126,7 +127,9 @@ def test_a_row_that_cannot_be_solved_refuses_nothing(loud, weak):
 def test_factors_shorter_than_their_constant_cannot_be_asked_for(longest):
     """Number 2: a person's norm was 1 / longest, and a row was read through noise for norm 1."""
     ledger = Ledger.in_memory()
-    assert replied(real_party(people(*FEW), ledger), vectors(longest)).fields["reason"] == "out of range"
+    assert (
+        replied(real_party(people(*FEW), ledger), vectors(longest)).fields["reason"] == Refusal.OUT_OF_RANGE
+    )
     assert not ledger.entries()
     assert replied(real_party(people(*FEW)), vectors(1.0)).kind == "sum"
 
@@ -330,6 +333,7 @@ def test_every_model_that_learns_from_sums_is_federated_here():
     assert from_sums == {name.split()[0] for name in FEDERATED} - {"foreign"}
 
 
+@pytest.mark.few(2, "foreign")
 @pytest.mark.parametrize("kind", FEDERATED)
 def test_without_noise_parties_learn_the_model_of_all_data(kind):
     model, settings = FEDERATED[kind]
@@ -340,6 +344,7 @@ def test_without_noise_parties_learn_the_model_of_all_data(kind):
         assert np.array_equal(shared.scorer.arrays()[name], array), name
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("kind", FEDERATED)
 def test_with_noise_every_party_answers_within_its_promise(kind):
     model, settings = FEDERATED[kind]

@@ -8,13 +8,14 @@ import pytest
 from discreet.data.interactions import Interactions
 from discreet.federated.errors import NotAState, StateDamaged
 from discreet.federated.journal import Journal
-from discreet.federated.keeper import Keeper, ask_masks, hand_key, set_token
+from discreet.federated.keeper import Keeper, ask_masks, hand_key
+from discreet.federated.masks import set_token
 from discreet.federated.party import Party
 from discreet.federated.protocols.averaged_items import AveragedItems
 from discreet.federated.protocols.averaged_users import AveragedUsers
 from discreet.federated.protocols.protocol import names_digest
 from discreet.federated.protocols.summed import SummedStatistics
-from discreet.federated.wire import FederationError, Message, decode, encode
+from discreet.federated.wire import FederationError, Message, Refusal, decode, encode
 from discreet.privacy.ledger.book import Ledger
 from discreet.testing import refuses
 from federation import RUN, coordinator, keeper_of, members, shared_sums, toy_parts, train
@@ -84,6 +85,7 @@ LIES = [
 ]
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize("protocol", ITEM_PROTOCOLS, ids=["summed", "averaged", "users declared"])
 # Every lie is told in the first round by default, and in later rounds by `make test-slow`.
 @pytest.mark.parametrize("lie", range(len(LIES)))
@@ -123,6 +125,7 @@ def with_key(keeper, **lies):
     return line
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("lies", [{"least": 1000}, {"least": 4}, {"question": "another"}, {"least": -1}])
 def test_a_key_with_a_lie_leaves_out_its_party_only(lies):
     protocol = shared_sums(DATA)
@@ -158,7 +161,7 @@ def test_a_question_that_asks_for_gigabytes_is_refused_before_it_is_paid():
     wide |= {"center": np.zeros(200), "scale": np.ones(200), "item_weights": np.ones(4000)}
     more = {"factors": 200, "clip": 1.0, "count_part": 1.0}
     asked = Message(kind="terms", run=RUN, step=0, sender="coordinator", fields=fields | more, arrays=wide)
-    assert decode(party.answer(encode(asked))).fields["reason"] == "out of range"
+    assert decode(party.answer(encode(asked))).fields["reason"] == Refusal.OUT_OF_RANGE
     assert ledger.entries() == []
 
 
@@ -285,7 +288,7 @@ def test_a_declared_number_of_users_bounds_what_one_party_can_send(users):
     endpoints = {name: party.answer for name, party in members(PARTS, protocol).items()}
     endpoints["p3"] = liar(endpoints["p3"], lambda message: rubbish(5000.0)(message), 0)
     found = coordinator(protocol, endpoints, DATA.catalog).train(DATA.facts).rounds[0].left_out
-    assert found == ({} if users is None else {"p3": "out of range"})
+    assert found == ({} if users is None else {"p3": Refusal.OUT_OF_RANGE})
 
 
 STATED = [
@@ -302,6 +305,7 @@ STATED = [
 ]
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize("masked", [False, True], ids=["own noise", "shared noise"])
 @pytest.mark.parametrize("stated", STATED, ids=str)
 def test_a_guarantee_that_was_not_agreed_on_names_its_party(stated, masked):
@@ -351,6 +355,7 @@ def test_a_party_that_answers_and_does_not_confirm_its_sum_is_named():
     assert leader.train(DATA.facts).left_out == {}
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize(
     "lie",
     [
@@ -403,6 +408,7 @@ ODD = [
 ]  # fmt: skip
 
 
+@pytest.mark.few(6)
 @pytest.mark.parametrize("masked", [False, True], ids=["own noise", "shared noise"])
 @pytest.mark.parametrize("field", FIELDS)
 @pytest.mark.parametrize("odd", ODD, ids=lambda odd: repr(odd)[:12])

@@ -15,8 +15,8 @@ from discreet.federated.protocols.estimator_sums import protocol_for
 from discreet.federated.protocols.protocol import MessagePart, names_digest
 from discreet.federated.protocols.summed import SummedStatistics
 from discreet.federated.transport import InProcess
-from discreet.federated.wire import Message, decode, encode
-from discreet.papers.dpimf.objective import ImplicitObjective
+from discreet.federated.wire import Message, Refusal, decode, encode
+from discreet.papers.dpimf.implicit_objective import ImplicitObjective
 from discreet.testing import refuses
 from federation import RUN, keeper_of, toy_parts
 
@@ -61,6 +61,7 @@ def run_parties(protocol, parts, union, replaced=None, given=True):
     return coordinator.train(catalogs.over(parts["p0"], union).facts)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("noise", [None, SharedNoise(parties=3, missing=1)])
 def test_sums_over_parts_of_the_catalog_are_those_over_all_of_it(noise):
     """The same noise, the same people: placing them beforehand or by the party gives the same bits."""
@@ -139,6 +140,7 @@ def test_an_item_whose_only_party_is_silent_comes_last():
     assert protocol.combine(totals, 2)["bias"].tolist() == [-2.0, 2.0, -2.0]
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("lie", [0.5, -1.0, 1e-300, 2.0, 1e30])
 def test_a_list_that_is_no_list_is_refused(lie):
     """Averages divide by how many list an item: nobody may count as a half, or as less than nothing."""
@@ -164,7 +166,7 @@ def test_a_list_that_is_no_list_is_refused(lie):
         )
 
     outcome = run_parties(protocol, parts, union, replaced={"p2": hostile})
-    assert outcome.rounds[-1].left_out == {"p2": "out of range"}
+    assert outcome.rounds[-1].left_out == {"p2": Refusal.OUT_OF_RANGE}
     assert all(np.isfinite(array).all() for array in outcome.model.scorer.arrays().values())
 
 

@@ -14,7 +14,7 @@ from discreet.federated.protocols.averaged_items import AveragedItems
 from discreet.federated.protocols.averaged_users import AveragedUsers
 from discreet.federated.protocols.protocol import names_digest
 from discreet.federated.protocols.summed import SummedStatistics
-from discreet.federated.wire import Message, decode, encode
+from discreet.federated.wire import Message, Refusal, decode, encode
 from discreet.privacy.accounting.accountant import epsilon_at
 from discreet.privacy.assumptions import Fact, Kind
 from discreet.privacy.guarantee import Basis, Guarantee, Neighbors, Trust, Unit
@@ -183,7 +183,7 @@ def test_questions_of_strangers_are_declined_and_cost_nothing(raw, expected):
         assert reason(member.answer(raw)) == expected
         assert ledger.entries() == []
     else:
-        assert reason(member.answer(raw)) == "out of range"
+        assert reason(member.answer(raw)) == Refusal.OUT_OF_RANGE
 
 
 def test_after_a_crash_nothing_is_paid_or_drawn_twice(tmp_path):

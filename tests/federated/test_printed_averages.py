@@ -8,7 +8,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from discreet.cli.agreements import agreed_protocol
+from discreet.cli.federation import agreed_protocol
 from discreet.core.randomness import PrivacyRandom
 from discreet.federated.coordinator import Coordinator
 from discreet.federated.errors import CannotAverage, NoGuaranteeAsPrinted, SharedUsersAreSimulated
@@ -24,7 +24,7 @@ from discreet.federated.transport import InProcess
 from discreet.federated.wire import Refused
 from discreet.models.popularity import Popularity
 from discreet.papers.dpimf.estimators import Dpimf, Dpmf, interactions_matrix
-from discreet.papers.dpimf.objective import ImplicitObjective
+from discreet.papers.dpimf.implicit_objective import ImplicitObjective
 from discreet.papers.dpimf.theory import LOSSES
 from discreet.privacy.ledger.book import Ledger
 from federation import members, toy_parts, train

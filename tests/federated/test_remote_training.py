@@ -18,7 +18,7 @@ from discreet.federated.wire import FederationError, decode
 from discreet.models.biases import Biases
 from discreet.models.popularity import Popularity
 from discreet.models.user_factorization.estimator import UserFactorization
-from discreet.papers.dpimf.objective import ImplicitObjective
+from discreet.papers.dpimf.implicit_objective import ImplicitObjective
 from discreet.privacy.accounting import gaussian
 from discreet.privacy.release_log import Overspent
 from discreet.privacy.session import Session
@@ -56,6 +56,7 @@ def simulated(model):
     return simulate_parties(protocol_for(model, DATA.facts, NOISE), DATA, 3, random=PrivacyRandom.simulate(1))
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("name", MODELS)
 def test_a_run_trains_once(name, trainings):
     assert len(simulated(MODELS[name]).rounds) >= 1
@@ -90,6 +91,7 @@ def searches(monkeypatch):
     return found
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("name", MODELS)
 def test_no_calibration_is_computed_twice(name, searches):
     rounds = simulated(MODELS[name]).rounds
@@ -120,6 +122,7 @@ def asked_by(protocol):
     return seen, sum((protocol.price(one) for one in seen if one.kind == "sum"), Fraction(0)) * whole
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("name", MODELS)
 def test_parties_spend_what_they_guarantee(name):
     protocol = protocol_for(MODELS[name], DATA.facts, NOISE)
@@ -175,6 +178,7 @@ class Interrupted(InProcess):
         return iter(()) if self.left < 0 else super().ask(question, parties, seconds)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("name", ["ratings", "objective"])
 def test_a_run_that_resumes_after_any_round_gives_the_same_model(name, tmp_path, trainings):
     protocol = protocol_for(MODELS[name], DATA.facts, NOISE)

@@ -13,10 +13,11 @@ import numpy as np
 import pytest
 
 from discreet.core.randomness import PrivacyRandom
-from discreet.federated import keeper as keepers
+from discreet.federated import masks
 from discreet.federated.chains import to_field
 from discreet.federated.journal import Journal
-from discreet.federated.keeper import Keeper, ask_masks, mask_key
+from discreet.federated.keeper import Keeper, ask_masks
+from discreet.federated.masks import mask_key
 from discreet.federated.party import Party
 from discreet.federated.protocols.summed import SummedStatistics
 from discreet.federated.wire import FederationError, decode, encode
@@ -160,6 +161,7 @@ def hostile_questions(recorded, name):
             yield replace(question, step=question.step + 100, fields=bare)
 
 
+@pytest.mark.few(1)
 @at_points
 def test_a_restored_party_draws_nothing_again(recorded, tmp_path, count):
     """Only the party's journal is restored; the coordinator is hostile and states no chains."""
@@ -213,6 +215,7 @@ def test_a_restored_party_and_ledger_are_noticed_by_the_others(recorded, tmp_pat
     assert noticed >= count // 2
 
 
+@pytest.mark.few(1)
 @at_points
 def test_a_restored_keeper_reveals_no_second_set(recorded, tmp_path, count):
     if not recorded.protocol.noise.masked:
@@ -253,6 +256,7 @@ def test_a_restored_keeper_reveals_no_second_set(recorded, tmp_path, count):
     assert tried >= 3 * count
 
 
+@pytest.mark.few(1)
 def test_the_twin_a_keeper_without_confirmed_sets_reveals_two(recorded, tmp_path, monkeypatch):
     """Proof that the test above can fail: the same attack on a keeper that asks nobody."""
     if not recorded.protocol.noise.masked:
@@ -268,6 +272,7 @@ def test_the_twin_a_keeper_without_confirmed_sets_reveals_two(recorded, tmp_path
     federation.close()
 
 
+@pytest.mark.few(1)
 @at_points
 def test_a_restored_coordinator_continues_or_says_for_whom_it_waits(recorded, tmp_path, count):
     finished = 0
@@ -322,13 +327,13 @@ def test_a_mask_depends_on_the_question_and_on_the_answer():
 def test_a_clone_with_the_same_randomness_never_reuses_a_mask(tmp_path, monkeypatch):
     """A machine that was cloned draws the same bytes: with other data behind them the mask differs, too."""
     seen = []
-    honest = keepers.masked
+    honest = masks.masked
 
     def watching(arrays, key):
         seen.append((key, {name: array.tobytes() for name, array in arrays.items()}))
         return honest(arrays, key)
 
-    monkeypatch.setattr("discreet.federated.party.masked", watching)
+    monkeypatch.setattr("discreet.federated.masks.masked", watching)
     question = None
     for number, data in enumerate((PARTS["p0"], PARTS["p1"])):
         party = Party(

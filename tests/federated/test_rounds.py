@@ -17,7 +17,7 @@ from discreet.federated.protocols.averaged_users import AveragedUsers
 from discreet.federated.protocols.summed import SummedStatistics
 from discreet.federated.transport import InProcess
 from discreet.federated.wire import FederationError, Message, decode, encode
-from discreet.papers.dpimf.objective import ImplicitObjective
+from discreet.papers.dpimf.implicit_objective import ImplicitObjective
 from discreet.privacy.ledger.book import Ledger
 from discreet.testing import refuses
 from federation import RUN, coordinator, keeper_of, members, shared_sums, toy_parts, train
@@ -147,6 +147,7 @@ MISBEHAVIOR = {
 }
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("reason", MISBEHAVIOR)
 def test_a_party_that_misbehaves_is_left_out_and_counted(reason):
     outcome = train(QUIET, PARTS, DATA, replaced={"p1": MISBEHAVIOR[reason]})
@@ -156,6 +157,7 @@ def test_a_party_that_misbehaves_is_left_out_and_counted(reason):
     assert np.array_equal(scores(outcome.model), scores(train(QUIET, fewer, DATA).model))
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     "endpoint",
     [
@@ -223,6 +225,7 @@ def test_too_few_parties_stop_the_run_and_it_resumes(tmp_path):
     assert outcome.left_out == {}
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("protocol", [QUIET, SHARED], ids=["own noise", "shared noise"])
 @pytest.mark.parametrize("calls", [2, 5, 6, 11])
 def test_a_crash_anywhere_is_survived_and_not_paid_twice(tmp_path, protocol, calls):
@@ -338,6 +341,7 @@ def agreement(table, columns):
     return float(np.mean((table * np.where(own, 1, -1)).sum(axis=1) > 0))
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(("epsilon", "least"), [(math.inf, 0.95), (30.0, 0.75)])
 def test_averaged_items_find_the_groups(epsilon, least):
     data = clustered(n_users=600)
@@ -348,6 +352,7 @@ def test_averaged_items_find_the_groups(epsilon, least):
     assert agreement(model.scores(data, np.arange(data.n_users)), np.arange(data.n_items)) > least
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(("epsilon", "least"), [(math.inf, 0.95), (30.0, 0.7)])
 def test_averaged_users_find_the_groups_across_parties(epsilon, least):
     data = clustered()

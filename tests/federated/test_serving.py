@@ -77,6 +77,7 @@ def serving(server):
     return contextlib.closing(server)
 
 
+@pytest.mark.thorough
 def test_a_run_between_members_with_keys_gives_what_calls_give(folder):
     """Keeper behind TLS, daemons behind sockets, everything signed: without noise the model is equal."""
     loud = shared_sums(DATA, np.inf)

@@ -9,7 +9,7 @@ from discreet.data.datasets import catalog
 from discreet.data.splits import leave_one_out
 from discreet.evaluation.scoring import measure
 from discreet.federated.protocols.summed import SummedStatistics
-from discreet.papers.dpimf.objective import ImplicitObjective
+from discreet.papers.dpimf.implicit_objective import ImplicitObjective
 from federation import shared_sums, train
 
 METRIC = "hr@10:99"

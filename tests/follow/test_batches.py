@@ -9,8 +9,8 @@ from discreet.core.randomness import PrivacyRandom
 from discreet.data.vocabulary import Vocabulary
 from discreet.follow import Following, batches
 from discreet.follow.batches import Batch
+from discreet.follow.pace import WHOLE, Pace
 from discreet.follow.state import opened
-from discreet.follow.weights import WHOLE, Pace
 from discreet.follow.year import make_release, read_year
 from discreet.sources.cluster import ClusterSource, on_cluster
 from discreet.sources.connection import connected

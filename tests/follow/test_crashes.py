@@ -91,6 +91,7 @@ def dies_and_goes_on(folder, before, at):
     return finished, len(kept)
 
 
+@pytest.mark.thorough
 def test_killed_where_it_matters(tmp_path):
     begun(tmp_path)
     before = (tmp_path / "year.follow").read_bytes()

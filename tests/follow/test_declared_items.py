@@ -54,6 +54,7 @@ def test_what_was_answered_is_answered_by_the_same_bytes_after_items_were_declar
     assert north.answer(question) == before
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     ("at_start", "more"), [([1, 2, 3], [4]), ([1, 2, 3], ["x"]), (["a", "b"], [7]), (["1", "2"], ["007"])]
 )
@@ -90,9 +91,9 @@ def test_items_that_are_declared_while_a_release_is_made_decline_it(tmp_path):
     found, _ = parties(tmp_path, OWN, declaring, names=("north",))
     north = found["north"]
     assert reason(north, OWN.question(0, ITEMS)) == "wrong names"
-    assert len(north._found().releases) == 0
+    assert len(north._year.read().releases) == 0
     answer = decode(north.answer(encode(OWN.question(0, WIDER))))
-    assert answer.arrays["counts"].size == len(WIDER) and len(north._found().releases) == 1
+    assert answer.arrays["counts"].size == len(WIDER) and len(north._year.read().releases) == 1
 
 
 def test_a_release_that_another_process_made_for_other_items_is_no_answer(tmp_path):
@@ -106,7 +107,7 @@ def test_a_release_that_another_process_made_for_other_items_is_no_answer(tmp_pa
 
     found, _ = parties(tmp_path, OWN, overtaken, names=("north",))
     assert reason(found["north"], OWN.question(0, ITEMS)) == "wrong names"
-    assert len(found["north"]._found().releases) == 1
+    assert len(found["north"]._year.read().releases) == 1
 
 
 def test_a_new_item_counts_from_the_release_after_it_was_declared(tmp_path):

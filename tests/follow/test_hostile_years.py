@@ -10,11 +10,10 @@ from discreet.core.randomness import PrivacyRandom
 from discreet.federated import InProcess, Keeper, OwnNoise, SharedNoise
 from discreet.federated.errors import ImpossibleSum
 from discreet.federated.journal import Journal
-from discreet.federated.keeper import masked
-from discreet.federated.wire import decode, encode
+from discreet.federated.masks import masked
+from discreet.federated.wire import Refusal, decode, encode
 from discreet.follow import FollowAgreement, FollowCoordinator, FollowParty, FollowSettings
 from discreet.follow import coordinator as coordinators
-from discreet.follow import party as parties_module
 from discreet.follow.settings import RELEASE_BITS
 from discreet.privacy.ledger.book import Ledger
 from discreet.testing import refuses
@@ -141,6 +140,7 @@ RATED_LIES = {
 
 
 # Every lie is told under two agreements by default, and under all of them by `make test-slow`.
+@pytest.mark.few(3)
 @pytest.mark.parametrize(
     "agreement",
     [one if one in ("own", "shared") else pytest.param(one, marks=pytest.mark.slow) for one in AGREEMENTS],
@@ -160,7 +160,7 @@ def test_a_release_that_nobody_can_give_is_not_kept_and_its_suspects_are_named(t
         assert coordinator.made == 0
     else:
         released = coordinator.release()
-        assert released.left_out == {"east": "out of range"} and released.counted == ("north", "south")
+        assert released.left_out == {"east": Refusal.OUT_OF_RANGE} and released.counted == ("north", "south")
         assert "east" not in coordinator._kept()
 
 
@@ -171,6 +171,7 @@ def test_the_twin_without_the_check_the_lie_is_published(tmp_path, monkeypatch):
     assert float(np.abs(found.model.scorer.popularity).max()) > 1e5
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("seeds", [1, pytest.param(3, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("agreement", AGREEMENTS)
 def test_honest_years_pass_the_check(tmp_path, agreement, seeds):
@@ -187,6 +188,7 @@ def test_honest_years_pass_the_check(tmp_path, agreement, seeds):
 STATED = [{"epsilon": 1e6}, {"epsilon": "inf"}, {"delta": 0.9}, {"epsilon": 1.0}, {"simulated": True}]
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("stated", STATED, ids=str)
 @pytest.mark.parametrize("agreement", ["own", "shared"])
 def test_a_guarantee_that_was_not_agreed_on_names_its_party(tmp_path, agreement, stated):
@@ -217,6 +219,7 @@ def test_an_answer_to_another_question_is_not_counted(tmp_path):
     assert found.left_out == {"east": "wrong question"}
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("points", [FEW, pytest.param(POINTS, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("agreement", ["own", "shared"])
 def test_a_restored_following_party_draws_nothing_again(tmp_path, agreement, points, caplog):
@@ -242,8 +245,8 @@ def test_a_restored_following_party_draws_nothing_again(tmp_path, agreement, poi
         again = Year(trial, year.agreement)
         again.restore(copy, *files)
         chief = again.coordinator()
-        made = len(again.parties["east"]._found().releases)
-        truth = {one: year.parties["east"]._found().releases[one].drawn.counts for one in range(6)}
+        made = len(again.parties["east"]._year.read().releases)
+        truth = {one: year.parties["east"]._year.read().releases[one].drawn.counts for one in range(6)}
         for release in range(6):
             # A hostile coordinator states no chains; the keeper and the ledger know.
             bare = len(files) == 1 or agreement == "shared"
@@ -255,7 +258,7 @@ def test_a_restored_following_party_draws_nothing_again(tmp_path, agreement, poi
                 behind += answer.fields["reason"] == "behind"
             elif agreement == "own" and answer.kind == "release":
                 assert np.array_equal(answer.arrays["counts"], truth[release])
-        found = again.parties["east"]._found()
+        found = again.parties["east"]._year.read()
         assert len(found.releases) == made
         if made < 6:
             assert "older copy" in caplog.text
@@ -266,6 +269,7 @@ def test_a_restored_following_party_draws_nothing_again(tmp_path, agreement, poi
     assert behind > points // 2
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("agreement", ["own", "shared"])
 def test_a_restored_coordinator_gets_the_same_releases_again(tmp_path, agreement):
     """At any release: its questions are those that were answered, so that nothing is drawn again."""
@@ -281,7 +285,7 @@ def test_a_restored_coordinator_gets_the_same_releases_again(tmp_path, agreement
         found = [again.release(kind="popularity") for _ in range(made, 3)]
         assert np.array_equal(found[-1].model.scorer.popularity, last)
         again._journal.close()
-    assert all(len(party._found().releases) == 3 for party in year.parties.values())
+    assert all(len(party._year.read().releases) == 3 for party in year.parties.values())
 
 
 def test_a_restored_party_never_reuses_a_mask(tmp_path, monkeypatch):
@@ -292,7 +296,7 @@ def test_a_restored_party_never_reuses_a_mask(tmp_path, monkeypatch):
         seen.append((key, {name: array.tobytes() for name, array in arrays.items()}))
         return masked(arrays, key)
 
-    monkeypatch.setattr(parties_module, "masked", watching)
+    monkeypatch.setattr("discreet.federated.masks.masked", watching)
     year = Year(tmp_path / "year", SHARED)
     shutil.copytree(year.folder, tmp_path / "copy")
     question = encode(SHARED.question(0, ITEMS))

@@ -81,6 +81,7 @@ def seen(folder):
     return names - {"spent.ledger.lock"}
 
 
+@pytest.mark.thorough
 def test_a_start_that_was_killed_is_repeated_without_paying_twice(tmp_path):
     whole = opened(tmp_path / "whole")
     lines = killed_at(whole, -1)

@@ -12,9 +12,9 @@ from discreet.follow import Following, FollowSettings
 from discreet.follow import entries as entry_book
 from discreet.follow import year as followed_year
 from discreet.follow.factorization import FACTOR_BITS, Factorization, decay
+from discreet.follow.pace import WEIGHT_BITS, WHOLE, Pace
 from discreet.follow.settings import COUNT_PART, LEVEL_COUNT, LEVEL_VALUE, PART_BITS, RELEASE_BITS
 from discreet.follow.state import State, opened
-from discreet.follow.weights import WEIGHT_BITS, WHOLE, Pace
 from evidence import follows, samples_to_separate
 from followed_years import CHOICES, ITEMS, N_ITEMS, STARS, batch, weeks, year
 
@@ -22,6 +22,7 @@ ONE = 2**RELEASE_BITS
 YEARS = [(12, None), (52, None), (365, None), (52, 1.0), (365, 7.0), (365, 30.0), (1, None), (2, 0.01)]
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize(("releases", "half_life"), [*YEARS, (53, 3.3), (1100, None), (1100, 0.2)])
 def test_columns_have_norm_at_most_one_in_whole_numbers(releases, half_life):
     whole = Factorization(releases=releases, half_life=half_life).whole
@@ -154,6 +155,7 @@ def test_a_mean_is_no_longer_than_its_weight(monkeypatch):
     assert max(over) <= 0 and found.counts[0] == found.values[0] == 0
 
 
+@pytest.mark.few(5)
 @pytest.mark.parametrize("facts", [STARS, CHOICES], ids=["ratings", "choices"])
 @pytest.mark.parametrize(("releases", "half_life"), YEARS)
 def test_no_hostile_user_is_longer_than_one(releases, half_life, facts):

@@ -12,15 +12,16 @@ from discreet.core.errors import DomainError
 from discreet.core.randomness import PrivacyRandom
 from discreet.data.vocabulary import Vocabulary
 from discreet.federated import InProcess, Keeper, OwnNoise, SharedNoise, transport
-from discreet.federated.keeper import ask_masks, set_token
+from discreet.federated.keeper import ask_masks
+from discreet.federated.masks import set_token
 from discreet.federated.wire import decode, encode
 from discreet.follow import FollowAgreement, FollowCoordinator, Following, FollowParty, FollowSettings
 from discreet.follow import entries as entry_book
 from discreet.follow import party as party_module
 from discreet.follow.agreement import ReleaseQuestion
 from discreet.follow.coordinator import completed
+from discreet.follow.pace import Pace
 from discreet.follow.settings import RELEASE_BITS
-from discreet.follow.weights import Pace
 from discreet.privacy import continual as drawing
 from discreet.privacy.ledger.book import Ledger
 from discreet.report.notes import WEAKEST_PARTY
@@ -71,6 +72,7 @@ def arrays(model):
     return {name: array.tolist() for name, array in model.scorer.arrays().items()}
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("agreement", [OWN, SHARED], ids=["own noise", "shared noise"])
 def test_without_noise_parties_are_one_holder_bit_by_bit(tmp_path, monkeypatch, agreement):
     monkeypatch.setattr(drawing, "add_discrete_gaussian", lambda *given: None)

@@ -35,9 +35,9 @@ from discreet.follow.federation import (
     to_recipe,
     year_of,
 )
+from discreet.follow.pace import ONCE
 from discreet.follow.state import State
 from discreet.follow.supplies import supply_from
-from discreet.follow.weights import ONCE
 from discreet.privacy import continual as drawing
 from discreet.privacy.assumptions import Fact, Kind
 from discreet.privacy.ledger.book import Ledger
@@ -142,6 +142,7 @@ def arrays(model):
     return {name: array.tolist() for name, array in model.scorer.arrays().items()}
 
 
+@pytest.mark.thorough
 def test_members_with_keys_follow_as_one_holder_would(members, tmp_path, monkeypatch):
     """Without noise the models are equal bit by bit, over a restart, new items and a repeated release."""
     monkeypatch.setattr(drawing, "add_discrete_gaussian", lambda *given: None)

@@ -17,9 +17,9 @@ from discreet.federated.wire import decode, encode
 from discreet.follow import FollowAgreement, FollowParty, FollowSettings, RatingColumns
 from discreet.follow import entries as entry_book
 from discreet.follow.batches import batches, check_source
+from discreet.follow.pace import Pace
 from discreet.follow.settings import RELEASE_BITS
 from discreet.follow.state import opened
-from discreet.follow.weights import Pace
 from discreet.follow.year import make_release, read_year
 from discreet.privacy.assumptions import Fact, Kind
 from discreet.testing import refuses
@@ -85,6 +85,7 @@ class Falling(FollowParty):
                 make_release(state, read_year(state), [], self._random)
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize("rows", BAD.values(), ids=BAD)
 def test_a_bad_row_of_columns_moves_a_release_by_one_user_at_most(tmp_path, rows):
     with_rows = released(tmp_path / "a", lambda: columns([*OTHERS, *rows]))

@@ -7,6 +7,7 @@ import pytest
 
 from command_line import one_sentence
 from discreet.data.interactions import Interactions
+from discreet.federated.comparison import POOLED
 from discreet.federated.noise import SharedNoise
 from discreet.follow import FollowSettings
 from discreet.follow.replay import FOLLOWED, replay_year
@@ -66,6 +67,7 @@ def test_what_comes_later_changes_no_earlier_model():
         replay_year(early, two, begins=0.0)
 
 
+@pytest.mark.thorough
 def test_the_year_is_the_last_one_unless_said():
     data = year_of(changing=True)
     found = replay_year(data, YEAR)
@@ -74,6 +76,7 @@ def test_the_year_is_the_last_one_unless_said():
     assert later.begins.startswith("1970-10") and later.asked < found.asked
 
 
+@pytest.mark.thorough
 def test_ratings_are_scored_by_their_errors():
     found = replay_year(year_of(changing=False, values=True), YEAR, begins=0.0)
     assert found.metric == "rmse" and found.lower_is_better
@@ -86,18 +89,20 @@ def test_without_times_there_is_nothing_to_replay():
         replay_year(Interactions.from_arrays([0, 1], [0, 1]), YEAR)
 
 
+@pytest.mark.thorough
 def test_parties_replay_together():
     data, noisy = year_of(changing=False), FollowSettings(releases=6, epsilon=0.5, delta=1e-6)
     together = scores(replay_year(data, noisy, begins=0.0, noise=SharedNoise(parties=3, missing=1)))
     alone = scores(replay_year(data, noisy, begins=0.0))
     assert abs(together[FOLLOWED] - alone[FOLLOWED]) < 0.2 and together != alone
-    # One holder who follows is the same in both.
-    assert together.pop("follow, one holder of all data") == alone[FOLLOWED]
+    # One data owner who follows is the same in both.
+    assert together.pop(f"follow, {POOLED}") == alone[FOLLOWED]
     assert 0 < together.pop("follow, each party alone (mean)") < alone[FOLLOWED] + 0.05
     del together[FOLLOWED], alone[FOLLOWED]
     assert together == alone
 
 
+@pytest.mark.thorough
 def test_on_the_command_line(discreet, tmp_path, snapshot, monkeypatch):
     monkeypatch.chdir(tmp_path)
     data = year_of(changing=False)

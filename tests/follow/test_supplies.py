@@ -17,9 +17,9 @@ from discreet.data.vocabulary import Vocabulary
 from discreet.federated import OwnNoise
 from discreet.federated.wire import decode, encode
 from discreet.follow import FollowAgreement, FollowParty, FollowSettings, RatingColumns
+from discreet.follow.pace import ONCE
 from discreet.follow.settings import RELEASE_BITS
 from discreet.follow.supplies import supply_from
-from discreet.follow.weights import ONCE
 from discreet.privacy.assumptions import Fact, Kind
 from discreet.testing import refuses
 from followed_years import Recorder
@@ -85,6 +85,7 @@ HOSTILE = {
 }
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize(("row", "other"), HOSTILE.values(), ids=HOSTILE.keys())
 def test_no_row_changes_what_other_rows_are(tmp_path, row, other):
     """One user's row moves the sums by at most 1, and all rows of others enter beside it."""

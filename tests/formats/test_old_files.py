@@ -63,6 +63,7 @@ def test_a_model_of_the_second_version_has_public_columns():
     assert len(model.recommend(["item 01"], k=3)) == 3
 
 
+@pytest.mark.few(2)
 @needs_node
 @pytest.mark.parametrize("path", sorted(BUNDLED.glob("*.bin")), ids=lambda path: path.stem)
 def test_a_model_of_a_bundle_makes_the_same_lists(path):
@@ -202,3 +203,62 @@ def test_old_names_of_arrays_and_decisions_are_read_as_new_ones(tmp_path):
     assert loaded.scorer.explain() == new.scorer.explain()
     assert np.array_equal(loaded.scorer.co_occurrences, new.scorer.co_occurrences)
     assert storage.read_label(old)["provenance"] == storage.read_label(path)["provenance"]
+
+
+# Files of 0.3 have kinds of assumptions, certificates, and version 4 of models.
+
+THIRD = OLD.parent / "v0.3"
+
+
+@pytest.mark.parametrize(
+    ("name", "epsilon"),
+    [
+        ("als", math.inf),
+        ("biases", 1.0),
+        ("both", 5.0),
+        ("current", 2.0),
+        ("federated", 4.0),
+        ("lists", 5.0),
+        ("popularity", 1.0),
+    ],
+)
+def test_a_model_of_0_3_opens_with_its_condition_and_recommends(name, epsilon):
+    model = discreet.load(path := THIRD / f"{name}.discreet")
+    parties = [Fact.FACTS_OF_PARTIES] * (name == "federated")
+    assert storage.read_label(path)["version"] == 4 and model.guarantee.epsilon == epsilon
+    assert conditions(model.guarantee) == [Fact.CATALOG, *parties]
+    ids = model.catalog.id_at([3, 7]).tolist()
+    assert len(model.recommend({ids[0]: 5, ids[1]: 1}, k=3)) == 3
+
+
+def test_a_ledger_of_0_3_opens(tmp_path):
+    shutil.copyfile(THIRD / "spent.ledger", path := tmp_path / "spent.ledger")
+    with Ledger.open(path) as ledger:
+        assert len(ledger.entries("toy")) == 2
+        assert ledger.remaining("toy").epsilon == pytest.approx(10.0)
+
+
+def test_continual_releases_of_0_3_go_on(tmp_path):
+    shutil.copyfile(THIRD / "year.follow", path := tmp_path / "year.follow")
+    assert Following(path).add(None).model.guarantee.epsilon == 2.0
+
+
+def test_synthetic_data_of_0_3_have_their_label():
+    label = read_synthetic_label(THIRD / "drawn.csv")
+    assert Guarantee.from_json(label["guarantee"]).epsilon == 5.0
+
+
+def test_a_campaign_of_0_3_its_report_and_its_device_are_read():
+    campaign = open_campaign(THIRD / "films.campaign")
+    message = wire.read(campaign, (THIRD / "films.report").read_bytes())
+    assert message.items == (3, 7)
+    device = Device.restore(campaign, json.loads((THIRD / "films.device.json").read_text(encoding="utf8")))
+    assert device.spent == 2.0
+
+
+def test_a_party_of_0_3_has_its_answers(tmp_path):
+    shutil.copyfile(THIRD / "party.state", path := tmp_path / "party.state")
+    journal = Journal(path)
+    kinds = [message.kind for message in journal.messages]
+    journal.close()
+    assert kinds == ["begun", "drawing", "key", "sum", "confirm"]

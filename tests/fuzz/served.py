@@ -17,7 +17,7 @@ from discreet.data.reading.readers import read
 from discreet.federated.keeper import Keeper
 from discreet.federated.wire import Message, decode, encode
 from discreet.service.admission import seal, submission, unseal
-from discreet.service.collecting import kind_of
+from discreet.service.collect_app import kind_of
 from discreet.service.limits import Peers, RefusedError, body_of
 from discreet.service.questions import parsed, question
 from fuzz.models import OLD

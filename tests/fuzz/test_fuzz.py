@@ -39,6 +39,7 @@ def check(found):
     assert found["megabytes"] < MOST_MEGABYTES
 
 
+@pytest.mark.thorough
 def test_nothing_but_sentences():
     # Loops that are not compiled look before they read, and say so.
     found = fuzz(TARGETS, 0, "--executions", "25", NUMBA_DISABLE_JIT="1")

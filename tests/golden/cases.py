@@ -9,14 +9,17 @@ import math
 from functools import cache
 
 import numpy as np
+import polars as pl
 from threadpoolctl import threadpool_limits
 
 from discreet.core.randomness import PrivacyRandom
 from discreet.data.facts import PublicFacts
 from discreet.data.interactions import Interactions
-from discreet.recipes import MODELS, estimator, is_never_private
+from discreet.model_settings import MODELS, estimator, is_never_private
 from toy import toy_interactions
 
+# A fit of users in groups with public features of items.
+WITH_FEATURES = "user-factorization features"
 # Settings under which an estimator runs other code than by default.
 VARIANTS = {
     "frank-wolfe oja": ("frank-wolfe", {"epsilon": 8.0, "solver": "oja", "rounds": 2}),
@@ -31,6 +34,7 @@ VARIANTS = {
     "user-factorization ratings": ("user-factorization", {"epsilon": 8.0, "purpose": "ratings"}),
     "user-factorization ratings inf": ("user-factorization", {"epsilon": math.inf, "purpose": "ratings"}),
     "user-factorization choices inf": ("user-factorization", {"epsilon": math.inf, "feedback": "implicit"}),
+    WITH_FEATURES: ("user-factorization", {"epsilon": 8.0, "feedback": "implicit"}),
 }
 
 
@@ -40,6 +44,8 @@ def data_sets(fit):
     User-factorization also learns from users in groups, whose co-occurrences show: without them it would
     have no item embeddings and no order in time.
     """
+    if fit == WITH_FEATURES:
+        return {"in groups": users_in_groups()}
     found = {
         "small": toy_interactions(n_users=60, n_items=20, per_user=8, seed=1),
         "larger": toy_interactions(n_users=1200, n_items=30, per_user=12, seed=2),
@@ -78,10 +84,18 @@ def recipes():
     return dict(sorted(found.items()))
 
 
-def fitted_arrays(recipe, data):
+def features_of(data):
+    """Return a table of items: one column tells groups apart, and one doesn't."""
+    items = range(data.n_items)
+    return pl.DataFrame(
+        {"item": items, "group": [item // 14 / 4 for item in items], "odd": [item % 2 for item in items]}
+    )
+
+
+def fitted_arrays(recipe, data, **given):
     """Return the arrays that a saved file of this fit holds."""
     name, settings = recipe
-    chosen = estimator(name, settings)
+    chosen = dataclasses.replace(estimator(name, settings), **given)
     if chosen.feedback == "implicit":
         facts = dataclasses.replace(data.facts, low=1.0, high=1.0, step=None)
         data = data.with_values(np.ones_like(data.values), facts=facts)
@@ -98,5 +112,7 @@ def arrays_of(fit):
     return {
         f"{where}/{fit}/{name}": array
         for where, data in data_sets(fit).items()
-        for name, array in fitted_arrays(recipes()[fit], data).items()
+        for name, array in fitted_arrays(
+            recipes()[fit], data, **({"item_features": features_of(data)} if fit == WITH_FEATURES else {})
+        ).items()
     }

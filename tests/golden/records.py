@@ -37,12 +37,21 @@ MORE_ROUNDING = {
 
 
 def machine():
-    """Return what the last bits of a float depend on: the processor and the numerical libraries."""
+    """Return what the last bits of a float depend on: the processor and the numerical libraries.
+
+    Virtual machines of the same name run on processors that differ, so the name alone isn't enough. BLAS also
+    chooses the order of its sums by the size of the caches.
+    """
     processor = ""
     if Path("/proc/cpuinfo").exists():
         lines = Path("/proc/cpuinfo").read_text(encoding="utf8").splitlines()
-        names = (line.split(":", 1)[1].strip() for line in lines if line.startswith("model name"))
-        processor = next(names, "")
+        known = dict(
+            reversed([[part.strip() for part in line.split(":", 1)] for line in lines if ":" in line])
+        )
+        fields = (known.get(name) for name in ("model name", "cpu family", "model", "stepping"))
+        processor = " ".join(filter(None, fields))
+    caches = sorted(Path("/sys/devices/system/cpu/cpu0/cache").glob("index*/size"))
+    processor = " ".join([processor, *(path.read_text(encoding="utf8").strip() for path in caches)]).strip()
     compiled_for = os.environ.get("NUMBA_CPU_NAME") or llvmlite.binding.get_host_cpu_name()
     switches = ("NUMBA_CPU_FEATURES", "NPY_DISABLE_CPU_FEATURES", "GLIBC_TUNABLES")
     settings = [f"{name}={os.environ[name]}" for name in switches if name in os.environ]

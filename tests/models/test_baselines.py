@@ -15,7 +15,7 @@ from discreet.data.vocabulary import Vocabulary
 from discreet.evaluation import baselines, measure
 from discreet.evaluation.references import PREFIX
 from discreet.models.baselines import als as als_module
-from discreet.models.baselines import item_item, markov_chain
+from discreet.models.baselines import item_item
 from discreet.models.baselines.als import Als
 from discreet.models.baselines.implicit_als import ImplicitAls
 from discreet.models.baselines.item_item import Ease, ItemKnn, co_occurrence_counts, most_popular
@@ -185,6 +185,7 @@ def test_rare_items_are_left_out_of_the_weights_and_listed_last():
     assert [item for item, _ in model.recommend([], 1)] == [int(np.argmax(counts))]
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("bar", [ImplicitAls, Ease, ItemKnn, MarkovChain])
 def test_every_bar_of_choices_beats_popularity_where_there_are_crowds(bar):
     split = leave_one_out(crowds(), 2)
@@ -241,8 +242,7 @@ def test_a_chain_is_learned_and_its_reverse_is_not():
 
 @pytest.fixture
 def every_catalog_is_large(monkeypatch):
-    for module in (item_item, markov_chain):
-        monkeypatch.setattr(module, "MOST_DENSE", 2)
+    monkeypatch.setattr(item_item, "MOST_DENSE", 2)
     monkeypatch.setattr(item_item, "_BLOCK", 7)
 
 

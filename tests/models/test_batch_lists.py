@@ -9,7 +9,7 @@ import discreet
 from discreet.core.arrays import Floats
 from discreet.data.interactions import Interactions, Vocabulary
 from discreet.models import batch_lists
-from discreet.models.lists import Best, _many, _one_by_one, best_items
+from discreet.models.lists import Best, Wanted, _many, _one_by_one, best_items
 from discreet.models.scorers.factors import RatingScorer
 from discreet.models.scorers.interactions import InteractionScorer
 from discreet.models.scorers.interactions_and_ratings import InteractionsAndRatings
@@ -74,11 +74,12 @@ def model_of(data, scorer):
 
 def both_ways(model, data, k, rank_by=None, exclude_seen=True, closed=()):
     closed = np.array(closed, dtype=np.int64)
+    wanted = Wanted(k=k, exclude_seen=exclude_seen, closed=closed, rank_by=rank_by)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(type(model.scorer), "ranking", lambda *_: None)
-        plain = list(_one_by_one(model, data, k, rank_by, exclude_seen, closed, 0.0))
-    few = list(_one_by_one(model, data, k, rank_by, exclude_seen, closed, 0.0))
-    fast = list(_many(model, data, k, rank_by, exclude_seen, closed))
+        plain = list(_one_by_one(model, data, wanted))
+    few = list(_one_by_one(model, data, wanted))
+    fast = list(_many(model, data, wanted))
     return [
         tuple(np.concatenate([block[part] for block in blocks]) for part in (1, 2))
         for blocks in (plain, few, fast)
@@ -93,6 +94,7 @@ def require_equal(plain, *others):
         np.testing.assert_allclose(plain[1][listed], other[1][listed], rtol=3e-7, atol=3e-7)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("whole", [False, True])
 @pytest.mark.parametrize("kind", sorted(scorers(True)))
 def test_every_place_is_what_all_scores_give(data, kind, whole):
@@ -106,13 +108,14 @@ def test_every_place_is_what_all_scores_give(data, kind, whole):
     require_equal(*both_ways(model, data, 20, closed=every[9:]))
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("kind", sorted(scorers(True)))
 def test_one_user_alone_has_the_list_that_they_have_among_many(data, kind):
     """Bit by bit, scores and expected ratings included; the twin is the list of another user."""
-    model, nothing = model_of(data, scorers(False)[kind]), np.zeros(0, dtype=np.int64)
+    model = model_of(data, scorers(False)[kind])
 
     def lists(rows):
-        best = best_items(model, data.select_users(rows), 9, exclude_seen=True, closed=nothing)
+        best = best_items(model, data.select_users(rows), Wanted(k=9))
         return [None if part is None else part.reshape(-1, 9).tolist() for part in best[2:]]
 
     many, alone = lists(np.arange(data.n_users)), [lists(np.array([row])) for row in range(data.n_users)]
@@ -125,12 +128,11 @@ def test_one_user_alone_has_the_list_that_they_have_among_many(data, kind):
 def test_weights_between_items_need_no_other_way(data, kind, monkeypatch):
     """The twin: without a ranking all scores are computed."""
     model = model_of(data, scorers(False)[kind])
-    nothing = np.zeros(0, dtype=np.int64)
     monkeypatch.setattr(type(model.scorer), "worth_by", None)
-    assert list(_many(model, data, 5, None, True, nothing))
+    assert list(_many(model, data, Wanted(k=5)))
     monkeypatch.setattr(type(model.scorer), "ranking", lambda *_: None)
     with pytest.raises(TypeError):
-        list(_many(model, data, 5, None, True, nothing))
+        list(_many(model, data, Wanted(k=5)))
 
 
 def test_whoever_speaks_for_no_item_is_listed_by_the_other_scores(data):
@@ -161,9 +163,7 @@ def test_equal_scores_keep_the_order_of_the_catalog(data):
     """The twin: where all items are equal any other rule for ties gives another list."""
     flat = InteractionScorer.of(np.ones(N_ITEMS), np.zeros((N_ITEMS, 2)), {})
     for scorer in (flat, PopularityScorer(popularity=np.ones(N_ITEMS))):
-        best = best_items(
-            model_of(data, scorer), data, 5, exclude_seen=False, closed=np.zeros(0, dtype=np.int64)
-        )
+        best = best_items(model_of(data, scorer), data, Wanted(k=5, exclude_seen=False))
         assert isinstance(best, Best) and (best.items.reshape(-1, 5) == np.arange(5)).all()
 
 

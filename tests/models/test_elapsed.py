@@ -9,10 +9,10 @@ from discreet.core.checks import DataError, ParameterError
 from discreet.data.schema import Schema
 from discreet.data.splits import date_split, leave_one_out, time_split
 from discreet.export.bundle.folder import device_file
-from discreet.export.onnx.graph import graph_of
+from discreet.export.onnx_graph import graph_of
 from discreet.models.scorers.elapsed import damped, missed_steps
 from discreet.models.storage import load
-from discreet.service.answering import answering_app
+from discreet.service.recommend_app import answering_app
 from models_on_devices import MODELS, paired
 from service.node import device_lists, needs_node
 from service.servers import InProcess, ask_json
@@ -93,6 +93,7 @@ def test_a_pause_brings_lists_nearer_to_popularity(data, model):
     assert later > at_once
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("now", [LATER, LATER * 1000, "2024-12-18T22:13:20", None])
 def test_all_ways_to_a_list_agree(data, model, now, tmp_path):
     """For one user, for many in compiled loops, from a search by vectors, and from a loaded file."""

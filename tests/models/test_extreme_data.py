@@ -7,6 +7,7 @@ from discreet.core.randomness import PrivacyRandom
 from discreet.data.interactions import Interactions
 from discreet.data.vocabulary import Vocabulary
 from discreet.models.biases import Biases
+from discreet.models.popularity import Popularity
 from discreet.models.user_factorization.estimator import UserFactorization
 from discreet.papers.collection.nuclear import LocalNuclear, LocalNuclearPlain
 from discreet.papers.frank_wolfe.projected_gradient import ProjectedGradient
@@ -15,6 +16,7 @@ from discreet.solvers.low_rank.matrix import threshold
 from discreet.testing import refuses
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("kind", [LocalNuclear, LocalNuclearPlain])
 def test_nothing_reported_is_no_error(kind):
     lonely = Interactions.from_arrays(
@@ -60,3 +62,12 @@ def test_a_scale_of_one_value_is_refused_before_paying(kind):
     # The twin: lists need no scale.
     UserFactorization(epsilon=2.0, purpose="lists").fit(equal, ledger=ledger)
     assert len(ledger.entries()) == 1
+
+
+@pytest.mark.parametrize("kind", [Biases, Popularity, UserFactorization])
+def test_a_catalog_of_one_item_is_refused_before_paying(kind):
+    single = Interactions.from_arrays([0, 1], [0, 0], [3.0, 4.0], low=1, high=5, n_items=1)
+    ledger = Ledger.in_memory()
+    with refuses("too-few-to-learn"):
+        kind(epsilon=2.0).fit(single, ledger=ledger)
+    assert ledger.entries() == []

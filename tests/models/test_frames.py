@@ -112,6 +112,7 @@ def test_several_people_are_never_read_as_one(frame):
 LISTS = (discreet.UserFactorization(epsilon=9.0, feedback="implicit"), discreet.Popularity(epsilon=9.0))
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("estimator", [*LISTS, discreet.UserFactorization(epsilon=9.0, purpose="lists")])
 def test_a_scale_that_nobody_reads_is_neither_public_nor_kept(frame, estimator):
     """Where repeated events are counted, the largest count is somebody's: it may not be in a release."""
@@ -223,6 +224,7 @@ def test_written_histories_keep_their_ratings_and_are_checked(frame):
         ({1: {"odd": 5.0}}, "unknown-items"),
         ({1: ["i000"]}, "ratings-needed"),
         ({1: {"i000": 50.0}}, "off-scale"),
+        ({1: {"i000": math.nan}}, "off-scale"),
         ({}, "no-histories"),
         ({1: {"i000": 5.0}, 2: [("i001", 4.0)]}, "mixed-orders"),
     ):

@@ -121,6 +121,7 @@ def steps_between_neighbors(estimator, data, person, monkeypatch):
     ]
 
 
+@pytest.mark.few(4)
 def test_a_person_moves_every_release_by_at_most_its_sensitivity(estimator, toy, monkeypatch):
     steps = np.array([steps_between_neighbors(estimator, toy, who, monkeypatch) for who in (0, 7)])
     assert np.all(steps <= 1)
@@ -134,6 +135,7 @@ def test_rows_that_are_too_long_would_be_caught(name, toy, monkeypatch):
     assert max(steps_between_neighbors(ESTIMATORS[name], toy, 7, monkeypatch)) > 1
 
 
+@pytest.mark.few(7)
 def test_a_prediction_needs_the_file_and_the_own_row_only(estimator, toy, tmp_path):
     model = estimator.fit(toy, random=PrivacyRandom.simulate(3))
     model.save(tmp_path / "before.discreet")

@@ -11,12 +11,12 @@ import numpy as np
 import pytest
 
 from discreet.core.randomness import PrivacyRandom
+from discreet.model_settings import MODELS, estimator, example_promise, is_never_private
 from discreet.models.scorers.one_bit import binary_ratings
 from discreet.models.storage import load
 from discreet.papers.one_bit.estimators import OneBitObjective
 from discreet.privacy.guarantee import Unit
 from discreet.privacy.mechanisms.additive import Laplace
-from discreet.recipes import MODELS, estimator, example_promise, is_never_private
 from discreet.solvers.low_rank.losses import OneBitLoss
 from toy import toy_interactions
 
@@ -106,6 +106,7 @@ def test_the_attack_through_files_of_the_command_line(discreet, tmp_path):
     assert found["logistic"][0] < allowed(1.0, DATA.n_ratings) and found["logistic"][1]
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("extreme", EXTREME)
 def test_the_logistic_link_gives_nothing_away_at_extreme_settings(extreme):
     settings = OneBitObjective(epsilon=0.5, **extreme)

@@ -88,6 +88,7 @@ def bomb(path, method):
         archive.writestr("arrays.npz", inner.getvalue())
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("method", [zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED])
 def test_a_bomb_is_refused_before_it_is_unpacked(method, tmp_path):
     path = tmp_path / "bomb.discreet"

@@ -14,7 +14,7 @@ from discreet.data.facts import PublicFacts
 from discreet.data.interactions import Interactions
 from discreet.papers.dpimf import item_solves as items_of
 from discreet.papers.dpimf import questions
-from discreet.papers.dpimf.objective import ImplicitObjective, SampledTerms
+from discreet.papers.dpimf.implicit_objective import ImplicitObjective, SampledTerms
 from discreet.privacy.accounting.accountant import epsilon_at
 from discreet.privacy.mechanisms.additive import Laplace
 from discreet.privacy.session import Session
@@ -80,6 +80,7 @@ def terms_of(data, profiles, asked):
     return data.total(party.LinearTerms(profiles=profiles, question=asked)).floats()
 
 
+@pytest.mark.few(8)
 @pytest.mark.parametrize("growing", [False, True])
 @pytest.mark.parametrize("norm", ["l1", "l2"])
 @pytest.mark.parametrize("loss", LOSSES)
@@ -177,6 +178,7 @@ def test_learns_taste_without_noise_and_with_a_little():
     assert noisy.scorer.item_factors.shape[1] >= 1 and hits(noisy, data) > 0.7
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize("loss", LOSSES)
 @pytest.mark.parametrize("delta", [0.0, 1e-6])
 def test_every_loss_gives_finite_scores_and_the_plain_ones_learn(loss, delta):
@@ -204,6 +206,7 @@ def test_factors_are_capped():
     assert model.scorer.item_factors.shape[1] == 2
 
 
+@pytest.mark.thorough
 def test_importance_sampling_is_unbiased_and_reads_fewer_people():
     data = choices(n_users=400, n_items=12)
     profiles, noise = profiles_for(data), Laplace.calibrated(epsilon=1.0, l1_sensitivity=1.0)

@@ -31,6 +31,7 @@ def history(data, row):
     return dict(zip(data.catalog.id_at(data.items[span]).tolist(), data.values[span].tolist(), strict=True))
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     "limits", [{}, {"exclude_seen": False}, {"exclude": ["item 03", "item 07"]}], ids=str
 )

@@ -23,7 +23,8 @@ from discreet.models.local import estimator as local_estimator
 from discreet.models.local.estimator import CellEstimator
 from discreet.models.scorers.factors import RatingScorer
 from discreet.models.scorers.local import LocalScorer
-from discreet.papers.collection.nuclear import LocalNuclear
+from discreet.models.scorers.scorer import without_history
+from discreet.papers.collection.nuclear import LocalNuclear, LocalNuclearPlain
 from discreet.papers.dpimf.neighbors import ItemNeighbors
 from discreet.papers.mixture.channel import LocalChannel
 from discreet.papers.mixture.mixture import LocalMixture
@@ -133,6 +134,30 @@ def test_a_stranger_is_folded_in_on_the_own_device(kind, data):
     assert model.fold_in({}).shape == (model.scorer.user_vectors.shape[1],)
 
 
+@pytest.mark.parametrize(
+    "estimator",
+    [
+        LocalChannel(epsilon=math.inf),
+        LocalMixture(epsilon=math.inf),
+        LocalMixture(epsilon=math.inf, solver="weighted-pca"),
+        LocalSgd(epsilon=math.inf),
+        LocalNuclear(epsilon=math.inf),
+        LocalNuclearPlain(epsilon=math.inf),
+    ],
+    ids=lambda one: f"{one.name} {getattr(one, 'solver', '')}",
+)
+def test_a_user_without_a_history_gets_the_predictions_of_the_mean_participant(estimator, data):
+    model, everyone = estimator.fit(data), np.arange(data.n_items)
+    rows = np.repeat(np.arange(data.n_users), data.n_items)
+    usual = model.scorer.expected_stars(data, rows, np.tile(everyone, data.n_users))
+    usual = usual.reshape(data.n_users, -1).mean(axis=0)
+    nobody = model.scorer.device.predict(without_history(data.select_users([0])), 0 * everyone, everyone)
+    # The twin: a prior at zero predicts the lowest rating, which is a third of the scale away.
+    assert np.abs(nobody - usual).mean() < 0.1 * (data.facts.high - data.facts.low)
+    assert np.abs(data.facts.low - usual).mean() > 0.3 * (data.facts.high - data.facts.low)
+
+
+@pytest.mark.thorough
 def test_the_channel_beats_the_others_and_epsilon_helps(data):
     split = random_split(data, 0.2, 1)
     scores = {}

@@ -53,6 +53,7 @@ def fit(estimator, data, seed=1):
     return estimator.fit(data, random=PrivacyRandom.simulate(seed))
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("step", [1.0, None])
 def test_corrected_recovery_finds_taste_and_beats_plain_and_means(step):
     data, test = grouped(step=step)
@@ -70,6 +71,7 @@ def test_corrected_recovery_finds_taste_and_beats_plain_and_means(step):
     assert best < 0.8 * worse and best < rmse(plain, data, test)
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("step", [1.0, None])
 @pytest.mark.parametrize("seed", [1, 2, 3])
 def test_where_nothing_can_be_learned_the_answer_is_the_debiased_mean(seed, step):
@@ -80,6 +82,7 @@ def test_where_nothing_can_be_learned_the_answer_is_the_debiased_mean(seed, step
     assert rmse(model, data, test) <= constant + 0.02
 
 
+@pytest.mark.thorough
 def test_more_epsilon_is_better_and_none_is_best():
     data, test = grouped()
     errors = [rmse(fit(LocalNuclear(epsilon=level), data), data, test) for level in (1.0, 4.0, 8.0, math.inf)]
@@ -197,6 +200,7 @@ def test_the_bound_is_the_printed_one():
             rho_bound(STARS, **(size | change))
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("mechanism", [STARS, NUMBERS])
 def test_theorem_three_holds_in_two_hundred_draws(mechanism):
     rng = np.random.default_rng(5)

@@ -60,6 +60,7 @@ def test_promise_states_its_frame(kind):
     assert {(Kind.DECLARED, Fact.PARTICIPATION), (Kind.DECLARED, Fact.RATED_ITEMS)} <= set(stated(promise))
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("link", ["logistic", "probit"])
 def test_without_noise_all_four_are_the_same_fit(link, small):
     clear = [everything(fit(kind(epsilon=math.inf, link=link), small), small) for kind in ALL]
@@ -76,6 +77,7 @@ def test_learns_which_group_likes_what(kind, small):
     assert np.mean(liked == (rows % 2 == items % 2)) > 0.9
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("kind", ALL)
 def test_more_epsilon_is_closer_to_clear(kind):
     sample = one_bit(n_users=40, n_items=40, observed=0.4, seed=5)

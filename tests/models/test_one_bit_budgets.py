@@ -237,7 +237,8 @@ def test_a_query_for_ratings_does_not_serve_a_guarantee_for_users():
         users.release(RatingPositions(size=SIZE, low=1.0, width=4.0), Fraction(1))
 
 
-def test_a_model_that_will_answer_has_no_certificate_of_what_it_released_before():
+def test_a_model_that_will_answer_lists_its_answers_in_its_certificate():
     for mean_share in (0.0, 0.25):
-        assert OneBitOutput(epsilon=1.0, mean_share=mean_share).fit(DATA).certificate is None
+        answers = OneBitOutput(epsilon=1.0, mean_share=mean_share, cells=2).fit(DATA).certificate["releases"]
+        assert [one["count"] for one in answers if one["name"] == "MatrixEntries.entries"] == [2]
         assert OneBitObjective(epsilon=1.0, mean_share=mean_share).fit(DATA).certificate is not None

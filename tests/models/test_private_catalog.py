@@ -13,6 +13,7 @@ from discreet.core.checks import BudgetError, DataError
 from discreet.core.randomness import PrivacyRandom
 from discreet.data.facts import PublicFacts
 from discreet.data.interactions import Interactions
+from discreet.model_settings import MODELS, is_never_private
 from discreet.models.private_facts import PrivateCatalog, PrivateFacts, whole_events, whole_promise
 from discreet.models.storage import read_label
 from discreet.privacy.accounting.accountant import delta_at
@@ -20,8 +21,7 @@ from discreet.privacy.assumptions import Fact, Kind, assumptions_of
 from discreet.privacy.guarantee import Neighbors, Trust, Unit
 from discreet.privacy.ledger.book import Ledger
 from discreet.privacy.mechanisms.fixed_point import FixedPoint
-from discreet.privacy.mechanisms.selection import NoisyThreshold
-from discreet.recipes import MODELS, is_never_private
+from discreet.privacy.mechanisms.selection import MOST_NAMES, NoisyThreshold
 from discreet.report.guarantee import condition_text
 from discreet.testing import refuses
 from toy import toy_interactions
@@ -111,6 +111,7 @@ def columns(extra=()):
     return [*users, *("9" * 9 for _ in extra)], [*items, *extra]
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("odd", ODD_IDS)
 def test_type_and_order_of_a_chosen_catalog_follow_from_its_ids_alone(odd, tmp_path):
     """One person's id turns the column to text, or stands among the numbers; what is published stays."""
@@ -250,3 +251,15 @@ def test_fit_refuses_rows_that_no_bound_holds_for(change, match):
         with pytest.raises(DataError, match=match):
             estimator.fit(broken, ledger=ledger)
     assert ledger.entries() == []
+
+
+@pytest.mark.parametrize("most", [0, (1 << 20) + 1])
+def test_a_threshold_is_for_one_name_or_more_and_not_for_any_number(most):
+    with refuses("out-of-range", name="most"):
+        NoisyThreshold(epsilon=1.0, delta=1e-6, most=most)
+
+
+def test_limits_of_a_private_catalog_are_those_that_labels_and_certificates_state():
+    assert PrivateCatalog(epsilon=1.0, delta=1e-6).max_per_user == 1000
+    # Names are numbered with 32 bits.
+    assert np.iinfo(np.int32).max == MOST_NAMES

@@ -34,6 +34,7 @@ def rated(low, high, step, people=3000, extra=()):
     )
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     ("scale", "step"),
     [((1, 5), 1), ((0.5, 5), 0.5), ((0, 5), 1), ((0, 1), 1), ((1, 10), 1), ((0, 100), 5), ((-10, 10), 0.5)],

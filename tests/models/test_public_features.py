@@ -17,7 +17,7 @@ from discreet.data.vocabulary import Vocabulary
 from discreet.evaluation.scoring import measure
 from discreet.models.user_factorization import estimator as estimator_module
 from discreet.models.user_factorization.estimator import UserFactorization
-from discreet.models.user_factorization.public_features import content_vectors, likeliest_weight
+from discreet.models.user_factorization.public_features import Content, content_vectors, likeliest_weight
 from discreet.privacy.accounting.gaussian import gaussian_multiplier
 from discreet.privacy.errors import BadTable
 from discreet.privacy.ledger.book import Ledger
@@ -95,6 +95,19 @@ def test_the_weight_is_that_of_the_model_that_the_data_come_from():
     assert likeliest_weight(by_chance * 0.8, popular, vectors) == 0.0
 
 
+def test_the_last_item_of_a_catalog_is_a_context_too():
+    """Half of what is chosen after the last item, which most users have, is similar to it by chance."""
+    vectors = np.array([[0.0, 1.0], [1.0, 0.0], [1.0, 0.0]])
+    assert likeliest_weight(0.7, np.array([1.0, 1.0, 98.0]), vectors) > 0
+
+
+def test_similar_words_add_their_weight_to_a_score_over_the_ridge():
+    vectors, ridge = np.random.default_rng(0).standard_normal((5, 3)), 0.2
+    found = Content(vectors, 3.0).beside(np.zeros((5, 2)), ridge)
+    np.testing.assert_allclose(found @ found.T / ridge, 3.0 * vectors @ vectors.T, atol=1e-12)
+
+
+@pytest.mark.few(1)
 @pytest.mark.parametrize("epsilon", [0.3, 1.0])
 def test_words_help_where_people_choose_by_them_and_do_no_harm_where_not(split, epsilon):
     """The twin has the same words on other items: they get no weight, and lists stay as they were."""
@@ -107,6 +120,7 @@ def test_words_help_where_people_choose_by_them_and_do_no_harm_where_not(split, 
     assert measure(twin, split.train, split.test, "hr@10")["hr@10"] > without * 0.9
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize(
     "settings", [{"feedback": "implicit"}, {"purpose": "lists"}, {"purpose": "both"}, {"purpose": "ratings"}]
 )
@@ -130,6 +144,7 @@ def test_every_way_with_words_spends_exactly_the_budget(split, monkeypatch, epsi
     assert math.isfinite(whole)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("purpose", ["lists", "both"])
 def test_no_neighboring_data_refute_a_fit_with_words(purpose):
     """The white-box audit, which knows nothing of tables, is told of one here."""

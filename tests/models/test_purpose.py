@@ -10,9 +10,9 @@ import discreet
 from discreet.core.randomness import PrivacyRandom
 from discreet.evaluation import evaluate
 from discreet.evaluation.private import evaluate_privately, fit_and_evaluate
+from discreet.model_settings import estimators, from_toml, to_toml
 from discreet.models.user_factorization.estimator import UserFactorization
 from discreet.privacy.ledger.book import Ledger
-from discreet.recipes import estimators, from_toml, to_toml
 from discreet.testing import refuses
 from toy import toy_interactions
 

@@ -1,6 +1,7 @@
 """Co-raters help where they say something about taste, and are left out where they do not."""
 
 import numpy as np
+import pytest
 
 from discreet.data.facts import PublicFacts
 from discreet.data.interactions import Interactions
@@ -22,6 +23,7 @@ def two_groups(meaning, n_users=400, n_items=300, seed=0, high=0.07, low=0.01):
     return Interactions.from_arrays(rows, columns, np.clip(values, 0, 6), facts=facts, n_items=n_items)
 
 
+@pytest.mark.thorough
 def test_features_are_chosen_where_co_raters_say_something(monkeypatch):
     split = random_split(two_groups(meaning=True, n_users=300, n_items=1000, high=0.05, low=0.02), 0.2, 1)
     model = Als().fit(split.train)

@@ -87,6 +87,7 @@ def test_a_half_life_leaves_the_other_releases_the_rest_of_the_budget():
         assert sum(one.share for one in model.releases) == 1
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("delta", [0.0, 1e-6])
 def test_a_user_never_counts_more_than_one(delta):
     rng, norm, longest = np.random.default_rng(0), "l2" if delta else "l1", 0.0
@@ -176,3 +177,16 @@ def test_an_evaluation_counts_ages_from_its_training_data():
         estimator.clone(now="2026-01-01"), old, split="time:1970-01-05", metrics="ndcg@10", repeat=3, seed=0
     )
     assert today.parameters["now"] == "2026-01-01" and found.parameters["now"] is None
+
+
+@pytest.mark.parametrize("kind", [Biases, Popularity, UserFactorization])
+def test_a_declared_date_is_assumed_to_be_public(kind):
+    """The newest time in the data would reveal one user's rating, so the label names the date."""
+    facts = stream().facts
+    assert (Kind.DECLARED, Fact.DATE) in stated(kind(epsilon=1.0, half_life=5.0, now=NOW).promise(facts))
+    assert (Kind.DECLARED, Fact.DATE) not in stated(kind(epsilon=1.0, half_life=5.0).promise(facts))
+
+
+def test_a_prior_is_a_path():
+    with refuses("wrong-kind", name="prior"):
+        UserFactorization(epsilon=1.0, prior=3)

@@ -59,6 +59,7 @@ def test_named_neighbors_are_as_real_as_is_said_and_ten_of_them_would_not_be():
     assert np.mean(twin) < 0.5 < 0.7 < np.mean(right)
 
 
+@pytest.mark.thorough
 def test_two_releases_share_more_of_what_is_named():
     """One truth, noised twice: the twin that names ten of every item shares less of them."""
     rng, (_, true, _, popularity) = np.random.default_rng(9), release(0.0)

@@ -18,7 +18,8 @@ from discreet.evaluation.scoring import measure
 from discreet.models.popularity import Popularity
 from discreet.models.scorers.interactions import recency
 from discreet.models.user_factorization.estimator import UserFactorization
-from discreet.models.user_factorization.implicit_feedback import even_lengths
+from discreet.models.user_factorization.implicit_feedback import even_lengths, may_show
+from discreet.models.user_factorization.settings import FactorizationSettings
 from discreet.privacy.accounting.accountant import epsilon_at
 from discreet.privacy.accounting.events import event_from_json
 from discreet.privacy.accounting.gaussian import gaussian_multiplier
@@ -240,3 +241,12 @@ def test_embeddings_keep_their_lengths_in_one_direction_and_have_about_one_in_ma
     cosines = (found * centered).sum(axis=1) / lengths / np.linalg.norm(centered, axis=1)
     assert cosines.min() > 1 - 1e-9
     assert not even_lengths(np.zeros((5, directions)), np.ones(5)).any()
+
+
+@pytest.mark.parametrize("multiplier", [1.0, 10.0])
+def test_co_occurrences_show_from_the_users_on_whose_items_exceed_the_noise(multiplier):
+    """With 5 r^(1/2) items for r users per unit of noise, 12 edges of the noise are reached at r = 127."""
+    settings = FactorizationSettings()
+    assert (settings.items_per_root, settings.users_per_edge) == (5.0, 12.0)
+    shows = [may_show(ratio * multiplier, 10**6, multiplier, settings) for ratio in (110, 125, 130, 150, 250)]
+    assert shows == [False, False, True, True, True]

@@ -1,6 +1,5 @@
 """Votes come first: lists are not below private popularity where noise hides which items are on top."""
 
-from dataclasses import replace
 from functools import cache
 
 import numpy as np
@@ -8,14 +7,12 @@ import pytest
 
 from discreet import Popularity, PrivacyRandom, UserFactorization
 from discreet.data.interactions import Interactions
+from discreet.models.user_factorization import votes_first
 from discreet.models.user_factorization.settings import FactorizationSettings
 from discreet.models.user_factorization.votes_first import share_for_votes
 
-USUAL = FactorizationSettings()
-#: What fits did before: votes get the least share, whatever it is worth.
-PAIRS_FIRST = replace(USUAL, votes_worth=0.0)
 EPSILON, SEEDS, TOP = 1.0, range(4), 10
-LEAST = USUAL.first_share
+LEAST = FactorizationSettings().first_share
 
 
 @cache
@@ -36,21 +33,31 @@ def noisy_votes(noise: float) -> np.ndarray:
 
 @pytest.mark.parametrize(("noise", "expected"), [(1.0, LEAST), (300.0, None)])
 def test_the_noise_decides_what_votes_need(noise, expected):
-    assert share_for_votes(noisy_votes(noise), noise, noise * LEAST**0.5, USUAL, pairs=0.5) == expected
+    assert share_for_votes(noisy_votes(noise), noise, noise * LEAST**0.5, LEAST, pairs=0.5) == expected
 
 
 def test_votes_need_more_the_more_noise_there_is():
     found = []
     for noise in (1.0, 10.0, 15.0, 20.0, 30.0, 60.0, 300.0):
-        share = share_for_votes(noisy_votes(noise), noise, noise * LEAST**0.5, USUAL, pairs=0.5)
+        share = share_for_votes(noisy_votes(noise), noise, noise * LEAST**0.5, LEAST, pairs=0.5)
         found.append(1.0 if share is None else share)
     assert found == sorted(found)
     assert len(set(found)) > 2
 
 
+def test_votes_need_less_if_later_releases_show_them_again():
+    """If co-occurrences get all of the rest and show nothing, only the first share is left."""
+    found = []
+    for counted in (0.0, 0.3, 1.0):
+        share = share_for_votes(noisy_votes(20.0), 20.0, 20.0 * LEAST**0.5, LEAST, pairs=0.5, counted=counted)
+        found.append(1.0 if share is None else share)
+    assert found == sorted(found, reverse=True)
+    assert found[0] > found[-1]
+
+
 def test_without_noise_and_in_small_catalogs_nothing_changes():
-    assert share_for_votes(noisy_votes(0.0), 0.0, 0.0, USUAL, pairs=0.5) == LEAST
-    assert share_for_votes(np.ones(20), 300.0, 95.0, USUAL, pairs=0.5) == LEAST
+    assert share_for_votes(noisy_votes(0.0), 0.0, 0.0, LEAST, pairs=0.5) == LEAST
+    assert share_for_votes(np.ones(20), 300.0, 95.0, LEAST, pairs=0.5) == LEAST
 
 
 def worth(models) -> float:
@@ -64,14 +71,14 @@ def fits(estimator) -> list:
     return [estimator.fit(shop(), random=PrivacyRandom.simulate(seed)) for seed in SEEDS]
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("settings", [{"feedback": "implicit"}, {"purpose": "both"}])
-def test_few_users_get_no_less_than_private_popularity(settings):
+def test_few_users_get_no_less_than_private_popularity(settings, monkeypatch):
     """The twin buys pairs although it cannot tell which items are popular, and its list is worse."""
-    bar = worth(fits(Popularity(epsilon=EPSILON, delta=1e-5)))
-    ours, twin = (
-        fits(UserFactorization.with_settings(one)(epsilon=EPSILON, delta=1e-5, **settings))
-        for one in (USUAL, PAIRS_FIRST)
-    )
+    estimator = UserFactorization(epsilon=EPSILON, delta=1e-5, **settings)
+    bar, ours = worth(fits(Popularity(epsilon=EPSILON, delta=1e-5))), fits(estimator)
+    monkeypatch.setattr(votes_first, "_AS_GOOD", 0.0)
+    twin = fits(estimator)
     assert worth(ours) >= 0.95 * bar
     assert worth(twin) < worth(ours)
     bought = [{entry.statistic for entry in one.releases} for one in (ours[0], twin[0])]
@@ -89,6 +96,7 @@ def archive() -> Interactions:
     return Interactions.from_arrays(pairs // 6000, pairs % 6000, values, low=1.0, high=5.0, n_items=6000)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("settings", [{"feedback": "implicit"}, {"purpose": "both"}])
 def test_users_vote_for_the_items_that_may_be_on_top(settings):
     """Private popularity, which spends as much on items that nobody will see, finds fewer popular ones."""

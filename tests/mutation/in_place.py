@@ -26,7 +26,8 @@ class Loaded:
         for one in objects:
             if type(one) is FunctionType:
                 self.functions.setdefault(one.__code__.co_filename, []).append(one)
-        self.kernels = [one for one in objects if isinstance(one, Dispatcher)]
+        # Not `isinstance`, which asks a weak reference for the class of an object that may be gone.
+        self.kernels = [one for one in objects if issubclass(type(one), Dispatcher)]
 
     def compiles(self, path: str, owner: str) -> bool:
         """Return whether a function of a file is a kernel."""

@@ -16,12 +16,14 @@ import json
 import math
 import multiprocessing
 import os
-import random
 import resource
 import signal
 import sys
 import tempfile
 import time
+from collections import Counter
+from collections.abc import Iterator
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -62,14 +64,20 @@ TESTS = (
     "tests/contracts/test_mechanism_contract.py",
     "tests/contracts/test_statistic_contract.py",
     "tests/contracts/test_private_facts_contract.py",
+    "tests/models/test_extreme_data.py",
     "tests/models/test_prior_guarantee.py",
     "tests/models/test_shares_of_budgets.py",
     "tests/models/test_private_catalog.py",
     "tests/models/test_private_scale.py",
+    "tests/models/test_purpose.py",
     "tests/models/test_votes_first.py",
     "tests/models/test_order_in_time.py",
+    "tests/models/test_public_features.py",
+    "tests/models/test_recency.py",
     "tests/models/test_next_items.py",
     "tests/models/test_user_factorization.py",
+    "tests/models/test_user_factorization_implicit.py",
+    "tests/synthesis/test_history_release.py",
     "tests/federated/test_federated_noise.py",
     "tests/follow/test_mechanism.py",
     "tests/verify/test_verify.py",
@@ -294,8 +302,9 @@ def selected(found: dict) -> Selection:
 
 
 def is_tried(change: Change, row: dict | None) -> bool:
-    """Return whether a row is about this change, and not about one that survived or had its number before."""
-    return row is not None and row["result"] != "survived" and row.items() >= described(change).items()
+    """Return whether a row is about this change, wherever its line is now, and not about a survivor."""
+    about = described(change) | {"line": row and row["line"]}
+    return row is not None and row["result"] != "survived" and row.items() >= about.items()
 
 
 def survivors(rows: list[dict], tree: Path) -> dict[str, Change]:
@@ -337,18 +346,35 @@ def named(tree: Path) -> dict[str, Change]:
 
 
 def sample(tree: Path, seed: int) -> dict[str, Change]:
-    """Return so many changes of each subject by number, no two of one line, in random order."""
-    chance, kept = random.Random(seed), []
+    """Return so many changes of each subject by number, no two of one line.
+
+    A change is drawn by its own digest, so that an edit elsewhere neither draws others nor renumbers them.
+    """
+    kept: list[tuple[bytes, Change]] = []
     for count, files in SUBJECTS.values():
-        paths = sorted(
-            path.relative_to(tree).as_posix()
-            for path in (tree / "src/discreet").rglob("*.py")
-            if path.relative_to(tree / "src/discreet").as_posix().startswith(files)
-        )
-        found = [one for path in paths for one in changes(path, (tree / path).read_text(encoding="utf8"))]
-        by_line = {(one.path, one.line): one for one in chance.sample(found, len(found))}
-        kept += chance.sample(sorted(by_line.values(), key=lambda one: (one.path, one.line)), count)
-    return {str(number): one for number, one in enumerate(chance.sample(kept, len(kept)))}
+        by_line: dict[tuple[str, int], tuple[bytes, Change]] = {}
+        for path in sorted((tree / "src/discreet").rglob("*.py")):
+            if path.relative_to(tree / "src/discreet").as_posix().startswith(files):
+                name, source = path.relative_to(tree).as_posix(), path.read_text(encoding="utf8")
+                for digest, one in _digests(changes(name, source), seed):
+                    place = (one.path, one.line)
+                    by_line[place] = min(by_line.get(place, (digest, one)), (digest, one), key=_first)
+        # The first half chooses a change of a line and the second half a line, so that all lines are alike.
+        kept += sorted(((digest[16:], one) for digest, one in by_line.values()), key=_first)[:count]
+    return {str(int.from_bytes(digest[:4])): one for digest, one in sorted(kept, key=_first)}
+
+
+def _digests(found: list[Change], seed: int) -> Iterator[tuple[bytes, Change]]:
+    """Yield each change with a digest of what it is; equal ones of a function have their turn in it."""
+    turns: Counter[tuple[str, ...]] = Counter()
+    for one in found:
+        what = (one.path, one.owner, one.kind, one.before, one.after)
+        yield sha256(json.dumps([seed, turns[what], *what]).encode()).digest(), one
+        turns[what] += 1
+
+
+def _first(pair: tuple[bytes, Change]) -> bytes:
+    return pair[0]
 
 
 if __name__ == "__main__":

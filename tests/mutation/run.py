@@ -32,7 +32,9 @@ GROUPS = [f"src/discreet/{name}/" for name in PACKAGES]
 EQUIVALENT = Path(__file__).with_name("equivalent.json")
 # Needs Flower, which lives in an environment of its own.
 LEFT_OUT = "src/discreet/federated/flower/app/"
-OPTIONS = ["-p", "no:randomly", "-p", "no:xdist", "--tb=line", "-rfE"]
+# Thorough tests are chosen from, too.
+CHOSEN = ["-m", "not slow and not systems and not scripts"]
+OPTIONS = ["-p", "no:randomly", "-p", "no:xdist", "--tb=line", "-rfE", *CHOSEN]
 # Imported once, before forks; nothing of ours, and no package that brings a plugin of pytest.
 LIBRARIES = (
     "numba",

@@ -98,6 +98,7 @@ def test_changes_know_whose_they_are():
     assert owners["self.size**2"] == "Box.area"
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("group", GROUPS)
 def test_draws_can_be_repeated_and_every_change_is_still_a_program(group):
     # A third of the files: reading all of them twice takes long, and draws do not know how many there are.
@@ -110,6 +111,7 @@ def test_draws_can_be_repeated_and_every_change_is_still_a_program(group):
         assert ast.dump(tree(one.applied(sources[one.path]))) != ast.dump(tree(sources[one.path]))
 
 
+@pytest.mark.thorough
 def test_the_sample_of_privacy_has_all_subjects_and_can_be_repeated():
     found = list(sample(ROOT, seed=1).values())
     assert len(found) >= 200 and found == list(sample(ROOT, seed=1).values())

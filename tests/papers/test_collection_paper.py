@@ -17,6 +17,7 @@ def test_the_true_matrix_has_rank_two_without_clipping(kind):
     assert np.linalg.matrix_rank(clipped) > 2
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("kind", ["stars", "numbers"])
 def test_moments_of_the_misfit_are_those_of_draws(kind):
     """Mean and spread of 200 draws fit their own epsilon, and not a neighboring one."""

@@ -12,6 +12,7 @@ from discreet.collect.opening import open_campaign
 from discreet.models.storage import read_label
 from discreet.papers import PAPERS
 from discreet.report.notes import PRINTED_DPIMF, PRINTED_DPMF, PRINTED_OBJECTIVE, PRINTED_OUTPUT
+from discreet.reproduce.papers import reproduce
 from discreet.service.admission import submission
 from discreet.service.stores.opening import open_store
 from toy import toy_interactions
@@ -21,6 +22,8 @@ LINE = re.compile(
     r"^\| (?P<part>[^|]+) \| `discreet (?P<command>[^`]+)` \| (?P<guarantee>\w*) ?\|$", re.MULTILINE
 )
 LINES = [match.groupdict() for match in LINE.finditer(PAGE.read_text(encoding="utf8"))]
+# tests/test_papers.py runs the experiments at toy size.
+PAGE_ALONE = {"size": "toy", "minutes": 0.0}
 REFUTED = {PRINTED_DPIMF, PRINTED_DPMF, PRINTED_OBJECTIVE, PRINTED_OUTPUT}
 
 
@@ -46,15 +49,18 @@ def test_every_line_of_a_table_has_a_command_and_every_paper_has_lines():
 
 # What each paper states or compares with, in the words of its section.
 STATED = {
-    "One-bit completion": "Algorithm 1, Algorithm 2, Algorithm 3, Algorithm 4, Clear, Theorems 1 to 4",
+    "One-bit completion": "Algorithm 1, unequal p1, Algorithm 2, Algorithm 3, Algorithm 4, Clear, "
+    "Theorems 1 to 4, Figures 1 to 5, Table 1",
     "Joint-DP Frank-Wolfe": "Frank-Wolfe as printed, Private Oja, SVD after cleansing, Projected gradient, "
-    "E_emp and E_gen",
-    "Bounded Laplace noise and a mixture of Gaussians": "BLP-MoG-MF, BLP on devices, ISGD, PG-MF, PG-MF over "
-    "HTTP, Non-private MF, Definition 1, Table 1",
+    "E_emp and E_gen, All figures",
+    "Bounded Laplace noise and a mixture of Gaussians": "BLP-MoG-MF, BLP on devices, ISGD, ISGD on devices, "
+    "PG-MF, PG-MF over HTTP, Non-private MF, Definition 1, Table 1, Figures 2 to 4",
     "Two rating-collection mechanisms": "Randomized response and recovery, Modified Laplace and recovery, "
     "Randomized response on devices, Modified Laplace on devices, Theorems 1 to 3",
     "Implicit factorization (DPIMF)": "Strawman, Complementary, Symmetric, Optimal, Importance sampling, "
-    "Algorithm 1, User solves, DPMF, DPLCF, LDPICF, GT, Flower, Theorems 2 to 6, Corollary 1, Algorithm 3",
+    "uniform and utility-optimal sampling, User solves, DPMF, DPLCF, LDPICF, DPLCF on devices, "
+    "LDPICF on devices, GT, parties that share items, parties that share users, Flower, "
+    "Theorems 2 to 6, Corollary 1, Algorithm 3, Figures 5 to 8, Tables III to VIII",
 }
 
 
@@ -78,9 +84,15 @@ def answer_a_round(*, close):
     store.dispose()
 
 
+@pytest.mark.few(8)
 @pytest.mark.parametrize("line", LINES, ids=lambda line: line["part"])
 def test_a_command_runs_and_its_label_agrees(line, in_folder_with_ratings, discreet, monkeypatch):
     arguments = shlex.split(line["command"])
+
+    def page_alone(paper, **given):
+        return reproduce(paper, **given | PAGE_ALONE)
+
+    monkeypatch.setattr("discreet.reproduce.reproduce", page_alone)
     # A service runs until it is stopped; tests/service/test_rounds.py asks one.
     monkeypatch.setattr("discreet.service.running.run", lambda *given: None)
     rounds = "rounds.db" in arguments

@@ -10,7 +10,7 @@ import discreet
 from discreet.core.checks import ParameterError, PrivacyError
 from discreet.core.randomness import PrivacyRandom
 from discreet.data.datasets.synthetic import popularity_skewed
-from discreet.papers.dpimf import printed
+from discreet.papers.dpimf import printed_losses as printed
 from discreet.papers.dpimf.estimators import PublishedNoise, interactions_matrix
 from discreet.papers.dpimf.theory import LOSSES
 from discreet.privacy.session import Session
@@ -109,7 +109,7 @@ def test_settings_are_checked(wrong):
 
 @pytest.mark.parametrize("name", ["dpimf", "dpmf"])
 def test_an_epsilon_reaches_the_noise_through_evaluate_and_compare(name):
-    from discreet.recipes import estimators
+    from discreet.model_settings import estimators
 
     assert [one.epsilon for one in estimators([name], [0.5, 1.0], None)] == [0.5, 1.0]
     assert [one.epsilon for one in estimators(["ease"], [0.5, 1.0], None)] == [math.inf]

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_matrix
 
-from discreet.papers.dpimf import printed
+from discreet.papers.dpimf import printed_losses as printed
 from discreet.papers.dpimf.theory import composed
 from discreet.reproduce.dpimf.federation import PrintedPlan, federate, overlap, split_parties
 from discreet.reproduce.dpimf.sampling import sampling_weights

@@ -4,7 +4,7 @@ import numpy as np
 from scipy.sparse import csr_matrix
 
 from discreet.core.rows import Rows
-from discreet.papers.mixture.weighted_pca import weighted_pca
+from discreet.papers.mixture.mixture import weighted_pca
 
 
 def test_weighted_pca_finds_the_factors_that_heavy_cells_agree_on():

@@ -10,7 +10,7 @@ from scipy.sparse import csr_matrix
 from discreet import reproduce
 from discreet.data.datasets.synthetic import rank_one
 from discreet.data.splits import random_split
-from discreet.papers.dpimf import printed
+from discreet.papers.dpimf import printed_losses as printed
 from discreet.papers.dpimf.theory import room_to_learn
 from discreet.papers.one_bit.theory import link_constants, printed_constants
 from discreet.reproduce import frank_wolfe, one_bit

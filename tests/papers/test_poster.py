@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from discreet import recipes
+from discreet import model_settings
 from discreet.core.randomness import PrivacyRandom
 from discreet.data.interactions import Interactions
 from discreet.data.splits import random_split
@@ -24,7 +24,7 @@ def planted(n_users=300, n_items=20, seed=0):
 
 def rmse(name, epsilon, **settings):
     parts = random_split(planted(), 0.2, seed=0)
-    made = recipes.estimator(name, {"epsilon": epsilon, **settings})
+    made = model_settings.estimator(name, {"epsilon": epsilon, **settings})
     model = made.fit(parts.train, random=PrivacyRandom.simulate(0))
     return model, measure(model, parts.train, parts.test, "rmse")["rmse"]
 

@@ -6,10 +6,11 @@ import numpy as np
 import pytest
 
 import discreet
-from discreet import recipes
+from discreet import model_settings
 from discreet.core.checks import ParameterError
 from discreet.core.randomness import PrivacyRandom
 from discreet.data.datasets.synthetic import popularity_skewed
+from discreet.papers import PAPER_NAMES
 from discreet.papers.one_bit.estimators import projected_scorer
 from discreet.papers.one_bit.theory import printed_sensitivity
 from discreet.report.notes import PRINTED_OBJECTIVE, PRINTED_OUTPUT
@@ -69,19 +70,19 @@ def test_settings_are_checked(wrong):
         discreet.OneBitOutputPrinted(**wrong)
 
 
-@pytest.mark.parametrize("name", recipes.PAPER_NAMES)
+@pytest.mark.parametrize("name", PAPER_NAMES)
 def test_a_name_of_a_paper_is_a_model_with_its_settings(name, discreet, tmp_path):
-    model, settings = recipes.PAPER_NAMES[name]
-    found = recipes.estimator(name, {"epsilon": 1.0})
+    model, settings = PAPER_NAMES[name]
+    found = model_settings.estimator(name, {"epsilon": 1.0})
     assert found.name == model
     assert {key: getattr(found, key) for key in settings} == dict(settings)
-    assert recipes.defaults(name).items() >= settings.items()
+    assert model_settings.defaults(name).items() >= settings.items()
     shown = discreet("models", "--all")[1]
     assert name in shown
 
 
 def test_a_setting_of_your_own_wins_over_that_of_the_name():
-    assert recipes.estimator("dplcf", {"epsilon": 1.0, "likeness": "cosine"}).likeness == "cosine"
+    assert model_settings.estimator("dplcf", {"epsilon": 1.0, "likeness": "cosine"}).likeness == "cosine"
 
 
 def test_entries_released_ahead_are_saved_served_and_certified(tmp_path):
@@ -94,9 +95,9 @@ def test_entries_released_ahead_are_saved_served_and_certified(tmp_path):
     again = discreet.load(tmp_path / "m.discreet")
     history = {FILMS.catalog.id_at(0): 5}
     assert again.recommend(history, 3) == model.recommend(history, 3)
-    # The twin: a model that answers when asked has no certificate, and its file has no entries.
+    # The twin: the file of a model that answers when asked has no entries.
     asked = discreet.OneBitOutput(epsilon=2.0, cells=50).fit(FILMS)
-    assert asked.certificate is None and not asked.scorer.arrays()["cells"].size
+    assert not asked.scorer.arrays()["cells"].size
 
 
 def test_more_entries_ahead_recover_more_of_the_matrix():

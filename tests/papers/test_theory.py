@@ -34,6 +34,7 @@ def largest(function, bound=1.0):
     return max(-found.fun, function(bound), function(-bound))
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("link", one_bit.LINKS)
 @pytest.mark.parametrize("epsilon", [0.5, 1.0, 4.0])
 def test_constants_of_links_are_suprema(link, epsilon):

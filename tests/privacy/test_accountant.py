@@ -45,7 +45,12 @@ from discreet.privacy.accounting.accountant import (
 )
 from discreet.privacy.accounting.events import FailureEvent, Leaf, tally
 from discreet.privacy.accounting.gaussian import least, log_delta_above
-from discreet.privacy.accounting.loss_bounds import DistributionBound, _laplace_loss, _pure_renyi
+from discreet.privacy.accounting.loss_bounds import (
+    DistributionBound,
+    _interval,
+    _laplace_loss,
+    _pure_renyi,
+)
 from discreet.privacy.accounting.rounding import round_up, sum_up, times_up
 from discreet.testing import refuses
 
@@ -79,6 +84,7 @@ def test_every_priced_event_has_an_example():
     assert set(supported_events()) <= set(NOISY)
 
 
+@pytest.mark.few(2)
 @EVERY
 def test_repeating_n_times_is_composing_n_times(make):
     event = make(1.0)
@@ -107,6 +113,7 @@ def test_randomized_response_repeated_costs_more_than_once():
     assert 90 < epsilon_at(SelfComposedDpEvent(one, 100), 1e-6) < 96
 
 
+@pytest.mark.few(1)
 @EVERY
 def test_more_noise_never_costs_more(make):
     for delta in DELTAS:
@@ -116,6 +123,7 @@ def test_more_noise_never_costs_more(make):
     assert failures == sorted(failures, reverse=True)
 
 
+@pytest.mark.few(5)
 @EVERY
 def test_a_larger_delta_never_costs_more(make):
     event = SelfComposedDpEvent(make(1.0), 5)
@@ -137,6 +145,7 @@ def test_adding_a_release_never_lowers_the_cost(make):
         assert epsilon_at([base, make(1.0)], delta) >= epsilon_at(base, delta) * (1 - 1e-12)
 
 
+@pytest.mark.few(6)
 @EVERY
 def test_epsilon_and_delta_agree(make):
     event = SelfComposedDpEvent(make(1.0), 4)
@@ -316,6 +325,7 @@ def exact_gaussian_delta(shift: float, epsilon: float) -> Decimal:
         return normal_tail(e / a - a / 2) - e.exp() * normal_tail(e / a + a / 2)
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("epsilon", [1e-3, 0.1, 1.0, 10.0, 100.0])
 @pytest.mark.parametrize("delta", [1e-300, 1e-15, 1e-5, 0.5])
 def test_gaussian_numbers_are_exact_and_on_the_safe_side(epsilon, delta):
@@ -465,6 +475,7 @@ def test_a_fine_grid_costs_what_continuous_noise_costs():
         assert prices[2] == pytest.approx(prices[0], rel=2e-3)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("share", [0.01, 0.3])
 @pytest.mark.parametrize("multiplier", [0.8, 3.0])
 def test_a_sampled_gaussian_is_never_below_its_closed_form(share, multiplier):
@@ -577,3 +588,10 @@ def test_a_pure_loss_has_the_divergence_of_two_answers(loss):
     exact = np.log(moment) / (orders - 1)
     found = _pure_renyi(loss, orders)
     assert np.all(found >= exact * (1 - 1e-9)) and np.all(found <= exact * (1 + 1e-6))
+
+
+def test_many_rounded_responses_get_a_finer_interval():
+    """Each response but the costliest is rounded up by at most an interval; together they stay small."""
+    costly, cheap = (next(iter(tally([pure_event(epsilon)]))) for epsilon in (0.1, 1e-4))
+    assert 400 * _interval({costly: 1, cheap: 400}, 1.0) <= 1 / 200
+    assert 400 * _interval({costly: 1}, 1.0) > 1 / 200

@@ -115,6 +115,13 @@ def test_a_wrong_account_would_be_found_out(monkeypatch):
     assert ledger.balance("shop").spent.epsilon < 0.9 * ledger.recounted("shop", 1e-6)
 
 
+@pytest.mark.parametrize("account", WEIGHING)
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, 5.0])
+def test_the_largest_weight_costs_all_of_the_limit_and_no_more(account, epsilon):
+    found = epsilon_of(account, capacity(account, promise(epsilon)), 1e-6)
+    assert epsilon * (1 - 1e-6) <= found <= epsilon * (1 + 1e-9)
+
+
 def test_choosing_each_release_from_the_last_output_stays_within_the_budget():
     """Play an adaptive analyst on N(0, 1) against N(mu, 1) releases; the loss obeys the Gaussian budget.
 

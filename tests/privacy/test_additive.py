@@ -173,6 +173,7 @@ def test_variances_are_those_of_the_noise():
     assert Gaussian(sigma=3.0, l2_sensitivity=1.0).variance == 9.0
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("kind", [Laplace, Gaussian])
 def test_a_symmetric_matrix_gets_symmetric_noise_and_less_of_it_off_the_diagonal(kind):
     source = PrivacyRandom.simulate(1)
@@ -335,6 +336,7 @@ def test_extreme_magnitudes_keep_their_noise(width, sensitivity):
         assert 0.1 * width < np.max(np.abs(noise)) < 30 * width
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("mechanism", MECHANISMS)
 def test_the_result_is_the_only_large_array(mechanism):
     values = np.zeros(2_000_000, dtype=np.float32)

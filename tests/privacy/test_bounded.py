@@ -46,11 +46,13 @@ def test_the_largest_ratio_on_a_grid_is_e_to_the_epsilon(kind, epsilon, points):
         assert loss >= epsilon - 2 * ROUNDING
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("kind", GRIDS)
 def test_the_finest_grid_keeps_the_smallest_promise(kind):
     assert stars(kind, 1e-6, points=2049).largest_log_ratio() <= 1e-6
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("kind", GRIDS)
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 4.0])
 def test_every_triple_of_two_ratings_and_a_report_is_enumerated(kind, epsilon):
@@ -85,6 +87,7 @@ def test_bounded_laplace_approaches_the_printed_density():
     np.testing.assert_allclose(mechanism.density(reports, ratings), printed, rtol=2e-3)
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("kind", GRIDS)
 @pytest.mark.parametrize("rating", [1.0, 3.5, 5.0])
 def test_reports_follow_the_table_and_not_that_of_another_epsilon(kind, rating):
@@ -200,6 +203,7 @@ SHARES = {"rating, rating, numbers": 1, "rating, rating, missing": 0, "rating, m
 SHARES |= {"rating, missing, missing": -0.5, "missing, rating, numbers": 0, "missing, rating, missing": 0.5}
 
 
+@pytest.mark.few(18)
 @pytest.mark.parametrize("epsilon", [0.25, 1.0, 4.0])
 @pytest.mark.parametrize("case", CASES)
 def test_the_nine_cases_of_the_proof(case, epsilon):
@@ -256,6 +260,7 @@ def test_modified_laplace_reports_as_its_words_say(word, reported, moved):
 
 def test_the_numbers_in_missing_cells_do_not_matter():
     mechanism = ModifiedLaplace(epsilon=1.0)
+    assert (mechanism.low, mechanism.high, mechanism.points) == (-1.0, 1.0, 257)
     ratings, present = np.array([0.3, -0.9, 0.5]), np.array([True, False, False])
     one = mechanism.release(ratings, PrivacyRandom.simulate(5), present=present)
     other = mechanism.release(np.where(present, ratings, 1.0), PrivacyRandom.simulate(5), present=present)
@@ -331,3 +336,10 @@ def test_the_middle_of_a_scale_is_a_grid_point():
 def test_cells_are_released_for_the_whole_catalog_alone():
     with refuses("whole-catalog-needed"):
         HiddenStars(epsilon=1.0).release([4.0], PrivacyRandom.simulate(1))
+
+
+@pytest.mark.parametrize("kind", [BoundedLaplace, ModifiedLaplace])
+def test_grid_points_are_different_numbers(kind):
+    kind(epsilon=1.0, low=1.0, high=1.0 + 2.0**-40, points=5)
+    with refuses("broken-rule", name="high"):
+        kind(epsilon=1.0, low=1.0, high=1.0 + 2.0**-50, points=5)

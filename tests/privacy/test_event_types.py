@@ -47,6 +47,7 @@ def test_making_and_reading_events_loads_no_accountant_and_one_class_of_each():
     assert told.split() == ["False", "True", "True"]
 
 
+@pytest.mark.thorough
 def test_there_is_one_class_of_each_event_if_accountants_were_imported_first():
     code = "import sys, dp_accounting" + MAKE + ONE_CLASS
     assert printed(code) == "True"

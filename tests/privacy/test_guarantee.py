@@ -157,6 +157,8 @@ def test_what_fails_with_certainty_promises_nothing():
     hopeless = make(delta=0.6) + make(delta=0.6)
     assert hopeless.epsilon == math.inf and not hopeless.is_private and hopeless.basis is Basis.NONE
     assert make(5.0, delta=0.01, unit=Unit.RATING).for_user(3).epsilon == math.inf
+    with refuses("out-of-range", name="ratings"):
+        make(1.0, unit=Unit.RATING).for_user(0)
     assert make(5.0, delta=0.3).to_replace().epsilon == math.inf
     assert make(1e308).to_replace().epsilon == math.inf
 

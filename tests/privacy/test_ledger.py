@@ -21,6 +21,7 @@ from discreet.core.checks import BudgetError, FileError, ParameterError, Privacy
 from discreet.privacy.accounting.accountant import epsilon_at, gaussian_epsilon
 from discreet.privacy.guarantee import Basis, Guarantee, Neighbors, Trust, Unit
 from discreet.privacy.ledger.book import Amount, EntryState, Ledger, report_json
+from discreet.privacy.ledger.chain import ANCHORS, Anchor, latest_anchor, record_anchor
 from discreet.testing import refuses
 from snapshot import page_text
 
@@ -667,3 +668,16 @@ def test_a_ledger_says_in_one_line_what_was_spent(told, tmp_path, snapshot):
     gone = Ledger.open(tmp_path / "gone.db")
     (tmp_path / "gone.db").write_text("no ledger")
     snapshot(repr(gone))
+
+
+def test_the_latest_place_of_a_chain_is_known_and_no_earlier_one_is_accepted():
+    connection = sqlite3.connect(":memory:")
+    for table in ANCHORS:
+        connection.execute(table)
+    assert latest_anchor(connection, "a") == Anchor()
+    for place in (Anchor(1, "x"), Anchor(3, "y"), Anchor(3, "y")):
+        record_anchor(connection, "a", place)
+        assert latest_anchor(connection, "a") == place
+    with refuses("older-copy", chain="a", known=3, here=2):
+        record_anchor(connection, "a", Anchor(2, "z"))
+    assert latest_anchor(connection, "b") == Anchor()

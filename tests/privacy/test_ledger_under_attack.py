@@ -88,6 +88,7 @@ def test_a_backup_by_the_paying_process_lets_nobody_in(path):
     assert ledger.entries() == []
 
 
+@pytest.mark.thorough
 @pytest.mark.skipif(os.name != "posix", reason="locks that a close drops exist there only")
 def test_processes_with_backups_never_overspend(path):
     spenders = [subprocess.Popen([sys.executable, "-c", SPENDER, str(path)]) for _ in range(4)]

@@ -6,8 +6,9 @@ from fractions import Fraction
 import pytest
 
 from discreet.privacy.mechanisms.channel import WORDS
-from discreet.privacy.mechanisms.clamped_noise import clamped_noise
+from discreet.privacy.mechanisms.clamped_noise import ClampedNoise, clamped_noise
 from discreet.privacy.mechanisms.local import numbers_loss
+from discreet.testing import refuses
 
 NOISE = clamped_noise(0.5, 2)
 
@@ -33,3 +34,10 @@ def loss(coin, pretends):
 def test_silence_and_numbers_are_both_counted(coin, pretends, expected):
     found = loss(coin, pretends)
     assert expected * (1 - 1e-12) <= found <= expected * (1 + 1e-6)
+
+
+@pytest.mark.parametrize("found", [(0.51, 0.25), (0.5, 0.26)])
+def test_noise_that_reveals_too_much_is_not_used(found, monkeypatch):
+    monkeypatch.setattr(ClampedNoise, "losses", lambda noise: found)
+    with refuses("table-reveals"):
+        clamped_noise.__wrapped__(0.5, 2)

@@ -11,7 +11,9 @@ import pytest
 from discreet.core.checks import DataError, ParameterError
 from discreet.core.randomness import PrivacyRandom
 from discreet.privacy.mechanisms import channel
+from discreet.privacy.mechanisms.cells import HiddenNumbers, HiddenStars
 from discreet.privacy.mechanisms.channel import CountTable, log_up
+from discreet.privacy.mechanisms.local import RATING_MECHANISMS, mechanism_from, mechanism_name
 from discreet.privacy.mechanisms.randomized_response import RandomizedResponse, SignFlip
 from discreet.testing import refuses
 from evidence import cumulative, follows, samples_to_separate
@@ -188,6 +190,12 @@ def test_a_table_that_reveals_too_much_is_not_used():
         CountTable.of_counts(np.array([[1, 2]], dtype=np.uint64))
 
 
+@pytest.mark.parametrize("mechanism", [HiddenStars(epsilon=2.0), HiddenNumbers(epsilon=2.0, points=5)])
+def test_which_items_were_rated_is_not_reported(mechanism):
+    with refuses("whole-catalog-needed"):
+        mechanism.release([1.0], PrivacyRandom.simulate(1))
+
+
 def test_only_square_channels_are_inverted():
     channel = SignFlip(epsilon=1.0).channel()
     oblong = type(channel)(inputs=channel.inputs, outputs=channel.outputs[:1], transition=np.ones((2, 1)))
@@ -202,3 +210,18 @@ def test_the_largest_quotient_of_counts_is_exact_also_below_one():
     # Floats cannot tell these apart.
     tops, bottoms = np.array([big - 1, big], dtype=np.uint64), np.array([big, big + 1], dtype=np.uint64)
     assert channel.largest_ratio(tops, bottoms) == Fraction(big, big + 1)
+
+
+def test_a_mechanism_is_read_with_all_its_settings_or_not_at_all():
+    record = {"name": "bounded-laplace", "epsilon": 2.0, "low": 1.0, "high": 5.0, "points": 9}
+    found = mechanism_from(record, RATING_MECHANISMS)
+    assert (mechanism_name(found), found.epsilon, found.points) == ("bounded-laplace", 2.0, 9)
+    for wrong in (record | {"more": 1}, {key: record[key] for key in ("name", "epsilon")}):
+        with refuses("wrong-mechanism"):
+            mechanism_from(wrong, RATING_MECHANISMS)
+
+
+def test_stars_need_two_levels_or_a_scale_of_one_value():
+    assert HiddenStars(epsilon=2.0, low=1.0, high=1.0).levels == 1
+    with refuses("broken-rule", name="step"):
+        HiddenStars(epsilon=2.0, low=1.0, high=1.4)

@@ -88,6 +88,7 @@ def test_the_last_digits_of_wide_noise_are_even(draw):
     assert not follows(digits, lopsided)
 
 
+@pytest.mark.thorough
 def test_opendp_draws_the_same_laplace():
     scale, twin = 5.0, 4.0
     count = samples_to_separate_two(gap(laplace_cdf(scale), laplace_cdf(twin), points(scale)))
@@ -97,6 +98,7 @@ def test_opendp_draws_the_same_laplace():
     assert not agree(oracle, discrete_laplace(twin, count, PrivacyRandom.simulate(1)))
 
 
+@pytest.mark.thorough
 def test_opendp_draws_the_same_gaussian():
     sigma, twin = 5.0, 4.0
     count = samples_to_separate_two(gap(gaussian_cdf(sigma), gaussian_cdf(twin), points(sigma)))
@@ -136,6 +138,25 @@ def test_the_acceptance_table_is_exact_to_127_places():
             exact = exponential(-Fraction(byte, 2 ** (1 + 8 * place)))
             word = (int(high[place, byte]) << 64) + int(low[place, byte])
             assert abs(Fraction(word, 2**128) - exact) < Fraction(1, 2**127)
+
+
+_survives = sampling_kernels._survives
+
+
+@strict
+def survives(stream, exponent_high, exponent_low, high, low):
+    return _survives(stream, 0, exponent_high, exponent_low, high, low)
+
+
+@pytest.mark.parametrize("rest", [1, 2**57 - 1, 2**57, 3 * 2**63 + 5, 2**112 - 1])
+def test_the_rest_of_an_exponent_decides_to_its_last_digit(rest):
+    """The tabled bytes are zero, so the first decision after them has just the probability of the rest."""
+    high, low = sampling._decay()
+    words = (np.uint64(rest >> 64), np.uint64(rest & (2**64 - 1)))
+    # In units of 2^-121, and as 16 bytes: below it the decision goes on to a second one, which fails.
+    for drawn, survived in ((rest << 7, True), ((rest << 7) - 1, False)):
+        stream = np.frombuffer(bytes(2) + drawn.to_bytes(16, "big") + bytes([255] * 32), dtype=np.uint8)
+        assert survives(stream, *words, high, low)[0] == survived
 
 
 _exponent = sampling_kernels.exponent
@@ -206,6 +227,7 @@ def test_uniform_numbers_are_exactly_even():
     draws = uniform_below(5, 160, PrivacyRandom.scripted(every_byte + PADDING))
     assert np.bincount(draws).tolist() == [32] * 5
     assert uniform_below(1, 3, PrivacyRandom.scripted(b"")).tolist() == [0, 0, 0]
+    assert uniform_below(256, 256, PrivacyRandom.scripted(every_byte + PADDING)).tolist() == [*range(256)]
 
 
 @pytest.mark.parametrize("bound", [2, 3, 256, 257, 1000, 2**40 + 1, 2**63])
@@ -266,6 +288,7 @@ def test_other_tables_and_rows_are_refused():
     assert draw_from_table(table, np.zeros((0, 2), dtype=np.int64), PrivacyRandom.simulate(1)).shape == (0, 2)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("add", [add_discrete_laplace, add_discrete_gaussian])
 def test_noise_is_added_in_place_with_little_memory(add):
     target = np.arange(2_000_000, dtype=np.int64)
@@ -280,12 +303,14 @@ def test_noise_is_added_in_place_with_little_memory(add):
     assert abs(noise).max() < 200
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("draw", [geometric, discrete_laplace, discrete_gaussian])
 def test_no_noise_is_used_twice(draw):
     noise = draw(2.0**40, 200_000, PrivacyRandom.simulate(1)).reshape(-1, 2)
     assert len(np.unique(noise, axis=0)) == len(noise)
 
 
+@pytest.mark.few(14)
 @pytest.mark.parametrize("size", [0, 1, 63, 64, 65, 1000])
 @pytest.mark.parametrize("draw", [geometric, discrete_laplace, discrete_gaussian])
 def test_any_number_of_draws_can_be_had(draw, size):

@@ -3,7 +3,7 @@
 import json
 import math
 import threading
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
 
@@ -24,7 +24,7 @@ from discreet.privacy.guarantee import Unit
 from discreet.privacy.mechanisms.additive import Gaussian, Laplace
 from discreet.privacy.mechanisms.fixed_point import FixedPoint
 from discreet.privacy.noise_plans import planned_noise, share
-from discreet.privacy.release_log import Overspent
+from discreet.privacy.release_log import Overspent, SpendingAccount, spent
 from discreet.privacy.session import Session
 from discreet.statistics.statistic import Part
 from discreet.testing import refuses
@@ -282,6 +282,16 @@ def test_the_check_finds_a_pure_release_with_too_little_noise(monkeypatch):
     session.laplace().release(PURE, Fraction(1))
     with pytest.raises(Overspent):
         session.check(budget(1.0))
+
+
+def test_a_pure_account_counts_laplace_noise_alone():
+    session = opened(1.0, 0.0)
+    session.laplace().release(PURE, Fraction(1))
+    (entry,) = session.log
+    account = SpendingAccount(number=entry.account, kind="pure", epsilon=Fraction(1))
+    assert spent(account, [entry])[0] <= 1
+    for wrong in (replace(entry, mechanism="gaussian"), replace(entry, scale=None)):
+        assert spent(account, [wrong])[0] > 10**6
 
 
 def test_the_log_is_exact_and_says_what_the_sampler_used():

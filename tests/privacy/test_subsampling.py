@@ -1,6 +1,7 @@
 """Importance sampling: the weights, what a record costs, and the released sum."""
 
 import math
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ from scipy.special import lambertw
 
 from discreet.core.checks import DataError, ParameterError
 from discreet.core.randomness import PrivacyRandom
+from discreet.privacy.certificate import sampling_release
 from discreet.privacy.mechanisms.subsampling import ImportanceSampling
 from discreet.testing import refuses
 from evidence import cumulative, follows, samples_to_separate
@@ -168,3 +170,10 @@ def test_bad_records_are_refused_without_quoting_them():
         sampling.loss([0.5], [0.9])
     with refuses("sum-overflows", vectors=1073741824):
         ImportanceSampling(epsilon=32.0, scale=1.0, max_weight=2.0**32)._require_no_overflow(2**30, 2.0**-34)
+
+
+def test_a_certificate_states_the_ratio_of_norm_and_noise():
+    sampling = ImportanceSampling(epsilon=1.0, scale=2.0)
+    release = sampling_release("gradients", sampling)
+    stated = Fraction(release["count"]) * Fraction(release["sensitivity"]) / Fraction(release["scale"])
+    assert stated == Fraction(sampling.largest_norm()) / 2

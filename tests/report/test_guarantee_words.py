@@ -93,6 +93,12 @@ def test_a_fact_that_may_be_absent_renders():
             assert Assumption.of(one.kind, one.fact, **{**dict(one.detail), **absent}).text
 
 
+@pytest.mark.parametrize("simulated", [True, False, None])
+def test_an_earlier_release_with_simulated_noise_is_called_so(simulated):
+    earlier = Assumption.of(Kind.EARLIER, Fact.PRIOR, epsilon=1.0, delta=1e-6, simulated=simulated)
+    assert ("simulated" in earlier.text) == bool(simulated)
+
+
 def test_the_clause_of_conditions_names_each_fact_once(snapshot):
     taken = [TAKEN_CATALOG, TAKEN_SCALE, Assumption.of(Kind.TAKEN, Fact.INTERACTIONS)]
     assert words.condition_names(taken) == ["the catalog", "the scale"]
@@ -163,6 +169,9 @@ def test_a_fit_that_read_raw_ratings_does_not_claim_to_hide_them_from_its_owner(
     raw = local.from_raw_ratings()
     assert words.against(raw) != words.against(local)
     assert dict(raw.rows())["Against"] == words.against(raw)
+    stated = next(one for one in raw.assumes if one.kind is Kind.RAW)
+    assert [*raw.rows()].count(("Note", words.assumption_text(stated))) == 1
+    assert not [what for what, _ in local.rows() if what == "Note"]
 
 
 def test_the_label_shows_everything():
@@ -172,7 +181,7 @@ def test_the_label_shows_everything():
         assert shown in text
     assert "NOT" not in text and text.count("Assumed") == 1
     assert "0 (pure)" in printed(make())
-    assert "SIMULATED" in printed(make().as_simulated())
+    assert "SIMULATED" in printed(make().as_simulated()) and "entropy" not in printed(make().as_simulated())
 
 
 def test_the_label_of_no_guarantee_guarantees_nothing():

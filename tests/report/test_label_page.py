@@ -4,7 +4,8 @@ import math
 
 import pytest
 
-from discreet.report.label import label_html, used_rows
+from discreet.report.label import by_origin, label_html, label_markdown, used_rows
+from discreet.report.notes import continual_release
 from discreet.report.odds import Odds, odds_bar, posterior, power
 from privacy_values import make
 
@@ -42,3 +43,40 @@ def test_odds_are_chances_and_never_below_a_guess(epsilon, delta):
 def test_a_label_states_whether_it_is_signed():
     assert dict(used_rows({}, None))["Signed"] == "no"
     assert "abcd" in dict(used_rows({}, "abcd"))["Signed"]
+
+
+def test_a_label_states_the_program_and_the_account_that_its_origin_names():
+    origin = {"version": "0.3", "code": "abc", "account": "shop", "entry": 4}
+    shown = dict(used_rows({"origin": origin}, None))
+    assert "0.3" in shown["Program"] and "abc" in shown["Program"]
+    assert "shop" in shown["Account"] and "4" in shown["Account"]
+    assert dict(used_rows({"origin": {"version": "0.3"}}, None)).keys() == {"Signed"}
+    assert dict(used_rows({"origin": origin | {"entry": None}}, None))["Account"] == "shop"
+
+
+def test_every_array_of_a_model_is_listed_with_its_origin():
+    provenance = {"mean": "noisy", "item_ids": "public", "item_bias": "noisy"}
+    label = {"name": "biases", "provenance": provenance, "parameters": {}, "facts": {"n_items": 5}}
+    arrays = label_markdown(label, make(), "unsigned").rpartition("|---|---|")[2].split("\n\n")[0]
+    assert arrays == "\n| mean | noisy |\n| item_ids | public |\n| item_bias | noisy |"
+    assert by_origin(provenance) == [("noisy", "mean, item_bias"), ("public", "item_ids")]
+
+
+def test_a_continual_release_states_its_last_day_if_there_is_one():
+    assert continual_release(1, 12, "2026-12-31").endswith("2026-12-31")
+    assert continual_release(1, 12, None).endswith("12")
+
+
+@pytest.mark.parametrize("epsilon", [1.0, math.inf])
+def test_a_label_states_odds_if_there_is_a_guarantee(epsilon):
+    guarantee = make(epsilon)
+    label = {"name": "biases", "provenance": {}, "parameters": {}, "facts": {"n_items": 5}}
+    page = label_html({**label, "version": 3, "guarantee": guarantee.to_json()}, guarantee, "unsigned")
+    for shown in (label_markdown(label, guarantee, "unsigned"), page):
+        assert (Odds.of(guarantee).sentence() in shown) == guarantee.is_private
+
+
+def test_the_digest_of_a_schema_ignores_the_order_of_its_fields():
+    one, other = ({"schema": schema} for schema in ({"a": 1, "b": 2}, {"b": 2, "a": 1}))
+    assert dict(used_rows(one, None))["Schema"] == dict(used_rows(other, None))["Schema"]
+    assert dict(used_rows({"schema": {"a": 1}}, None))["Schema"] != dict(used_rows(one, None))["Schema"]

@@ -9,7 +9,7 @@ from discreet.collect.hidden_items import CatalogCampaign
 from discreet.data.vocabulary import Vocabulary
 from discreet.privacy.mechanisms.bounded import BoundedLaplace
 from discreet.privacy.mechanisms.cells import HiddenStars
-from discreet.service.collecting import collecting_app
+from discreet.service.collect_app import collecting_app
 from discreet.service.stores.opening import open_store
 from service.browser import browsing
 from service.servers import InProcess

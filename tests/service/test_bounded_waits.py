@@ -17,8 +17,7 @@ from discreet.collect.device import Device
 from discreet.core.checks import FileError
 from discreet.core.randomness import PrivacyRandom
 from discreet.models.popularity import Popularity
-from discreet.service import answering, refitting, running, similar
-from discreet.service import collecting as collecting_module
+from discreet.service import collect_app, recommend_app, refitting, running, similar
 from discreet.service import writer as writers
 from discreet.service.admission import submission
 from discreet.service.stores.opening import open_store
@@ -189,14 +188,14 @@ def test_messages_are_read_beside_the_event_loop(collecting, films, tmp_path, mo
             module, name, lambda *given: (readers.append(threading.current_thread().name), whole(*given))[1]
         )
 
-    noted(collecting_module, "submission")
+    noted(collect_app, "submission")
     noted(similar, "_read")
-    noted(answering, "parsed")
+    noted(recommend_app, "parsed")
     service, _ = collecting(films)
     assert ask(f"{service.url}/reports", bytes(512))[0] == 400
     model = tmp_path / "toy.discreet"
     Popularity(epsilon=5.0).fit(toy_interactions(), random=PrivacyRandom.simulate(1)).save(model)
-    with InProcess(answering.answering_app(model)) as other:
+    with InProcess(recommend_app.answering_app(model)) as other:
         for path in ("similar", "recommend"):
             assert ask(f"{other.url}/{path}", b"[" * 100_000)[0] == 422
     assert len(readers) == 3 and all(name.startswith("answers") for name in readers)

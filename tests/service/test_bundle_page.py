@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from discreet.export.bundle.folder import write_bundle
-from discreet.service.answering import answering_app
+from discreet.service.recommend_app import answering_app
 from models_on_devices import MODELS
 from service.browser import needs_browser
 from service.servers import InProcess, ask

@@ -17,7 +17,7 @@ from discreet.core.checks import FileError
 from discreet.service import connections, limits, running
 from discreet.service.connections import Door
 from discreet.service.limits import Peers, RateLimit, RefusedError, network_of
-from discreet.service.web_app import new_app
+from discreet.service.shared_app import new_app
 from discreet.testing import refuses
 from ports import free_port
 from service.servers import InProcess, ask, ask_json
@@ -121,6 +121,7 @@ def test_when_all_places_are_taken_the_largest_crowd_makes_room():
 POST = b"POST /reports HTTP/1.1\r\nhost: x\r\ncontent-type: application/octet-stream\r\n"
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     "said",
     [b"", POST, POST + b"content-length: 512\r\n\r\nx", POST + b"transfer-encoding: chunked\r\n\r\n5\r\nab"],
@@ -236,10 +237,66 @@ def test_requests_bring_so_much_and_no_more():
     end, count = fed([POST, *[b"x: " + b"y" * 8000 + b"\r\n"] * 100])
     assert end == "cut" and count < 10
     assert fed([POST + b"x: y\r\n" * 1000])[0] == "closed"
+    assert fed([POST + b"x: " + b"y" * 200_000 + b"\r\n\r\n"])[0] == "closed"
     # A body without an end, and requests without an end.
     assert fed([POST + b"content-length: 99999999999\r\n\r\n", *[bytes(1 << 18)] * 100])[0] == "cut"
     assert fed([b"GET / HTTP/1.1\r\nhost: x\r\n\r\n" * 1000])[0] == "closed"
     assert fed([b"GET / HTTP/1.1\r\nhost: x\r\n\r\n" * 5])[0] == "open"
+    # Lines after the last chunk, and addresses.
+    last = POST + b"transfer-encoding: chunked\r\n\r\n1\r\nx\r\n0\r\nx: "
+    end, count = fed([last, *[b"y" * 8000] * 100])
+    assert end == "cut" and count < 12
+    assert fed([last + b"y" * 8000 + b"\r\n\r\n"])[0] == "open"
+    assert fed([b"GET /?" + b"y" * 20_000 + b" HTTP/1.1\r\nhost: x\r\n\r\n"])[0] == "closed"
+    assert fed([b"GET / HTTP/1.1\r\nhost: x\r\nhost: y\r\n\r\n"])[0] == "closed"
+    assert fed([b"CONNECT x:80 HTTP/1.1\r\nhost: x\r\n\r\n"])[0] == "closed"
+
+
+SEEN = {}
+
+
+async def noting(scope, receive, send):
+    body, more = b"", True
+    while more:
+        message = await receive()
+        body, more = body + message["body"], message["more_body"]
+    SEEN[scope["path"]] = (dict(scope["headers"]), body)
+    await send({"type": "http.response.start", "status": 204, "headers": []})
+    await send({"type": "http.response.body"})
+
+
+def answered(port, said):
+    """Return the statuses of the answers to what is said at once; the last request must close the line."""
+    with socket.create_connection(("127.0.0.1", port), timeout=PATIENCE) as line:
+        line.sendall(said)
+        found = b""
+        while some := line.recv(4096):
+            found += some
+    return [int(part[:3]) for part in found.split(b"HTTP/1.1 ")[1:]]
+
+
+LAST = b"GET /last HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n"
+
+
+@pytest.mark.parametrize("offer", [b"h2c", b"websocket", b"other"])
+def test_an_offer_of_another_protocol_does_not_lose_the_body_or_the_next_request(offer):
+    SEEN.clear()
+    head = b"POST /first HTTP/1.1\r\nhost: x\r\nconnection: upgrade\r\nupgrade: " + offer
+    with InProcess(noting) as service:
+        whole = head + b"\r\ncontent-length: 5\r\n\r\nhello" + LAST
+        assert answered(service.port, whole) == [204, 204]
+        assert SEEN["/first"][1] == b"hello" and b"upgrade" not in SEEN["/first"][0]
+        whole = head + b"\r\ntransfer-encoding: chunked\r\n\r\n3\r\nyes\r\n0\r\n\r\n" + LAST
+        assert answered(service.port, whole) == [204, 204] and SEEN["/first"][1] == b"yes"
+
+
+def test_lines_after_a_body_are_not_taken_for_a_header():
+    SEEN.clear()
+    said = b"POST /first HTTP/1.1\r\nhost: x\r\ntransfer-encoding: chunked\r\n\r\n"
+    said += b"1\r\nx\r\n0\r\nx-forwarded-for: 192.0.2.7\r\nauthorization: Bearer x\r\n\r\n"
+    with InProcess(noting) as service:
+        assert answered(service.port, said + LAST) == [204, 204]
+    assert SEEN["/first"][0].keys() == {b"host", b"transfer-encoding"}
 
 
 def test_answers_that_nobody_reads_take_no_memory_and_end(lines, monkeypatch):
@@ -276,8 +333,9 @@ def test_only_declared_proxies_say_who_asks(capfd):
     assert behind.of(request("127.0.0.1", "198.51.100.1", "192.0.2.7, 10.1.2.3")) == "192.0.2.7"
     assert behind.of(request("192.0.2.9", "198.51.100.1")) == "192.0.2.9"
     for chain in ((), ("nonsense",), ("",), ("192.0.2.7, nonsense",), ("10.1.2.3",)):
-        with pytest.raises(RefusedError, match="X-Forwarded-For"):
+        with pytest.raises(RefusedError) as caught:
             behind.of(request("127.0.0.1", *chain))
+        assert caught.value.status == 503
     with refuses("bad-proxy"):
         Peers(["example.org"])
 

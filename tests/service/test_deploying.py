@@ -74,6 +74,7 @@ def test_compose_collects_into_postgresql(films, postgresql, tmp_path):
     assert subprocess.run([sys.executable, *check], stderr=subprocess.DEVNULL).returncode != 0
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "command",
     [

@@ -97,6 +97,7 @@ def searched_rows():
     )
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("name", CAMPAIGNS)
 def test_rows_are_searched_as_the_kernel_does_at_and_beside_every_threshold(name):
     expected = []
@@ -139,6 +140,7 @@ def drawn_gaps():
     return asked_together({scale: [question(scale)] for scale in SCALES})
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("scale", SCALES)
 def test_gaps_are_those_of_the_kernel_ties_included(scale):
     scripts = gap_scripts(scale)
@@ -262,6 +264,7 @@ def test_messages_are_those_of_the_library():
     assert told[2] == "fc010000" + "ff" * 508 and len(told[3]) == 2 * 1024
 
 
+@pytest.mark.thorough
 def test_answers_follow_the_channel_and_not_that_of_another_epsilon():
     asked, timid = films(), films(BoundedLaplace(epsilon=0.8, low=1, high=5, points=241))
     claimed, twin = (cumulative(each.mechanism.channel().transition[180]) for each in (asked, timid))
@@ -270,6 +273,7 @@ def test_answers_follow_the_channel_and_not_that_of_another_epsilon():
     assert follows(np.array(codes), claimed) and not follows(np.array(codes), twin)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("name", ["stars", "numbers"])
 def test_cells_are_answered_as_often_as_the_library_does(name):
     asked, people = CAMPAIGNS[name], 3000

@@ -46,6 +46,7 @@ def through_the_service(collecting, train):
     return model, np.argsort(senders)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("people", "seeds"), [(500, 5), pytest.param(2000, 6, marks=pytest.mark.slow)])
 def test_people_through_the_service_teach_as_much_as_in_process(collecting, people, seeds):
     data = load("discreet-demo").select_users(np.arange(people))

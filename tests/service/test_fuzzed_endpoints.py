@@ -11,8 +11,8 @@ import pytest
 
 from discreet.collect.device import Device
 from discreet.service.admission import seal
-from discreet.service.answering import answering_app
 from discreet.service.client import CollectionClient
+from discreet.service.recommend_app import answering_app
 from discreet.service.refitting import fit_store
 from service.servers import InProcess
 
@@ -110,6 +110,7 @@ def fuzz(collecting, films, tmp_path, count):
     return found
 
 
+@pytest.mark.thorough
 def test_two_thousand_broken_requests_to_both_services(collecting, films, tmp_path):
     found = fuzz(collecting, films, tmp_path, 1000)
     assert found.total() == 2000 and all(found[status] > 50 for status in (200, 400, 404, 405, 422)), found

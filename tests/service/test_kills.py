@@ -24,6 +24,7 @@ def check_nothing_lost(url, campaign, path, people, kills):
     assert max(Counter((row.sender, row.item) for row in rows).values()) == 1
 
 
+@pytest.mark.thorough
 def test_a_killed_service_has_kept_what_it_acknowledged(store_url, films, tmp_path):
     check_nothing_lost(store_url, films, tmp_path / "films.campaign", people=60, kills=1)
 

@@ -8,9 +8,10 @@ import pytest
 from discreet.core.randomness import PrivacyRandom
 from discreet.models.popularity import Popularity
 from discreet.models.user_factorization.estimator import UserFactorization
-from discreet.service.answering import answering_app
+from discreet.service import questions
 from discreet.service.counting import AnswerCounters
 from discreet.service.questions import MOST_HISTORY, MOST_PEOPLE
+from discreet.service.recommend_app import answering_app
 from service.servers import InProcess, ask, ask_json
 from toy import toy_interactions
 
@@ -68,14 +69,14 @@ def test_one_bad_person_does_not_lose_the_others(answering, bad):
 
 def test_a_fault_with_one_person_says_nothing_and_loses_nobody(answering, monkeypatch, capfd):
     service, model = answering
-    plain = type(model).recommend
+    plain = questions.one_list
 
-    def faulty(self, history, k, **options):
+    def faulty(model, person, k, **options):
         if k == 7:
-            raise ValueError(f"secret {history}")
-        return plain(self, history, k, **options)
+            raise ValueError(f"secret {person}")
+        return plain(model, person, k, **options)
 
-    monkeypatch.setattr(type(model), "recommend", faulty)
+    monkeypatch.setattr(questions, "one_list", faulty)
     people = [question(model, 0), question(model, 2, k=7), question(model, 1)]
     status, found = ask_json(f"{service.url}/recommend", {"people": people})
     first, refused, last = found["answers"]
@@ -116,6 +117,7 @@ def test_a_refusal_shows_a_body_that_is_answered(answering, body):
     assert ask_json(f"{service.url}/recommend", refused["example"])[0] == 200
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("interactions", [False, True], ids=["ratings", "interactions"])
 def test_every_example_of_the_openapi_description_is_answered(answering, interactions, tmp_path):
     model = answering[1]

@@ -17,6 +17,7 @@ from discreet.service.admission import submission, unseal
 from discreet.service.refitting import fit_store
 from evidence import cumulative, follows, gap, samples_to_separate
 from service.browser import LOOKS, cards, needs_browser, rate
+from service.servers import ask_json, until
 
 pytestmark = needs_browser
 
@@ -191,16 +192,26 @@ def test_recommendations_are_computed_here_and_are_those_of_the_library(clean, c
         history = {f"film {item}": 5.0 if item % 2 else 1.0 for item in items}
         store.take([submission(films, Device(films).message(history))])
     model = fit_store(store, "local-channel")
-    model.save(path)
     page = clean.open(service.url)
+    assert page.is_hidden("#suggestions")
+    model.save(path)
+    # The service looks for a new model every second; the page asks every half minute, and when it is online.
+    until(lambda: ask_json(f"{service.url}/health")[1]["vectors"])
+    page.evaluate("dispatchEvent(new Event('online'))")
+    page.wait_for_selector("#suggestions", state="visible")
     page.fill("#limit", "1000")
     page.press("#limit", "Tab")
     rate(page, "film 11", 5)
     rate(page, "film 20", 1)
     before = set(clean.hosts)
     expected = [item for item, _ in model.recommend({**said(page)}, 10)]
-    found = [one.inner_text().split("\n")[0] for one in page.query_selector_all("#suggested li")]
-    assert found == expected and clean.posts == [] and before == clean.hosts
+
+    def suggested():
+        return [one.inner_text().split("\n")[0] for one in page.query_selector_all("#suggested li")]
+
+    # The page computes the list after it shows the rating.
+    until(lambda: suggested() == expected)
+    assert clean.posts == [] and before == clean.hosts
     page.click("#suggestions summary")
     assert model.guarantee.sentence() in page.inner_text("#label")
 

@@ -199,6 +199,7 @@ def filled(discreet, file, store, users=12):
     return asked
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("kind", KINDS)
 def test_collect_fit_learns_from_a_store_of_each_kind(discreet, kind, tmp_path):
     options, usual, names = KINDS[kind]

@@ -23,6 +23,7 @@ from discreet.statistics.counts import ItemVotes
 from discreet.testing import refuses
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("tried", [500, pytest.param(1500, marks=pytest.mark.slow)])
 def test_a_lost_bit_anywhere_in_a_ledger_is_a_sentence(films, tmp_path, tried):
     path = tmp_path / "spent.ledger"

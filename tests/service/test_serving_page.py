@@ -40,6 +40,7 @@ def test_there_are_commands():
     assert len(COMMANDS) >= 9 and any("people" in one for one in COMMANDS)
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("command", COMMANDS)
 def test_a_command_of_the_page_is_answered(service, command):
     words = shlex.split(command.replace("localhost:8080", f"127.0.0.1:{service.port}"))

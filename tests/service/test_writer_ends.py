@@ -6,7 +6,7 @@ import threading
 from types import SimpleNamespace
 
 from discreet.service import writer as writers
-from discreet.service.collecting import collecting_app
+from discreet.service.collect_app import collecting_app
 from discreet.service.writer import GroupWriter
 
 

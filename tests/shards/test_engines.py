@@ -8,11 +8,10 @@ import numpy as np
 import polars as pl
 import pytest
 
-from discreet.cli.options.declared import Reading
-from discreet.cli.options.sources import opened, plan_of
+from discreet.cli.options.declared import Reading, opened, plan_of
 from discreet.core.checks import FileError, ParameterError
 from discreet.core.randomness import PrivacyRandom
-from discreet.recipes import estimator
+from discreet.model_settings import estimator
 from discreet.sources.duckdb import export_table
 from discreet.sources.sharding import make_shards
 
@@ -78,6 +77,7 @@ def expected(table):
         return [digest(data, *model) for model in MODELS]
 
 
+@pytest.mark.few(1)
 def test_shards_and_memory_learn_one_model(table, expected, tmp_path):
     reader, declared = plan_of(READING)
     make_shards([table], tmp_path / "shards", reader=reader, n_shards=3, name="rows", **declared)

@@ -2,17 +2,21 @@
 
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
+from contextlib import closing
+from threading import Timer
 from types import SimpleNamespace
 
 import pytest
 
 from discreet.privacy.ledger import Ledger
-from discreet.sources import connection
+from discreet.sources import connection, spark
 from discreet.sources.connection import result_of
 from discreet.sources.errors import ClusterError
+from discreet.testing import refuses
 
 
 class Pending:
@@ -112,3 +116,72 @@ def test_a_fit_whose_workers_all_die_says_so(shard_folders, tmp_path):
             worker.wait()
         error = fit.communicate(timeout=120)[1]
     assert fit.returncode == 1 and "no workers" in error
+
+
+class Rows:
+    """Rows of Spark that come after some seconds, never, or not at all."""
+
+    def __init__(self, found=None, error=None):
+        self.found, self.error = found, error
+
+    def collect(self):
+        if self.error is not None:
+            raise self.error
+        while self.found is None:
+            time.sleep(0.05)
+        return self.found
+
+
+def spark_session(executors, master="spark://h:7077"):
+    """Return a session whose cluster reports these numbers of executors in turn, the last one forever."""
+    answers, cancelled = list(executors), []
+    status = SimpleNamespace(size=lambda: 1 + (answers.pop(0) if len(answers) > 1 else answers[0]))
+    java = SimpleNamespace(sc=lambda: SimpleNamespace(getExecutorMemoryStatus=lambda: status))
+    context = SimpleNamespace(master=master, _jsc=java, cancelAllJobs=lambda: cancelled.append(True))
+    return SimpleNamespace(sparkContext=context, cancelled=cancelled)
+
+
+@pytest.fixture
+def hurried(monkeypatch):
+    monkeypatch.setattr(spark, "PATIENCE", 0.2)
+    monkeypatch.setattr(spark, "_ASKED_EVERY", 0.01)
+    monkeypatch.setattr(spark, "_UNTIL_STARTED", 0.2)
+
+
+@pytest.mark.usefixtures("hurried")
+@pytest.mark.parametrize("executors", [[0], [2, 2, 0]])
+def test_no_executor_of_spark_for_some_seconds_ends_the_wait(executors):
+    session = spark_session(executors)
+    with refuses("spark-lost"):
+        spark.collected(Rows(), session)
+    assert session.cancelled
+
+
+@pytest.mark.usefixtures("hurried")
+@pytest.mark.parametrize("session", [spark_session([1, 0, 0, 1]), spark_session([0], "local[2]")])
+def test_executors_that_are_there_or_come_back_are_waited_for(session):
+    rows = Rows()
+    Timer(0.5, lambda: setattr(rows, "found", ["sum"])).start()
+    assert spark.collected(rows, session) == ["sum"] and not session.cancelled
+
+
+@pytest.mark.usefixtures("hurried")
+def test_a_fit_waits_for_the_first_executor_before_it_spends():
+    with refuses("no-executors"):
+        spark.on_spark(None, spark_session([0]))
+    assert spark.on_spark(None, spark_session([0, 0, 1])).shards is None
+
+
+@pytest.mark.usefixtures("hurried")
+def test_an_error_of_spark_itself_is_a_sentence_at_once():
+    with refuses("spark-lost"):
+        spark.collected(Rows(error=RuntimeError("rows of a user")), spark_session([1]))
+
+
+def test_no_master_is_a_sentence_without_a_wait():
+    pytest.importorskip("pyspark", reason="needs the extra `spark`")
+    with closing(socket.socket()) as taken:
+        taken.bind(("127.0.0.1", 0))
+        address = f"spark://127.0.0.1:{taken.getsockname()[1]}"
+        with refuses("spark-not-started", address=address), spark.session(address):
+            pass

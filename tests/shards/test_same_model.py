@@ -13,13 +13,14 @@ import polars as pl
 import pytest
 
 from discreet.core.randomness import PrivacyRandom
+from discreet.model_settings import MODELS, estimator
+from discreet.models.lists import Wanted
 from discreet.privacy.guarantee import Trust, Unit
-from discreet.recipes import MODELS, estimator
 from discreet.sources import cluster
 from discreet.sources.cluster import Whereabouts, differences, fan_in, fingerprint, on_cluster
 from discreet.sources.connection import connected
 from discreet.sources.errors import UnknownEngine
-from discreet.sources.lists import Wanted, write_lists
+from discreet.sources.lists import write_lists
 from discreet.sources.shards import open_shards
 from discreet.statistics.counts import ItemVotes, UserCount
 from discreet.testing import refuses
@@ -45,7 +46,7 @@ def user_level(data):
 
 
 def _is_private(name):
-    from discreet.recipes import is_never_private
+    from discreet.model_settings import is_never_private
 
     return not is_never_private(name)
 
@@ -77,6 +78,7 @@ def names_of(user_data, *, from_sums):
     }
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("n_shards", [3, *(pytest.param(count, marks=pytest.mark.slow) for count in (1, 8))])
 def test_every_estimator_learns_the_same_from_shards(user_data, in_memory, shard_folders, n_shards):
     learned = names_of(user_data, from_sums=True)
@@ -143,6 +145,7 @@ def test_a_cluster_makes_the_same_lists(user_data, shard_folders, client, tmp_pa
     assert tables[0].sort("user", "rank")["item"].equals(memory["item"])
 
 
+@pytest.mark.thorough
 def test_a_hostile_shard_is_a_sentence_also_in_lists(user_data, shard_folders, client, tmp_path):
     shutil.copytree(shard_folders[3], tmp_path / "copy")
     model = estimator("popularity", {"epsilon": 4.0}).fit(user_data)

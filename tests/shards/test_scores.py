@@ -34,6 +34,7 @@ def assert_same(one, other):
             np.testing.assert_array_equal(ours[name], theirs[name], err_msg=name)
 
 
+@pytest.mark.thorough
 def test_models_and_scores_are_the_same_from_shards(user_data, shard_folders):
     memory = released(user_data)
     assert_same(released(open_shards(shard_folders[8])), memory)
@@ -64,6 +65,7 @@ def test_what_is_hidden_is_not_summed(user_data):
 METRICS = ["rmse", "mae", "accuracy", "hr@5", "ndcg@5:liked", "recall@3", "precision@3", "mrr"]
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("split", ["leave-one-out", "random:0.3"])
 def test_scores_from_shards_are_those_of_an_evaluation_in_memory(user_data, shard_folders, split):
     """Hidden by the same rule, every metric says the same; that of other shards is equal bit by bit."""

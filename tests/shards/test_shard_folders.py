@@ -59,6 +59,7 @@ def test_facts_that_are_not_declared_are_taken_from_the_files_and_say_so(user_da
     assert shards.catalog == read.catalog and shards.name == "out"
 
 
+@pytest.mark.thorough
 def test_files_are_read_in_pieces_of_any_size(user_data, tmp_path, monkeypatch):
     file = tmp_path / "all.csv"
     frame_of(user_data).with_columns(item=pl.format("{}, or {}", "item", "item")).write_csv(file)
@@ -206,6 +207,7 @@ def swapped(items):
     return other
 
 
+@pytest.mark.few(5)
 @pytest.mark.parametrize(
     "spoil",
     [
@@ -291,6 +293,7 @@ def places(record, at=()):
 ODD = [None, True, -1, 2**63, 10**30, 1.5, float("nan"), "", "../..", "9" * 5000, [], {}, [[]]]
 
 
+@pytest.mark.thorough
 def test_any_other_manifest_is_a_sentence_or_harmless(folder):
     """Whatever stands at any place, what comes back is a sentence, or the sum over the same people."""
     file = folder / "manifest.json"

@@ -80,6 +80,7 @@ def stop_a_fit(folder, place, *more):
     return error.splitlines()
 
 
+@pytest.mark.thorough
 @pytest.mark.skipif(not hasattr(os, "killpg") or not Path("/proc").exists(), reason="needs Linux")
 def test_a_fit_from_shards_stops_and_says_what_was_paid(shard_folders, tmp_path, snapshot):
     (said,) = stop_a_fit(shard_folders[3], tmp_path)

@@ -5,7 +5,7 @@ import builtins
 import numpy as np
 import pytest
 
-from discreet.sources.object_stores import ObjectStore
+from discreet.sources.object_stores import ObjectStore, is_address
 from discreet.sources.shards import is_shard_folder, open_shards
 from discreet.statistics.counts import UserCount
 from discreet.testing import refuses
@@ -103,3 +103,9 @@ def test_workers_read_a_store_each_for_itself(user_data, shard_folders, cache):
         assert_same(arrays_of(("biases", {}), source), arrays_of(("biases", {}), user_data))
     assert len(list(cache.glob("*/shards/*/items.npy"))) == 8
     assert all(np.load(file).dtype == np.int32 for file in cache.glob("*/shards/*/items.npy"))
+
+
+@pytest.mark.parametrize("address", ["postgresql://me@host/db::orders", "postgres://me@host/db", "shop.db"])
+def test_a_database_is_not_an_object_store(address):
+    assert not is_address(address)
+    assert is_address("s3://bucket/folder")

@@ -44,6 +44,7 @@ def test_the_log_likelihood_never_falls(regularization, components):
     assert steps[0] > 1.0
 
 
+@pytest.mark.thorough
 def test_a_known_mixture_is_found_again():
     by_row, by_column, order, truth = cells()
     fit = fit_mixture(by_row, by_column, order, factors=2, components=2, regularization=1e-3, iterations=150)

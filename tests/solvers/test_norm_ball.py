@@ -28,6 +28,7 @@ def multipliers(matrices, linear, points):
     return shift, np.linalg.norm(rest - shift[:, None] * points, axis=1)
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("radius", [0.1, 1.0, 10.0])
 def test_agrees_with_the_quadratic_program_of_cvxpy(radius):
     matrices, linear = problems(np.random.default_rng(0), 12, 5, least=0.05)

@@ -37,6 +37,7 @@ def misfit(cells, matrix):
     return math.sqrt(float(np.sum(weights * (matrix[rows, cells.columns] - cells.values) ** 2)))
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("share", [0.3, 1.0])
 def test_agrees_with_a_conic_solver(share, weighted):
@@ -55,6 +56,7 @@ def test_agrees_with_a_conic_solver(share, weighted):
     assert np.linalg.norm(ours.left @ ours.right.T - matrix.value) <= 1e-3 * np.linalg.norm(matrix.value)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(("m", "n"), [(50, 40), (260, 220)])
 def test_certificate_is_what_it_says(m, n):
     cells, truth, rho = observed(m, n, weighted=True)
@@ -85,6 +87,7 @@ def test_no_feasible_matrix_beats_the_bound(seed, share, part, weighted):
     assert answer.gap <= 1e-3
 
 
+@pytest.mark.thorough
 def test_singular_values_that_crowd_at_the_price_are_found():
     """A small misfit asks for many columns, and then the slope has many singular values of one size."""
     cells, _, rho = observed(260, 220, share=0.3, weighted=True)
@@ -113,6 +116,7 @@ def test_what_zero_fits_is_zero_and_too_few_columns_leave_a_gap():
     assert narrow.rank <= 2 and narrow.gap > 1e-2
 
 
+@pytest.mark.thorough
 def test_a_start_leads_to_the_same_matrix():
     cells, _, rho = observed(260, 220)
     first = recover(cells, 220, rho * 1.05, tolerance=1e-3)

@@ -59,6 +59,7 @@ def test_the_diagonal_that_was_told_is_not_looked_at():
     np.testing.assert_array_equal(one.values, two.values)
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("first", [1, 4, 12])
 def test_many_columns_find_the_same_as_few(first, monkeypatch):
     """Also if fewer directions are looked for at first than there are, and the limit cuts some off."""
@@ -83,6 +84,7 @@ def look(moment, noise, beyond=0):
     return clearest_part(moment, best_first, noise, 0.0, fewest=20, most=10, above_edge=1.1, beyond=beyond)
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("seed", range(6))
 def test_what_drowns_among_weak_columns_shows_among_the_best(seed):
     """The twin, all columns at once, sees nothing of it."""

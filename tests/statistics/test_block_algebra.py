@@ -26,6 +26,7 @@ def test_a_matrix_given_by_its_lower_triangle_is_inverted_in_parts(size):
         np.testing.assert_allclose(found, np.linalg.inv(square), rtol=0, atol=1e-12)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("bad", [-1.0, 0.0, np.nan])
 def test_a_matrix_that_is_not_positive_definite_is_refused(bad):
     square = np.diag(np.append(np.ones(7), bad))
@@ -39,6 +40,7 @@ def _fetched(table, row, column):
     return table[row, column]
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("shape", [(1, 1), (3, 35)])
 @pytest.mark.parametrize("kind", [np.int64, np.float64])
 def test_fetching_changes_nothing(shape, kind):

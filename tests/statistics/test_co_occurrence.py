@@ -136,6 +136,7 @@ def test_weights_of_any_size_tell_the_same(size):
     )
 
 
+@pytest.mark.few(14)
 @pytest.mark.parametrize("near", [0.0, 5e-324, 1.5e-162, 2.72e-162, 1e-100, 1e-50, 0.5, 1.0])
 @pytest.mark.parametrize("apart", [0.0, 5e-324, 1.5e-162, 1e-100, 1e-50, 0.3, 1.0])
 def test_nobody_is_longer_than_one_where_squares_vanish(near, apart):

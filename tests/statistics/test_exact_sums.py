@@ -28,7 +28,7 @@ from discreet.statistics.counts import (
     UserCount,
     UserMeans,
 )
-from discreet.statistics.domain import Number, Numbers, Places
+from discreet.statistics.domain import Number, Numbers, Places, Ranges
 from discreet.statistics.item_vectors import ItemVectors
 from discreet.statistics.recency import Recency, RecentVotes
 from discreet.statistics.residual_moment import ResidualMoment, add_rows
@@ -252,6 +252,13 @@ def test_places_are_whole_numbers():
     Places(("k",), "n").check("top", np.array([0, 2]), {"n": 3})
     with refuses("domain"):
         Places(("k",), "n").check("top", np.array([0.0, 2.0]), {"n": 3})
+
+
+@pytest.mark.parametrize("wrong", [(), ((2.0, 1.0),), ((0.0, 3.0),), [(0.0, 1.0)]])
+def test_ranges_rise_within_their_bounds(wrong):
+    Ranges(0.0, 2.0).check("scales", ((0.0, 1.0), (1.0, 2.0)), {})
+    with refuses("domain"):
+        Ranges(0.0, 2.0).check("scales", wrong, {})
 
 
 def test_the_second_moment_does_not_know_the_scale_of_ratings():

@@ -7,10 +7,11 @@ import pytest
 
 from discreet.core.kernels import compiled
 from discreet.statistics.block_algebra import BLOCK
-from discreet.statistics.item_vectors import _add_contribution
+from discreet.statistics.item_vectors import Room, Totals, VectorsAsked, _add_contribution
 from discreet.statistics.profiles import Lens, place
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("item", [-1, 0, 1, 2])
 @pytest.mark.parametrize("grows", [False, True])
 def test_a_profile_leaves_out_exactly_the_item_it_is_seen_from(item, grows):
@@ -29,24 +30,8 @@ def test_a_profile_leaves_out_exactly_the_item_it_is_seen_from(item, grows):
 
 
 @compiled
-def add_contribution(columns, own, residuals, lengths, products, longest, weights, part, totals, room):
-    sums, counts, moment = totals
-    factors, units = room
-    _add_contribution(
-        columns,
-        own,
-        residuals,
-        lengths,
-        products,
-        longest,
-        weights,
-        part,
-        sums,
-        counts,
-        moment,
-        factors,
-        units,
-    )
+def add_contribution(columns, asked, room, out):
+    _add_contribution(columns, asked, room, out)
 
 
 def told(residuals, lengths, count_part=0.5):
@@ -56,19 +41,14 @@ def told(residuals, lengths, count_part=0.5):
     products = own @ own.T
     laid_out = np.zeros((1, 2, BLOCK))
     laid_out[0, :, :2] = own
-    columns, item_weights = np.array([0, 2], np.int32), np.ones(3)
-    add_contribution(
-        columns,
-        laid_out.reshape(1, -1),
-        np.array(residuals),
-        np.array(lengths),
-        products,
-        2.0,
-        item_weights,
-        count_part,
-        (sums, counts, moment),
-        (np.empty(BLOCK), np.empty(2 * BLOCK, np.int32)),
+    asked = VectorsAsked(np.zeros(3), np.zeros((3, 2)), np.ones(2), np.ones(2), 2.0, np.ones(3), count_part)
+    room = Room.of(2, 2)._replace(
+        own=laid_out.reshape(1, -1),
+        residuals=np.array(residuals),
+        lengths=np.array(lengths),
+        products=products,
     )
+    add_contribution(np.array([0, 2], np.int32), asked, room, Totals(sums, counts, moment))
     return sums, counts, moment
 
 

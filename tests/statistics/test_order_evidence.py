@@ -66,6 +66,7 @@ def test_contributions_equal_plain_algebra():
     assert told > 20
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("noise", [0.0, 1.0])
 def test_a_random_order_has_a_mean_of_zero_because_the_own_part_is_taken_out(noise):
     """All orders of one user among others; the twin leaves the own part in, and finds itself."""

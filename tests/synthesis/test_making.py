@@ -16,13 +16,10 @@ from discreet.data.synthetic_labels import KEY, label_path, origin_of
 from discreet.models.scorers.released_histories import ReleasedHistories
 from discreet.privacy.assumptions import Fact, Kind
 from discreet.statistics.history_summary import LENGTH_STARTS
-from discreet.synthesis import comparison
-from discreet.synthesis.comparison import Profile, agreement, distance
-from discreet.synthesis.files import write_synthetic
-from discreet.synthesis.labels import is_synthetic, read_synthetic_label, summary
-from discreet.synthesis.lengths import LengthSource, number_of_users
-from discreet.synthesis.making import make
-from discreet.synthesis.page import render_page
+from discreet.synthesis import page as comparison
+from discreet.synthesis.labels import is_synthetic, read_synthetic_label, summary, write_synthetic
+from discreet.synthesis.making import LengthSource, make, number_of_users
+from discreet.synthesis.page import Profile, agreement, distance, render_page
 from discreet.testing import refuses
 from toy import toy_interactions
 
@@ -202,6 +199,7 @@ def test_pairs_are_counted_in_blocks(monkeypatch, data):
     assert not np.array_equal(comparison.pair_lifts(data.span(0, 393), items), whole)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("suffix", ["parquet", "csv"])
 def test_a_fit_on_synthetic_data_says_what_they_come_from(tmp_path, data, rated, suffix):
     out = tmp_path / f"s.{suffix}"

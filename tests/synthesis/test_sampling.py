@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 from discreet.synthesis import sampling
-from discreet.synthesis.calibration import calibrated
-from discreet.synthesis.lengths import LengthSource
+from discreet.synthesis.making import LengthSource, calibrated
 from discreet.synthesis.sampling import Sampler
 
 ITEMS, USERS = 60, 600

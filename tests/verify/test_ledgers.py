@@ -54,6 +54,7 @@ def test_ledgers_of_every_account_are_certified(account, spendings, tmp_path, ca
     assert verdict(path, capsys)[0] == 0
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("account", Account)
 def test_a_budget_that_is_spent_to_the_end_is_certified_and_a_smaller_one_is_not(account, tmp_path, capsys):
     ledger = Ledger.open(tmp_path / "l")

@@ -130,10 +130,11 @@ def verdict(record):
     return None
 
 
-def test_every_weaker_number_is_rejected_by_mathematics():
-    tried = list(weakenings(seed=1, times=10))
+@pytest.mark.parametrize("times", [1, pytest.param(10, marks=pytest.mark.thorough)])
+def test_every_weaker_number_is_rejected_by_mathematics(times):
+    tried = list(weakenings(seed=1, times=times))
     accepted = [name for name, record in tried if verdict(record) is None]
-    assert accepted == [] and len(tried) >= 1_000
+    assert accepted == [] and len(tried) >= 100 * times
     assert all("digest" not in verdict(record) for _, record in tried[::17])
 
 

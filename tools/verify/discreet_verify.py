@@ -3,11 +3,10 @@
 FILE is a model, synthetic data, a ledger, a continual release, or a certificate. It shares no code with
 `discreet`. It computes in ball arithmetic, where every number is an interval that contains the exact one. So
 a claim that it accepts is true for the mechanisms that the certificate states. proofs/certificate.md
-describes the format, the theorem behind each mechanism, and what isn't checked: that a program ran these
-mechanisms.
+describes the format and the theorem behind each mechanism.
 
-The command prints `certified` and exits with 0, or prints `rejected` with the reason and exits with 1. A
-mechanism that it doesn't know is rejected as "not certified".
+The command prints `certified` and exits with 0, or prints `rejected` with the reason and exits with 1. After
+`certified` it lists what it didn't check: the assumptions, who wrote the file, and what the program did.
 """
 
 from __future__ import annotations
@@ -308,12 +307,12 @@ def check_label(label: Record) -> str:
     require(certificate is not None, "not certified: the file has no certificate")
     sentence, claim = check_certificate(certificate), certificate["claim"]  # type: ignore
     for name in ("epsilon", "delta"):
-        stronger = f"the label states a smaller {name} than its certificate"
-        require(exact(claim, name) <= of_float(guarantee, name), stronger)
+        require(exact(claim, name) <= of_float(guarantee, name), f"the label states a smaller {name}")
     about = (claim["unit"], claim["neighbors"], claim["people"])
     same = about == (guarantee["unit"], guarantee["neighbours"], 1)
     require(same, "the certificate is about another privacy definition than the label")
-    return sentence
+    stated = [json.dumps(one["text"])[:200] for one in guarantee["assumes"]]
+    return "\n".join([sentence, *(f"not checked, assumed: {one}" for one in stated or ["nothing is stated"])])
 
 
 def check_model(path: Path) -> str:
@@ -465,15 +464,14 @@ def check(path: Path) -> str:
     """Return a sentence about a file whose claim is proved, or raise Rejected."""
     try:
         require(path.stat().st_size <= _MOST_BYTES, "the file is too large for this program")
-        with path.open("rb") as file:
-            start = file.read(16)
-        if start.startswith(b"PK"):
+        data = path.read_bytes()
+        if data.startswith(b"PK"):
             return check_model(path)
-        if start.startswith(b"SQLite format 3"):
+        if data.startswith(b"SQLite format 3"):
             return check_database(path)
         beside = path.with_name(f"{path.name}.label.json")
         content = json.loads((beside if beside.is_file() else path).read_text(encoding="utf-8"))
-        found = hashlib.sha256(path.read_bytes()).hexdigest()
+        found = hashlib.sha256(data).hexdigest()
         require(not beside.is_file() or content["sha256"] == found, "the label is that of other data")
         return check_label(content) if "guarantee" in content else check_certificate(content)
     except Exception as error:
@@ -488,11 +486,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if len(given) != 1 or given[0] == "--help":
         print("Usage: discreet-verify FILE (a model, synthetic data, a ledger, a certificate)")
         return 0 if given == ["--help"] else 2
+    writer = "its signature" if Path(f"{given[0]}.sig").is_file() else "it has no signature"
     try:
         print(f"certified: {check(Path(given[0]))}")
     except Rejected as error:
         print(f"rejected: {error}")
         return 1
+    print(f"not checked: who wrote the file ({writer}), and that a program made these releases and no others")
     return 0
 
 

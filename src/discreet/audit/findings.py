@@ -1,4 +1,4 @@
-"""Hold what an audit found, and store it in a file so that a long run can be resumed."""
+"""Findings of an audit, stored in a file so that a long run can be resumed."""
 
 from __future__ import annotations
 

@@ -53,13 +53,15 @@ def _odd_number(text: str) -> Any:
     value = value_of(text)
     kinds: dict[str, Any] = {"3": np.float32(0.1), "4.5": Fraction(9, 2), "5": Decimal("5.1"), "null": True}
     kinds |= {"{": "\ud800", "[1]": [1], "9223372036854775808": 10**400, "2": np.int8(2)}
+    kinds |= {"'": Decimal("sNaN"), "\\": complex(1)}
     return kinds.get(text, value)
 
 
 def _odd_time(text: str) -> Any:
     kinds: dict[str, Any] = {"2005-03-01": datetime(2005, 3, 1), "5": np.int16(5), "{": "\ud800"}
     kinds |= {"2005-03-01T12:00:00Z": datetime(2005, 3, 1, 12, tzinfo=UTC), "null": np.datetime64("NaT")}
-    kinds |= {"[1]": Decimal("1.5"), "\\": True, "'": np.datetime64("2005-03-01")}
+    kinds |= {"[1]": Decimal("1.5"), "\\": True, "'": np.datetime64("2005-03-01"), "#": datetime.max}
+    kinds |= {"::": Decimal("sNaN"), ";": np.datetime64("300000-01-01"), "|": datetime.min}
     return kinds.get(text, value_of(text))
 
 
@@ -82,13 +84,9 @@ class _Objects:
     def __init__(self, values: np.ndarray[Any, Any]) -> None:
         self._values = values
 
-    def to_numpy(self) -> Any:
+    def to_numpy(self, dtype: type | None = None) -> Any:
         """Return the objects."""
         return self._values
-
-    def isna(self) -> list[bool]:
-        """Return which of them are missing."""
-        return [one is None for one in self._values]
 
 
 def _of_objects(rows: list[Row], schema: Schema) -> Any:
@@ -98,8 +96,6 @@ def _of_objects(rows: list[Row], schema: Schema) -> Any:
 def _of_pandas(rows: list[Row], schema: Schema) -> Any:
     """Return a frame of pandas with types that know missing values, and with categories."""
     pd = import_module("pandas")
-    numbers = [value_of(row[3]) for row in rows]
-    times = [one if isinstance(one, int) and abs(one) < 2**63 else None for one in numbers]
     ratings = [_odd_number(row[2]) for row in rows]
     floats = [one if isinstance(one, float | int) and abs(one) < 1e308 else None for one in ratings]
     return pd.DataFrame(
@@ -107,9 +103,43 @@ def _of_pandas(rows: list[Row], schema: Schema) -> Any:
             "user": pd.Series(pd.Categorical([row[0] for row in rows])),
             "item": pd.Series([row[1] for row in rows], dtype=object),
             "rating": pd.array(floats, dtype="Float64"),
-            "time": pd.array(times, dtype="Int64"),
+            "time": pd.array([_small(row[3]) for row in rows], dtype="Int64"),
         }
     )
+
+
+def _small(text: str) -> int | None:
+    value = value_of(text)
+    return value if isinstance(value, int) and abs(value) < 2**63 else None
+
+
+#: Numbers in place of names; some have more than 18 digits, or more than 63 bits.
+WHOLE_USERS = {
+    "ann": 1234567890123456789, "bob": 2**63 + 5, "7": 7, "007": 8, "#tag": 9, "joé": 10**18, "x y": 12,
+}  # fmt: skip
+
+
+def _of_numbers(rows: list[Row], schema: Schema) -> Any:
+    """Return a frame of pandas whose user IDs are numbers, or missing, and whose times are dates of Arrow."""
+    pd, pa = import_module("pandas"), import_module("pyarrow")
+    choice = _choice(schema)
+    kinds = ("UInt64", pd.ArrowDtype(pa.uint64()), "Float64", pd.ArrowDtype(pa.decimal128(38, 2)), object)
+    kind = kinds[choice % len(kinds)]
+    users = [WHOLE_USERS.get(row[0], row[0] if kind is object else None) for row in rows]
+    exact = [None if one is None else Decimal(one) for one in users] if "decimal" in str(kind) else users
+    column = pd.Series(pd.Categorical(users)) if choice % 7 == 0 else pd.Series(exact, dtype=kind)
+    unit = ("s", "ms", "us", "ns")[choice % 4]
+    gap, old = datetime(2005, 3, 27, 2, 30), datetime(1960, 1, 1, 0, 0, 1)
+    dates = {"5": gap, "-3": old, "2005-03-01": datetime(2005, 3, 1)}
+    times = pd.Series([dates.get(row[3]) for row in rows], dtype=pd.ArrowDtype(pa.timestamp(unit)))
+    items = pd.Series([row[1] for row in rows], dtype=object)
+    return pd.DataFrame({"user": column, "item": items, "rating": len(rows) * [3], "time": times})
+
+
+def _choice(schema: Schema) -> int:
+    """Return a number that follows from a schema, and so from no row."""
+    letters = (schema.delimiter, schema.comment, schema.escape, schema.quote, schema.decimal)
+    return len("".join(letters)) + 2 * len(schema.date_order) + len(schema.duplicates)
 
 
 def _of_arrow(rows: list[Row], schema: Schema) -> Any:
@@ -137,23 +167,25 @@ def _of_types(rows: list[Row], schema: Schema) -> Any:
     times = pl.col("time").cast(pl.Float64, strict=False)
     kinds = (times, times.cast(pl.UInt64, strict=False), pl.col("time").cast(pl.Decimal(38, 2), strict=False))
     moments = pl.col("time").cast(pl.Int64, strict=False)
-    chosen = [*kinds, moments, moments.cast(pl.Datetime("us")), moments.cast(pl.Datetime("ns", "Asia/Tokyo"))]
-    place = len(schema.delimiter + schema.comment + schema.escape + schema.quote) + len(schema.decimal)
+    dates = [pl.Datetime("us"), pl.Datetime("ms"), pl.Datetime("ns", "Asia/Tokyo")]
+    days = moments.cast(pl.Int32, strict=False).cast(pl.Date)
+    chosen = [*kinds, moments, *(moments.cast(date) for date in dates), days]
     return table.with_columns(
         pl.col("user", "item").cast(pl.Categorical),
         pl.col("rating").cast(pl.Float64, strict=False),
-        chosen[place % len(chosen)].alias("time"),
+        chosen[_choice(schema) % len(chosen)].alias("time"),
     )
 
 
 _MAKERS: dict[str, Callable[[list[Row], Schema], Any]] = {
     "objects": _of_objects,
     "pandas": _of_pandas,
+    "numbers": _of_numbers,
     "arrow": _of_arrow,
     "typed": _of_types,
 }
 #: Kinds of frames; libraries that aren't installed are not tried.
-KINDS = ("lists", *(kind for kind in _MAKERS if kind not in ("pandas", "arrow") or find_spec("pyarrow")))
+KINDS = ("lists", *(kind for kind in _MAKERS if kind in ("objects", "typed") or find_spec("pyarrow")))
 
 
 def read_frame(kind: str, rows: list[Row], schema: Schema, options: dict[str, Any]) -> Interactions:
@@ -164,7 +196,7 @@ def read_frame(kind: str, rows: list[Row], schema: Schema, options: dict[str, An
     # Lists have no rule for rows that can't be read, so these are not among them.
     columns["rating"] = [one if isinstance(one, float | int) else 1 for one in columns["rating"]]
     columns["rating"] = [one if abs(one) < 1e30 else 1 for one in columns["rating"]]
-    columns["time"] = [one if isinstance(one, int) and abs(one) < 2**63 else 1.5 for one in columns["time"]]
+    columns["time"] = [one if type(one) is int and abs(one) < 2**63 else 1.5 for one in columns["time"]]
     columns["item"] = [str(one) if isinstance(one, str | int) else "i1" for one in columns["item"]]
     known = [one in options["catalog"] for one in columns["item"]]
     kept = {

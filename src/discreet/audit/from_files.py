@@ -117,7 +117,7 @@ def has_files(estimator: Estimator) -> bool:
 def routes_of(estimator: Estimator) -> list[Route]:
     """Return the routes that a model supports; some have no prior, some cannot fit and score together."""
     shares = estimator.promise(_public().facts).delta > 0
-    rated = estimator.feedback == "explicit"
+    rated = estimator.feedback == "explicit" and estimator.reads_ratings
     starts = "prior" in estimator.settings and estimator.predicts_ratings
     return [
         route

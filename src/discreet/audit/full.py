@@ -17,7 +17,7 @@ from discreet.audit.games.bounds import curve_of, joined, refuted_by_betting, re
 from discreet.audit.games.playing import FileAttack, TranscriptAttack
 from discreet.audit.games.scores import Cuts, Truth
 from discreet.audit.games.stopping import CONFIRMING_ERROR, GameOutcome, Plan, play
-from discreet.audit.neighboring import Row, SyntheticSpec, neighboring
+from discreet.audit.neighboring import Row, SyntheticSpec, Timing, neighboring
 from discreet.audit.synthetic import NearestNeighborAttack, has_synthetic, similar_canaries
 from discreet.audit.white_box.recording import Recorder
 from discreet.audit.white_box.structure import examine
@@ -37,7 +37,7 @@ _LESSONS_OF_FILES = 600
 _MIRRORED = 30
 _FEW_FITTED = 400
 # One fit serves a whole batch of canaries, so the catalog is large; the key is whether matrices are released.
-_ITEMS = {False: 400, True: 384}
+_ITEMS = {False: 1_600, True: 384}
 _ITEMS_OF_FILES = 300
 _FEWEST_FITS, _MOST_FITS = 20, 4_000
 
@@ -71,7 +71,7 @@ class Subject:
             curve=outcome.curve,
             confidence=1 - outcome.error,
             fits=fits,
-            seconds=time.perf_counter() - start,
+            seconds=time.process_time() - start,
             notes=(f"{tally.games:,} games, {tally.guesses:,} guesses, {tally.right:,} right",),
             broken=outcome.broken,
         )
@@ -89,7 +89,7 @@ def play_view(
         return _report(name, estimator)
     if view == SYNTHETIC and not has_synthetic(estimator):
         raise NotAuditable(model=name, view="synthetic data")
-    subject, start = Subject.of(name, estimator), time.perf_counter()
+    subject, start = Subject.of(name, estimator), time.process_time()
     deadline = start + seconds
     promise = subject.promise
     added = promise.unit is Unit.USER and promise.neighbors is Neighbors.ADD_OR_REMOVE
@@ -150,7 +150,7 @@ def _games(
     start: float,
 ) -> Finding:
     promise = subject.promise
-    seconds = max(deadline - time.perf_counter(), 0.0)
+    seconds = max(deadline - time.process_time(), 0.0)
     plan = Plan(lessons=max(games // 20, 200), games=games, seconds=seconds, error=error)
     outcome = play(
         attack, plan, epsilon=promise.epsilon, delta=promise.delta, distance=subject.distance, seed=seed
@@ -168,7 +168,7 @@ def _canaries_in_background(estimator: Estimator) -> Canaries:
     spec = SyntheticSpec(people=people, items=_ITEMS_OF_FILES, per_person=each, similar=True)
     facts = spec.facts(implicit=implicit)
     rows: dict[str, Row] = {f"user {number:05d}": row for number, row in enumerate(spec.rows(facts))}
-    return Canaries.disjoint(rows, facts, 1)
+    return Canaries.disjoint(rows, facts, 1, Timing.of(estimator))
 
 
 def _many_canaries(estimator: Estimator) -> Canaries:
@@ -200,31 +200,31 @@ def _many_games(
     """Play fits with many canaries each; confirm a refutation on fresh fits."""
     promise = subject.promise
     games: list[Game] = []
-    while len(games) < _FEWEST_FITS or (len(games) < _MOST_FITS and time.perf_counter() < deadline):
+    while len(games) < _FEWEST_FITS or (len(games) < _MOST_FITS and time.process_time() < deadline):
         games.append(attack.play(seed + 1_000 + len(games)))
         if sum(game.truth.size for game in games) >= _MOST_DRAWS:
             break
-    outcome = _settled(games, promise, subject.distance, error)
+    outcome = settled(games, promise.delta, subject.distance, error)
     if max(outcome.refuted, outcome.curve or 0.0) > promise.epsilon:
         again = [attack.play(seed + 10_000_000 + number) for number in range(len(games))]
-        second = _settled(again, promise, subject.distance, CONFIRMING_ERROR)
+        second = settled(again, promise.delta, subject.distance, CONFIRMING_ERROR)
         outcome = replace(outcome, broken=max(second.refuted, second.curve or 0.0) > promise.epsilon)
     return subject.finding(view, outcome, attack.fits, start)
 
 
-def _settled(
-    games: list[Game], promise: Guarantee, distance: Callable[[float], float] | None, error: float
+def settled(
+    games: list[Game], delta: float, distance: Callable[[float], float] | None, error: float
 ) -> GameOutcome:
     """Learn the cuts on a fifth of the fits and bound epsilon on the others, each bound at half the error."""
     lessons = max(len(games) // 5, 1)
     scores, truth = (np.concatenate(column) for column in zip(*(game[:2] for game in games), strict=True))
     taught = sum(game.truth.size for game in games[:lessons])
-    cuts = Cuts.learned(scores[:taught], truth[:taught].astype(np.bool_), promise.delta, error)
+    cuts = Cuts.learned(scores[:taught], truth[:taught].astype(np.bool_), delta, error)
     tally = cuts.tally(scores[taught:], truth[taught:])
     curve = None if distance is None else _on_curve(games, lessons, cuts, distance, error / 2)
     # Guesses about one fit are dependent; the one-run bound allows that, for many fits as for one.
     counts = (tally.games, tally.guesses, tally.right)
-    free = one_run_epsilon(*counts, promise.delta, error / 2) if tally.guesses else 0.0
+    free = one_run_epsilon(*counts, delta, error / 2) if tally.guesses else 0.0
     return GameOutcome(refuted=free, curve=curve, broken=False, tally=tally, error=error)
 
 

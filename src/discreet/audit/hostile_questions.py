@@ -32,7 +32,7 @@ from discreet.models.biases import Biases
 from discreet.models.estimator import Estimator
 from discreet.models.popularity import Popularity
 from discreet.models.user_factorization.estimator import UserFactorization
-from discreet.papers.dpimf.objective import ImplicitObjective
+from discreet.papers.dpimf.implicit_objective import ImplicitObjective
 from discreet.papers.frank_wolfe.covariance_svd import CovarianceSvd
 from discreet.papers.frank_wolfe.frank_wolfe import FrankWolfe
 from discreet.papers.frank_wolfe.printed_frank_wolfe import PrintedFrankWolfe

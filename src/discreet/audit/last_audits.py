@@ -5,9 +5,9 @@
 proofs/.
 
 An audit is about the mechanism that it audited. `fingerprints.json` has the present fingerprint of every
-model at the epsilons of full runs (`fingerprint`). An audit whose fingerprints differ, or that has none, is
-of an earlier form of the model, and its sentence states it. `audited_settings.json` has the default settings,
-which are those that full runs audit; a label compares its file with them without loading any model.
+model and preset (`presets`) at the epsilons of full runs (`fingerprint`). An audit whose fingerprints differ,
+or that has none, is of an earlier form of the model, and its sentence states it. `audited_settings.json` has
+the settings of every audited subject; a label compares its file with them without loading any model.
 """
 
 from __future__ import annotations
@@ -23,18 +23,24 @@ _SHIPPED, _PRESENT, _SETTINGS = "last_audits.json", "fingerprints.json", "audite
 EPSILONS = (0.5, 1.0, 4.0)
 # The bounds shown are those at the most common guarantee.
 _SHOWN = 1.0
+# The attacks that see every mechanism call of a fit; all others see what is computed from them.
+_SEE_ALL = ("white box", "transcript")
+# What a public date is doesn't change what is released; of these, whether there is any.
+_FREE, _ANY = ("now",), ("half_life", "item_features")
 
 
 class LastAudit(NamedTuple):
     """The last audit of a kind of model.
 
-    `tried` are the epsilons that were audited. At epsilon `promised`, `exact` is the exact privacy cost
-    of the worst pair of neighboring datasets found (None if something leaked). `refuted` is the largest
-    epsilon refuted by attacks without an assumption; `curve` assumes that the shape of the noise is known.
+    `subject` is the model, with its audited settings that aren't the default. `tried` are the epsilons that
+    were audited. At epsilon `promised`, `exact` is the exact privacy cost of the worst pair of neighboring
+    datasets found (None if something leaked). `refuted` is the largest epsilon refuted by attacks without an
+    assumption; `curve` assumes that the shape of the noise is known.
     `fingerprints` names what was audited, by epsilon; empty if not recorded. `present` states whether
     the model still releases the same.
     """
 
+    subject: str
     date: str
     version: str
     verdict: str
@@ -68,23 +74,43 @@ class LastAudit(NamedTuple):
         return {**self._asdict(), "tried": list(self.tried), "fingerprints": dict(self.fingerprints)}
 
 
-def last_audit(model: str) -> LastAudit | None:
-    """Return the last audit of a kind of model; None if no kept run has it."""
-    found = _shipped().get(model)
-    if found is None:
+def last_audit(model: str, settings: Mapping[str, Any] | None = None) -> LastAudit | None:
+    """Return the last audit of a kind of model; None if no kept run has it.
+
+    Several setups of a model may have been audited: this returns the one nearest to these settings.
+    """
+    known = [subject for subject in _shipped() if subject.partition(" ")[0] == model]
+    if not known:
         return None
+    # The defaults are first, and the first of equals is used.
+    subject = min(sorted(known), key=lambda one: len(unaudited(one, settings or audited_settings(model))))
+    found = _shipped()[subject]
     audited = found["fingerprints"]
-    present = bool(audited) and audited == _present().get(model)
+    present = bool(audited) and audited == _present().get(subject)
     return LastAudit(**{**found, "tried": tuple(found["tried"]), "present": present})
 
 
-def audited_settings(model: str) -> Mapping[str, Any]:
-    """Return the settings with which full runs audit a kind of model: its defaults."""
-    return _content(_SETTINGS).get(model, {})
+def audited_settings(subject: str) -> Mapping[str, Any]:
+    """Return the settings with which full runs audit a model, or one of its presets."""
+    return _content(_SETTINGS).get(subject, {})
+
+
+def unaudited(subject: str, settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the settings of a model that the audit of this subject didn't have."""
+    audited = audited_settings(subject)
+    return {
+        key: value
+        for key, value in settings.items()
+        if key in audited and key not in _FREE and _differ(key, audited[key], value)
+    }
+
+
+def _differ(key: str, audited: Any, value: Any) -> bool:
+    return (audited is None) != (value is None) if key in _ANY else bool(audited != value)
 
 
 def summarized(rows: Iterable[Mapping[str, Any]], version: str) -> dict[str, dict[str, Any]]:
-    """Return the last audit of each model in a kept run, by model name."""
+    """Return the last audit of each subject in a kept run: a model's name, and settings if it is a preset."""
     by_model: dict[str, list[Mapping[str, Any]]] = {}
     for row in rows:
         by_model.setdefault(row["subject"], []).append(row)
@@ -96,10 +122,15 @@ def summarized(rows: Iterable[Mapping[str, Any]], version: str) -> dict[str, dic
 
 
 def _summary(rows: list[Mapping[str, Any]], version: str) -> LastAudit:
-    output = [row for row in rows if row["asked"] == _SHOWN]
+    audited = _audited(rows)
+    present = audited.get(f"{_SHOWN:g}")
+    output = [
+        row for row in rows if row["asked"] == _SHOWN and present in (None, row.get("fingerprint", present))
+    ]
     games = [row for row in output if row["by"] in ("transcript", "file")]
     (inside,) = (row for row in output if row["attack"] == "white box")
     return LastAudit(
+        subject=rows[0]["subject"],
         date=max(row["date"] for row in rows),
         version=version,
         verdict="refuted" if any(row["verdict"] == "refuted" for row in rows) else "not refuted",
@@ -109,15 +140,20 @@ def _summary(rows: list[Mapping[str, Any]], version: str) -> LastAudit:
         refuted=max((row["refuted"] or 0.0 for row in games), default=0.0),
         curve=max((row["curve"] or 0.0 for row in games), default=0.0),
         confidence=min((row["confidence"] for row in games), default=1.0),
-        fingerprints=_audited(rows),
+        fingerprints=audited,
         present=False,
     )
 
 
 def _audited(rows: list[Mapping[str, Any]]) -> dict[str, str]:
-    """Return the fingerprint at each epsilon; none at all if a row has none or two rows differ."""
+    """Return the fingerprint at each epsilon; none at all if a row has none or two rows differ.
+
+    Only attacks that see all mechanism calls count. Others see less, and an older one is kept as a record.
+    """
     found: dict[str, set[str]] = {}
     for row in rows:
+        if row["by"] not in _SEE_ALL:
+            continue
         found.setdefault(f"{row['asked']:g}", set()).add(row.get("fingerprint", ""))
     known = all(len(names) == 1 and "" not in names for names in found.values())
     return {level: names.pop() for level, names in sorted(found.items())} if known else {}

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from typing import final
 
 import numpy as np
+import numpy.typing as npt
 
 from discreet.audit.white_box.recording import NoiseScale
 from discreet.core.randomness import experiment_generator
@@ -19,13 +20,17 @@ from discreet.data.facts import PublicFacts
 from discreet.data.interactions import Interactions
 from discreet.data.vocabulary import Vocabulary
 from discreet.models.estimator import Estimator
+from discreet.models.recency import recency_of
 from discreet.privacy.guarantee import Guarantee, Neighbors, Unit
 
 Row = Mapping[int, float]
 # Ids that sort before and after all others.
 _FIRST, _LAST = "", "~"
+# Numbers of users among whom noise hides all, some, or none of the popular items, at epsilons of full runs.
+_SIZES = (32, 64, 96, 128, 192, 256, 384, 512, 768, 1024)
 # The number of users declared for a wide catalog, so that models also plan the rounds that need many users.
 _DECLARED = 1_000_000
+_DAY = 86400.0
 # The outcomes tried there: as drawn; a very large first release; and large later releases as well.
 _OUTCOMES = (None, NoiseScale(first=1e4), NoiseScale(first=1e4, later=10.0))
 
@@ -33,11 +38,15 @@ _OUTCOMES = (None, NoiseScale(first=1e4), NoiseScale(first=1e4, later=10.0))
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NeighboringDatasets:
-    """A base dataset, its neighbors by name, and the outcomes to try."""
+    """A base dataset, its neighbors by name, and the outcomes to try.
+
+    With `more_routes` the dataset is only there for models that decide by earlier releases what to release.
+    """
 
     base: Interactions
     others: Mapping[str, Interactions]
     outcomes: tuple[NoiseScale | None, ...] = (None,)
+    more_routes: bool = False
 
 
 @final
@@ -45,7 +54,8 @@ class NeighboringDatasets:
 class SyntheticSpec:
     """A synthetic dataset whose last item only a canary rates.
 
-    Added or removed users are also tried in a catalog of `wide` items, where rows can be long (0: not tried).
+    Added or removed users are also tried in a catalog of `wide` items, where rows can be long and items are
+    more and less popular (0: not tried).
     With `similar` all users rate alike.
     """
 
@@ -92,11 +102,13 @@ def neighboring(estimator: Estimator, spec: SyntheticSpec | None = None) -> Iter
     spec = spec or SyntheticSpec()
     facts = spec.facts(implicit=estimator.feedback == "implicit")
     promise = estimator.promise(facts)
-    all_users = spec.rows(facts)
+    all_users, timing = spec.rows(facts), Timing.of(estimator)
     if promise.unit is Unit.USER:
-        yield from _one_user(all_users, facts, promise)
+        yield from _one_user(all_users, facts, promise, timing)
         if spec.wide and promise.neighbors is Neighbors.ADD_OR_REMOVE:
-            yield _wide_catalog(all_users, replace(facts, n_items=spec.wide, n_users=_DECLARED))
+            wide = replace(facts, n_items=spec.wide, n_users=_DECLARED)
+            yield from _popular_items(wide, timing)
+            yield _wide_catalog(all_users, wide, timing or Timing())
     elif promise.unit is Unit.RATING:
         yield from _one_rating(all_users, facts)
     else:
@@ -127,11 +139,27 @@ def canary_rows(facts: PublicFacts, neighbor: Row) -> dict[str, Row]:
     return different
 
 
-def build(rows: Mapping[str, Row], facts: PublicFacts, *, timed: bool = False) -> Interactions:
-    """Return the dataset with these rows, in the order of their ids; empty rows stay.
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Timing:
+    """When users interacted: with two items at a time, the last ones first, `apart` seconds between them."""
 
-    With `timed` each user interacted with two items at a time, the last ones first.
-    """
+    latest: float = 0.0
+    apart: float = 1.0
+
+    @classmethod
+    def of(cls, estimator: Estimator) -> Timing | None:
+        """Return times up to an estimator's own date, a day apart, if ratings fade; None if they don't.
+
+        A row's first ratings then count fully, where the cost is highest, and its others have faded.
+        """
+        half_life, now = (estimator.settings.get(name) for name in ("half_life", "now"))
+        recency = recency_of(half_life, now)
+        return None if recency is None else cls(latest=recency.now, apart=_DAY)
+
+
+def build(rows: Mapping[str, Row], facts: PublicFacts, timing: Timing | None = None) -> Interactions:
+    """Return the dataset with these rows, in the order of their ids; empty rows stay."""
     names = sorted(rows)
     lengths = [len(rows[name]) for name in names]
     ratings = [(item, value) for name in names for item, value in sorted(rows[name].items())]
@@ -139,7 +167,7 @@ def build(rows: Mapping[str, Row], facts: PublicFacts, *, timed: bool = False) -
         indptr=np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64),
         items=np.array([item for item, _ in ratings], dtype=np.int32),
         values=np.array([value for _, value in ratings], dtype=np.float32),
-        times=np.array([-(index // 2) for length in lengths for index in range(length)]) if timed else None,
+        times=None if timing is None else _times(lengths, timing),
         users=Vocabulary.of(names),
         catalog=Vocabulary.of(np.arange(facts.n_items)),
         facts=facts,
@@ -147,25 +175,30 @@ def build(rows: Mapping[str, Row], facts: PublicFacts, *, timed: bool = False) -
     )
 
 
+def _times(lengths: list[int], timing: Timing) -> npt.NDArray[np.int64]:
+    places = np.array([index // 2 for length in lengths for index in range(length)])
+    return np.round(timing.latest - timing.apart * places).astype(np.int64)
+
+
 def _named(rows: list[dict[int, float]]) -> dict[str, Row]:
     return {f"user {number:03d}": row for number, row in enumerate(rows)}
 
 
 def _one_user(
-    all_users: list[dict[int, float]], facts: PublicFacts, promise: Guarantee
+    all_users: list[dict[int, float]], facts: PublicFacts, promise: Guarantee, timing: Timing | None
 ) -> Iterator[NeighboringDatasets]:
     others, canaries = _named(all_users), canary_rows(facts, all_users[0])
     if promise.neighbors is Neighbors.ADD_OR_REMOVE:
-        found = {name: build({**others, _LAST: row}, facts) for name, row in canaries.items()}
+        found = {name: build({**others, _LAST: row}, facts, timing) for name, row in canaries.items()}
         first = next(iter(canaries.values()))
-        found["every item, liked, first"] = build({**others, _FIRST: first}, facts)
-        yield NeighboringDatasets(base=build(others, facts), others=found)
+        found["every item, liked, first"] = build({**others, _FIRST: first}, facts, timing)
+        yield NeighboringDatasets(base=build(others, facts, timing), others=found)
         # With two other users the canary's row is most of the data.
         few = dict(list(others.items())[:2])
         yield NeighboringDatasets(
-            base=build(few, facts),
+            base=build(few, facts, timing),
             others={
-                f"{name}, hardly anybody else": build({**few, _LAST: row}, facts)
+                f"{name}, hardly anybody else": build({**few, _LAST: row}, facts, timing)
                 for name, row in canaries.items()
             },
         )
@@ -173,16 +206,38 @@ def _one_user(
     for start in ("every item, liked", "the empty row"):
         if start in canaries:
             yield NeighboringDatasets(
-                base=build({**others, _LAST: canaries[start]}, facts),
+                base=build({**others, _LAST: canaries[start]}, facts, timing),
                 others={
-                    f"{start}, then {name}": build({**others, _LAST: row}, facts)
+                    f"{start}, then {name}": build({**others, _LAST: row}, facts, timing)
                     for name, row in canaries.items()
                     if name != start
                 },
             )
 
 
-def _wide_catalog(all_users: list[dict[int, float]], facts: PublicFacts) -> NeighboringDatasets:
+def _popular_items(facts: PublicFacts, timing: Timing | None) -> Iterator[NeighboringDatasets]:
+    """Yield users of whom the part 1/n rates item n, without and with a user who rates every item."""
+    for people in _SIZES:
+        rows = [
+            {
+                item: facts.low if person // (item + 1) % 2 else facts.high
+                for item in range(facts.n_items)
+                if person % (item + 1) == 0
+            }
+            for person in range(people)
+        ]
+        others, own = _named(rows), replace(facts, n_users=people)
+        canary = dict.fromkeys(range(facts.n_items), facts.high)
+        yield NeighboringDatasets(
+            base=build(others, own, timing),
+            others={f"every item, among {people} users": build({**others, _LAST: canary}, own, timing)},
+            more_routes=True,
+        )
+
+
+def _wide_catalog(
+    all_users: list[dict[int, float]], facts: PublicFacts, timing: Timing
+) -> NeighboringDatasets:
     """Return long rows with times next to two other users; moments of rows reach their full cost there."""
     few = dict(list(_named(all_users).items())[:2])
     every = range(facts.n_items)
@@ -193,9 +248,9 @@ def _wide_catalog(all_users: list[dict[int, float]], facts: PublicFacts) -> Neig
     if facts.low >= facts.high:
         del rows["by turns"]
     return NeighboringDatasets(
-        base=build(few, facts, timed=True),
+        base=build(few, facts, timing),
         others={
-            f"every item of a wide catalog, {name}": build({**few, _LAST: row}, facts, timed=True)
+            f"every item of a wide catalog, {name}": build({**few, _LAST: row}, facts, timing)
             for name, row in rows.items()
         },
         outcomes=_OUTCOMES,
@@ -235,11 +290,14 @@ def _one_rating_value(all_users: list[dict[int, float]], facts: PublicFacts) -> 
 
 
 def additive_neighbors(
-    facts: PublicFacts, spec: SyntheticSpec
+    facts: PublicFacts, spec: SyntheticSpec, timing: Timing | None = None
 ) -> tuple[tuple[Interactions, Interactions], tuple[Interactions, Interactions]]:
     """Return many users without and with a canary, and few users without and with the same canary."""
     all_users = _named(spec.rows(facts))
     few = dict(list(all_users.items())[:3])
     canary = {item: facts.high if item % 3 else facts.low for item in range(facts.n_items)}
-    many, less = ((build(rows, facts), build({**rows, _LAST: canary}, facts)) for rows in (all_users, few))
+    many, less = (
+        (build(rows, facts, timing), build({**rows, _LAST: canary}, facts, timing))
+        for rows in (all_users, few)
+    )
     return many, less

@@ -34,9 +34,10 @@ from discreet.audit import frames_of_rows
 from discreet.audit.findings import Finding
 from discreet.core.checks import DiscreetError
 from discreet.data import encoding, interactions
+from discreet.data.errors import EmptyData
 from discreet.data.facts import Duplicates
 from discreet.data.interactions import Interactions
-from discreet.data.reading import blocks
+from discreet.data.reading import blocks, cells, tables, text
 from discreet.data.reading.columns import Columns
 from discreet.data.reading.readers import read
 from discreet.data.schema import Schema
@@ -49,12 +50,16 @@ from discreet.sources.shards import open_shards
 STRANGERS = ("zoe", "yan", "xia", "wim", "vic")
 ITEMS = ("i1", "i2", "i3", "été", "a, b", "7")
 _USERS = ("ann", "bob", "7", "007", "#tag", "joé", 'o"brien', "x y")
-_NUMBERS = tuple(str(10 + place) for place in range(len(_USERS)))
+_NUMBERS = (
+    *(str(10 + place) for place in range(len(_USERS))),
+    *map(str, frames_of_rows.WHOLE_USERS.values()),
+)
 _RATINGS = ("3", "4.5", "1e0", "2.25", "0", "5", "3,5", "1.00000005960464477539062500000001")
 _WEIGHTS = ("1e17", "-1e17", "5", "2", "0.5", "1e-30", "-3")
 _MOMENTS = ("5", "1700000000000000001", "1700000000000000002", "-3")
 _TIMES = (
     *_MOMENTS, "2005-03-01", "2005-03-01T12:00:00Z", "1.5", "03/04/2005", "2005-10-30 02:30:00",
+    "2005-03-27 02:30:00",
 )  # fmt: skip
 # Bytes that change the state of a decoder or a parser, where one exists.
 _ODD = (
@@ -62,6 +67,9 @@ _ODD = (
     "\x85", "\r", "\t", " ", "\ufeff", "é" * 3, "x" * 70, "1.5", "nan", "-0", "+7", "1e400", "{", "[1]",
     "null", "::", ";", "|", "9223372036854775808", "-9223372036854775808", "1e300", "\x00",
 )  # fmt: skip
+# Numbers of rows on both sides of a limit of 4,096.
+_LARGE = (4095, 4100)
+_BLOCKS = (1 << 10, 1 << 12, 1 << 22)
 _RULES: tuple[Duplicates, ...] = ("first", "last", "mean", "count")
 
 
@@ -90,6 +98,8 @@ class Case:
     piece: int = 1 << 27
     #: Of more rows than this, columns are numbered by several threads and sorted as those of large files are.
     few: int = 4096
+    #: Users, items and places of fewer bits are sorted as one number.
+    key_bits: int = 63
 
     def rows(self, present: int) -> list[FileRow | str]:
         """Return the rows in order, with those of the strangers whose bits are set."""
@@ -159,9 +169,12 @@ def read_case(case: Case, folder: Path, present: int) -> Interactions:
     """Write the rows of a case, and read them with its schema, or with what its layout's name declares."""
     with (
         mock.patch.object(blocks, "BLOCK", case.block),
+        mock.patch.object(tables, "_BLOCK_ROWS", 1 + case.block // 50),
+        mock.patch.object(cells, "_ROWS", 1 + case.block // 50),
+        mock.patch.object(text, "_FEWEST_TEXTS", 2 if case.block < 1000 else 1024),
         mock.patch.object(pieces, "_BYTES", case.piece),
         mock.patch.object(interactions, "_FEW", case.few),
-        mock.patch.object(encoding, "_FEW", case.few),
+        mock.patch.object(encoding, "_BITS", case.key_bits),
     ):
         return _read_case(case, folder, present)
 
@@ -178,7 +191,7 @@ def _read_case(case: Case, folder: Path, present: int) -> Interactions:
         return frames_of_rows.read_frame(case.form, kept, case.schema, options)
     if case.form in ("parquet", "dictionary"):
         # Rows of others are in several groups, of which one user's rows move the edges.
-        _frame(case, rows, case.form).write_parquet(path, row_group_size=3)
+        _frame(case, rows, case.form).write_parquet(path, row_group_size=3 + len(rows) // 10)
         return read(path, **options | {"schema": replace(case.schema, format="parquet")})
     if case.form == "sqlite":
         return read(_in_database(rows, folder), **options)
@@ -351,38 +364,44 @@ Reader = Callable[..., Interactions]
 
 
 class OthersRead(NamedTuple):
-    """What was read of the other users, and the schema if something of it was guessed."""
+    """What was read of the other users, and the schema if something of it was guessed.
 
-    others: list[tuple[Any, ...]]
+    Instead of rows, a rejected file has the code of the error.
+    """
+
+    others: list[tuple[Any, ...]] | str
     guess: Schema | None
 
 
-def attempt(case: Case, folder: Path, reader: Reader, present: int) -> OthersRead | None:
-    """Return what was read with these strangers; None if the file is rejected."""
+def attempt(case: Case, folder: Path, reader: Reader, present: int) -> OthersRead:
+    """Return what was read with these strangers, or why the file is rejected."""
     try:
         data = reader(case, folder, present)
-    except DiscreetError:
-        return None
+    except EmptyData:
+        return OthersRead([], None)
+    except DiscreetError as error:
+        return OthersRead(error.code, None)
     is_guessed = data.schema is not None and bool(data.schema.guessed)
     return OthersRead(others_of(data), data.schema if is_guessed else None)
 
 
 FORMS = (
     *("text", "quoted", "pieces", "folder", "json", "parquet", "dictionary", "guessed", "shards"),
-    *("objects", "lists", "pandas", "arrow", "typed", "sqlite"),
+    *("objects", "lists", "pandas", "numbers", "arrow", "typed", "sqlite"),
     *_NAMED,
 )
 _TEXTS = ("text", "quoted", "pieces", "folder", "guessed", "shards")
 _ENCODINGS = ("utf-8", "latin-1", "cp1252", "utf-16-le", "utf-16-be", "cp437", "koi8-r")
 
 
-def drawn(chance: random.Random, forms: Sequence[str] = FORMS, large: float = 0.005) -> Case:
+def drawn(chance: random.Random, forms: Sequence[str] = FORMS, large: float = 0.001) -> Case:
     """Return a case: any form, encoding, delimiter, rule and size, with a stranger whose rows are odd."""
     # Shards take fifty times as long as the others.
     form = chance.choices(forms, [0.02 if form == "shards" else 1.0 for form in forms])[0]
     text = form in _TEXTS
     delimiter = chance.choice(",,;\t|") if form != "text" or chance.random() < 0.8 else "::"
-    weighted = chance.random() < 0.4
+    repeated = chance.random() < 0.35
+    weighted = repeated or chance.random() < 0.4
     roles = {"user": "user", "item": "item", "time": "time", "weight" if weighted else "rating": "rating"}
     if form == "guessed":
         delimiter = ","
@@ -395,43 +414,72 @@ def drawn(chance: random.Random, forms: Sequence[str] = FORMS, large: float = 0.
         comment=chance.choice(("", "", "#")),
         header=form == "guessed" or (text and chance.random() < 0.5),
         columns=FileRow._fields,
+        user_type=chance.choice(("text", "integer")) if form == "numbers" else "text",
         date_order=chance.choice(("", "day-first", "month-first")),
         time_zone=chance.choice(("UTC", "UTC", "Europe/Berlin")),
         decimal=chance.choice(("either", "point", "comma")),
-        duplicates=chance.choice(_RULES),
+        duplicates=chance.choice(_RULES[2:] if repeated else _RULES),
         bad_rows="drop",
         zeros=chance.choice(("ratings", "missing")),
         **roles,  # type: ignore[arg-type]
     )
-    count = chance.choice((4095, 4100) if chance.random() < large else (1, 3, 3, 12, 12, 40))
+    is_large = chance.random() < large
+    few = (48, 60) if repeated else (1, 3, 3, 12, 12, 40)
+    count = chance.choice(_LARGE if is_large else few)
     ratings = _WEIGHTS if weighted else _RATINGS
-    # Dates take far longer than numbers.
-    times = _TIMES if chance.random() < 0.3 else _MOMENTS
     case = Case(
         form=form,
         schema=schema,
-        others=tuple(_row(chance, chance.choice(_USERS), ratings, times) for _ in range(count)),
+        others=_repeated(chance, count) if repeated else _others(chance, count, ratings),
         ending=chance.choice(("\n", "\n", "\r\n")),
         packed=chance.choice(("", "", "gz", "zip")) if form in ("text", "quoted", "json") else "",
-        block=chance.choice((100, 300, 1 << 22, 1 << 22)) if count < 40 else 1 << chance.choice((10, 12, 22)),
-        piece=chance.choice((100, 300, 1 << 27)) if count < 40 else 1 << chance.choice((9, 15, 27)),
         # The stranger's rows decide on which side of such a limit a file is.
-        few=chance.choice((4096, 0, count // 2, count)),
+        few=chance.choice((4096, 0, count, count if repeated else count // 2)),
+        key_bits=chance.choice((63, 12, 0)),
     )
-    strangers = tuple(_stranger(case, user, chance, large) for user in STRANGERS)
-    return replace(case, strangers=strangers)
+    # One long stranger at most: every subset of them is read.
+    long = chance.choice(STRANGERS) if not is_large and chance.random() < large else ""
+    strangers = tuple(_stranger(case, user, chance, is_long=user == long) for user in STRANGERS)
+    is_short = count + max(map(len, strangers)) < 40
+    # A small block of a long file takes long, and shows nothing that it doesn't show in a short one.
+    sizes = (100, 300, 1 << 22, 1 << 22) if is_short else (1 << 16, 1 << 22) if is_large else _BLOCKS
+    block = chance.choice(sizes)
+    piece = chance.choice((100, 300, 1 << 27)) if is_short else 1 << chance.choice((9, 15, 27))
+    return replace(case, strangers=strangers, block=block, piece=piece)
 
 
 def _stranger(
-    case: Case, user: str, chance: random.Random, large: float
+    case: Case, user: str, chance: random.Random, *, is_long: bool
 ) -> tuple[tuple[int, FileRow | str], ...]:
     """Return the rows of a stranger, and odd lines, each with its place among the others."""
     ratings = _WEIGHTS if case.schema.weight else _RATINGS
-    own = 4096 if chance.random() < large else chance.choice((1, 1, 2, 5))
+    own = 4096 if is_long else chance.choice((1, 1, 2, 5))
     rows: list[FileRow | str] = [_odd_row(chance, user, ratings) for _ in range(own)]
     odd = chance.choice((0, 0, 1, 2)) if case.form in (*_TEXTS, *_NAMED) else 0
     rows += [_odd_line(chance, user, case.schema.delimiter) for _ in range(odd)]
     return tuple((chance.randrange(len(case.others) + 1), row) for row in rows)
+
+
+def _others(chance: random.Random, count: int, ratings: tuple[str, ...]) -> tuple[FileRow, ...]:
+    """Return rows of the other users, mostly of different pairs."""
+    # Dates take far longer than numbers.
+    times = _TIMES if chance.random() < 0.3 and count < _LARGE[0] else _MOMENTS
+    return tuple(_row(chance, chance.choice(_USERS), ratings, times) for _ in range(count))
+
+
+def _repeated(chance: random.Random, count: int) -> tuple[FileRow, ...]:
+    """Return rows of a few pairs whose huge weights cancel, in order or not.
+
+    Small weights are what is left of a sum, if it is exact. Otherwise the order of its rows decides.
+    """
+    pairs, rows = list(product(_USERS[:2], ITEMS[:2])), list[FileRow]()
+    for place in range(count):
+        # Weights of a pair are huge, its opposite and a small one in turn.
+        turn = place // len(pairs) % 3
+        weight = _WEIGHTS[turn] if turn < 2 else chance.choice(_WEIGHTS[2:])
+        rows.append(FileRow(*pairs[place % len(pairs)], weight, chance.choice(_MOMENTS)))
+    chance.shuffle(rows)
+    return tuple(sorted(rows, key=lambda row: row[:2]) if chance.random() < 0.5 else rows)
 
 
 def _row(chance: random.Random, user: str, ratings: tuple[str, ...], times: tuple[str, ...]) -> FileRow:
@@ -460,7 +508,7 @@ def search(
     *,
     reader: Reader | None = None,
     forms: Sequence[str] = FORMS,
-    large: float = 0.005,
+    large: float = 0.001,
     stop: bool = False,
 ) -> RowSearch:
     """Compare at least so many pairs of files; with `stop`, end at the first difference."""
@@ -478,7 +526,8 @@ def search(
                     continue
                 one, other = readings[without], readings[without | 1 << bit]
                 # A guess is a condition of the guarantee: files with other guesses aren't neighbors.
-                is_read = one is not None and other is not None and one.guess == other.guess
+                is_read = bool(one.others and other.others) and one.guess == other.guess
+                is_read &= not isinstance(one.others, str) or not isinstance(other.others, str)
                 result.pairs += 1
                 result.readable += is_read
                 result.by_form[case.form] += is_read

@@ -37,6 +37,7 @@ from discreet.federated.protocols.estimator_sums import protocol_for
 from discreet.federated.protocols.protocol import names_digest
 from discreet.federated.wire import Message, encode
 from discreet.models.estimator import Estimator
+from discreet.models.sums_estimator import statistics_of
 from discreet.privacy.accounting.gaussian import gaussian_epsilon, gaussian_multiplier
 from discreet.privacy.ledger.book import Ledger
 
@@ -87,8 +88,12 @@ class SearchFindings:
 
 
 def has_questions(estimator: Estimator) -> bool:
-    """Return whether parties answer questions of this model: it learns from sums with Gaussian noise."""
-    return estimator.rows_needed() is None and estimator.delta > 0 and math.isfinite(estimator.epsilon)
+    """Return whether parties answer questions of this model: it learns from sums with Gaussian noise.
+
+    Public features have no part in that: parties don't agree on a table.
+    """
+    from_sums = estimator.rows_needed() is None and estimator.settings.get("item_features") is None
+    return from_sums and estimator.delta > 0 and math.isfinite(estimator.epsilon)
 
 
 def audit_questions(name: str, estimator: Estimator) -> Finding:
@@ -101,7 +106,7 @@ def audit_questions(name: str, estimator: Estimator) -> Finding:
     protocol_for(estimator, facts(), NOISE)
     own = gaussian_multiplier(estimator.epsilon, estimator.delta) / math.sqrt(NOISE.least_parties)
     promised = gaussian_epsilon(own, estimator.delta)
-    found = _searched(estimator, promised)
+    found = _searched_once(_Budget(estimator, promised))
     output = (
         f"{found.tried:,} questions about {len(found.statistics)} statistics, {found.accepted:,} accepted; "
         f"the costliest answer costs {found.paid:.4g} ({found.costliest})"
@@ -118,6 +123,31 @@ def audit_questions(name: str, estimator: Estimator) -> Finding:
         notes=(*found.leaks.values(), output),
         broken=bool(found.leaks) or found.paid > promised * (1 + ROUNDING),
     )
+
+
+@final
+class _Budget:
+    """A party's budget, and an estimator of any kind that has it.
+
+    A party accounts for a question by the statistic that it asks for, whichever model asks. Its answers
+    depend on the model only through epsilon, delta, and the statistics that the model brings, so estimators
+    that agree on these are equal here, and one search serves all of them.
+    """
+
+    def __init__(self, estimator: Estimator, promised: float) -> None:
+        self.estimator, self.promised = estimator, promised
+        self._key = (estimator.epsilon, estimator.delta, statistics_of(estimator))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Budget) and self._key == other._key
+
+    def __hash__(self) -> int:
+        return hash(self._key)
+
+
+@cache
+def _searched_once(budget: _Budget) -> SearchFindings:
+    return _searched(budget.estimator, budget.promised)
 
 
 def _searched(estimator: Estimator, promised: float) -> SearchFindings:

@@ -16,7 +16,7 @@ import numpy as np
 
 from discreet.audit.canaries.planting import Canaries, Game
 from discreet.audit.games.scores import Truth
-from discreet.audit.neighboring import Row, SyntheticSpec
+from discreet.audit.neighboring import Row, SyntheticSpec, Timing
 from discreet.core.arrays import Floats
 from discreet.core.exports import Later
 from discreet.core.randomness import PrivacyRandom, experiment_generator
@@ -46,7 +46,7 @@ def similar_canaries(estimator: Estimator) -> Canaries:
     """Return canaries with disjoint rows of a few items, among other users of the same items."""
     facts = _BACKGROUND.facts(implicit=estimator.feedback == "implicit")
     rows: dict[str, Row] = {f"user {number:05d}": row for number, row in enumerate(_BACKGROUND.rows(facts))}
-    return Canaries.disjoint(rows, facts, _ROW)
+    return Canaries.disjoint(rows, facts, _ROW, Timing.of(estimator))
 
 
 class NearestNeighborAttack:

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import os
 import sys
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from functools import cache
 from typing import Annotated, Any
 
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from discreet.cli.messages import message_for_terminal
+from discreet.cli.errors import ArgumentsMissing, WrongArguments
+from discreet.cli.messages import UsageError, message_for_terminal
 from discreet.cli.options.parsing import HELP_ALL, MANY, UNUSUAL, spread
 from discreet.cli.output.printing import UnreadError, remark, speak, write
 from discreet.cli.verbs import (
@@ -29,8 +31,10 @@ from discreet.cli.verbs import (
 )
 from discreet.core.checks import DiscreetError, suggestion
 
-# The exit code that shells use for a program that wrote into a closed pipe.
-_UNREAD = 141
+# The exit code that shells use for a program that wrote into a closed pipe, and that of wrong arguments.
+_UNREAD, _USAGE = 141, 2
+# The error of the command line library for all wrong arguments; its module differs by release.
+_UsageError: Any = typer.BadParameter.__base__
 
 
 class _StoppedError(Exception):
@@ -40,7 +44,7 @@ class _StoppedError(Exception):
 # Options that the short help of a command lists first, as far as there is room.
 _EVERYDAY = (
     "--help --help-all --out --model --models --epsilons --json --columns --schema --implicit --ledger "
-    "--force --dry-run --split --metric --for --items --scale --history --user --parties"
+    "--force --private --dry-run --split --metric --for --items --scale --history --user --parties"
 )
 
 
@@ -56,11 +60,24 @@ class _Verb(TyperCommand):
         try:
             return super().parse_args(ctx, args)
         except Exception as error:
+            if type(error).__name__ == "MissingParameter":
+                raise ArgumentsMissing(
+                    command=ctx.command_path, arguments=self.missing(ctx, given)
+                ) from error
             if "unexpected extra argument" in str(error) and sum(map(os.path.isfile, given)) > 1:
                 ctx.fail(
                     f"{error} To read several files, give their folder, or quote the pattern: 'sales-*.csv'."
                 )
             raise
+
+    def missing(self, ctx: Any, given: list[str]) -> tuple[str, ...]:
+        """Return the names of all required options and arguments that were not given."""
+        found, _, _ = self.make_parser(ctx).parse_args(args=[*given])
+        return tuple(
+            one.opts[0] if one.param_type_name == "option" else one.name
+            for one in self.get_params(ctx)
+            if one.required and one.value_is_missing(one.consume_value(ctx, found)[0])
+        )
 
     def get_params(self, ctx: Any) -> list[Any]:
         """Return the options; a flag has no value to describe."""
@@ -151,8 +168,37 @@ class _Parts(TyperGroup):
             formatter.write(part_overview(str(self.name)))
 
 
+@contextlib.contextmanager
+def _in_sentences() -> Iterator[None]:
+    """Print wrong arguments as all other errors are printed: one sentence with a code."""
+    try:
+        yield
+    except ArgumentsMissing as error:
+        complain(error)
+        raise typer.Exit(_USAGE) from error
+    except _UsageError as error:
+        if type(error).__name__ == "NoArgsIsHelpError":
+            raise
+        called = error.ctx.command_path if error.ctx else "discreet"
+        stated = error.format_message()
+        stated += "" if stated.endswith((".", "?")) else "."
+        own = error.named() if isinstance(error, UsageError) else None
+        complain(own or WrongArguments(command=called, reason=stated))
+        raise typer.Exit(_USAGE) from error
+
+
 class _Verbs(TyperGroup):
     """All commands; the module of a command is imported when the command runs or shows its own help."""
+
+    def make_context(self, *given: Any, **options: Any) -> Any:
+        """Return the context of a call, or end it with a sentence about its options."""
+        with _in_sentences():
+            return super().make_context(*given, **options)
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run a command, or end with a sentence about its arguments."""
+        with _in_sentences():
+            return super().invoke(ctx)
 
     def list_commands(self, ctx: Any) -> list[str]:
         """Return the names in the order of the help, which a shell completes."""
@@ -235,7 +281,7 @@ def _options(
 def run() -> None:
     """Run the verb that the arguments name; an expected error prints one sentence and exits with 1."""
     try:
-        app()
+        app(prog_name="discreet")
     except DiscreetError as error:
         complain(error)
         sys.exit(1)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from discreet.cli.errors import FittedModelGiven, OptionMissing, UnsupportedByModel
-from discreet.cli.options.declared import AsJson, Delta
-from discreet.cli.options.parsing import listed, parse_number
+from discreet.cli.options.declared import AsJson, Delta, Epsilon
+from discreet.cli.options.parsing import listed
 from discreet.cli.output.printing import emit, show
 from discreet.core.checks import one_of
 from discreet.core.errors import FileExists
@@ -27,72 +27,42 @@ _ERROR = 0.01
 
 
 def audit(
-    model: Annotated[
-        str | None,
-        typer.Argument(help="The model to audit; with --model, your data instead.", show_default=False),
-    ] = None,
-    on_data: Annotated[
-        str | None,
-        typer.Option("--model", help="Fit this model once on your data, with canaries added."),
-    ] = None,
-    epsilon: Annotated[
-        float,
-        typer.Option("--epsilon", help="The guarantee to audit.", parser=parse_number, metavar="FLOAT"),
-    ] = 1.0,
+    model: Annotated[str | None, typer.Argument(show_default=False)] = None,
+    *,
+    on_data: Annotated[str | None, "--model"] = None,
+    epsilon: Epsilon = 1.0,
     delta: Delta = None,
-    settings: Annotated[
-        list[str] | None,
-        typer.Option("--set", help="Set an option of the model: key=value. May be repeated."),
-    ] = None,
-    view: Annotated[
-        str | None,
-        typer.Option(
-            "--view",
-            help="What the attacker sees: transcript, file, synthetic (data drawn from the model) or report "
-            "(of a device or a party). Separate several by commas.",
-        ),
-    ] = None,
-    files: Annotated[
-        bool,
-        typer.Option(
-            "--files",
-            help="Also fit on neighboring files with unusual IDs, ratings, and times, and compare all "
-            "output. "
-            "Included in --full.",
-        ),
-    ] = False,
-    questions: Annotated[
-        bool,
-        typer.Option(
-            "--questions",
-            help="Also ask a party of a federation everything a coordinator could. Included in --full.",
-        ),
-    ] = False,
-    quick: Annotated[
-        bool,
-        typer.Option(
-            "--quick/--full",
-            help="Quick: a white-box audit of the mechanism calls. Full: also attack the released output.",
-        ),
-    ] = True,
-    seconds: Annotated[
-        float, typer.Option("--seconds", help="About how long to attack each view.", min=1.0)
-    ] = 60.0,
-    page: Annotated[Path | None, typer.Option("--page", help="Write the findings to an HTML page.")] = None,
-    canaries: Annotated[
-        int | None,
-        typer.Option(
-            "--canaries", help="With --model: the number of canaries. Default: one per item.", min=10
-        ),
-    ] = None,
-    every: Annotated[bool, typer.Option("--all", help="Audit every private model.")] = False,
-    out: Annotated[
-        Path | None,
-        typer.Option("--out", help="Save findings to this JSON file. An existing file is resumed."),
-    ] = None,
+    settings: Annotated[list[str] | None, "--set"] = None,
+    view: str | None = None,
+    files: bool = False,
+    questions: bool = False,
+    quick: Annotated[bool, "--quick/--full"] = True,
+    seconds: Annotated[float, typer.Option("--seconds", min=1.0)] = 60.0,
+    page: Path | None = None,
+    canaries: Annotated[int | None, typer.Option("--canaries", min=10)] = None,
+    every: Annotated[bool, "--all"] = False,
+    out: Path | None = None,
     as_json: AsJson = False,
 ) -> None:
-    """Try to refute a model's privacy guarantee. "Not refuted" isn't a proof; the proofs are in proofs/."""
+    """Try to refute a model's privacy guarantee. "Not refuted" isn't a proof; the proofs are in proofs/.
+
+    Options:
+        model: The model to audit; with --model, your data instead.
+        on_data: Fit this model once on your data, with canaries added.
+        epsilon: The guarantee to audit.
+        settings: Set an option of the model: key=value. May be repeated.
+        view: What the attacker sees: transcript, file, synthetic (data drawn from the model) or report (of a
+            device or a party). Separate several by commas.
+        files: Also fit on neighboring files with unusual IDs, ratings, and times, and compare all output.
+            Included in --full.
+        questions: Also ask a party of a federation everything a coordinator could. Included in --full.
+        quick: Quick: a white-box audit of the mechanism calls. Full: also attack the released output.
+        seconds: Processor time to attack each view for, about.
+        page: Write the findings to an HTML page.
+        canaries: With --model: the number of canaries. Default: one per item.
+        every: Audit every private model, and the recommended one's presets.
+        out: Save findings to this JSON file. An existing file is resumed.
+    """
     from discreet.audit.findings import KeptFindings, any_refuted
 
     if (model is None) == (not every) or (every and on_data is not None):
@@ -246,15 +216,19 @@ def _views(view: str | None, *, quick: bool) -> list[str]:
 
 
 def _subjects(model: str | None, epsilon: float, delta: float | None, settings: list[str]) -> list[Estimator]:
-    from discreet import recipes
+    from discreet import model_settings
 
     if model is None:
-        names = sorted(name for name in recipes.MODELS if not recipes.is_never_private(name))
-        return recipes.estimators(names, [epsilon], delta)
-    chosen = {**recipes.parse_settings(model, settings), "epsilon": epsilon}
+        from discreet.audit.presets import presets
+
+        names = sorted(name for name in model_settings.MODELS if not model_settings.is_never_private(name))
+        own: dict[str, Any] = {"epsilon": epsilon} if delta is None else {"epsilon": epsilon, "delta": delta}
+        more = [model_settings.estimator(name, {**settings, **own}) for name, settings in presets()]
+        return [*model_settings.estimators(names, [epsilon], delta), *more]
+    chosen = {**model_settings.parse_settings(model, settings), "epsilon": epsilon}
     if delta is not None:
         chosen["delta"] = delta
-    return [recipes.estimator(model, chosen)]
+    return [model_settings.estimator(model, chosen)]
 
 
 def _table(found: list[Finding]) -> Table:

@@ -1,20 +1,34 @@
-"""`discreet budget`: show a privacy ledger, and set budgets in it."""
+"""`discreet budget`: show what a ledger has spent, set budgets in it, and plan releases."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from decimal import ROUND_FLOOR, Decimal, localcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, final
 
 import typer
 
-from discreet.cli.errors import DatasetNotInLedger, LedgerMissing, NoPrivacyBudget, OptionEmpty, OptionNeeds
-from discreet.cli.options.declared import AsJson, Force
-from discreet.cli.options.parsing import checked_name, group, parse_number
-from discreet.cli.output.printing import emit, remark, show
-from discreet.core.checks import one_of
+from discreet.cli.errors import (
+    DatasetNotInLedger,
+    LedgerMissing,
+    NoPrivacyBudget,
+    OptionEmpty,
+    OptionMissing,
+    OptionNeeds,
+    OptionsConflict,
+)
+from discreet.cli.options.declared import AnyEpsilon, AsJson, Force
+from discreet.cli.options.parsing import checked_name, group
+from discreet.cli.output.printing import emit, remark, show, write
+from discreet.core.checks import one_of, positive_finite
 
 if TYPE_CHECKING:
+    from rich.table import Table
+
+    from discreet.follow import FollowSettings
+    from discreet.follow.comparison import Way
+    from discreet.planning.curves import ExpectedAccuracy
     from discreet.privacy.guarantee import Guarantee
 
 
@@ -27,44 +41,26 @@ Page = Annotated[Path | None, typer.Option("--html", help="Also write the ledger
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WantedBudget:
-    """The budget to set."""
+    """The budget to set.
 
-    epsilon: Annotated[
-        float | None,
-        typer.Option(
-            "--epsilon", help="Set the budget to this epsilon.", parser=parse_number, metavar="FLOAT"
-        ),
-    ] = None
-    delta: Annotated[float | None, typer.Option("--delta", help="The budget's delta. Default: 1e-5.")] = None
-    model: Annotated[
-        str | None,
-        typer.Option(
-            "--for",
-            help="Set the budget for this model's privacy definition (unit, neighbors, trust). Default: that "
-            "of the current budget, or else a user's whole history with a trusted data owner.",
-        ),
-    ] = None
-    reason: Annotated[
-        str | None, typer.Option("--reason", help="Why the budget is raised; the ledger keeps it.")
-    ] = None
-    account: Annotated[
-        str | None,
-        typer.Option(
-            "--account",
-            help="How releases compose: adding (default), gaussian or concentrated; set by the first budget.",
-        ),
-    ] = None
-    renews: Annotated[
-        str | None,
-        typer.Option("--renews", help="Reset the spending every period: yearly, quarterly or monthly."),
-    ] = None
-    renewed: Annotated[
-        str | None,
-        typer.Option(
-            "--start-anew",
-            help="Reset the spending now, under this assumption. Every label will state it.",
-        ),
-    ] = None
+    Options:
+        epsilon: Set the budget to this epsilon.
+        delta: The budget's delta. Default: 1e-5.
+        model: Set the budget for this model's privacy definition (unit, neighbors, trust). Default: that of
+            the current budget, or else a user's whole history with a trusted data owner.
+        reason: Why the budget is raised; the ledger keeps it.
+        account: How releases compose: adding (default), gaussian or concentrated; set by the first budget.
+        renews: Reset the spending every period: yearly, quarterly or monthly.
+        renewed: Reset the spending now, under this assumption. Every label will state it.
+    """
+
+    epsilon: AnyEpsilon = None
+    delta: float | None = None
+    model: Annotated[str | None, "--for"] = None
+    reason: str | None = None
+    account: str | None = None
+    renews: str | None = None
+    renewed: Annotated[str | None, "--start-anew"] = None
 
     @property
     def stated(self) -> bool:
@@ -95,7 +91,7 @@ def budget(
     as_json: AsJson = False,
 ) -> None:
     """Show what a ledger has spent, on what, and what is left. With --epsilon, set a budget first."""
-    from discreet.cli.output.ledger import PAGE, ledger_tables
+    from discreet.cli.output.ledger import PAGE, ledger_tables, write_ledger_page
     from discreet.privacy.ledger.book import Ledger, report_json
     from discreet.report.pages import refuse_page
 
@@ -118,8 +114,6 @@ def budget(
         if name is not None and name not in book.datasets():
             raise DatasetNotInLedger(path=file, name=name, known=tuple(book.datasets()))
         if page is not None:
-            from discreet.cli.output.ledger import write_ledger_page
-
             write_ledger_page(book, name, page, force=force)
         if as_json:
             emit(report_json(book, name))
@@ -163,9 +157,9 @@ def _set_budget(file: Path, name: str, epsilon: float, wanted: WantedBudget) -> 
 
 
 def _promise_of(model: str, epsilon: float, delta: float | None) -> Guarantee:
+    from discreet.model_settings import example_promise, is_never_private
     from discreet.privacy.guarantee import Basis, Guarantee
     from discreet.privacy.ledger.records import USUAL_DELTA
-    from discreet.recipes import example_promise, is_never_private
 
     if is_never_private(model):
         raise NoPrivacyBudget(model=model)
@@ -178,3 +172,376 @@ def _promise_of(model: str, epsilon: float, delta: float | None) -> Guarantee:
         trust=trust,
         basis=Basis.PROVED,
     )
+
+
+def plan(
+    *,
+    people: int | None = None,
+    epsilon: AnyEpsilon = None,
+    delta: float = 1e-6,
+    releases: int = 1,
+    items: int | None = None,
+    ratings: Annotated[float | None, "--ratings-per-person"] = None,
+    metric: str | None = None,
+    purpose: Annotated[str | None, typer.Option("--for", metavar="lists|ratings")] = None,
+    wanted: float | None = None,
+    picture: Annotated[Path | None, "--out"] = None,
+    follow: bool = False,
+    half_life: str | None = None,
+    come_once: Annotated[bool, "--users-come-once"] = False,
+    force: Force = False,
+    as_json: AsJson = False,
+) -> None:
+    """Plan releases: the cost of each, the attacker's gain, and the accuracy to expect.
+
+    The plan uses only the numbers given here and measurements on public data.
+
+    Options:
+        people: The approximate number of users.
+        epsilon: The budget for all releases together.
+        delta: The budget's delta.
+        releases: The number of releases: 12 for monthly, 52 for weekly.
+        items: The approximate number of items: noise is added to each.
+        ratings: The approximate number of ratings or clicks per user, to find similar public data.
+        metric: The measure of accuracy: rmse or hr@10. Default: rmse.
+        purpose: What the model is for: lists (measured by hr@10) or ratings (rmse).
+        wanted: Find the smallest epsilon that reaches this accuracy.
+        picture: Also draw the curve to this .svg or .png file.
+        follow: Compare one fit, refits and `discreet follow` over a year.
+        half_life: With --follow: half-life of an interaction's weight: 7d, 2w, 1m. Default: 30d.
+        come_once: With --follow: most users rate only once a year.
+    """
+    # `follow` makes lists, unless the user asks for ratings.
+    metric = _measure(metric, "lists" if follow and purpose is None and metric is None else purpose)
+    if epsilon is None and wanted is None:
+        raise OptionMissing(options=("--epsilon", "--wanted"))
+    if follow and (wanted is not None or picture is not None):
+        raise OptionsConflict(
+            options=("--follow", "--wanted", "--out"), why="--follow compares schedules at one budget"
+        )
+    if not follow and (half_life is not None or come_once):
+        raise OptionNeeds(
+            options=("--half-life", "--users-come-once"),
+            needs="--follow",
+            why="they describe a continual release",
+        )
+    data = _Data(people=people, items=items, ratings=ratings, metric=metric)
+    if follow:
+        _compare(epsilon, delta, releases, half_life or "30d", data, come_once=come_once, as_json=as_json)
+        return
+    if wanted is not None and people is None:
+        raise OptionNeeds(options=("--wanted",), needs="--people", why="noise matters less with more users")
+    found = _planned(epsilon, delta, releases, wanted, data)
+    if picture is not None:
+        _draw(picture, data, found["per_release"]["epsilon"], force=force)
+    if as_json:
+        emit(found)
+    else:
+        _show(found, data)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Data:
+    """Known facts about the data that the plan is for."""
+
+    people: int | None
+    items: int | None
+    ratings: float | None
+    metric: str
+
+    def expected(self, epsilon: float) -> ExpectedAccuracy | None:
+        """Return the accuracy that such a release kept on public data, if the number of users is known."""
+        from discreet.planning.curves import expected
+
+        if self.people is None:
+            return None
+        return expected(self.metric, epsilon, self.people, items=self.items, ratings_per_person=self.ratings)
+
+
+def _measure(metric: str | None, purpose: str | None) -> str:
+    """Return the measure of accuracy: the requested one, or the measure for the model's purpose."""
+    measures = {"lists": "hr@10", "ratings": "rmse"}
+    if purpose is None:
+        return metric or "rmse"
+    one_of("--for", purpose, measures)
+    if metric not in (None, measures[purpose]):
+        raise OptionsConflict(
+            options=(f"--for {purpose}", "--metric"),
+            why=f"--for {purpose} is measured by {measures[purpose]}",
+        )
+    return measures[purpose]
+
+
+def _compare(
+    epsilon: float | None,
+    delta: float,
+    releases: int,
+    half_life: str,
+    data: _Data,
+    *,
+    come_once: bool,
+    as_json: bool,
+) -> None:
+    """Print the ways to spend a year's budget on current popularity, and the commands that compare them."""
+    from discreet.cli.follow import days
+    from discreet.follow import FollowSettings
+    from discreet.follow.comparison import SAME_LISTS, SAME_RATINGS, compared, verdict
+
+    if epsilon is None:
+        raise OptionNeeds(
+            options=("--follow",), needs="--epsilon", why="--follow compares ways to spend a budget"
+        )
+    settings = FollowSettings(
+        # A single release isn't a year. Weekly is usual.
+        releases=52 if releases == 1 else releases,
+        epsilon=epsilon,
+        delta=delta,
+        half_life=days("--half-life", half_life),
+    )
+    each = 1.0 if data.ratings is None else positive_finite("--ratings-per-person", data.ratings)
+    ways = compared(settings, come_once=come_once, choices=each)
+    choices = "few (--ratings-per-person)" if data.ratings is None else f"{each:g}"
+    once = " --users-come-once" * come_once
+    commands = _both(settings, f" --half-life {half_life}{once}", data, ways)
+    rated = data.metric == "rmse"
+    caution = SAME_RATINGS if rated else SAME_LISTS
+    if as_json:
+        said = {"verdict": verdict(ways, rated=rated), "caution": caution, "commands": commands}
+        emit({"follow": [way.to_json() for way in ways], **said})
+        return
+    show(
+        _ways_table(ways),
+        "Noise: standard deviation on an item's count. Freshness: the average part of current interactions "
+        "that the latest release contains. Signal: the weight of recent interactions in it. Users needed: "
+        f"how many must have chosen an item recently, each among {choices}, before it is three standard "
+        "deviations above the noise. Lower is better.",
+        f"{verdict(ways, rated=rated)} {_few(ways, data)}{caution}",
+    )
+    write(
+        "\n".join(
+            [
+                "Try all of them on a past year of your own data, and decide by the result (don't publish "
+                "it):",
+                commands[0],
+            ]
+        )
+    )
+    for heading, lines in _in_order(ways, commands):
+        show(heading)
+        write("\n".join(lines))
+
+
+def _few(ways: list[Way], data: _Data) -> str:
+    """Return a warning if one item needs more users than there are."""
+    needed = min(way.people_needed for way in ways)
+    if data.people is None or needed <= data.people / 10:
+        return ""
+    there = f"There are about {data.people:,} in all, so "
+    return there + (
+        "no item can be seen. " if needed > data.people else "only the most popular items can be seen. "
+    )
+
+
+def _in_order(ways: list[Way], commands: list[str]) -> list[tuple[str, list[str]]]:
+    """Return the commands of each way under a heading. Following or refits are first, whichever is better."""
+    follow, refit = _best(ways, followed=True), _best(ways, followed=False)
+    both = [("To follow:", commands[1:3]), (f"For {refit.name}:", commands[3:5])]
+    both = both if follow.people_needed <= refit.people_needed else both[::-1]
+    return [*both, ("For users' preferences, one fit:", commands[5:])]
+
+
+def _best(ways: list[Way], *, followed: bool) -> Way:
+    return min(
+        (way for way in ways if (way.epsilon_each is None) == followed), key=lambda way: way.people_needed
+    )
+
+
+def _ways_table(ways: list[Way]) -> Table:
+    from rich.table import Table
+
+    table = Table("way", "releases", "epsilon each", "noise", "freshness", "signal", "users needed")
+    for way in ways:
+        each = "once" if way.epsilon_each is None else f"{way.epsilon_each:.3g}"
+        numbers = (f"{number:.3g}" for number in (way.noise, way.freshness, way.signal))
+        table.add_row(way.name, str(way.releases), each, *numbers, f"{way.people_needed:,.0f}")
+    for column in table.columns[1:]:
+        column.justify = "right"
+    return table
+
+
+def _both(settings: FollowSettings, more: str, data: _Data, ways: list[Way]) -> list[str]:
+    """Return the commands that replay a year, follow it, refit, and fit preferences."""
+    lists = data.metric == "hr@10"
+    what = "clicks.csv --implicit" if lists else "ratings.csv"
+    known = "" if data.people is None else f" --people {data.people}"
+    scale, delta = "" if lists else " --scale 1,5,1", f"--delta {settings.delta:g}"
+    level, paid = f"--epsilon {settings.epsilon:g} {delta}", "--name shop --ledger year.ledger"
+    follow, refit = _best(ways, followed=True), _best(ways, followed=False)
+    year = f"--releases {follow.releases}{more} {level}"
+    simple = f"--model popularity --set half_life={settings.half_life:g}" if lists else "--model biases"
+    fit = f"  discreet fit {what}{scale}"
+    rest = f"{delta}{known} {paid} --out shop.discreet"
+    once = _rounded_down(ways[0].epsilon_each or settings.epsilon)
+    return [
+        f"  discreet follow replay {what}{scale} {year}",
+        f"  discreet follow start shop.follow --items items.csv{scale} {year} {paid}",
+        "  discreet follow add shop.follow new.csv --out shop.discreet   # each time, with what is new",
+        f"  discreet budget set year.ledger --name shop {level} --account gaussian",
+        f"{fit} {simple} --epsilon {_rounded_down(refit.epsilon_each or settings.epsilon)} {rest} --force",
+        f"{fit}{'' if lists else ' --for ratings'} --epsilon {once} {rest}",
+    ]
+
+
+def _rounded_down(epsilon: float) -> str:
+    """Return an epsilon with four digits that lets all releases fit into the budget."""
+    with localcontext(prec=4, rounding=ROUND_FLOOR):
+        return f"{float(+Decimal(epsilon)):g}"
+
+
+def _planned(
+    epsilon: float | None, delta: float, releases: int, wanted: float | None, data: _Data
+) -> dict[str, Any]:
+    from discreet.planning.schedules import plan
+
+    return plan(
+        epsilon,
+        delta=delta,
+        releases=releases,
+        people=data.people,
+        items=data.items,
+        ratings_per_person=data.ratings,
+        metric=data.metric,
+        wanted=wanted,
+    ).to_json()
+
+
+def _draw(path: Path, data: _Data, each: float, *, force: bool) -> None:
+    from discreet.planning.curves import draw_plan, similar_curves
+
+    if data.people is None:
+        raise OptionNeeds(
+            options=("--out",),
+            needs="--people",
+            why="the drawing shows accuracy, which depends on the number of users",
+        )
+    curve = similar_curves(data.metric, data.people, data.ratings, data.items)[0]
+    draw_plan(path, curve, data.people, each, force=force)
+
+
+def _show(found: dict[str, Any], data: _Data) -> None:
+    from discreet.cli.follow import releases_of
+    from discreet.planning.schedules import in_words
+    from discreet.report.odds import percent, posterior
+
+    if "wanted" in found:
+        asked = found["wanted"]
+        price = f"epsilon = {asked['epsilon']:.3g} per release (as on {asked['from']})"
+        show(f"{data.metric} = {asked['value']:g} needs {price}.")
+    each, adding = found["per_release"], found["adding"]
+    who, after_all = "it", ""
+    if found["releases"] > 1:
+        who, after_all = "each", f", and {in_words(found['attacker']['all'])}, after all of them"
+    show(
+        f"{releases_of(found['releases'])} under epsilon = {found['limit']['epsilon']:g}, delta = "
+        f"{found['limit']['delta']:g}: {who} may have epsilon = {each['epsilon']:.4g} at delta = "
+        f"{each['delta']:g} in a Gaussian account (by adding: {adding['epsilon']:.3g} at "
+        f"{adding['delta']:.2g}).",
+        "An attacker who knows all other data and asks whether one user is in the data is "
+        f"{in_words(found['attacker']['one'])}, after one release{after_all}. This is for Gaussian noise. "
+        "The label of a release states what its epsilon alone allows: right at most "
+        f"{percent(posterior(each['epsilon'], each['delta']))} of the time.",
+    )
+    if data.people is None:
+        show("The expected accuracy depends on the number of users. Pass --people.")
+    else:
+        _show_expected(found, data)
+    write("\n".join(["To follow the plan, with your own names:", *_commands(found, data)]))
+
+
+def _show_expected(found: dict[str, Any], data: _Data) -> None:
+    """Print the accuracy under this noise on public data, and what it is worth."""
+    from rich.table import Table
+
+    from discreet.planning.curves import METRICS, SIMPLEST
+
+    expected = data.expected(found["per_release"]["epsilon"])
+    assert expected is not None
+    table = Table("public data", "people", "items", "each", "simple", "plan", "no noise")
+    table.title = (
+        f"{data.metric} ({METRICS[data.metric]} is better) on public data with as much noise per item"
+    )
+    for curve, value in expected.measured:
+        sizes = (f"{curve.people:,}", f"{curve.items:,}", f"{curve.ratings_per_person:.0f}")
+        table.add_row(curve.dataset, *sizes, *(f"{number:.4g}" for number in (curve.floor, value, curve.bar)))
+    for column in table.columns[1:]:
+        column.justify = "right"
+    missing = [
+        name
+        for name, given in (("--items", data.items), ("--ratings-per-person", data.ratings))
+        if given is None
+    ]
+    narrower = f" {' and '.join(missing)} would choose better among them." if missing else ""
+    show(
+        table,
+        f"Each: ratings or clicks per user. Simple: {SIMPLEST[data.metric]}. "
+        f"{_worth(expected, found['per_release']['epsilon'])}{narrower}",
+    )
+    if found["releases"] >= _MANY:
+        _show_fewer(found, data)
+
+
+def _worth(expected: ExpectedAccuracy, epsilon: float) -> str:
+    """Return in words how much of the gain without privacy is kept, and when to measure it instead."""
+    from discreet.planning.curves import MARGIN, SIMPLEST
+
+    low, high = (round(100 * share) for share in expected.shares)
+    simplest = SIMPLEST[expected.metric]
+    nearest, value = expected.measured[0]
+    kept = round(100 * min(max(nearest.share(value), 0.0), 1.0))
+    said = (
+        f"On {nearest.dataset}, the most similar of these data, the plan keeps {kept}% of what a model "
+        f"without privacy gains over {simplest}. Datasets differ by up to {round(100 * MARGIN)} points in 9 "
+        "of 10 cases."
+    )
+    if low < _LITTLE < high:
+        said += f" So the plan may be hardly better than {simplest} on yours."
+    elif high <= _LITTLE:
+        said += f" So expect hardly more than {simplest}: plan fewer releases, or a larger epsilon."
+    return f"{said} Your own data decide: `discreet try FILE --epsilon {_rounded_down(epsilon)}` measures it."
+
+
+# From this many releases on, a plan shows what a third of them would allow.
+_MANY = 3
+# A gain below this many percent is small.
+_LITTLE = 15
+
+
+def _show_fewer(found: dict[str, Any], data: _Data) -> None:
+    from discreet.planning.schedules import schedule
+
+    limit, fewer = found["limit"], found["releases"] // 3
+    each = schedule(limit["epsilon"], limit["delta"], fewer).per_release.epsilon
+    expected = data.expected(each)
+    assert expected is not None
+    nearest, value = expected.measured[0]
+    kept = round(100 * min(max(nearest.share(value), 0.0), 1.0))
+    show(f"With --releases {fewer}, each may have epsilon = {each:.4g} and keeps {kept}%.")
+
+
+def _commands(found: dict[str, Any], data: _Data) -> list[str]:
+    """Return the commands that follow the plan, with its numbers."""
+    limit, each = found["limit"], found["per_release"]
+    epsilon = _rounded_down(each["epsilon"])
+    known = "" if data.people is None else f" --people {data.people}"
+    lists = data.metric == "hr@10"
+    what = "clicks.csv --implicit" if lists else "ratings.csv"
+    level = f"--epsilon {epsilon} --delta {each['delta']:g}{known}"
+    paid = "--name shop --ledger year.ledger"
+    budget = f"--epsilon {limit['epsilon']:g} --delta {limit['delta']:g} --account gaussian"
+    return [
+        f"  discreet evaluate {what} {level}   # not to be published",
+        f"  discreet budget set year.ledger --name shop {budget}",
+        f"  discreet fit {what} {level} {paid} --out shop.discreet",
+        *[f"  discreet refit shop.discreet {what.split()[0]} {paid} --out next.discreet   # later"]
+        * (found["releases"] > 1),
+    ]

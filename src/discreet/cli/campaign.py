@@ -1,29 +1,35 @@
-"""`discreet campaign`: create, show, check, and close a collection campaign."""
+"""`discreet campaign`: create and close a collection, try it in one process, and learn from its reports."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
 from discreet.cli.errors import OldCampaign, OptionNeeds
-from discreet.cli.options.declared import AsJson, Data, Force, Reading
-from discreet.cli.options.parsing import parse_number, parse_scale, read_items
+from discreet.cli.options.declared import AsJson, Data, Epsilon, Force, Reading
+from discreet.cli.options.parsing import parse_scale, read_items
 from discreet.cli.output import printing
 from discreet.cli.output.printing import emit
 from discreet.collect.errors import InteractionsNeedHiding
-from discreet.core.checks import one_of
+from discreet.core.checks import integer, one_of
 from discreet.core.errors import OutOfRange
-from discreet.core.files import refuse_output, write_whole
+from discreet.core.files import begun_path, refuse_output, write_whole
 
 if TYPE_CHECKING:
     from discreet.collect.blind_signatures import BlindPublicKey
     from discreet.collect.campaign import Campaign
+    from discreet.collect.gradient_rounds import GradientCampaign
     from discreet.collect.hidden_items import CatalogCampaign
     from discreet.collect.opening import AnyCampaign
+    from discreet.data.interactions import Interactions
+    from discreet.models.fitted import FittedModel
+    from discreet.service.stores.store import ReportStore
+
 
 Scale = tuple[float | None, float | None, float | None]
 ONE_BIT = "one-bit"
@@ -33,62 +39,39 @@ _POINTS = 241
 
 
 def new(
-    out: Annotated[Path, typer.Option("--out", help="Where to write the campaign.")],
-    items: Annotated[
-        Path, typer.Option("--items", help="The items to ask about: one id per line, or a table of items.")
-    ],
-    epsilon: Annotated[
-        float,
-        typer.Option(
-            "--epsilon", help="The privacy loss of one answer.", parser=parse_number, metavar="FLOAT"
-        ),
-    ],
-    name: Annotated[str, typer.Option("--name", help="The name that users see.")],
-    scale: Annotated[
-        str, typer.Option("--scale", help="The rating scale: LOW,HIGH or LOW,HIGH,STEP.")
-    ] = "1,5,1",
-    max_reports: Annotated[int, typer.Option("--max-reports", help="The most answers per user.")] = 20,
-    hide_items: Annotated[
-        bool,
-        typer.Option(
-            "--hide-items",
-            help="Also hide which items were rated: devices answer for every item of the catalog.",
-        ),
-    ] = False,
-    mechanism: Annotated[
-        str,
-        typer.Option(
-            "--mechanism",
-            help="The noise on the value of a rating: bounded-laplace, clamped-laplace (ISGD), or one-bit, "
-            "which asks for likes and dislikes and flips them.",
-        ),
-    ] = "bounded-laplace",
-    implicit: Annotated[
-        bool,
-        typer.Option("--implicit", help="With --hide-items: ask for interactions, one bit for each item."),
-    ] = False,
-    rounds: Annotated[
-        int | None,
-        typer.Option(
-            "--rounds",
-            help="Ask each device for one bit in this many rounds (PG-MF). --epsilon is per user.",
-        ),
-    ] = None,
-    answers: Annotated[
-        int | None,
-        typer.Option("--answers", help="With --hide-items: ask each device about this many items only."),
-    ] = None,
-    invited: Annotated[
-        Path | None,
-        typer.Option(
-            "--invited",
-            help="Accept reports of invited devices only. This file gets the key that signs their tokens.",
-        ),
-    ] = None,
+    *,
+    out: Path,
+    items: Path,
+    epsilon: Epsilon,
+    name: str,
+    scale: str = "1,5,1",
+    max_reports: int = 20,
+    hide_items: bool = False,
+    mechanism: str = "bounded-laplace",
+    implicit: bool = False,
+    rounds: int | None = None,
+    answers: int | None = None,
+    invited: Path | None = None,
     force: Force = False,
     as_json: AsJson = False,
 ) -> None:
-    """Create a campaign file: the items, the rating scale, and the noise."""
+    """Create a campaign file: the items, the rating scale, and the noise.
+
+    Options:
+        out: Where to write the campaign.
+        items: The items to ask about: one id per line, or a table of items.
+        epsilon: The privacy loss of one answer.
+        name: The name that users see.
+        scale: The rating scale: LOW,HIGH or LOW,HIGH,STEP.
+        max_reports: The most answers per user.
+        hide_items: Also hide which items were rated: devices answer for every item of the catalog.
+        mechanism: The noise on the value of a rating: bounded-laplace, clamped-laplace (ISGD), or one-bit,
+            which asks for likes and dislikes and flips them.
+        implicit: With --hide-items: ask for interactions, one bit for each item.
+        rounds: Ask each device for one bit in this many rounds (PG-MF). --epsilon is per user.
+        answers: With --hide-items: ask each device about this many items only.
+        invited: Accept reports of invited devices only. This file gets the key that signs their tokens.
+    """
     from discreet.collect.opening import KIND, is_campaign
 
     refuse_output(out, force=force, kind=KIND, is_ours=is_campaign, inputs=[items])
@@ -97,9 +80,11 @@ def new(
         return
     scaled = _scale(scale, mechanism, implicit=implicit, hide_items=hide_items)
     made = _made(name, items, epsilon, scaled, None if hide_items else max_reports, answers, mechanism)
-    if invited is not None:
-        made = replace(made, invitations=_new_key(invited, [items, out]))
-    write_whole(out, made.to_bytes())
+    if invited is None:
+        write_whole(out, made.to_bytes())
+    else:
+        made = replace(made, invitations=_new_key(invited, made, out, items))
+        begun_path(out).replace(out)
     show_campaign(made, as_json, f"Written to {out}.")
 
 
@@ -128,13 +113,20 @@ def _write_rounds(
     show_campaign(made, as_json, f"Written to {out}.")
 
 
-def _new_key(path: Path, others: list[Path]) -> BlindPublicKey:
-    """Write a new key of invitations, and return its public half."""
+def _new_key(path: Path, made: Campaign | CatalogCampaign, out: Path, items: Path) -> BlindPublicKey:
+    """Write a campaign next to its output, then the key of its invitations; return the key's public half."""
     from discreet.collect.blind_signatures import BlindSigningKey
 
+    begun = begun_path(out)
+    if path.is_file() and begun.is_file():
+        # The same command was killed between its two files: the key belongs to the campaign next to `out`.
+        known = BlindSigningKey.from_pem(path.read_bytes()).public
+        if begun.read_bytes() == replace(made, invitations=known).to_bytes():
+            return known
     # Never replaced: the invitations of another campaign may need it.
-    refuse_output(path, force=False, kind="key of invitations", is_ours=lambda _: False, inputs=others)
+    refuse_output(path, force=False, kind="key of invitations", is_ours=lambda _: False, inputs=[items, out])
     key = BlindSigningKey.new()
+    write_whole(begun, replace(made, invitations=key.public).to_bytes())
     write_whole(path, key.to_pem(), private=True)
     return key.public
 
@@ -174,15 +166,23 @@ def _made(
     return CatalogCampaign(name=name, mechanism=cells, catalog=catalog, answers=answers)
 
 
-def show(file: Annotated[Path, typer.Argument(help="A campaign file.")], as_json: AsJson = False) -> None:
-    """Show what a campaign asks, and its guarantee."""
+def show(file: Path, *, as_json: AsJson = False) -> None:
+    """Show what a campaign asks, and its guarantee.
+
+    Options:
+        file: A campaign file.
+    """
     from discreet.collect.opening import open_campaign
 
     show_campaign(open_campaign(file), as_json)
 
 
-def check(file: Annotated[Path, typer.Argument(help="A campaign file.")], as_json: AsJson = False) -> None:
-    """Recompute a campaign's privacy loss from its tables. Exit with 1 if it exceeds the guarantee."""
+def check(file: Path, *, as_json: AsJson = False) -> None:
+    """Recompute a campaign's privacy loss from its tables. Exit with 1 if it exceeds the guarantee.
+
+    Options:
+        file: A campaign file.
+    """
     from discreet.collect.draw_tables import reported_loss
     from discreet.collect.errors import NoTables
     from discreet.collect.gradient_rounds import GradientCampaign
@@ -201,13 +201,12 @@ def check(file: Annotated[Path, typer.Argument(help="A campaign file.")], as_jso
         printing.show(f"The tables of {file} have epsilon {loss:.12g}; the campaign guarantees {epsilon:g}.")
 
 
-def close(
-    store: Annotated[
-        str, typer.Argument(help="Where the reports are: sqlite:///FILE, postgresql://..., or a file.")
-    ],
-    as_json: AsJson = False,
-) -> None:
-    """Close a collection: it accepts no more reports, and a running service stops accepting them."""
+def close(store: str, *, as_json: AsJson = False) -> None:
+    """Close a collection: it accepts no more reports, and a running service stops accepting them.
+
+    Options:
+        store: Where the reports are: sqlite:///FILE, postgresql://..., or a file.
+    """
     from discreet.service.stores.opening import open_store
 
     kept = open_store(store)
@@ -222,25 +221,26 @@ def close(
 
 
 def simulate(
-    file: Annotated[Path, typer.Argument(help="A campaign file.")],
+    file: Path,
     data: Data,
+    *,
     reading: Reading,
-    out: Annotated[Path, typer.Option("--out", help="Where to write the model.")],
-    model: Annotated[
-        str | None, typer.Option("--model", help="The model. Default: that of the campaign's mechanism.")
-    ] = None,
-    settings: Annotated[
-        list[str] | None,
-        typer.Option("--set", help="Set an option of the model: key=value. May be repeated."),
-    ] = None,
+    out: Path,
+    model: str | None = None,
+    settings: Annotated[list[str] | None, "--set"] = None,
     force: Force = False,
     as_json: AsJson = False,
 ) -> None:
     """Answer a campaign with one device per user of DATA, collect the messages, and learn from them.
 
     All devices run in this process, with real noise. This process reads DATA, and the label states that.
+
+    Options:
+        file: A campaign file.
+        out: Where to write the model.
+        model: The model. Default: that of the campaign's mechanism.
+        settings: Set an option of the model: key=value. May be repeated.
     """
-    from discreet.cli.devices import campaign_model, simulated_devices
     from discreet.models.storage import KIND, is_model
 
     refuse_output(out, force=force, kind=KIND, is_ours=is_model, inputs=[file, *reading.files()])
@@ -295,3 +295,266 @@ def show_campaign(campaign: AnyCampaign, as_json: bool, last: str = "") -> None:
         *(["Only invited devices may send."] if facts["invited"] else []),
         *([f"{facts['rounds']:,} rounds, one bit per device and round."] if "rounds" in facts else []),
     )
+
+
+#: Where reports are.
+Store = Annotated[str, typer.Argument(envvar="DISCREET_STORE")]
+
+
+def fit(
+    store: Store,
+    *,
+    out: Path,
+    model: str | None = None,
+    settings: Annotated[list[str] | None, "--set"] = None,
+    force: Force = False,
+    as_json: AsJson = False,
+) -> None:
+    """Fit a model to the reports so far. This costs no more budget because devices added the noise.
+
+    Options:
+        store: Where the reports are: sqlite:///FILE, postgresql://..., or a file. Collection may continue.
+        out: Where to write the model.
+        model: A model of the campaign's mechanism. Default: the usual one.
+        settings: Set an option of the model: key=value. May be repeated.
+    """
+    from discreet.model_settings import parse_settings
+    from discreet.models.storage import KIND, is_model
+    from discreet.service.refitting import fit_store, usual_model
+    from discreet.service.stores.opening import open_store
+
+    refuse_output(out, force=force, kind=KIND, is_ours=is_model)
+    kept = open_store(store)
+    try:
+        model = model or usual_model(kept.campaign)
+        fitted = fit_store(kept, model, parse_settings(model, settings or []))
+        counts = kept.counts()
+    finally:
+        kept.dispose()
+    fitted.save(out, force=force)
+    if as_json:
+        facts = {"model": fitted.name, "file": str(out), **counts._asdict()}
+        emit({**facts, "guarantee": fitted.guarantee.to_json()})
+        return
+    printing.show(
+        f"Written to {out} from {counts.reports:,} reports of {counts.senders:,} senders. "
+        f"{fitted.guarantee.short()}"
+    )
+
+
+def next_round(store: Store, *, as_json: AsJson = False) -> None:
+    """Close the open round of a campaign with rounds. A running service starts the next round at once.
+
+    Options:
+        store: sqlite:///FILE, postgresql://..., or a file. Collection may continue.
+    """
+    from discreet.service.stores.opening import open_store
+
+    kept = open_store(store)
+    try:
+        number = kept.round
+        answers, rounds = kept.close_round(), getattr(kept.campaign, "rounds", 0)
+    finally:
+        kept.dispose()
+    if as_json:
+        emit({"closed": number, "answers": answers, "rounds": rounds})
+    else:
+        rest = "All rounds are over." if number + 1 == rounds else f"Round {number + 1} is open now."
+        printing.show(f"Closed round {number} of {rounds:,} with {answers:,} answers. {rest}")
+
+
+def backup(store: Store, *, out: Path, force: Force = False, as_json: AsJson = False) -> None:
+    """Copy all reports into a file that `campaign fit` and `serve --store` read like the store itself.
+
+    Don't copy the file of a running store with other tools: its latest reports may still be in a log file.
+
+    Options:
+        store: sqlite:///FILE, postgresql://..., or a file. Collection may continue.
+        out: Where to write the copy, a SQLite store.
+    """
+    from discreet.service.stores.opening import copy_store, open_store
+
+    refuse_output(out, force=force, kind="store of reports", is_ours=_is_store)
+    kept = open_store(store)
+    try:
+        counts = copy_store(kept, out)
+    finally:
+        kept.dispose()
+    if as_json:
+        emit({"file": str(out), **counts._asdict()})
+    else:
+        printing.show(f"Written to {out}: {counts.reports:,} reports of {counts.senders:,} senders.")
+
+
+def invite(store: Store, *, out: Path, count: int = 1, url: str = "", as_json: AsJson = False) -> None:
+    """Make invitations, each for one device. Give each user one; the store keeps its hash.
+
+    The campaign must have been created with --invited.
+
+    Options:
+        store: sqlite:///FILE, postgresql://..., or a file. Collection may continue.
+        out: Where to write the invitations, one per line.
+        count: How many invitations to make.
+        url: Where the service is: each line is then a link to its page.
+    """
+    from discreet.collect.invitations import code_name, key_of, new_code
+    from discreet.service.stores.opening import open_store
+    from discreet.service.stores.store import MOST_INVITATIONS
+
+    integer("--count", count, least=1, most=MOST_INVITATIONS)
+    refuse_output(out, force=False, kind="list of invitations", is_ours=lambda _: False)
+    kept = open_store(store)
+    try:
+        key_of(kept.campaign)
+        begun, prefix = begun_path(out), f"{url.rstrip('/')}/#" if url else ""
+        if not _are_kept(begun, kept, prefix, count):
+            codes = [new_code() for _ in range(count)]
+            # Written first, and in place at the end: every invitation in a file is known to the store.
+            write_whole(begun, "".join(f"{prefix}{code}\n" for code in codes).encode(), private=True)
+            kept.add_invitations([code_name(code) for code in codes])
+        begun.replace(out)
+    finally:
+        kept.dispose()
+    if as_json:
+        emit({"file": str(out), "invitations": count})
+    else:
+        printing.show(f"{count:,} invitations are in {out}. Each admits one device.")
+
+
+def _are_kept(begun: Path, kept: ReportStore, prefix: str, count: int) -> bool:
+    """Return whether the same command wrote these invitations and kept them before it was killed."""
+    from discreet.collect.invitations import code_name
+
+    if not begun.is_file():
+        return False
+    lines = begun.read_text().splitlines()
+    if len(lines) != count or not all(line.startswith(prefix) for line in lines):
+        return False
+    names = {code_name(line.removeprefix(prefix)) for line in lines}
+    return names <= {name for name, _ in kept.invitations()}
+
+
+def _is_store(path: Path) -> bool:
+    from discreet.core.checks import DiscreetError
+    from discreet.service.stores.sqlite import SqliteStore
+
+    try:
+        SqliteStore(path).dispose()
+    except DiscreetError:
+        return False
+    return True
+
+
+class SimulatedCollection(NamedTuple):
+    """The model of a simulated collection, and what devices sent for it."""
+
+    model: FittedModel
+    devices: int
+    messages: int
+    sent_bytes: int
+
+    def counts(self) -> dict[str, int]:
+        """Return the counts by name."""
+        return {"devices": self.devices, "messages": self.messages, "sent_bytes": self.sent_bytes}
+
+
+def campaign_model(found: SimulatedCollection) -> str:
+    """Return the name of the model."""
+    return found.model.name
+
+
+def simulated_devices(
+    file: Path, data: Interactions, model: str | None, settings: Sequence[str]
+) -> SimulatedCollection:
+    """Answer a campaign with the devices of all users, and learn from their messages."""
+    from discreet.collect.campaign import Campaign
+    from discreet.collect.gradient_rounds import GradientCampaign
+    from discreet.collect.opening import open_campaign
+    from discreet.privacy.assumptions import Fact, Kind, assumptions_of
+
+    campaign = open_campaign(file)
+    if isinstance(campaign, GradientCampaign):
+        found = _rounds(campaign, data)
+    else:
+        play = _ratings if isinstance(campaign, Campaign) else _catalog
+        found = play(campaign, data, model, settings)  # type: ignore[arg-type]
+    # This process read the file with all ratings. The threshold of a like follows from the scale, which may
+    # come from that file.
+    guarantee = found.model.guarantee.from_raw_ratings()
+    taken = [one for one in assumptions_of(data.facts) if (one.kind, one.fact) == (Kind.TAKEN, Fact.SCALE)]
+    for one in taken:
+        guarantee = guarantee.assuming(one)
+    return found._replace(model=replace(found.model, guarantee=guarantee))
+
+
+def _ratings(
+    campaign: Campaign, data: Interactions, model: str | None, settings: Sequence[str]
+) -> SimulatedCollection:
+    from discreet.collect.collector import Collector
+    from discreet.collect.device import Device
+    from discreet.models.scorers.one_bit import binary_ratings, public_threshold
+    from discreet.service.refitting import usual_model
+
+    one_bit = campaign.mechanism.channel().outputs.size == 2
+    if one_bit:
+        liked = (binary_ratings(data, public_threshold(data.facts, None)) + 1) / 2
+        data = data.with_values(liked, facts=replace(data.facts, low=0.0, high=1.0, step=1.0))
+    capped = data.with_facts(replace(data.facts, max_per_user=campaign.max_reports)).bounded()
+    collector = Collector(campaign)
+    budget = campaign.for_person(campaign.max_reports).epsilon
+    sent = 0
+    for history in _histories(capped):
+        message = Device(campaign, budget=budget).message(history)
+        collector.receive(message)
+        sent += len(message)
+    fitted = _learned(collector.collected(), model or usual_model(campaign), settings)
+    return SimulatedCollection(fitted, capped.n_users, capped.n_users, sent)
+
+
+def _catalog(
+    campaign: CatalogCampaign, data: Interactions, model: str | None, settings: Sequence[str]
+) -> SimulatedCollection:
+    from discreet.collect.collector import CatalogCollector
+    from discreet.collect.device import CatalogDevice
+    from discreet.service.refitting import usual_model
+
+    collector, budget, sent = CatalogCollector(campaign), campaign.for_person().epsilon, 0
+    for history in _histories(data):
+        message = CatalogDevice(campaign, budget=budget).message(history)
+        collector.receive(message)
+        sent += len(message)
+    fitted = _learned(collector.collected(), model or usual_model(campaign), settings)
+    return SimulatedCollection(fitted, data.n_users, data.n_users, sent)
+
+
+def _rounds(campaign: GradientCampaign, data: Interactions) -> SimulatedCollection:
+    from discreet.collect.gradient_device import GradientDevice
+    from discreet.papers.mixture.gradient_server import GradientServer
+
+    server = GradientServer(campaign)
+    devices = [GradientDevice(campaign, history, budget=campaign.epsilon) for history in _histories(data)]
+    sent = 0
+    while not server.finished:
+        question = server.question()
+        for device in devices:
+            answer = device.answer(question)
+            server.receive(answer)
+            sent += len(answer)
+        server.close_round()
+    return SimulatedCollection(server.model(), len(devices), len(devices) * campaign.rounds, sent)
+
+
+def _histories(data: Interactions) -> Iterator[dict[Any, float]]:
+    """Return the ratings of each user by item."""
+    for user in range(data.n_users):
+        span = slice(int(data.indptr[user]), int(data.indptr[user + 1]))
+        items = data.catalog.id_at(data.items[span]).tolist()
+        yield dict(zip(items, data.values[span].tolist(), strict=True))
+
+
+def _learned(collected: Any, model: str, settings: Sequence[str]) -> FittedModel:
+    """Return the model of reports."""
+    from discreet.model_settings import parse_settings
+    from discreet.service.refitting import fit_reports
+
+    return fit_reports(collected, model, parse_settings(model, settings))

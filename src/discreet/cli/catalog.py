@@ -3,26 +3,27 @@
 from __future__ import annotations
 
 import importlib
-import inspect
 import pkgutil
-from typing import Annotated, Any
+from collections.abc import Collection
+from string import Formatter
+from typing import Any
 
-import typer
 from rich.table import Table
 
 import discreet
-from discreet.cli.messages import TEMPLATES
+from discreet.cli.messages import TEMPLATES, CommandLine
 from discreet.cli.options.declared import AsJson
 from discreet.cli.output.printing import emit, show, write
 from discreet.core.checks import one_of
 from discreet.core.errors import DiscreetError
 
 
-def errors(
-    code: Annotated[str | None, typer.Argument(help="Code of one error, such as out-of-range.")] = None,
-    as_json: AsJson = False,
-) -> None:
-    """Explain an error code, or list all codes."""
+def errors(code: str | None = None, *, as_json: AsJson = False) -> None:
+    """Explain an error code, or list all codes.
+
+    Options:
+        code: Code of one error, such as out-of-range.
+    """
     known = error_classes()
     if code is not None:
         one_of("code", code, list(known))
@@ -33,15 +34,14 @@ def errors(
     elif code is not None:
         _show_one(rows[0])
     else:
-        table = Table("code", "meaning")
+        table = Table("code", "message")
         for row in rows:
-            table.add_row(row["code"], row["meaning"])
+            table.add_row(row["code"], row["message"])
         show(table)
 
 
 def _show_one(row: dict[str, Any]) -> None:
-    write(f"{row['code']}: {row['meaning']}")
-    write(f"Message: {row['message']}")
+    write(f"{row['code']}: {row['message']}")
     write(f"Python: except discreet.{row['parent']}")
     if row["fields"]:
         write("Fields: " + ", ".join(f"{name} ({kind})" for name, kind in row["fields"].items()))
@@ -50,7 +50,7 @@ def _show_one(row: dict[str, Any]) -> None:
 def error_classes() -> dict[str, type[DiscreetError]]:
     """Return every class of error that has a message of its own, by code."""
     for module in pkgutil.walk_packages(discreet.__path__, "discreet."):
-        if module.name.endswith(".errors") or module.name in _OTHER_HOMES:
+        if module.name.endswith(".errors"):
             importlib.import_module(module.name)
     found: dict[str, type[DiscreetError]] = {}
     waiting: list[type[DiscreetError]] = [DiscreetError]
@@ -62,21 +62,35 @@ def error_classes() -> dict[str, type[DiscreetError]]:
     return dict(sorted(found.items()))
 
 
-# Modules that declare errors next to what raises them.
-_OTHER_HOMES: frozenset[str] = frozenset()
-
-
 def described(kind: type[DiscreetError]) -> dict[str, Any]:
-    """Return the code, meaning, message, fields and closest public parent of a class of errors."""
+    """Return the code, message, fields and closest public parent of a class of errors."""
     parents = [one for one in kind.__mro__ if issubclass(one, DiscreetError) and not one.text]
     types = {name: str(each) for one in reversed(kind.__mro__) for name, each in _own_types(one).items()}
     return {
         "code": kind.code,
-        "meaning": inspect.cleandoc(kind.__doc__ or "").partition("\n\n")[0].replace("\n", " "),
-        "message": TEMPLATES.get(kind.code, kind.text),
+        "message": readable(TEMPLATES.get(kind.code, kind.text), kind.fields),
         "fields": {name: types[name] for name in kind.fields},
         "parent": parents[0].__name__,
     }
+
+
+def readable(template: str, fields: Collection[str]) -> str:
+    """Return a template with the names of fields in place of values, and with options as they are typed.
+
+    A sentence that only some errors have is skipped.
+    """
+    parts = []
+    for text, name, form, _ in Formatter().parse(template):
+        parts.append(text)
+        if name == "arg":
+            option, _, value = readable(str(form), fields).partition("=")
+            parts.append(CommandLine().argument(option, value))
+        elif name in fields:
+            plural = f" {str(form).partition('|')[2]}" if "|" in str(form) else ""
+            parts.append(f"<{name}>{plural}")
+        elif text.endswith(" ") and name is not None:
+            parts.append(f"<{name}>")
+    return "".join(parts)
 
 
 def _own_types(kind: type) -> dict[str, Any]:

@@ -6,8 +6,6 @@ import sys
 from collections.abc import Mapping
 from typing import Annotated
 
-import typer
-
 from discreet.cli.errors import OptionMissing
 from discreet.cli.options.declared import AsJson
 from discreet.cli.output.printing import emit, show, write
@@ -24,21 +22,25 @@ _QUESTIONS: dict[str, tuple[str, Mapping[str, str]]] = {
 
 
 def choose(
-    sees: Annotated[str | None, typer.Option("--sees", help="`us`, `nobody`, or `everybody`.")] = None,
-    hides: Annotated[str | None, typer.Option("--hides", help="`person`, `item`, or `value`.")] = None,
-    feedback: Annotated[
-        str | None, typer.Option("--from", help="`ratings`, `clicks`, or `verdicts`.")
-    ] = None,
-    wants: Annotated[
-        str | None, typer.Option("--wants", help="`lists` or `stars`. Asked only for ratings.")
-    ] = None,
-    people: Annotated[int | None, typer.Option("--people", help="About how many users there are.")] = None,
-    parties: Annotated[
-        int | None, typer.Option("--parties", help="How many parties have data. Default: one.")
-    ] = None,
+    *,
+    sees: str | None = None,
+    hides: str | None = None,
+    feedback: Annotated[str | None, "--from"] = None,
+    wants: str | None = None,
+    people: int | None = None,
+    parties: int | None = None,
     as_json: AsJson = False,
 ) -> None:
-    """Choose a model by options or by questions. Prints a command line and the reason."""
+    """Choose a model by options or by questions. Prints a command line and the reason.
+
+    Options:
+        sees: `us`, `nobody`, or `everybody`.
+        hides: `person`, `item`, or `value`.
+        feedback: `ratings`, `clicks`, or `verdicts`.
+        wants: `lists` or `stars`. Asked only for ratings.
+        people: About how many users there are.
+        parties: How many parties have data. Default: one.
+    """
     answers = {"--sees": sees, "--hides": hides, "--from": feedback, "--wants": wants}
     asks = None in (sees, hides, feedback)
     for option, (question, words) in _QUESTIONS.items():

@@ -2,45 +2,53 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import fields
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-import typer
-
-from discreet.cli.options.declared import AsJson, Columns, Force, TextFile
-from discreet.cli.options.parsing import parse_columns
-from discreet.cli.output.printing import emit, show
+from discreet.cli.options.declared import AsJson, Columns, Force, TextFile, rule_for_duplicates
+from discreet.cli.options.parsing import command_line, parse_columns
+from discreet.cli.output.printing import emit, show, show_next
 from discreet.core.errors import FileExists
 
 if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+    from rich.table import Table
+
     from discreet.data.reading.tables import TableSource
+    from discreet.data.roles import Choice
     from discreet.data.schema import Schema
 
 _PREVIEW = 5
 
 
 def describe(
-    file: Annotated[str, typer.Argument(help="A file, folder or table of ratings, as for `fit`.")],
+    file: str,
+    *,
     text: TextFile,
     columns: Columns = None,
-    implicit: Annotated[bool, typer.Option("--implicit", help="Do not read ratings.")] = False,
-    out: Annotated[Path | None, typer.Option("--out", help="Write the schema to this TOML file.")] = None,
+    implicit: bool = False,
+    out: Path | None = None,
     force: Force = False,
     as_json: AsJson = False,
 ) -> None:
-    """Describe the layout of a file of ratings, and write the schema that reads it.
+    """Describe the layout of a file of ratings or clicks, and write the schema that reads it.
 
     The schema lists guessed fields under `guessed`. Check them, and remove those that are public. Until then,
     guarantees hold only if the layout of the file is public. The output is for the data owner.
+
+    Options:
+        file: A file, folder or table, as for `fit`.
+        implicit: Do not read ratings. Default: if no column has ratings.
+        out: Write the schema to this TOML file.
     """
-    from discreet.data.describing import Wishes
-    from discreet.data.describing_types import schema_of
     from discreet.data.reading.tables import read_rows
 
-    wishes = Wishes.taken_from(text.written(), parse_columns(columns), implicit=implicit)
-    guess, unread = schema_of(file, wishes)
+    choice = parse_columns(columns)
+    guess, unread, rated = _guessed(file, text, choice, rated=not implicit)
     # Unreadable rows are counted here, so that the data owner can look at them before a fit.
     droppable = guess.format in ("text", "json", "parquet", "cells")
     source = read_rows(file, guess.changed(bad_rows="drop") if droppable else guess)
@@ -51,10 +59,49 @@ def describe(
     if as_json:
         emit({"schema": source.schema.to_json(), "rows": len(source.columns.items), "unread_times": unread})
         return
-    _show(source, out)
+    show(*_tables(source))
+    if not (rated or implicit):
+        show(
+            "No column has a usual name for ratings, so rows are read as interactions. To read ratings, pass "
+            "--columns rating=NAME."
+        )
+    if unread is not None:
+        show(f"Column {unread!r} looks like times and isn't read. To read it, pass --columns time={unread}.")
+    done = "Pass --out FILE.toml to write the schema." if out is None else f"Written to {out}."
+    show(f"{done} Remove public fields from `guessed`.")
+    given = {"--columns": columns, "--implicit": not rated} if out is None else {"--schema": out}
+    given |= text.given() if out is None else {}
+    show_next(command_line("discreet", "try", file, options=given))
 
 
-def _show(source: TableSource, out: Path | None) -> None:
+class _Guess(NamedTuple):
+    """A schema, a column of times that no role takes, and whether ratings are read."""
+
+    schema: Schema
+    unread_times: str | None
+    rated: bool
+
+
+def _guessed(file: str, text: TextFile, choice: Choice | None, *, rated: bool) -> _Guess:
+    """Return the guess of a schema; if no column has ratings, rows are interactions."""
+    from discreet.data.errors import RolesMissing
+    from discreet.data.guessing import Wishes
+    from discreet.data.guessing_types import schema_of
+
+    try:
+        wishes = Wishes.taken_from(text.written(), choice, implicit=not rated)
+        schema, unread = schema_of(file, wishes)
+    except RolesMissing as missing:
+        if missing.roles != ("rating",):
+            raise
+        return _guessed(file, text, choice, rated=False)
+    if not rated:
+        schema = schema.changed(duplicates=rule_for_duplicates(None, None, implicit=True))
+    return _Guess(schema, unread, rated)
+
+
+def _tables(source: TableSource) -> Iterator[Table]:
+    """Yield the fields of the schema, and the first rows as they are read."""
     from rich.table import Table
 
     schema = source.schema
@@ -62,17 +109,17 @@ def _show(source: TableSource, out: Path | None) -> None:
     for name, value in _said(schema).items():
         written = repr(value) if isinstance(value, str) else str(value)
         table.add_row(name, written, "yes" * (name in schema.guessed))
+    yield table
     preview = Table(*schema.roles, title=f"The first of {len(source.columns.items):,} rows, as read")
     for row in islice(_rows(source), _PREVIEW):
         preview.add_row(*row)
-    done = "Pass --out FILE.toml to write the schema." if out is None else f"Written to {out}."
-    show(table, preview, f"{done} Then fit with --schema. Remove public fields from `guessed`.")
+    yield preview
 
 
 def _said(schema: Schema) -> dict[str, Any]:
     from discreet.data.schema import Schema as Empty
 
-    plain = Empty()
+    plain = Empty() if schema.format == "text" else Empty(header=False)
     given = {field.name: getattr(schema, field.name) for field in fields(schema) if field.name != "guessed"}
     return {name: one for name, one in given.items() if name in schema.guessed or one != getattr(plain, name)}
 
@@ -83,4 +130,18 @@ def _rows(source: TableSource) -> Any:
     by_role["weight" if parts.weighted else "rating"] = parts.values
     columns = [by_role.get(role) for role in source.schema.roles]
     shown = [column.head(_PREVIEW).to_list() for column in columns if column is not None]
+    if parts.times is not None:
+        shown[list(source.schema.roles).index("time")] = _dates(parts.times.head(_PREVIEW).to_numpy())
     return ([str(one) for one in row] for row in zip(*shown, strict=True))
+
+
+def _dates(times: npt.NDArray[np.int64]) -> list[str]:
+    """Return epoch times as dates, and positions as they are."""
+    from datetime import UTC, datetime
+
+    from discreet.data.epochs import epoch_seconds
+
+    return [
+        str(time) if second != second else f"{datetime.fromtimestamp(second, UTC):%Y-%m-%d %H:%M:%S}"
+        for time, second in zip(times.tolist(), epoch_seconds(times).tolist(), strict=True)
+    ]

@@ -1,42 +1,93 @@
-"""`discreet evaluate`: measure one model on held-out ratings or interactions."""
+"""`discreet evaluate` and `discreet compare`: measure models on held-out data, with noise or without."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import json
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, final
 
-from discreet.cli.options.declared import AsJson, Data, Learning, Paying, Reading
-from discreet.cli.options.measuring import Measuring, Privately
-from discreet.cli.options.parsing import parse_columns
-from discreet.cli.options.sources import On, opened
-from discreet.cli.output.printing import emit, remark_on_delta, show
-from discreet.cli.private_scores import measure_privately
+import typer
+
+from discreet.cli.errors import OptionDoesNotApply, OptionNeeds
+from discreet.cli.options.declared import (
+    UNRECORDED,
+    AsJson,
+    ByGroup,
+    Data,
+    Delta,
+    Force,
+    Learning,
+    Measuring,
+    On,
+    Paying,
+    Privately,
+    Purpose,
+    Reading,
+    opened,
+    refuse_without_ratings,
+)
+from discreet.cli.options.parsing import complete_models, listed, numbers, parse_columns
+from discreet.cli.output.printing import emit, remark, remark_on_conditions, remark_on_delta, show
+from discreet.cli.output.tables import saying_what_was_paid, show_price
+from discreet.core.files import name_aside, refuse_output, write_whole
+from discreet.report.guarantee import condition_text
 
 if TYPE_CHECKING:
     from rich.table import Table
 
+    from discreet.data.facts import PublicFacts
+    from discreet.data.interactions import Interactions
+    from discreet.evaluation.comparison import Comparison
+    from discreet.evaluation.private.fit_and_score import Together
+    from discreet.evaluation.private.release import PrivateScore
     from discreet.evaluation.results import Evaluation
     from discreet.models.estimator import Estimator
+    from discreet.models.fitted import FittedModel
+    from discreet.privacy.guarantee import Guarantee
 
 
 def evaluate(
     data: Data,
+    *,
     learning: Learning,
     measuring: Measuring,
+    groups: ByGroup,
     reading: Reading,
     privately: Privately,
     paying: Paying,
     on: On = None,
+    out: Path | None = None,
+    force: Force = False,
     as_json: AsJson = False,
 ) -> None:
     """Evaluate a model on a held-out part of the data, next to simple baselines.
 
-    Don't publish scores without --private: they have no noise.
+    Don't publish scores without --private: they have no noise. --private spends the budget of a fit, so keep
+    its model with --out.
+
+    Options:
+        out: Where to write a report (HTML) or, with --private, the fitted model. Default: neither is kept.
     """
     estimator = learning.estimator(implicit=reading.implicit)
     if privately.asked(paying):
-        measure_privately([estimator], data, measuring, reading, privately, paying, on, as_json=as_json)
+        given = {"--by": groups.by, "--user-features": groups.user_features}
+        if unused := [name for name, value in given.items() if value is not None]:
+            why = "private scores are one number per metric, for all users"
+            raise OptionDoesNotApply(options=tuple(unused), to="--private", why=why)
+        keep = None if out is None else _Kept(path=out, force=force)
+        measure_privately([estimator], data, measuring, reading, privately, paying, on, keep, as_json=as_json)
         return
-    result, timed, held_out = _measured(estimator, data, measuring, reading, on)
+    if out is not None:
+        measuring.refuse_report(out, data, reading, force=force)
+    result, timed, held_out = _measured(estimator, data, measuring, groups, reading, on)
+    if out is not None:
+        from discreet.evaluation.report import write_report
+
+        title = f"{estimator.name} on {data}"
+        write_report([result], out, title=title, remarks=[f"Held out: {held_out}."], force=force)
     if as_json:
         emit(result.to_json())
         return
@@ -44,6 +95,7 @@ def evaluate(
     what = "interactions" if reading.implicit else "ratings"
     show(
         _table(result, f"{estimator.name} on {data}; held out: {held_out}"),
+        *_groups(result, groups.by),
         f"The fits aren't kept, and their noise comes from --seed: {result.guarantee.short()}",
         f"The scores are computed from held-out {what} without noise: don't publish them.{runs}",
         *_advice(estimator, result, measuring, timed=timed),
@@ -114,7 +166,7 @@ def _baseline(result: Evaluation, name: str) -> str:
 
 
 def _measured(
-    estimator: Estimator, data: str, measuring: Measuring, reading: Reading, on: str | None
+    estimator: Estimator, data: str, measuring: Measuring, groups: ByGroup, reading: Reading, on: str | None
 ) -> tuple[Evaluation, bool, str]:
     """Return the scores, whether the data have times, and what was held out."""
     from discreet.core.progress import terminal_progress
@@ -133,6 +185,8 @@ def _measured(
             repeat=measuring.repeat,
             seed=measuring.seed,
             item_features=measuring.item_features,
+            by=groups.by,
+            user_features=groups.user_features,
             progress=report,
             # They are fitted on rows in memory.
             references=isinstance(source, Interactions),
@@ -141,6 +195,20 @@ def _measured(
         )
         timed = getattr(source, "times", None) is not None
         return result, timed, measuring.plan(result.metrics, source).held_out(timed=timed)
+
+
+def _groups(result: Evaluation, by: str | None) -> list[Table]:
+    """Return a table with a row for each group and metric, if groups were asked for."""
+    if not result.groups:
+        return []
+    from rich.table import Table
+
+    from discreet.evaluation.results import GROUP_HEADER, group_rows
+
+    table = Table(*GROUP_HEADER, title=f"By {by}")
+    for row in group_rows(result):
+        table.add_row(*row)
+    return [table]
 
 
 def _table(result: Evaluation, title: str) -> Table:
@@ -160,3 +228,391 @@ def _table(result: Evaluation, title: str) -> Table:
             _baseline(result, name) or "-",
         )
     return table
+
+
+def compare(
+    data: Data,
+    *,
+    models: Annotated[str | None, typer.Option("--models", autocompletion=complete_models)] = None,
+    epsilons: str | None = None,
+    out: Path | None = None,
+    measuring: Measuring,
+    reading: Reading,
+    privately: Privately,
+    paying: Paying,
+    delta: Delta = None,
+    purpose: Purpose = None,
+    resume: Path | None = None,
+    force: Force = False,
+    as_json: AsJson = False,
+) -> None:
+    """Compare several models on the same held-out part of the data, in a table and on an HTML page.
+
+    Options:
+        models: Models, comma-separated. Settings may follow: user-factorization:feedback=implicit. Default:
+            user-factorization and its simplest alternative.
+        epsilons: Values of epsilon, comma-separated; inf means no privacy. Default: 1,5,inf.
+        out: Where to write a report (HTML). Default: no report.
+        resume: Save results to this file as they are measured, and skip those it already has.
+    """
+    chosen = _chosen(models, epsilons, delta, purpose, reading, private=privately.private)
+    if privately.asked(paying):
+        measure_privately(chosen, data, measuring, reading, privately, paying, as_json=as_json)
+        if out is not None:
+            remark("discreet: private scores are printed; --out was not used.")
+        return
+    from discreet.data.inputs import folder_of
+
+    folder = folder_of(data, reading.layout)
+    if out is not None:
+        measuring.refuse_report(out, data, reading, force=force)
+    interactions = reading.load(data)
+    remark_on_delta(chosen, interactions.facts)
+    found = _compared(chosen, interactions, measuring, reading, folder, resume)
+    timed = interactions.times is not None
+    metrics = dict.fromkeys(name for one in found for name in one.metrics)
+    held_out = measuring.plan(metrics, interactions).held_out(timed=timed)
+    hints = _hints(chosen, found, measuring, timed=timed)
+    if out is not None:
+        from discreet.evaluation.report import write_report
+
+        said = [f"Held out: {held_out}.", *hints]
+        write_report(found, out, title=f"Models on {data}", remarks=said, force=force)
+    if as_json:
+        emit(
+            {
+                "report": None if out is None else str(out),
+                "evaluations": [one.to_json() for one in found],
+            }
+        )
+    else:
+        _show_comparison(found, data, held_out, out, hints)
+
+
+_USUAL_EPSILONS = "1,5,inf"
+# The first models of the README, by feedback.
+_USUAL_MODELS = {False: "user-factorization,biases", True: "user-factorization,popularity"}
+
+
+def _chosen(
+    models: str | None,
+    epsilons: str | None,
+    delta: float | None,
+    purpose: str | None,
+    reading: Reading,
+    *,
+    private: bool,
+) -> list[Estimator]:
+    """Return every model at every epsilon; raise for options that don't go together."""
+    from discreet.model_settings import estimators
+
+    levels = numbers("--epsilons", ("1" if private else _USUAL_EPSILONS) if epsilons is None else epsilons)
+    if private and len(levels) != 1:
+        raise OptionNeeds(
+            options=("--private",),
+            needs="one epsilon, as in --epsilons 1",
+            why="all models are measured together at one cost",
+        )
+    lists = reading.implicit or purpose == "lists"
+    named = listed(_USUAL_MODELS[lists] if models is None else models)
+    chosen = estimators(named, levels, delta, implicit=reading.implicit, purpose=purpose)
+    if reading.implicit:
+        refuse_without_ratings(chosen)
+    return chosen
+
+
+def _compared(
+    chosen: Sequence[Estimator],
+    data: Interactions,
+    measuring: Measuring,
+    reading: Reading,
+    folder: Path | None,
+    resume: Path | None,
+) -> Comparison:
+    from discreet.core.progress import terminal_progress
+    from discreet.evaluation.comparison import compare as measure
+
+    with terminal_progress(None) as report:
+
+        def announce(one: Estimator) -> None:
+            remark(_progress(one, chosen))
+            report("compare models", _place(one, chosen) - 1, len(chosen))
+
+        return measure(
+            chosen,
+            data,
+            split=measuring.split,
+            metrics=measuring.metrics,
+            repeat=measuring.repeat,
+            seed=measuring.seed,
+            item_features=measuring.item_features,
+            folder=folder,
+            columns=parse_columns(reading.columns),
+            announce=announce,
+            keep=resume,
+        )
+
+
+def _hints(chosen: Sequence[Estimator], found: Comparison, measuring: Measuring, *, timed: bool) -> list[str]:
+    """Return remarks that the scores don't show: shared budgets, and rows that look alike."""
+    metrics = dict.fromkeys(name for one in found for name in one.metrics)
+    said = measuring.hints(metrics, timed=timed)
+    shared = [one.name for one in chosen if getattr(one, "purpose", "") == "both"]
+    if shared and list(metrics) == ["rmse"]:
+        said.append(f"{shared[0]} {ALSO_LISTS}")
+    if any(one.name == "popularity" for one in chosen):
+        said.append(
+            "The model popularity counts every user equally, however long the history, even at epsilon inf. "
+            "The baseline popularity counts every interaction. So the two differ even without noise."
+        )
+    return said
+
+
+def _show_comparison(
+    found: Comparison, data: str, held_out: str, out: Path | None, hints: Sequence[str]
+) -> None:
+    """Print the scores, and below them what privacy costs by each metric."""
+    from discreet.cli.output.tables import comparison_table
+    from discreet.evaluation.cost_of_privacy import cost_of_privacy, ran_once
+
+    metrics = dict.fromkeys(name for one in found for name in one.metrics)
+    said = [f"{name}: {' '.join(cost_of_privacy(found, name))}" for name in metrics]
+    luck = [ran_once(found)] if ran_once(found) else []
+    page = "--out FILE.html writes a page with charts." if out is None else f"Written to {out}."
+    title = f"Models on {data}; held out: {held_out}"
+    show(comparison_table(found, title), *said, *luck, *hints)
+    show(f"{page} The scores have no noise: do not publish them.")
+
+
+def _progress(one: Estimator, chosen: Sequence[Estimator]) -> str:
+    """Return the position of the current fit, with its settings."""
+    return f"{_place(one, chosen)} of {len(chosen)}: {one.named} at epsilon {one.epsilon:g}"
+
+
+def _place(one: Estimator, chosen: Sequence[Estimator]) -> int:
+    return next(number for number, other in enumerate(chosen, start=1) if other is one)
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Kept:
+    """The file of the model that private scores are about.
+
+    The scores and the model are one draw. The model waits next to its place until the scores are on the disk,
+    because a run that is killed before that draws again.
+    """
+
+    path: Path
+    force: bool
+
+    def check(self, data: str, reading: Reading, paying: Paying) -> None:
+        """Raise, before any budget is spent, if the model would overwrite something else."""
+        from discreet.data.inputs import files_of
+        from discreet.models.storage import KIND, is_model
+        from discreet.sources.shards import is_shard_folder
+
+        files = [] if is_shard_folder(data) else files_of(data, reading.layout)
+        inputs = [*files, *reading.files(), *paying.files()]
+        refuse_output(self.path, force=self.force, kind=KIND, is_ours=is_model, inputs=inputs)
+
+    @property
+    def _aside(self) -> Path:
+        return self.path.with_name(f"{name_aside(self.path)}.model")
+
+    def put_aside(self, model: FittedModel) -> None:
+        """Write the model next to its place."""
+        model.save(self._aside, force=True)
+
+    def publish(self) -> None:
+        """Put the model in its place, unless an earlier run did."""
+        if self._aside.exists():
+            self._aside.replace(self.path)
+
+
+def measure_privately(
+    estimators: Sequence[Estimator],
+    data: str,
+    measuring: Measuring,
+    reading: Reading,
+    privately: Privately,
+    paying: Paying,
+    on: str | None = None,
+    keep: _Kept | None = None,
+    *,
+    as_json: bool,
+) -> None:
+    """Fit and score under one guarantee, or show the cost of doing that."""
+    from discreet.core.progress import terminal_progress
+    from discreet.evaluation.private.fit_and_score import fit_and_evaluate
+    from discreet.privacy.ledger.book import Ledger
+
+    paying.check()
+    if not privately.private and not privately.dry_run:
+        raise OptionNeeds(
+            options=("--ledger", "--name", "--allow-unbudgeted"),
+            needs="--private",
+            why="they record what private scores cost",
+        )
+    if not privately.private:
+        show("Without --private the scores cost no budget. They have no noise, so don't publish them.")
+        return
+    if unused := measuring.unused_privately:
+        raise OptionDoesNotApply(
+            options=tuple(unused),
+            to="--private",
+            why="private scores come from one run with real noise and one held-out item per user",
+        )
+    # The scores are on the disk before they are printed, so a repeated run after a kill prints the same
+    # scores.
+    out = None if paying.ledger is None or privately.dry_run else Path(f"{paying.ledger}.scores.json")
+    with (
+        terminal_progress(None) as report,
+        opened(data, reading, paying.name, on, report) as source,
+        paying.releasing(out, data, estimators, measuring, privately, reading, keep) as release,
+    ):
+        if out is not None and release is not None and release.is_published:
+            if keep is not None:
+                keep.publish()
+            release.finish(Ledger.open(paying.ledger or out))
+            remark("discreet: an earlier run of this command drew these scores. No budget was spent again.")
+            emit(json.loads(out.read_text("utf-8")))
+            return
+        if keep is not None:
+            keep.check(data, reading, paying)
+        remark_on_delta(estimators, source.facts)
+        book = paying.book(source.name, release)
+        if privately.dry_run:
+            show_price(estimators[0], source, book, as_json=as_json)
+            if not as_json:
+                metrics = measuring.metrics or _usual(estimators)
+                show(_forecast(estimators, metrics, privately.share, source.facts))
+            return
+        with saying_what_was_paid(book, paying.ledger, made="score"):
+            found = fit_and_evaluate(
+                estimators,
+                source,
+                metrics=measuring.metrics or _usual(estimators),
+                share=privately.share,
+                ledger=book,
+            )
+        names = _names(estimators)
+        content = {**_as_json(found, names), "name": source.name}
+        if keep is not None:
+            keep.put_aside(found.models[0])
+        if out is not None:
+            write_whole(out, json.dumps(content).encode())
+        if keep is not None:
+            keep.publish()
+            content |= {"file": str(keep.path)}
+    remark_on_conditions(found.guarantee, schema=reading.schema)
+    if as_json:
+        emit(content)
+        return
+    _show_private(found, names, recorded=paying.ledger is not None)
+    if keep is not None:
+        own = found.models[0].guarantee.epsilon
+        show(f"Written to {keep.path}: the model with these scores. Its own part is epsilon {own:.4g}.")
+    elif len(estimators) == 1:
+        show("The model isn't kept. To keep the model of the next private scores, pass --out FILE.")
+    if paid := paying.paid(source.name):
+        show(paid)
+
+
+def _forecast(estimators: Sequence[Estimator], metrics: list[str], share: float, facts: PublicFacts) -> str:
+    """Return how much noise scores would have, before any budget is spent."""
+    from discreet.evaluation.private.fit_and_score import expected_noise
+
+    found = expected_noise(estimators, metrics, share=share, facts=facts)
+    if found is None:
+        return "Pass --people to show how much noise the scores would have."
+    said = ", ".join(f"± {1.96 * noise:.2g} on {name}" for name, noise in found.items())
+    return (
+        f"With {facts.n_users:,} users the noise would be about {said}, with 95% confidence. A --share "
+        f"larger than {share:g} makes it smaller, and the model slightly worse."
+    )
+
+
+def _usual(estimators: Sequence[Estimator]) -> list[str]:
+    """Return the default metric: only one, because every further metric adds noise to all."""
+    return ["rmse"] if all(one.predicts_ratings for one in estimators) else ["hr@10"]
+
+
+def _names(estimators: Sequence[Estimator]) -> list[str]:
+    """Return the name of each. Variants of one model also have their settings."""
+    names = [one.name for one in estimators]
+    return [one.name if names.count(one.name) == 1 else one.named for one in estimators]
+
+
+def _as_json(found: Together, names: list[str]) -> dict[str, object]:
+    scores = {
+        metric: {name: one.to_json() for name, one in zip(names, values, strict=True)}
+        for metric, values in found.scores.items()
+    }
+    proof = {} if found.certificate is None else {"certificate": found.certificate}
+    best = _best(found, names)
+    return {"scores": scores, "best": best, "guarantee": found.guarantee.to_json(), **proof}
+
+
+def _best(found: Together, names: list[str]) -> dict[str, str]:
+    from discreet.evaluation.private.release import best_of
+
+    return {metric: best_of(dict(zip(names, values, strict=True))) for metric, values in found.scores.items()}
+
+
+def _show_private(found: Together, names: list[str], *, recorded: bool) -> None:
+    from rich.table import Table
+
+    table = Table("metric", "model", "score", "95 % interval", "noise alone")
+    for metric, values in found.scores.items():
+        for name, one in zip(names, values, strict=True):
+            table.add_row(
+                metric,
+                name,
+                f"{one.value:.4f}",
+                f"{one.low:.4f} to {one.high:.4f}",
+                f"± {1.96 * one.noise:.4f}",
+            )
+    show(table)
+    best = _best(found, names)
+    for metric, values in found.scores.items():
+        show(_verdict(metric, values, best[metric]))
+    show(
+        f"Models and scores together: {found.guarantee.short()}",
+        f"These scores {_may(found.guarantee)}. One item of each user was held out for them.",
+    )
+    if not recorded and found.guarantee.is_private:
+        show(UNRECORDED)
+
+
+def _may(promise: Guarantee) -> str:
+    """Return whether scores may be published."""
+    if not promise.is_private:
+        return "are not private: do not publish them"
+    condition = condition_text(promise.conditions)
+    only = f" only if {condition}" if condition else ""
+    return f"may be published{only}"
+
+
+# Noise beyond this share of a score hides what models usually differ by.
+_LARGE = 0.1
+
+
+def _verdict(metric: str, values: Sequence[PrivateScore], best: str) -> str:
+    """Return which model is best, or that the noise is larger than any difference."""
+    noise = 1.96 * max(one.noise for one in values)
+    if len(values) == 1:
+        if noise <= _LARGE * abs(values[0].value):
+            return f"The noise on {metric} is ± {noise:.2g} with 95% confidence."
+        return (
+            f"The noise on {metric} is ± {noise:.2g}, more than a tenth of the score: it is too large to "
+            "judge a model by. More users, a larger --share, or a larger epsilon would help."
+        )
+    apart = max(one.value for one in values) - min(one.value for one in values)
+    # Noise of a difference.
+    noise *= math.sqrt(2)
+    if apart > noise:
+        return f"Best by {metric}: {best}."
+    return (
+        f"{metric} can't separate these models: the noise on a difference, ± {noise:.2g}, is larger "
+        f"than any difference (at most {apart:.2g})."
+    )

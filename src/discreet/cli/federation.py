@@ -1,35 +1,67 @@
-"""`discreet federation`: set up a federation, simulate a run, or coordinate one over Flower.
+"""`discreet federation`: set up a federation, simulate a run, coordinate one over Flower, or take part.
 
 A run fits one model. With `--follow` it is a continual release, and each `federation run` makes one release.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import json
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, TypedDict
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TypedDict
 
 import typer
 
-from discreet.cli.errors import OptionDoesNotApply, OptionMissing, OptionNeeds, OptionsConflict
-from discreet.cli.federated_scores import show_scores
-from discreet.cli.options.declared import AsJson, Data, Force, Learning, Paying, Reading
-from discreet.cli.options.measuring import Measuring
-from discreet.cli.options.parsing import listed, parse_scale, read_items
-from discreet.cli.options.years import YearTogether, digest
-from discreet.cli.output.printing import emit, remark, show
-from discreet.cli.simulation import play_simulated, refuse_empty_year, simulated_fit, simulated_year
+from discreet.cli.errors import (
+    EmptyYear,
+    OptionDoesNotApply,
+    OptionMissing,
+    OptionNeeds,
+    OptionsConflict,
+    PartyDeclined,
+    RunTooExpensive,
+)
+from discreet.cli.follow import YearTogether, digest
+from discreet.cli.options.declared import (
+    AllowUnbudgeted,
+    AsJson,
+    Columns,
+    Data,
+    Duplicates,
+    Force,
+    Learning,
+    Measuring,
+    Paying,
+    Reading,
+    SchemaFile,
+    TextFile,
+    rule_for_duplicates,
+)
+from discreet.cli.options.parsing import checked_name, listed, parse_columns, parse_scale, read_items
+from discreet.cli.output.printing import emit, remark, remark_on_delta, show
 from discreet.core.files import refuse_output, write_whole
 
 if TYPE_CHECKING:
+    from rich.table import Table
+
     from discreet.data.facts import PublicFacts
-    from discreet.federated.coordinator import RunOutcome
+    from discreet.data.interactions import Interactions
+    from discreet.federated.comparison import PartyScores
+    from discreet.federated.coordinator import Round, RunOutcome
+    from discreet.federated.identity.agreement import Agreement
     from discreet.federated.noise import SharedNoise
-    from discreet.federated.transport import Transport
-    from discreet.follow import FollowSettings
+    from discreet.federated.protocols.choosing import Way
+    from discreet.federated.protocols.protocol import ItemProtocol
+    from discreet.federated.serving.party import Joining
+    from discreet.federated.transport import Answered, Transport
+    from discreet.follow import FollowAgreement, FollowSettings
     from discreet.follow.coordinator import FollowedTogether
+    from discreet.models.estimator import Estimator
+    from discreet.privacy.assumptions import Assumption
     from discreet.privacy.guarantee import Guarantee
+    from discreet.privacy.ledger.book import Ledger
 
 
 Protocol = Annotated[
@@ -43,47 +75,38 @@ Protocol = Annotated[
 
 
 def init(
-    folder: Annotated[Path, typer.Argument(help="A new folder, with one subfolder for each member.")],
+    folder: Path,
+    *,
     learning: Learning,
     year: YearTogether,
-    parties: Annotated[str, typer.Option("--parties", help="The parties' names, comma-separated.")],
-    items: Annotated[
-        list[Path],
-        typer.Option(
-            "--items", help="The public catalog: one id per line, or a table of items. May be repeated."
-        ),
-    ],
-    scale: Annotated[
-        str | None, typer.Option("--scale", help="The rating scale: LOW,HIGH or LOW,HIGH,STEP.")
-    ] = None,
-    implicit: Annotated[
-        bool, typer.Option("--implicit", help="Learn from implicit feedback, not from ratings.")
-    ] = False,
-    max_per_user: Annotated[
-        int | None, typer.Option("--max-per-user", help="Use at most this many ratings per user.")
-    ] = None,
-    users: Annotated[
-        int | None,
-        typer.Option(
-            "--users",
-            help="About how many users all parties have together: a public number. Larger sums are rejected.",
-        ),
-    ] = None,
-    missing: Annotated[
-        int,
-        typer.Option("--missing", help="How many parties may be absent, or not keep their noise secret."),
-    ] = 1,
-    coordinator: Annotated[
-        str, typer.Option("--coordinator", help="Address of the coordinator, for the parties: HOST:PORT.")
-    ] = "127.0.0.1:9192",
-    keeper: Annotated[
-        str, typer.Option("--keeper", help="Address of the mask keeper, for all members: HOST:PORT.")
-    ] = "127.0.0.1:9193",
+    parties: str,
+    items: list[Path],
+    scale: str | None = None,
+    implicit: bool = False,
+    max_per_user: int | None = None,
+    users: int | None = None,
+    missing: int = 1,
+    coordinator: str = "127.0.0.1:9192",
+    keeper: str = "127.0.0.1:9193",
     protocol: Protocol = "sums",
-    name: Annotated[str, typer.Option("--name", help="The name of the run.")] = "run",
+    name: str = "run",
     as_json: AsJson = False,
 ) -> None:
-    """Set up a federation: write its agreement, and keys and certificates for a trial."""
+    """Set up a federation: write its agreement, and keys and certificates for a trial.
+
+    Options:
+        folder: A new folder, with one subfolder for each member.
+        parties: The parties' names, comma-separated.
+        items: The public catalog: one id per line, or a table of items. May be repeated.
+        scale: The rating scale: LOW,HIGH or LOW,HIGH,STEP.
+        implicit: Learn from implicit feedback, not from ratings.
+        max_per_user: Use at most this many ratings per user.
+        users: About how many users all parties have together: a public number. Larger sums are rejected.
+        missing: How many parties may be absent, or not keep their noise secret.
+        coordinator: Address of the coordinator, for the parties: HOST:PORT.
+        keeper: Address of the mask keeper, for all members: HOST:PORT.
+        name: The name of the run.
+    """
     from discreet.data.facts import PublicFacts
     from discreet.federated.catalogs import united
     from discreet.federated.identity.agreement import COORDINATOR, KEEPER, found_federation
@@ -131,7 +154,6 @@ def _agreed(
     implicit: bool,
 ) -> tuple[str, Guarantee, str]:
     """Return the recipe of a run, its guarantee, and its name: that of a model, or of a continual release."""
-    from discreet.cli import agreements
     from discreet.federated.protocols import choosing
     from discreet.follow.agreement import FollowAgreement
     from discreet.follow.federation import to_recipe
@@ -141,7 +163,7 @@ def _agreed(
     if settings is None:
         estimator = learning.estimator(implicit=implicit)
         agreed = choosing.item_protocol(estimator, facts, noise, way)
-        return agreements.to_recipe(estimator, way), agreed.promise(facts), estimator.name
+        return fit_recipe(estimator, way), agreed.promise(facts), estimator.name
     if way != "sums":
         raise OptionDoesNotApply(
             options=("--protocol",), to="a continual release", why="a continual release always adds up sums"
@@ -158,37 +180,32 @@ def _agreed(
 
 def simulate(
     data: Data,
+    *,
     learning: Learning,
     year: YearTogether,
     reading: Reading,
     paying: Paying,
     measuring: Measuring,
-    parties: Annotated[int, typer.Option("--parties", help="The number of parties that share the users.")],
-    missing: Annotated[
-        int,
-        typer.Option("--missing", help="How many parties may be absent, or not keep their noise secret."),
-    ] = 1,
-    begins: Annotated[
-        str | None,
-        typer.Option("--from", help="When a continual release begins, as in 2026-01-31: a public date."),
-    ] = None,
-    scored: Annotated[
-        bool,
-        typer.Option(
-            "--evaluate",
-            help="Release nothing. Compare all parties together with one owner of all data and with each "
-            "party "
-            "alone. With --follow, also compare with fits and refits.",
-        ),
-    ] = False,
+    parties: int,
+    missing: int = 1,
+    begins: Annotated[str | None, "--from"] = None,
+    scored: Annotated[bool, "--evaluate"] = False,
     protocol: Protocol = "sums",
-    out: Annotated[Path | None, typer.Option("--out", help="Where to write the model.")] = None,
+    out: Path | None = None,
     force: Force = False,
     as_json: AsJson = False,
 ) -> None:
     """Simulate a federation: assign users to parties and run all of them in one process.
 
     --evaluate measures the gain on held-out data.
+
+    Options:
+        parties: The number of parties that share the users.
+        missing: How many parties may be absent, or not keep their noise secret.
+        begins: When a continual release begins, as in 2026-01-31: a public date.
+        scored: Release nothing. Compare all parties together with one owner of all data and with each party
+            alone. With --follow, also compare with fits and refits.
+        out: Where to write the model.
     """
     from discreet.data.inputs import files_of
     from discreet.federated.noise import SharedNoise
@@ -221,12 +238,16 @@ def simulate(
                 is_ours=is_model,
                 inputs=[*files_of(data, reading.layout), *reading.files(), *paying.files()],
             )
-        if settings is not None and reading.duplicates == "refuse":
+        if settings is not None and reading.duplicates is None:
             # As in a continual release, only the first of a user's interactions with an item counts.
             reading = replace(reading, duplicates="first")
         whole = reading.load(data, paying.name)
         if scored:
-            show_scores(whole, learning, reading, measuring, noise, way, settings, begins, as_json=as_json)
+            if settings is None:
+                estimator = learning.estimator(implicit=reading.implicit)
+                _show_fits(whole, estimator, measuring, noise, way, as_json=as_json)
+            else:
+                _show_year(whole, measuring, noise, settings, begins, as_json=as_json)
             return
         if settings is None or begins is None:
             run = simulated_fit(learning.estimator(implicit=reading.implicit), whole, noise, way)
@@ -263,34 +284,28 @@ def _refuse_contradictions(
 
 
 def run(
-    folder: Annotated[Path, typer.Argument(help="The coordinator's folder that `federation init` wrote.")],
-    out: Annotated[Path, typer.Option("--out", help="Where to write the model.")],
-    seconds: Annotated[
-        float, typer.Option("--seconds", help="How many seconds a round waits for answers.")
-    ] = 300.0,
-    patience: Annotated[
-        float, typer.Option("--patience", help="How many seconds a round waits for an absent party.")
-    ] = 60.0,
-    flower: Annotated[
-        Path | None, typer.Option("--flower", help="The folder of Flower's programs. Default: next to ours.")
-    ] = None,
-    release: Annotated[
-        int | None,
-        typer.Option(
-            "--release",
-            help="Number of this release in a continual release. A release that exists is not requested "
-            "again.",
-        ),
-    ] = None,
+    folder: Path,
+    *,
+    out: Path,
+    seconds: float = 300.0,
+    patience: float = 60.0,
+    flower: Path | None = None,
+    release: int | None = None,
     force: Force = False,
     as_json: AsJson = False,
 ) -> None:
     """Coordinate all rounds with the parties present and write the model. Start again to resume.
 
     In a continual release, this requests the next release.
+
+    Options:
+        folder: The coordinator's folder that `federation init` wrote.
+        out: Where to write the model.
+        seconds: How many seconds a round waits for answers.
+        patience: How many seconds a round waits for an absent party.
+        flower: The folder of Flower's programs. Default: next to ours.
+        release: Number of this release in a continual release. A release that exists is not requested again.
     """
-    from discreet.cli.agreements import agreed_protocol
-    from discreet.cli.output.rounds import WatchedTransport, outcome_json, show_outcome
     from discreet.federated.flower.transport import over_flower
     from discreet.federated.identity.agreement import Agreement
     from discreet.follow.federation import from_recipe, release_over_flower
@@ -309,7 +324,7 @@ def run(
     force = force or (follows and last.is_file() and last.read_text() == _signed(out))
     refuse_output(out, force=force, kind=KIND, is_ours=is_model)
     remark(f"Run {agreement.run!r}: {', '.join(agreement.parties)}.")
-    how = _How(seconds=seconds, patience=patience, programs=flower, watched=WatchedTransport)
+    how = _How(seconds=seconds, patience=patience, programs=flower, watched=watched_transport)
     outcome: RunOutcome | FollowedTogether
     if follows:
         outcome = release_over_flower(folder, agreement, number=release, **how)
@@ -343,14 +358,14 @@ class _How(TypedDict):
     watched: Callable[[Transport], Transport]
 
 
-def declare(
-    folder: Annotated[Path, typer.Argument(help="A member's folder: the coordinator's, then each party's.")],
-    items: Annotated[Path, typer.Argument(help="Items, new ones among them: ids, or a table of items.")],
-    as_json: AsJson = False,
-) -> None:
+def declare(folder: Path, items: Path, *, as_json: AsJson = False) -> None:
     """Declare new items between two releases of a continual release.
 
     All members do; the coordinator first.
+
+    Options:
+        folder: A member's folder: the coordinator's, then each party's.
+        items: Items, new ones among them: ids, or a table of items.
     """
     from discreet.federated.identity.agreement import Agreement
     from discreet.follow.federation import declare_items
@@ -360,3 +375,508 @@ def declare(
         emit({"declared": fresh})
         return
     show(f"{fresh:,} items are new. All other members must declare them before the next release.")
+
+
+def party(
+    folder: Path,
+    *,
+    data: str,
+    ledger: Path,
+    text: TextFile,
+    name: str | None = None,
+    columns: Columns = None,
+    schema: SchemaFile = None,
+    duplicates: Duplicates = None,
+    salt: Path | None = None,
+    flower: Path | None = None,
+    alone: bool = False,
+    allow_unbudgeted: AllowUnbudgeted = False,
+    yes: bool = False,
+) -> None:
+    """Show the run's guarantee and cost for the party's users. After consent, answer until stopped.
+
+    For a continual release, put new ratings at `--data` before each release. Ratings that were added before
+    are skipped.
+
+    Options:
+        folder: The party's folder that `federation init` wrote.
+        data: The party's ratings; they never leave this machine. For a continual release: a Parquet file, or
+            a folder of them, read at each release.
+        ledger: The party's ledger, which records the run's cost.
+        name: The data's name in the ledger. Required for a continual release. Default: the file's name.
+        salt: The shared secret with which item IDs were hashed.
+        flower: The folder of Flower's programs. Default: next to ours.
+        alone: Don't start Flower's SuperNode; it is started elsewhere.
+        yes: Accept the guarantee and its cost without a prompt.
+    """
+    from discreet.federated.identity.agreement import Agreement
+    from discreet.federated.serving.party import PartyDaemon
+    from discreet.follow.federation import year_of
+    from discreet.privacy.ledger.book import Ledger
+
+    agreement = Agreement.read(folder)
+    book, year = Ledger.open(ledger, allow_unbudgeted=allow_unbudgeted), year_of(agreement)
+    choice = parse_columns(columns)
+    if year is None:
+        how = {"columns": choice, "duplicates": duplicates, "schema": schema, **text.written()}
+        part = _fit(agreement, book, data, checked_name(name), how, salt)
+    elif duplicates is not None or schema is not None or text != TextFile():
+        raise OptionDoesNotApply(
+            options=("--duplicates", "--schema", "options of text files"),
+            to="a continual release",
+            why="its files are Parquet, and it uses each user-item pair once",
+        )
+    elif salt is None:
+        part = _follow(folder, agreement, year, book, Path(data), checked_name(name), choice)
+    else:
+        raise OptionDoesNotApply(
+            options=("--salt",),
+            to="a continual release",
+            why="only runs that fit one model can salt item IDs",
+        )
+    show(part.promise.label(f"The guarantee and cost of this run for the users of {part.people}"))
+    if not part.paid:
+        book.refuse_unbudgeted(part.people)
+        _require_cover(book, part.people, part.promise)
+    if not yes:
+        remark("The coordinator waits for your answer. Until then this party is absent.")
+    if not yes and not typer.confirm(
+        f"Take part in run {agreement.run!r}, with its cost recorded in {ledger}?"
+    ):
+        raise PartyDeclined()
+    with PartyDaemon(folder, agreement, part.join) as daemon:
+        if not alone:
+            daemon.start_flower(flower)
+        remark(f"{daemon.name} answers at {daemon.path}. Stop with Ctrl-C; start again to resume.")
+        daemon.run()
+
+
+class _Part(NamedTuple):
+    """One party's part in a run: its guarantee and cost, whether the cost is recorded, and how to answer."""
+
+    people: str
+    promise: Guarantee
+    paid: bool
+    join: Joining
+
+
+def _fit(
+    agreement: Agreement,
+    book: Ledger,
+    data: str,
+    name: str | None,
+    how: dict[str, Any],
+    salt: Path | None,
+) -> _Part:
+    """Return a part in a run that fits a model to the party's current data."""
+    from discreet.data.inputs import open_data
+    from discreet.federated.catalogs import read_salt, salted_data
+    from discreet.federated.serving.party import joining
+    from discreet.models.recency import refuse_timeless
+
+    (estimator, protocol), facts = agreed_protocol(agreement), agreement.facts
+    implicit = estimator.feedback == "implicit"
+    how["duplicates"] = rule_for_duplicates(how["duplicates"], how["schema"], implicit=implicit)
+    people = open_data(
+        data,
+        name=name,
+        implicit=implicit,
+        low=facts.low,
+        high=facts.high,
+        step=facts.step,
+        max_per_user=facts.max_per_user,
+        catalog=None if salt is not None else agreement.catalog,
+        **how,
+    )
+    # Whether data have times is public. Without times, a request for ages would fail.
+    refuse_timeless(getattr(estimator, "half_life", None), people)
+    assumed = _as_read(people)
+    if salt is not None:
+        people = salted_data(people, read_salt(salt), agreement.catalog, facts)
+    promise = protocol.promise(facts).assuming(*assumed)
+    return _Part(people.name, promise, False, joining(agreement, protocol, people, book))
+
+
+def _as_read(people: Interactions) -> list[Assumption]:
+    """Return the assumptions of the party's own guarantee about how its file was read."""
+    from discreet.privacy.assumptions import Fact, assumptions_of
+
+    about = (Fact.LAYOUT, Fact.FRAME, Fact.READABLE, Fact.QUOTES)
+    return [one for one in assumptions_of(people.facts) if one.fact in about]
+
+
+def _follow(
+    folder: Path,
+    agreement: Agreement,
+    year: FollowAgreement,
+    book: Ledger,
+    data: Path,
+    name: str | None,
+    columns: dict[str, str | None] | None,
+) -> _Part:
+    """Return a part in a continual release. Files at a path are read when a release is requested."""
+    from discreet.follow.federation import STATE, following
+    from discreet.follow.supplies import files_at, supply_from
+
+    if name is None:
+        raise OptionNeeds(
+            options=("A continual release",),
+            needs="--name",
+            why="the files change, so the ledger needs one name for the same users",
+        )
+    # A path that can't be used is reported to the operator now, not at the first question.
+    files_at(data)
+    join = following(agreement, supply_from(data, columns, rated=year.rated), ledger=book, dataset=name)
+    return _Part(name, year.promise(), (folder / STATE).exists(), join)
+
+
+def _require_cover(book: Ledger, name: str, promise: Guarantee) -> None:
+    """Raise for a run that the ledger's budget doesn't cover, before other members wait for this party."""
+    left = book.remaining(name)
+    paid = any(entry.guarantee.epsilon == promise.epsilon for entry in book.entries(name))
+    if left is not None and left.epsilon < promise.epsilon and not paid:
+        raise RunTooExpensive(epsilon=promise.epsilon, name=name, left=left.epsilon)
+
+
+def keeper(folder: Path) -> None:
+    """Serve the mask keys of one run over mutual TLS, until stopped.
+
+    Options:
+        folder: The keeper's folder that `federation init` wrote.
+    """
+    from discreet.federated.identity.agreement import KEEPER, Agreement
+    from discreet.federated.journal import Journal
+    from discreet.federated.keeper import MOST_BYTES, Keeper
+    from discreet.federated.serving.tls import TlsServer, keeper_service
+
+    agreement = Agreement.read(folder)
+    keeper = Keeper(
+        roster=agreement.parties,
+        least=agreement.noise.least_parties,
+        run=agreement.run,
+        journal=Journal(folder / "keeper.state"),
+    )
+    members, service = agreement.members(), keeper_service(keeper)
+    server = TlsServer(agreement.address(KEEPER), folder, members, service, most=MOST_BYTES)
+    remark(f"The keeper of {agreement.run!r} answers at {server.address[0]}:{server.address[1]}.")
+    server.run()
+
+
+_AVERAGES = 'protocol = "averages"\n'
+
+
+def fit_recipe(estimator: Estimator, way: Way) -> str:
+    """Return the text of an agreement that names a model and a protocol."""
+    from discreet import model_settings
+
+    return (_AVERAGES if way == "averages" else "") + model_settings.to_toml(estimator)
+
+
+def agreed_protocol(agreement: Agreement) -> tuple[Estimator, ItemProtocol]:
+    """Return the model and the protocol that the members of a federation agreed on."""
+    from discreet import model_settings
+    from discreet.federated.protocols.choosing import item_protocol
+
+    text = agreement.recipe
+    estimator = model_settings.from_toml(text.removeprefix(_AVERAGES))
+    way: Way = "averages" if text.startswith(_AVERAGES) else "sums"
+    return estimator, item_protocol(estimator, agreement.facts, agreement.noise, way)
+
+
+def _show_fits(
+    whole: Interactions,
+    estimator: Estimator,
+    measuring: Measuring,
+    noise: SharedNoise,
+    way: Way,
+    *,
+    as_json: bool,
+) -> None:
+    """Print how good a model of all parties would be; nothing is released."""
+    from discreet.core.progress import terminal_progress
+    from discreet.federated.comparison import compare_parties
+
+    remark_on_delta([estimator], whole.facts)
+    with terminal_progress(None) as report:
+        found = compare_parties(
+            estimator,
+            whole,
+            noise,
+            way=way,
+            split=measuring.split,
+            metrics=measuring.metrics,
+            repeat=measuring.repeat,
+            seed=measuring.seed,
+            progress=report,
+        )
+    if as_json:
+        emit(found.to_json())
+        return
+    private = estimator.promise(whole.facts).is_private
+    same = (
+        f"All rows with noise have the same guarantee. Together, parties add more noise than one data owner "
+        f"would, so that {noise.missing} may be absent."
+        if private
+        else "No row has a guarantee: the noise is the printed noise, which protects no user."
+    )
+    one = "" if measuring.repeat > 1 else " One run can't show small differences: use --repeat 5."
+    show(
+        _table(found, f"{estimator.name}, {noise.parties} parties, epsilon {estimator.epsilon:g} each"),
+        f"{_directions(found)} {same} A party alone learns from its own users and is scored on them.",
+        f"Nothing was released, and no budget was spent. Scores have no noise: don't publish them.{one}",
+        *measuring.hints(next(iter(found.ways.values())), timed=whole.times is not None),
+    )
+
+
+def _directions(found: PartyScores) -> str:
+    """Return a sentence that states which direction is better for each metric."""
+    from discreet.evaluation.metrics import Metric
+
+    named: dict[str, list[str]] = {}
+    for name in next(iter(found.ways.values())):
+        named.setdefault("Lower" if Metric.parse(name).lower_is_better else "Higher", []).append(name)
+    return " ".join(f"{way} {' and '.join(names)} is better." for way, names in named.items())
+
+
+def _table(found: PartyScores, title: str) -> Table:
+    from rich.table import Table
+
+    from discreet.evaluation.references import PREFIX
+
+    metrics = list(next(iter(found.ways.values())))
+    table = Table("who learns", *metrics, title=title)
+    simple = {f"{name.removeprefix(PREFIX)}, without noise": scores for name, scores in found.simple.items()}
+    for way, scores in {**found.ways, **simple}.items():
+        cells = (scores.get(name) for name in metrics)
+        table.add_row(way, *("-" if score is None else f"{score.mean:.4f}" for score in cells))
+    for column in table.columns[1:]:
+        column.justify = "right"
+    return table
+
+
+def _show_year(
+    whole: Interactions,
+    measuring: Measuring,
+    noise: SharedNoise,
+    settings: FollowSettings,
+    begins: str | None,
+    *,
+    as_json: bool,
+) -> None:
+    from discreet.cli.follow import replay_shown
+    from discreet.core.progress import terminal_progress
+    from discreet.data.epochs import seconds_of
+    from discreet.follow.replay import replay_year
+
+    if measuring != Measuring(seed=measuring.seed):
+        raise OptionDoesNotApply(
+            options=("--split", "--metric", "--repeat"),
+            to="--follow",
+            why="a replayed continual release has its own measurement",
+        )
+    moment = None if begins is None else seconds_of(begins, "begins")
+    with terminal_progress(None) as report:
+        found = replay_year(whole, settings, begins=moment, noise=noise, seed=measuring.seed, progress=report)
+    if as_json:
+        emit(found.to_json())
+        return
+    show(f"{noise.parties} parties follow together; fits and refits are those of one owner of all data.")
+    show(*replay_shown(found))
+
+
+class SimulatedRun(NamedTuple):
+    """A simulated run: its guarantee, its name, how to run it, and the sentences to print after it."""
+
+    promise: Guarantee
+    called: str
+    events: Sequence[Any]
+    play: Callable[[], RunOutcome | FollowedTogether]
+    after: Callable[[], str] | None = None
+
+
+def simulated_fit(estimator: Estimator, whole: Interactions, noise: SharedNoise, way: Way) -> SimulatedRun:
+    """Return a run in which parties fit a model."""
+    from discreet.federated.protocols.choosing import simulated_protocol
+    from discreet.federated.simulation import simulate
+    from discreet.models.recency import refuse_timeless
+
+    refuse_timeless(getattr(estimator, "half_life", None), whole)
+    remark_on_delta([estimator], whole.facts)
+    protocol = simulated_protocol(estimator, whole.facts, noise, way)
+
+    def play() -> RunOutcome:
+        return simulate(protocol, whole, noise.parties)
+
+    return SimulatedRun(protocol.promise(whole.facts), estimator.name, protocol.events(), play)
+
+
+def simulated_year(
+    settings: FollowSettings, whole: Interactions, noise: SharedNoise, begins: str
+) -> SimulatedRun:
+    """Return a continual release of several parties, from a public date on."""
+    from discreet.data.epochs import seconds_of
+    from discreet.follow.agreement import FollowAgreement
+    from discreet.follow.federation import simulate_year
+
+    if whole.facts.max_per_user is not None:
+        raise OptionDoesNotApply(
+            options=("--max-per-user",),
+            to="a continual release",
+            why="a continual release weights ratings instead of limiting them",
+        )
+    moment = seconds_of(begins, "begins")
+    agreed = FollowAgreement(run="simulation", settings=settings, facts=whole.facts, noise=noise)
+
+    def play() -> FollowedTogether:
+        return simulate_year(agreed, whole, begins=moment)
+
+    after = partial(_inside, whole, settings, begins)
+    return SimulatedRun(agreed.promise(), "follow", settings.events(), play, after)
+
+
+def _in_year(whole: Interactions, settings: FollowSettings, begins: str) -> tuple[int, int, int]:
+    """Return how many interactions are before a year, in it, and after it."""
+    import numpy as np
+
+    from discreet.data.epochs import seconds_of
+
+    moment, times = seconds_of(begins, "begins"), np.zeros(0) if whole.times is None else whole.times
+    before = int(np.count_nonzero(times < moment))
+    after = int(np.count_nonzero(times >= moment + settings.days * 86_400))
+    return before, times.size - before - after, after
+
+
+def refuse_empty_year(whole: Interactions, settings: FollowSettings, begins: str) -> None:
+    """Raise for a year without data, as reading rejects an empty file: the date must be wrong."""
+    from discreet.models.recency import month_of
+
+    if whole.times is None or _in_year(whole, settings, begins)[1]:
+        return
+    first, last = (month_of(float(moment)) for moment in (whole.times.min(), whole.times.max()))
+    raise EmptyYear(begins=str(begins), first=str(first), last=str(last))
+
+
+def _inside(whole: Interactions, settings: FollowSettings, begins: str) -> str:
+    """Return what was added to the year, without noise, for the data owner alone."""
+    before, inside, after = _in_year(whole, settings, begins)
+    return (
+        "Lists of a continual release are current popularity: all users get the same list, without the items "
+        f"they had. For you alone: {before:,} interactions from before the year were added at its first "
+        f"release, {inside:,} are from the year, and {after:,} are from later and were not added."
+    )
+
+
+def play_simulated(
+    run: SimulatedRun,
+    name: str,
+    paying: Paying,
+    book: Ledger | None,
+    out: Path | None,
+    *,
+    force: bool,
+    as_json: bool,
+) -> None:
+    """Record the cost of a simulated run, run it, and print the outcome."""
+    from discreet.privacy.ledger.book import Ledger
+
+    book = book or Ledger.nowhere()
+    # Each user is at one party, so the whole run costs a user no more than their party's guarantee.
+    with book.spend(name, run.promise, what=f"simulated federation, {run.called}", events=run.events):
+        outcome = run.play()
+    if out is not None:
+        outcome.model.save(out, force=force)
+    if as_json:
+        emit(outcome_json(outcome, out))
+        return
+    show_outcome(outcome, out)
+    # Interactions of the year are counted only now, after the cost is recorded. Whether there are any was
+    # checked before (proofs/reading.md).
+    kept = (
+        paying.recorded(name, run.promise) if out is not None else "No model was written (--out writes it)."
+    )
+    lines = (kept, "" if run.after is None else run.after())
+    show(*(line for line in lines if line))
+    show(
+        "A simulation doesn't measure accuracy. To measure it, run the command with --evaluate and without "
+        "--out."
+    )
+
+
+# A party answers only after its operator agreed at a prompt.
+_ABSENT = "is absent (`discreet federation party` may be waiting for a yes there, or isn't running)"
+
+
+def watched_transport(inner: Transport) -> Transport:
+    """Return a transport that reports on standard error which parties answered and which are awaited."""
+    from discreet.federated.transport import Transport
+
+    class Watched(Transport):
+        asked = 0
+
+        def ask(self, question: bytes, parties: Sequence[str], seconds: float) -> Iterator[Answered]:
+            self.asked += 1
+            waiting = list(parties)
+            remark(f"Question {self.asked} to {', '.join(parties)}: {len(question):,} bytes.")
+            for name, raw in inner.ask(question, parties, seconds):
+                if name in waiting:
+                    waiting.remove(name)
+                outcome = _ABSENT if raw is None else f"sent {len(raw):,} bytes"
+                remark(f"  {name} {outcome}; waiting for {', '.join(waiting) or 'nobody'}.")
+                yield name, raw
+
+        def opened(self, name: str, raw: bytes) -> bytes:
+            return inner.opened(name, raw)
+
+    return Watched()
+
+
+def show_outcome(outcome: RunOutcome | FollowedTogether, out: Path | None) -> None:
+    """Print every round, or the release of a continual release, and the model's label."""
+    from rich.table import Table
+
+    from discreet.follow.coordinator import FollowedTogether
+    from discreet.report.label import label_table
+
+    followed = isinstance(outcome, FollowedTogether)
+    first, title = ("release", "The latest release") if followed else ("round", "Rounds")
+    table = Table(first, "what", "parties counted", "skipped, and why", title=title)
+    for number, entry in enumerate(_rounds(outcome), start=1):
+        reasons = ", ".join(f"{name}: {why}" for name, why in entry.left_out.items())
+        if isinstance(entry, FollowedTogether):
+            place, what = _place(entry), "current sums"
+        else:
+            place, what = str(number), entry.result.kind
+        table.add_row(place, what, str(len(entry.counted)), reasons or "-")
+    show(table, label_table(outcome.model.guarantee, f"Privacy facts: {outcome.model.name}"))
+    written = "" if out is None else f"Written to {out}. "
+    show(f"{written}{outcome.model.guarantee.short()}")
+
+
+def _place(entry: FollowedTogether) -> str:
+    """Return the number of this release, and of how many."""
+    releases = json.loads(entry.model.parameters["settings"])["year"]["releases"]
+    return f"{entry.release:,} of {releases:,}"
+
+
+def outcome_json(outcome: RunOutcome | FollowedTogether, out: Path | None) -> dict[str, Any]:
+    """Return the outcome of a run, or of a release, as JSON."""
+    from discreet.follow.coordinator import FollowedTogether
+
+    made = {"release": outcome.release} if isinstance(outcome, FollowedTogether) else {}
+    return {
+        "model": outcome.model.name,
+        "file": None if out is None else str(out),
+        **made,
+        "rounds": [
+            {"heard": list(entry.counted), "left_out": dict(entry.left_out), "refused": dict(entry.refused)}
+            for entry in _rounds(outcome)
+        ],
+        "guarantee": outcome.model.guarantee.to_json(),
+    }
+
+
+def _rounds(outcome: RunOutcome | FollowedTogether) -> Sequence[Round | FollowedTogether]:
+    """Return the questions of a run. A continual release is one question."""
+    from discreet.follow.coordinator import FollowedTogether
+
+    return [outcome] if isinstance(outcome, FollowedTogether) else outcome.rounds

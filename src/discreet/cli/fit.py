@@ -7,14 +7,21 @@ import time
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
-
-import typer
+from typing import TYPE_CHECKING
 
 from discreet.cli.errors import OnlyInProcess, OptionMissing, OptionNeeds, OptionsConflict, UnsupportedByModel
 from discreet.cli.messages import usage_error
-from discreet.cli.options.declared import AsJson, Data, Force, KeptTitles, Learning, Paying, Reading
-from discreet.cli.options.sources import On, opened
+from discreet.cli.options.declared import (
+    AsJson,
+    Data,
+    Force,
+    KeptTitles,
+    Learning,
+    On,
+    Paying,
+    Reading,
+    opened,
+)
 from discreet.cli.output.printing import emit, remark, remark_on_conditions, remark_on_delta, show
 from discreet.cli.output.tables import reading_of, reading_table, saying_what_was_paid, show_price
 from discreet.core.files import refuse_output
@@ -33,58 +40,37 @@ _FADED = 3
 
 def fit(
     data: Data,
+    *,
     learning: Learning,
     reading: Reading,
     paying: Paying,
-    out: Annotated[
-        Path | None, typer.Option("--out", help="Where to write the model; needed unless --dry-run.")
-    ] = None,
-    private_catalog: Annotated[
-        bool,
-        typer.Option(
-            "--private-catalog",
-            rich_help_panel="More",
-            help="Select the catalog (and the scale, unless declared) from the data with noise. Only items "
-            "that enough users rated are kept.",
-        ),
-    ] = False,
-    catalog_share: Annotated[
-        float,
-        typer.Option(
-            "--catalog-share",
-            rich_help_panel="More",
-            help="With --private-catalog: the part of epsilon and delta spent on it.",
-        ),
-    ] = 0.2,
-    for_synthesis: Annotated[
-        bool,
-        typer.Option(
-            "--for-synthesis",
-            rich_help_panel="More",
-            help="Also release lengths of histories and levels of ratings, for `discreet data synthesize`. "
-            "user-factorization only; they cost 3% of its budget.",
-        ),
-    ] = False,
+    out: Path | None = None,
+    private_catalog: bool = False,
+    catalog_share: float = 0.2,
+    for_synthesis: bool = False,
     titles: KeptTitles = None,
-    use_titles: Annotated[
-        bool,
-        typer.Option(
-            "--use-titles",
-            rich_help_panel="More",
-            help="Also learn from the table of --titles: its words and numbers are public features of items.",
-        ),
-    ] = False,
+    use_titles: bool = False,
     force: Force = False,
-    explain: Annotated[
-        bool, typer.Option("--explain", help="Also show the decisions of the fit and their inputs.")
-    ] = False,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Only show the cost and the budget left after it.")
-    ] = False,
+    explain: bool = False,
+    dry_run: bool = False,
     on: On = None,
     as_json: AsJson = False,
 ) -> None:
-    """Fit a model and write it, with its privacy label, to a file."""
+    """Fit a model and write it, with its privacy label, to a file.
+
+    Options:
+        out: Where to write the model; needed unless --dry-run.
+        explain: Also show the decisions of the fit and their inputs.
+        dry_run: Only show the cost and the budget left after it.
+
+    More:
+        private_catalog: Select the catalog (and the scale, unless declared) from the data with noise. Only
+            items that enough users rated are kept.
+        catalog_share: With --private-catalog: the part of epsilon and delta spent on it.
+        for_synthesis: Also release lengths of histories and levels of ratings, for `discreet data
+            synthesize`. user-factorization only; they cost 3% of its budget.
+        use_titles: Also learn from the table of --titles: its words and numbers are public features of items.
+    """
     from discreet.core.progress import terminal_progress
     from discreet.models.items import beside_chosen, moved, read_columns, read_table
     from discreet.models.private_facts import PrivateFacts
@@ -125,7 +111,7 @@ def fit(
                     ledger=book,
                     progress=report,
                 )
-        remark_on_conditions(fitted.guarantee, selects=True)
+        remark_on_conditions(fitted.guarantee, schema=reading.schema, selects=True)
         if private_catalog and table is not None:
             public = beside_chosen(table, fitted.catalog)
         else:
@@ -267,11 +253,13 @@ def _show_fit(
 ) -> None:
     """Print the label and, if `how_read` is there, how the data were read and what the fit decided."""
     from discreet.cli.output.tables import decisions_table
+    from discreet.papers import titled
     from discreet.report.label import label_table
 
     if how_read:
         show(reading_table(how_read))
-    show(label_table(fitted.guarantee, f"Privacy facts: {fitted.name}"))
+    called = titled(fitted.name, fitted.parameters)
+    show(label_table(fitted.guarantee, f"Privacy facts: {called}"))
     decisions = fitted.scorer.explain()
     if how_read is not None and decisions:
         show(decisions_table(decisions))

@@ -3,52 +3,59 @@
 from __future__ import annotations
 
 import json
+import math
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, cast
+from typing import TYPE_CHECKING, Annotated, Any, cast, final
 
 import typer
 
-from discreet.cli.errors import FixedByShards, OptionsConflict, ReleasesSkipped, ShardsNeeded
-from discreet.cli.options.declared import AsJson, Columns, Force, KeptTitles, Paying, SchemaFile, TextFile
-from discreet.cli.options.parsing import parse_columns, parse_number, parse_scale, read_items
-from discreet.cli.options.sources import On
-from discreet.cli.options.years import (
-    ComeOnce,
-    Drawing,
-    HalfLife,
-    Year,
-    digest,
-    kept_titles,
-    models_of,
-    read_titles,
-    said_once,
-    year_settings,
+from discreet.cli.errors import (
+    FixedByShards,
+    OptionNeeds,
+    OptionsConflict,
+    ReleasesSkipped,
+    ShardsNeeded,
+    TitlesGone,
+    WrongForm,
 )
+from discreet.cli.messages import usage_error
+from discreet.cli.options.declared import (
+    AsJson,
+    Columns,
+    Data,
+    Epsilon,
+    Force,
+    KeptTitles,
+    Learning,
+    On,
+    Paying,
+    Reading,
+    SchemaFile,
+    TextFile,
+)
+from discreet.cli.options.parsing import group, parse_columns, parse_scale, read_items
 from discreet.cli.output import printing
 from discreet.cli.output.printing import emit
-from discreet.cli.output.years import (
-    added_json,
-    only_noise,
-    sentences,
-    too_early,
-    what_entered,
-    what_it_cost,
-    year_page,
-)
-from discreet.cli.replay import replay as replay
 from discreet.core.files import refuse_output
 
 if TYPE_CHECKING:
+    from rich.console import RenderableType
+
     from discreet.data.schema import Schema
     from discreet.data.vocabulary import Vocabulary
-    from discreet.follow import Following
+    from discreet.follow import Following, FollowSettings, Status
     from discreet.follow.batches import Source
     from discreet.follow.model import Kind
+    from discreet.follow.replay import Replay
+    from discreet.follow.stream import Added
     from discreet.models.fitted import FittedModel
+    from discreet.models.items import PublicColumns
 
 
 # The kind of the page, by which the command recognizes its own pages.
@@ -56,38 +63,13 @@ _PAGE = "followed year"
 
 
 def start(
-    state: Annotated[
-        Path, typer.Argument(help="Where to keep the state: a private file. Never restore an older copy.")
-    ],
-    items: Annotated[
-        Path, typer.Option("--items", help="The public catalog: one item id per line, or a table of items.")
-    ],
-    epsilon: Annotated[
-        float,
-        typer.Option(
-            "--epsilon",
-            help="The epsilon of the guarantee for all releases.",
-            parser=parse_number,
-            metavar="FLOAT",
-        ),
-    ],
+    state: Path,
+    *,
+    items: Path,
+    year: YearOptions,
     paying: Paying,
-    delta: Annotated[
-        float, typer.Option("--delta", help="The delta of the guarantee for all releases.")
-    ] = 1e-6,
-    releases: Annotated[int, typer.Option("--releases", help="How many releases: 52 is weekly.")] = 52,
-    half_life: HalfLife = None,
-    year: Year = "365d",
-    scale: Annotated[
-        str | None,
-        typer.Option(
-            "--scale", help="Follow ratings on LOW,HIGH or LOW,HIGH,STEP. Default: interactions only."
-        ),
-    ] = None,
-    implicit: Annotated[
-        bool, typer.Option("--implicit", help="Follow interactions only; the default without --scale.")
-    ] = False,
-    come_once: ComeOnce = False,
+    scale: str | None = None,
+    implicit: bool = False,
     columns: Columns = None,
     titles: KeptTitles = None,
     as_json: AsJson = False,
@@ -95,6 +77,12 @@ def start(
     """Record the cost of a year of releases and write its state. Each `add` then costs no more budget.
 
     --columns and --titles are kept for every later `add`.
+
+    Options:
+        state: Where to keep the state: a private file. Never restore an older copy.
+        items: The public catalog: one item id per line, or a table of items.
+        scale: Follow ratings on LOW,HIGH or LOW,HIGH,STEP. Default: interactions only.
+        implicit: Follow interactions only; the default without --scale.
     """
     from discreet.data.facts import PublicFacts
     from discreet.follow import Following
@@ -112,15 +100,7 @@ def start(
     low, high, step = parse_scale(scale) if scale is not None else (1.0, 1.0, None)
     assert low is not None and high is not None
     facts = PublicFacts(n_items=len(catalog), low=low, high=high, step=step)
-    settings = year_settings(
-        releases=releases,
-        epsilon=epsilon,
-        delta=delta,
-        half_life=half_life,
-        year=year,
-        come_once=come_once,
-        rated=scale is not None,
-    )
+    settings = year.settings(rated=scale is not None)
     paying.check()
     name = paying.name or state.name.rsplit(".", 1)[0]
     begun = Following.start(state, catalog, facts, settings, name=name, ledger=paying.book(name))
@@ -142,17 +122,13 @@ _MOST_MISSED = 4
 
 
 def add(
-    state: Annotated[Path, typer.Argument(help="The year that `discreet follow start` wrote.")],
-    data: Annotated[Path, typer.Argument(help="New ratings (CSV, TSV, JSON lines, Parquet, shards).")],
+    state: Path,
+    data: Path,
+    *,
     drawing: Drawing,
     text: TextFile,
-    drop_unknown: Annotated[
-        bool, typer.Option("--drop-unknown", help="Skip ratings of items that were not declared.")
-    ] = False,
-    again: Annotated[
-        bool,
-        typer.Option("--again", help="Add a file again that has the same name and time of writing."),
-    ] = False,
+    drop_unknown: bool = False,
+    again: bool = False,
     on: On = None,
     columns: Columns = None,
     schema: SchemaFile = None,
@@ -161,10 +137,16 @@ def add(
 
     How files are read (--schema, --columns, --delimiter, and so on) and --titles are kept for later releases.
     The model that the last `add` wrote is replaced.
+
+    Options:
+        state: The year that `discreet follow start` wrote.
+        data: New ratings (CSV, TSV, JSON lines, Parquet, shards).
+        drop_unknown: Skip ratings of items that were not declared.
+        again: Add a file again that has the same name and time of writing.
     """
     from discreet.follow import Following
 
-    year = Following(state)
+    year = Following(state, steady=True)
     kept = year.kept()
     columns = kept.get("columns") if columns is None else columns
     written = text.written()
@@ -193,14 +175,15 @@ def _schema(data: Path, given: Path | None, kept: Mapping[str, str]) -> Schema |
     return known if known is not None and fits(data, known) else None
 
 
-def release(
-    state: Annotated[Path, typer.Argument(help="The year that `discreet follow start` wrote.")],
-    drawing: Drawing,
-) -> None:
-    """Draw the next release without new ratings, for a week that had none. To add ratings, use `add`."""
+def release(state: Path, *, drawing: Drawing) -> None:
+    """Draw the next release without new ratings, for a week that had none. To add ratings, use `add`.
+
+    Options:
+        state: The year that `discreet follow start` wrote.
+    """
     from discreet.follow import Following
 
-    year = Following(state)
+    year = Following(state, steady=True)
     _draw(year, drawing, None, None, force=_refuse(year, drawing, [state]))
 
 
@@ -343,23 +326,28 @@ def _source(
 
 
 def show(
-    state: Annotated[Path, typer.Argument(help="The year that `discreet follow start` wrote.")],
-    page: Annotated[Path | None, typer.Option("--html", help="Also write this as one page.")] = None,
-    out: Annotated[
-        Path | None, typer.Option("--out", help="Also write the model of the latest release again.")
-    ] = None,
+    state: Path,
+    *,
+    page: Annotated[Path | None, "--html"] = None,
+    out: Path | None = None,
     titles: KeptTitles = None,
     force: Force = False,
     as_json: AsJson = False,
 ) -> None:
-    """Show the releases so far, what is left, and noise against signal. All of this is public."""
+    """Show the releases so far, what is left, and noise against signal. All of this is public.
+
+    Options:
+        state: The year that `discreet follow start` wrote.
+        page: Also write this as one page.
+        out: Also write the model of the latest release again.
+    """
     from discreet.follow import Following
     from discreet.report.pages import page as whole_page
     from discreet.report.pages import refuse_page, write_page
 
     if page is not None:
         refuse_page(page, kind=_PAGE, force=force, inputs=[state])
-    year = Following(state)
+    year = Following(state, steady=True)
     status = year.status()
     if out is not None:
         kept = year.kept()
@@ -381,17 +369,18 @@ def show(
     )
 
 
-def erase(
-    state: Annotated[Path, typer.Argument(help="The year that `discreet follow start` wrote.")],
-    user: Annotated[str, typer.Argument(help="The user's ID.")],
-    as_json: AsJson = False,
-) -> None:
-    """Stop adding a user's ratings from the next release on. Earlier releases don't change."""
+def erase(state: Path, user: str, *, as_json: AsJson = False) -> None:
+    """Stop adding a user's ratings from the next release on. Earlier releases don't change.
+
+    Options:
+        state: The year that `discreet follow start` wrote.
+        user: The user's ID.
+    """
     from discreet.cli.output.tables import traces_table
     from discreet.follow import Following
     from discreet.follow.entries import influence_left
 
-    year = Following(state)
+    year = Following(state, steady=True)
     taken = year.erase(user)
     status, facts = year.status(), year.catalog()[1]
     rated = facts.low != facts.high
@@ -421,3 +410,386 @@ def erase(
         f"how much of one of these {what} is left in them if it was added at the last or the first release.",
         traces_table(traces),
     )
+
+
+def replay(
+    data: Data,
+    *,
+    reading: Reading,
+    year: YearOptions,
+    begins: Annotated[str | None, "--from"] = None,
+    seed: int = 0,
+    as_json: AsJson = False,
+) -> None:
+    """Replay a past year of your data, and compare following with fits and refits. Nothing is released.
+
+    After each release, every way is scored on the items that users chose before the next release.
+
+    Options:
+        begins: When the year begins, as in 2025-01-31. Default: the data's last year.
+        seed: The seed of the (simulated) noise.
+    """
+    from discreet.core.progress import terminal_progress
+    from discreet.data.epochs import seconds_of
+    from discreet.follow.replay import replay_year
+
+    if reading.duplicates is None:
+        # As in a continual release, only the first of a user's interactions with an item counts.
+        reading = replace(reading, duplicates="first")
+    past = reading.load(data)
+    settings = year.settings(rated=not reading.implicit)
+    moment = None if begins is None else seconds_of(begins, "begins")
+    with terminal_progress(None) as report:
+        found = replay_year(past, settings, begins=moment, seed=seed, progress=report)
+    if as_json:
+        emit(found.to_json())
+        return
+    fades = (
+        ""
+        if year.half_life or not reading.implicit
+        else " Nothing fades here: also try --half-life 30d, or 7d."
+    )
+    *shown, last = replay_shown(found)
+    printing.show(*shown, f"{last}{fades}")
+
+
+_DAYS = {"": 1.0, "h": 1 / 24, "d": 1.0, "w": 7.0, "m": 30.0, "y": 365.0}
+
+HalfLife = Annotated[
+    str | None,
+    typer.Option(
+        "--half-life",
+        help="Half-life of an interaction's weight: 36h, 7d, 2w, 1m (30 days), 1y (365 days). "
+        "Default: no fading.",
+    ),
+]
+Year = Annotated[str, typer.Option("--year", help="How long all releases together last.")]
+ComeOnce = Annotated[
+    bool, typer.Option("--users-come-once", help="Let users spend all their weight at once.")
+]
+
+
+def days(option: str, text: str) -> float:
+    """Return the days of a time such as 7d, 36h, or 2w.
+
+    A bare number means days, a month is 30, a year 365.
+    """
+    found = re.fullmatch(r"([0-9]+(?:\.[0-9]+)?)\s*([hdwmy]?)", text.strip())
+    if found is None or float(found[1]) == 0:
+        raise usage_error(WrongForm(option=option, form="36h, 7d, 2w, 1m (30 days), or 1y (365 days)"))
+    return float(found[1]) * _DAYS[found[2]]
+
+
+def said_once(*, columns: str | None, titles: Path | None) -> dict[str, str]:
+    """Return the given options that are kept for later releases."""
+    said = {"columns": columns, "titles": None if titles is None else str(titles.absolute())}
+    return {name: value for name, value in said.items() if value is not None}
+
+
+def read_titles(path: Path | None, catalog: Vocabulary) -> PublicColumns:
+    """Return the public columns of a table of items, or nothing without a table."""
+    from discreet.models.items import read_columns, read_table
+
+    return {} if path is None else read_columns(read_table(path), catalog)
+
+
+def kept_titles(text: str) -> Path:
+    """Return the table that an earlier command named. Raise if it no longer exists."""
+    path = Path(text)
+    if not path.exists():
+        raise TitlesGone(path=path)
+    return path
+
+
+def models_of(kept: Mapping[str, str]) -> dict[str, str]:
+    """Return the models that earlier releases wrote, by path, with their digests."""
+    found: dict[str, str] = json.loads(kept.get("models", "{}"))
+    # Years that began in earlier versions kept only the last model.
+    return found | ({kept["out"]: kept.get("written", "")} if "out" in kept else {})
+
+
+def digest(path: Path) -> str:
+    """Return the digest of a file, which identifies the model written last. Empty without a file."""
+    return sha256(path.read_bytes()).hexdigest() if path.is_file() else ""
+
+
+@group()
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class YearOptions:
+    """A year of releases, and what all of them may cost together.
+
+    Options:
+        epsilon: The epsilon of the guarantee for all releases.
+        delta: The delta of the guarantee for all releases.
+        releases: How many releases: 52 is weekly.
+    """
+
+    epsilon: Epsilon
+    delta: float = 1e-6
+    releases: int = 52
+    half_life: HalfLife = None
+    year: Year = "365d"
+    come_once: ComeOnce = False
+
+    def settings(self, *, rated: bool) -> FollowSettings:
+        """Return the settings of the year that these options describe."""
+        from discreet.follow import FollowSettings
+        from discreet.follow.pace import ONCE, Pace
+
+        return FollowSettings(
+            releases=self.releases,
+            epsilon=self.epsilon,
+            delta=self.delta,
+            half_life=None if self.half_life is None else days("--half-life", self.half_life),
+            days=days("--year", self.year),
+            # Ratings of items don't fade, so no budget is kept for a later time of the year.
+            pace=ONCE if self.come_once or rated else Pace(),
+        )
+
+
+@group()
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class YearTogether:
+    """A continual release of several parties, in place of a model.
+
+    Options:
+        follow: Make this many releases in a year (52 is weekly) instead of fitting a model.
+    """
+
+    follow: int | None = None
+    half_life: HalfLife = None
+    year: Year = "365d"
+    come_once: ComeOnce = False
+
+    def settings(self, learning: Learning, *, rated: bool) -> FollowSettings | None:
+        """Return the settings of a continual release; None if a model is to be fitted."""
+        if self.follow is None:
+            if self.half_life is not None or self.come_once or self.year != "365d":
+                raise OptionNeeds(
+                    options=("--half-life", "--year", "--users-come-once"),
+                    needs="--follow",
+                    why="they describe a continual release",
+                )
+            return None
+        if learning.settings or learning.purpose or learning.model != "user-factorization":
+            raise OptionsConflict(
+                options=("--follow", "--model", "--set", "--for"), why="a continual release has its own model"
+            )
+        return YearOptions(
+            releases=self.follow,
+            epsilon=learning.epsilon,
+            delta=1e-6 if learning.delta is None else learning.delta,
+            half_life=self.half_life,
+            year=self.year,
+            come_once=self.come_once,
+        ).settings(rated=rated)
+
+
+@group()
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Drawing:
+    """Which release is drawn, what it is made of, and where its model is written.
+
+    Options:
+        out: Where to write the model.
+        items: Declare items, including new ones: one ID per line, or a table of items.
+        release: Number of this release. Missed releases before it are made empty.
+        kind: `popularity`, `biases`, or `both`.
+        with_model: Use the embeddings of this user-factorization model.
+        yes: Confirm that many missed releases are made empty.
+    """
+
+    out: Path
+    items: Path | None = None
+    release: int | None = None
+    kind: str = "both"
+    with_model: Annotated[Path | None, "--with"] = None
+    titles: KeptTitles = None
+    yes: bool = False
+    force: Force = False
+    as_json: AsJson = False
+
+
+# The chance that noise alone exceeds three standard deviations.
+_BEYOND_THREE = 0.00135
+# With fewer releases, or fewer items than twice the number by chance, there is little to report.
+_SOME = 3
+
+
+def added_json(added: Added) -> dict[str, Any]:
+    """Return the facts of a release as JSON."""
+    counts = {"entered": added.entered, "known": added.known_pairs, "of_erased": added.of_erased}
+    return {
+        "release": added.release,
+        "repeated": added.repeated,
+        "not_public": counts,
+        "guarantee": added.model.guarantee.to_json(),
+    }
+
+
+def what_entered(added: Added, what: str, *, given: bool, empty: int) -> str:
+    """Return what a release did with a batch, and which releases were used up without new data."""
+    if added.repeated:
+        return f"Release {added.release} exists already. Nothing was drawn again."
+    for_nothing = (
+        f" Nothing new was added, but a release was used all the same: were these {what} added under a "
+        "different name?"
+    ) * (given and added.entered == 0)
+    skipped = f" {empty:,} missed before it {'was' if empty == 1 else 'were'} made without new {what}." * (
+        empty > 0
+    )
+    return (
+        f"Release {added.release}.{skipped} For you alone: {added.entered:,} {what} were added, "
+        f"{added.known_pairs:,} had been added before, {added.of_erased:,} were of erased users.{for_nothing}"
+    )
+
+
+def what_it_cost(out: Path, joined: Path | None, before: str | None) -> str:
+    """Return where the model is, its cost, and whether it lost the embeddings of the previous release."""
+    if joined is not None:
+        return (
+            f"The model is in {out}. The year cost no more budget. Its label adds the guarantee of {joined}."
+        )
+    lost = f" The previous release had embeddings (--with {before}). This release has none." if before else ""
+    return f"The model is in {out}. It cost no more budget.{lost}"
+
+
+def only_noise(status: Status) -> str:
+    """Return a warning if hardly more items exceed the noise than noise alone would produce."""
+    if status.stands_out is None or status.stands_out > _SOME + 2 * _by_chance(status):
+        return ""
+    return (
+        f"Hardly any item exceeds the noise yet ({status.stands_out:,} of {status.items:,}; chance "
+        f"alone gives about {_by_chance(status):.0f}): lists of this release are mostly noise. Don't show "
+        "them."
+    )
+
+
+def _by_chance(status: Status) -> float:
+    """Return how many items exceed three standard deviations by noise alone."""
+    return _BEYOND_THREE * status.items
+
+
+def too_early(status: Status) -> str:
+    """Return a warning if releases are made much faster than the year allows."""
+    made, settings = len(status.times), status.settings
+    if made < _SOME or made == settings.releases:
+        return ""
+    first, latest = (datetime.fromisoformat(text) for text in (status.times[0], status.times[-1]))
+    days = (latest - first).total_seconds() / 86_400
+    if days * settings.releases >= settings.days * (made - 1) / 2:
+        return ""
+    return (
+        f"{made:,} of {settings.releases:,} releases were made in {days:,.1f} days, but they must "
+        f"last {settings.days:g}: {_left(status)}."
+    )
+
+
+_PAID = {
+    True: "A ledger recorded the cost of all of them.",
+    False: "No ledger recorded the year's cost, but releases about the same users add up.",
+    None: "They cost no more budget. This file doesn't state whether a ledger recorded the year's cost.",
+}
+
+
+def sentences(status: Status) -> list[str]:
+    """Return the public facts about a year so far, in sentences."""
+    lines = [
+        f"Began on {status.began}, ends on {status.ends}: {_made(status)}, {_left(status)}. "
+        f"{_PAID[status.recorded]}"
+    ]
+    if status.times:
+        lines.append(f"The latest release was made at {status.times[-1]}.")
+    if status.noise is not None:
+        lines.append(
+            f"The noise on an item's current count has a standard deviation of {status.noise:.3g}. "
+            f"{status.stands_out:,} of {status.items:,} items exceed three times that (chance "
+            f"alone gives about {_by_chance(status):.0f})."
+        )
+    lines += [line for line in (only_noise(status), too_early(status)) if line]
+    declared = status.settings.half_life
+    if status.times and declared is not None and status.noise is not None:
+        lines.append(_counted_with(declared, status.half_life))
+    return lines
+
+
+def _made(status: Status) -> str:
+    made, planned = len(status.times), status.settings.releases
+    return f"{made:,} of {releases_of(planned)} {'was' if made == 1 else 'were'} made"
+
+
+def _left(status: Status) -> str:
+    return f"{status.left:,} {'is' if status.left == 1 else 'are'} left"
+
+
+def releases_of(count: int) -> str:
+    """Return a number of releases in words."""
+    return "1 release" if count == 1 else f"{count:,} releases"
+
+
+def _counted_with(declared: float, used: float | None) -> str:
+    """Return which half-life lists use now, and why if it isn't the declared half-life."""
+    if used is not None and used <= declared * (1 + 1e-9):
+        return f"Lists use the declared half-life of {declared:g} days."
+    instead = "nothing fades" if used is None else f"the half-life is {used:.4g} days"
+    return (
+        f"With the declared half-life of {declared:g} days, noise would hide the lists. Until they "
+        f"exceed the noise, {instead}."
+    )
+
+
+def year_page(status: Status, title: str) -> list[str]:
+    """Return the parts of a page about a year."""
+    from discreet.report.pages import element, facts_table, meter, table
+
+    made, all_of_them = len(status.times), status.settings.releases
+    rows = [(str(place), time) for place, time in enumerate(status.times, start=1)]
+    releases = table(("release", "when (UTC)"), rows, "Releases") if rows else element("p", "None yet.")
+    return [
+        element("h1", title),
+        meter(made / all_of_them, _made(status)),
+        *(element("p", line) for line in sentences(status)),
+        element("h2", "The guarantee for the whole year"),
+        facts_table(status.guarantee.rows(), "The guarantee"),
+        element("h2", "Releases"),
+        releases,
+    ]
+
+
+def replay_shown(found: Replay) -> list[RenderableType]:
+    """Return a table of the replayed ways to spend the budget, and advice for the next command."""
+    from rich.table import Table
+
+    table = Table("way", "epsilon of each fit", found.metric, title=f"A year from {found.begins}, replayed")
+    for way in found.ways:
+        each = "once" if way.epsilon_each is None else _epsilon(way.epsilon_each)
+        table.add_row(way.name, each, f"{way.score:.4f}")
+    for column in table.columns[1:]:
+        column.justify = "right"
+    lower, (follow, *others) = found.lower_is_better, found.ways
+    private = [way for way in others if way.epsilon_each not in (None, math.inf)]
+    best = (min if lower else max)(private, key=lambda way: way.score)
+    empty = f" After {found.empty:,} releases there were no new data: check --from." * (
+        3 * found.empty > found.releases
+    )
+    better, what = ("lower", "ratings") if lower else ("higher", "interactions")
+    ahead = follow.score < best.score if lower else follow.score > best.score
+    said = (
+        f"Following was best ({follow.score:.4f}), then {best.name} ({best.score:.4f})."
+        if ahead
+        else f"Best was {best.name} ({best.score:.4f}); following had {follow.score:.4f}."
+    )
+    return [
+        table,
+        f"{found.metric} ({better} is better) of {found.asked:,} {what} between two of "
+        f"{found.releases:,} releases. All ways but the last have the same budget for the year. {said} Small "
+        f"differences may be luck: --seed draws different noise.{empty}",
+        "Nothing was released, and no budget was spent. Scores have no noise: don't publish them.",
+    ]
+
+
+def _epsilon(each: float) -> str:
+    return "∞ (not private)" if each == math.inf else f"{each:.3g}"

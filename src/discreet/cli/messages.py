@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping
 
 import typer
 
-from discreet.core.errors import Dialect, DiscreetError, message
+from discreet.core.errors import Dialect, DiscreetError, WrongKind, message
 
 # Options whose names differ from the arguments in Python.
 _OPTIONS = {
@@ -22,6 +22,9 @@ _OPTIONS = {
 
 # Templates that replace the default one on the command line, by code.
 TEMPLATES: Mapping[str, str] = {
+    "scale-from-data": (
+        "The scale was read from the data, so the guarantee would depend on it. Declare it with --scale."
+    ),
     "roles-missing": (
         "Can't find the {roles:any} column. The columns are {columns:all}. Name it: --columns {shell}."
         "{shell_hint}"
@@ -62,6 +65,20 @@ def message_for_terminal(error: DiscreetError, options: Collection[str] | None =
     return told if error.args else f"{told} [{error.code}]"
 
 
-def usage_error(error: DiscreetError) -> typer.BadParameter:
-    """Return an error as typer's own, for values that typer parses; the exit code is 2."""
-    return typer.BadParameter(message_for_terminal(error))
+class UsageError(typer.BadParameter):
+    """An error of ours as typer's own, for values that typer parses; the exit code is 2."""
+
+    def __init__(self, error: DiscreetError) -> None:
+        super().__init__(message_for_terminal(error))
+        self._error = error
+
+    def named(self) -> DiscreetError:
+        """Return our error, with the name of the option whose value it is about."""
+        option = self.param.opts[0] if self.param is not None else None
+        known = isinstance(self._error, WrongKind) and option is not None
+        return WrongKind(**{**self._error.facts(), "name": option}) if known else self._error
+
+
+def usage_error(error: DiscreetError) -> UsageError:
+    """Return an error of ours for typer."""
+    return UsageError(error)

@@ -24,13 +24,12 @@ Row = dict[str, str | None]
 _COMPARED = ("ease", "als")
 
 
-def models(
-    everything: Annotated[
-        bool, typer.Option("--all", help="List all models, including those of papers, and all baselines.")
-    ] = False,
-    as_json: AsJson = False,
-) -> None:
-    """List the models to use first, or all of them, with what they protect and learn from."""
+def models(*, everything: Annotated[bool, "--all"] = False, as_json: AsJson = False) -> None:
+    """List the models to use first, or all of them, with what they protect and learn from.
+
+    Options:
+        everything: List all models, including those of papers, and all baselines.
+    """
     rows = described()
     if as_json:
         emit({"models": [{**row, "last_audit": _last_audit(str(row["name"]))} for row in rows]})
@@ -79,7 +78,7 @@ def described() -> list[Row]:
 
     if all(ESTIMATORS.package(name) == "discreet" for name in ESTIMATORS):
         return own_models()
-    from discreet.recipes import describe_models
+    from discreet.model_settings import describe_models
 
     return describe_models()
 
@@ -99,13 +98,17 @@ def _last_audit(name: str) -> dict[str, Any] | None:
 
 
 def datasets(
-    action: Annotated[str | None, typer.Argument(help="`get` downloads a dataset.")] = None,
-    name: Annotated[
-        str | None, typer.Argument(help="The dataset to download.", autocompletion=complete_dataset)
-    ] = None,
+    action: str | None = None,
+    name: Annotated[str | None, typer.Argument(autocompletion=complete_dataset)] = None,
+    *,
     as_json: AsJson = False,
 ) -> None:
-    """List the known datasets, or download one into the cache with `get NAME`."""
+    """List the known datasets, or download one into the cache with `get NAME`.
+
+    Options:
+        action: `get` downloads a dataset.
+        name: The dataset to download.
+    """
     from discreet.data.datasets import catalog
 
     if action is None:

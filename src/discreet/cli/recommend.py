@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import io
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import nullcontext
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -15,34 +19,22 @@ from discreet.cli.errors import (
     OptionNeeds,
     OptionsConflict,
     ShardsNeeded,
+    WrongForm,
 )
-from discreet.cli.options.declared import AsJson, Columns, Force, HowMany, ModelFile, Titles
+from discreet.cli.options.declared import AsJson, Columns, Force, HowMany, ModelFile, On, Titles
 from discreet.cli.options.parsing import parse_columns, read_ids
-from discreet.cli.options.sources import On
-from discreet.cli.output.answers import (
-    MOSTLY,
-    REFERENCE,
-    alike_by_design,
-    mostly_popular,
-    show_explanation,
-    show_similar,
-    tells_similar,
-    title_of,
-)
-from discreet.cli.output.lists import (
-    Beside,
-    items_json,
-    items_table,
-    public_columns,
-    write_lists,
-    write_shard_lists,
-)
 from discreet.cli.output.printing import emit, show
-from discreet.core.checks import integer
+from discreet.core.checks import DiscreetError, integer
+from discreet.core.files import refuse_output, write_whole
 
 if TYPE_CHECKING:
+    import polars as pl
+    from rich.table import Table
+
+    from discreet.models.answers import Explanation
     from discreet.models.fitted import FittedModel
     from discreet.models.listings import ListedItem, SimilarItem
+
 
 _ORDERS = {"choice": "likely interactions, without ratings", "stars": "expected stars alone"}
 STARS = "expected_stars"
@@ -59,65 +51,45 @@ Now = Annotated[
 
 def recommend(
     file: ModelFile,
-    all_users: Annotated[
-        str | None, typer.Argument(help="With --all: histories of many users, or a folder of shards.")
-    ] = None,
-    for_all: Annotated[bool, typer.Option("--all", help="Write lists for all users; needs --out.")] = False,
+    all_users: str | None = None,
+    *,
+    for_all: Annotated[bool, "--all"] = False,
     on: On = None,
-    history: Annotated[
-        Path | None,
-        typer.Option(
-            "--history",
-            help="The history of one user: [user,]item,rating[,time] or, without ratings, "
-            "[user,]item[,time]. Times set the order. A file with one column lists items, oldest first.",
-        ),
-    ] = None,
-    histories: Annotated[
-        Path | None,
-        typer.Option(
-            "--histories", help="The histories of many users, ordered by time if given; needs --out."
-        ),
-    ] = None,
-    out: Annotated[
-        Path | None, typer.Option("--out", help="Where to write the lists of many users: .csv or .parquet.")
-    ] = None,
-    user: Annotated[
-        str | None,
-        typer.Option("--user", help="The user's ID; needed if the history contains several users."),
-    ] = None,
+    history: Path | None = None,
+    histories: Path | None = None,
+    out: Path | None = None,
+    user: str | None = None,
     k: HowMany = 10,
     columns: Columns = None,
-    among: Annotated[
-        Path | None, typer.Option("--among", help="List only these items: one ID per line, or a table.")
-    ] = None,
-    exclude: Annotated[
-        Path | None, typer.Option("--exclude", help="Never list these items: one ID per line, or a table.")
-    ] = None,
-    rank_by: Annotated[
-        str | None,
-        typer.Option(
-            "--rank-by",
-            help="Order by `choice` (likely interactions), `stars` (ratings), or `both` (default).",
-        ),
-    ] = None,
-    diversify: Annotated[
-        float,
-        typer.Option("--diversify", help="From 0 to 1: prefer items that differ from the rest of the list."),
-    ] = 0.0,
+    among: Path | None = None,
+    exclude: Path | None = None,
+    rank_by: str | None = None,
+    diversify: float = 0.0,
     now: Now = None,
     titles: Titles = None,
-    include_seen: Annotated[
-        bool, typer.Option("--include-seen", help="Also list items of the history.")
-    ] = False,
-    ignore_unknown: Annotated[
-        bool, typer.Option("--ignore-unknown", help="Ignore items that the model doesn't know.")
-    ] = False,
+    include_seen: bool = False,
+    ignore_unknown: bool = False,
     force: Force = False,
     as_json: AsJson = False,
 ) -> None:
     """Recommend items to one user from their own history, or to all users in a file of histories.
 
     Without a history, the recommendations are those for a new user.
+
+    Options:
+        all_users: With --all: histories of many users, or a folder of shards.
+        for_all: Write lists for all users; needs --out.
+        history: The history of one user: [user,]item,rating[,time] or, without ratings, [user,]item[,time].
+            Times set the order. A file with one column lists items, oldest first.
+        histories: The histories of many users, ordered by time if given; needs --out.
+        out: Where to write the lists of many users: .csv or .parquet.
+        user: The user's ID; needed if the history contains several users.
+        among: List only these items: one ID per line, or a table.
+        exclude: Never list these items: one ID per line, or a table.
+        rank_by: Order by `choice` (likely interactions), `stars` (ratings), or `both` (default).
+        diversify: From 0 to 1: prefer items that differ from the rest of the list.
+        include_seen: Also list items of the history.
+        ignore_unknown: Ignore items that the model doesn't know.
     """
     from discreet.models.storage import load
 
@@ -142,7 +114,7 @@ def recommend(
     }
     named = parse_columns(columns)
     if many is None:
-        best, usual = _one(fitted, history, user, named, k, limits)
+        best, usual = _one(fitted, history, user, named, k, limits, shown=not as_json)
         order = _sorted_by(fitted, rank_by, diversify)
         _answer_one(fitted, best, titles, order, usual, as_json=as_json)
         if history is None and not as_json:
@@ -205,16 +177,33 @@ def _answer_one(
 ) -> None:
     beside = public_columns(titles, fitted, [item for item, _ in best])
     stars = [one.expected_stars for one in best]
+    tied = tied_at_the_end([one.score for one in best])
     if as_json:
-        emit({"recommendations": items_json(best, beside, (STARS, stars)), "ranked_by": ranked_by})
+        listed = items_json(best, beside, (STARS, stars))
+        emit({"recommendations": listed, "ranked_by": ranked_by, "tied": tied})
     else:
         if not best:
             show("Nothing is left to recommend: every item of the catalog is in the history.")
             return
         alone = ranked_by.startswith(_ORDERS["stars"])
         show(items_table(best, beside, more=None if alone else ("expected stars", stars)))
-        mostly = f" {mostly_popular(usual)} `discreet model explain` shows why." if usual >= MOSTLY else ""
-        show(f"Sorted by score: {ranked_by}.{mostly}")
+        show(f"Sorted by score: {ranked_by}.{_remark(tied, len(best), usual)}")
+        middle = (fitted.facts.low + fitted.facts.high) / 2
+        if not alone and (low := sum(one is not None and one < middle for one in stars)):
+            show(
+                f"{low} of these {len(best)} items have fewer expected stars than the middle of the scale: "
+                "many users choose them, but rate them low. --rank-by stars sorts by expected stars alone."
+            )
+
+
+def _remark(tied: int, listed: int, usual: float) -> str:
+    """Return what a user should know about a list whose scores are equal, or that most users get."""
+    if tied > listed / 2:
+        return (
+            f" {tied} of these {listed} items have the same score: the model can't tell them apart. Their "
+            "order is that of the catalog and has no meaning."
+        )
+    return f" {mostly_popular(usual)} `discreet model explain` shows why." if usual >= MOSTLY else ""
 
 
 def _one(
@@ -224,20 +213,23 @@ def _one(
     columns: dict[str, str | None] | None,
     k: int,
     limits: dict[str, Any],
+    *,
+    shown: bool,
 ) -> tuple[list[ListedItem], float]:
-    """Return a user's list, and the share of its first ten items that a new user gets, too."""
+    """Return a user's list and, if it is `shown`, the share of its first items that a new user gets, too."""
     from discreet.data.histories import read_history
     from discreet.models.answers import usual_share
 
     if history is None:
         return fitted.recommend([], k, user=user, **limits), 0.0
     implicit = not fitted.scorer.needs_ratings
-    person = read_history(history, user=user, columns=columns, implicit=implicit)
+    person = read_history(history, user=user, columns=columns, implicit=implicit, catalog=fitted.catalog)
     if not limits["ignore_unknown"]:
         _refuse_header(fitted, person.items, history)
     best = fitted.recommend(person, k, **limits)
+    chosen = any(limits[name] for name in ("among", "exclude", "rank_by", "diversify"))
     # A model of popularity can't have any other list.
-    if alike_by_design(fitted) or any(limits[name] for name in ("among", "exclude", "rank_by", "diversify")):
+    if not shown or chosen or alike_by_design(fitted):
         return best, 0.0
     return best, usual_share(fitted, person, ignore_unknown=limits["ignore_unknown"], now=limits["now"])
 
@@ -270,12 +262,17 @@ def _many(fitted: FittedModel, many: str, columns: dict[str, str | None] | None)
 
 def similar(
     file: ModelFile,
-    items: Annotated[list[str], typer.Argument(help="One or several items of the model's catalog.")],
+    items: list[str],
+    *,
     k: HowMany = 10,
     titles: Titles = None,
     as_json: AsJson = False,
 ) -> None:
-    """List the most similar items that exceed the noise. This costs no privacy budget."""
+    """List the most similar items that exceed the noise. This costs no privacy budget.
+
+    Options:
+        items: One or several items of the model's catalog.
+    """
     from discreet.models.storage import load
 
     integer("-k", k, least=1)
@@ -300,22 +297,22 @@ def _json(near: Sequence[SimilarItem], beside: Beside) -> list[dict[str, Any]]:
 
 def explain(
     file: ModelFile,
-    item: Annotated[
-        str | None,
-        typer.Argument(help="An item of the model's catalog. Default: the first of the user's list."),
-    ] = None,
-    history: Annotated[
-        Path | None, typer.Option("--history", help="The history of one user, as for recommend.")
-    ] = None,
-    user: Annotated[
-        str | None, typer.Option("--user", help="The user's ID, if the history contains several users.")
-    ] = None,
+    item: str | None = None,
+    *,
+    history: Path | None = None,
+    user: str | None = None,
     columns: Columns = None,
     now: Now = None,
     titles: Titles = None,
     as_json: AsJson = False,
 ) -> None:
-    """Show why an item has its place in a user's list: parts that add up to its score."""
+    """Show why an item has its place in a user's list: parts that add up to its score.
+
+    Options:
+        item: An item of the model's catalog. Default: the first of the user's list.
+        history: The history of one user, as for recommend.
+        user: The user's ID, if the history contains several users.
+    """
     from discreet.data.histories import read_history
     from discreet.models.storage import load
 
@@ -323,7 +320,9 @@ def explain(
         raise OptionMissing(options=("--history FILE",))
     fitted = load(file)
     implicit = not fitted.scorer.needs_ratings
-    person = read_history(history, user=user, columns=parse_columns(columns), implicit=implicit)
+    person = read_history(
+        history, user=user, columns=parse_columns(columns), implicit=implicit, catalog=fitted.catalog
+    )
     how: dict[str, Any] = {"user": user, "ignore_unknown": True, "now": now}
     asked = fitted.recommend(person, 1, **how)[0][0] if item is None else item
     found = fitted.explain(person, asked, **how)
@@ -352,3 +351,351 @@ def explain(
         vague=not tells_similar(fitted),
         alike=alike_by_design(fitted),
     )
+
+
+REFERENCE = "the average item of the lower half of this user's ranking"
+# With this few factors, whole kinds of items point in the same direction.
+_FEW_FACTORS = 3
+# For a screen; --json has all of them.
+_MOST_REASONS = 10
+# A part below this share of the lead isn't mentioned.
+_SLIGHT = 0.05
+# From this share on, a list is mostly the list of a user without a history.
+MOSTLY = 0.7
+# A part below this share of the largest part isn't in the table.
+_NOTHING = 1e-4
+_BAR = 24
+# This share of the catalog is near the top of a list.
+_NEAR_TOP = 0.1
+_WORDS = {
+    "popularity": "many users choose it",
+    "history": "it is similar to the items this user chose or liked",
+    "sequence": "it often follows the latest items of the history",
+    "expected stars": "this user would rate it highly",
+    "odds of liking": "this user would like it",
+}
+
+
+def show_similar(
+    model: FittedModel, item: str | int, near: Sequence[SimilarItem], k: int, titles: Beside
+) -> None:
+    """Print the neighbors of an item, how they are compared, and what isn't known."""
+    called = title_of(item, titles)
+    if not near:
+        from discreet.models.answers import nothing_similar
+
+        show(nothing_similar(called))
+        return
+    show(f"Similar to {called}:")
+    noised = near[0].confidence is not None
+    sure = [_percent(one.confidence) for one in near]
+    show(items_table(near, titles, "similarity", ("sure", sure) if noised else None, digits=2))
+    show(_compared(model))
+    if noised:
+        found = f"Only {len(near)} of {k} stand out. " if len(near) < k else ""
+        show(
+            f"{found}Noise shrinks these numbers: compare them only with each other. Sure is the chance that "
+            "the noise alone didn't make an item a neighbor. Noise may also hide differences between "
+            "items. Items that aren't listed may be similar, too: the release doesn't show it."
+        )
+
+
+def _percent(confidence: float | None) -> str:
+    if confidence is None:
+        return "-"
+    return "> 99 %" if confidence > 0.99 else f"{100 * confidence:.0f} %"
+
+
+def _compared(model: FittedModel) -> str:
+    """Return a sentence about what a similarity compares, and what its numbers mean."""
+    try:
+        factors = model.scorer.item_vectors().shape[1]
+    except DiscreetError:
+        return "Items are compared by how often the same users choose both. Higher is more similar."
+    few = " With this few latent factors, expect the same broad kind rather than close matches."
+    return (
+        "Items are compared by everything the model released about them: 1 is the same direction, 0 is "
+        f"nothing in common, and -1 is the opposite.{few if factors <= _FEW_FACTORS else ''}"
+    )
+
+
+def show_explanation(
+    found: Explanation,
+    called: str,
+    titles: Beside,
+    *,
+    items: int,
+    noised: bool = False,
+    vague: bool = False,
+    alike: str = "",
+) -> None:
+    """Print why an item has its place: in a sentence, in parts, and by the user's own history.
+
+    `items` is the size of the catalog. `noised` states that noise was added, `vague` that the model can't
+    determine which items are similar, and `alike` why all users get the same list, if that is intended.
+    """
+    lead = found.score - found.reference
+    owned = "already in the history, so it isn't recommended"
+    place = owned if found.rank is None else f"number {found.rank:,} of the list"
+    show(f"{called} is {place}{_because(found, lead, items, noised and vague)}.")
+    show(_parts_table(found, lead))
+    show(
+        f"The lead is over {REFERENCE}: {found.score:.2f} against {found.reference:.2f}. Lists are sorted by "
+        f"{found.ranked_by}."
+    )
+    _show_reasons(found, lead, titles, noised and vague)
+    if alike:
+        show(alike)
+    elif found.usual >= MOSTLY:
+        hidden = " Noise hides the rest: more users or a larger epsilon would show it." if noised else ""
+        show(f"{mostly_popular(found.usual)}{hidden}")
+
+
+def mostly_popular(usual: float) -> str:
+    """Return the sentence about a list that hardly differs from the list of a user without a history."""
+    from discreet.models.answers import FIRST
+
+    return (
+        f"This list is mostly popularity: {usual:.0%} of its first {FIRST} items are the same as for a user "
+        "without a history."
+    )
+
+
+def tied_at_the_end(scores: Sequence[float]) -> int:
+    """Return how many items have the score of the last one, rounding aside; 0 if it is the only one."""
+    same = sum(math.isclose(score, scores[-1], rel_tol=1e-9, abs_tol=1e-12) for score in scores)
+    return same if same > 1 else 0
+
+
+def alike_by_design(model: FittedModel) -> str:
+    """Return why lists don't depend on a user's history. Empty for a model whose lists do."""
+    plain, followed = model.scorer.same_for_all, _is_followed(model)
+    if not plain and not followed:
+        return ""
+    subject = "A list of a continual release is current" if followed else "A list of this model is"
+    if plain:
+        return f"{subject} popularity, the same for all users, without the items they had."
+    return (
+        f"{subject} popularity and item ratings, nearly the same for all users, without the items they had."
+    )
+
+
+def _is_followed(model: FittedModel) -> bool:
+    # Loaded only for a possible continual release: most models don't need it.
+    if "release" not in model.parameters:
+        return False
+    from discreet.follow.model import followed_alone
+
+    return followed_alone(model)
+
+
+def _show_reasons(found: Explanation, lead: float, titles: Beside, vague: bool) -> None:
+    if not found.reasons:
+        return
+    if not _history_matters(found, lead):
+        show("No single item of the user's history changes its score much.")
+        return
+    # The strongest of both kinds, starting with the largest lift.
+    strong = sorted(found.reasons, key=lambda reason: -abs(reason[1]))[:_MOST_REASONS]
+    shown = sorted(strong, key=lambda reason: -reason[1])
+    show(items_table(shown, titles, "lifts it by", digits=2))
+    show(
+        "Without that item of the history, the lead would be smaller by this much. Below 0, it would be "
+        "larger."
+    )
+    if vague:
+        show(
+            "Don't read much into single items: this model can't determine which items are similar, so a "
+            "lift may come from the noise."
+        )
+
+
+def tells_similar(model: FittedModel) -> bool:
+    """Return whether `discreet model similar` works with this model."""
+    try:
+        model.scorer.similarities(noised=True)
+    except DiscreetError:
+        return False
+    return True
+
+
+def _because(found: Explanation, lead: float, items: int, vague: bool) -> str:
+    """Return the strongest reasons for the item in words. If the item is behind, return those against it."""
+    from discreet.models.answers import FIRST
+
+    if lead < 0:
+        parts = reversed(_shown_parts(found, lead))
+        against = [name for name, value in parts if value < -max(_SLIGHT * abs(lead), 1e-9)]
+        return f"; the strongest reasons against it: {' and '.join(against[:2])}" if against else ""
+    known = (
+        _WORDS if _history_matters(found, lead) else {**_WORDS, "history": "it fits the history as a whole"}
+    )
+    known = {**known, "history": "the history lifts it, perhaps by noise"} if vague else known
+    strong = [name for name, value in _shown_parts(found, lead) if value > max(_SLIGHT * abs(lead), 1e-9)]
+    if found.rank is not None and found.rank > max(FIRST, _NEAR_TOP * items):
+        # Far from the top, an item is merely ahead of others.
+        return f"; ahead of the lower half by {' and '.join(strong[:2])}" if strong else ""
+    words = [known.get(name, name) for name in strong]
+    because = "; its score is high because" if found.rank is None else ", because"
+    return f"{because} {' and '.join(words[:2])}" if words else ""
+
+
+def _history_matters(found: Explanation, lead: float) -> bool:
+    """Return whether any rating of the user's own changes the item's lead noticeably."""
+    return max((abs(value) for _, value in found.reasons), default=0.0) >= _SLIGHT * abs(lead)
+
+
+def _parts_table(found: Explanation, lead: float) -> Table:
+    from rich.table import Table
+
+    table = Table("part", "adds to its lead", "")
+    table.columns[1].justify = "right"
+    largest = _largest(found, lead)
+    for name, value in _shown_parts(found, lead):
+        table.add_row(name, f"{value:+.2f}", _bar(value, largest))
+    table.add_section()
+    table.add_row("its lead", f"{lead:+.2f}", _bar(lead, largest))
+    return table
+
+
+def _shown_parts(found: Explanation, lead: float) -> list[tuple[str, float]]:
+    """Return the parts that deserve a row, largest first. Sentences name only these parts."""
+    # For example, the order of the history is zero if the model or the history has no order.
+    least = _NOTHING * _largest(found, lead)
+    parts = sorted(found.parts.items(), key=lambda part: -part[1])
+    return [(name, value) for name, value in parts if abs(value) > least]
+
+
+def _largest(found: Explanation, lead: float) -> float:
+    return max([abs(value) for value in found.parts.values()] + [abs(lead), 1e-12])
+
+
+def _bar(value: float, largest: float) -> str:
+    return ("█" if value >= 0 else "░") * round(_BAR * abs(value) / largest)
+
+
+def title_of(item: str | int, titles: Beside) -> str:
+    """Return an item's title with its ID, or the ID alone."""
+    title = next(iter(titles.get(item, {}).values()), "")
+    return f"{title} ({item})" if title else str(item)
+
+
+Listed = Sequence[tuple[str | int, float]]
+Column = tuple[str, Sequence[float | None]]
+Shown = tuple[str, Sequence[float | str | None]]
+Beside = Mapping[str | int, dict[str, str]]
+_KIND = "file of lists"
+# A table on a terminal of 80 columns fits this many public columns.
+_MOST_SHOWN = 2
+
+
+def public_columns(titles: Path | None, model: FittedModel, items: Iterable[str | int]) -> Beside:
+    """Return the public columns shown next to item IDs: from the given table, else from the model."""
+    if titles is None:
+        return model.titles(items)
+    from discreet.data.item_tables import read_public_table
+
+    return read_public_table(titles, model.catalog)
+
+
+def items_json(listed: Listed, beside: Beside, more: Column | None = None) -> list[dict[str, Any]]:
+    """Return a list of items as JSON objects. Public columns are last and replace none of ours.
+
+    `more` is a column next to the score. If it has no value for any item, it is omitted.
+    """
+    name, values = ("", [None] * len(listed)) if more is None else more
+    return [
+        {**beside.get(item, {}), "item": item, "score": score, **({} if value is None else {name: value})}
+        for (item, score), value in zip(listed, values, strict=True)
+    ]
+
+
+def items_table(
+    listed: Listed, beside: Beside, score: str = "score", more: Shown | None = None, digits: int = 3
+) -> Table:
+    """Return a list of items as a table. IDs are folded, never cut. `more` is a column next to the score."""
+    from rich.table import Table
+
+    names = list(next(iter(beside.values()), {}))[:_MOST_SHOWN]
+    known = more is not None and any(value is not None for value in more[1])
+    table = Table("#", "item", *names, score, *([more[0]] if more is not None and known else []))
+    for column in table.columns[1 : 2 + len(names)]:
+        column.overflow = "fold"
+    for rank, (item, value) in enumerate(listed, start=1):
+        row = beside.get(item, {})
+        extra = [_number(more[1][rank - 1])] if more is not None and known else []
+        cells = (row.get(name, "") for name in names)
+        table.add_row(str(rank), str(item), *cells, f"{value:.{digits}f}", *extra)
+    return table
+
+
+def _number(value: float | str | None) -> str:
+    if isinstance(value, str):
+        return value
+    return "-" if value is None else f"{value:.2f}"
+
+
+def write_lists(lists: pl.DataFrame, out: Path, beside: Beside, force: bool, inputs: Sequence[Path]) -> int:
+    """Write the lists of many users and return how many users have a list."""
+    import polars as pl
+
+    if out.suffix not in (".csv", ".parquet"):
+        raise WrongForm(option="--out", form="NAME.csv or NAME.parquet")
+    refuse_output(out, force=force, kind=_KIND, is_ours=is_lists, inputs=inputs)
+    if beside:
+        rows = [
+            {"item": item, **{f"item_{name}": text for name, text in row.items()}}
+            for item, row in beside.items()
+        ]
+        lists = lists.join(pl.DataFrame(rows), on="item", how="left", maintain_order="left")
+    content = io.BytesIO()
+    if out.suffix == ".parquet":
+        lists.write_parquet(content)
+    else:
+        lists.write_csv(content)
+    write_whole(out, content.getvalue())
+    return int(lists["user"].n_unique())
+
+
+def is_lists(path: Path) -> bool:
+    """Return whether a file has lists that this command wrote."""
+    import polars as pl
+
+    try:
+        scan = pl.scan_parquet if path.suffix == ".parquet" else pl.scan_csv
+        return scan(path, glob=False).collect_schema().names()[:4] == ["user", "rank", "item", "score"]
+    except (OSError, pl.exceptions.PolarsError, pl.exceptions.PanicException):
+        return False
+
+
+def write_shard_lists(
+    fitted: FittedModel,
+    file: Path,
+    folder: str,
+    out: Path,
+    k: int,
+    limits: dict[str, Any],
+    on: str | None,
+    *,
+    force: bool,
+) -> int:
+    """Write the lists of a folder of shards, on a cluster if given. Return the number of users."""
+    from discreet.core.progress import terminal_progress
+    from discreet.models.lists import Wanted, closed_items
+    from discreet.sources.cluster import on_cluster
+    from discreet.sources.connection import connected
+    from discreet.sources.lists import write_lists
+    from discreet.sources.shards import open_shards
+
+    if out.suffix != ".parquet":
+        raise WrongForm(option="--out", form="NAME.parquet")
+    refuse_output(out, force=force, kind="file of lists", is_ours=is_lists, inputs=[file])
+    closed = closed_items(fitted, limits["among"], limits["exclude"])
+    shards = open_shards(folder)
+    with terminal_progress(None) as show, nullcontext() if on is None else connected(on) as client:
+        shards = replace(shards, report=lambda done, total: show("shards", done, total))
+        if client is not None:
+            on_cluster(shards, client)
+        options = {name: limits[name] for name in ("exclude_seen", "rank_by", "diversify", "now")}
+        write_lists(fitted, shards, out, Wanted(k=k, closed=closed, **options), client=client)
+    return shards.n_users

@@ -4,12 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
-import typer
-
-from discreet.cli.options.declared import AsJson, Data, Force, Paying, Reading
-from discreet.cli.options.parsing import parse_number
+from discreet.cli.options.declared import AnyEpsilon, AsJson, Data, Force, Paying, Reading
 from discreet.cli.output.printing import emit, remark, remark_on_conditions, remark_on_delta, show
 from discreet.cli.output.tables import saying_what_was_paid, show_price
 from discreet.core.files import refuse_output
@@ -22,24 +19,15 @@ if TYPE_CHECKING:
 
 
 def refit(
-    model: Annotated[Path, typer.Argument(help="The last release: a model file.")],
+    model: Path,
     data: Data,
-    out: Annotated[Path, typer.Option("--out", help="Where to write the next model.")],
+    *,
+    out: Path,
     reading: Reading,
     paying: Paying,
-    epsilon: Annotated[
-        float | None,
-        typer.Option(
-            "--epsilon",
-            help="The privacy loss. Default: the epsilon of the last release.",
-            parser=parse_number,
-            metavar="FLOAT",
-        ),
-    ] = None,
+    epsilon: AnyEpsilon = None,
     force: Force = False,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Only show the cost and the budget left after it.")
-    ] = False,
+    dry_run: bool = False,
     as_json: AsJson = False,
 ) -> None:
     """Fit the next release on new data, with the settings of the last one, and record its cost.
@@ -48,6 +36,13 @@ def refit(
     models are fitted anew.
     The catalog is the last model's, plus new items that --items lists. A scale or a cap that was declared for
     the last model stays, unless --scale or --max-per-user changes it.
+    Without --name, the cost is recorded for the account of the last model.
+
+    Options:
+        model: The last release: a model file.
+        out: Where to write the next model.
+        epsilon: The privacy loss. Default: the epsilon of the last release.
+        dry_run: Only show the cost and the budget left after it.
     """
     from discreet.data.inputs import files_of
     from discreet.models.items import moved
@@ -55,6 +50,9 @@ def refit(
 
     paying.check()
     last = load(model)
+    # Both releases are about the same users, so they belong to one account, whatever the new file is called.
+    if paying.name is None and last.origin is not None:
+        paying = replace(paying, name=last.origin.account)
     estimator = _next(last, model, epsilon)
     reading = replace(reading, implicit=reading.implicit or _learns_from_choices(last))
     read = [model, *files_of(data, reading.layout), *reading.files(), *paying.files()]
@@ -78,7 +76,7 @@ def refit(
             return
         with saying_what_was_paid(book, paying.ledger):
             fitted = estimator.fit(interactions, ledger=book)
-        remark_on_conditions(fitted.guarantee)
+        remark_on_conditions(fitted.guarantee, schema=reading.schema)
         fitted = replace(fitted, public=moved(last.public, last.catalog, fitted.catalog))
         fitted.save(out, force=force)
         _report(fitted, out, interactions.name, news, paying, as_json=as_json)
@@ -92,15 +90,16 @@ def _report(
         written = {"model": fitted.name, "file": str(out), "name": name}
         emit({**written, "guarantee": fitted.guarantee.to_json(), "news": news})
         return
-    show(" ".join(filter(None, [f"Written to {out}.", paying.paid(name), fitted.guarantee.sentence()])))
+    paid = paying.recorded(name, fitted.guarantee)
+    show(" ".join(filter(None, [f"Written to {out}.", paid, fitted.guarantee.sentence()])))
 
 
 def _next(last: FittedModel, path: Path, epsilon: float | None) -> Estimator:
     """Return the estimator of the last model, with a new epsilon and the last model as its prior."""
-    from discreet import recipes
+    from discreet import model_settings
 
     settings: dict[str, Any] = dict(last.parameters)
-    has_prior = "prior" in recipes.defaults(last.name)
+    has_prior = "prior" in model_settings.defaults(last.name)
     if has_prior and not (settings.get("feedback") == "implicit" or settings.get("purpose") == "lists"):
         settings["prior"] = str(path)
     else:
@@ -109,7 +108,7 @@ def _next(last: FittedModel, path: Path, epsilon: float | None) -> Estimator:
             f"discreet: {last.name} of {'lists' if has_prior else 'this kind'} doesn't start from an earlier "
             "release. This is a new fit with the same settings."
         )
-    return recipes.estimator(last.name, settings | ({} if epsilon is None else {"epsilon": epsilon}))
+    return model_settings.estimator(last.name, settings | ({} if epsilon is None else {"epsilon": epsilon}))
 
 
 def _learns_from_choices(last: FittedModel) -> bool:

@@ -20,60 +20,44 @@ if TYPE_CHECKING:
 
 
 def serve(
-    target: Annotated[Path, typer.Argument(help="A campaign file or a model file.")],
-    store: Annotated[
-        str,
-        typer.Option(
-            "--store",
-            envvar="DISCREET_STORE",
-            help="Where to store reports: sqlite:///FILE or postgresql://...",
-        ),
-    ] = "sqlite:///reports.db",
-    publish: Annotated[
-        Path | None, typer.Option("--publish", help="The model file to serve; a refit replaces it.")
-    ] = None,
-    refit: Annotated[
-        float | None, typer.Option("--refit", help="Refit every this many seconds; needs --publish.")
-    ] = None,
-    model: Annotated[
-        str | None, typer.Option("--model", help="The model to refit. Default: the mechanism's usual model.")
-    ] = None,
-    host: Annotated[str, typer.Option("--host", help="The address to listen on.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option("--port", help="The port to listen on.")] = 8080,
-    workers: Annotated[
-        int, typer.Option("--workers", help="Number of processes that serve a model on one port.")
-    ] = 1,
-    per_minute: Annotated[
-        int, typer.Option("--per-minute", help="The most requests per client and minute; 0 for no limit.")
-    ] = 600,
-    trusted_proxy: Annotated[
-        list[str] | None,
-        typer.Option("--trusted-proxy", help="A proxy whose X-Forwarded-For is trusted; repeatable."),
-    ] = None,
-    batch_seconds: Annotated[
-        float, typer.Option("--batch-seconds", help="How long reports wait to be written together.")
-    ] = 0.5,
-    most_senders: Annotated[
-        int,
-        typer.Option(
-            "--most-senders", help="How many devices may send. A refit keeps all reports in memory."
-        ),
-    ] = 1 << 20,
+    target: Path,
+    *,
+    store: Annotated[str, typer.Option("--store", envvar="DISCREET_STORE")] = "sqlite:///reports.db",
+    publish: Path | None = None,
+    refit: float | None = None,
+    model: str | None = None,
+    host: str = "127.0.0.1",
+    port: int = 8080,
+    workers: int = 1,
+    per_minute: int = 600,
+    trusted_proxy: list[str] | None = None,
+    batch_seconds: float = 0.5,
+    most_senders: int = 1 << 20,
     metrics_token: Annotated[
-        str | None,
-        typer.Option(
-            "--metrics-token", envvar="DISCREET_METRICS_TOKEN", help="Bearer token required to read /metrics."
-        ),
+        str | None, typer.Option("--metrics-token", envvar="DISCREET_METRICS_TOKEN")
     ] = None,
-    invitation_key: Annotated[
-        Path | None,
-        typer.Option("--invitation-key", help="The key that `campaign new --invited` wrote."),
-    ] = None,
-    bundle: Annotated[
-        bool, typer.Option("--bundle", help="For a model: also serve the on-device recommender at /bundle/.")
-    ] = False,
+    invitation_key: Path | None = None,
+    bundle: bool = False,
 ) -> None:
-    """Serve a campaign with its page for browsers, or a model with /recommend. Ctrl-C or SIGTERM ends it."""
+    """Serve a campaign with its page for browsers, or a model with /recommend. Ctrl-C or SIGTERM ends it.
+
+    Options:
+        target: A campaign file or a model file.
+        store: Where to store reports: sqlite:///FILE or postgresql://...
+        publish: The model file to serve; a refit replaces it.
+        refit: Refit every this many seconds; needs --publish.
+        model: The model to refit. Default: the mechanism's usual model.
+        host: The address to listen on.
+        port: The port to listen on.
+        workers: Number of processes that serve a model on one port.
+        per_minute: The most requests per client and minute; 0 for no limit.
+        trusted_proxy: A proxy whose X-Forwarded-For is trusted; repeatable.
+        batch_seconds: How long reports wait to be written together.
+        most_senders: How many devices may send. A refit keeps all reports in memory.
+        metrics_token: Bearer token required to read /metrics.
+        invitation_key: The key that `campaign new --invited` wrote.
+        bundle: For a model: also serve the on-device recommender at /bundle/.
+    """
     from discreet.models.storage import is_model
     from discreet.service.running import need_service
 
@@ -128,7 +112,7 @@ def _signer(path: Path | None) -> BlindSigningKey | None:
 def _answer(model: Path, host: str, port: int, workers: int, settings: dict[str, Any]) -> None:
     from discreet.export.bundle.parts import parts_of
     from discreet.models.storage import load
-    from discreet.service.answering import answering_app
+    from discreet.service.recommend_app import answering_app
     from discreet.service.running import run
 
     fitted = load(model)
@@ -190,7 +174,7 @@ def _refits(store: str, model: str | None, publish: Path | None, seconds: float 
 
 
 def _collect(kept: ReportStore, host: str, port: int, settings: dict[str, Any]) -> None:
-    from discreet.service.collecting import collecting_app
+    from discreet.service.collect_app import collecting_app
     from discreet.service.running import run
 
     run(collecting_app(kept, **settings), host, port, settings["proxies"])

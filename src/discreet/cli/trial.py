@@ -3,41 +3,37 @@
 from __future__ import annotations
 
 import re
-import shlex
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
-import typer
-
-from discreet.cli.options.declared import AsJson, Data, Force, Reading
-from discreet.cli.options.parsing import parse_number
-from discreet.cli.output.printing import emit, show
+from discreet.cli.options.declared import AsJson, Data, Epsilon, Force, Reading
+from discreet.cli.options.parsing import command_line
+from discreet.cli.output.printing import emit, remark, show, show_next
 
 if TYPE_CHECKING:
+    from discreet.data.interactions import Interactions
     from discreet.evaluation.trial import Trial
 
 
 def trial(
     data: Data,
+    *,
     reading: Reading,
-    epsilon: Annotated[
-        float,
-        typer.Option(
-            "--epsilon",
-            help="Privacy loss to try. Smaller is more private; 1 is a strong guarantee.",
-            parser=parse_number,
-            metavar="FLOAT",
-        ),
-    ] = 1.0,
-    seed: Annotated[int, typer.Option("--seed", help="Seed of the split and of the simulated noise.")] = 0,
-    out: Annotated[Path | None, typer.Option("--out", help="Also write a page (HTML) to this file.")] = None,
+    epsilon: Epsilon = 1.0,
+    seed: int = 0,
+    out: Path | None = None,
     force: Force = False,
     as_json: AsJson = False,
 ) -> None:
     """Find out in a minute whether a private model beats private popularity on your data.
 
     Nothing is released and no budget is spent. The answer is for you, the data owner: no noise protects it.
+
+    Options:
+        epsilon: Privacy loss to try. Smaller is more private; 1 is a strong guarantee.
+        seed: Seed of the split and of the simulated noise.
+        out: Also write a page (HTML) to this file.
     """
     from discreet.core.progress import terminal_progress
     from discreet.evaluation.trial import trial as run
@@ -46,10 +42,7 @@ def trial(
 
     if out is not None:
         refuse_page(out, kind=KIND, force=force, inputs=_inputs(data, reading))
-    if reading.implicit and reading.duplicates == "refuse" and reading.schema is None:
-        # Users buy and click again. The next command states which of the repeats counts.
-        reading = replace(reading, duplicates="last")
-    interactions = reading.load(data)
+    reading, interactions = _loaded(reading, data)
     with terminal_progress(None) as report:
         found = run(interactions, epsilon=epsilon, seed=seed, progress=report)
     command = _next_command(found, data, reading)
@@ -58,9 +51,24 @@ def trial(
     if as_json:
         emit(_as_json(found, command, out))
         return
-    show(*summary(found), "Next:", f"  {command}")
+    show(*summary(found))
+    show_next(command)
     if out is not None:
         show(f"Page written to {out}.")
+
+
+def _loaded(reading: Reading, data: str) -> tuple[Reading, Interactions]:
+    """Return the data; if no column has ratings, rows are interactions."""
+    from discreet.data.errors import RolesMissing
+
+    try:
+        return reading, reading.load(data)
+    except RolesMissing as missing:
+        if missing.roles != ("rating",):
+            raise
+    remark("discreet: no column has a usual name for ratings, so rows are read as interactions (--implicit).")
+    clicks = replace(reading, implicit=True)
+    return clicks, clicks.load(data)
 
 
 def _inputs(data: str, reading: Reading) -> list[Path]:
@@ -74,18 +82,19 @@ def _as_json(found: Trial, command: str, out: Path | None) -> dict[str, Any]:
 
 
 def _next_command(found: Trial, data: str, reading: Reading) -> str:
-    """Return the fit that the answer suggests, with all options that read the file."""
-    model = [] if found.answer == "yes" else ["--model", "popularity"]
-    purpose = ["--for", "lists"] if not model and not reading.implicit else []
-    words = ["discreet", "fit", data]
-    for option, value in reading.given().items():
-        words += [option] if value is True else [option, str(value)]
-    words += [*purpose, *model, "--epsilon", f"{found.asked.epsilon:g}", "--out", _model_file(data)]
-    return shlex.join(words)
+    """Return the fit that the answers suggest, with all options that read the file, and with a ledger."""
+    chosen = {} if reading.implicit and "--for" in found.options else found.options
+    name = _name(data)
+    release = {
+        "--epsilon": f"{found.asked.epsilon:g}",
+        "--name": name,
+        "--ledger": f"{name}.ledger",
+        "--out": f"{name}.discreet",
+    }
+    return command_line("discreet", "fit", data, options={**reading.given(), **chosen, **release})
 
 
-def _model_file(data: str) -> str:
-    """Return a file name for a model of these data, which may be a pattern, a table, or an address."""
-    if "://" in data or "::" in data:
-        return "mine.discreet"
-    return (re.sub(r"[^\w.]+", "-", Path(data).stem).strip("-.") or "mine") + ".discreet"
+def _name(data: str) -> str:
+    """Return a name for these data and their files; the data may be a pattern, a table, or an address."""
+    stem = "" if "://" in data else Path(data.partition("::")[0]).stem
+    return re.sub(r"[^\w.]+", "-", stem).strip("-.") or "mine"

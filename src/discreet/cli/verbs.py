@@ -123,26 +123,20 @@ OLD_PARTS: dict[str, dict[str, tuple[str, ...]]] = {
 # Other names for parts of a group, which help does not list.
 HIDDEN = {("follow", "init"): ("follow", "start"), ("follow", "status"): ("follow", "show")}
 
-# Where the function of a command is. Otherwise it is the function of the last word, in the module of that
-# word, or in the module of the group for groups in `_ROOMS`.
+# The function of a command is in the module of its first word and has the name of its last word, except:
 _PLACES = {
     ("try",): "trial:trial",
     ("errors",): "catalog:errors",
+    ("compare",): "evaluate:compare",
+    ("model", "choose"): "choose:choose",
+    ("model", "audit"): "audit:audit",
     ("model", "similar"): "recommend:similar",
     ("model", "explain"): "recommend:explain",
-    ("model", "verify"): "sign:verify",
     ("budget", "show"): "budget:show_ledger",
     ("budget", "set"): "budget:set_budget",
     ("data", "datasets"): "models:datasets",
-    ("federation", "party"): "party:serve",
-    ("federation", "keeper"): "keeper:serve",
-    ("campaign", "fit"): "collect:fit",
-    ("campaign", "next-round"): "collect:next_round",
-    ("campaign", "backup"): "collect:backup",
-    ("campaign", "invite"): "collect:invite",
     ("budget",): "budget:budget",
 }
-_ROOMS = ("follow", "federation", "campaign")
 
 
 def place(words: tuple[str, ...]) -> tuple[str, str]:
@@ -150,8 +144,7 @@ def place(words: tuple[str, ...]) -> tuple[str, str]:
     if words in _PLACES:
         module, _, function = _PLACES[words].partition(":")
         return module, function
-    function = words[-1].replace("-", "_")
-    return (words[0] if words[0] in _ROOMS else function), function
+    return words[0], words[-1].replace("-", "_")
 
 
 def commands() -> list[tuple[str, ...]]:

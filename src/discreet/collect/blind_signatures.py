@@ -87,7 +87,7 @@ class BlindPublicKey:
         return rsa.RSAPublicNumbers(EXPONENT, self.modulus).public_key()
 
     def is_signed(self, prepared: bytes, signature: bytes) -> bool:
-        """Tell whether a signature is that of a prepared message (section 4.5)."""
+        """Return whether a signature is that of a prepared message (section 4.5)."""
         scheme = padding.PSS(padding.MGF1(hashes.SHA384()), _SALT_BYTES)
         try:
             self._verifier.verify(signature, prepared, scheme, hashes.SHA384())
@@ -97,7 +97,7 @@ class BlindPublicKey:
 
 
 class BlindRequest(NamedTuple):
-    """Hold what is sent to the signer, and what stays here until its answer is opened."""
+    """What is sent to the signer, and what stays here until its answer is opened."""
 
     prepared: bytes
     blinded: bytes

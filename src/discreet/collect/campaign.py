@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import zlib
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Literal, Self, final
@@ -116,9 +117,57 @@ PROOF = "proofs/local_collection.md"
 DEVICES = Assumption.of(Kind.USE, Fact.DEVICES)
 
 
+class WrittenCampaign(ABC):
+    """What all campaigns have: a text that devices hash, its digest, and its compressed form."""
+
+    version: int = VERSION
+    _text: bytes | None = None
+
+    @abstractmethod
+    def to_json(self) -> dict[str, Any]:
+        """Return a JSON object that `from_json` reads back, with the tables that devices draw from."""
+
+    @classmethod
+    @abstractmethod
+    def _read(cls, record: Any) -> Self:
+        """Read what `to_json` wrote; raise for another format, or tables that break the guarantee."""
+
+    @classmethod
+    def from_json(cls, record: Any) -> Self:
+        """Read what `to_json` wrote; raise for another format, or tables that break the guarantee."""
+        try:
+            campaign = cls._read(record)
+        except ParameterError:
+            raise
+        except (KeyError, TypeError, ValueError, OverflowError) as error:
+            raise BadCampaign() from error
+        # Devices hash the text as it was sent, even if this machine computes other last digits.
+        object.__setattr__(campaign, "_text", to_text(record))
+        return campaign
+
+    @cached_property
+    def text(self) -> bytes:
+        """Return the campaign as devices hash it."""
+        return self._text or to_text(self.to_json())
+
+    @cached_property
+    def digest(self) -> bytes:
+        """Return the digest that identifies this campaign: 32 bytes, or 8 in version 1."""
+        return digest_of(self.text, self.version)
+
+    def to_bytes(self) -> bytes:
+        """Return the campaign compressed."""
+        return pack(self.text)
+
+    @classmethod
+    def from_bytes(cls, raw: bytes) -> Self:
+        """Read what `to_bytes` wrote, and never unpack more than a campaign can hold."""
+        return cls.from_json(unpack(raw))
+
+
 @final
 @dataclass(frozen=True, kw_only=True)
-class Campaign:
+class Campaign(WrittenCampaign):
     """A request for ratings that are perturbed before they leave the device.
 
     Parameters:
@@ -182,16 +231,6 @@ class Campaign:
         return {item: number for number, item in enumerate(self.catalog.ids.tolist())}
 
     @cached_property
-    def text(self) -> bytes:
-        """Return the campaign as devices hash it."""
-        return self._text or to_text(self.to_json())
-
-    @cached_property
-    def digest(self) -> bytes:
-        """Return the digest that identifies this campaign: 32 bytes, or 8 in version 1."""
-        return digest_of(self.text, self.version)
-
-    @cached_property
     def old_digest(self) -> bytes:
         """Return the digest of eight bytes in version 1, which older devices still send."""
         return digest_of(self._parameters(1), 1)
@@ -219,38 +258,21 @@ class Campaign:
         }
 
     @classmethod
-    def from_json(cls, record: Any) -> Self:
-        """Read what `to_json` wrote; raise for another format, or tables that break the guarantee."""
+    def _read(cls, record: Any) -> Self:
         version = version_of(record, "ratings")
-        try:
-            campaign = cls(
-                name=str(record["name"]),
-                mechanism=mechanism_from_json(record["mechanism"]),
-                catalog=Vocabulary.of(record["items"]),
-                max_reports=record["max_reports"],
-                step=record["step"],
-                version=version,
-                invitations=invitations_from_json(record),
-            )
-            if version > 1:
-                own = rating_draws(campaign.mechanism, campaign.step)
-                check_draws(record["draws"], own, campaign.mechanism.epsilon)
-        except ParameterError:
-            raise
-        except (KeyError, TypeError, ValueError) as error:
-            raise BadCampaign() from error
-        # Devices hash the text as it was sent, even if this machine computes other last digits.
-        object.__setattr__(campaign, "_text", to_text(record))
+        campaign = cls(
+            name=str(record["name"]),
+            mechanism=mechanism_from_json(record["mechanism"]),
+            catalog=Vocabulary.of(record["items"]),
+            max_reports=record["max_reports"],
+            step=record["step"],
+            version=version,
+            invitations=invitations_from_json(record),
+        )
+        if version > 1:
+            own = rating_draws(campaign.mechanism, campaign.step)
+            check_draws(record["draws"], own, campaign.mechanism.epsilon)
         return campaign
-
-    def to_bytes(self) -> bytes:
-        """Return the campaign compressed."""
-        return pack(self.text)
-
-    @classmethod
-    def from_bytes(cls, raw: bytes) -> Self:
-        """Read what `to_bytes` wrote, and never unpack more than a campaign can hold."""
-        return cls.from_json(unpack(raw))
 
 
 def local_guarantee(mechanism: RatingMechanism, facts: PublicFacts, *extra: Assumption) -> Guarantee:

@@ -40,7 +40,7 @@ _LEAST_SPREAD = 0.1
 @final
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Presence:
-    """Hold the probability that entries were rated: a user's rate times an item's rate over the average.
+    """The probability that entries were rated: a user's rate times an item's rate over the average.
 
     `people[g]` are rates of users estimated from items of the other half than g; `items[g]` likewise of
     items.
@@ -82,7 +82,7 @@ def _shrunk(rates: Floats, noise: float, share: float) -> Floats:
 
 
 class RatingCounts(NamedTuple):
-    """Hold weighted sums over entries: rating - center, expected count, debiased count, and noise."""
+    """Weighted sums over entries: rating - center, expected count, debiased count, and noise."""
 
     sums: Floats
     counts: Floats
@@ -172,7 +172,7 @@ class CellReader:
 @final
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class CorrectedMeans:
-    """Hold effects around the middle of the scale; all zero where they are not above the noise."""
+    """Effects around the middle of the scale; all zero where they are not above the noise."""
 
     mean: float
     items: Floats
@@ -208,7 +208,7 @@ def _effects(tally: RatingCounts) -> tuple[Floats, bool]:
 @final
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class CorrectedCells:
-    """Hold the debiased residuals of reported entries, weighted by precision.
+    """The debiased residuals of reported entries, weighted by precision.
 
     `cells.values` have the true residual as their mean. `fixed` and `own` are the parts of each weighted
     square that come from the channel and from the ratings' own variance; together they average 1.

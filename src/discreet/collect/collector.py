@@ -270,7 +270,7 @@ class CatalogTotals:
 @final
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class CatalogEstimate:
-    """Hold unbiased estimates per item: how many of those asked rated it, and the sum of rating - middle.
+    """Unbiased estimates per item: how many of those asked rated it, and the sum of rating - middle.
 
     `rated_error` and `sum_error` are standard errors from the noise of the reports alone.
     """

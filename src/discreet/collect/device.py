@@ -322,7 +322,7 @@ USUAL_BUDGET = 20.0
 
 @final
 class Turn:
-    """Let one thread of one process answer at a time: copies of a device would draw noise again."""
+    """Allow one thread of one process to answer at a time: copies of a device would draw noise again."""
 
     __slots__ = ("_lock", "_process")
 

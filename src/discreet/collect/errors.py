@@ -6,8 +6,6 @@ from discreet.core.errors import BudgetError, DataError, FileError, ParameterErr
 
 
 class WrongReports(ParameterError):
-    """A model was given reports of a mechanism that it doesn't read."""
-
     model: str
     wanted: str
     came: str
@@ -15,122 +13,90 @@ class WrongReports(ParameterError):
 
 
 class DifferentEpsilon(ParameterError):
-    """Reports were made with an epsilon that the model doesn't state."""
-
     epsilon: float
     reported: float
-    text = "The reports were made with epsilon={reported!r}, and the model states {epsilon!r}. Use theirs."
+    text = """The reports were made with epsilon={reported!r}, and the model states {epsilon!r}, so its
+    guarantee would be wrong. Pass the epsilon of the reports."""
 
 
 class TooFewReports(DataError):
-    """Reports come from one sender, or are about one item."""
-
     senders: int
     items: int
-    text = (
-        "Reports must come from two or more senders and be about two or more items. These come from "
-        "{senders:sender|senders} and are about {items:item|items}."
-    )
+    text = """Reports come from {senders:sender|senders} and are about {items:item|items}, and a model
+    needs two or more of each. Wait for more reports."""
 
 
 class InteractionsNeedHiding(ParameterError):
-    """A campaign asked for interactions, and not for the whole catalog."""
-
-    text = (
-        "A report of an interaction alone reveals it. Pass {arg:hide_items=True}: devices then answer "
-        "for all items."
-    )
+    text = """A report of an interaction alone reveals it. Pass {arg:hide_items=True}: devices then answer for
+    all items."""
 
 
 class AnsweredRound(ParameterError):
-    """A device was asked twice for the same round, or for a round that the campaign doesn't have."""
-
     number: int
-    text = "This device doesn't answer round {number}: it answers each round of its campaign once."
+    text = """This device doesn't answer round {number}: it answers each round of its campaign once. Wait
+    for the next round."""
 
 
 class DifferentCampaign(ParameterError):
-    """A message, or the state of a device, belongs to a different campaign."""
-
     what: str = "message"
-    text = "This {what} belongs to a different campaign."
+    text = """This {what} belongs to a different campaign, so it can't be used here. Use the campaign it
+    was made for."""
 
 
 class DifferentTotals(DataError):
-    """Totals of different campaigns were merged."""
-
-    text = "These totals belong to different campaigns."
+    text = "These totals belong to different campaigns, so they don't add up. Add totals of one campaign."
 
 
 class NoReports(ParameterError):
-    """A model doesn't learn from reports of devices."""
-
     model: str
-    text = (
-        "{model} doesn't learn from reports of devices. local-channel, local-sgd, one-bit-input, "
-        "local-nuclear and neighbours do, each from its own mechanism."
-    )
+    text = """{model} doesn't learn from reports of devices, because it has no model of their noise. Use
+    local-channel, local-sgd, one-bit-input, local-nuclear, or neighbours, each with its own mechanism."""
 
 
 class RoundsCostMore(BudgetError):
-    """All rounds of a campaign cost more than a user allows."""
-
     cost: float
     budget: float
-    text = "All rounds cost epsilon={cost:g}, more than the budget of {budget:g}. Allow it with {arg:budget}."
+    text = """All rounds cost epsilon={cost:g}, more than the budget of {budget:g}. Allow it with
+    {arg:budget}, or take part in fewer rounds."""
 
 
 class UnusableHistory(DataError):
-    """A history has a rating that isn't finite, or an item twice or outside the catalog."""
-
-    text = (
-        "Each item of a history must be in the campaign's catalog, appear once, and have a finite "
-        "rating. Nothing was answered."
-    )
+    text = """The history can't be used: each item must be in the campaign's catalog, appear once, and
+    have a finite rating. Correct it. Nothing was answered."""
 
 
 class NoRounds(ParameterError):
-    """A command about rounds was given a campaign without rounds."""
-
-    text = "This campaign has no rounds. Create one with {arg:rounds=10}."
+    text = """This campaign has no rounds, so none can be asked or closed. Create a campaign with
+    {arg:rounds=10}."""
 
 
 class NoTables(ParameterError):
-    """A campaign with rounds has no tables to draw from, so they can't be checked."""
-
-    text = "A campaign with rounds has no tables to check."
+    text = """A campaign with rounds has no tables to check, because its devices send gradients. Check a
+    campaign without rounds."""
 
 
 class RoundsOver(ParameterError):
-    """All rounds of a campaign are closed."""
-
     rounds: int
-    text = "All {rounds:round|rounds} are closed. Fit the model with `discreet campaign fit`."
+    text = """All {rounds:round|rounds} are closed, so no further round can be asked. Fit the model with
+    `discreet campaign fit`."""
 
 
 class EmptyRound(DataError):
-    """A round without answers can't be closed."""
-
     number: int
     text = "Round {number} has no answers yet, so it stays open. Close it when devices have answered."
 
 
 class ClosedMeanwhile(DataError):
-    """Another command closed the round first."""
-
     number: int
-    text = "Another command closed round {number} first. Nothing was changed."
+    text = """Another command closed round {number} first, and a round is closed once. Nothing was
+    changed. Continue with the next round."""
 
 
 class NoClosedRound(DataError):
-    """No round is closed, so there is nothing to learn from."""
-
     text = "No round is closed yet, so nothing can be learned. Close one with `discreet campaign next-round`."
 
 
 class DifferentModel(ParameterError):
-    """Rounds of gradients were given to a model that doesn't learn from them."""
-
     model: str
     text = "{model} doesn't learn from rounds of gradients. Use pg-mf, without settings."
 
@@ -154,144 +120,109 @@ class BadInvitationKey(ParameterError):
 
 
 class SharedFactor(DataError):
-    """A request for a token shares a factor with the key, which would show in both."""
-
-    text = "The key of invitations shares a factor with the request. Nothing was sent."
+    text = """The request shares a factor with the key of invitations, and sending it would reveal that
+    factor. Ask the organizer for a new campaign. Nothing was sent."""
 
 
 class NotAnInvitationKey(FileError):
-    """A file doesn't contain a secret key of invitations."""
-
-    text = "This isn't a secret key of invitations. A campaign is created with its key by {arg:invited}."
+    text = """This isn't a secret key of invitations, so it can't sign tokens. Pass the key that was
+    written with the campaign ({arg:invited})."""
 
 
 class UnsignedAnswer(DataError):
-    """The answer to a request for a token has no signature under the campaign's key."""
-
-    text = "The service's answer isn't signed with the key in its campaign. Ask its organizer."
+    text = """The service's answer isn't signed with the key in its campaign, so someone may have changed
+    it. Ask the campaign's organizer."""
 
 
 class BadTokenRequest(DataError):
-    """A request for a token has a part that is missing or too long."""
-
-    text = "A request for a token must have a code, and a blinded number below the key's modulus."
+    text = """The request for a token isn't valid: it must have a code, and a blinded number below the
+    key's modulus. Make it with the client."""
 
 
 class WrongSignature(DataError):
-    """The machine computed a wrong signature, which could reveal the key."""
-
-    text = "The computed signature is wrong, so it wasn't sent. Ask again."
+    text = """The computed signature is wrong, perhaps because of a hardware fault, so it wasn't sent. Ask
+    again."""
 
 
 class NotAToken(ParameterError):
-    """A file doesn't contain a request for a token."""
-
-    text = "This isn't a kept request for a token."
+    text = """This isn't a kept request for a token, so the token can't be opened. Pass the file that the
+    request was kept in."""
 
 
 class BadInvitation(ParameterError):
-    """A code of an invitation has the wrong form."""
-
-    text = "An invitation has 24 letters and digits. Copy all of them."
+    text = "The invitation isn't complete: it must have 24 letters and digits. Copy all of them."
 
 
 class NotInvited(ParameterError):
-    """A campaign without invitations was asked for its key."""
-
-    text = "This campaign accepts reports from everyone, so it doesn't need an invitation."
+    text = "This campaign accepts reports from everyone, so it doesn't need an invitation. Send without one."
 
 
 class NotACampaignError(ParameterError):
-    """A record, or a file, that isn't a campaign at all."""
-
-    text = "This isn't a campaign of discreet."
+    text = "This isn't a campaign of discreet, so it can't be read. Ask its organizer for the file."
 
 
 class BadCampaign(ParameterError):
-    """A campaign can't be read: a part is missing or breaks a rule."""
-
     text = "This campaign is damaged: a part is missing or breaks a rule. Ask its organizer for the file."
 
 
 class DifferentVersion(ParameterError):
-    """A campaign has a format that this version doesn't read."""
-
-    text = "This campaign was written by a different version of discreet. Install a newer one."
+    text = """This campaign was written by a different version of discreet, which this one can't read.
+    Install a newer one."""
 
 
 class DifferentKind(ParameterError):
-    """A campaign asks for something else than expected."""
-
     kind: str
-    text = "This campaign is of a different kind: it doesn't ask for {kind}."
+    text = "This campaign is of a different kind: it doesn't ask for {kind}. Use the device of its kind."
 
 
 class TooOldToInvite(ParameterError):
-    """A campaign of the first format names a key of invitations, which its text doesn't contain."""
-
     version: int
-    text = "Campaigns of version 1 can't invite devices. Use version {version}, or omit the invitations."
+    text = """Campaigns of version 1 can't invite devices, because they don't name a key. Use version
+    {version}, or omit the invitations."""
 
 
 class NothingKept(DataError):
-    """A collection has no reports yet."""
-
-    text = "No report was kept, so there is nothing to learn from."
+    text = """No report was kept, so there is nothing to learn from. Wait for reports, or check why they
+    were rejected."""
 
 
 class PartOfCatalog(ParameterError):
-    """A model was asked for from a campaign whose devices answer about some items only."""
-
     text = "This campaign asks about some items only, and a model needs answers for all. Use CatalogTotals."
 
 
 class NotInCatalog(DataError):
-    """Some items are not in the campaign's catalog."""
-
     count: int
     of: int
-    text = "{count:item|items} of {of} aren't in the campaign's catalog. Nothing was answered."
+    text = "{count:item|items} of {of} aren't in the campaign's catalog. Nothing was answered. Remove them."
 
 
 class NotADevice(ParameterError):
-    """A state doesn't describe a device."""
-
-    text = "This isn't the state of a device that `Device.state` returned."
+    text = """This isn't the state of a device that `Device.state` returned, so its draws aren't known.
+    Pass that state."""
 
 
 class TooManyAnswers(BudgetError):
-    """A device was asked for more answers than its budget allows."""
-
     count: int
     most: int
     text = "{count} more answers would exceed the {most} that this device may give. Answer for fewer items."
 
 
 class AnswerCostsMore(BudgetError):
-    """One answer to a campaign costs more than a user allows."""
-
     cost: float
     budget: float
-    text = (
-        "Answering costs epsilon={cost:g}, more than the budget of {budget:g}. Choose a campaign that asks "
-        "about fewer items, or allow the cost with {arg:budget}."
-    )
+    text = """Answering costs epsilon={cost:g}, more than the budget of {budget:g}. Choose a campaign that
+    asks about fewer items, or allow the cost with {arg:budget}."""
 
 
 class CopiedDevice(PrivacyError):
-    """A device was used in a process that was forked from its own."""
-
-    text = (
-        "A device answers only in the process that created it: a copy would draw its answers again. Keep its "
-        "state or message, and create a new device from that."
-    )
+    text = """A device answers only in the process that created it: a copy would draw its answers again. Keep
+    its state or message, and create a new device from that."""
 
 
 class NoSamplingTable(ParameterError):
-    """A mechanism has no table from which devices can draw."""
-
     mechanism: str
-    text = "{mechanism} has no sampling table for a campaign."
+    text = """{mechanism} has no sampling table, which a campaign needs so that devices can draw exactly.
+    Choose another mechanism."""
 
 
 _TABLE_RULES = {
@@ -313,20 +244,16 @@ class BadTables(ParameterError):
 
 
 class NotForCampaigns(ParameterError):
-    """A mechanism can't be used in a campaign."""
-
     mechanism: str
     known: tuple[str, ...]
     text = "{mechanism} isn't a mechanism for campaigns. Use one of {known:any}."
 
 
 class OutsideOutputs(DataError):
-    """Reports are outside the range of a mechanism's outputs."""
-
-    text = "Some reports are outside the range of the mechanism's outputs."
+    text = """Some reports are outside the range of the mechanism's outputs, so they can't come from it.
+    Remove them, or pass the campaign's mechanism."""
 
 
 class NoNoise(DataError):
-    """Reports without noise have no finite privacy loss."""
-
-    text = "Reports without noise have no finite privacy loss."
+    text = """Reports without noise have no finite privacy loss, so no epsilon covers them. Pass a finite
+    epsilon."""

@@ -1,4 +1,4 @@
-"""Hold collected reports with their noise channel, and estimate debiased item means."""
+"""Collected reports with their noise channel, and debiased item means."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _LEAST_SHARE = 0.01
 @final
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Collected:
-    """Hold reports as interactions, with the mechanism that made them.
+    """Reports as interactions, with the mechanism that made them.
 
     `reports.values` are the reports in units of the rating scale; `codes` are their indices among the
     mechanism's outputs, in the same order. `reports.facts` are the public facts of the ratings behind them.
@@ -110,7 +110,7 @@ class Collected:
 @final
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ItemMeans:
-    """Hold each item's number of reports and mean report, from which its mean rating is estimated."""
+    """Each item's number of reports and mean report, from which its mean rating is estimated."""
 
     counts: npt.NDArray[np.int64]
     mean_reports: Floats

@@ -13,12 +13,11 @@ import math
 import struct
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
 from typing import Any, ClassVar, NamedTuple, Self, final
 
 import numpy as np
 
-from discreet.collect.campaign import DEVICES, digest_of, pack, to_text, unpack
+from discreet.collect.campaign import DEVICES, WrittenCampaign
 from discreet.collect.errors import AnsweredRound, DifferentCampaign
 from discreet.collect.wire import SENDER_BYTES, ReportRefusal, ReportRefused
 from discreet.core.arrays import Floats
@@ -45,7 +44,7 @@ _LARGEST = 1e3
 
 @final
 @dataclass(frozen=True, kw_only=True)
-class GradientCampaign:
+class GradientCampaign(WrittenCampaign):
     """A campaign that asks each device for one bit per round.
 
     Guarantee
@@ -116,36 +115,17 @@ class GradientCampaign:
         generator = experiment_generator(self.seed, "gradient round", number)
         return generator.choice(np.array([-1.0, 1.0]), size=(self.projected, len(self.catalog)))
 
-    @cached_property
-    def text(self) -> bytes:
-        """Return the campaign as devices hash it."""
+    def to_json(self) -> dict[str, Any]:
+        """Return a JSON object that `from_json` reads back."""
         record = {name: getattr(self, name) for name in _SETTINGS}
         items = self.catalog.ids.tolist()
-        return to_text({"format": _FORMAT, "version": _VERSION, "items": items, **record})
-
-    @cached_property
-    def digest(self) -> bytes:
-        """Return the digest of 32 bytes that identifies this campaign."""
-        return digest_of(self.text, 2)
-
-    def to_bytes(self) -> bytes:
-        """Return the campaign compressed."""
-        return pack(self.text)
+        return {"format": _FORMAT, "version": _VERSION, "items": items, **record}
 
     @classmethod
-    def from_bytes(cls, raw: bytes) -> Self:
-        """Return the campaign that `to_bytes` wrote."""
-        return cls.from_json(unpack(raw))
-
-    @classmethod
-    def from_json(cls, record: Any) -> Self:
-        """Return the campaign of a JSON object."""
+    def _read(cls, record: Any) -> Self:
         if not is_gradient_campaign(record) or set(record) != {"format", "version", "items", *_SETTINGS}:
             raise DifferentCampaign
-        try:
-            return cls(catalog=Vocabulary.of(record["items"]), **{name: record[name] for name in _SETTINGS})
-        except (TypeError, ValueError, OverflowError) as error:
-            raise DifferentCampaign from error
+        return cls(catalog=Vocabulary.of(record["items"]), **{name: record[name] for name in _SETTINGS})
 
     def question(self, number: int, items: Floats) -> bytes:
         """Return the question of a round."""

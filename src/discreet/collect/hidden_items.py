@@ -25,19 +25,16 @@ from discreet.collect.campaign import (
     DIGEST_BYTES,
     FORMAT,
     VERSION,
+    WrittenCampaign,
     digest_of,
     invitations_from_json,
     invitations_to_json,
-    pack,
-    to_text,
-    unpack,
     version_of,
 )
 from discreet.collect.draw_tables import cell_draws, check_draws
-from discreet.collect.errors import BadCampaign
 from discreet.collect.mechanisms import OpenCells
 from discreet.collect.wire import SENDER_BYTES, ReportRefusal, ReportRefused
-from discreet.core.checks import ParameterError, integer, positive_finite, require
+from discreet.core.checks import integer, positive_finite, require
 from discreet.data.facts import PublicFacts
 from discreet.data.vocabulary import Vocabulary
 from discreet.privacy.accounting.rounding import times_up
@@ -64,7 +61,7 @@ Items = npt.NDArray[np.int64]
 
 @final
 @dataclass(frozen=True, kw_only=True)
-class CatalogCampaign:
+class CatalogCampaign(WrittenCampaign):
     """Ask about every item of a catalog, or about `answers` items that each device draws at random.
 
     Parameters:
@@ -152,16 +149,6 @@ class CatalogCampaign:
         return cell_guarantee(self.mechanism, self.facts).for_user(self.asked)
 
     @cached_property
-    def text(self) -> bytes:
-        """Return the campaign as devices hash it."""
-        return self._text or to_text(self.to_json())
-
-    @cached_property
-    def digest(self) -> bytes:
-        """Return the digest of 32 bytes that identifies this campaign."""
-        return digest_of(self.text, VERSION)
-
-    @cached_property
     def old_digest(self) -> bytes:
         """Return the digest of eight bytes in version 1, which older devices still send."""
         record: dict[str, Any] = {
@@ -190,39 +177,22 @@ class CatalogCampaign:
         }
 
     @classmethod
-    def from_json(cls, record: Any) -> Self:
-        """Read what `to_json` wrote; raise for another format, or tables that break the guarantee."""
+    def _read(cls, record: Any) -> Self:
         version_of(record, "catalog")
-        try:
-            mechanism = mechanism_from(record["mechanism"], CELL_MECHANISMS)
-            campaign = cls(
-                name=str(record["name"]),
-                mechanism=mechanism,
-                catalog=Vocabulary.of(record["items"]),
-                answers=record["answers"],
-                invitations=invitations_from_json(record),
-            )
-            check_draws(record["draws"], cell_draws(mechanism), mechanism.epsilon)
-        except ParameterError:
-            raise
-        except (KeyError, TypeError, ValueError) as error:
-            raise BadCampaign() from error
-        # Devices hash the text as it was sent, even if this machine computes other last digits.
-        object.__setattr__(campaign, "_text", to_text(record))
+        mechanism = mechanism_from(record["mechanism"], CELL_MECHANISMS)
+        campaign = cls(
+            name=str(record["name"]),
+            mechanism=mechanism,
+            catalog=Vocabulary.of(record["items"]),
+            answers=record["answers"],
+            invitations=invitations_from_json(record),
+        )
+        check_draws(record["draws"], cell_draws(mechanism), mechanism.epsilon)
         return campaign
-
-    def to_bytes(self) -> bytes:
-        """Return the campaign compressed."""
-        return pack(self.text)
-
-    @classmethod
-    def from_bytes(cls, raw: bytes) -> Self:
-        """Read what `to_bytes` wrote, and never unpack more than a campaign can hold."""
-        return cls.from_json(unpack(raw))
 
 
 class CatalogReport(NamedTuple):
-    """Hold a checked message: increasing item numbers, and codes, which are indices of outputs."""
+    """A checked message: increasing item numbers, and codes, which are indices of outputs."""
 
     sender: bytes
     asked: Items | None

@@ -1,4 +1,4 @@
-"""Let only invited devices send, without learning which invitation a report came from.
+"""Accept only invited devices, without learning which invitation a report came from.
 
 The operator gives every user a code. A device exchanges its code once for a blind signature of its own
 random number (the sender). Reports come with that signature. So one code admits one sender, a token cannot be
@@ -27,7 +27,7 @@ from discreet.collect.errors import BadInvitation, BadTokenRequest, NotAToken, N
 from discreet.collect.wire import SENDER_BYTES, ReportRefusal, ReportRefused
 from discreet.core.checks import require
 
-#: The header that carries a token beside a report.
+#: The header that carries a token with a report.
 HEADER = "x-discreet-token"
 #: The most bytes of a request for a token.
 MOST_REQUEST_BYTES = 4096
@@ -37,7 +37,7 @@ _CODE = re.compile(r"[a-z2-7]{24}")
 
 
 class Invited(Protocol):
-    """Stand for a campaign of either kind."""
+    """A campaign of either kind."""
 
     @property
     def digest(self) -> bytes:
@@ -68,7 +68,7 @@ def key_of(campaign: Invited) -> BlindPublicKey:
 
 
 class TokenRequest(NamedTuple):
-    """Hold a code, the sender it is for, and the blinded request; keep it until the token has come.
+    """A code, the sender it is for, and the blinded request; keep it until the token has come.
 
     A code is good for one request. A device that draws another request after losing its answer is rejected.
     """

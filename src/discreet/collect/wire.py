@@ -49,7 +49,7 @@ class ReportRefused(DataError):
 
 
 class RatingReport(NamedTuple):
-    """Hold an untrusted message; items and codes are integers, but not yet checked against the campaign."""
+    """An untrusted message; items and codes are integers, but not yet checked against the campaign."""
 
     sender: bytes
     items: tuple[int, ...]

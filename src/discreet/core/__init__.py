@@ -1,1 +1,1 @@
-"""Hold what every layer uses: checks, array types, CSR rows, randomness, files, lazy exports."""
+"""What every layer uses: checks, array types, CSR rows, randomness, files, lazy exports."""

@@ -1,10 +1,8 @@
 """Errors that carry data: a stable code, typed fields, and one template for each way to call discreet.
 
-A package declares its errors in its `errors.py`, three to six lines each:
+A package declares its errors in its `errors.py`, two to five lines each:
 
     class UnknownItems(DataError):
-        \"\"\"Some items are not in the model's catalog.\"\"\"
-
         count: int
         of: int
         where: str = "history"
@@ -79,8 +77,10 @@ class DiscreetError(Exception):
     spent: Spent | None = None
 
     def __init_subclass__(cls, **options: Any) -> None:
-        """Collect the fields of the class, and derive its code from its name."""
+        """Collect the fields, put the template on one line, and derive the code from the name."""
         super().__init_subclass__(**options)
+        # A template may run over several lines of source.
+        cls.text = " ".join(cls.text.split())
         own = [name for name, kind in cls.__annotations__.items() if not str(kind).startswith("ClassVar")]
         if taken := _RESERVED.intersection(own):
             raise TypeError(f"{cls.__name__} can't name a field {', '.join(sorted(taken))}.")
@@ -133,8 +133,6 @@ class FileError(DiscreetError, OSError):
 
 
 class CannotWrite(FileError):
-    """An output can't be written."""
-
     path: Path
     why: str | None
     text = "{path} can't be written: {why}. Choose another place, or make this one writable."
@@ -241,8 +239,6 @@ def _plain(value: Any) -> Any:
 
 
 class WrongKind(ParameterError):
-    """An argument has the wrong type."""
-
     name: str
     kind: str
     found: str
@@ -259,18 +255,12 @@ class WrongKind(ParameterError):
 
 
 class CallOfAnotherLibrary(ParameterError):
-    """A method was called with the arguments of another library."""
-
     given: Collection[str]
-    text = (
-        "recommend has no arguments {given:and}. Pass the history, a list of items: "
-        "model.recommend(history, k=10). For many users, call model.recommend_all(histories)."
-    )
+    text = """recommend has no arguments {given:and}. Pass the history, a list of items:
+    model.recommend(history, k=10). For many users, call model.recommend_all(histories)."""
 
 
 class OutOfRange(ParameterError):
-    """A number is outside the range that the argument allows."""
-
     name: str
     value: object
     least: float | None = None
@@ -302,8 +292,6 @@ class OutOfRange(ParameterError):
 
 
 class BrokenRule(ParameterError):
-    """An argument breaks a rule that isn't a range or a choice."""
-
     name: str
     value: object
     must: str
@@ -316,12 +304,10 @@ class BrokenRule(ParameterError):
 
 
 class UnknownChoice(ParameterError):
-    """An argument is not one of the allowed values."""
-
     name: str
     value: object
     choices: Collection[object]
-    text = "{arg:{name}} is {value!r}. It must be one of {choices:or}.{close:?}"
+    text = "{arg:{name}} is {value!r}, which isn't one of the choices.{close:?} Pass {choices:or}."
 
     @property
     def close(self) -> str | None:
@@ -330,34 +316,26 @@ class UnknownChoice(ParameterError):
 
 
 class FileUnreadable(FileError):
-    """A file can't be read."""
-
     path: object
     reason: str
     text = "{path} can't be read: {reason}. Check the path, its permissions, and its content."
 
 
 class OutputIsInput(FileError):
-    """A command would overwrite a file that it reads."""
-
     path: object
     text = "{path} is also read by this command, so it was not changed. Choose another output."
 
 
 class NotOurs(FileError):
-    """A file or folder that was not written by this command is not overwritten."""
-
     path: object
     kind: str
     text = "{path} isn't a {kind} and was not changed. Choose another output, or remove it."
 
 
 class FileExists(FileError):
-    """A file or folder exists and is not overwritten."""
-
     path: object
     replaceable: bool = True
-    text = "{path} already exists and was not changed. Choose another name"
+    text = "{path} already exists, so it was not changed. Choose another name"
 
     def template(self) -> str:
         """Return the template; most commands can replace a file that they wrote."""
@@ -365,71 +343,49 @@ class FileExists(FileError):
 
 
 class NoSuchFile(FileError):
-    """A file that a call reads does not exist, or is a folder."""
-
     path: object
     kind: str
     text = "{path} doesn't exist, or isn't a file: expected a {kind}. Check the name and the folder."
 
 
 class ExtraMissing(ParameterError):
-    """An optional package is not installed."""
-
     package: str
     extra: str
     text = "This needs {package}, which isn't installed. Install it: pip install '{extra}'."
 
 
 class BadEnding(FileError, ParameterError):
-    """The name of a file has the wrong ending."""
-
     path: object
     endings: tuple[str, ...]
     text = "{path} must end in {endings:any}, which decides the format. Choose another name."
 
 
 class ArgumentMissing(ParameterError):
-    """A call needs one of several arguments."""
-
     names: tuple[str, ...]
     text = "The call needs {names:any}, and none was passed. Pass one of them."
 
 
 class NotASource(PrivacyError):
-    """A source of noise was made, copied or split in a way that could repeat noise."""
-
-    text = (
-        "A source of noise can't be constructed, copied, or pickled, because two sources could then draw "
-        "the same noise. Use PrivacyRandom.from_os() or simulate(seed)."
-    )
+    text = """A source of noise can't be constructed, copied, or pickled, because two sources could then draw
+    the same noise. Use PrivacyRandom.from_os() or simulate(seed)."""
 
 
 class ScriptTooShort(ParameterError):
-    """A scripted source of noise has no more bytes, or can't be split."""
-
     left: int
     asked: int
-    text = (
-        "The script has {left:byte|bytes} left, but {asked} were requested. Pass a longer script to the code "
-        "that draws."
-    )
+    text = """The script has {left:byte|bytes} left, but {asked} were requested. Pass a longer script to the
+    code that draws."""
 
 
 class RegisteredTwice(DiscreetError):
-    """Two packages register one name."""
-
     noun: str
     name: str
     packages: tuple[str, ...]
-    text = (
-        "The packages {packages:all} both register the {noun} {name!r}, but a name must be unique. Uninstall "
-        "one of them."
-    )
+    text = """The packages {packages:all} both register the {noun} {name!r}, but a name must be unique.
+    Uninstall one of them."""
 
 
 class BrokenPlugin(DiscreetError):
-    """An entry of another package is not what it is registered as."""
-
     noun: str
     name: str
     package: str
@@ -438,18 +394,12 @@ class BrokenPlugin(DiscreetError):
 
 
 class BadSparseMatrix(DataError):
-    """The parts of a sparse matrix don't fit together."""
-
     part: str
-    text = (
-        "The {part} of the sparse matrix don't fit the other parts. Build the matrix from one source, "
-        "with weights of at least 0."
-    )
+    text = """The {part} of the sparse matrix don't fit the other parts. Build the matrix from one source,
+    with weights of at least 0."""
 
 
 class DomainError(ParameterError):
-    """A field of a statistic is outside its domain."""
-
     name: str
     rule: str
     shape: bool = False
@@ -457,24 +407,16 @@ class DomainError(ParameterError):
 
 
 class TooManyUsers(DataError):
-    """Sums are exact for a limited number of users only."""
-
     most: int
-    text = (
-        "The data has more than {most:user|users}, but sums are exact only up to that number. Use fewer "
-        "users."
-    )
+    text = """The data has more than {most:user|users}, but sums are exact only up to that number. Use fewer
+    users."""
 
 
 class OtherStatistic(DataError):
-    """Sums of different statistics can't be added."""
-
     text = "These are sums of different statistics, which don't add up. Add only sums of one statistic."
 
 
 class NotFiniteArray(DataError):
-    """An array has entries that are not finite numbers."""
-
     name: str
     text = "{name} isn't a regular array of finite numbers. Remove NaN, infinity, and text."
 

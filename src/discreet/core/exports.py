@@ -1,29 +1,44 @@
-"""Export names lazily: import a module when one of its names is first used."""
+"""Import on first use: the names that a package exports, and modules that are slow to import."""
 
 from __future__ import annotations
 
 import importlib
 import sys
 
+# Replaces `typing.TYPE_CHECKING`; importing `typing` would take longer than the rest of this module.
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
-class Exports:
-    """Exported names of a package with their modules. The name of a module means the module."""
 
-    __slots__ = ("_modules", "_package", "names")
+def exported(package: str) -> tuple[list[str], Callable[[str], object], Callable[[], list[str]]]:
+    """Return `__all__`, `__getattr__` and `__dir__` of a package.
 
-    def __init__(self, package: str, modules: dict[str, str]) -> None:
-        self._package = package
-        self._modules = {name: module for module, names in modules.items() for name in names.split()}
-        self.names = sorted(self._modules)
+    Each line of its `__init__.pyi` names a module and one of its names, or a module: `from MODULE import NAME
+    as NAME`. Type checkers read the same file. A name is looked up once.
+    """
+    module = sys.modules[package]
+    # Loaders of files and of archives can read the file next to a module.
+    stub: bytes = module.__loader__.get_data(f"{module.__file__}i")  # type: ignore[union-attr]
+    lines = stub.decode().splitlines()
+    homes = {line.split()[-1]: line.split()[1] for line in lines if line.startswith("from ")}
+    names = sorted(homes) + ["__version__"] * ("__version__: str" in lines)
 
-    def find(self, name: str) -> object:
-        """Return the object called `name`, and set it on the package so that it is looked up once."""
-        if name not in self._modules:
-            raise AttributeError(f"module {self._package!r} has no attribute {name!r}")
-        module = importlib.import_module(self._modules[name])
-        found = module if module.__name__.endswith(f".{name}") else getattr(module, name)
-        setattr(sys.modules[self._package], name, found)
+    def find(name: str) -> object:
+        if name == "__version__":
+            from importlib.metadata import version
+
+            return version(package)
+        if name not in homes:
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        home = importlib.import_module(homes[name])
+        found = (
+            getattr(home, name) if hasattr(home, name) else importlib.import_module(f"{homes[name]}.{name}")
+        )
+        setattr(module, name, found)
         return found
+
+    return names, find, lambda: names
 
 
 class Later:

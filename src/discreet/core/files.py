@@ -81,13 +81,25 @@ def remove_leftovers(path: Path) -> None:
                 os.close(handle)
 
 
+def begun_path(path: Path) -> Path:
+    """Return where a command prepares an output that needs a second step, so that a repeat can go on."""
+    return path.with_name(f".{path.name}.part")
+
+
 def refuse_output(
-    path: Path, *, force: bool, kind: str, is_ours: Callable[[Path], bool], inputs: Iterable[Path] = ()
+    path: Path,
+    *,
+    force: bool,
+    kind: str,
+    is_ours: Callable[[Path], bool],
+    inputs: Iterable[Path] = (),
+    content: bytes | None = None,
 ) -> None:
     """Raise for what `write_whole` could not write, or what it would destroy.
 
     That is an input of the same command, anything but a regular file, and a file that exists: without
-    `force` any, with it one that is not of our `kind`. An empty file has nothing to lose.
+    `force` any, with it one that is not of our `kind`. An empty file has nothing to lose, and one with
+    this `content` was written by the same command before it was killed.
     """
     folder = path.absolute().parent
     if not folder.is_dir():
@@ -96,7 +108,9 @@ def refuse_output(
         raise OutputIsInput(path=path)
     found = _look(path)
     if found is not None:
-        _refuse_found(path, found, force=force, kind=kind, is_ours=is_ours)
+        known = content is not None and stat.S_ISREG(found.st_mode) and path.read_bytes() == content
+        if not known:
+            _refuse_found(path, found, force=force, kind=kind, is_ours=is_ours)
     # Rights, quotas and file systems for reading only have too many rules to ask for one by one.
     try:
         with put_aside(path):

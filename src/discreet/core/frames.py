@@ -30,7 +30,8 @@ def to_frame(
 def kind_of(given: object) -> FrameKind:
     """Return which kind of frame was given; polars for everything else."""
     library = type(given).__module__.partition(".")[0]
-    return next((kind for kind in get_args(FrameKind) if kind == library), "polars")
+    kinds: dict[str, FrameKind] = {"pandas": "pandas", "pyarrow": "pyarrow"}
+    return kinds.get(library, "polars")
 
 
 def of_kind(frame: pl.DataFrame, kind: FrameKind) -> Any:

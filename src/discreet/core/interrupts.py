@@ -1,4 +1,4 @@
-"""Let one Ctrl-C end a command, also where a library loses it.
+"""End a command after one Ctrl-C, also where a library loses it.
 
 Python raises KeyboardInterrupt wherever it happens to be. Inside a function that compiled code calls, no one
 can catch it: Python reports that it was ignored, and the command goes on. Loading compiled kernels calls many

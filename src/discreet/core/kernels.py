@@ -19,6 +19,7 @@ from numba.extending import intrinsic
 from numba.np.arrayobj import make_array
 
 from discreet.core.arrays import Array
+from discreet.core.machine_code import load_shipped
 from discreet.core.progress import in_notebook
 
 _COMPILING = "Compiling numerical kernels, only the first time ..."
@@ -59,12 +60,19 @@ _REORDERED: dict[str, Any] = {**_ORDERED, "fastmath": {"reassoc", "contract", "a
 # Half of the time to compile a short loop goes into what lets Python call it.
 _INNER: dict[str, Any] = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
 
-#: Compiles a loop that Python calls; sums may be reordered.
-compiled: _Compiler = njit(cache=True, **_REORDERED)
-#: Compiles a loop that only compiled loops call.
+
+def compiled(loop: _Loop) -> _Loop:
+    """Compile a loop that Python calls; sums may be reordered."""
+    return load_shipped(njit(cache=True, **_REORDERED)(loop))  # type: ignore[no-any-return]
+
+
+def strict(loop: _Loop) -> _Loop:
+    """Compile a loop that Python calls, and whose floating-point operations keep their order."""
+    return load_shipped(njit(cache=True, **_ORDERED)(loop))  # type: ignore[no-any-return]
+
+
+#: The same two for loops that only compiled loops call.
 inner: _Compiler = njit(**_REORDERED, **_INNER)
-#: The same two for loops whose floating-point operations keep their order.
-strict: _Compiler = njit(cache=True, **_ORDERED)
 strict_inner: _Compiler = njit(**_ORDERED, **_INNER)
 
 
@@ -116,6 +124,16 @@ def fetch_row(table: Array, row: int) -> None:
 
 
 @inner
+def longest_row(start: int, stop: int, indptr: Array) -> int:
+    """Return the largest number of entries of a row."""
+    longest = 0
+    for row in range(start, stop):
+        entries = indptr[row + 1] - indptr[row]
+        longest = entries if entries > longest else longest
+    return longest
+
+
+@inner
 def dot(left: Array, right: Array) -> float:
     """Return the inner product of two vectors."""
     total = left.dtype.type(0)
@@ -151,6 +169,8 @@ def predict_range(
 ) -> None:
     """Write `left[row] . right[column]` for a range of entries."""
     for entry in range(start, stop):
+        if entry + AHEAD < stop:
+            fetch_row(right, columns[entry + AHEAD])
         out[entry] = dot(left[rows[entry]], right[columns[entry]])
 
 

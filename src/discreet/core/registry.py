@@ -112,7 +112,7 @@ ESTIMATORS = Registry(
     {
         "user-factorization": "discreet.models.user_factorization.estimator:UserFactorization",
         "biases": "discreet.models.biases:Biases",
-        "implicit-objective": "discreet.papers.dpimf.objective:ImplicitObjective",
+        "implicit-objective": "discreet.papers.dpimf.implicit_objective:ImplicitObjective",
         "dpimf": "discreet.papers.dpimf.estimators:Dpimf",
         "dpmf": "discreet.papers.dpimf.estimators:Dpmf",
         "neighbours": "discreet.papers.dpimf.neighbors:ItemNeighbors",

@@ -1,4 +1,4 @@
-"""Hold CSR rows, and run compiled loops over them on all available threads."""
+"""CSR rows, and compiled loops over them on all available threads."""
 
 from __future__ import annotations
 

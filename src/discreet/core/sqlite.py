@@ -36,8 +36,12 @@ def header(path: Path) -> Header | None:
     Raises:
         OSError: The file can't be read.
     """
-    with path.open("rb") as file:
-        found = file.read(100)
+    # A pipe without a writer is empty. Nothing waits for a writer.
+    handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
+    try:
+        found = os.read(handle, 100)
+    finally:
+        os.close(handle)
     if len(found) < 100 or not found.startswith(b"SQLite format 3\0"):
         return None
     owner, version = int.from_bytes(found[68:72], "big"), int.from_bytes(found[60:64], "big")

@@ -39,7 +39,7 @@ ITEM_IDS = "item ids"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sorted:
-    """Hold ratings by user, items in order; `listed` is the order they came in, None if it is this one."""
+    """Ratings by user, items in order; `listed` is the order they came in, None if it is this one."""
 
     indptr: npt.NDArray[np.int64]
     items: Codes
@@ -261,8 +261,9 @@ def _outermost_of_runs(
     return np.flatnonzero(listed == outermost.reduceat(listed, starts)[run])
 
 
-# So few ratings are compared with each other: loading scipy would take longer.
-_FEW = 4096
+# A whole number of 64 bits has so many without its sign.
+_BITS = 63
+_PART = 1 << 16
 Index = npt.NDArray[np.int32] | npt.NDArray[np.int64]
 
 
@@ -285,33 +286,49 @@ def group_starts(keys: npt.NDArray[np.int32], groups: int) -> npt.NDArray[np.int
     return np.append(0, np.cumsum(counts))
 
 
-def is_sorted(keys: npt.NDArray[Any]) -> bool:
-    """Return whether the keys never fall."""
-    parts = (keys[start : start + _CHUNK + 1] for start in range(0, keys.size, _CHUNK))
-    return all(bool(np.all(part[1:] >= part[:-1])) for part in parts)
-
-
 def by_person_and_item(
     rows: npt.NDArray[np.int32], items: npt.NDArray[np.int32], n_users: int, n_items: int
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int32], Index | None]:
-    """Return where each user's ratings start, the sorted items, and the order, None if already sorted."""
-    if rows.size <= _FEW:
-        return _by_comparing(rows, items, n_users)
-    if not is_sorted(rows):
-        indptr, items, order = group(rows, n_users, items)
-        return indptr, *sort_rows(indptr, items, n_items, order)
+    """Return where each user's ratings start, the sorted items, and the order, None if already sorted.
+
+    Ratings of the same pair stay in the order they came in.
+    """
     indptr = group_starts(rows, n_users)
-    if rows_are_sorted(indptr, items):
-        return indptr, items, None
-    return indptr, *sort_rows(indptr, items.copy(), n_items, _positions(items.size))
+    if n_users.bit_length() + n_items.bit_length() + rows.size.bit_length() > _BITS:
+        order, _ = _sorted_places([items])
+        order = order[_sorted_places([rows[order]])[0]]
+        in_order = np.take(items, order)
+    else:
+        order, in_order = _sorted_places([rows, items])
+    is_sorted = bool((order == _positions(order.size)).all())
+    return (indptr, items, None) if is_sorted else (indptr, in_order, order)
 
 
-def _by_comparing(
-    rows: npt.NDArray[np.int32], items: npt.NDArray[np.int32], n_users: int
-) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int32], Index | None]:
-    order = np.lexsort((items, rows)).astype(np.int32)
-    indptr = group_starts(rows, n_users)
-    return (indptr, items, None) if is_sorted(order) else (indptr, items[order], order)
+def _sorted_places(columns: list[npt.NDArray[np.int32]]) -> tuple[Index, npt.NDArray[np.int32]]:
+    """Return the places of rows in order of these columns, equal ones in their order, and the last column.
+
+    The columns and the place of a row are sorted as one number, which takes a fraction of the time. The last
+    column is read off these numbers: to fetch it row by row would take longer than the sort.
+    """
+    count = columns[0].size
+    keys, place_bits = np.zeros(count, np.int64), count.bit_length()
+    widths = [int(column.max(initial=0)).bit_length() for column in columns]
+    order: Index = _positions(count)
+    for start in range(0, count, _PART):
+        key = keys[start : start + _PART]
+        for column, width in zip(columns, widths, strict=True):
+            key <<= width
+            key |= column[start : start + _PART]
+        key <<= place_bits
+        key |= order[start : start + _PART]
+    keys.sort()
+    last = np.empty(count, np.int32)
+    for start in range(0, count, _PART):
+        key = keys[start : start + _PART]
+        order[start : start + _PART] = key & ((1 << place_bits) - 1)
+        key >>= place_bits
+        last[start : start + _PART] = key & ((1 << widths[-1]) - 1)
+    return order, last
 
 
 def sort_rows(

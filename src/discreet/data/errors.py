@@ -9,14 +9,10 @@ from discreet.core.errors import DataError, FileError, ParameterError, most_simi
 
 
 class WeightsOverflow(DataError):
-    """Weights of repeated events add up to more than a number can represent."""
-
     text = "Weights of repeated events add up to more than a float can represent. Declare the rating scale."
 
 
 class NoDataFile(FileError):
-    """A known dataset has no such file here."""
-
     dataset: str
     why: str
     do: str
@@ -24,17 +20,13 @@ class NoDataFile(FileError):
 
 
 class NotDeclared(DataError):
-    """Data has IDs that were not declared."""
-
     count: int
     of: int
     what: str
     declared: int
     example: object = None
-    text = (
-        "{count:,} of {of:,} {what} aren't among the {declared:,} declared ones{such}. Declare them too, or "
-        "ignore them: {arg:drop_unknown=True}."
-    )
+    text = """{count:,} of {of:,} {what} aren't among the {declared:,} declared ones{such}. Declare them too,
+    or ignore them: {arg:drop_unknown=True}."""
 
     @property
     def such(self) -> str:
@@ -43,14 +35,10 @@ class NotDeclared(DataError):
 
 
 class OtherNumberOfItems(DataError):
-    """A declared number of items differs from the number found."""
-
     declared: int
     items: int
-    text = (
-        "n_items={declared:,} was declared, and {items:,} items were found. Pass {arg:catalog} with every "
-        "item ID, rated or not."
-    )
+    text = """n_items={declared:,} was declared, and {items:,} items were found. Pass {arg:catalog} with every
+    item ID, rated or not."""
 
 
 def _place(line: int) -> str:
@@ -58,16 +46,12 @@ def _place(line: int) -> str:
 
 
 class BadValues(DataError):
-    """Some IDs, ratings or times are missing or can't be used."""
-
     what: str
     count: int
     of: int
     line: int = 0
-    text = (
-        "{count:,} of {of:,} {what} are missing or not finite{first}. Fill them in, or skip these rows: "
-        "{arg:skip_bad_lines=True}."
-    )
+    text = """{count:,} of {of:,} {what} are missing or not finite{first}. Fill them in, or skip these rows:
+    {arg:skip_bad_lines=True}."""
 
     @property
     def first(self) -> str:
@@ -76,8 +60,6 @@ class BadValues(DataError):
 
 
 class NotNumeric(DataError):
-    """A column must have numbers."""
-
     what: str
     kind: str = "numbers"
     found: str = "text"
@@ -85,29 +67,21 @@ class NotNumeric(DataError):
 
 
 class RepeatedPairs(DataError):
-    """Some rows repeat a pair of user and item."""
-
     count: int
     of: int
-    text = (
-        "{count:,} of {of:rating repeats|ratings repeat} a user-item pair, and each pair may appear once. "
-        "Pass {arg:duplicates=last} to keep the latest row, or choose first, mean, or count."
-    )
+    text = """{count:,} of {of:rating repeats|ratings repeat} a user-item pair, and each pair may appear once.
+    Pass {arg:duplicates=last} to keep the latest row, or choose first, mean, or count."""
 
 
 class DamagedFacts(ParameterError):
-    """Stored facts can't be read."""
-
     reason: str
     text = "The stored facts can't be read: {reason}. Get a fresh copy, or fit the model again."
 
 
 class UnknownArgument(ParameterError):
-    """A function has no argument of this name."""
-
     argument: str
     known: Collection[str]
-    text = "{argument!r} isn't an argument here.{close:?} The arguments are {known:all}."
+    text = "{argument!r} isn't an argument here.{close:?} Pass one of {known:all}."
 
     @property
     def close(self) -> str | None:
@@ -116,31 +90,23 @@ class UnknownArgument(ParameterError):
 
 
 class DeclaredTwice(ParameterError):
-    """Facts were declared in two ways."""
-
     names: tuple[str, ...]
     text = "{names:all} are already part of the facts. Declare them once."
 
 
 class NoRows(DataError):
-    """The data has no ratings, and something must come from them."""
-
     what: str
     text = "The data has no ratings, so the {what} can't be read from it. Declare the {what}."
 
 
 class OffDeclaredScale(DataError):
-    """Ratings are outside a declared scale, or between its steps."""
-
     count: int
     of: int
     low: float
     high: float
     step: float | None = None
-    text = (
-        "{count:,} of {of:rating is|ratings are} not on the declared scale, {low} to {high}{steps}. Declare "
-        "the scale of the data."
-    )
+    text = """{count:,} of {of:rating is|ratings are} not on the declared scale, {low} to {high}{steps}.
+    Declare the scale of the data."""
 
     @property
     def steps(self) -> str:
@@ -149,36 +115,27 @@ class OffDeclaredScale(DataError):
 
 
 class ColumnsUnused(ParameterError):
-    """Columns or facts were given for data that has its own."""
-
     argument: str
     found: str
-    text = (
-        "{arg:{argument}} is for a file or a data frame, and {found} has its own. Remove it, or declare it "
-        "where the data is read."
-    )
+    text = """{arg:{argument}} is for a file or a data frame, and {found} has its own. Remove it, or declare
+    it where the data is read."""
 
 
 class OneUserNeeded(DataError):
-    """A history has rows of several users."""
-
     users: int
     text = "The history has {users:user|users}, and one is needed. Pass the rows of one user, or {arg:user}."
 
 
 class BadHistory(DataError):
-    """A history has a form that can't be read."""
-
     must: str
     text = "A history must {must}. Pass a list of items, (item, rating) pairs, a mapping, or a data frame."
 
 
 class NoSuchData(FileError):
-    """A name is neither a file nor a known dataset."""
-
     name: str
     datasets: Collection[str]
-    text = "{name} is neither a file nor a known dataset.{close:?} The known datasets are {datasets:all}."
+    text = """{name} is neither a file nor a known dataset.{close:?} Check the path, or name one of the
+    datasets {datasets:all}."""
 
     @property
     def close(self) -> str | None:
@@ -187,29 +144,22 @@ class NoSuchData(FileError):
 
 
 class RatingAndWeight(ParameterError):
-    """Columns of both a rating and a weight were named."""
-
-    text = "A row has a rating or a weight, and {arg:columns} names both. Remove one of them."
+    text = "A row has a rating or a weight, but not both, and {arg:columns} names both. Remove one of them."
 
 
 class NoColumn(DataError):
-    """A column that the caller names for a role doesn't exist; `spare` if some columns have no role."""
-
     column: str
     role: str
     columns: tuple[str, ...]
     spare: bool
-    text = "The column {column!r} for the {role} doesn't exist. The columns are {columns:all}."
+    text = "The column {column!r} for the {role} doesn't exist. Name one of {columns:all}."
 
 
 class RolesMissing(DataError):
-    """No column is known to have the user, the item or the rating."""
-
     roles: tuple[str, ...]
     columns: tuple[str, ...]
-    text = (
-        "Can't find the {roles:any} column. The columns are {columns:all}. Pass columns=dict({python}).{hint}"
-    )
+    text = """Can't find the {roles:any} column. The columns are {columns:all}. Pass
+    columns=dict({python}).{hint}"""
 
     @property
     def python(self) -> str:
@@ -233,24 +183,18 @@ class RolesMissing(DataError):
 
 
 class OneColumnTwice(ParameterError):
-    """One column was named for two roles."""
-
     roles: tuple[str, ...]
     text = "One column can't be the {roles:all}. Name different columns with {arg:columns}."
 
 
 class UnreadableValues(DataError):
-    """Some values of a column are text where a number or a date belongs."""
-
     count: int
     of: int
     role: str
     column: str
     line: int = 0
-    text = (
-        "{count:,} of {of:,} {role}s in the column {column} aren't {kind}{first}. Choose a different column, "
-        "or skip these rows: {arg:skip_bad_lines=True}."
-    )
+    text = """{count:,} of {of:,} {role}s in the column {column} aren't {kind}{first}. Choose a different
+    column, or skip these rows: {arg:skip_bad_lines=True}."""
 
     @property
     def first(self) -> str:
@@ -264,68 +208,48 @@ class UnreadableValues(DataError):
 
 
 class NotAFrame(ParameterError):
-    """An object isn't a data frame."""
-
     found: str
     text = "{found} isn't a data frame. Pass one of pandas, polars, or pyarrow."
 
 
 class HeaderUnclear(DataError):
-    """The first line of a user's own file names no column in a usual way."""
-
     file: str
     columns: tuple[str, ...]
     names: str
-    text = (
-        "The first line of {file} names no column in a usual way: {columns:all}. Name them with "
-        "{arg:columns}. If the line isn't a header, use column_1 and so on."
-    )
+    text = """The first line of {file} names no column in a usual way: {columns:all}. Name them with
+    {arg:columns}. If the line isn't a header, use column_1 and so on."""
 
 
 class HistoryRatingsNeeded(DataError):
-    """A history for a model of ratings has no column of ratings."""
-
-    text = (
-        "This model was fitted on ratings, and no column of the history is known to have them. Name it "
-        "with {arg:columns}."
-    )
+    text = """This model was fitted on ratings, and no column of the history is known to have them. Name it
+    with {arg:columns}."""
 
 
 class UserNotInHistory(DataError):
-    """A user has no row in a file of histories."""
-
-    text = "This user has no row in the history. Pass a file with the user's own ratings."
+    user: str
+    file: str
+    text = "{file} has no row of user {user!r}. Check the ID, or pass a file with this user's own rows."
 
 
 class DamagedFile(FileError):
-    """A file whose bytes are not what its kind declares."""
-
     path: str
     what: str
     text = "{path} is damaged and can't be read as {what}. Write it, or fetch it, again."
 
 
 class TooManyRows(FileError):
-    """A packed file with more rows than a file of its size usually has."""
-
     path: str
-    text = (
-        "{path} states more rows than a file of its size can contain. If it is your file, write it as text "
-        "without packing it."
-    )
+    text = """{path} states more rows than a file of its size can contain. If it is your file, write it as
+    text without packing it."""
 
 
 class UnpacksToTooMuch(FileError):
-    """A packed file that becomes far larger than it is."""
-
     path: str
     times: int
     text = "{path} unpacks to more than {times} times its size, and ratings don't. Unpack it yourself first."
 
 
 class OtherLayout(DataError):
-    """A file that isn't written in the layout that the caller names."""
-
     path: str
     layout: str
     text = "{path} isn't written as {form}. Name a different layout, or none."
@@ -344,25 +268,21 @@ class OtherLayout(DataError):
 
 
 class OtherType(DataError):
-    """A column whose header declares a type that its role can't have."""
-
     role: str
     column: str
     expected: str
-    text = "Column {column!r} can't be the {role}: its header must declare the type {expected}."
+    text = """Column {column!r} can't be the {role}: its header must declare the type {expected}. Correct
+    the header, or name another column."""
 
 
 class PackageMissing(ParameterError):
-    """A kind of file whose reader isn't installed."""
-
     package: str
     extra: str
-    text = "This kind of data needs the package `{package}`. Install discreet[{extra}]."
+    text = """This kind of data needs the package `{package}`, which isn't installed. Install
+    discreet[{extra}]."""
 
 
 class NoTable(FileError):
-    """A database or spreadsheet without the table that the caller names, or with several."""
-
     kind: str
     table: str
     tables: tuple[str, ...]
@@ -376,24 +296,18 @@ class NoTable(FileError):
 
 
 class UnreadableCells(FileError):
-    """A spreadsheet, table or query that can't be read. The words of a database aren't shown."""
-
     kind: str
     source: str
     text = "{kind} can't read {source!r}. Check the table or the query, and that the file is not in use."
 
 
 class IdsNotWhole(DataError):
-    """IDs that are not of the type that the schema declares."""
-
     count: int
     of: int
     role: str
     line: int = 0
-    text = (
-        "{count:,} of {of:,} {role} IDs are not whole numbers in the usual form, as the schema "
-        'declares{first}. Declare {role}_type = "text", or skip these rows: {arg:skip_bad_lines=True}.'
-    )
+    text = """{count:,} of {of:,} {role} IDs are not whole numbers in the usual form, as the schema
+    declares{first}. Declare {role}_type = "text", or skip these rows: {arg:skip_bad_lines=True}."""
 
     @property
     def first(self) -> str:
@@ -402,19 +316,15 @@ class IdsNotWhole(DataError):
 
 
 class NoFiles(FileError):
-    """A path, pattern or list that matches no file."""
-
     source: str
-    text = (
-        "There is no file or folder {source}. A pattern such as 'months/*.csv' must match at least one file."
-    )
+    text = """The file or folder {source} doesn't exist. Check the path. A pattern such as 'months/*.csv' must
+    match at least one file."""
 
 
 class UnreadableFrame(DataError):
-    """A data frame with types that can't be read."""
-
     found: str
-    text = "A column of {found} has a type that can't be read. Convert it to text, numbers, or dates."
+    text = """{found} can't be read: a column has a type that isn't known, or its query fails. Convert the
+    columns to text, numbers, or dates."""
 
 
 class UnreadableLine(FileError):
@@ -432,19 +342,13 @@ class UnreadableLine(FileError):
 
 
 class WrongFields(UnreadableLine):
-    """A line with more or fewer fields than the table has columns."""
-
     values: int
     columns: int
-    text = (
-        "{where} has {values:field|fields}, and the table has {columns}. To skip it: "
-        "{arg:skip_bad_lines=True}."
-    )
+    text = """{where} has {values:field|fields}, and the table has {columns}. Correct the file. To skip
+    the line: {arg:skip_bad_lines=True}."""
 
 
 class WrongQuotes(UnreadableLine):
-    """A line whose quotes don't match."""
-
     text = (
         "{where} opens a quote that it doesn't close, or has a quote inside quotes. If quotes are "
         "escaped, pass {arg:escape=\\}. To skip it: {arg:skip_bad_lines=True}."
@@ -452,113 +356,78 @@ class WrongQuotes(UnreadableLine):
 
 
 class NotText(UnreadableLine):
-    """A line with bytes that its encoding doesn't have."""
-
     encoding: str
     text = "{where} isn't {encoding} text. Pass the encoding of the file, as in {arg:encoding=latin-1}."
 
 
 class LineTooLong(UnreadableLine):
-    """A line that is longer than any row."""
-
     most: int
-    text = "{where} has more than {most:,} bytes. To skip it: {arg:skip_bad_lines=True}."
+    text = """{where} has more than {most:,} bytes, the most that a row may have. Check the file. To skip
+    the line: {arg:skip_bad_lines=True}."""
 
 
 class OtherShape(DataError):
-    """A line that isn't written as its layout is."""
-
     path: str
     line: int
     count: int
     shape: str
-    text = (
-        "Line {line:,} of {path} isn't {shape} ({count:line|lines} like it). Pass a different layout, "
-        "or skip these lines: {arg:skip_bad_lines=True}."
-    )
+    text = """Line {line:,} of {path} isn't {shape} ({count:line|lines} like it). Pass a different layout, or
+    skip these lines: {arg:skip_bad_lines=True}."""
 
 
 class NotAFile(FileError):
-    """A path that isn't a plain file: a pipe or a device may never end."""
-
     path: str
-    text = "{path} isn't a file. Write its contents to a file first."
+    text = "{path} isn't a file, and only files can be read here. Write its contents to a file first."
 
 
 class CannotRead(FileError):
-    """A file that the system doesn't let us read."""
-
     path: str
     why: str
-    text = "{path} can't be read: {why}."
+    text = "{path} can't be read: {why}. Check the path and its permissions."
 
 
 class OtherPacking(FileError):
-    """A file that is packed in a way that isn't supported."""
-
     path: str
     kind: str
-    text = "{path} is packed with {kind}. Unpack it, or pack it with gzip."
+    text = "{path} is packed with {kind}, which can't be read. Unpack it, or pack it with gzip."
 
 
 class IsAModel(FileError):
-    """A fitted model where ratings are expected."""
-
     path: str
-    text = (
-        "{path} is a model of discreet, not ratings. `discreet label` shows its guarantee, and "
-        "`discreet score` measures it."
-    )
+    text = """{path} is a model of discreet, not ratings. Pass a file of ratings. To see the model's
+    guarantee, run `discreet model label`. To measure it, run `discreet model score`."""
 
 
 class SeveralInArchive(FileError):
-    """A zip archive with several files, or none."""
-
     path: str
     files: int
     text = "{path} is a zip archive with {files:file|files}, and one is needed. Unpack it, and name the file."
 
 
 class OtherHeader(FileError):
-    """A header that isn't the one that the schema declares."""
-
     path: str
     columns: tuple[str, ...]
-    text = (
-        "The header of {path} isn't the one that the schema declares: {columns:all}. Describe the file "
-        "again, or pass a different schema."
-    )
+    text = """The header of {path} isn't the one that the schema declares: {columns:all}. Describe the file
+    again, or pass a different schema."""
 
 
 class QuotesInKey(DataError):
-    """A key of JSON lines whose name has quotes or a backslash."""
-
     text = "A key has quotes or a backslash in its name and can't be read. Rename it."
 
 
 class RolesNeeded(ParameterError):
-    """A layout without the user or the item."""
-
     layout: str
-    text = (
-        "A row of {arg:layout={layout}} needs the user and the item. Only the time and the rating can "
-        "be skipped."
-    )
+    text = """A row of {arg:layout={layout}} needs the user and the item. Only the time and the rating can be
+    skipped."""
 
 
 class LinesNeeded(ParameterError):
-    """A layout of which no line can be skipped."""
-
     layout: str
-    text = (
-        "No line of {arg:layout={layout}} can be skipped: ratings below it could become those of "
-        "another item."
-    )
+    text = """No line of {arg:layout={layout}} can be skipped: ratings below it could become those of
+    another item. Correct the line, and remove the option."""
 
 
 class NoneOfLayout(FileError):
-    """A folder without the files of a layout."""
-
     folder: str
     layout: str
     patterns: tuple[str, ...]
@@ -571,19 +440,14 @@ class NoneOfLayout(FileError):
 
 
 class OtherCounts(DataError):
-    """Rows of Jester's table that have more or fewer ratings than they state."""
-
     path: str
     count: int
     of: int
-    text = (
-        "{count:,} of {of:,} rows of {path} have more or fewer ratings than they state. Fetch the file again."
-    )
+    text = """{count:,} of {of:,} rows of {path} have more or fewer ratings than they state, so the file
+    is damaged. Fetch the file again."""
 
 
 class UnclearHeader(DataError):
-    """A first line that may be names or a row. `first` is only for the user whose file it is."""
-
     path: str
     columns: int
     given: tuple[str, ...]
@@ -593,10 +457,8 @@ class UnclearHeader(DataError):
         """Return the fields without those of the line."""
         return {name: value for name, value in super().facts().items() if name != "first"}
 
-    text = (
-        "{found}. If the first line is a header, name its columns with {arg:columns}. If it isn't, the "
-        "columns are column_1 to column_{columns}."
-    )
+    text = """{found}. If the first line is a header, name its columns with {arg:columns}. If it isn't, the
+    columns are column_1 to column_{columns}."""
 
     @property
     def found(self) -> str:
@@ -607,13 +469,9 @@ class UnclearHeader(DataError):
 
 
 class UnclearDates(DataError):
-    """Dates such as 01/02/1999 that don't show whether the day or the month is first."""
-
     why: str
-    text = (
-        "Dates such as DD/MM/YYYY don't show whether the day or the month is first: {reason}. Name the "
-        "column as NAME:day-first or NAME:month-first in {arg:columns}."
-    )
+    text = """Dates such as DD/MM/YYYY don't show whether the day or the month is first: {reason}. Name the
+    column as NAME:day-first or NAME:month-first in {arg:columns}."""
 
     @property
     def reason(self) -> str:
@@ -623,21 +481,15 @@ class UnclearDates(DataError):
 
 
 class WrongType(FileError):
-    """A column of IDs whose type isn't the declared one."""
-
     path: str
     column: str
     found: str
     declared: str
-    text = (
-        "Column {column!r} of {path} has type {found}, and the schema declares {declared}. Describe the file "
-        "again, or pass a different schema."
-    )
+    text = """Column {column!r} of {path} has type {found}, and the schema declares {declared}. Describe the
+    file again, or pass a different schema."""
 
 
 class OtherFormat(FileError):
-    """A file of a different kind than its schema or layout is for."""
-
     path: str
     found: str
     declared: str
@@ -645,16 +497,12 @@ class OtherFormat(FileError):
 
 
 class DeclaredByLayout(ParameterError):
-    """An option that a named layout declares itself."""
-
     layout: str
     names: tuple[str, ...]
-    text = "{arg:layout={layout}} declares {names:all} itself. Remove them."
+    text = "{arg:layout={layout}} declares {names:all} itself, and a fact is declared once. Remove them."
 
 
 class FolderWithoutTables(FileError):
-    """A folder without tables."""
-
     folder: str
     netflix: bool = False
     text = "The folder {folder} has no tables, such as .csv, .jsonl or .parquet files. Name a file."
@@ -666,19 +514,16 @@ class FolderWithoutTables(FileError):
 
 
 class NoKey(FileError):
-    """A file whose path lacks a key that the schema declares."""
-
     path: str
     key: str
-    text = "The path of {path} has no {key}=VALUE, and the schema declares it as a column."
+    text = """The path of {path} has no {key}=VALUE, and the schema declares it as a column. Rename the
+    folder, or describe the files again."""
 
 
 class EmptyData(DataError):
-    """A source without rows that can be used."""
-
     name: str
     what: str = "ratings"
-    text = "{name} has no {what}."
+    text = "{name} has no {what}, so there is nothing to learn. Check the file and how it is read."
 
     def template(self) -> str:
         """Return the template; unknown items have advice of their own."""
@@ -688,14 +533,11 @@ class EmptyData(DataError):
 
 
 class CatalogNeeded(ParameterError):
-    """Unknown items can't be dropped without a catalog."""
-
-    text = "{arg:drop_unknown=True} needs {arg:catalog}: without a catalog every item is known."
+    text = """{arg:drop_unknown=True} needs {arg:catalog}: without a catalog every item is known. Pass the
+    catalog, or remove the option."""
 
 
 class NotATable(FileError):
-    """A text file that is known not to be a table of ratings."""
-
     path: str
     found: str
     text = "{path} is {form}."
@@ -713,17 +555,16 @@ class NotATable(FileError):
 
 
 class NothingToRead(DataError):
-    """A text file without a table of ratings."""
-
     path: str
     found: str
     text = "{path} {form}."
     forms: ClassVar[Mapping[str, str]] = {
-        "column": "has one column, and a table needs the user and the item",
-        "empty": "is empty",
-        "comments": "has comments and no ratings",
-        "header": "has a header and no ratings",
-        "objects": "has no JSON objects with keys, although it begins as JSON lines do",
+        "column": "has one column, and a table needs the user and the item. "
+        "Pass its separator: {arg:delimiter=;}",
+        "empty": "is empty, so there is nothing to learn. Check the path",
+        "comments": "has comments and no ratings. Check the path, or pass {arg:comment}",
+        "header": "has a header and no ratings. Check the path",
+        "objects": "begins as JSON lines do, but has no objects with keys. Write one object per line",
         "lists": "has lines of different lengths. If each is a user and the user's items, pass "
         "{arg:layout=lightgcn}",
     }
@@ -734,61 +575,42 @@ class NothingToRead(DataError):
 
 
 class MarkNeeded(ParameterError):
-    """UTF-16 without the mark that shows its kind."""
-
     path: str
-    text = "{path} has no byte order mark. Pass {arg:encoding=utf-16-le} or {arg:encoding=utf-16-be}."
+    text = """{path} has no byte order mark, so the order of its bytes isn't known. Pass
+    {arg:encoding=utf-16-le} or {arg:encoding=utf-16-be}."""
 
 
 class KeysNeeded(ParameterError):
-    """JSON lines whose keys must be declared if lines without them are skipped."""
-
     names: tuple[str, ...]
-    text = (
-        "JSON lines may each have different keys, so {arg:skip_bad_lines=True} needs them declared: "
-        "pass {names:all} with {arg:columns}, and time=none without times."
-    )
+    text = """JSON lines may each have different keys, so {arg:skip_bad_lines=True} needs them declared: pass
+    {names:all} with {arg:columns}, and time=none without times."""
 
 
 class NotASchema(ParameterError):
-    """A text that isn't a schema in TOML."""
-
     path: str
     why: str
     text = "This isn't a schema in TOML: {why}. Write one with `discreet describe`."
 
 
 class UnreadableSchema(FileError):
-    """A file that can't be read as a schema."""
-
     path: str
     text = "{path} can't be read as a schema. Write one with `discreet describe`."
 
 
 class UnknownEncoding(ParameterError):
-    """An encoding that isn't known."""
-
     encoding: str
-    text = (
-        "{arg:encoding} is {encoding!r}, which isn't known. Common encodings are utf-8, latin-1 and cp1252."
-    )
+    text = """{arg:encoding} is {encoding!r}, which isn't a known encoding. Pass one such as utf-8,
+    latin-1, or cp1252."""
 
 
 class EncodingWithState(ParameterError):
-    """An encoding in which bytes depend on earlier ones."""
-
     encoding: str
-    text = (
-        "{arg:encoding} is {encoding!r}, and its letters depend on earlier bytes: one user's text could "
-        "change how others are read. Convert the file to UTF-8, as with iconv. UTF-8, UTF-16 and code "
-        "pages such as "
-        "cp1252 can be read."
-    )
+    text = """{arg:encoding} is {encoding!r}, and its letters depend on earlier bytes: one user's text could
+    change how others are read. Convert the file to UTF-8, as with iconv. UTF-8, UTF-16 and code pages such as
+    cp1252 can be read."""
 
 
 class RepeatedIds(DataError):
-    """Some IDs occur more than once where each may occur once; `column` is the one that was read."""
-
     count: int
     of: int
     path: str = ""
@@ -806,35 +628,26 @@ class RepeatedIds(DataError):
 
 
 class IdsMissing(DataError):
-    """Some IDs are missing, or neither whole numbers nor text."""
-
     count: int
     of: int
     what: str
-    text = (
-        "{count:,} of {of:,} {what} are missing, or neither whole numbers nor text. Remove these rows. "
-        "In a file, {arg:skip_bad_lines=True} skips them."
-    )
+    text = """{count:,} of {of:,} {what} are missing, or neither whole numbers nor text. Remove these rows. In
+    a file, {arg:skip_bad_lines=True} skips them."""
 
 
 class WrongIds(DataError):
-    """IDs of a type that IDs can't have."""
-
     what: str
     found: str
     text = "The {what} must be whole numbers of 64 bits or text, not {found}. Convert them first."
 
 
 class OtherLengths(DataError):
-    """Columns of different lengths."""
-
     lengths: tuple[int, ...]
-    text = "The columns have {lengths:all} values. They must have the same length."
+    text = """The columns have {lengths:all} values, but each row needs one value of each. Pass columns of
+    the same length."""
 
 
 class UnsoundRows(DataError):
-    """Interactions that break the rules on which bounds rely."""
-
     rule: str
     text = "{broken}. Build the data with from_arrays."
     rules: ClassVar[Mapping[str, str]] = {
@@ -852,19 +665,13 @@ class UnsoundRows(DataError):
 
 
 class NotIds(ParameterError):
-    """Something that isn't a list of IDs."""
-
     argument: str
     found: str
-    text = (
-        "{arg:{argument}} must be IDs (a list, a series, an array of one dimension), a data frame, the "
-        "path of a file, or a Vocabulary, not {found}."
-    )
+    text = """{arg:{argument}} is {found}, which has no IDs. Pass a list, a series, an array of one
+    dimension, a data frame, the path of a file, or a Vocabulary."""
 
 
 class UnclearIds(DataError):
-    """A source of IDs that doesn't show which they are."""
-
     path: str
     role: str
     why: str
@@ -889,16 +696,13 @@ class UnclearIds(DataError):
 
 
 class UnreadableIds(FileError):
-    """A file that can't be read as a list of IDs."""
-
     path: str
     role: str
-    text = "{path} can't be read as text with one {role} ID per line, or as a table with them."
+    text = """{path} can't be read as text with one {role} ID per line, or as a table with them. Check the
+    file, or write it in one of these forms."""
 
 
 class PublicTableWrong(DataError):
-    """A public table of items that can't be used."""
-
     why: str
     what: str = "items"
     text = "The table of {what} {reason}."
@@ -910,7 +714,7 @@ class PublicTableWrong(DataError):
         "repeated": "has an item twice, or a row without an ID. Keep one row per item",
         "same": "doesn't tell items apart. Add numbers, or words that several items share",
         "infinite": "has infinite numbers. Remove them",
-        "frame": "must be a file or a data frame of pandas, polars or pyarrow",
+        "frame": "isn't a file or a data frame. Pass a path, or a frame of pandas, polars, or pyarrow",
     }
 
     def template(self) -> str:
@@ -919,15 +723,13 @@ class PublicTableWrong(DataError):
 
 
 class TooFewToSplit(DataError):
-    """Data that can't be split into the parts that the caller names."""
-
     ratings: int
     why: str
     text = "{ratings:rating|ratings} can't be split: {reason}."
     reasons: ClassVar[Mapping[str, str]] = {
         "fraction": "a part would be empty. Choose a different fraction",
-        "folds": "there are too few for these folds",
-        "one": "no user has two ratings, so leaving one out leaves nothing",
+        "folds": "there are too few for these folds. Use fewer folds",
+        "one": "no user has two ratings, so leaving one out leaves nothing. Split with random:0.1",
         "moment": "all have the same time. Split with leave-one-out",
         "date": "all are on one side of the date. Choose a different date",
         "empty": "both files of a given split need ratings",
@@ -940,8 +742,6 @@ class TooFewToSplit(DataError):
 
 
 class SplitNeedsTimes(DataError):
-    """A split by time of data without times."""
-
     unread: str | None = None
     text = "The ratings have no times, so they can't be split by time. Split with leave-one-out."
 
@@ -955,14 +755,11 @@ class SplitNeedsTimes(DataError):
 
 
 class GivenSplitWrong(DataError):
-    """Files of a given split that share pairs, or repeat some."""
-
     count: int
     of: int
     why: str
-    text = (
-        "{count:,} of {of:,} hidden ratings are also in the training file. Remove them from one of the files."
-    )
+    text = """{count:,} of {of:,} hidden ratings are also in the training file, so scores would be too
+    good. Remove them from one of the files."""
 
     def template(self) -> str:
         """Return the template."""
@@ -974,7 +771,6 @@ class GivenSplitWrong(DataError):
 
 
 class FetchFailed(FileError):
-    """A dataset that can't be fetched from a source."""
-
     why: str
-    text = "The dataset can't be fetched: {why}."
+    text = """The dataset can't be fetched: {why}. Check the connection, or put the files into the folder
+    DISCREET_DATA."""

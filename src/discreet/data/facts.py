@@ -170,7 +170,7 @@ Duplicates = Literal["refuse", "first", "last", "mean", "count"]
 
 
 class DeclaredFacts(TypedDict, total=False):
-    """Say what is known before the ratings are seen; what is absent (or None) is taken from them.
+    """Facts known before the ratings are read; absent facts (or None) are taken from the ratings.
 
     Attributes:
         facts: All of the facts below in one object, in place of the single ones.
@@ -199,7 +199,7 @@ class DeclaredFacts(TypedDict, total=False):
 
 
 class Declarations(DeclaredFacts, total=False):
-    """Say also what becomes of a pair of user and item that comes again.
+    """Facts, and how to handle repeated pairs of user and item.
 
     Attributes:
         duplicates: `"refuse"` the data, keep the `"first"` or `"last"` row (by time; among equal times, and
@@ -273,8 +273,9 @@ def _seen_scale(
 def check_scale(values: npt.NDArray[np.float32], facts: PublicFacts) -> None:
     """Reject ratings outside the scale or off its steps; count them, never quote them."""
     low, high = np.float32(facts.low), np.float32(facts.high)
-    if values.size and (values.min() < low or values.max() > high):
-        outside = int(np.count_nonzero((values < low) | (values > high)))
+    # Written so that NaN, which compares with nothing, is outside.
+    if values.size and not (values.min() >= low and values.max() <= high):
+        outside = int(np.count_nonzero(~((values >= low) & (values <= high))))
         raise OffDeclaredScale(count=outside, of=values.size, low=facts.low, high=facts.high)
     if facts.step is not None and SCALE not in facts.from_file:
         off = count_off_step(values, facts.low, facts.step)

@@ -10,7 +10,6 @@ from pathlib import Path
 import numpy as np
 
 from discreet.core.checks import DataError, DiscreetError
-from discreet.data.describing import Description, Wishes, describe
 from discreet.data.errors import (
     HeaderUnclear,
     HistoryRatingsNeeded,
@@ -19,6 +18,7 @@ from discreet.data.errors import (
     UnclearHeader,
     UserNotInHistory,
 )
+from discreet.data.guessing import Description, Wishes, describe
 from discreet.data.inputs import UserHistory, of_row
 from discreet.data.interactions import Interactions
 from discreet.data.reading.readers import read
@@ -33,6 +33,7 @@ from discreet.data.roles import (
     without_order,
 )
 from discreet.data.schema import Schema
+from discreet.data.vocabulary import Vocabulary
 
 # None of these is in a file with one column; a blank may, within an id.
 _BETWEEN_COLUMNS = (",", ";", "\t", "|", "::")
@@ -41,33 +42,42 @@ _NOWHERE = "\x1f"
 
 
 def read_history(
-    path: Path, *, user: str | None = None, columns: Choice | None = None, implicit: bool = False
+    path: Path,
+    *,
+    user: str | None = None,
+    columns: Choice | None = None,
+    implicit: bool = False,
+    catalog: Vocabulary | None = None,
 ) -> UserHistory:
     """Return one user's history; with several users in the file, `user` names one.
+
+    A line with blanks is one item if it is in the `catalog`, and otherwise a row of a table.
 
     A table is in order if it has times. Of an item that comes twice the last row counts. With `implicit`
     ratings are not read, and a file of one column is a list of items, oldest first. Columns of a fit that a
     history does not need may be named and absent.
     """
     if user is not None:
-        return _read(path, user, columns, implicit=implicit)
+        return _read(path, user, columns, catalog, implicit=implicit)
     try:
-        return as_history(lambda choice: _read(path, None, choice, implicit=implicit), columns)
+        return as_history(lambda choice: _read(path, None, choice, catalog, implicit=implicit), columns)
     except UnclearHeader as error:
         # One user's own file: what may be their record may be shown to them.
         names = "item=NAME" if implicit else "item=NAME,rating=NAME"
         raise HeaderUnclear(file=path.name, columns=tuple(error.first), names=names) from None
 
 
-def _read(path: Path, user: str | None, columns: Choice | None, *, implicit: bool) -> UserHistory:
-    listed = _listed_items(path, columns) if user is None else None
+def _read(
+    path: Path, user: str | None, columns: Choice | None, catalog: Vocabulary | None, *, implicit: bool
+) -> UserHistory:
+    listed = _listed_items(path, columns, catalog) if user is None else None
     if implicit and listed is not None:
         return UserHistory.of(listed, None, range(len(listed)))
-    if not implicit and (listed is not None or _lacks_ratings(path, columns, alone=user is None)):
-        raise HistoryRatingsNeeded()
-    plain = read_plain_history(path, columns, implicit=implicit) if user is None else None
+    plain = read_plain_history(path, columns, implicit=implicit) if user is None and listed is None else None
     if plain is not None:
         return plain
+    if not implicit and (listed is not None or _lacks_ratings(path, columns, alone=user is None)):
+        raise HistoryRatingsNeeded()
     data = _read_people(path, columns, implicit=implicit, alone=user is None)
     if user is None:
         if data.n_users != 1:
@@ -75,7 +85,7 @@ def _read(path: Path, user: str | None, columns: Choice | None, *, implicit: boo
         return replace(of_row(data), user=None)
     row = int(data.users.index_of([user])[0])
     if row < 0:
-        raise UserNotInHistory()
+        raise UserNotInHistory(user=user, file=path.name)
     return of_row(data, row)
 
 
@@ -91,7 +101,7 @@ def _read_people(path: Path, columns: Choice | None, *, implicit: bool, alone: b
         return read(path, columns={**(columns or {}), USER: None}, implicit=implicit, duplicates="last")
 
 
-def _listed_items(path: Path, columns: Choice | None) -> list[str] | None:
+def _listed_items(path: Path, columns: Choice | None, catalog: Vocabulary | None) -> list[str] | None:
     """Return the ids in a text file of one column, with or without a header; None if it is a table."""
     try:
         text = path.read_text(encoding="utf-8-sig")
@@ -106,11 +116,12 @@ def _listed_items(path: Path, columns: Choice | None) -> list[str] | None:
         return ids[1:]
     except DataError:
         # Without a header, a line with blanks may as well be a table with blanks between its columns.
-        return None if " " in ids[0] or ITEM in (columns or {}) else ids
+        is_known = catalog is not None and catalog.index_of(ids[:1])[0] >= 0
+        return None if (" " in ids[0] and not is_known) or ITEM in (columns or {}) else ids
 
 
 def _lacks_ratings(path: Path, columns: Choice | None, *, alone: bool) -> bool:
-    """Tell whether a text file would be a history if only it had ratings."""
+    """Return whether a text file would be a history if only it had ratings."""
     choice = {**(columns or {}), **({USER: None} if alone else {})}
     try:
         describe(path, Wishes(choice=choice, implicit=True, declared={}))

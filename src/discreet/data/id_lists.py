@@ -42,7 +42,7 @@ _BESIDE = "id code title titles name label genre genres category categories desc
 
 
 def checked_declarations(declared: Declarations) -> Declarations:
-    """Return declarations whose catalog and people are vocabularies; reject other names."""
+    """Return declarations whose catalog and users are vocabularies; reject other names."""
     refuse_unknown_names(declared)
     found = dict(declared)
     for name, role in (("catalog", ITEM), ("people", USER)):
@@ -231,7 +231,7 @@ def _id_column(names: Sequence[str], role: str, path: Path | str) -> str:
 
 
 def _is_header(names: Sequence[str], role: str) -> bool:
-    """Tell whether a first line names columns; the only column of a list is called as users or items are."""
+    """Return whether a first line names columns; a list's only column has a usual name of users or items."""
     known = roles_by_name(names)
     if len(names) == 1:
         return USER in known or ITEM in known

@@ -18,7 +18,7 @@ import numpy.typing as npt
 from discreet.core.checks import DataError
 from discreet.core.errors import WrongKind
 from discreet.data.errors import BadHistory, ColumnsUnused, NoColumn, NoSuchData, OneUserNeeded
-from discreet.data.facts import Declarations
+from discreet.data.facts import Declarations, check_scale
 from discreet.data.interactions import Interactions
 from discreet.data.reading.cells import address_of
 from discreet.data.reading.named import files_of_layout, has_own_form
@@ -34,7 +34,7 @@ _RECORD = {"item", "rating", "time"}
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UserHistory:
-    """Hold the ratings or interactions of one user, each item once; `times` is None without an order.
+    """The ratings or interactions of one user, each item once; `times` is None without an order.
 
     Only the order of times matters. `user` is the user's id, for models that hold rows of their own users.
     """
@@ -222,7 +222,7 @@ def _moments(times: list[Any]) -> list[int]:
 def _order(times: list[Any]) -> str:
     import polars as pl
 
-    from discreet.data.describing import shown_order
+    from discreet.data.guessing import shown_order
 
     texts = [time if isinstance(time, str) else None for time in times]
     return shown_order(pl.Series(texts, dtype=pl.String), None)
@@ -240,7 +240,8 @@ def open_data(
 ) -> Interactions:
     """Return the interactions behind a path or a dataset's name; what is not declared is read.
 
-    A known dataset brings its own scale, catalog and columns; of the declarations only the cap counts there.
+    A known dataset brings its own scale, catalog and columns; of the declarations only the cap and the scale
+    count there. A scale of two numbers allows every value between them.
     """
     if is_there(source):
         return read(
@@ -258,6 +259,11 @@ def open_data(
     if source not in catalog.DATASETS:
         raise NoSuchData(name=str(source), datasets=tuple(catalog.DATASETS))
     data = catalog.load(source, max_per_user=options.get("max_per_user"), name=name)
+    low, high = options.get("low"), options.get("high")
+    if low is not None and high is not None:
+        scale = replace(data.facts, low=low, high=high, step=options.get("step"))
+        check_scale(data.values, scale)
+        data = data.with_facts(scale)
     return data.without_ratings() if implicit else data
 
 

@@ -1,4 +1,4 @@
-"""Hold ratings, immutable and by user, in 4 + 4 bytes a rating (8 more with times)."""
+"""Ratings, immutable and by user, in 4 + 4 bytes a rating (8 more with times)."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class Summed(Protocol[Total]):
 @final
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ByItem:
-    """Hold the same ratings by item; `order` is each one's position in the arrays by user."""
+    """The same ratings by item; `order` is each one's position in the arrays by user."""
 
     indptr: npt.NDArray[np.int64]
     users: npt.NDArray[np.int32]
@@ -73,9 +73,9 @@ class ByItem:
 @final
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Interactions:
-    """Hold the ratings of many users, row by row, items in ascending order, no pair twice.
+    """The ratings of many users, row by row, items in ascending order, no pair twice.
 
-    The arrays are read-only. `listed` tells in which order ratings came (only how they compare matters, and
+    The arrays are read-only. `listed` shows in which order ratings came (only how they compare matters, and
     None means the order they stand in): leave-one-out needs it, and it costs 4 bytes a rating when the source
     was not already in order. `from_arrays` builds and checks; this constructor trusts what it is given.
 
@@ -132,10 +132,10 @@ class Interactions:
         name: str = "data",
         **declared: Unpack[Declarations],
     ) -> Self:
-        """Build from columns of external ids, one rating a row; without `values` every rating is 1.
+        """Build from columns of external IDs, one rating per row; without `values` every rating is 1.
 
         Facts that are not declared (`facts=`, or `low=`, `high=`, `step=`, `max_per_user=`, `n_users=`, and
-        `catalog=` or `n_items=`) are taken from the ratings, and `facts.from_file` says so. A `catalog` may
+        `catalog=` or `n_items=`) come from the ratings, and `facts.from_file` lists them. A `catalog` may
         have items without ratings; `n_items` alone means the IDs 0..n-1 or 1..n. `people` fixes the rows.
 
         Raises:
@@ -218,7 +218,9 @@ class Interactions:
 
     def are_all(self, rows: npt.NDArray[Any]) -> bool:
         """Return whether these are all rows, in their order."""
-        return rows.size == self.n_users and bool((rows == np.arange(rows.size)).all())
+        if rows.size != self.n_users or rows.size == 1:
+            return rows.size == self.n_users and bool(rows[0] == 0)
+        return bool((rows == np.arange(rows.size)).all())
 
     def rows(self) -> npt.NDArray[np.int32]:
         """Return the row of every rating."""
@@ -335,7 +337,7 @@ class Interactions:
         return self if positions or now == self.now else replace(self, now=now)
 
     def pattern(self) -> Interactions:
-        """Return who rated which items and nothing else: all values are 0, and there are no times."""
+        """Return who rated which items and nothing else: all values are 0, without times."""
         return Interactions(
             indptr=self.indptr,
             items=self.items,
@@ -370,7 +372,7 @@ class Interactions:
 
     def __repr__(self) -> str:
         return (
-            f"<Interactions {self.name!r}: {self.n_users:,} people, {self.n_items:,} items, "
+            f"<Interactions {self.name!r}: {self.n_users:,} users, {self.n_items:,} items, "
             f"{self.n_ratings:,} ratings>"
         )
 

@@ -19,8 +19,8 @@ import numpy as np
 import polars as pl
 
 from discreet.core.arrays import Floats
-from discreet.data.describing import marked_encoding
 from discreet.data.errors import NoFiles, PublicTableWrong
+from discreet.data.guessing import marked_encoding
 from discreet.data.reading.blocks import MARK, blocks
 from discreet.data.reading.cells import address_of, read_texts
 from discreet.data.reading.limits import collected, or_damaged
@@ -40,7 +40,7 @@ _WORD = re.compile(r"[^\W_]{2,}")
 
 
 class ItemTable(NamedTuple):
-    """Hold item ids and what is known of each, one row an item, no number missing."""
+    """Item ids and what is known of each, one row an item, no number missing."""
 
     ids: pl.Series
     numbers: Floats
@@ -222,7 +222,7 @@ Row = dict[str, str]
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class PublicTable:
-    """Hold a table with item ids in its first column, and texts to show with them in the others."""
+    """A table with item ids in its first column, and texts to show with them in the others."""
 
     ids: list[str | None]
     texts: pl.DataFrame

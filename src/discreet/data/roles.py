@@ -20,13 +20,14 @@ Choice = Mapping[str, str | None]
 _USUAL_NAMES = {
     USER: (
         "userid user users uid reviewerid customerid customer personid person memberid visitorid profileid "
-        "visitor member clientid client accountid account buyerid buyer kunde kundennr kundennummer nutzer "
+        "visitor member reader viewer listener subscriber clientid client accountid account buyerid buyer "
+        "kunde kundennr kundennummer nutzer "
         "benutzer"
     ),
     ITEM: (
         "itemid item items iid movieid movie placeid place productid product asin parentasin bookid isbn "
         "book businessid jokeid joke trackid songid song artistid animeid filmid film gameid game recipeid "
-        "newsid articleid article sku artikel artikelnr artikelnummer produkt"
+        "newsid articleid article sku titleid artikel artikelnr artikelnummer produkt"
     ),
     RATING: (
         "rating ratings score stars overall ratingvalue bookrating value plays playcount listencount "
@@ -37,8 +38,10 @@ _USUAL_NAMES = {
         "orderdate orderedat occurredat ratedat day zeit zeitpunkt datum fecha"
     ),
 }
+# What may follow such a name in place of `id`, as in customer_no.
+_NUMBERED = re.compile(r"(id|no|nr|num|number|code|key|nummer)$")
 # Other names that end so are times, too, unless they say when an item or a user began, or how long it took.
-_ENDS_LIKE_TIME = re.compile(r"([_\-. ](at|time|date|ts)|[a-z](At|Time|Date|Ts))$", re.ASCII)
+_ENDS_LIKE_TIME = re.compile(r"([_\-. ](at|on|time|date|ts)|[a-z](At|On|Time|Date|Ts))$", re.ASCII)
 _OF_SOMETHING_ELSE = re.compile(
     r"releas|publish|birth|launch|join|sign|regist|expir|(watch|play|listen|dwell|run|total)[_\-. ]?time$",
     re.I,
@@ -70,7 +73,9 @@ def choose(names: Sequence[str], choice: Choice | None, *, implicit: bool) -> di
     playing[WEIGHT] = chosen.get(WEIGHT)
     found = {role: name for role, name in playing.items() if name is not None}
     optional = {TIME} | {role for role, name in chosen.items() if name is None and role != ITEM}
-    _check(found, names, [role for role in ROLES if role not in found and role not in optional])
+    missing = [role for role in ROLES if role not in found and role not in optional]
+    found |= _by_elimination([name for name in names if name not in usual.values()], found, missing)
+    _check(found, names, [role for role in missing if role not in found])
     return found
 
 
@@ -83,11 +88,22 @@ def roles_by_name(names: Sequence[str]) -> dict[str, str]:
         (role, [word for word in words.split() if word in simple]) for role, words in _USUAL_NAMES.items()
     )
     found = {role: simple[words[0]] for role, words in matches if words}
+    bare = {_NUMBERED.sub("", short): name for short, name in reversed(simple.items())}
+    for role in (USER, ITEM):
+        near = [bare[word] for word in _USUAL_NAMES[role].split() if word in bare]
+        if role not in found and near and near[0] not in found.values():
+            found[role] = near[0]
     ends = [name for name in names if _ENDS_LIKE_TIME.search(name.split(":")[0])]
     ends = [name for name in ends if name not in found.values() and not _OF_SOMETHING_ELSE.search(name)]
     if TIME not in found and len(ends) == 1:
         found[TIME] = ends[0]
     return found
+
+
+def _by_elimination(names: Sequence[str], found: Mapping[str, str], missing: Sequence[str]) -> dict[str, str]:
+    """Return the only other column as the item, if only the item is missing; a history has no user."""
+    others = [name for name in names if name not in found.values()]
+    return {ITEM: others[0]} if found and len(others) == 1 and missing == [ITEM] else {}
 
 
 def unread_times(
@@ -106,7 +122,7 @@ def unread_times(
 
 
 def how_to_read(unread: str) -> str:
-    """Say which column looks like times, and how to have it read."""
+    """Return which column looks like times, and how to have it read."""
     return (
         f"column {unread!r} looks like times and was not read: --columns time={unread} "
         f'(columns={{"time": {unread!r}}}) reads it, and time=none leaves it out'
@@ -128,7 +144,7 @@ def without_order(choice: Choice | None) -> Choice | None:
 
 
 def recognizes(names: Sequence[str], choice: Choice | None) -> bool:
-    """Tell whether the names are a header: one that the caller names, or a usual name of user or item."""
+    """Return whether the names are a header: one that the caller names, or a usual name of user or item."""
     given = {name for name in (without_order(choice) or {}).values() if name is not None}
     usual = roles_by_name(names)
     return bool(given & set(names)) or USER in usual or ITEM in usual
@@ -138,14 +154,9 @@ _PLACE = re.compile(r"column_[1-9][0-9]*")
 
 
 def are_places(choice: Choice | None) -> bool:
-    """Tell whether all names that the caller gives are places, column_1 and so on: those of no header."""
+    """Return whether all names that the caller gives are places, column_1 and so on: those of no header."""
     given = [name for name in (without_order(choice) or {}).values() if name is not None]
     return bool(given) and all(map(_PLACE.fullmatch, given))
-
-
-def looks_like_time(field: str) -> bool:
-    """Tell whether a field is written as a date, or as epoch seconds or milliseconds."""
-    return _LOOKS_LIKE_TIME.fullmatch(field) is not None
 
 
 def is_number(text: str) -> bool:
@@ -155,11 +166,6 @@ def is_number(text: str) -> bool:
     except ValueError:
         return re.match(DECIMAL_COMMA, text.strip()) is not None
     return True
-
-
-def is_moment(text: str) -> bool:
-    """Return whether a field is written as a number or a date."""
-    return is_number(text) or looks_like_time(text.strip())
 
 
 def simplify(name: str) -> str:

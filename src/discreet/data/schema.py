@@ -28,8 +28,6 @@ from discreet.data.errors import (
 from discreet.data.facts import Duplicates
 
 FORMATS = ("text", "json", "parquet", "frame", "cells", "netflix", "lightgcn", "sasrec", "jester")
-#: Text tables that are read under a name; files of other named layouts have a format of their own.
-TABLE_LAYOUTS = ("movielens", "recbole")
 LAYOUTS = ("movielens", "netflix", "lightgcn", "recbole", "sasrec")
 ROLES = ("user", "item", "rating", "time", "weight")
 ID_TYPES = ("text", "integer")
@@ -65,7 +63,7 @@ class Schema:
         time_zone: The zone of dates that are written without one, such as Europe/Berlin.
         decimal: The decimal mark: a point, a comma, or either (a comma before one or two digits).
         duplicates: What to do with rows of the same user and item.
-        zeros: Whether ratings of 0 are ratings, or mean that there is no rating.
+        zeros: Whether ratings of 0 are ratings, or mean that a rating is missing.
         bad_rows: Drop rows that cannot be read, or reject the file.
         off_scale: Reject, clip or drop ratings outside a declared scale.
         unknown_items: Reject the file, or drop rows of items that a declared catalog doesn't have.

@@ -16,11 +16,11 @@ import polars as pl
 from discreet.core.checks import integer, real, require
 from discreet.core.errors import BrokenRule
 from discreet.core.randomness import experiment_generator
-from discreet.data.describing import Wishes
 from discreet.data.encoding import Index
 from discreet.data.epochs import epoch_seconds
 from discreet.data.errors import ColumnsUnused, GivenSplitWrong, SplitNeedsTimes, TooFewToSplit
 from discreet.data.facts import Declarations
+from discreet.data.guessing import Wishes
 from discreet.data.interactions import Interactions
 from discreet.data.reading.columns import Columns
 from discreet.data.reading.readers import build, read_source
@@ -35,25 +35,25 @@ _FORMS = "random:0.1, kfold:10, leave-one-out, time:0.1, time:2026-01-31 or give
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Split:
-    """Hold the training and test parts; users and items that occur in only one stay in both."""
+    """The training and test parts; users and items that occur in only one stay in both."""
 
     train: Interactions
     test: Interactions
 
     @classmethod
     def by_mask(cls, data: Interactions, is_test: npt.NDArray[np.bool_]) -> Self:
-        """Hold out the marked ratings."""
+        """Return the split that hides the marked ratings."""
         return cls(train=data.where(~is_test), test=data.where(is_test))
 
     @classmethod
     def by_time(cls, data: Interactions, is_test: npt.NDArray[np.bool_], cut: float) -> Self:
-        """Hold out the marked ratings, which came after `cut`: lists are requested at this moment."""
+        """Return the split that hides the marked ratings; recommendations are requested at `cut`."""
         parts, now = cls.by_mask(data, is_test), float(epoch_seconds(np.array([cut]))[0])
         return parts if np.isnan(now) else replace(parts, train=parts.train.at(now))
 
 
 def random_split(data: Interactions, fraction: float, seed: int) -> Split:
-    """Hold out the nearest whole number to `fraction` of all ratings, drawn evenly."""
+    """Return a split that hides the nearest whole number to `fraction` of all ratings, drawn evenly."""
     share = real("fraction", fraction)
     require(0 < share < 1, "fraction", fraction, must="be strictly between 0 and 1")
     held_out = round(share * data.n_ratings)
@@ -76,10 +76,10 @@ def kfold(data: Interactions, k: int, seed: int) -> Iterator[Split]:
 
 
 def leave_one_out(data: Interactions, seed: int = 0) -> Split:
-    """Hold out one rating of each user: the latest, or without times one drawn uniformly.
+    """Return a split that hides one rating of each user: the latest; without times, a random one.
 
     Of several at the same time the last listed is taken. Without times the order of a file isn't an order of
-    choices (many files are sorted by item), so `seed` draws. A person with a single rating keeps it for
+    choices (many files are sorted by item), so `seed` draws. A user with a single rating keeps it for
     learning: a user without any can't be tested fairly.
     """
     lengths = np.diff(data.indptr)
@@ -101,7 +101,7 @@ def leave_one_out(data: Interactions, seed: int = 0) -> Split:
 
 
 def time_split(data: Interactions, fraction: float) -> Split:
-    """Hold out the latest ratings: one time cuts all users' ratings, as near to `fraction` as times allow.
+    """Return a split that hides the latest ratings, as near to `fraction` as one cut in time allows.
 
     Ratings of the same moment stay together. Who came after the cut is tested with an empty history.
     """
@@ -118,7 +118,7 @@ def time_split(data: Interactions, fraction: float) -> Split:
 
 
 def date_split(data: Interactions, date: str) -> Split:
-    """Hold out what came from a date on, as a service is asked: one public moment cuts all users'.
+    """Return a split that hides all ratings from a public date on, for all users.
 
     Times are seconds since 1970; the date is in UTC unless it states a zone.
     """
@@ -194,7 +194,7 @@ def _find(path: str | Path, folder: str | Path | None) -> Path:
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SplitPlan:
-    """Hold a split that was described in words, until there are data to split."""
+    """A split that was described in words, until there are data to split."""
 
     kind: Kind
     fraction: float = 0.1
@@ -209,7 +209,7 @@ class SplitPlan:
             "random": f"a random {share}",
             "kfold": f"each of {self.folds} parts in turn",
             "leave-one-out": (
-                "the latest row of each user" if timed else "a random row of each user (there are no times)"
+                "the latest row of each user" if timed else "a random row of each user (without times)"
             ),
             "time": f"what came from {self.date} on" if self.date else f"the latest {share}",
             "given": self.files[1],

@@ -39,8 +39,8 @@ def label_path(data: Path) -> Path:
 def origin_of(file: Path) -> str | None:
     """Return where the data come from by the label of a file, or None if it has no label of ours.
 
-    A label that does not belong to the file any more counts, too: changed synthetic data are still no data of
-    people.
+    A label that does not belong to the file any more counts, too: changed synthetic data are still not
+    real data.
     """
     for find in (_of_parquet, _beside):
         try:
@@ -107,5 +107,5 @@ def _of_parquet(path: Path) -> dict[str, Any]:
 def _beside(path: Path) -> dict[str, Any]:
     beside = label_path(path)
     if not beside.is_file() or beside.stat().st_size > _MOST_LABEL:
-        raise ValueError("there is no label, or it is too long")
+        raise ValueError("the label is missing or too long")
     return parsed_label(beside.read_text(encoding="utf-8"))

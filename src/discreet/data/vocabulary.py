@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numbers
+import re
 from collections.abc import Iterable, Iterator
 from decimal import Decimal
 from functools import cached_property
@@ -25,12 +26,14 @@ Codes = npt.NDArray[np.int32]
 Given: TypeAlias = "pl.Series | npt.NDArray[np.int64] | list[str]"
 
 _CHUNK = 1 << 22
-_PART = 1 << 20
+_PART = 1 << 16
 # A lookup table over the whole range of integer ids is worth it up to this many cells, or four per rating.
 _TABLE = 1 << 24
 # So many ids are handled one by one before loading polars is worth it.
 _FEW = 1 << 16
 UNKNOWN = -1
+#: A whole number in the usual form: two texts of this form are two numbers.
+WHOLE = r"^(0|-?[1-9][0-9]{0,17})$"
 
 
 @final
@@ -114,7 +117,8 @@ class Vocabulary:
         table = np.cumsum(present, dtype=np.int32) - np.int32(1)
         codes, done = np.empty(len(ids), dtype=np.int32), 0
         for part in _parts(ids):
-            np.take(table, part - low, out=codes[done : done + part.size])
+            # All are in the table; to check this again would copy the result.
+            np.take(table, part - low, out=codes[done : done + part.size], mode="clip")
             done += part.size
         return cls(pl.Series("id", distinct)), codes
 
@@ -201,6 +205,8 @@ class Vocabulary:
 
     def index_of_plain(self, ids: object) -> Codes | None:
         """Return the same for a short list of ids of the vocabulary's own kind, without polars; else None."""
+        if isinstance(ids, list) and not ids:
+            return np.empty(0, dtype=np.int32)
         wanted = _plain(ids) if isinstance(ids, list) and isinstance(self._given, list | np.ndarray) else None
         if wanted is None or isinstance(wanted, list) != self.is_text:
             return None
@@ -248,7 +254,8 @@ class Vocabulary:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Vocabulary):
             return NotImplemented
-        return self is other or (self.is_text == other.is_text and self._series.equals(other._series))
+        alike = len(self) == len(other) and self.is_text == other.is_text
+        return self is other or (alike and self._series.equals(other._series))
 
     def __hash__(self) -> int:
         ends = tuple(self._series.gather([0, len(self) - 1]).to_list()) if len(self) else ()
@@ -309,16 +316,26 @@ def _has_one_type(ids: Iterable[Any]) -> bool:
     return isinstance(ids, np.ndarray) and ids.dtype != object
 
 
-def of_objects(items: list[Any]) -> pl.Series:
-    """Return IDs in a container of Python objects: whole numbers if all are, else text, each by itself.
+def of_objects(items: list[Any], kind: str = "") -> pl.Series:
+    """Return IDs in a container of Python objects, each converted by itself to text or a whole number.
 
     7, 7.0 and "7" are one ID. A fraction, a truth or anything else that is neither a whole number nor text is
-    null. So an ID is the same, as a number or as its text, whatever the others are.
+    null, and so is what isn't of the declared `kind`. If none is declared, IDs are whole numbers if all are,
+    else text: an ID is the same, as a number or as its text, whatever the others are.
     """
     ids = [_id(item) for item in items]
-    if all(one is None or isinstance(one, int) for one in ids):
+    if kind == "integer":
+        return pl.Series([_whole(one) for one in ids], dtype=pl.Int64)
+    if not kind and all(one is None or one == _whole(one) for one in ids):
         return pl.Series(ids, dtype=pl.Int64)
     return pl.Series([None if one is None else str(one) for one in ids], dtype=pl.String)
+
+
+def _whole(item: int | str | None) -> int | None:
+    """Return a whole number of 64 bits, also if it is a text in the usual form; None for others."""
+    if isinstance(item, str):
+        return int(item) if re.fullmatch(WHOLE, item.strip()) else None
+    return item if item is not None and -(2**63) <= item < 2**63 else None
 
 
 def readable_text(text: str) -> str | None:
@@ -340,7 +357,9 @@ def _id(item: Any) -> int | str | None:
         whole = int(number)
     except (ValueError, OverflowError):
         return None
-    return None if whole != item else whole if -(2**63) <= whole < 2**63 else str(whole)
+    # Larger numbers are exact only if their type is that of whole numbers.
+    is_exact = isinstance(item, numbers.Integral) or -(2**63) <= whole < 2**63
+    return whole if whole == item and is_exact else None
 
 
 def _to_list(ids: Iterable[Any]) -> list[Any]:
@@ -391,7 +410,7 @@ def _find(known: npt.NDArray[np.int64], numbers: npt.NDArray[np.int64]) -> npt.N
 
 
 def _are_small_integers(ids: object) -> TypeGuard[pl.Series]:
-    """Tell whether these are whole numbers that all fit in 64 bits with a sign, and none is missing."""
+    """Return whether these are whole numbers that all fit in 64 bits with a sign, and none is missing."""
     if isinstance(ids, np.ndarray | list) or not isinstance(ids, pl.Series):
         return False
     kinds = (pl.Int64, pl.Int32, pl.Int16, pl.Int8, pl.UInt32, pl.UInt16, pl.UInt8)

@@ -1,18 +1,21 @@
 """Write the documents that reviewers ask for: questions with answers that come from the evidence alone.
 
 A document names the text that it follows. Its questions are in our own words. A missing human fact is marked.
+Answers are made of parts with names, such as {odds}: what two documents state is written once (`parts`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import final
 
 from discreet.dossier.evidence import Evidence
+from discreet.dossier.facts import MEANINGS
 from discreet.privacy.guarantee import Basis, Neighbors, Trust, Unit
-from discreet.report.guarantee import listed_assumptions
+from discreet.report.guarantee import listed_assumptions, status
+from discreet.report.label import by_origin, program_of
 from discreet.report.numbers import number_above
+from discreet.report.officer import ERASURE, PERIOD, SIDE_CHANNELS, TUNING, USE, accuracy, bounds, columns
 
 Answers = list[tuple[str, str]]
 
@@ -28,30 +31,10 @@ _AGAINST = {
     Trust.JOINT: "everyone except the user who receives recommendations computed from their own history; the "
     "controller is trusted with the data",
 }
-_SIDE_CHANNELS = (
-    "Noise is drawn as whole numbers on a public grid, so no floating-point artifact depends on the data. "
-    "How long a fit takes, error messages, and logs of the fit aren't protected; they are for the controller "
-    "only. A list that a user requests is computed from that user's history and must go to that user only."
-)
-_TUNING = (
-    "The file doesn't state whether settings were chosen by fits on the same data. Such fits are releases: "
-    "the ledger lists each one that was recorded. A choice by public data, by defaults, or by `discreet "
-    "plan` costs nothing."
-)
-_ERASURE = (
-    "The release was made with the user's data and isn't changed by an erasure. What it can reveal about an "
-    "erased user stays bounded by the same epsilon and delta, permanently, whatever else becomes known. The "
-    "next fit leaves the user out (`discreet fit --without`), and `discreet follow erase` takes a user "
-    "out of later releases."
-)
-_ACCURACY = (
-    "The file doesn't contain measured accuracy. `discreet evaluate --private` measures it at a recorded "
-    "cost. Noise hides rare behavior first, so items and groups with few users get less accurate "
-    "recommendations."
-)
 _VERIFY = (
     "`discreet-verify {file}` proves or rejects the epsilon and delta from the stated releases in interval "
-    "arithmetic. It shares no code with the program that made the file. {state}"
+    "arithmetic. It shares no code with the program that made the file. {state} It doesn't check the "
+    "assumptions, who wrote the file, or that the program made these releases and no others."
 )
 
 
@@ -75,24 +58,56 @@ class Document:
 
 def documents(found: Evidence) -> list[Document]:
     """Return all documents of a dossier but the registry entry."""
-    makers: list[Callable[[Evidence], Document]] = [_summary, _nist, _w3c, _gdpr, _dsa, _edpb]
-    return [make(found) for make in makers]
+    known = parts(found)
+    return [
+        Document(
+            slug=slug,
+            title=title,
+            follows=follows,
+            answers=[(question, answer.format_map(known)) for question, answer in answers.items()],
+        )
+        for slug, title, follows, answers in _DOCUMENTS
+    ]
 
 
-def _level(found: Evidence) -> str:
-    guarantee = found.guarantee
+def parts(found: Evidence) -> dict[str, str]:
+    """Return everything that documents state, by name."""
+    guarantee, label, facts = found.guarantee, found.label, found.facts
+    known = label.get("facts", {})
+    rated = known.get("low") != known.get("high")
+    raw = label["guarantee"].get("read_raw_ratings")
+    stated = {name: facts.text(name) for name in MEANINGS}
     delta = f"delta {number_above(guarantee.delta)}" if guarantee.delta else "delta 0 (pure)"
-    return f"epsilon {number_above(guarantee.epsilon)}, {delta}"
-
-
-def _protects(found: Evidence) -> str:
-    guarantee = found.guarantee
-    return f"Protected is {_UNITS[guarantee.unit]}, {_NEIGHBORS[guarantee.neighbors]}."
-
-
-def _against(found: Evidence) -> str:
-    raw = found.label["guarantee"].get("read_raw_ratings")
-    return f"Against {_AGAINST[Trust.CENTRAL if raw else found.guarantee.trust]}."
+    return {
+        **stated,
+        "file": found.file,
+        "status": status(guarantee),
+        "level": f"epsilon {number_above(guarantee.epsilon)}, {delta}",
+        "sentence": guarantee.sentence(),
+        "odds": found.odds.sentence(),
+        "protects": f"Protected is {_UNITS[guarantee.unit]}, {_NEIGHBORS[guarantee.neighbors]}.",
+        "against": f"Against {_AGAINST[Trust.CENTRAL if raw else guarantee.trust]}.",
+        "assumes": _assumes(found),
+        "basis": _basis(found),
+        "releases": _releases(found),
+        "bounds": bounds(label),
+        "history": _NO_LEDGER if found.ledger is None else found.ledger.sentence(),
+        "made": _made(found),
+        "columns": columns(label),
+        "contents": _contents(found),
+        "verified": _verified(found),
+        "attacked": f"The authors of the package attack it. {found.attacked}"
+        if found.attacked
+        else "This kind of model has not been audited in full. An audit isn't a proof.",
+        "households": " ".join(found.for_people(people) for people in (2, 4)),
+        "signals": "what you rated and how" if rated else "which items you used",
+        "use": USE.format_map(stated),
+        "period": PERIOD.format_map(stated),
+        "tuning": TUNING,
+        "side_channels": SIDE_CHANNELS,
+        "accuracy": accuracy(facts.published),
+        "erasure": ERASURE,
+    }
 
 
 def _assumes(found: Evidence) -> str:
@@ -103,9 +118,10 @@ def _assumes(found: Evidence) -> str:
 
 
 def _basis(found: Evidence) -> str:
+    noise = "The noise is drawn from the operating system's entropy."
     if found.guarantee.basis is Basis.PROVED:
-        return f"Proved in {found.guarantee.proof}, which is part of the package."
-    return "As published. The authors of the package could not prove it."
+        return f"Proved in {found.guarantee.proof}, which is part of the package. {noise}"
+    return f"As published. The authors of the package could not prove it. {noise}"
 
 
 def _releases(found: Evidence) -> str:
@@ -116,30 +132,21 @@ def _releases(found: Evidence) -> str:
     return f"{len(rows)} releases. {listed}."
 
 
-def _bounds(found: Evidence) -> str:
-    cap = found.label.get("facts", {}).get("max_per_user")
-    limit = "" if cap is None else f" At most {cap} ratings per user are used."
-    bounds = sorted({bound for *_, bound in found.releases})
-    said = f" In the releases {'; '.join(bounds)}." if bounds else ""
-    return (
-        "Each user's contribution is scaled down to a public length before it is added to any sum, whatever "
-        f"the user did and however much.{limit}{said}"
-    )
-
-
-def _history(found: Evidence) -> str:
-    if found.ledger is None:
-        return "MISSING (--ledger): no ledger was given, so other releases from the same data are unknown."
-    return found.ledger.sentence()
-
-
 def _made(found: Evidence) -> str:
-    day = "MISSING (--ledger)" if found.ledger is None else found.ledger.date
+    origin = found.label.get("origin")
+    day = origin.get("date") if isinstance(origin, dict) else None
+    ledger = "MISSING (--ledger)" if found.ledger is None else found.ledger.date
+    program = program_of(found.label) or "a version that didn't record itself"
     return (
-        f"Fitted on {day}. Model {found.label['name']!r}, file {found.file!r}, format "
+        f"Fitted on {day or ledger} by {program}. Model {found.label['name']!r}, file {found.file!r}, format "
         f"{found.label['version']}. This dossier was written with discreet {found.version}. {found.signed} "
-        f"SHA-256 of the declared facts about the data: {found.schema_digest}."
+        f"SHA-256 of the declared facts about the data: {found.facts_digest}."
     )
+
+
+def _contents(found: Evidence) -> str:
+    origins = by_origin(found.label["provenance"])
+    return " ".join(f"{names}: {origin}." for origin, names in origins)
 
 
 def _verified(found: Evidence) -> str:
@@ -152,189 +159,118 @@ def _verified(found: Evidence) -> str:
     return _VERIFY.format(file=found.file, state=state)
 
 
-def _attacked(found: Evidence) -> str:
-    if found.audit is None:
-        return "This kind of model has not been audited in full. An audit isn't a proof."
-    return f"Last audit of this kind of model: {found.audit.sentence()}"
-
-
-def _households(found: Evidence) -> str:
-    return " ".join(found.for_people(people) for people in (2, 4))
-
-
-def _summary(found: Evidence) -> Document:
-    facts = found.facts
-    return Document(
-        slug="summary",
-        title="Summary for the privacy officer",
-        follows="One page with everything that the other documents rest on.",
-        answers=[
-            (
-                "Who is responsible?",
-                f"Controller: {facts.text('controller')}. Contact: {facts.text('contact')}.",
-            ),
-            ("What is it for, and on which legal basis?", _purpose(found)),
-            ("Where does it apply, and how long?", _period(found)),
-            ("What is guaranteed?", f"{_level(found)}. {found.guarantee.sentence()}"),
-            ("Who is protected from whom?", f"{_protects(found)} {_against(found)}"),
-            ("What can an attacker achieve?", found.odds.sentence()),
-            ("What about households?", _households(found)),
-            ("What does it rest on?", f"{_basis(found)} {_assumes(found)}"),
-            ("Which noise was added to which release?", _releases(found)),
-            ("How is one user's influence bounded?", _bounds(found)),
-            ("Which releases share the budget?", _history(found)),
-            ("When was it made, and from what?", _made(found)),
-            ("Did tuning spend budget?", _TUNING),
-            ("Which side channels remain?", _SIDE_CHANNELS),
-            ("Was it attacked?", _attacked(found)),
-            ("Can a stranger check it?", _verified(found)),
-            ("How accurate is it, also for small groups?", _ACCURACY),
-            ("What is left after an erasure?", _ERASURE),
-        ],
-    )
-
-
-def _purpose(found: Evidence) -> str:
-    return f"Purpose: {found.facts.text('purpose')}. Legal basis: {found.facts.text('legal_basis')}."
-
-
-def _period(found: Evidence) -> str:
-    facts = found.facts
-    return (
-        f"Region: {facts.text('region')}. Sector: {facts.text('sector')}. Retention: "
-        f"{facts.text('retention')}. Next review: {facts.text('review')}."
-    )
-
-
-def _nist(found: Evidence) -> Document:
-    return Document(
-        slug="nist-sp-800-226",
-        title="Evaluation by NIST SP 800-226",
-        follows="Follows the layers of Guidelines for Evaluating Differential Privacy Guarantees (NIST, "
-        "2025), from the top of its pyramid to the bottom.",
-        answers=[
-            ("Privacy parameters", f"{_level(found)}. {found.odds.sentence()}"),
-            ("Unit of privacy", f"{_protects(found)} {_households(found)}"),
-            ("Definition and composition", f"{found.guarantee.sentence()} {_history(found)}"),
-            ("Mechanisms and sensitivity", f"{_releases(found)} {_bounds(found)}"),
-            ("Correctness of the implementation", f"{_basis(found)} {_verified(found)} {_attacked(found)}"),
-            ("Utility", _ACCURACY),
-            (
-                "Bias",
-                "Noise and bounded contributions favor what many users do. Neither corrects bias in the "
-                "data.",
-            ),
-            ("Trust model", _against(found)),
-            ("Side channels", _SIDE_CHANNELS),
-            ("Security and access control", f"{found.facts.text('retention')}."),
-            ("Data collection exposure", f"{_assumes(found)} {_purpose(found)}"),
-        ],
-    )
-
-
-def _w3c(found: Evidence) -> Document:
-    return Document(
-        slug="w3c-note",
-        title="Answers for reviewers who aren't experts",
-        follows="Follows Considerations for Reviewing Differential Privacy Systems (W3C Privacy Working "
-        "Group, note draft, 2026).",
-        answers=[
-            (
-                "What is released, to whom?",
-                f"One file, {found.file!r}, to everyone who receives it. {_against(found)}",
-            ),
-            ("What is protected?", _protects(found)),
-            ("How strong is the protection, in plain words?", found.odds.sentence()),
-            ("How does it add up over time?", _history(found)),
-            ("Which parties are trusted?", _against(found)),
-            ("What is given up for it?", _ACCURACY),
-            ("What isn't protected?", f"{_assumes(found)} What many users have in common isn't hidden."),
-            ("How can the claim be checked?", f"{_verified(found)} {_attacked(found)}"),
-        ],
-    )
-
-
-def _gdpr(found: Evidence) -> Document:
-    return Document(
-        slug="gdpr-article-35-7",
-        title="Annex for a data protection impact assessment",
-        follows="Follows Article 35(7)(a) to (d) of Regulation (EU) 2016/679. It supports the assessment of "
-        "the controller and doesn't replace it.",
-        answers=[
-            (
-                "(a) Description of the processing and its purposes",
-                f"{_purpose(found)} Interactions of users with items are bounded per user and summed. Noise "
-                f"is added, and a recommender is computed from the noisy sums alone. {_made(found)} "
-                f"{_period(found)}",
-            ),
-            (
-                "(b) Necessity and proportionality",
-                f"{_bounds(found)} No row of a user is stored in the file. The amount of privacy is "
-                f"{_level(found)}. Why it was chosen: {found.facts.text('purpose')}",
-            ),
-            (
-                "(c) Risks to users",
-                f"{found.odds.sentence()} {_households(found)} {_assumes(found)} {_SIDE_CHANNELS}",
-            ),
-            (
-                "(d) Measures and safeguards",
-                f"{_releases(found)} {_history(found)} {_basis(found)} {_verified(found)} {_attacked(found)} "
-                f"{_ERASURE} Access and retention: {found.facts.text('retention')}.",
-            ),
-        ],
-    )
-
-
-def _dsa(found: Evidence) -> Document:
-    rated = found.label.get("facts", {}).get("low") != found.label.get("facts", {}).get("high")
-    signals = "what you rated and how" if rated else "which items you used"
-    return Document(
-        slug="dsa-article-27",
-        title="Text for the terms: main parameters of recommendations",
-        follows="Follows Articles 27 and 38 of Regulation (EU) 2022/2065. To be shown to recipients of "
-        "the service.",
-        answers=[
-            (
-                "Main parameters",
-                f"We order items by three signals. The most important one is your own history: {signals}, "
-                "and in which order if times are known. The second one is what users with a similar history "
-                "chose, from noisy sums over all users. The third one is how popular an item is.",
-            ),
-            (
-                "Why these parameters",
-                f"They predict what a user chooses next. Purpose: {found.facts.text('purpose')}. No user's "
-                f"data can change a list of another user by more than the guarantee allows "
-                f"({_level(found)}).",
-            ),
-            (
-                "Your options",
-                "You can choose recommendations without profiling: the model `popularity` lists what is "
-                "popular with all users and doesn't use your history. You can also change or delete your "
-                "history. Lists are computed from the history that is sent with a request.",
-            ),
-            ("Contact", f"{found.facts.text('contact')}."),
-        ],
-    )
-
-
-def _edpb(found: Evidence) -> Document:
-    return Document(
-        slug="edpb-opinion-28-2024",
-        title="Evidence on the anonymity of the model",
-        follows="Follows Opinion 28/2024 of the European Data Protection Board on AI models. Whether the "
-        "likelihoods below are insignificant is for the controller and the authority to decide.",
-        answers=[
-            ("Likelihood of extracting personal data from the model", found.odds.sentence()),
-            (
-                "Likelihood of obtaining personal data by queries",
-                "Every answer is computed from the released numbers and from the history in the query. By "
-                f"post-processing, queries can't reveal more about other users than the file: "
-                f"{_level(found)}.",
-            ),
-            ("Design: which data is used, and how it is reduced", f"{_bounds(found)} {_assumes(found)}"),
-            ("Design: how the model learns", f"{_releases(found)} {_basis(found)}"),
-            ("Tests and resistance to attacks", f"{_attacked(found)} {_verified(found)}"),
-            ("Later releases from the same data", _history(found)),
-            ("Documentation", f"{_made(found)} {_purpose(found)}"),
-        ],
-    )
+_NO_LEDGER = "MISSING (--ledger): no ledger was given, so other releases from the same data are unknown."
+_DOCUMENTS: tuple[tuple[str, str, str, dict[str, str]], ...] = (
+    (
+        "summary",
+        "Summary for the privacy officer",
+        "One page with everything that the other documents rest on.",
+        {
+            "Who is responsible?": "Controller: {controller}. Contact: {contact}.",
+            "What is it for, and on which legal basis?": "{use}",
+            "Where does it apply, and how long?": "{period}",
+            "What is guaranteed?": "{status}: {level}. {sentence}",
+            "Who is protected from whom?": "{protects} {against}",
+            "What can an attacker achieve?": "{odds}",
+            "What about households?": "{households}",
+            "What does it rest on?": "{basis} {assumes}",
+            "Which noise was added to which release?": "{releases}",
+            "How is one user's influence bounded?": "{bounds}",
+            "Which releases share the budget?": "{history}",
+            "When was it made, and from what?": "{made}",
+            "Which personal data does the fit read?": "{columns}",
+            "What does the file contain?": "{contents}",
+            "Did tuning spend budget?": "{tuning}",
+            "Which side channels remain?": "{side_channels}",
+            "Was it attacked?": "{attacked}",
+            "Can a stranger check it?": "{verified}",
+            "How accurate is it, also for small groups?": "{accuracy}",
+            "What is left after an erasure?": "{erasure}",
+        },
+    ),
+    (
+        "nist-sp-800-226",
+        "Evaluation by NIST SP 800-226",
+        "Follows the layers of Guidelines for Evaluating Differential Privacy Guarantees (NIST, 2025), "
+        "from the top of its pyramid to the bottom.",
+        {
+            "Privacy parameters": "{status}: {level}. {odds}",
+            "Unit of privacy": "{protects} {households}",
+            "Definition and composition": "{sentence} {history}",
+            "Mechanisms and sensitivity": "{releases} {bounds}",
+            "Correctness of the implementation": "{basis} {verified} {attacked}",
+            "Utility": "{accuracy}",
+            "Bias": "Noise and bounded contributions favor what many users do. Neither corrects bias in the "
+            "data.",
+            "Trust model": "{against}",
+            "Side channels": "{side_channels}",
+            "Security and access control": "{retention}.",
+            "Data collection exposure": "{columns} {assumes} {use}",
+        },
+    ),
+    (
+        "w3c-note",
+        "Answers for reviewers who aren't experts",
+        "Follows Considerations for Reviewing Differential Privacy Systems (W3C Privacy Working Group, note "
+        "draft, 2026).",
+        {
+            "What is released, to whom?": "One file, '{file}', to everyone who receives it. {against}",
+            "What is protected?": "{protects}",
+            "How strong is the protection, in plain words?": "{odds}",
+            "How does it add up over time?": "{history}",
+            "Which parties are trusted?": "{against}",
+            "What is given up for it?": "{accuracy}",
+            "What isn't protected?": "{assumes} What many users have in common isn't hidden.",
+            "How can the claim be checked?": "{verified} {attacked}",
+        },
+    ),
+    (
+        "gdpr-article-35-7",
+        "Annex for a data protection impact assessment",
+        "Follows Article 35(7)(a) to (d) of Regulation (EU) 2016/679. It supports the assessment of the "
+        "controller and doesn't replace it.",
+        {
+            "(a) Description of the processing and its purposes": "{use} Interactions of users with items "
+            "are bounded per user and summed. Noise is added, and a recommender is computed from the "
+            "noisy sums alone. {columns} {made} {period}",
+            "(b) Necessity and proportionality": "{bounds} {contents} The amount of privacy is "
+            "{level}. Why it was chosen: {purpose}",
+            "(c) Risks to users": "{odds} {households} {assumes} {side_channels}",
+            "(d) Measures and safeguards": "{releases} {history} {basis} {verified} {attacked} {erasure} "
+            "Access and retention: {retention}.",
+        },
+    ),
+    (
+        "dsa-article-27",
+        "Text for the terms: main parameters of recommendations",
+        "Follows Articles 27 and 38 of Regulation (EU) 2022/2065. To be shown to recipients of the service.",
+        {
+            "Main parameters": "We order items by three signals. The most important one is your own history: "
+            "{signals}, and in which order if times are known. The second one is what users with a similar "
+            "history chose, from noisy sums over all users. The third one is how popular an item is.",
+            "Why these parameters": "They predict what a user chooses next. Purpose: {purpose}. No user's "
+            "data can change a list of another user by more than the guarantee allows ({level}).",
+            "Your options": "You can choose recommendations without profiling: the model `popularity` "
+            "lists what is popular with all users and doesn't use your history. You can also change or "
+            "delete your history. Lists are computed from the history that is sent with a request.",
+            "Contact": "{contact}.",
+        },
+    ),
+    (
+        "edpb-opinion-28-2024",
+        "Evidence on the anonymity of the model",
+        "Follows Opinion 28/2024 of the European Data Protection Board on AI models. Whether the likelihoods "
+        "below are insignificant is for the controller and the authority to decide.",
+        {
+            "Likelihood of extracting personal data from the model": "{odds}",
+            "Likelihood of obtaining personal data by queries": "Every answer is computed from the released "
+            "numbers and from the history in the query. By post-processing, queries can't reveal more "
+            "about other users than the file. {status}: {level}.",
+            "Design: which data is used, and how it is reduced": "{columns} {bounds} {assumes}",
+            "Design: how the model learns": "{releases} {basis}",
+            "Tests and resistance to attacks": "{attacked} {verified}",
+            "Later releases from the same data": "{history}",
+            "Documentation": "{made} {use}",
+        },
+    ),
+)

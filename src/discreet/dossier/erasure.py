@@ -19,7 +19,7 @@ from discreet.dossier.evidence import for_people
 from discreet.privacy.guarantee import Guarantee, Neighbors, Unit
 from discreet.privacy.ledger.book import Ledger
 from discreet.privacy.ledger.records import Entry
-from discreet.report.guarantee import assumption_text
+from discreet.report.guarantee import assumption_text, under_condition
 from discreet.report.numbers import number_above
 from discreet.report.odds import percent, posterior
 
@@ -55,11 +55,12 @@ class Remaining:
                 "guarantee, or protect less than a user. Withdraw them."
             )
         epsilon, delta = self.amount
-        return (
+        said = (
             "From all of these releases together, an attacker who considers both cases equally likely is "
             f"right at most {percent(posterior(epsilon, delta))} of the time about whether the user's data "
             f"were used (epsilon {number_above(epsilon)}, delta {number_above(delta)})."
         )
+        return under_condition(self.guarantee, said)
 
 
 @final

@@ -6,34 +6,23 @@ from discreet.core.errors import ParameterError
 
 
 class NoReleases(ParameterError):
-    """A ledger has no release about a dataset."""
-
     dataset: str
     known: tuple[str, ...]
-    text = (
-        "The ledger has no release about {dataset!r}. It has releases about {known:and}. Choose one of them."
-    )
+    text = """The ledger has no release about {dataset!r}. It has releases about {known:and}. Choose one of
+    them."""
 
 
 class UnknownEntries(ParameterError):
-    """Entries that a ledger doesn't have for a dataset."""
-
     dataset: str
     entries: tuple[int, ...]
-    text = (
-        "The ledger has no entries {entries:and} of {dataset!r}. `discreet budget show` lists the entries. "
-        "Pass some of them."
-    )
+    text = """The ledger has no entries {entries:and} of {dataset!r}. `discreet budget show` lists the
+    entries. Pass some of them."""
 
 
 class NoLedgerEntry(ParameterError):
-    """The ledger has no single dataset with an entry of this model."""
-
     names: tuple[str, ...] = ()
-    text = (
-        "The ledger doesn't have exactly one dataset with this model's guarantee{among}. Pass "
-        "{arg:name}, or the right ledger."
-    )
+    text = """The ledger doesn't have exactly one dataset with this model's guarantee{among}. Pass {arg:name},
+    or the right ledger."""
 
     @property
     def among(self) -> str:
@@ -42,18 +31,12 @@ class NoLedgerEntry(ParameterError):
 
 
 class NoGuarantee(ParameterError):
-    """A release has no guarantee to document."""
-
     what: str
-    text = (
-        "This release has no guarantee that protects users, so {what} can't be written. Fit a private "
-        "model with real noise."
-    )
+    text = """This release has no guarantee that protects users, so {what} can't be written. Fit a private
+    model with real noise."""
 
 
 class UnknownFact(ParameterError):
-    """A file of facts names a fact that a dossier doesn't have."""
-
     path: object
     name: str
     known: tuple[str, ...]
@@ -61,8 +44,6 @@ class UnknownFact(ParameterError):
 
 
 class BadFact(ParameterError):
-    """A fact isn't a short text."""
-
     name: str
     form: str
     text = "{name} isn't {form}, and a dossier needs that form. Change the line, or remove it."

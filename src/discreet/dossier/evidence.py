@@ -10,31 +10,22 @@ import json
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Self, final
 
-from discreet.audit.last_audits import LastAudit, last_audit
+from discreet.audit.last_audits import LastAudit, last_audit, unaudited
+from discreet.core.checks import visible
 from discreet.dossier.errors import NoGuarantee, NoLedgerEntry
 from discreet.dossier.facts import HumanFacts
 from discreet.privacy.accounting.rounding import group_delta, times_up
 from discreet.privacy.guarantee import Guarantee, Unit
+from discreet.report.guarantee import under_condition
 from discreet.report.numbers import number_above
 from discreet.report.odds import Odds, percent, posterior
+from discreet.report.officer import listed_releases
+from discreet.synthesis.labels import DRAWN_FROM
 
 if TYPE_CHECKING:
     from discreet.privacy.ledger.book import Ledger
-
-# A note of a release for readers: what a mechanism is called there.
-_MECHANISMS = {
-    "discrete-gaussian": "discrete Gaussian noise",
-    "discrete-laplace": "discrete Laplace noise",
-    "randomized-response": "randomized response",
-    "channel": "a table of random reports",
-    "threshold-selection": "selection by a noisy threshold",
-    "importance-sampling": "an importance sample with discrete Laplace noise",
-    "continual-gaussian": "discrete Gaussian noise on a continual release",
-    "shared-gaussian": "discrete Gaussian noise that parties share",
-}
 
 
 @final
@@ -155,7 +146,7 @@ class Evidence:
             guarantee=guarantee,
             facts=facts,
             ledger=ledger,
-            audit=last_audit(str(label["name"])),
+            audit=last_audit(*audited_as(label)),
             signed=signed,
             file=file,
             version=version,
@@ -176,29 +167,44 @@ class Evidence:
         return listed_releases(self.label)
 
     @property
-    def schema_digest(self) -> str:
+    def attacked(self) -> str:
+        """Return the last audit in words; empty if there is none."""
+        return audit_sentence(self.label, self.audit)
+
+    @property
+    def facts_digest(self) -> str:
         """Return the SHA-256 of the public facts that the model was fitted with."""
         text = json.dumps(self.label.get("facts", {}), sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()
 
 
-def listed_releases(label: Mapping[str, Any]) -> list[tuple[str, str, str, str]]:
-    """Return each release of a label's certificate in words; a label without one has none.
+# At most this many letters of a setting are shown.
+_LONGEST = 36
 
-    A label may come from anybody, so what doesn't look like a release is skipped.
-    """
-    certificate = label.get("certificate")
-    listed = certificate.get("releases") if isinstance(certificate, dict) else None
-    return [
-        (
-            str(one.get("name"))[:80],
-            _MECHANISMS.get(str(one.get("mechanism")), str(one.get("mechanism"))[:80]),
-            _noise(one),
-            _bound(one),
-        )
-        for one in (listed if isinstance(listed, list) else [])
-        if isinstance(one, dict)
-    ]
+
+def audited_as(label: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
+    """Return a file's model and its settings. Synthetic data have those of the model that drew them."""
+    name, parameters = str(label["name"]), label.get("parameters", {})
+    if not name.startswith(DRAWN_FROM):
+        return name, parameters
+    feedback = "explicit" if "rating" in label["provenance"] else "implicit"
+    return name.removeprefix(DRAWN_FROM), {"for_synthesis": True, "feedback": feedback}
+
+
+def audit_sentence(label: Mapping[str, Any], last: LastAudit | None) -> str:
+    """Return the last audit in words, with the audited settings and what this model has instead."""
+    if last is None:
+        return ""
+    other = unaudited(last.subject, audited_as(label)[1])
+    changed = ", ".join(f"{key}={_short(value)}" for key, value in other.items())
+    has = f" The audited model had other settings; this one has {changed}." if changed else ""
+    return f"Last audit, of {last.subject}: {last.sentence()}{has}"
+
+
+def _short(value: Any) -> str:
+    """Return a setting as a few visible letters. The file may come from an unknown author."""
+    text = value if isinstance(value, str) else json.dumps(value)
+    return visible(text if len(text) <= _LONGEST else f"{text[:_LONGEST]}...")
 
 
 def for_people(guarantee: Guarantee, people: int) -> tuple[float, float, str]:
@@ -213,25 +219,4 @@ def for_people(guarantee: Guarantee, people: int) -> tuple[float, float, str]:
         return math.inf, 1.0, f"For {people} {noun} together, the guarantee states nothing."
     chance = percent(posterior(epsilon, delta))
     said = f"{_level(epsilon, delta)}. The attacker is right at most {chance} of the time."
-    return epsilon, delta, f"For {people} {noun} together: {said}"
-
-
-def _number(value: object) -> float | None:
-    try:
-        return float(Fraction(str(value)))
-    except (ValueError, OverflowError, ZeroDivisionError):
-        return None
-
-
-def _noise(release: Mapping[str, Any]) -> str:
-    """Return the noise of a release in units of what one user can change."""
-    scale, moved = _number(release.get("scale")), _number(release.get("sensitivity", release.get("one")))
-    if scale and moved:
-        size = release.get("coordinates", 1)
-        return f"scale {scale / moved:.4g} times the largest contribution, on {size} numbers"
-    return "drawn from a public table of probabilities" if scale is None else f"scale {scale:.4g} grid steps"
-
-
-def _bound(release: Mapping[str, Any]) -> str:
-    norm = {"l1": "sum of absolute values", "l2": "Euclidean length"}.get(str(release.get("norm")))
-    return "one report at a time" if norm is None else f"one user's vector has a bounded {norm}"
+    return epsilon, delta, under_condition(guarantee, f"For {people} {noun} together: {said}")

@@ -17,6 +17,8 @@ from discreet.report.pages import element, is_page, page, table
 #: The kind of its page, by which we know our own.
 PAGE = "dossier"
 INDEX, ENTRY, CERTIFICATE = "index.html", "registry.yaml", "certificate.json"
+#: The facts of a human, with a comment for each missing one.
+FACTS = "facts.toml"
 
 
 def refuse_folder(out: Path, *, force: bool) -> None:
@@ -43,6 +45,7 @@ def write_dossier(found: Evidence, out: Path, *, force: bool = False) -> list[st
     made = documents(found)
     files = {f"{one.slug}.md": visible(one.markdown()) for one in made}
     files[ENTRY] = registry_entry(found.label, found.facts, published=published)
+    files[FACTS] = found.facts.to_toml()
     files[INDEX] = visible(_page(found, made))
     if isinstance(found.label.get("certificate"), dict):
         files[CERTIFICATE] = json.dumps(found.label["certificate"], indent=1) + "\n"

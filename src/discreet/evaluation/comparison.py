@@ -148,7 +148,7 @@ class Comparison(tuple[Evaluation, ...]):
 def _contents(
     split: str | SplitPlan | Split, folder: str | Path | None, item_features: Any, data: Interactions
 ) -> list[str]:
-    """Return digests of the split's files or parts and of the table, which tell those of one name apart."""
+    """Return digests of the split's files or parts and of the table, which distinguish those of one name."""
     table = [] if item_features is None else [digest(item_words(item_features, data.catalog))]
     if isinstance(split, Split):
         return [key_of(split.train), key_of(split.test), *table]

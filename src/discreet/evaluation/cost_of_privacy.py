@@ -1,4 +1,4 @@
-"""Say in a sentence what privacy costs: the best private score by epsilon against the best without it."""
+"""State in a sentence what privacy costs: the best private score by epsilon against the best without it."""
 
 from __future__ import annotations
 

@@ -6,229 +6,151 @@ from discreet.core.errors import DataError, DiscreetError, FileError, ParameterE
 
 
 class UnknownMetric(ParameterError):
-    """A text doesn't name a metric."""
-
     metric: str
     known: tuple[str, ...]
     close: str | None = None
-    text = (
-        "{metric!r} isn't a metric.{close:?} The metrics are {known:all}. :99, :liked, :few, and :many "
-        "can follow."
-    )
+    text = """{metric!r} isn't a metric.{close:?} The metrics are {known:all}. :99, :liked, :few, and :many
+    can follow."""
 
 
 class MetricDoesNotFit(ParameterError):
-    """A metric can't be computed for this model or this data."""
-
     metric: str
     subject: str
     examples: tuple[str, ...]
-    text = (
-        "{metric} can't be computed for {subject}, which lacks what the metric compares. Choose "
-        "{examples:any}."
-    )
+    text = """{metric} can't be computed for {subject}, which lacks what the metric compares. Choose
+    {examples:any}."""
 
 
 class TableNeeded(ParameterError):
-    """A metric needs a public table of items."""
-
     metric: str
-    text = (
-        "{metric} compares items by a public table. Pass {arg:item_features=FILE}, or choose diversity "
-        "or calibration."
-    )
+    text = """{metric} compares items by a public table. Pass {arg:item_features=FILE}, or choose diversity or
+    calibration."""
+
+
+class GroupsNeedTable(ParameterError):
+    column: str
+    text = """{arg:by={column}} needs a table with a column {column!r}. Pass {arg:user_features=FILE} or
+    {arg:item_features=FILE}, or use activity or popularity."""
 
 
 class SplitNeedsMemory(ParameterError):
-    """A split can't be made from shards."""
-
     split: str
-    text = (
-        "{arg:split={split}} needs data in memory, but this data is in shards. For shards, use random:0.1, "
-        "kfold:10, or leave-one-out."
-    )
+    text = """{arg:split={split}} needs data in memory, but this data is in shards. For shards, use
+    random:0.1, kfold:10, or leave-one-out."""
 
 
 class NothingHeldOut(DataError):
-    """A split leaves no held-out ratings that a metric counts."""
-
     metric: str = "the metrics"
     text = "The split leaves no held-out ratings for {metric}. Use a larger share, or another split."
 
 
 class NothingToRank(DataError):
-    """No user has both a history and a list that a metric can use."""
-
     metric: str
     text = "No user has both a history and a list that {metric} can use. Use another split."
 
 
 class TooFewToSample(DataError):
-    """Some users have too few items left to sample from."""
-
     users: int
     of: int
     count: int
-    text = (
-        "{users} of {of:user has|users have} fewer than {count} items left to sample. Rank the whole "
-        "catalog: remove :{count}."
-    )
+    text = """{users} of {of:user has|users have} fewer than {count} items left to sample. Rank the whole
+    catalog: remove :{count}."""
 
 
 class SplitOverlaps(DataError):
-    """Held-out ratings are also in the training data."""
-
     count: int
-    text = (
-        "{count:held-out rating is|held-out ratings are} also in the training data, so scores would be too "
-        "good. Split the data so that none is."
-    )
+    text = """{count:held-out rating is|held-out ratings are} also in the training data, so scores would be
+    too good. Split the data so that none is."""
 
 
 class SplitMismatch(ParameterError):
-    """Training and test data have different users or items."""
-
-    text = (
-        "The training and test data have different users or items, so they can't be compared. Split one "
-        "dataset."
-    )
+    text = """The training and test data have different users or items, so they can't be compared. Split one
+    dataset."""
 
 
 class ModelBroken(DiscreetError):
-    """A model returned something that can't be scored."""
-
     problem: str
-    text = (
-        "The model returned {problem}, so it has no score. It must return finite numbers, one row per user."
-    )
+    text = """The model returned {problem}, so it has no score. It must return finite numbers, one row per
+    user."""
 
 
 class NothingGiven(ParameterError):
-    """A list has too few entries."""
-
     name: str
     least: int = 1
     text = "{arg:{name}} has too few entries to compare. Pass at least {least}."
 
 
 class ZeroTruth(DataError):
-    """A relative error has no meaning for true values of 0."""
-
-    text = (
-        "The true values are all 0, so a relative error has no meaning. Choose another metric, such as rmse."
-    )
+    text = """The true values are all 0, so a relative error has no meaning. Choose another metric, such as
+    rmse."""
 
 
 class ShapesDiffer(ParameterError):
-    """Two arrays that belong together have different shapes."""
-
     name: str
     shape: tuple[int, ...]
     other: str
     other_shape: tuple[int, ...]
-    text = (
-        "{name} has the shape {shape}, but {other} has {other_shape}, and they must form pairs. Pass equal "
-        "shapes."
-    )
+    text = """{name} has the shape {shape}, but {other} has {other_shape}, and they must form pairs. Pass
+    equal shapes."""
 
 
 class BudgetsDiffer(ParameterError):
-    """Models that are scored together have different budgets."""
-
-    text = (
-        "The models have different epsilons or deltas, but one cost covers all of them together. Use the "
-        "same epsilon and delta for all models."
-    )
+    text = """The models have different epsilons or deltas, but one cost covers all of them together. Use the
+    same epsilon and delta for all models."""
 
 
 class NotSharable(PrivacyError):
-    """A model's budget can't be shared with its scores."""
-
     model: str
-    text = (
-        "{model} doesn't protect a user's whole history by Gaussian noise, so its budget can't be "
-        "shared with scores. Score it under a separate guarantee (evaluate_privately)."
-    )
+    text = """{model} doesn't protect a user's whole history by Gaussian noise, so its budget can't be shared
+    with scores. Score it under a separate guarantee (evaluate_privately)."""
 
 
 class PrivateModelNeeded(ParameterError):
-    """A model without privacy can't be scored privately."""
-
     model: str
     text = "{model} runs without privacy, so its scores need none. Score it with `evaluate`."
 
 
 class ScoreReveals(PrivacyError):
-    """The score of a model without privacy may reveal its training data."""
-
     model: str
-    text = (
-        "{model} isn't private, so its score may reveal any user in its training data. Score a private "
-        "model, or pass {arg:models_are_public=True} if it was trained on public data."
-    )
+    text = """{model} isn't private, so its score may reveal any user in its training data. Score a private
+    model, or pass {arg:models_are_public=True} if it was trained on public data."""
 
 
 class ScoreOutOfBounds(ParameterError):
-    """A user's score is outside its bound."""
-
-    text = (
-        "A user's score is outside of -1/2 to 1/2, so the noise would not cover it. Scale the score before "
-        "it is summed."
-    )
+    text = """A user's score is outside of -1/2 to 1/2, so the noise would not cover it. Scale the score
+    before it is summed."""
 
 
 class CatalogsDiffer(DataError):
-    """A model and the data have different catalogs."""
-
-    text = (
-        "The model has a different catalog than the data, so items can't be matched. Read the data with the "
-        "model's catalog."
-    )
+    text = """The model has a different catalog than the data, so items can't be matched. Read the data with
+    the model's catalog."""
 
 
 class NotAComparison(FileError):
-    """A file is not a stored comparison."""
-
     path: object
-    text = (
-        "{path} isn't a comparison that discreet stored, so it can't be resumed and was not changed. Choose "
-        "another file."
-    )
+    text = """{path} isn't a comparison that discreet stored, so it can't be resumed and was not changed.
+    Choose another file."""
 
 
 class DefinitionsDiffer(ParameterError):
-    """Models with different privacy definitions can't share a plot."""
-
     definitions: tuple[str, ...]
-    text = (
-        "The models have different privacy definitions, and one epsilon doesn't mean the same "
-        "protection under each. Plot them one at a time with definition={definitions:or}."
-    )
+    text = """The models have different privacy definitions, and one epsilon doesn't mean the same protection
+    under each. Plot them one at a time with definition={definitions:or}."""
 
 
 class NoSharedWords(DataError):
-    """A table of items has no word that several items share."""
-
-    text = (
-        "The table of items has no word that several items share, so it can't compare items. Put item IDs "
-        "into its first column, and genres or tags into others."
-    )
+    text = """The table of items has no word that several items share, so it can't compare items. Put item IDs
+    into its first column, and genres or tags into others."""
 
 
 class ThresholdsDiffer(ParameterError):
-    """A threshold differs from the model's own."""
-
     above: float
     own: float
     text = "{arg:above} is {above}, but the model has its own threshold, {own}. Remove {arg:above}."
 
 
 class TooFewUsers(DataError):
-    """Too few users have enough interactions to compare models."""
-
     users: int
     least: int
-    text = (
-        "Only {users:user has|users have} at least two interactions, but a comparison needs {least}. Add "
-        "data."
-    )
+    text = """Only {users:user has|users have} at least two interactions, but a comparison needs {least}. Add
+    data."""

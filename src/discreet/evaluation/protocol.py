@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 import time
 from collections.abc import Iterable, Iterator, Sequence
@@ -24,9 +25,10 @@ from discreet.data.roles import Choice
 from discreet.data.splits import Split, SplitPlan, parse_split
 from discreet.evaluation.distributed_scores import hidings, refuse_for_sources, score_source
 from discreet.evaluation.errors import MetricDoesNotFit
+from discreet.evaluation.groups import Grouping, score_groups
 from discreet.evaluation.metrics import Metric, parse_metrics, refuse_without_table
 from discreet.evaluation.references import baselines
-from discreet.evaluation.results import Evaluation, Score
+from discreet.evaluation.results import Evaluation, GroupRun, GroupScores, Score
 from discreet.evaluation.scoring import (
     check_split,
     known_words,
@@ -36,6 +38,7 @@ from discreet.evaluation.scoring import (
     usual_split,
 )
 from discreet.models.estimator import Estimator
+from discreet.models.fitted import FittedModel
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.ledger.book import Ledger
 from discreet.report.notes import SCORES_NOT_COVERED
@@ -57,6 +60,8 @@ def evaluate(
     references: bool = False,
     folder: str | Path | None = None,
     item_features: Any = None,
+    by: str | None = None,
+    user_features: Any = None,
     columns: Choice | None = None,
     duplicates: Duplicates = "refuse",
     **declared: Unpack[DeclaredFacts],
@@ -73,7 +78,9 @@ def evaluate(
     `seed=None` takes noise from the operating system and the splits of seed 0. `random` replaces the source
     of noise. Ratings above `above` count as liked, `references` adds simple baselines (NOT PRIVATE), and
     `folder` has the files of a given split. `item_features` is a public table by which metrics such as
-    content-diversity@10 compare items. docs/evaluation.md describes the metrics, and docs/scale.md
+    content-diversity@10 compare items. `by` also scores groups of held-out rows, with and without noise:
+    "activity" of users, "popularity" of items, or a column of `user_features` or `item_features`.
+    docs/evaluation.md describes the metrics, and docs/scale.md
     those available for a folder of shards or a cluster.
 
     Raises:
@@ -101,11 +108,16 @@ def evaluate(
         above=above,
         references=references,
         item_features=item_features,
+        grouping=None
+        if by is None
+        else Grouping(by=by, user_features=user_features, item_features=item_features),
     )
     if isinstance(data, Interactions):
         if item_features is not None:
             # Before anything is fitted or spent.
             known_words(item_features, data.catalog)
+        if bench.grouping is not None:
+            bench.grouping.of(data, data)
         splits = _splits(plan, data, repeat, bench.seed, {"folder": folder, "columns": columns})
         runs = [bench.run(number, parts) for number, parts in enumerate(splits)]
     else:
@@ -130,6 +142,7 @@ def _gathered(estimator: Estimator, data: Interactions | DataSource, runs: Seque
         },
         peak_mb=_peak_mb(),
         references={name: Score.gather(run.references[name] for run in runs) for name in runs[0].references},
+        groups=GroupScores.gather([run.groups for run in runs]),
     )
 
 
@@ -143,6 +156,7 @@ class _Run:
     references: dict[str, dict[str, float]]
     fit_seconds: float
     predict_seconds: float
+    groups: dict[str, GroupRun]
 
 
 @final
@@ -159,6 +173,7 @@ class _Bench:
     above: float | None
     references: bool
     item_features: Any
+    grouping: Grouping | None
 
     def run(self, number: int, parts: Split) -> _Run:
         """Fit on the training part and score on the held-out part."""
@@ -182,13 +197,29 @@ class _Bench:
             references=scored_baselines,
             fit_seconds=fitted - start,
             predict_seconds=measured - fitted,
+            groups=self._grouped(model, train, test, how),
         )
+
+    def _grouped(
+        self, model: FittedModel, train: Interactions, test: Interactions, how: dict[str, Any]
+    ) -> dict[str, GroupRun]:
+        """Return the scores of each group, next to those of a fit without noise that nothing records."""
+        if self.grouping is None:
+            return {}
+        plain = None
+        if model.guarantee.epsilon < math.inf:
+            exact = _as_of_training(self.estimator, train).clone(epsilon=math.inf)
+            noiseless = self.noise.spawn(f"without noise {how['run']}")
+            plain = exact.fit(train, random=noiseless, progress=self.progress)
+        return score_groups(self.grouping, model, plain, train, test, self.metrics, above=self.above, **how)
 
     def run_source(self, number: int, data: DataSource, rule: Hiding) -> _Run:
         """Fit on the ratings that a rule leaves visible, and score on those it hides."""
-        if self.references:
+        if self.references or self.grouping is not None:
             raise MetricDoesNotFit(
-                metric="A comparison with baselines", subject="shards", examples=("data in memory",)
+                metric="A comparison with baselines" if self.references else "A score by group",
+                subject="shards",
+                examples=("data in memory",),
             )
         start = time.perf_counter()
         model = self.estimator.fit(
@@ -205,6 +236,7 @@ class _Bench:
             references={},
             fit_seconds=fitted - start,
             predict_seconds=time.perf_counter() - fitted,
+            groups={},
         )
 
 

@@ -18,8 +18,8 @@ from discreet.evaluation.cost_of_privacy import Definition, cost_of_privacy, of_
 from discreet.evaluation.errors import NothingGiven
 from discreet.evaluation.metrics import Metric
 from discreet.evaluation.references import PREFIX
-from discreet.evaluation.results import Evaluation, Score, spread_text
-from discreet.evaluation.score_charts import chart, direction
+from discreet.evaluation.results import GROUP_HEADER, Evaluation, Score, group_rows, spread_text
+from discreet.evaluation.score_charts import chart, direction, group_chart
 from discreet.privacy.guarantee import Trust
 from discreet.report.guarantee import TRUST_WORDS, UNIT_WORDS
 from discreet.report.numbers import number_above
@@ -59,6 +59,7 @@ def render_report(evaluations: Iterable[Evaluation], *, title: str, remarks: Seq
         _costs(found, metrics),
         element("h2", "Scores by epsilon"),
         *_charts(found, metrics),
+        *_groups(found),
         element("h2", "All scores"),
         *_scores(found, metrics),
         element("h2", "Privacy labels"),
@@ -67,6 +68,15 @@ def render_report(evaluations: Iterable[Evaluation], *, title: str, remarks: Seq
         details("Show", element("pre", json.dumps([one.to_json() for one in found], indent=1))),
     ]
     return page(title, body, kind=KIND)
+
+
+def _groups(found: Sequence[Evaluation]) -> Iterator[str]:
+    """Yield a chart for each metric by group, and a table of what noise costs each group."""
+    for one in found:
+        if one.groups:
+            yield element("h2", "Scores by group")
+            yield from (group_chart(one, metric) for metric in one.metrics)
+            yield table(GROUP_HEADER, group_rows(one), "Scores by group")
 
 
 def _opening(found: Sequence[Evaluation], title: str) -> Iterator[str]:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self, final
+from typing import TYPE_CHECKING, Any, NamedTuple, Self, final
 
 import numpy as np
 
@@ -18,6 +18,7 @@ from discreet.core.errors import CannotWrite
 from discreet.core.frames import FrameKind, to_frame
 from discreet.data.interactions import Interactions
 from discreet.evaluation.errors import NotAComparison
+from discreet.evaluation.metrics import Metric
 from discreet.evaluation.references import PREFIX
 from discreet.privacy.guarantee import Guarantee
 from discreet.report.notebooks import html_table
@@ -58,10 +59,57 @@ class Score:
         return {"mean": self.mean, "std": self.std, "runs": len(self.values), "values": list(self.values)}
 
 
+class GroupRun(NamedTuple):
+    """What one run shows about a group."""
+
+    held_out: int
+    metrics: dict[str, float]
+    without_noise: dict[str, float]
+
+
+class GroupScores(NamedTuple):
+    """The scores of one group, and those of the same model without noise on the same rows."""
+
+    held_out: int
+    metrics: dict[str, Score]
+    without_noise: dict[str, Score]
+
+    def lost(self, metric: str) -> float | None:
+        """Return the part of the accuracy without noise that noise costs; of an error, the part it adds."""
+        if metric not in self.without_noise or not self.without_noise[metric].mean:
+            return None
+        change = self.metrics[metric].mean / self.without_noise[metric].mean - 1
+        return change if Metric.parse(metric).lower_is_better else -change
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the number of held-out rows and both scores."""
+        return {
+            "held_out": self.held_out,
+            "metrics": {name: score.to_json() for name, score in self.metrics.items()},
+            "without_noise": {name: score.to_json() for name, score in self.without_noise.items()},
+        }
+
+    @classmethod
+    def gather(cls, runs: Sequence[Mapping[str, GroupRun]]) -> dict[str, Self]:
+        """Return what all runs show together, in the order of the groups."""
+        names = dict.fromkeys(name for run in runs for name in run)
+        found = {name: [run[name] for run in runs if name in run] for name in names}
+        return {
+            name: cls(
+                round(np.mean([one.held_out for one in own])),
+                Score.gather(one.metrics for one in own),
+                Score.gather(one.without_noise for one in own),
+            )
+            for name, own in found.items()
+        }
+
+
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Evaluation:
     """The results of an evaluation; `references` are simple baselines, NOT PRIVATE.
+
+    `groups` are the scores of each group, if groups were asked for.
 
     `frame_kind` is the kind of frame that was given, which `to_frame` returns.
     """
@@ -74,6 +122,7 @@ class Evaluation:
     seconds: dict[str, float]
     peak_mb: float | None
     references: dict[str, dict[str, Score]] = field(default_factory=dict)
+    groups: dict[str, GroupScores] = field(default_factory=dict)
     frame_kind: FrameKind = field(default="polars", compare=False)
 
     def columns(self, name: str | None = None) -> dict[str, list[Any]]:
@@ -138,6 +187,8 @@ class Evaluation:
                 name: {metric: score.to_json() for metric, score in scores.items()}
                 for name, scores in self.references.items()
             }
+        if self.groups:
+            found["groups"] = {name: group.to_json() for name, group in self.groups.items()}
         return found
 
 
@@ -155,6 +206,22 @@ def spread_text(score: Score | None) -> str:
     if score is None:
         return "–"
     return f"{score.mean:.4f}" + (f" ± {score.std:.4f}" if len(score.values) > 1 else "")
+
+
+#: The columns of `group_rows`.
+GROUP_HEADER = ("group", "rows", "metric", "score", "without noise", "lost")
+
+
+def group_rows(one: Evaluation) -> list[tuple[str, ...]]:
+    """Return a row of texts for each group and metric: its score, the one without noise, and what is lost."""
+    rows: list[tuple[str, ...]] = []
+    for name, group in one.groups.items():
+        for metric, score in group.metrics.items():
+            lost = group.lost(metric)
+            plain = spread_text(group.without_noise.get(metric))
+            cost = "–" if lost is None else f"{100 * lost:.1f}%"
+            rows.append((name, f"{group.held_out:,}", metric, spread_text(score), plain, cost))
+    return rows
 
 
 def scores_table(columns: Mapping[str, list[Any]], caption: str) -> str:
@@ -253,7 +320,12 @@ def _evaluation(record: dict[str, Any]) -> Evaluation:
         seconds={name: float(value) for name, value in record["seconds"].items()},
         peak_mb=record["peak_mb"],
         references={name: _scores(scores) for name, scores in record.get("references", {}).items()},
+        groups={name: _group(group) for name, group in record.get("groups", {}).items()},
     )
+
+
+def _group(record: dict[str, Any]) -> GroupScores:
+    return GroupScores(int(record["held_out"]), _scores(record["metrics"]), _scores(record["without_noise"]))
 
 
 def _scores(record: dict[str, Any]) -> dict[str, Score]:

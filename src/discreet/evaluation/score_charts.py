@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from discreet.core.checks import one_of
 from discreet.core.errors import UnknownChoice
@@ -60,11 +60,53 @@ def _definition(found: Sequence[Evaluation], definition: str | None) -> Definiti
 
 
 def plot_evaluation(one: Evaluation, metric: str | None, ax: Axes | None) -> Axes:
-    """Draw a bar for the model and for each baseline, in a panel for each metric; return the first."""
-    panels = _panels((one,), metric, ax, _BARS_HEIGHT)
+    """Draw a panel for each metric and return the first: bars of the model and baselines, or the groups."""
+    panels = _panels((one,), metric, ax, _LINES_HEIGHT if one.groups else _BARS_HEIGHT)
     for chosen, panel in panels.items():
-        _bars(one, chosen, panel)
+        if one.groups:
+            plot_lines(panel, _group_lines(one, chosen), **_group_frame(one, chosen))
+        else:
+            _bars(one, chosen, panel)
     return next(iter(panels.values()))
+
+
+def group_chart(one: Evaluation, metric: str) -> Html:
+    """Return the chart of one metric by group, with and without noise."""
+    return line_chart(_group_lines(one, metric), values=False, **_group_frame(one, metric))
+
+
+def _group_frame(one: Evaluation, metric: str) -> dict[str, Any]:
+    ticks = tuple((float(place), name) for place, name in enumerate(one.groups))
+    return {
+        "title": f"{metric} by group: {direction(metric)}",
+        "x": Axis(label="group", ticks=ticks),
+        "y": Axis(label=metric),
+    }
+
+
+def _group_lines(one: Evaluation, metric: str) -> list[ChartLine]:
+    """Return a line over the groups for the model, and one for the model without noise."""
+    cost = f"epsilon {one.guarantee.epsilon:g}" if promises(one) else "NOT PRIVATE"
+    lines = {f"{one.model}, {cost}": [group.metrics for group in one.groups.values()]}
+    if all(group.without_noise for group in one.groups.values()):
+        lines["without noise, NOT PRIVATE"] = [group.without_noise for group in one.groups.values()]
+    return [
+        ChartLine(
+            name=name,
+            points=tuple(
+                Point(
+                    float(place),
+                    scores[metric].mean,
+                    scores[metric].std,
+                    f"{group}: {scores[metric].mean:.4f}",
+                )
+                for place, (group, scores) in enumerate(zip(one.groups, own, strict=True))
+            ),
+            color=number,
+            dashes="7 4" if number else "",
+        )
+        for number, (name, own) in enumerate(lines.items())
+    ]
 
 
 def _bars(one: Evaluation, chosen: str, ax: Axes) -> None:
@@ -140,7 +182,7 @@ def _point(one: Evaluation, model: str, metric: str) -> Point:
     return Point(epsilon, score.mean, score.std, said)
 
 
-# Dots one by one, in pairs, in threes and far apart tell baselines from each other.
+# Dots one by one, in pairs, in threes and far apart distinguish baselines.
 _DOTS = ("2 4", "2 3 2 9", "2 3 2 3 2 9", "2 9")
 
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from discreet.core.arrays import Floats
 from discreet.data.interactions import Interactions
 from discreet.data.item_words import item_words
 from discreet.data.vocabulary import Vocabulary
@@ -100,12 +101,7 @@ def _rating_scores(
             raise MetricDoesNotFit(
                 metric=str(metric), subject="a model that predicts only likes", examples=("accuracy",)
             )
-    predicted = np.empty(test.n_ratings)
-    rows, items = test.rows(), test.items
-    for start in range(0, test.n_ratings, _RATINGS_PER_BLOCK):
-        some = slice(start, start + _RATINGS_PER_BLOCK)
-        predicted[some] = model.predict(train, rows[some].astype(np.int64), items[some].astype(np.int64))
-    refuse_broken(predicted)
+    predicted = predicted_ratings(model, train, test)
     people = np.flatnonzero(np.diff(test.indptr))
     found: dict[Metric, float] = {}
     for metric in metrics:
@@ -115,6 +111,17 @@ def _rating_scores(
         how = {"above": liked, "cut": 0.0 if signed else None} if metric.definition.binary else {}
         found[metric] = metric.definition.function(guesses, truths, **how)
     return found
+
+
+def predicted_ratings(model: Predictor, train: Interactions, test: Interactions) -> Floats:
+    """Return a prediction for each held-out rating, from the user's other ratings."""
+    predicted = np.empty(test.n_ratings)
+    rows, items = test.rows(), test.items
+    for start in range(0, test.n_ratings, _RATINGS_PER_BLOCK):
+        some = slice(start, start + _RATINGS_PER_BLOCK)
+        predicted[some] = model.predict(train, rows[some].astype(np.int64), items[some].astype(np.int64))
+    refuse_broken(predicted)
+    return predicted
 
 
 def takes_binary(metric: Metric) -> bool:

@@ -33,6 +33,15 @@ _HEAD, _TAIL = 0.2, 0.8
 _SMOOTHING = 0.01
 
 
+def popularity_thirds(train: Interactions) -> Indices:
+    """Return 0 for head, 1 for middle, and 2 for tail items; items of equal popularity are together."""
+    counts = np.bincount(train.items, minlength=train.n_items)
+    values, places, sizes = np.unique(-counts, return_inverse=True, return_counts=True)
+    shares = -values * sizes / max(int(counts.sum()), 1)
+    before = (np.cumsum(shares) - shares)[places]
+    return np.where(before < _HEAD, 0, np.where(before < _TAIL, 1, 2))
+
+
 @final
 @dataclass(frozen=True)
 class ListContext:
@@ -57,11 +66,7 @@ class ListContext:
     @cached_property
     def popularity_groups(self) -> sp.csr_matrix:
         """Return the group of each item: head, middle or tail. Items of equal popularity share a group."""
-        counts = np.bincount(self.train.items, minlength=self.train.n_items)
-        values, places, sizes = np.unique(-counts, return_inverse=True, return_counts=True)
-        shares = -values * sizes / max(int(counts.sum()), 1)
-        before = (np.cumsum(shares) - shares)[places]
-        group = np.where(before < _HEAD, 0, np.where(before < _TAIL, 1, 2))
+        group = popularity_thirds(self.train)
         return sp.csr_matrix((np.ones(group.size), (np.arange(group.size), group)), shape=(group.size, 3))
 
     @cached_property

@@ -22,7 +22,7 @@ from discreet.data.splits import Split, leave_one_out, random_split, time_split
 from discreet.evaluation.errors import TooFewUsers
 from discreet.evaluation.list_scores import person_scores, ranks_of
 from discreet.evaluation.metrics import Metric
-from discreet.evaluation.scoring import measure
+from discreet.evaluation.scoring import predicted_ratings
 from discreet.models.estimator import Estimator
 from discreet.privacy.guarantee import Guarantee
 
@@ -48,7 +48,7 @@ Answer = Literal["yes", "no", "undecided"]
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gain:
-    """The difference between two hit rates, with a 95% interval over users and noise."""
+    """The difference between two scores, with a 95% interval over users and noise."""
 
     mean: float
     low: float
@@ -76,10 +76,14 @@ class Level:
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RatingErrors:
-    """RMSE of predicted ratings at the asked epsilon: the model, and `biases` for comparison."""
+    """RMSE of predicted ratings at the asked epsilon: the model, and `biases` for comparison.
+
+    `gain` is how much smaller the model's error is.
+    """
 
     model: float
     biases: float
+    gain: Gain
 
 
 @final
@@ -110,6 +114,18 @@ class Trial:
     def answer(self) -> Answer:
         """Return whether the model is better than private popularity at the asked epsilon."""
         return self.asked.gain.answer
+
+    @property
+    def rated(self) -> Answer:
+        """Return whether the model predicts ratings better than `biases`; no without ratings."""
+        return "no" if self.ratings is None else self.ratings.gain.answer
+
+    @property
+    def options(self) -> dict[str, str]:
+        """Return the options of `fit` that follow from the answers about recommendations and ratings."""
+        if self.answer == "yes":
+            return {} if self.rated == "yes" else {"--for": "lists"}
+        return {"--for": "ratings"} if self.rated == "yes" else {"--model": _POPULARITY}
 
     @property
     def best(self) -> tuple[str, float]:
@@ -150,7 +166,7 @@ class Trial:
             "not_private": self.not_private,
             "best": {"model": name, "value": value},
             "needed": {"epsilon": self.needed_epsilon, "users": self.needed_users},
-            "ratings": None if self.ratings is None else asdict(self.ratings),
+            "ratings": None if self.ratings is None else {"answer": self.rated, **asdict(self.ratings)},
             "published": False,
         }
 
@@ -284,10 +300,23 @@ class _Bench:
             return None
         parts = random_split(self.data, 0.1, self.seed)
         ours = ESTIMATORS[_MODEL](epsilon=epsilon, purpose="ratings")
-        both = (ours, ESTIMATORS["biases"](epsilon=epsilon))
-        fitted = (one.fit(parts.train, random=self._noise(one, 0)) for one in both)
-        scores = [measure(model, parts.train, parts.test, "rmse")["rmse"] for model in fitted]
-        return RatingErrors(model=scores[0], biases=scores[1])
+        # Squared errors by user, so that their mean over users is the mean over ratings.
+        errors = [
+            np.stack([self._squared_errors(one, run, parts) for run in range(_MORE_RUNS)])
+            for one in (ours, ESTIMATORS["biases"](epsilon=epsilon))
+        ]
+        model, biases = (math.sqrt(one.mean()) for one in errors)
+        # A difference of squares is the difference times the sum.
+        return RatingErrors(
+            model=model, biases=biases, gain=gain_of((errors[1] - errors[0]) / (model + biases))
+        )
+
+    def _squared_errors(self, estimator: Estimator, run: int, parts: Split) -> Floats:
+        model = estimator.fit(parts.train, random=self._noise(estimator, run))
+        squares = (predicted_ratings(model, parts.train, parts.test) - parts.test.values) ** 2
+        _, users = np.unique(parts.test.rows(), return_inverse=True)
+        by_user: Floats = np.bincount(users, squares).astype(np.float64)
+        return by_user * by_user.size / parts.test.n_ratings
 
     def _hits(self, estimator: Estimator, run: int) -> Floats:
         """Return each scored user's hit rate under one fit."""

@@ -20,7 +20,7 @@ def summary(found: Trial) -> list[str]:
         f"{found.users:,} users, {found.items:,} items, {found.rows:,} interactions. Held out: "
         f"{_held_out(found)}",
         "",
-        _headline(found),
+        *_headlines(found),
         f"Hit rate at 10: {asked.model:.4f} with the model, {asked.popularity:.4f} with private popularity. "
         f"Difference: {asked.gain.mean:+.4f} (95% interval {asked.gain.low:+.4f} to {asked.gain.high:+.4f}).",
         f"Without privacy, the best of {len(found.not_private)} models ({best}) reaches {value:.4f}.",
@@ -32,13 +32,25 @@ def summary(found: Trial) -> list[str]:
     ]
 
 
-def _headline(found: Trial) -> str:
-    level = f"epsilon {found.asked.epsilon:g}"
-    return {
-        "yes": f"YES: at {level}, a private model beats private popularity on your data.",
-        "no": f"NO: at {level}, private popularity beats the private model on your data.",
-        "undecided": f"UNDECIDED: at {level}, a private model and private popularity are too close to call.",
-    }[found.answer]
+def _headlines(found: Trial) -> list[str]:
+    """Return the answer about recommendations and, if there are ratings, the answer about those."""
+    level = f"at epsilon {found.asked.epsilon:g}"
+    lists = {
+        "yes": "a private model beats private popularity on your data.",
+        "no": "private popularity beats the private model on your data.",
+        "undecided": "a private model and private popularity are too close to call.",
+    }
+    ratings = {
+        "yes": "a private model predicts ratings better than the simple private model `biases`.",
+        "no": "the simple private model `biases` predicts ratings better than a private model with factors.",
+        "undecided": "a private model and the simpler `biases` predict ratings about equally well.",
+    }
+    if found.ratings is None:
+        return [f"{found.answer.upper()}: {level}, {lists[found.answer]}"]
+    return [
+        f"Recommendations: {found.answer.upper()}. {level.capitalize()}, {lists[found.answer]}",
+        f"Ratings: {found.rated.upper()}. {level.capitalize()}, {ratings[found.rated]}",
+    ]
 
 
 def _held_out(found: Trial) -> str:
@@ -53,10 +65,10 @@ def _held_out(found: Trial) -> str:
 def _ratings(found: Trial) -> list[str]:
     if found.ratings is None:
         return []
-    ours, theirs = found.ratings.model, found.ratings.biases
+    errors, gain = found.ratings, found.ratings.gain
     return [
-        f"Predicted ratings (RMSE, lower is better): {ours:.4f} with the model, {theirs:.4f} with the simple "
-        "private model `biases`."
+        f"RMSE of ratings (lower is better): {errors.model:.4f} with the model, {errors.biases:.4f} with "
+        f"`biases`. Gain: {gain.mean:+.4f} (95% interval {gain.low:+.4f} to {gain.high:+.4f})."
     ]
 
 
@@ -89,11 +101,11 @@ def _meaning(found: Trial) -> str:
 
 def render(found: Trial, name: str, command: str) -> str:
     """Return the trial as one page."""
-    lines = [line for line in summary(found) if line]
+    answers = _headlines(found)
     body = [
         element("h1", f"Trial of {name}"),
-        element("p", lines[1], "note"),
-        *(element("p", line) for line in [lines[0], *lines[2:]]),
+        *(element("p", line, "note") for line in answers),
+        *(element("p", line) for line in summary(found) if line and line not in answers),
         element("h2", "Next command"),
         element("pre", command),
         element("h2", "Hit rate at 10 by model"),

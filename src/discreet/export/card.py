@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -52,9 +52,18 @@ is as private as the machine that computes with it.
 
 
 def model_card(
-    label: Mapping[str, Any], signed: str, last: LastAudit | None, audited: str, *, file: str
+    label: Mapping[str, Any],
+    signed: str,
+    last: LastAudit | None,
+    audited: str,
+    *,
+    file: str,
+    more: Sequence[tuple[str, str]] = (),
 ) -> str:
-    """Return the card of a model from its label, its signer, the last audit, and the name of its file."""
+    """Return the card of a model from its label, its signer, the last audit, and the name of its file.
+
+    `more` are the lines of a full label.
+    """
     promise = Guarantee.from_json(label["guarantee"])
     private = promise.is_private and not promise.simulated
     front = {
@@ -75,7 +84,7 @@ def model_card(
     parts = [
         f"---\n{yaml_text(front)}---\n",
         f"# {visible(str(label['name']))}\n",
-        label_markdown(label, promise, signed),
+        label_markdown(label, promise, signed, more),
         f"## Audit\n\n{sentence}\n",
         _use(label, file),
         _OPEN,

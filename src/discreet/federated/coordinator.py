@@ -23,6 +23,7 @@ from discreet.core.checks import integer, positive, require
 from discreet.core.progress import Progress, silent
 from discreet.data.facts import PublicFacts
 from discreet.data.vocabulary import Vocabulary
+from discreet.federated.answering import require_keeper
 from discreet.federated.chains import CHAINS, own_place, to_field
 from discreet.federated.conditions import UNSTATED, assumptions_at, read_facts
 from discreet.federated.errors import (
@@ -35,7 +36,8 @@ from discreet.federated.errors import (
     UseRunRounds,
 )
 from discreet.federated.journal import Journal
-from discreet.federated.keeper import Line, Words, ask_masks, read_names, unmasked
+from discreet.federated.keeper import Line, ask_masks, read_names
+from discreet.federated.masks import Words, unmasked
 from discreet.federated.protocols.protocol import (
     CONFIRM,
     Exchange,
@@ -80,7 +82,7 @@ class Round:
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunOutcome:
-    """Hold the model of a run and its rounds."""
+    """The model of a run and its rounds."""
 
     model: FittedModel
     rounds: tuple[Round, ...]
@@ -133,8 +135,7 @@ class Coordinator:
         keeper: Line | None = None,
     ) -> None:
         require(len(set(parties)) == len(parties) > 0, "parties", list(parties), must="be different names")
-        need = "A keeper is needed for shared noise."
-        require(keeper is not None or not protocol.noise.masked, "keeper", keeper, must="be given", do=need)
+        require_keeper(keeper, protocol.noise)
         self._protocol, self._transport, self._keeper = protocol, transport, keeper
         self._parties, self._shared = tuple(parties), shared
         self._terms = agreed_terms(

@@ -11,9 +11,12 @@ from __future__ import annotations
 import hashlib
 import os
 import weakref
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import BinaryIO, final
 
+from discreet.core.sqlite import sync_folder
 from discreet.federated.errors import CannotUse, NotAState, StateClosed, StateDamaged, StateInUse
 from discreet.federated.wire import (
     MOST_BYTES,
@@ -37,7 +40,8 @@ class Journal:
         self._messages: list[Message] = []
         self._usable = True
         self._process = os.getpid()
-        self._file = None if path is None else self._open(Path(path))
+        self._path = None if path is None else Path(path)
+        self._file = None if self._path is None else self._open(self._path)
         if self._file is not None:
             weakref.finalize(self, self._file.close)
 
@@ -48,21 +52,45 @@ class Journal:
 
     def keep(self, message: Message) -> None:
         """Append a message; when this returns it is on the disk."""
+        with self._writing() as file:
+            if file is not None:
+                file.write(_record(message))
+                file.flush()
+                os.fsync(file.fileno())
+        self._messages.append(message)
+
+    def replace(self, messages: Sequence[Message]) -> None:
+        """Write these messages in place of all stored ones; a crash leaves the former or the latter."""
+        with self._writing() as file:
+            if file is not None and self._path is not None:
+                aside = self._path.with_name(f"{self._path.name}.new")
+                # The new file is locked before it gets the name, and the old one until then.
+                with ExitStack() as stack:
+                    other = stack.enter_context(_opened(aside))
+                    other.truncate()
+                    other.writelines(map(_record, messages))
+                    other.flush()
+                    os.fsync(other.fileno())
+                    aside.replace(self._path)
+                    sync_folder(self._path.parent)
+                    stack.pop_all()
+                self._file = other
+                weakref.finalize(self, other.close)
+                file.close()
+        self._messages = list(messages)
+
+    @contextmanager
+    def _writing(self) -> Iterator[BinaryIO | None]:
+        """Yield the file, which no one can use after a failure: only reading it shows what is in it."""
         # A fork shares the lock, and the two processes would not know of each other's answers.
         if not self._usable or os.getpid() != self._process:
             raise StateClosed
-        if self._file is not None:
-            raw = encode(message)
-            # After a failed write only reading the file again shows whether the record is in it.
-            self._usable = False
-            try:
-                self._file.write(raw + hashlib.sha256(raw).digest())
-                self._file.flush()
-                os.fsync(self._file.fileno())
-            except OSError as error:
-                raise StateClosed(why=str(error.strerror)) from error
-            self._usable = True
-        self._messages.append(message)
+        self._usable = False
+        try:
+            yield self._file
+        except OSError as error:
+            raise StateClosed(why=str(error.strerror)) from error
+        self._usable = True
 
     def close(self) -> None:
         """Close the file, so that another process can continue with it."""
@@ -71,16 +99,8 @@ class Journal:
             self._file.close()
 
     def _open(self, path: Path) -> BinaryIO:
+        file = _opened(path)
         try:
-            file = os.fdopen(os.open(path, os.O_CREAT | os.O_RDWR, 0o600), "r+b")
-            if os.name == "posix":
-                folder = os.open(path.parent, os.O_RDONLY)
-                os.fsync(folder)
-                os.close(folder)
-        except OSError as error:
-            raise CannotUse(path=path, why=error.strerror) from error
-        try:
-            _lock(file, path)
             raw = file.read()
             whole = self._read(raw, path)
             if whole < len(raw):
@@ -115,15 +135,31 @@ class Journal:
         return offset
 
 
-def _lock(file: BinaryIO, path: Path) -> None:
-    """Lock the file for this journal while it is open; on POSIX systems only."""
-    if os.name != "posix":
-        return
-    import fcntl
+def _record(message: Message) -> bytes:
+    raw = encode(message)
+    return raw + hashlib.sha256(raw).digest()
 
+
+def _opened(path: Path) -> BinaryIO:
+    """Return a file that is locked while it is open; on POSIX systems only."""
     try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError as error:
-        raise StateInUse(path=path) from error
+        file = os.fdopen(os.open(path, os.O_CREAT | os.O_RDWR, 0o600), "r+b")
     except OSError as error:
         raise CannotUse(path=path, why=error.strerror) from error
+    try:
+        sync_folder(path.parent)
+        if os.name == "posix":
+            import fcntl
+
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            # Another process may have replaced the file before this one locked it.
+            if not os.path.samestat(os.fstat(file.fileno()), path.stat()):
+                raise StateInUse(path=path)
+        return file
+    except BaseException as error:
+        file.close()
+        if isinstance(error, BlockingIOError):
+            raise StateInUse(path=path) from error
+        if isinstance(error, OSError):
+            raise CannotUse(path=path, why=error.strerror) from error
+        raise

@@ -31,7 +31,7 @@ STEP_BITS = PRODUCT_BITS
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OwnNoise:
-    """Let every party add all the noise that its own guarantee needs."""
+    """Every party adds all the noise that its own guarantee needs."""
 
     masked: ClassVar[bool] = False
     number_type: ClassVar[str] = "<f8"
@@ -56,7 +56,7 @@ class OwnNoise:
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SharedNoise:
-    """Let every party add a share of the noise; only sums over enough parties are ever seen.
+    """Every party adds a share of the noise; only sums over enough parties are ever seen.
 
     Parameters:
         parties: The number of parties.

@@ -18,7 +18,6 @@ from __future__ import annotations
 
 import json
 import math
-import threading
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
@@ -27,13 +26,13 @@ from typing import final
 import numpy as np
 
 from discreet.core.arrays import Floats
-from discreet.core.checks import require
 from discreet.core.progress import logger
 from discreet.core.randomness import PrivacyRandom
 from discreet.data.interactions import Interactions
 from discreet.data.vocabulary import Vocabulary
+from discreet.federated.answering import Answering
 from discreet.federated.catalogs import over, places_in
-from discreet.federated.chains import CHAIN, count_in, known_place, require_contained
+from discreet.federated.chains import CHAIN, count_in, known_place, own_place
 from discreet.federated.conditions import ASSUMES, named_facts
 from discreet.federated.errors import (
     DrawEndedProcess,
@@ -44,17 +43,8 @@ from discreet.federated.errors import (
     StateForgotten,
 )
 from discreet.federated.journal import Journal
-from discreet.federated.keeper import (
-    KEY_BYTES,
-    Line,
-    ask_place,
-    fingerprint,
-    hand_key,
-    mask_key,
-    masked,
-    read_names,
-    set_token,
-)
+from discreet.federated.keeper import Line, hand_key, read_names
+from discreet.federated.masks import KEY_BYTES, hidden, set_token
 from discreet.federated.protocols.averaged_users import TUNED, AveragedUsers, LocalItems
 from discreet.federated.protocols.protocol import (
     CONFIRM,
@@ -64,23 +54,23 @@ from discreet.federated.protocols.protocol import (
     names_digest,
     only_fields,
 )
-from discreet.federated.wire import Message, Refusal, Refused, Value, decode, encode
+from discreet.federated.wire import Message, Refusal, Refused, Value, encode
 from discreet.models.scorers.scorer import Scorer
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.ledger.book import Ledger
-from discreet.privacy.ledger.chain import Chain
+from discreet.privacy.ledger.chain import Chain, event_digest
 
-_BEGUN, _KEY, _DRAWING, _FAILED = "begun", "key", "drawing", "failed"
-_OWN_RECORDS = (_BEGUN, _KEY, TUNED, _DRAWING, _FAILED, CONFIRM)
-# What a party keeps of one run: no honest run comes near. Answers stay in memory.
+_BEGUN, _KEY, _DRAWING, _FAILED, _DROPPED = "begun", "key", "drawing", "failed", "dropped"
+_BESIDE_ANSWERS = (_BEGUN, _KEY, TUNED, _DRAWING, _FAILED, CONFIRM)
+# What a party answers in one run (no honest run comes near), and the bytes of answers that it keeps.
 _MOST_ANSWERS = 1000
-_MOST_BYTES, _MOST_BYTES_PER_ITEM = 1 << 28, 1 << 12
+_MOST_BYTES = 1 << 28
 # A crash may end a draw that no one saw; one that ends so every time is a failure.
 _MOST_ATTEMPTS = 3
 
 
 @final
-class Party:
+class Party(Answering):
     """One party of a run: its data, its ledger, and what it answered so far.
 
     Parameters:
@@ -109,14 +99,10 @@ class Party:
         keeper: Line | None = None,
         catalog: Vocabulary | None = None,
     ) -> None:
-        need = "A keeper is needed for shared noise."
-        require(keeper is not None or not protocol.noise.masked, "keeper", keeper, must="be given", do=need)
-        self._random = random or PrivacyRandom.from_os()
+        super().__init__(name, run, protocol.noise, keeper, random)
         if ledger is None and state is None and not self._random.simulated:
             raise NoMemory
-        # Two threads that ask at once must not get two draws for one payment.
-        self._turn = threading.Lock()
-        self.name, self.protocol, self.run = name, protocol, run
+        self.protocol = protocol
         if catalog is not None and isinstance(protocol, AveragedUsers):
             raise NoUnitedList
         self._listed = None if catalog is None else places_in(catalog, data.catalog)
@@ -124,9 +110,10 @@ class Party:
         self._dataset = data.name
         self._names = names_digest(protocol.shared(self._data))
         self._ledger = ledger or Ledger.in_memory()
-        self._keeper = keeper
         self._journal = Journal(state)
-        self._chain = Chain(_event(message) for message in self._own())
+        self._chain = Chain()
+        for message in self._own():
+            self._chain.add_digest(_digest(message))
         self._what = f"federated {protocol.name}, run {run}"
 
     @property
@@ -134,23 +121,6 @@ class Party:
         """Return what this party guarantees each of its users for the run."""
         promise = self.protocol.promise(self._data.facts)
         return promise.as_simulated() if self._random.simulated else promise
-
-    def answer(self, raw: bytes) -> bytes:
-        """Return the answer to a question, or a message that declines it and states why."""
-        try:
-            question = decode(raw)
-        except Refused as error:
-            return encode(self._declined(-1, error.reason))
-        try:
-            with self._turn:
-                return encode(self._answer(question))
-        except Refused as error:
-            return encode(self._declined(question.step, error.reason))
-        except Exception as error:
-            # The reason, a budget that is used up for instance, is the operator's business alone; and what a
-            # stranger's numbers can do to arithmetic isn't a reason to stop answering others.
-            logger.warning("A question of run %s was declined: %s", self.run, str(error))
-            return encode(self._declined(question.step, Refusal.DECLINED))
 
     def profiles(self, scorer: Scorer) -> Floats:
         """Fine-tune: return the profiles of this party's users by the released items; they stay here."""
@@ -164,7 +134,7 @@ class Party:
             for message in self._journal.messages:
                 if message.kind == TUNED and message.run == self.run:
                     return LocalItems(bias=message.arrays["bias"], factors=message.arrays["factors"])
-            self._require_current()
+            self._require_current(self._chain, self._ledger, self._counted)
             self._pay()
             price = self.protocol.reserved
             items = self.protocol.tune(self.protocol.session(self._data, self._random, price), profiles)
@@ -184,15 +154,16 @@ class Party:
             return self._confirmed(question)
         kept = self._kept(question)
         if kept is None:
-            n_shared = len(self.protocol.shared(self._data))
-            self._require_room(self.protocol.shapes(question, n_shared), n_shared)
-            self._require_current(question)
+            shapes = self.protocol.shapes(question, len(self.protocol.shared(self._data)))
+            self._require_current(self._chain, self._ledger, self._counted, question)
+            dropped = self._dropped_for(shapes, question)
             if any(message.kind == _FAILED for message in self._own()):
                 raise Refused(Refusal.DECLINED)
             before = self._drawn(question)
             if not self.protocol.allows(question, before):
                 raise Refused(Refusal.TWICE)
             self._pay()
+            self._drop(dropped)
             kept = self._draw(question)
         # A crash may have come between the journal and the ledger; nothing is sent before both know.
         self._count()
@@ -210,7 +181,7 @@ class Party:
             names = read_names(question.fields["names"])
             if self.name not in names or len(names) < self.protocol.noise.least_parties:
                 raise Refused(Refusal.OUT_OF_RANGE)
-            self._require_current(question)
+            self._require_current(self._chain, self._ledger, self._counted, question)
             fields: dict[str, Value] = {"names": json.dumps(sorted(names))}
             earlier = [self._keep(self._message(MessagePart(kind=CONFIRM, fields=fields), question.step))]
         self._count()
@@ -224,15 +195,6 @@ class Party:
         """Return how the ledger calls this party's chain."""
         return f"{self._what} as {self.name}"
 
-    def _require_current(self, question: Message | None = None) -> None:
-        """Raise `Refused` if the ledger, the coordinator or the keeper knows more than this party."""
-        known = {"ledger": self._ledger.anchor(self._counted)}
-        if question is not None:
-            known["coordinator"] = known_place(question, self.name)
-        if self._keeper is not None:
-            known["keeper of masks"] = ask_place(self._keeper, self.run, self.name)
-        require_contained(self._chain, known, self.run)
-
     def _keep(self, message: Message) -> Message:
         """Append a record to the journal and to the chain; return it with its place in the chain."""
         event = _event(message)
@@ -245,23 +207,55 @@ class Party:
         """Record the chain's latest place in the ledger, after the journal: the ledger never knows more."""
         count_in(self._ledger, self._counted, self._chain, self.run)
 
-    def _require_room(self, shapes: Shapes, n_shared: int) -> None:
-        """Raise `Refused` if a run asks for more answers, or longer ones, than any run needs.
+    def _dropped_for(self, shapes: Shapes, question: Message) -> frozenset[int]:
+        """Return the steps whose answers make room for one more; raise `Refused` if there isn't enough.
 
-        Price alone does not bound them: a question with much noise costs next to nothing.
+        Cost alone does not bound what a party keeps: a question with much noise costs next to nothing. An
+        answer can be dropped if the coordinator states, in a signed question, that it has the answer.
         """
         answers = self._answers()
-        kept = sum(array.nbytes for answer in answers for array in answer.arrays.values())
-        more = 8 * sum(math.prod(shape) for shape in shapes.values())
-        if len(answers) >= _MOST_ANSWERS or kept + more > max(_MOST_BYTES, _MOST_BYTES_PER_ITEM * n_shared):
+        given = len(answers) + sum(message.kind == _DROPPED for message in self._own())
+        sizes = [sum(array.nbytes for array in answer.arrays.values()) for answer in answers]
+        excess = sum(sizes) + 8 * sum(math.prod(shape) for shape in shapes.values()) - _MOST_BYTES
+        received = known_place(question, self.name).events
+        # Earlier versions kept neither places nor, for some protocols, the cost of a draw.
+        drawn = {message.step for message in self._own() if message.kind == _DRAWING}
+        steps, freed = set(), 0
+        for answer, size in zip(answers, sizes, strict=True):
+            known = CHAIN in answer.fields and own_place(answer).events <= received
+            # Half of the room is freed at once, because the journal is written anew.
+            if excess > 0 and freed < excess + _MOST_BYTES // 2 and known and answer.step in drawn:
+                steps.add(answer.step)
+                freed += size
+        if freed < excess or given >= _MOST_ANSWERS:
             raise Refused(Refusal.OVERSIZED)
+        return frozenset(steps)
+
+    def _drop(self, steps: frozenset[int]) -> None:
+        """Replace the answers of these steps by their digests, so that no answer is ever drawn again."""
+        if steps:
+            answers = {answer.step: answer for answer in self._answers() if answer.step in steps}
+            self._journal.replace(
+                [
+                    _without_arrays(one) if one is answers.get(one.step) else one
+                    for one in self._journal.messages
+                ]
+            )
 
     def _kept(self, question: Message) -> Message | None:
         """Return the answer that was given at this step; another question for the same step is rejected."""
-        for message in self._answers():
-            if message.step == question.step:
+        for message in self._own():
+            if message.step == question.step and message.kind not in _BESIDE_ANSWERS:
                 if message.fields["question"] != question.digest():
                     raise Refused(Refusal.TWICE)
+                if message.kind == _DROPPED:
+                    logger.error(
+                        "The coordinator of run %s asks again for an answer that it had stated to have. "
+                        "The answer was dropped to make room. The coordinator's state is an older copy. "
+                        "Agree on a new run.",
+                        self.run,
+                    )
+                    raise Refused(Refusal.DROPPED)
                 return message
         return None
 
@@ -269,7 +263,7 @@ class Party:
         return [message for message in self._journal.messages if message.run == self.run]
 
     def _answers(self) -> list[Message]:
-        return [message for message in self._own() if message.kind not in _OWN_RECORDS]
+        return [message for message in self._own() if message.kind not in (*_BESIDE_ANSWERS, _DROPPED)]
 
     def _drawn(self, question: Message) -> list[Fraction | float]:
         """Return the prices of all draws at other steps, whether or not they were sent; one draw per step."""
@@ -339,13 +333,10 @@ class Party:
         arrays, own = part.arrays, self._public()
         if self.protocol.noise.masked:
             drawn = {name: np.asarray(array) for name, array in arrays.items()}
-            key = mask_key(self._random.token(KEY_BYTES), question.digest(), drawn)
-            arrays = masked(drawn, key)
-            # The keeper sums masks of one question only, over as many parties as the noise is shared by.
-            least = self.protocol.noise.least_parties
-            sealed: dict[str, Value] = {"key": key.hex(), "question": question.digest(), "least": least}
-            self._keep(self._message(MessagePart(kind=_KEY, fields=sealed), question.step))
-            own["key"] = fingerprint(key)
+            secret, least = self._random.token(KEY_BYTES), self.protocol.noise.least_parties
+            behind = hidden(drawn, secret, question.digest(), least)
+            self._keep(self._message(MessagePart(kind=_KEY, fields=behind.sealed), question.step))
+            arrays, own["key"] = behind.arrays, behind.fingerprint
         fields: dict[str, Value] = {**part.fields, **own, "question": question.digest()}
         kept = self._message(MessagePart(kind=part.kind, fields=fields, arrays=arrays), question.step)
         return self._keep(kept)
@@ -372,7 +363,7 @@ class Party:
             hand_key(self._keeper, replace(keys[-1], fields={**fields, **placed}))
 
     def close(self) -> None:
-        """Let go of the state's file, so that this party can be resumed elsewhere."""
+        """Release the state's file, so that this party can be resumed elsewhere."""
         self._journal.close()
 
     def _message(self, part: MessagePart, step: int) -> Message:
@@ -380,10 +371,22 @@ class Party:
             kind=part.kind, run=self.run, step=step, sender=self.name, fields=part.fields, arrays=part.arrays
         )
 
-    def _declined(self, step: int, reason: Refusal) -> Message:
-        return Message(
-            kind="declined", run=self.run, step=step, sender=self.name, fields={"reason": reason.value}
-        )
+
+def _without_arrays(answer: Message) -> Message:
+    """Return what is left of an answer that was dropped: its question, and its place in the chain."""
+    fields: dict[str, Value] = {
+        "question": answer.fields["question"],
+        "event": _digest(answer).hex(),
+        CHAIN: answer.fields[CHAIN],
+    }
+    return replace(answer, kind=_DROPPED, fields=fields, arrays={})
+
+
+def _digest(message: Message) -> bytes:
+    """Return the digest that a record adds to the chain; a dropped answer adds that of the answer."""
+    if message.kind == _DROPPED:
+        return bytes.fromhex(str(message.fields["event"]))
+    return event_digest(_event(message))
 
 
 def _event(message: Message) -> bytes:

@@ -93,7 +93,7 @@ _ROUNDING = 1e-9
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RoundAnswers:
-    """Hold the valid answers to a question, why other parties are excluded, and the rejected messages."""
+    """The valid answers to a question, why other parties are excluded, and the rejected messages."""
 
     answers: dict[str, Message]
     left_out: dict[str, str]
@@ -154,9 +154,9 @@ def addressed(question: Message, name: str, raw: bytes) -> Message:
     if answer.run != question.run:
         raise Refused(Refusal.WRONG_RUN)
     if answer.kind == "declined":
-        # A party that states it was restored is named with that; its other reasons are its own.
-        behind = answer.fields.get("reason") == Refusal.BEHIND.value
-        raise Refused(Refusal.BEHIND if behind else Refusal.DECLINED)
+        # If a party or the coordinator was restored, a new run is needed. Other reasons are the party's own.
+        stated = [one for one in (Refusal.BEHIND, Refusal.DROPPED) if one == answer.fields.get("reason")]
+        raise Refused(stated[0] if stated else Refusal.DECLINED)
     if answer.step != question.step:
         raise Refused(Refusal.WRONG_ROUND)
     if answer.kind != question.kind:

@@ -59,6 +59,7 @@ class Refusal(StrEnum):
     WRONG_QUESTION = "wrong question"
     TWICE = "twice"
     BEHIND = "behind"
+    DROPPED = "dropped"
     WITHOUT_MASK = "without mask"
     DECLINED = "declined"
     SILENT = "silent"
@@ -76,7 +77,7 @@ class Refused(DataError):
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Message:
-    """Hold one message: its kind, run, step and sender, with fields and arrays."""
+    """One message: its kind, run, step and sender, with fields and arrays."""
 
     kind: str
     run: str

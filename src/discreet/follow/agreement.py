@@ -1,4 +1,4 @@
-"""Say what parties that follow a year together agreed on, and what a question can choose: one number.
+"""What parties of a continual release agreed on, and what a question can choose: one number.
 
 A question names the run, what was agreed, the catalog and the number of a release. All but the number must be
 what the party knows already; the number must be that of a release it made, or of the next one. So a hostile
@@ -24,9 +24,18 @@ from discreet.federated.chains import CHAINS, to_field
 from discreet.federated.noise import OwnNoise, SharedNoise
 from discreet.federated.protocols.protocol import Shapes, names_digest, number, only_fields
 from discreet.federated.wire import Message, Refusal, Refused
+from discreet.follow.entries import MOST_USERS
 from discreet.follow.factorization import MOST_RELEASES
-from discreet.follow.plausible import check_release, most_users
-from discreet.follow.settings import RELEASE_BITS, FollowSettings
+from discreet.follow.pace import WEIGHT_BITS
+from discreet.follow.settings import (
+    COUNT_PART,
+    LEVEL_COUNT,
+    LEVEL_VALUE,
+    PART_BITS,
+    RELEASE_BITS,
+    USUAL,
+    FollowSettings,
+)
 from discreet.privacy.assumptions import Assumption, Fact, Kind
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.ledger.chain import Anchor
@@ -39,18 +48,24 @@ ASSUMED = (
     Assumption.of(Kind.PARTY, Fact.ONE_PARTY),
     Assumption.of(Kind.PARTY, Fact.READABLE),
     Assumption.of(Kind.PARTY, Fact.UNICODE),
-    Assumption.of(Kind.PARTY, Fact.MOST_USERS, users=(1 << 24) - 1),
+    Assumption.of(Kind.PARTY, Fact.MOST_USERS, users=MOST_USERS),
     Assumption.of(Kind.BACKUP, Fact.RESTART),
 )
 #: Sums of all parties stay strictly within this, in whole multiples of 2^-38.
 FARTHEST = 1 << 62
 _LARGEST = float(np.finfo(np.float32).max)
+# Noise beyond so many deviations doesn't happen: 1e-57 for one number.
+_TAILS = 16.0
+# "About" so many users are at most so many times as many.
+_ABOUT = 4.0
+# Parts of a contribution are cut to whole numbers, one unit each.
+_CUT = 2.0 ** -(WEIGHT_BITS + PART_BITS)
 
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReleaseQuestion(Stated):
-    """Hold all that a question can choose: the number of a release, counted from 0."""
+    """All that a question can choose: the number of a release, counted from 0."""
 
     release: Annotated[int, Whole(0, MOST_RELEASES - 1)]
 
@@ -58,7 +73,7 @@ class ReleaseQuestion(Stated):
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FollowAgreement:
-    """Hold what all members of a federation that follows a year agreed on.
+    """What all members of a federation that follows a year agreed on.
 
     With `OwnNoise` every party has its own epsilon and delta, those in its copy of `settings`, and adds all
     the noise that they need. With `SharedNoise` all guarantee the same, each adds a share, and only sums
@@ -90,7 +105,7 @@ class FollowAgreement:
 
     @property
     def rated(self) -> bool:
-        """Tell whether ratings are followed, not interactions alone."""
+        """Return whether ratings are followed, not interactions alone."""
         return self.facts.low != self.facts.high
 
     def assumes(self) -> tuple[Assumption, ...]:
@@ -169,3 +184,44 @@ class FollowAgreement:
             if array.min(initial=0) <= -FARTHEST or array.max(initial=0) >= FARTHEST:
                 raise Refused(Refusal.OUT_OF_RANGE)
         check_release(arrays, noise, most_users(self.facts.n_users, parties))
+
+
+def most_users(declared: int | None, parties: int) -> float:
+    """Return the most users that can be in sums over so many parties."""
+    return parties * float(MOST_USERS) if declared is None else _ABOUT * declared
+
+
+def check_release(arrays: Mapping[str, npt.NDArray[Any]], noise: float, users: float) -> None:
+    """Raise `Refused` unless at most `users` users and noise of this deviation can give a release.
+
+    A release that is kept is part of every later model, so a sum that can't be is rejected before.
+    """
+    numbers = {name: np.ldexp(array.astype(np.float64), -RELEASE_BITS) for name, array in arrays.items()}
+    far = _TAILS * noise
+    whole = np.concatenate(list(numbers.values()))
+    too_far = np.abs(whole).max(initial=0.0) > users + far
+    too_long = np.linalg.norm(whole) > users + noise * math.sqrt(whole.size) + far
+    if too_far or too_long or numbers["counts"].min(initial=0.0) < -far:
+        raise Refused(Refusal.OUT_OF_RANGE)
+    if "values" in numbers:
+        ends = ((-1 - USUAL) / COUNT_PART, (1 - USUAL) / COUNT_PART)
+        _check_ratio(numbers["counts"], numbers["values"], ends, noise, users)
+        means = LEVEL_VALUE / LEVEL_COUNT
+        counted, valued = numbers["level"][:1], numbers["level"][1:]
+        _check_ratio(counted, valued, (-means, means), noise, users)
+
+
+def _check_ratio(
+    counts: npt.NDArray[np.float64],
+    values: npt.NDArray[np.float64],
+    ends: tuple[float, float],
+    noise: float,
+    users: float,
+) -> None:
+    """Raise `Refused` if values are not between two multiples of their counts, or counts are below zero."""
+    steepest = max(map(abs, ends))
+    slack = _TAILS * noise * (1 + steepest) + _CUT * users * (1 + steepest)
+    most = np.maximum(counts, 0.0)
+    below, above = values < ends[0] * most - slack, values > ends[1] * most + slack
+    if below.any() or above.any() or counts.min(initial=0.0) < -_TAILS * noise:
+        raise Refused(Refusal.OUT_OF_RANGE)

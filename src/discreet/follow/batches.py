@@ -35,7 +35,7 @@ _AHEAD = 4
 @final
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Batch:
-    """Hold new ratings: users' ids as text, each once, and for every rating its user, item and value.
+    """New ratings: users' ids as text, each once, and for every rating its user, item and value.
 
     Values run from -1 to 1 on the declared scale. `undeclared` counts ratings that were excluded because
     their items were not declared.
@@ -114,7 +114,7 @@ def batches(
 def _on_workers(
     source: ClusterSource, catalog: Vocabulary, facts: PublicFacts, drop_unknown: bool
 ) -> Iterator[Batch]:
-    """Let workers read shards and yield what they found, in the order of shards.
+    """Have workers read shards, and yield what they found, in the order of shards.
 
     The book of what entered stays with anyone who follows the year, so batches come to it, not sums.
     """

@@ -26,7 +26,7 @@ from discreet.follow.errors import ValuesNeeded, WrongColumnType
 @final
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class RatingColumns:
-    """Hold new ratings as they come: users' ids, items' ids and values, one rating a row.
+    """New ratings as they come: users' ids, items' ids and values, one rating a row.
 
     A row is excluded if its user is missing, its item is not declared or its value isn't a finite number.
     Values beyond the scale are clipped to it. Of the rows of one user and item the first one counts.

@@ -44,7 +44,7 @@ _PLACES = 24
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Way:
-    """Hold one way to spend a year's budget.
+    """One way to spend a year's budget.
 
     `noise` is the standard deviation on an item's count, in contributions of one user; `freshness` the part
     of current choices that the latest release has, on average; `signal` the weight of recent choices in it;

@@ -19,11 +19,13 @@ import numpy as np
 from discreet.core.checks import integer, positive, require
 from discreet.data.facts import PublicFacts
 from discreet.data.vocabulary import Vocabulary
+from discreet.federated.answering import require_keeper
 from discreet.federated.chains import CHAIN, CHAINS, known_place, own_place, to_field
 from discreet.federated.coordinator import summed
 from discreet.federated.errors import ImpossibleSum
 from discreet.federated.journal import Journal
-from discreet.federated.keeper import Line, ask_masks, unmasked
+from discreet.federated.keeper import Line, ask_masks
+from discreet.federated.masks import unmasked
 from discreet.federated.noise import total_deviation
 from discreet.federated.transport import RoundAnswers, Transport, agreed_terms, collect, promised
 from discreet.federated.wire import Message, Refused, Value
@@ -43,7 +45,7 @@ _ALL = "all parties"
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FollowedTogether:
-    """Hold the model of a release, who is in it, and why others lag behind."""
+    """The model of a release, who is in it, and why others lag behind."""
 
     model: FittedModel
     release: int
@@ -83,8 +85,7 @@ class FollowCoordinator:
     ) -> None:
         require(len(set(parties)) == len(parties) > 0, "parties", list(parties), must="be different names")
         require(_ALL not in parties, "parties", list(parties), must=f"not hold {_ALL!r}")
-        need = "A keeper is needed for shared noise."
-        require(keeper is not None or not agreement.noise.masked, "keeper", keeper, must="be given", do=need)
+        require_keeper(keeper, agreement.noise)
         count = getattr(agreement.noise, "parties", len(parties))
         require(len(parties) == count, "parties", list(parties), must=f"be the {count} that share the noise")
         self._agreement, self._transport, self._keeper = agreement, transport, keeper

@@ -1,4 +1,4 @@
-"""Let every pair of user and item enter once, with a fixed weight; say how an erased user's influence fades.
+"""Add each pair of user and item once, with a fixed weight; compute how an erased user's influence fades.
 
 What a user contributes depends on that user's own rows and on public numbers only: which of the pairs are
 new, how much of the year's length is used already, and at which release this is.
@@ -20,9 +20,9 @@ from discreet.core.arrays import Floats
 from discreet.follow.batches import Batch
 from discreet.follow.errors import TooManyUsersInPeriod
 from discreet.follow.factorization import FACTOR_BITS
+from discreet.follow.pace import Pace
 from discreet.follow.settings import COUNT_PART, LEVEL_COUNT, LEVEL_VALUE, PART_BITS, USUAL, FollowSettings
 from discreet.follow.state import LEVEL, Entries, State
-from discreet.follow.weights import Pace
 
 #: Sums of so many users stay strictly within 2^62 in whole multiples of 2^-38.
 MOST_USERS = (1 << 24) - 1
@@ -31,7 +31,7 @@ _BELOW = 1 - 2.0**-20
 
 
 class Entered(NamedTuple):
-    """Hold what enters at a release: the contributions, the users who are new, and what was excluded."""
+    """What enters at a release: the contributions, the users who are new, and what was excluded."""
 
     entries: Entries
     new_users: list[str]
@@ -40,7 +40,7 @@ class Entered(NamedTuple):
 
 
 class Earlier(NamedTuple):
-    """Hold what a batch's users did before.
+    """What a batch's users did before.
 
     That is the squared weight that was used, how many ratings entered, whose mean did, and which pairs did.
     """
@@ -94,7 +94,7 @@ def _levels(
 ) -> Entries:
     """Return the means of users who rate for the first time: each enters once, as an item of its own would.
 
-    All items' sums tell the overall mean badly, because each has its own noise; users' means have one.
+    All items' sums estimate the overall mean badly, because each has its own noise; users' means have one.
     A mean that isn't a number counts as zero; whole numbers decide, as for ratings.
     """
     first = np.flatnonzero((new > 0) & ~before.leveled)

@@ -1,4 +1,4 @@
-"""Say how much of a contribution that entered at release s is in release t, and undo it in the estimates.
+"""Compute how much of a contribution that entered at release s is in release t, and undo it in the estimates.
 
 Release t publishes sum over s <= t of C[t, s] x_s plus fresh noise, x_s being the exact sums of what entered
 at release s. C is the square root of the matrix of (decayed) prefix sums, with columns of norm at most 1:
@@ -34,7 +34,7 @@ _LEAST_HALF_LIFE = 0.05
 @final
 @dataclass(frozen=True, kw_only=True)
 class Factorization:
-    """Hold C for so many releases; `half_life`, in releases, states for which sums it is best (None: of all).
+    """C for so many releases; `half_life`, in releases, states for which sums it is best (None: of all).
 
     Example:
         >>> year = Factorization(releases=52)

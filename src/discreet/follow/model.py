@@ -48,7 +48,7 @@ _LEAST_WIDTH = 0.1
 _APART = 0.15
 # The mean over items that are weighted by noisy counts is this far from that over ratings, without noise.
 _OF_ITEMS = 0.02
-# Users who came with a half-life of so many days tell where ratings lie now; a priori they differ so much.
+# Users who came with a half-life of so many days show where ratings are now; a priori they differ so much.
 _RECENT_DAYS, _DRIFT = 56.0, 0.03
 # Weights between items count if so much of the probability of these items is where it was.
 _STILL = 0.8
@@ -66,7 +66,7 @@ _STANDS_OUT, _FEWEST = 3.0, 10
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Current:
-    """Hold what releases tell about items now: how much they are chosen recently, and how well rated.
+    """What releases show about items now: how much they are chosen recently, and how well rated.
 
     Effects are what items are rated above the mean; both are on a scale from -1 to 1.
     """
@@ -249,7 +249,7 @@ def _repaired(
 
 
 def followed_alone(model: FittedModel) -> bool:
-    """Tell whether a model orders lists by a continual release alone, without what another model knows."""
+    """Return whether a model orders lists by a continual release alone, without what another model knows."""
     if model.name not in (FOLLOWED, FOLLOWED_TOGETHER):
         return False
     scorer = model.scorer

@@ -15,7 +15,6 @@ nothing is entered or drawn, and the question is declined until they are. That i
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -24,14 +23,14 @@ from typing import Any, Self, final
 import numpy as np
 import numpy.typing as npt
 
-from discreet.core.checks import require
-from discreet.core.progress import logger
 from discreet.core.randomness import PrivacyRandom
 from discreet.data.vocabulary import Vocabulary
-from discreet.federated.chains import CHAIN, count_in, known_place, require_contained
-from discreet.federated.keeper import Line, ask_place, fingerprint, hand_key, mask_key, masked
+from discreet.federated.answering import Answering
+from discreet.federated.chains import CHAIN, count_in
+from discreet.federated.keeper import Line, hand_key
+from discreet.federated.masks import hidden
 from discreet.federated.noise import SharedNoise
-from discreet.federated.wire import Message, Refusal, Refused, Value, decode, encode
+from discreet.federated.wire import Message, Refusal, Refused, Value
 from discreet.follow.agreement import FollowAgreement, ReleaseQuestion
 from discreet.follow.batches import Source, batches, check_kind
 from discreet.follow.columns import RatingColumns
@@ -45,7 +44,7 @@ Supply = Callable[[int], Source | RatingColumns | None]
 
 
 @final
-class FollowParty:
+class FollowParty(Answering):
     """Answer a coordinator's questions from one party's followed year.
 
     Parameters:
@@ -71,13 +70,10 @@ class FollowParty:
         keeper: Line | None = None,
         random: PrivacyRandom | None = None,
     ) -> None:
-        need = "A keeper is needed for shared noise."
-        require(keeper is not None or not agreement.noise.masked, "keeper", keeper, must="be given", do=need)
-        self.name, self.agreement, self.path = name, agreement, Path(path)
-        self._supply, self._keeper, self._ledger = supply, keeper, ledger
+        super().__init__(name, agreement.run, agreement.noise, keeper, random)
+        self.agreement, self.path = agreement, Path(path)
+        self._supply, self._ledger = supply, ledger
         self._what = _called(agreement, name)
-        self._random = random or PrivacyRandom.from_os()
-        self._turn = threading.Lock()
         self._year = YearFile(path)
         _refuse_other(self._year.read(), agreement)
 
@@ -117,21 +113,6 @@ class FollowParty:
         )
         return cls(name, path, agreement, supply, ledger=ledger, keeper=keeper, random=random)
 
-    def answer(self, raw: bytes) -> bytes:
-        """Return the answer to a question, or a message that declines it and states why."""
-        step = -1
-        try:
-            question = decode(raw)
-            step = question.step
-            with self._turn:
-                return encode(self._answer(question))
-        except Refused as error:
-            return encode(self._declined(step, error.reason))
-        except Exception as error:
-            # The reason is the operator's business alone.
-            logger.warning("A question of run %s was declined: %s", self.agreement.run, str(error))
-            return encode(self._declined(step, Refusal.DECLINED))
-
     def declare(self, items: Vocabulary) -> int:
         """Declare items that are new, as all members do between two releases, in the same order.
 
@@ -149,29 +130,20 @@ class FollowParty:
         return Following(self.path).erase(user)
 
     def _answer(self, question: Message) -> Message:
-        found = self._found()
+        found = self._year.read()
         asked, catalog = self._read(question, found)
         if asked.release > len(found.releases):
             raise Refused(Refusal.WRONG_ROUND)
         if asked.release == len(found.releases):
-            self._require_current(question, found)
+            self._require_current(found.chain, self._ledger, self._what, question)
             self._make(asked.release, catalog)
-            found = self._found()
+            found = self._year.read()
             # Another process may have declared items and made the release for them meanwhile.
             asked, catalog = self._read(question, found)
         if self._ledger is not None:
             # A crash may have come between the state and the ledger; nothing is sent before both know.
             count_in(self._ledger, self._what, found.chain, self.agreement.run)
         return self._sealed(question, found, asked.release, len(catalog))
-
-    def _require_current(self, question: Message, found: OpenYear) -> None:
-        """Raise `Refused` if the ledger, the coordinator or the keeper knows more releases than the state."""
-        known = {"coordinator": known_place(question, self.name)}
-        if self._ledger is not None:
-            known["ledger"] = self._ledger.anchor(self._what)
-        if self._keeper is not None:
-            known["keeper of masks"] = ask_place(self._keeper, self.agreement.run, self.name)
-        require_contained(found.chain, known, self.agreement.run)
 
     def _read(self, question: Message, found: OpenYear) -> tuple[ReleaseQuestion, Vocabulary]:
         """Return what a question asks for, and its catalog: the present one, or that of a release made then.
@@ -223,30 +195,12 @@ class FollowParty:
         noise = self.agreement.noise
         if self._keeper is not None and isinstance(noise, SharedNoise):
             drawn = {name: one.view(np.uint64) for name, one in arrays.items()}
-            key = mask_key(found.secret, question.digest(), drawn)
-            arrays = dict(masked(drawn, key))
-            fields["key"] = fingerprint(key)
-            sealed: dict[str, Value] = {
-                "key": key.hex(),
-                "question": question.digest(),
-                # A sum over fewer would have less noise once those who may reveal theirs are among them.
-                "least": noise.parties,
-                CHAIN: fields[CHAIN],
-            }
+            # A sum over fewer would have less noise once those who may reveal theirs are among them.
+            behind = hidden(drawn, found.secret, question.digest(), noise.parties)
+            sealed = {**behind.sealed, CHAIN: fields[CHAIN]}
             hand_key(self._keeper, replace(question, kind="key", sender=self.name, fields=sealed))
+            arrays, fields["key"] = {**behind.arrays}, behind.fingerprint
         return replace(question, sender=self.name, fields=fields, arrays=arrays)
-
-    def _found(self) -> OpenYear:
-        return self._year.read()
-
-    def _declined(self, step: int, reason: Refusal) -> Message:
-        return Message(
-            kind="declined",
-            run=self.agreement.run,
-            step=step,
-            sender=self.name,
-            fields={"reason": reason.value},
-        )
 
 
 def _called(agreement: FollowAgreement, name: str) -> str:

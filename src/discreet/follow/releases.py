@@ -15,6 +15,7 @@ import numpy as np
 
 from discreet.core.arrays import Floats
 from discreet.follow.factorization import Factorization
+from discreet.follow.pace import WEIGHT_BITS
 from discreet.follow.settings import (
     COUNT_PART,
     LEVEL_COUNT,
@@ -24,7 +25,6 @@ from discreet.follow.settings import (
     FollowSettings,
 )
 from discreet.follow.state import ItemSums, Whole
-from discreet.follow.weights import WEIGHT_BITS
 from discreet.privacy.certificate import Release
 from discreet.privacy.continual import certified
 
@@ -83,7 +83,7 @@ def _mixed(factorization: Factorization, parts: Sequence[Whole]) -> Whole:
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Estimate:
-    """Hold an estimate of items' current sums, and the standard deviation of its noise.
+    """An estimate of items' current sums, and the standard deviation of its noise.
 
     Sums are in units of a rating that has all of its user's weight. `half_life`, in releases, is that of the
     sums; None: nothing fades.
@@ -150,14 +150,14 @@ def estimate_level(
 
 
 class Normal(NamedTuple):
-    """Hold a number that is known up to noise: its estimate, and the variance of that."""
+    """A number that is known up to noise: its estimate, and the variance of that."""
 
     mean: float
     variance: float
 
     @classmethod
     def merged(cls, found: Sequence[Normal]) -> Normal:
-        """Return what several estimates of one number tell together."""
+        """Return the combination of several estimates of one number."""
         precision = np.array([1 / max(one.variance, 1e-12) for one in found])
         mean = float(precision @ [one.mean for one in found] / precision.sum())
         return cls(mean, float(1 / precision.sum()))

@@ -50,7 +50,7 @@ _LEAST_USERS = 2
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplayedWay:
-    """Hold the mean score of one way to spend a year's budget; `epsilon_each` is None where spent once."""
+    """The mean score of one way to spend a year's budget; `epsilon_each` is None where spent once."""
 
     name: str
     epsilon_each: float | None
@@ -60,7 +60,7 @@ class ReplayedWay:
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Replay:
-    """Hold how each way did, by which metric, and on how many ratings that came after a release.
+    """How each way did, by which metric, and on how many ratings that came after a release.
 
     After `empty` of the releases nothing came.
     """

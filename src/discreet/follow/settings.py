@@ -1,4 +1,4 @@
-"""Hold what is fixed and public before a continual release begins, and what it guarantees."""
+"""What is fixed and public before a continual release begins, and what it guarantees."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from discreet.core.checks import integer, positive_finite, require
 from discreet.data.facts import PublicFacts
 from discreet.follow.errors import BadPeriodSettings
 from discreet.follow.factorization import FACTOR_BITS, MOST_RELEASES, Factorization
-from discreet.follow.weights import WEIGHT_BITS, Pace
+from discreet.follow.pace import WEIGHT_BITS, Pace
 from discreet.models.estimator import check_budget
 from discreet.privacy.accounting.gaussian import gaussian_multiplier
 from discreet.privacy.assumptions import Assumption, Fact, Kind, assumptions_of
@@ -38,7 +38,7 @@ LEVEL_COUNT, LEVEL_VALUE = 409, 921
 @final
 @dataclass(frozen=True, kw_only=True)
 class FollowSettings:
-    """Say how many releases a year has, what they cost together, and how fast things are out of date.
+    """How many releases a year has, what they cost together, and how fast interactions lose weight.
 
     `days` is how long the year lasts; `half_life`, in days, after which time a choice counts half (None:
     nothing fades). Lists count with a longer one while the noise would hide them otherwise. Item effects (how

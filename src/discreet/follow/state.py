@@ -36,7 +36,6 @@ from discreet.privacy.ledger.locking import locked
 
 # "DSFL" in ASCII, where SQLite keeps a place for the name of the application that owns a file.
 APPLICATION, VERSION = 0x4453464C, 3
-#: What a message calls such a file.
 _TABLES = (
     "CREATE TABLE settings (id INTEGER PRIMARY KEY, content TEXT NOT NULL, secret BLOB NOT NULL)",
     "CREATE TABLE items (id INTEGER PRIMARY KEY, since INTEGER NOT NULL, ids TEXT NOT NULL)",
@@ -63,7 +62,7 @@ Whole = npt.NDArray[np.int64]
 
 
 class Entries(NamedTuple):
-    """Hold what entered together: codes of users and items, whole weights, whole counts and rating values.
+    """What entered together: codes of users and items, whole weights, whole counts and rating values.
 
     A user's own mean is at the item LEVEL.
     """
@@ -83,7 +82,7 @@ class Entries(NamedTuple):
         counts: npt.NDArray[Any],
         values: npt.NDArray[Any] | None,
     ) -> Entries:
-        """Hold columns of whole numbers; without values they are zeros."""
+        """Columns of whole numbers; without values they are zeros."""
         found = (users, items, weights, counts, np.zeros(users.size) if values is None else values)
         return cls(*(column.astype(np.int32) for column in found))
 
@@ -102,7 +101,7 @@ class Entries(NamedTuple):
 
 
 class ItemSums(NamedTuple):
-    """Hold a whole number an item for counts and for rating values, and two for all users' own means."""
+    """One integer per item for counts and for rating values, and two for all users' own means."""
 
     counts: Whole
     values: Whole
@@ -120,7 +119,7 @@ class ItemSums(NamedTuple):
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Release:
-    """Hold one release as it was drawn; all of it is public."""
+    """One release as it was drawn; all of it is public."""
 
     number: int
     time: str
@@ -168,7 +167,7 @@ class State:
         self._run("INSERT INTO users (ids) VALUES (?)", json.dumps(ids))
 
     def batch_known(self, name: str) -> bool:
-        """Tell whether a batch of this public name was added; years that began earlier know none."""
+        """Return whether a batch of this public name was added; years that began earlier know none."""
         self._run(_BATCHES)
         return bool(self._rows("SELECT 1 FROM batches WHERE name = ?", name))
 
@@ -323,7 +322,8 @@ def opened(path: Path, *, writing: bool) -> Iterator[State]:
         ):
             state = State(connection, mark)
             yield state
-        state.mark = written_mark(path)
+        if writing:
+            state.mark = written_mark(path)
 
 
 @final
@@ -418,12 +418,13 @@ def _header(path: Path) -> sqlite.Header | None:
         return None
 
 
-def written_mark(path: Path) -> bytes:
+def written_mark(path: Path, header: sqlite.Header | None = None) -> bytes:
     """Return what every write to a state changes: which file it is, and SQLite's own count of transactions.
 
-    It is empty if no one can know: a journal is there, so a process died or writes now.
+    It is empty if no one can know: a journal is there, so a process died or writes now. A caller that has
+    just read the header passes it.
     """
-    header = _header(path)
+    header = header or _header(path)
     if header is None or path.with_name(f"{path.name}-journal").exists():
         return b""
     found = path.stat()
@@ -437,12 +438,12 @@ def _connect(path: Path) -> sqlite3.Connection:
 
 def _check_header(path: Path) -> bytes:
     """Raise unless a file is a state that this version reads; return its mark."""
-    found = _header(path) if path.is_file() else None
+    found = _header(path)
     if found is None or found.owner != APPLICATION:
         raise NotAReleaseState(path=path)
     if found.version != VERSION:
         raise OtherStateVersion(path=path, found=found.version, read=VERSION)
-    return written_mark(path)
+    return written_mark(path, found)
 
 
 @contextlib.contextmanager

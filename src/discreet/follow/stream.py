@@ -37,7 +37,7 @@ _STANDS_OUT = 3.0
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Status:
-    """Say how far a year is. All of it is public: settings, and what releases tell.
+    """How far a continual release is. All of it is public: settings and released numbers.
 
     `half_life`, in days, is what lists count with now: longer than declared where the noise asks for it, None
     if nothing fades or nothing was released. `recorded` states whether a ledger has the cost, None if the
@@ -80,7 +80,7 @@ class Status:
 
 
 class Added(NamedTuple):
-    """Hold the model of a release, and what its batch was, for anyone who has the data."""
+    """The model of a release, and what its batch was, for anyone who has the data."""
 
     model: FittedModel
     release: int
@@ -93,6 +93,9 @@ class Added(NamedTuple):
 @final
 class Following:
     """Follow a year of ratings: one charge at the start, then a model from every `add`.
+
+    The file is read again if another process wrote to it, unless the year is `steady`: then it is read once,
+    as a command does, and only a call that writes looks again.
 
     Example:
         >>> import tempfile
@@ -107,9 +110,9 @@ class Following:
         >>> folder.cleanup()
     """
 
-    def __init__(self, path: str | Path) -> None:
+    def __init__(self, path: str | Path, *, steady: bool = False) -> None:
         self.path = Path(path)
-        self._year = YearFile(path)
+        self._year = YearFile(path, steady=steady)
 
     @classmethod
     def start(
@@ -204,7 +207,7 @@ class Following:
         return vocabulary_of(ids), replace(found.facts, n_items=len(ids))
 
     def current(self) -> Current:
-        """Return what the releases so far tell about items now."""
+        """Return what the releases so far show about items now."""
         found = self._found()
         found.refuse_share()
         return current(found.settings, found.facts, [one.drawn for one in found.releases])

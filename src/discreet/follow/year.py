@@ -49,7 +49,7 @@ from discreet.privacy.session import Session
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OpenYear:
-    """Hold what every operation reads first.
+    """What every operation reads first.
 
     `declared` has items' ids by the release before which they were declared. `shares` states how many
     parties' noise hides a release: 1 where a release hides itself. `run` names the one federation that a
@@ -111,20 +111,23 @@ class OpenYear:
 
 @final
 class YearFile:
-    """A continual release on the disk: read once, and again only after a transaction wrote to it."""
+    """A continual release on the disk: read once, and again only after a transaction wrote to it.
 
-    def __init__(self, path: str | Path) -> None:
-        self.path = Path(path)
+    If it is `steady`, a reader doesn't look for transactions of others; a writer always does.
+    """
+
+    def __init__(self, path: str | Path, *, steady: bool = False) -> None:
+        self.path, self._steady = Path(path), steady
         self._known: tuple[bytes, OpenYear] | None = None
         self._next: OpenYear | None = None
 
     def read(self) -> OpenYear:
         """Return the year as it is now."""
-        found = self._unchanged(written_mark(self.path))
-        if found is None:
-            with opened(self.path, writing=False) as state:
-                found = read_year(state)
-                self._known = (state.mark, found)
+        if self._known is not None and (self._steady or self._known[0] == written_mark(self.path) != b""):
+            return self._known[1]
+        with opened(self.path, writing=False) as state:
+            found = read_year(state)
+            self._known = (state.mark, found)
         return found
 
     @contextlib.contextmanager
@@ -135,16 +138,13 @@ class YearFile:
         """
         self._next = None
         with opened(self.path, writing=True) as state:
-            yield state, self._unchanged(state.mark) or read_year(state)
+            known = self._known
+            yield state, known[1] if known and known[0] == state.mark != b"" else read_year(state)
         self._known = None if self._next is None else (state.mark, self._next)
 
     def remember(self, year: OpenYear) -> None:
         """Keep the year as the present transaction leaves it."""
         self._next = year
-
-    def _unchanged(self, mark: bytes) -> OpenYear | None:
-        """Return what is known, if no one has written since."""
-        return self._known[1] if self._known is not None and mark and self._known[0] == mark else None
 
 
 class EntryCounts(NamedTuple):

@@ -18,7 +18,7 @@ from discreet.core.rows import one_algebra_thread, run
 from discreet.data.interactions import Interactions
 from discreet.models.batch_kernels import Chance, ExactScores, rank_common, rank_scores, rank_tile
 from discreet.models.batch_pairs import PairedLists, Seen
-from discreet.models.lists import listable
+from discreet.models.lists import Wanted, listable
 from discreet.models.scorers.ranking import Liking, LinearScores, Ranking
 from discreet.models.scorers.scorer import Scorer
 
@@ -37,44 +37,35 @@ _FOLDED = 1 << 14
 
 
 def many_lists(
-    scorer: Scorer,
-    histories: Interactions,
-    k: int,
-    *,
-    rank_by: str | None,
-    exclude_seen: bool,
-    closed: Indices,
-    scores_at_once: int,
+    scorer: Scorer, histories: Interactions, wanted: Wanted, *, scores_at_once: int
 ) -> Iterator[tuple[Indices, Indices, Floats, StarsAt]]:
     """Yield users in blocks: their rows, the places and scores of their lists, and what predicts ratings."""
     start, most = 0, max(1, scores_at_once // max(len(histories.catalog), 1))
     while start < histories.n_users:
         people = histories.span(start, min(start + _FOLDED, histories.n_users))
         every = np.arange(people.n_users)
-        ranking = scorer.ranking(people, every, rank_by)
-        found = ranking and best_of(ranking, people, k, exclude_seen=exclude_seen, closed=closed)
+        ranking = scorer.ranking(people, every, wanted.rank_by)
+        found = ranking and best_of(ranking, people, wanted)
         if ranking is not None and found is not None:
             stars: StarsAt = ranking.expected_stars
         else:
             people, every = people.span(0, min(most, people.n_users)), every[:most]
-            worth = scorer.worth_by(people, every, rank_by)
-            listable(worth, people if exclude_seen else None, every, closed)
-            found, stars = best_of_scores(worth, k), partial(scorer.expected_stars, people)
+            worth = scorer.worth_by(people, every, wanted.rank_by)
+            listable(worth, people if wanted.exclude_seen else None, every, wanted.closed)
+            found, stars = best_of_scores(worth, wanted.k), partial(scorer.expected_stars, people)
         yield start + every, found[0], found[1].astype(np.float64), stars
         start += people.n_users
 
 
-def best_of(
-    ranking: Ranking, people: Interactions, k: int, *, exclude_seen: bool, closed: Indices
-) -> tuple[Indices, Singles] | None:
-    """Return the `k` best items of each of these users and their scores, or None if numbers are too large.
+def best_of(ranking: Ranking, people: Interactions, wanted: Wanted) -> tuple[Indices, Singles] | None:
+    """Return the best items of each of these users and their scores, or None if numbers are too large.
 
     Rows with fewer items end with scores of minus infinity.
     """
-    k = min(k, len(people.catalog))
+    k, closed = min(wanted.k, len(people.catalog)), wanted.closed
     values = np.full((people.n_users, k), -np.inf, dtype=np.float32)
     places = np.full((people.n_users, k), -1, dtype=np.int64)
-    seen = Seen(people.indptr if exclude_seen else np.zeros_like(people.indptr), people.items)
+    seen = Seen(people.indptr if wanted.exclude_seen else np.zeros_like(people.indptr), people.items)
     if isinstance(ranking.base, LinearScores):
         found = _rank_linear(ranking.base, ranking, seen, closed, (values, places))
         return (places, values) if found else None

@@ -15,11 +15,11 @@ import numpy as np
 from discreet.core.progress import Progress
 from discreet.data.facts import PublicFacts
 from discreet.models.estimator import Estimator, check_budget
-from discreet.models.recency import check_recency, recency_of, refuse_timeless
+from discreet.models.recency import check_recency, recency_of, refuse_timeless, stated_recency
 from discreet.models.released_items import ItemView, pilot_release, refuse_one_value
 from discreet.models.scorers.factors import RatingScorer
 from discreet.models.scorers.scorer import Scorer
-from discreet.models.sums_estimator import TIMES_ARE_PUBLIC, SumsEstimator
+from discreet.models.sums_estimator import SumsEstimator
 from discreet.models.tuned_settings import ItemSettings
 from discreet.privacy.assumptions import Assumption
 from discreet.privacy.noise_plans import share
@@ -88,8 +88,8 @@ class Biases(SumsEstimator):
         check_recency(self.half_life, self.now)
 
     def public_inputs(self) -> Sequence[Assumption]:
-        """Return that ages are read, if they are."""
-        return () if self.half_life is None else (TIMES_ARE_PUBLIC,)
+        """Return what is assumed if ratings fade."""
+        return stated_recency(self.half_life, self.now)
 
     def _refuse(self, data: DataSource) -> None:
         Estimator._refuse(self, data)

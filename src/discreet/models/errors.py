@@ -15,8 +15,6 @@ from discreet.core.errors import (
 
 
 class UnknownSetting(ParameterError):
-    """A model has no setting of this name."""
-
     model: str
     setting: str
     settings: Collection[str]
@@ -29,161 +27,106 @@ class UnknownSetting(ParameterError):
 
 
 class SettingsMissing(ParameterError):
-    """A model needs settings that were not given."""
-
     model: str
     settings: Collection[str]
     text = "{settings:all} must be set, because {model} has no default for it. Pass {settings:all}."
 
 
 class BadSettingText(ParameterError):
-    """A setting isn't written as key=value."""
-
     pair: str
     text = "{pair!r} isn't a setting. Write it as key=value."
 
 
 class SetForAll(ParameterError):
-    """A model of several sets what is common to all."""
-
     model: str
     setting: str
     text = "{model} sets {setting}, which is the same for all models. Pass {arg:{setting}} for all of them."
 
 
 class NoPurpose(ParameterError):
-    """A purpose was chosen for a model that has no choice."""
-
     purpose: str
     text = "{arg:purpose={purpose}} applies to user-factorization only. Remove it, or add that model."
 
 
 class BadRecipe(ParameterError):
-    """A recipe can't be read."""
-
     reason: str
-    text = (
-        'The recipe can\'t be read: {reason}. It must have model = "NAME" and a table [settings], '
-        "nothing else."
-    )
+    text = """The recipe can't be read: {reason}. It must have model = "NAME" and a table [settings], nothing
+    else."""
 
 
 class KeywordsOnly(ParameterError):
-    """Settings were passed without names."""
-
     function: str
     text = "{function}() takes keyword arguments only. Write {function}(epsilon=1.0)."
 
 
 class NoPrivateVersion(ParameterError):
-    """A baseline can't be trained with privacy."""
-
     model: str
-    text = (
-        "{model} has no private version, so it can't keep an epsilon. Pass {arg:epsilon=math.inf}, or choose "
-        "a private model."
-    )
+    text = """{model} has no private version, so it can't keep an epsilon. Pass {arg:epsilon=math.inf}, or
+    choose a private model."""
 
 
 class DeltaTooSmall(ParameterError):
-    """The noise is not exact enough for such a small delta."""
-
     value: float
     least: float
-    text = (
-        "{arg:delta} is {value}. At this epsilon it must be 0 or at least {least:.1e}, because noise "
-        "isn't exact enough for less. Pass 0 or a larger delta."
-    )
+    text = """{arg:delta} is {value}. At this epsilon it must be 0 or at least {least:.1e}, because noise
+    isn't exact enough for less. Pass 0 or a larger delta."""
 
 
 class DeltaNeeded(ParameterError):
-    """Gaussian noise needs a delta above 0."""
-
-    text = (
-        "{arg:delta} is 0, and this model adds Gaussian noise, which needs a delta above 0. Pass "
-        "{arg:delta=1e-6}."
-    )
+    text = """{arg:delta} is 0, and this model adds Gaussian noise, which needs a delta above 0. Pass
+    {arg:delta=1e-6}."""
 
 
 class SettingsConflict(ParameterError):
-    """Two settings contradict each other."""
-
     setting: str
     other: str
-    text = (
-        "{arg:{setting}} can't be used with {other}, because they contradict each other. Remove one of them."
-    )
+    text = """{arg:{setting}} can't be used with {other}, because they contradict each other. Remove one of
+    them."""
 
 
 class TooFewToLearn(DataError):
-    """The data is too small to learn from."""
-
-    text = (
-        "The data has fewer than two users or items, so there is nothing to learn. Add data, or check "
-        "how it is read."
-    )
+    text = """The data has fewer than two users or items, so there is nothing to learn. Add data, or check how
+    it is read."""
 
 
 class NoPreference(DataError):
-    """All ratings are equal."""
-
-    text = (
-        "All ratings are equal, so they contain no preference. Learn from interactions: pass "
-        "{arg:implicit=True}."
-    )
+    text = """All ratings are equal, so they contain no preference. Learn from interactions: pass
+    {arg:implicit=True}."""
 
 
 class RowsNeeded(ParameterError):
-    """A model needs all rows in memory."""
-
     model: str
-    text = (
-        "{model} computes something for each user, so it can't learn from shards or a cluster. Fit it "
-        "on data in memory."
-    )
+    text = """{model} computes something for each user, so it can't learn from shards or a cluster. Fit it on
+    data in memory."""
 
 
 class MemoryNeeded(ParameterError):
-    """An argument works for data in memory only."""
-
     argument: str
     text = "{arg:{argument}} works for data in memory, and this data is in shards. Remove it, or read a file."
 
 
 class ScaleUnused(ParameterError):
-    """A scale was given to a model that reads no ratings."""
-
     model: str
     text = "{model} reads no ratings here, so it needs no scale. Remove the scale."
 
 
 class RealNoiseInRehearsal(PrivacyError):
-    """A rehearsal, which costs no budget, was given real noise."""
-
     text = "A rehearsal costs no budget, so it needs simulated noise. Call fit to train with real noise."
 
 
 class NotPairs(ParameterError):
-    """Two arrays that form pairs have different shapes or point outside."""
-
     name: str
-    text = (
-        "{name} doesn't fit the other argument: rows and items form pairs of places in the histories "
-        "and the catalog. Pass equal shapes, and places that exist."
-    )
+    text = """{name} doesn't fit the other argument: rows and items form pairs of places in the histories and
+    the catalog. Pass equal shapes, and places that exist."""
 
 
 class UnknownItems(DataError):
-    """Some items are not in the model's catalog."""
-
     count: int
     of: int
     where: str = "history"
     examples: tuple[object, ...] = ()
-    text = (
-        "{count} of {of:item|items} in the {where} {be} in the model's catalog{shown}. Remove them, or "
-        "pass {arg:ignore_unknown=True}."
-    )
+    text = """{count} of {of:item|items} in the {where} {be} in the model's catalog{shown}. Remove them, or
+    pass {arg:ignore_unknown=True}."""
 
     @property
     def be(self) -> str:
@@ -198,8 +141,6 @@ class UnknownItems(DataError):
 
 
 class UnknownItem(DataError):
-    """An item is not in the model's catalog."""
-
     item: str
     near: tuple[str, ...]
     example: str
@@ -213,42 +154,26 @@ class UnknownItem(DataError):
 
 
 class NoHistories(DataError):
-    """Histories are missing."""
-
-    text = (
-        "No history was passed, so no user can get recommendations. Pass at least one history, which may be "
-        "empty."
-    )
+    text = """No history was passed, so no user can get recommendations. Pass at least one history, which may
+    be empty."""
 
 
 class MixedOrders(DataError):
-    """Some histories have an order, and others don't."""
-
-    text = (
-        "Some histories have an order and others don't, but one call treats all alike. Pass all of them as "
-        "lists, oldest first, or all as mappings."
-    )
+    text = """Some histories have an order and others don't, but one call treats all alike. Pass all of them
+    as lists, oldest first, or all as mappings."""
 
 
 class RatingsNeeded(DataError):
-    """A model of ratings got a history without ratings."""
-
-    text = (
-        "The model was fitted on ratings, and the history has none. Pass (item, rating) pairs, oldest "
-        "first, or a mapping."
-    )
+    text = """The model was fitted on ratings, and the history has none. Pass (item, rating) pairs, oldest
+    first, or a mapping."""
 
 
 class OffScale(DataError):
-    """A history has ratings outside the model's scale."""
-
     low: float
     high: float
     step: float | None
-    text = (
-        "The history has ratings that aren't on the model's scale, {low} to {high}{steps}. Pass ratings "
-        "on that scale."
-    )
+    text = """The history has ratings that aren't on the model's scale, {low} to {high}{steps}. Pass ratings
+    on that scale."""
 
     @property
     def steps(self) -> str:
@@ -257,241 +182,152 @@ class OffScale(DataError):
 
 
 class OtherCatalog(DataError):
-    """Histories have a different catalog than the model."""
-
-    text = (
-        "The histories have a different catalog than the model, so their items can't be matched. Read them "
-        "with the model's catalog."
-    )
+    text = """The histories have a different catalog than the model, so their items can't be matched. Read
+    them with the model's catalog."""
 
 
 class NoRatingsPredicted(ParameterError):
-    """A model of lists can't predict ratings."""
-
-    text = (
-        "The model was fitted for lists, so it ignores rating values and predicts none. Fit it with "
-        "{arg:purpose=both}, or use its scores."
-    )
+    text = """The model was fitted for lists, so it ignores rating values and predicts none. Fit it with
+    {arg:purpose=both}, or use its scores."""
 
 
 class NotAList(DataError):
-    """A text was given where a list of item IDs belongs."""
-
     name: str
     text = "{arg:{name}} is a text, but it must be a list of item IDs. Put the ID into a list."
 
 
 class NotOnDevice(ParameterError):
-    """A model's lists can't be computed on a device."""
-
     model: str
     possible: str
     text = "A device can't compute lists of {model}, because it doesn't have all their parts. Use {possible}."
 
 
 class BundleTooLarge(ParameterError):
-    """A bundle would be too large for a device."""
-
     what: str
     megabytes: float
     most: float
-    text = (
-        "{what} takes {megabytes:,.0f} MB, and a bundle may have {most:,.0f} MB. Choose int8, fewer "
-        "items or factors, or shorter titles."
-    )
+    text = """{what} takes {megabytes:,.0f} MB, and a bundle may have {most:,.0f} MB. Choose int8, fewer items
+    or factors, or shorter titles."""
 
 
 class BadPackageName(ParameterError):
-    """npm doesn't allow a name."""
-
     name: str
     text = "{name!r} isn't a name that npm allows. Use lowercase letters, digits, and dashes."
 
 
 class NotSearchable(ParameterError):
-    """A model's lists are not ordered by inner products."""
-
     model: str
-    text = (
-        "Lists of {model} aren't ordered by inner products, so a vector store can't find them. Fit "
-        "user-factorization with {arg:purpose=lists} or {arg:implicit=True}, use implicit-als, or "
-        "export to onnx."
-    )
+    text = """Lists of {model} aren't ordered by inner products, so a vector store can't find them. Fit
+    user-factorization with {arg:purpose=lists} or {arg:implicit=True}, use implicit-als, or export to
+    onnx."""
 
 
 class NoVectors(DiscreetError):
-    """A model has no item vectors."""
-
     model: str = "This model"
-    text = (
-        "{model} has no item vectors, so it can't compare items. Use user-factorization, or ask for "
-        "recommendations."
-    )
+    text = """{model} has no item vectors, so it can't compare items. Use user-factorization, or ask for
+    recommendations."""
 
 
 class NoFactorsFound(DiscreetError):
-    """Noise hid all latent factors."""
-
-    text = (
-        "The model found no latent factors above the noise, only how popular and how good items are, so "
-        "it can't find similar items. More users, a larger epsilon, or public item features would help."
-    )
+    text = """The model found no latent factors above the noise, only how popular and how good items are, so
+    it can't find similar items. More users, a larger epsilon, or public item features would help."""
 
 
 class EntriesOnly(DiscreetError):
-    """A model releases single entries instead of vectors."""
-
     text = "This model releases single entries, so it has no vectors. Ask for an entry with predict."
 
 
 class EntriesUsedUp(PrivacyError):
-    """More entries were asked for than the guarantee covers."""
-
     released: int
     asked: int
     most: int
-    text = (
-        "{released:entry was|entries were} released and {asked} new ones are asked for, but the "
-        "guarantee covers {most}. Fit with more cells, each of which costs epsilon."
-    )
+    text = """{released:entry was|entries were} released and {asked} new ones are asked for, but the guarantee
+    covers {most}. Fit with more cells, each of which costs epsilon."""
 
 
 class EntriesNotReleased(PrivacyError):
-    """A saved model contains only released entries."""
-
     count: int
-    text = (
-        "{count:entry was|entries were} not released before the model was saved, and a saved model can't "
-        "release more. Ask only for released entries, or fit again."
-    )
+    text = """{count:entry was|entries were} not released before the model was saved, and a saved model can't
+    release more. Ask only for released entries, or fit again."""
 
 
 class UnknownUser(DataError):
-    """A model answers only for users it was fitted on."""
-
-    text = (
-        "This model answers only for users it was fitted on, and it doesn't know this user. Choose another "
-        "model for new users."
-    )
+    text = """This model answers only for users it was fitted on, and it doesn't know this user. Choose
+    another model for new users."""
 
 
 class NotFoldedIn(DataError):
-    """A user who is new to the model can't be represented in it."""
-
-    text = (
-        "The model's factors are ill-conditioned or it has no threshold for likes, so it can't predict "
-        "for new users. Fit it again."
-    )
+    text = """The model's factors are ill-conditioned or it has no threshold for likes, so it can't predict
+    for new users. Fit it again."""
 
 
 class ScaleTooSmall(DataError, ParameterError):
-    """The rating scale has too few values for the model."""
-
     low: float
     high: float
-    text = (
-        "The scale from {low} to {high} has too few values for this model. Declare a wider scale, or "
-        "pass {arg:implicit=True}."
-    )
+    text = """The scale from {low} to {high} has too few values for this model. Declare a wider scale, or pass
+    {arg:implicit=True}."""
 
 
 class ScaleTooWide(DataError):
-    """The rating scale is too wide for single precision."""
-
     width: float
     text = "The rating scale is {width} wide, which single precision can't square. Rescale the ratings."
 
 
 class TitlesTooWide(DataError):
-    """A table of titles has too many columns."""
-
     columns: int
     most: int
-    text = (
-        "The table of titles has {columns} columns next to the IDs, and a model stores at most {most}. "
-        "Remove some."
-    )
+    text = """The table of titles has {columns} columns next to the IDs, and a model stores at most {most}.
+    Remove some."""
 
 
 class TooFewKnown(DataError):
-    """A table of features has too few items that the model knows."""
-
     known: int
     least: int
-    text = (
-        "The table has {known} items that the model knows, and learning from features needs {least}. "
-        "Pass the table of all items."
-    )
+    text = """The table has {known} items that the model knows, and learning from features needs {least}. Pass
+    the table of all items."""
 
 
 class NothingNew(DataError):
-    """A table of features has no new items."""
-
-    text = (
-        "The model already knows all items of the table, so there is nothing to add. Pass a table that also "
-        "has new items."
-    )
+    text = """The model already knows all items of the table, so there is nothing to add. Pass a table that
+    also has new items."""
 
 
 class OtherIds(DataError):
-    """New items have IDs of a different type."""
-
     text = "The model's item IDs are whole numbers, but the new IDs aren't. Use whole numbers."
 
 
 class SelectionTooSmall(DataError):
-    """The noisy selection of a catalog or a scale found too little."""
-
     what: str
-    text = (
-        "There are too few users to select the {what} with this budget: the noise would decide. Declare the "
-        "{what}, or spend a larger share on it."
-    )
+    text = """There are too few users to select the {what} with this budget: the noise would decide. Declare
+    the {what}, or spend a larger share on it."""
 
 
 class SelectionNeedsBudget(PrivacyError):
-    """A noisy selection needs a finite epsilon and a delta above 0."""
-
-    text = (
-        "Selecting a catalog needs a finite epsilon and a delta above 0. Declare the catalog, or pass both."
-    )
+    text = """Selecting a catalog needs a finite epsilon and a delta above 0. Declare the catalog, or pass
+    both."""
 
 
 class SelectionMismatch(PrivacyError):
-    """A noisy selection doesn't fit the model's guarantee."""
-
     model: str
-    text = (
-        "{model} doesn't protect whole users, or its guarantee depends on the catalog, so facts can't "
-        "be selected with noise. Declare them."
-    )
+    text = """{model} doesn't protect whole users, or its guarantee depends on the catalog, so facts can't be
+    selected with noise. Declare them."""
 
 
 class ScaleFromData(ParameterError):
-    """The catalog is selected with noise, but the scale was read from the data."""
-
-    text = (
-        "The scale was read from the data, so the guarantee would still depend on it. Declare "
-        "{arg:low}, {arg:high}, and {arg:step}, or select the scale."
-    )
+    text = """The scale was read from the data, so the guarantee would still depend on it. Declare {arg:low},
+    {arg:high}, and {arg:step}, or select the scale."""
 
 
 class ScaleDeclared(ParameterError):
-    """A declared scale can't also be selected."""
-
     text = "The scale is declared, so it can't also be selected. Remove {arg:select_scale}."
 
 
 class TimesNeeded(DataError):
-    """A setting needs times, and the data has none."""
-
     setting: str
     text = "{arg:{setting}} needs times, and the ratings have none. Remove it, or add a column of times."
 
 
 class UnknownRanking(ParameterError):
-    """A model can't order lists in this way."""
-
     value: str
     known: tuple[str, ...]
     text = "The model can't order lists by {value!r}. {possible}"
@@ -504,143 +340,91 @@ class UnknownRanking(ParameterError):
 
 
 class BadHistoryText(DataError):
-    """A history is not JSON text."""
-
     text = 'The history isn\'t valid JSON. Pass JSON text, such as "[7, 3]" or "[[7, 4.0], [3, 5.0]]".'
 
 
 class NotAModel(FileError):
-    """A file is not a model of discreet."""
-
     path: object
     text = "{path} isn't a discreet model, or it is damaged. Pass a file that `discreet fit` wrote."
 
 
 class OtherVersion(FileError):
-    """A model file has a format that this version can't read."""
-
     path: object
-    text = (
-        "{path} is a discreet model that this version can't read. Upgrade discreet, or fit the model again."
-    )
+    text = """{path} is a discreet model that this version can't read. Upgrade discreet, or fit the model
+    again."""
 
 
 class ModelChanged(FileError):
-    """A model file doesn't match its checksum."""
-
     path: object
-    text = (
-        "{path} doesn't match its checksum: it was modified or damaged after it was written, so its "
-        "guarantee may be false. Get a fresh copy, or fit the model again."
-    )
+    text = """{path} doesn't match its checksum: it was modified or damaged after it was written, so its
+    guarantee may be false. Get a fresh copy, or fit the model again."""
 
 
 class MalformedPart(DataError):
-    """A part of a stored model breaks its rule."""
-
     part: str
     rule: str
-    text = (
-        "{part} in the model file is malformed: its {rule} is wrong. Get a fresh copy, or fit the model "
-        "again."
-    )
+    text = """{part} in the model file is malformed: its {rule} is wrong. Get a fresh copy, or fit the model
+    again."""
 
 
 class BadKey(FileError):
-    """A signing key is missing or can't be used."""
-
     path: object
-    text = (
-        "{path} isn't an Ed25519 key that can be read without a password. Make a new key, or pass its path."
-    )
+    text = """{path} isn't an Ed25519 key that can be read without a password. Make a new key, or pass its
+    path."""
 
 
 class BadSignature(FileError):
-    """A signature doesn't match a file."""
-
     path: object
     file: object
-    text = (
-        "The signature {path} doesn't match the content of {file}: one of them changed after signing. Don't "
-        "trust the file, or sign it again."
-    )
+    text = """The signature {path} doesn't match the content of {file}: one of them changed after signing.
+    Don't trust the file, or sign it again."""
 
 
 class PriorNotPrivate(PrivacyError):
-    """A fit can't start from a model without the same guarantee."""
-
     path: object
-    text = (
-        "{path} isn't private in the way this fit would be, so the fit can't start from it. Start from "
-        "a private release, or remove {arg:prior}."
-    )
+    text = """{path} isn't private in the way this fit would be, so the fit can't start from it. Start from a
+    private release, or remove {arg:prior}."""
 
 
 class PriorUnusable(DataError):
-    """A fit can't start from a model that has no item effects for its catalog."""
-
     path: object
-    text = (
-        "{path} has no item effects for this catalog, so a fit can't start from it. Start from a model of "
-        "ratings with this catalog, or remove {arg:prior}."
-    )
+    text = """{path} has no item effects for this catalog, so a fit can't start from it. Start from a model of
+    ratings with this catalog, or remove {arg:prior}."""
 
 
 class BadStoreName(ParameterError):
-    """A name can't name a table or a collection."""
-
     value: str
     text = "{value!r} can't name a table in a store. Use up to 48 letters, digits, and underscores."
 
 
 class NulInId(DataError):
-    """An item's ID or title has a character that PostgreSQL doesn't store."""
-
     text = "An item's ID or title has a NUL character, which PostgreSQL can't store. Rename that item."
 
 
 class NotOurTable(FileError):
-    """A table or collection was not written by discreet."""
-
     name: str
     text = "{name} in the store wasn't written by discreet, so it was not changed. Choose another {arg:name}."
 
 
 class TableExists(FileError):
-    """A table or collection exists already."""
-
     name: str
-    text = (
-        "{name} already exists in the store and was not changed. Pass {arg:force=True} to replace it, "
-        "or choose another {arg:name}."
-    )
+    text = """{name} already exists in the store and was not changed. Pass {arg:force=True} to replace it, or
+    choose another {arg:name}."""
 
 
 class TableInUse(FileError):
-    """Other tables depend on a table."""
-
     name: str
-    text = (
-        "Views or other tables depend on {name}, which was not changed. Drop them first, or choose "
-        "another {arg:name}."
-    )
+    text = """Views or other tables depend on {name}, which was not changed. Drop them first, or choose
+    another {arg:name}."""
 
 
 class StoreUnusable(FileError):
-    """A vector store can't be used."""
-
     store: str
     example: str
-    text = (
-        "{store} rejected the request or didn't answer. Check that the address looks like {example}, that "
-        "the user may create tables, and the server's log."
-    )
+    text = """{store} rejected the request or didn't answer. Check that the address looks like {example}, that
+    the user may create tables, and the server's log."""
 
 
 class PgvectorMissing(FileError):
-    """The database has no pgvector."""
-
-    text = (
-        "The database has no extension `vector`, which stores the vectors. Install pgvector on its server "
-        "(on Debian: postgresql-17-pgvector)."
-    )
+    text = """The database has no extension `vector`, which stores the vectors. Install pgvector on its server
+    (on Debian: postgresql-17-pgvector)."""

@@ -146,7 +146,7 @@ class Estimator(ABC):
 
     @property
     def predicts_ratings(self) -> bool:
-        """Return whether a fitted model predicts ratings; others make lists, or tell liked from not liked."""
+        """Return whether a fitted model predicts ratings; others rank items or predict likes."""
         return self.feedback == "explicit"
 
     @property
@@ -166,7 +166,7 @@ class Estimator(ABC):
             f"{entry.name}={value}"
             for entry in fields(self)  # type: ignore[arg-type]
             if entry.name not in ("epsilon", "delta")
-            and (value := _named(getattr(self, entry.name))) != entry.default
+            and (value := stored_setting(getattr(self, entry.name))) != entry.default
         ]
         return " ".join([self.name, *changed])
 
@@ -262,10 +262,9 @@ class Estimator(ABC):
             facts=facts,
             catalog=catalog,
             name=self.name,
-            parameters={name: _named(value) for name, value in self.settings.items()},
+            parameters={name: stored_setting(value) for name, value in self.settings.items()},
             scorer=scorer,
-            # A certificate lists all releases, and this model may still make some.
-            certificate=None if self.answers_in_process else session.certificate(promise),
+            certificate=session.certificate(promise),
             releases=session.log,
             schema=_remembered(source),
             origin=Origin.of_now(paid if recorded else None),
@@ -355,7 +354,7 @@ def _remark_on_conditions(promise: Guarantee) -> None:
         )
 
 
-def _named(value: Any) -> Any:
+def stored_setting(value: Any) -> Any:
     """Return a setting as the label stores it; a data frame is only mentioned."""
     return "a data frame" if hasattr(value, "columns") else value
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
+from itertools import starmap
 from numbers import Number
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, final, overload
@@ -21,12 +22,12 @@ from discreet.data.interactions import Interactions
 from discreet.data.roles import Choice
 from discreet.data.schema import Schema
 from discreet.data.vocabulary import Vocabulary
-from discreet.models.answers import Explanation, titles_in_order
+from discreet.models.answers import Explanation, one_list
 from discreet.models.errors import NoRatingsPredicted, NotPairs, OtherCatalog, UnknownItems
 from discreet.models.histories import History, ItemId, Moment, people_rows, person_row
 from discreet.models.items import PublicColumns, beside, read_columns, read_table, unknown_item
 from discreet.models.listings import ListedItem, Listing, SimilarItem, SimilarItems
-from discreet.models.lists import best_items, closed_items, recommend_rows
+from discreet.models.lists import Wanted, closed_items, recommend_rows
 from discreet.models.origin import Origin
 from discreet.models.scorers.scorer import Scorer
 from discreet.privacy.guarantee import Guarantee
@@ -133,19 +134,9 @@ class FittedModel:
             raise CallOfAnotherLibrary(given=[*others] or ["userid", "user_items"])
         person = self._person(history, user=user, ignore_unknown=ignore_unknown, columns=columns, now=now)
         closed = closed_items(self, among, exclude)
-        best = best_items(
-            self,
-            person,
-            k,
-            exclude_seen=exclude_seen,
-            closed=closed,
-            rank_by=rank_by,
-            diversify=diversify,
-        )
-        ids, scores = self.catalog.id_at(best.items).tolist(), best.scores.tolist()
-        stars = [None] * len(ids) if best.stars is None else best.stars.tolist()
-        entries = zip(ids, scores, stars, titles_in_order(self, ids), strict=True)
-        return Listing((ListedItem(*one) for one in entries), frame_kind=kind_of(history))
+        how = {"exclude_seen": exclude_seen, "closed": closed, "rank_by": rank_by, "diversify": diversify}
+        entries = one_list(self, person, k, **how)
+        return Listing(starmap(ListedItem, entries), frame_kind=kind_of(history))
 
     def recommend_all(
         self,
@@ -171,17 +162,14 @@ class FittedModel:
         that name. The other arguments are those of `recommend`.
         """
         people = people_rows(self, histories, ignore_unknown=ignore_unknown, columns=columns, now=now)
-        closed = closed_items(self, among, exclude)
-        found = recommend_rows(
-            self,
-            people,
-            k,
+        wanted = Wanted(
+            k=k,
             exclude_seen=exclude_seen,
-            closed=closed,
+            closed=closed_items(self, among, exclude),
             rank_by=rank_by,
             diversify=diversify,
-            titles=True,
         )
+        found = recommend_rows(self, people, wanted, titles=True)
         who = (columns or {}).get("user") or "user"
         found = found if who in found.columns else found.rename({"user": who})
         return of_kind(found, kind_of(histories))
@@ -310,8 +298,12 @@ class FittedModel:
         return f"FittedModel({self.name}, {level}, {len(self.catalog):,} items)"
 
     def _repr_html_(self) -> str:
+        from discreet.models.storage import label_of
+        from discreet.report.officer import label_lines
+
         settings = ", ".join(f"{name}={value}" for name, value in self.parameters.items())
-        rows = [("Items", f"{len(self.catalog):,}"), ("Settings", settings), *self.guarantee.rows()]
+        about = [("Items", f"{len(self.catalog):,}"), ("Settings", settings)]
+        rows = [*about, *label_lines(label_of(self), self.guarantee)]
         return html_table(rows, caption=f"Model: {self.name}")
 
     def save(self, path: str | Path, *, force: bool = False) -> None:

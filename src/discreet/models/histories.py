@@ -56,12 +56,15 @@ def person_row(
     name = next(one for one in names if one is not None)
     chosen = np.flatnonzero(known)
     # Text and a number may name one item: the latest row counts, and of equal times the last.
-    keys = (places[chosen],) if own.times is None else (own.times[chosen], places[chosen])
-    chosen = chosen[np.lexsort((chosen, *keys))]
-    chosen = chosen[np.append(places[chosen][1:] != places[chosen][:-1], True)[: chosen.size]]
+    times = () if own.times is None else (own.times[chosen],)
+    chosen = chosen[np.lexsort((*times, places[chosen]))]
+    items = places[chosen]
+    last = np.ones(items.size, dtype=bool)
+    last[:-1] = items[1:] != items[:-1]
+    chosen, items = chosen[last], items[last]
     return Interactions(
         indptr=np.array([0, chosen.size]),
-        items=places[chosen],
+        items=items,
         values=ratings[chosen],
         times=None if own.times is None else own.times[chosen],
         listed=chosen,

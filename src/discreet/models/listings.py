@@ -1,4 +1,4 @@
-"""Hold lists of items: each entry is a pair, with more by name, and a list is also a table."""
+"""Lists of items: each entry is a pair, with more by name, and a list is also a table."""
 
 from __future__ import annotations
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import TYPE_CHECKING, Any, NamedTuple
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, NamedTuple, final
 
 import numpy as np
 import numpy.typing as npt
@@ -11,6 +12,7 @@ import numpy.typing as npt
 from discreet.core.arrays import Floats, Indices, Singles
 from discreet.core.checks import integer, probability
 from discreet.data.encoding import cells_of_rows
+from discreet.data.epochs import Moment
 from discreet.data.interactions import Interactions
 from discreet.models.errors import NotAList, UnknownItems
 from discreet.models.scorers.ranking import Ranking
@@ -47,26 +49,31 @@ class Best(NamedTuple):
     stars: Floats | None
 
 
+@final
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Wanted:
+    """The settings of lists, as in `FittedModel.recommend`; `closed` items are in no list.
+
+    `now` is when lists of histories that are not read yet are requested.
+    """
+
+    k: int = 10
+    exclude_seen: bool = True
+    closed: Indices = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    rank_by: str | None = None
+    diversify: float = 0.0
+    now: Moment | None = None
+
+
 def recommend_rows(
-    model: FittedModel,
-    histories: Interactions,
-    k: int,
-    *,
-    exclude_seen: bool,
-    closed: Indices,
-    rank_by: str | None = None,
-    diversify: float = 0.0,
-    titles: bool = False,
+    model: FittedModel, histories: Interactions, wanted: Wanted, *, titles: bool = False
 ) -> pl.DataFrame:
-    """Return the `k` best items of every user: columns user, rank, item and score, which sorts them.
+    """Return the best items of every user: columns user, rank, item and score, which sorts them.
 
     With `titles` the first of the model's public columns is next to the items, if there is one. A model
-    that knows them has expected stars. `closed` items are never listed. A user who has
-    seen everything has no row.
+    that knows them has expected stars. A user who has seen everything has no row.
     """
-    best = best_items(
-        model, histories, k, exclude_seen=exclude_seen, closed=closed, rank_by=rank_by, diversify=diversify
-    )
+    best = best_items(model, histories, wanted)
     import polars as pl
 
     columns: dict[str, Any] = {
@@ -81,82 +88,49 @@ def recommend_rows(
     return pl.DataFrame(columns if best.stars is None else {**columns, STARS: best.stars})
 
 
-def best_items(
-    model: FittedModel,
-    histories: Interactions,
-    k: int,
-    *,
-    exclude_seen: bool,
-    closed: Indices,
-    rank_by: str | None = None,
-    diversify: float = 0.0,
-) -> Best:
+def best_items(model: FittedModel, histories: Interactions, wanted: Wanted) -> Best:
     """Return who, rank, item, score and expected stars of each place in every user's list."""
-    integer("k", k, least=1)
-    blocks = (
-        _one_by_one(model, histories, k, rank_by, exclude_seen, closed, diversify)
-        if diversify or histories.n_users <= FEW
-        else _many(model, histories, k, rank_by, exclude_seen, closed)
-    )
+    integer("k", wanted.k, least=1)
+    few = wanted.diversify or histories.n_users <= FEW
+    blocks = (_one_by_one if few else _many)(model, histories, wanted)
     parts = []
     for rows, best, found, stars_at in blocks:
-        listed = np.isfinite(found)
-        place, rank = np.nonzero(listed)
-        parts.append((rows[place], rank + 1, best[listed], found[listed], stars_at(place, best[listed])))
+        place, rank = np.nonzero(np.isfinite(found))
+        items = best[place, rank]
+        parts.append((rows[place], rank + 1, items, found[place, rank], stars_at(place, items)))
     *columns, stars_of = zip(*parts, strict=True)
-    people, ranks, items, scores = (np.concatenate(column) for column in columns)
+    people, ranks, items, scores = (
+        column[0] if len(column) == 1 else np.concatenate(column) for column in columns
+    )
     known = [one for one in stars_of if one is not None]
     # Lists of one user and of many differ in the last bits of a sum, which no reader of ratings misses.
     stars = np.round(np.concatenate(known), _DIGITS) if known else None
     return Best(people, ranks, items, scores, stars)
 
 
-def _many(
-    model: FittedModel,
-    histories: Interactions,
-    k: int,
-    rank_by: str | None,
-    exclude_seen: bool,
-    closed: Indices,
-) -> Iterator[Block]:
+def _many(model: FittedModel, histories: Interactions, wanted: Wanted) -> Iterator[Block]:
     """Return the lists of many users; loops are compiled for them."""
     from discreet.models.batch_lists import many_lists
 
-    return many_lists(
-        model.scorer,
-        histories,
-        k,
-        rank_by=rank_by,
-        exclude_seen=exclude_seen,
-        closed=closed,
-        scores_at_once=_SCORES_AT_ONCE,
-    )
+    return many_lists(model.scorer, histories, wanted, scores_at_once=_SCORES_AT_ONCE)
 
 
-def _one_by_one(
-    model: FittedModel,
-    histories: Interactions,
-    k: int,
-    rank_by: str | None,
-    exclude_seen: bool,
-    closed: Indices,
-    diversify: float,
-) -> Iterator[Block]:
+def _one_by_one(model: FittedModel, histories: Interactions, wanted: Wanted) -> Iterator[Block]:
     """Yield lists from all scores, without compiled loops."""
     block = max(1, _SCORES_AT_ONCE // max(len(model.catalog), 1))
-    vectors = similarity_vectors(model.scorer, diversify)
+    vectors = similarity_vectors(model.scorer, wanted.diversify)
     for start in range(0, histories.n_users, block):
         rows = np.arange(start, min(start + block, histories.n_users))
-        ranking = None if diversify else model.scorer.ranking(histories, rows, rank_by)
+        ranking = None if wanted.diversify else model.scorer.ranking(histories, rows, wanted.rank_by)
         if ranking is not None:
-            yield rows, *_ranked(ranking, histories, k, exclude_seen, closed), ranking.expected_stars
+            yield rows, *_ranked(ranking, histories, wanted), ranking.expected_stars
             continue
-        worth = model.worth(histories, rows, rank_by=rank_by).astype(np.float64)
-        listable(worth, histories if exclude_seen else None, rows, closed)
-        if diversify:
-            best, found = diversified_rows(worth, vectors, k, diversify)
+        worth = model.worth(histories, rows, rank_by=wanted.rank_by).astype(np.float64)
+        listable(worth, histories if wanted.exclude_seen else None, rows, wanted.closed)
+        if wanted.diversify:
+            best, found = diversified_rows(worth, vectors, wanted.k, wanted.diversify)
         else:
-            best = best_places(worth, k)
+            best = best_places(worth, wanted.k)
             found = np.take_along_axis(worth, best, axis=1)
 
         def stars_at(place: Indices, items: Indices, rows: Indices = rows) -> Floats | None:
@@ -169,15 +143,14 @@ def _one_by_one(
 _FIRST_TRIED, _TRIED_PER_PLACE = 16, 2
 
 
-def _ranked(
-    ranking: Ranking, histories: Interactions, k: int, exclude_seen: bool, closed: Indices
-) -> tuple[Indices, Floats]:
+def _ranked(ranking: Ranking, histories: Interactions, wanted: Wanted) -> tuple[Indices, Floats]:
     """Return the lists of a few users: the base of all items, and the rest for those it leaves in question.
 
     No item is worth more than its base, so an item whose base is below the last of a list is not in the list.
     """
-    bases = ranking.bases(histories.n_users)
-    listable(bases, histories if exclude_seen else None, np.arange(histories.n_users), closed)
+    bases, k = ranking.bases(histories.n_users), wanted.k
+    seen = histories if wanted.exclude_seen else None
+    listable(bases, seen, np.arange(histories.n_users), wanted.closed)
     if ranking.liking is None:
         bases = np.where(np.isnan(bases), -np.inf, bases).astype(np.float32).astype(np.float64)
         best = best_places(bases, k)

@@ -9,10 +9,10 @@ from typing import ClassVar, final
 
 from discreet.core.progress import Progress
 from discreet.models.estimator import Estimator, check_budget
-from discreet.models.recency import check_recency, recency_of, refuse_timeless
+from discreet.models.recency import check_recency, recency_of, refuse_timeless, stated_recency
 from discreet.models.scorers.item_item import PopularityScorer
 from discreet.models.scorers.scorer import Scorer
-from discreet.models.sums_estimator import TIMES_ARE_PUBLIC, SumsEstimator
+from discreet.models.sums_estimator import SumsEstimator
 from discreet.privacy.assumptions import Assumption
 from discreet.privacy.session import Session
 from discreet.statistics.counts import ItemVotes
@@ -67,8 +67,8 @@ class Popularity(SumsEstimator):
         check_recency(self.half_life, self.now)
 
     def public_inputs(self) -> Sequence[Assumption]:
-        """Return that ages are read, if they are."""
-        return () if self.half_life is None else (TIMES_ARE_PUBLIC,)
+        """Return what is assumed if ratings fade."""
+        return stated_recency(self.half_life, self.now)
 
     def _refuse(self, data: DataSource) -> None:
         Estimator._refuse(self, data)

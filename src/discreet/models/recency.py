@@ -7,9 +7,12 @@ from datetime import UTC, datetime
 from discreet.core.checks import positive_finite
 from discreet.data.epochs import seconds_of
 from discreet.models.errors import SettingsConflict, TimesNeeded
+from discreet.privacy.assumptions import Assumption, Fact, Kind
 from discreet.statistics.data_source import DataSource
 from discreet.statistics.recency import Recency
 
+#: What an estimator that reads times takes as public.
+TIMES_ARE_PUBLIC = Assumption.of(Kind.DECLARED, Fact.TIMES)
 _DAY = 86400.0
 # Beyond this an exponent isn't a number any more; nothing fades in so long a time, and all in so short a one.
 _SHORTEST, _LONGEST = 1e-9, 1e9
@@ -32,6 +35,14 @@ def recency_of(half_life: float | None, now: str | None) -> Recency | None:
         return None
     moment = datetime.now(UTC).timestamp() if now is None else seconds_of(now)
     return Recency(now=moment, half_life=min(max(half_life, _SHORTEST), _LONGEST) * _DAY)
+
+
+def stated_recency(half_life: float | None, now: str | None) -> tuple[Assumption, ...]:
+    """Return what is assumed if ratings fade: times are read, and a declared date doesn't come from users."""
+    if half_life is None:
+        return ()
+    date = () if now is None else (Assumption.of(Kind.DECLARED, Fact.DATE, date=str(now)),)
+    return (TIMES_ARE_PUBLIC, *date)
 
 
 def refuse_timeless(half_life: float | None, data: DataSource) -> None:

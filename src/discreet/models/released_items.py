@@ -85,6 +85,11 @@ class ItemView:
         return (max(float(self.tally.votes.sum()), 0.0) / self.people) ** 2
 
     @property
+    def count_share(self) -> float:
+        """Return the part of a release of effects that shows counts."""
+        return self.part**2 / (self.part**2 + TYPICAL_RESIDUAL**2)
+
+    @property
     def own_ridge(self) -> float:
         """Return the ridge on a user's own mean; it is smaller where the overall mean is uncertain."""
         return TYPICAL_RESIDUAL**2 / (TYPICAL_RESIDUAL**2 / USER_RIDGE + self.mean_variance)

@@ -128,7 +128,21 @@ def _pack(model: FittedModel) -> bytes:
     ids = {name: Vocabulary.of(parts.pop(name)) for name in listed}
     texts = {f"{_PUBLIC}{place}": column for place, column in enumerate(model.public.values())}
     arrays = pack_arrays(parts, {_CATALOG: model.catalog, **ids}, texts)
-    label: dict[str, Any] = {
+    label = label_of(model)
+    label["digest"] = _digest(label, arrays)
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, content in ((_LABEL, json.dumps(label, indent=1).encode()), (_ARRAYS, arrays)):
+            # A fixed time, so that two saves of one model are identical.
+            archive.writestr(zipfile.ZipInfo(name), content, zipfile.ZIP_DEFLATED)
+    return out.getvalue()
+
+
+def label_of(model: FittedModel) -> dict[str, Any]:
+    """Return the label that the file of a model has, without its digest."""
+    scorer = model.scorer
+    stored = set(scorer.arrays())
+    return {
         "format": FORMAT,
         "version": VERSION,
         "name": model.name,
@@ -138,7 +152,7 @@ def _pack(model: FittedModel) -> bytes:
         "scorer": {"kind": scorer.kind, "settings": scorer.settings()},
         "provenance": {
             _CATALOG: _catalog_source(model.facts),
-            **{name: part.source for name, part in scorer.stored.items() if name in {*parts, *listed}},
+            **{name: part.source for name, part in scorer.stored.items() if name in stored},
             **_scale_source(model.facts),
             **{f"public column {name}": SOURCE for name in model.public},
         },
@@ -147,13 +161,6 @@ def _pack(model: FittedModel) -> bytes:
         **({} if model.schema is None else {"schema": model.schema.to_json()}),
         **({} if model.origin is None else {"origin": model.origin.to_json()}),
     }
-    label["digest"] = _digest(label, arrays)
-    out = io.BytesIO()
-    with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as archive:
-        for name, content in ((_LABEL, json.dumps(label, indent=1).encode()), (_ARRAYS, arrays)):
-            # A fixed time, so that two saves of one model are identical.
-            archive.writestr(zipfile.ZipInfo(name), content, zipfile.ZIP_DEFLATED)
-    return out.getvalue()
 
 
 def _scale_source(facts: PublicFacts) -> dict[str, str]:

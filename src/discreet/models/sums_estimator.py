@@ -14,14 +14,11 @@ from typing import Any, ClassVar
 from discreet.data.facts import PublicFacts
 from discreet.models.estimator import Estimator, joint_promise
 from discreet.privacy.accounting.events import pure_event
-from discreet.privacy.assumptions import Assumption, Fact, Kind
+from discreet.privacy.assumptions import Assumption
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.noise_plans import gaussian_event
 from discreet.privacy.session import Session
 from discreet.statistics.statistic import Statistic
-
-#: What an estimator that reads times takes as public.
-TIMES_ARE_PUBLIC = Assumption.of(Kind.DECLARED, Fact.TIMES)
 
 
 class SumsEstimator(Estimator):

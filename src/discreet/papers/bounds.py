@@ -78,6 +78,21 @@ class Bound:
         return {key: _plain(value) for key, value in fields.items()}
 
 
+def proved(name: str, where: str, value: float, note: str, without: float | None = None) -> Bound:
+    """Return a bound that is proved in this package."""
+    return Bound(name=name, value=value, where=where, standing=Standing.PROVED, without=without, note=note)
+
+
+def printed(name: str, where: str, value: float, note: str, without: float | None = None) -> Bound:
+    """Return a bound as the paper prints it."""
+    return Bound(name=name, value=value, where=where, standing=Standing.PRINTED, without=without, note=note)
+
+
+def refuted(name: str, where: str, value: float, note: str) -> Bound:
+    """Return what a refuted statement of the paper really costs."""
+    return Bound(name=name, value=value, where=where, standing=Standing.REFUTED, note=note)
+
+
 def _plain(value: Any) -> Any:
     return None if isinstance(value, float) and not math.isfinite(value) else value
 

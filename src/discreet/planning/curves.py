@@ -1,4 +1,4 @@
-"""Say what accuracy to expect of a release, from what was measured on public data.
+"""Estimate what accuracy to expect of a release, from what was measured on public data.
 
 Each item's share of the noise is what counts: it depends on epsilon times the number of users, divided by
 the number of items. So data with twice the users at half the epsilon are about as accurate. Errors and hit
@@ -8,19 +8,26 @@ does, roughly. The curves ship with the package (`curves.json`, which `benchmark
 
 from __future__ import annotations
 
+import io
 import json
 import math
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib import resources
 from itertools import pairwise
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, final
 
 from discreet.core.checks import integer, one_of, positive_finite
+from discreet.core.errors import BadEnding
+from discreet.core.files import refuse_output, write_whole
 from discreet.planning.errors import AccuracyNotReached
+from discreet.report.charts import GRAY, Axis, ChartLine, Point
+from discreet.report.plotting import axes_for, plot_lines, require_matplotlib
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+
 
 METRICS = {"rmse": "lower", "hr@10": "higher"}
 #: What each metric is compared with: the simplest answer that learns next to nothing.
@@ -91,8 +98,6 @@ class Curve:
 
     def plot(self, people: int, *, epsilon: float | None = None, ax: Axes | None = None) -> Axes:
         """Draw the accuracy to expect by epsilon for `people` users, and mark one epsilon (matplotlib)."""
-        from discreet.planning.drawing import plot_curve
-
         return plot_curve(self, people, epsilon, ax)
 
 
@@ -212,3 +217,47 @@ def smallest_epsilon(
             return found, curve
     best = "; ".join(f"{curve.points[-1][1]:g} on {curve.dataset}" for curve in near)
     raise AccuracyNotReached(metric=metric, wanted=wanted, best=best)
+
+
+# Among the first bytes of every picture of ours.
+_MAKER, _HEAD = "discreet, plan", 2048
+
+
+def plot_curve(curve: Curve, people: int, epsilon: float | None, ax: Axes | None) -> Axes:
+    """Draw the expected accuracy by epsilon of one release, and mark one epsilon."""
+    drawn = axes_for(ax)
+    points = tuple(Point(x * curve.people / people, value) for x, value in curve.points)
+    lines = [
+        ChartLine(name=f"as on {curve.dataset}", points=points),
+        ChartLine(name="without privacy", level=curve.bar, color=GRAY, dashes="7 4"),
+        ChartLine(name="without learning anything", level=curve.floor, color=GRAY, dashes="2 4"),
+    ]
+    if epsilon is not None:
+        drawn.axvline(epsilon, color="tab:red", lw=0.8, label=f"one release of the plan: {epsilon:.3g}")
+    across = Axis(label=f"epsilon of one release, for {people:,} users", logarithmic=True)
+    return plot_lines(drawn, lines, title="Accuracy to expect", x=across, y=Axis(label=curve.metric))
+
+
+def is_picture(path: Path) -> bool:
+    """Return whether we drew this file, by the maker that it names."""
+    try:
+        with path.open("rb") as file:
+            return _MAKER.encode() in file.read(_HEAD)
+    except OSError:
+        return False
+
+
+def draw_plan(path: Path, curve: Curve, people: int, epsilon: float | None, *, force: bool = False) -> None:
+    """Write a plot of the expected accuracy by epsilon for `people` users, and mark the plan's epsilon."""
+    if path.suffix not in (".svg", ".png"):
+        raise BadEnding(path=path.name, endings=(".svg", ".png"))
+    refuse_output(path, force=force, kind="picture of a plan", is_ours=is_picture)
+    require_matplotlib()
+    from matplotlib.figure import Figure
+
+    # Not through pyplot, which would keep the figure.
+    figure = Figure(figsize=(6.4, 3.6), layout="constrained")
+    plot_curve(curve, people, epsilon, figure.add_subplot())
+    content, form = io.BytesIO(), path.suffix[1:]
+    figure.savefig(content, format=form, metadata={"Creator" if form == "svg" else "Software": _MAKER})
+    write_whole(path, content.getvalue())

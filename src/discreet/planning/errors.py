@@ -6,12 +6,8 @@ from discreet.core.errors import ParameterError
 
 
 class AccuracyNotReached(ParameterError):
-    """An accuracy was not reached on any public dataset."""
-
     metric: str
     wanted: float
     best: str
-    text = (
-        "{metric} = {wanted} was not reached on any public dataset. The best was {best}. Ask for less "
-        "accuracy, or plan for more users."
-    )
+    text = """{metric} = {wanted} was not reached on any public dataset. The best was {best}. Ask for less
+    accuracy, or plan for more users."""

@@ -23,12 +23,18 @@ from discreet.core.errors import ArgumentMissing
 from discreet.planning.curves import SIMPLEST, ExpectedAccuracy, expected, smallest_epsilon
 from discreet.privacy.accounting.gaussian import gaussian_multiplier
 from discreet.privacy.guarantee import Basis, Guarantee, Neighbors, Trust, Unit
-from discreet.privacy.ledger.accounts import Account, allowed_each
+from discreet.privacy.ledger.accounts import Account, allowed_each, epsilon_of
 from discreet.privacy.ledger.records import Amount
+from discreet.report.charts import GRAY, Axis, ChartLine, Point
 from discreet.report.notebooks import html_table
+from discreet.report.plotting import axes_for, plot_lines
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+
+
+# Marks of more releases would lie on each other.
+_MARKED = 24
 
 
 @final
@@ -76,9 +82,21 @@ class Schedule:
 
     def plot(self, *, ax: Axes | None = None) -> Axes:
         """Draw how epsilon grows from release to release, composed and added up (matplotlib)."""
-        from discreet.planning.drawing import plot_schedule
-
-        return plot_schedule(self, ax)
+        drawn = axes_for(ax)
+        each, delta = self.per_release, self.limit.delta
+        weight = gaussian_multiplier(each.epsilon, each.delta) ** -2
+        counts, few = range(1, self.releases + 1), self.releases <= _MARKED
+        together = tuple(
+            Point(count, epsilon_of(Account.GAUSSIAN, count * weight, delta)) for count in _some(counts)
+        )
+        added = tuple(Point(count, count * each.epsilon) for count in _some(counts))
+        lines = [
+            ChartLine(name="as this plan composes them", points=together, marked=few),
+            ChartLine(name="if epsilons were added", points=added, color=1, dashes="2 4", marked=few),
+            ChartLine(name="budget", level=self.limit.epsilon, color=GRAY, dashes="7 4"),
+        ]
+        across, up = Axis(label="releases so far"), Axis(label=f"epsilon at delta {delta:g}")
+        return plot_lines(drawn, lines, title=f"{self.releases} equal releases", x=across, y=up)
 
     def to_json(self) -> dict[str, Any]:
         """Return the JSON that `discreet budget plan --json` prints."""
@@ -93,6 +111,11 @@ class Schedule:
             "attacker": {"prior": 0.5, "one": self.from_one, "all": self.from_all, "at_most": self.at_most},
             **expected,
         }
+
+
+def _some(counts: range) -> list[int]:
+    """Return at most about sixty of the counts, with the first and the last."""
+    return sorted({*counts[:: max(1, len(counts) // 60)], counts[-1]})
 
 
 def plan(

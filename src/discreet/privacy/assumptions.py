@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Protocol, Self, final
 
-from discreet.core.checks import require
+from discreet.core.errors import BrokenRule
 from discreet.privacy.errors import ImpossibleFact
 from discreet.report.guarantee import assumption_text
 
@@ -65,6 +65,7 @@ class Fact(StrEnum):
     FRAME = "frame"
     QUOTES = "quotes"
     TIMES = "times"
+    DATE = "date"
     ITEM_FEATURES = "item features"
     PARTICIPATION = "participation"
     RATED_ITEMS = "rated items"
@@ -111,6 +112,7 @@ _TYPES: Mapping[str, type] = {
     "definition": str,
     "origin": str,
     "period": str,
+    "date": str,
     "layout": str,
     "reason": str,
     "parties": int,
@@ -140,6 +142,7 @@ STATEMENTS: Mapping[tuple[Kind, Fact], tuple[str, ...]] = {
     (Kind.DECLARED, Fact.READABLE): (),
     (Kind.DECLARED, Fact.QUOTES): (),
     (Kind.DECLARED, Fact.TIMES): (),
+    (Kind.DECLARED, Fact.DATE): ("date",),
     (Kind.DECLARED, Fact.ITEM_FEATURES): (),
     (Kind.DECLARED, Fact.PARTICIPATION): (),
     (Kind.DECLARED, Fact.RATED_ITEMS): (),
@@ -194,14 +197,15 @@ class Assumption:
     detail: tuple[tuple[str, Scalar], ...] = ()
 
     def __post_init__(self) -> None:
-        require(isinstance(self.kind, Kind), "kind", self.kind, must="be a Kind")
-        require(isinstance(self.fact, Fact), "fact", self.fact, must="be a Fact")
+        if not (isinstance(self.kind, Kind) and isinstance(self.fact, Fact)):
+            raise BrokenRule(name="kind and fact", value=(self.kind, self.fact), must="be a Kind and a Fact")
         names = STATEMENTS.get((self.kind, self.fact))
         if names is None:
             raise ImpossibleFact(kind=self.kind.value, fact=self.fact.value)
         given = dict(self.detail)
-        require(set(given) == set(names), "detail", given, must=f"have exactly {sorted(names)}")
-        checked = ((name, _checked(name, given[name])) for name in sorted(given))
+        if set(given) != set(names):
+            raise BrokenRule(name="detail", value=given, must=f"have exactly {sorted(names)}")
+        checked = [(name, _checked(name, given[name])) for name in sorted(given)]
         object.__setattr__(self, "detail", tuple(checked))
 
     @classmethod
@@ -251,14 +255,12 @@ class Assumption:
 def _checked(name: str, value: Scalar) -> Scalar:
     """Return a detail with the type of its name. Raise if it has a different type or isn't finite."""
     kind = _TYPES[name]
-    if value is None:
-        require(name in _MAY_BE_ABSENT, name, value, must="not be None")
+    if value is None and name in _MAY_BE_ABSENT:
         return None
     if kind is float and isinstance(value, int) and not isinstance(value, bool):
         value = float(value)
-    require(type(value) is kind, name, value, must=f"be a {kind.__name__}")
-    if isinstance(value, float):
-        require(math.isfinite(value), name, value, must="be finite")
+    if type(value) is not kind or (isinstance(value, float) and not math.isfinite(value)):
+        raise BrokenRule(name=name, value=value, must=f"be a finite {kind.__name__}")
     return value
 
 

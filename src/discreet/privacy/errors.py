@@ -6,230 +6,159 @@ from discreet.core.errors import BudgetError, DataError, FileError, ParameterErr
 
 
 class WeightsTooLarge(PrivacyError):
-    """A plan of continual releases whose weights have squares that aren't exact."""
-
     plan: str
     text = "{plan!r} has weights beyond 2^20, so their squares aren't exact. Use smaller weights."
 
 
 class SumsOfTheFuture(PrivacyError):
-    """A plan of continual releases that uses what enters later."""
-
     plan: str
-    text = "{plan!r} releases sums of what enters later. Make its matrices lower triangular."
+    text = """{plan!r} releases sums of what enters later, which isn't known yet. Make its matrices lower
+    triangular."""
 
 
 class PlanMovesTooFar(PrivacyError):
-    """A plan of continual releases that one user moves farther than its noise covers."""
-
     plan: str
     text = "One user can move {plan!r} farther than its noise covers. Use smaller weights. Nothing was drawn."
 
 
 class Overspent(PrivacyError):
-    """A release asked for more budget than is left. It did not read data."""
-
     asked: str
     left: str
     text = "This release needs {asked}, but only {left} is left. Ask for less. No data were read."
 
 
 class PeriodOver(Overspent):
-    """All releases of a period were made."""
-
     asked: str = "one more release"
     left: str = "none"
     releases: int
-    text = "All {releases:release|releases} of the period were made. Start a new period. Nothing was drawn."
+    text = """All {releases:release|releases} of the period were made, and its cost covers no more. Start
+    a new period. Nothing was drawn."""
 
 
 class MadeByHand(PrivacyError):
-    """A session was constructed or copied, so that a budget could be spent twice."""
-
-    text = (
-        "A session can't be constructed, copied, pickled, or used in a forked process, because each copy "
-        "would spend the same budget. Use Session.open(source, guarantee, random) in one process."
-    )
+    text = """A session can't be constructed, copied, pickled, or used in a forked process, because each copy
+    would spend the same budget. Use Session.open(source, guarantee, random) in one process."""
 
 
 class NoNoiseSource(PrivacyError):
-    """A session without a source of noise was asked to draw noise."""
-
-    text = (
-        "This session has no source of noise of its own, because others release its sums. Pass a random "
-        "source, or use a model that draws noise on sums only."
-    )
+    text = """This session has no source of noise of its own, because others release its sums. Pass a random
+    source, or use a model that draws noise on sums only."""
 
 
 class WrongBudget(PrivacyError):
-    """A session's budget is of a kind that doesn't allow the call."""
-
     kind: str
     needs: tuple[str, ...]
-    text = (
-        "The budget of this session is of the kind {kind!r}, but the call needs {needs:or}. Call gaussian() "
-        "or laplace() on an undivided session, or split() on a divided one. Nothing was released."
-    )
+    text = """The budget of this session is of the kind {kind!r}, but the call needs {needs:or}. Call
+    gaussian() or laplace() on an undivided session, or split() on a divided one. Nothing was released."""
 
 
 class WrongSecret(PrivacyError):
-    """A statistic bounds a different unit than the guarantee protects."""
-
     name: str
     of: str
     unit: str
-    text = (
-        "{name!r} bounds what one {of} contributes, but the guarantee is for one {unit}. Use a statistic "
-        "for the unit of the guarantee. Nothing was released."
-    )
+    text = """{name!r} bounds what one {of} contributes, but the guarantee is for one {unit}. Use a statistic
+    for the unit of the guarantee. Nothing was released."""
 
 
 class WrongNorm(PrivacyError):
-    """A statistic is bounded in a norm that the noise doesn't cover."""
-
     name: str
     norm: str
     needs: str
-    text = "{name!r} is bounded in {norm}, but this noise needs {needs}. Use the other noise."
+    text = "{name!r} is bounded in {norm}, but this noise needs {needs} to cover it. Use the other noise."
 
 
 class ClaimedEpsilon(PrivacyError):
-    """Devices state an epsilon in a fit without a guarantee."""
-
     text = "The fit has no guarantee, so devices can't state an epsilon. Pass an infinite epsilon to both."
 
 
 class RowsAreSecret(PrivacyError):
-    """Training under a guarantee asked for rows, or set its own noise."""
-
-    text = (
-        "Under this guarantee, training sees released numbers only, never rows, and the budget sets the "
-        "noise. Use release()."
-    )
+    text = """Under this guarantee, training sees released numbers only, never rows, and the budget sets the
+    noise. Use release()."""
 
 
 class SpentOnce(PrivacyError):
-    """Real noise was asked to repeat."""
-
     text = "A budget is spent once, so real noise can't repeat. Use simulated noise, which protects no users."
 
 
 class GuaranteeExceeded(Overspent):
-    """The releases of a fit cost more than its guarantee."""
-
     asked: str = "more"
     left: str = "none"
     epsilon: float
     delta: float
     allowed: tuple[float, float]
-    text = (
-        "The releases cost epsilon={epsilon} and delta={delta}, more than the guarantee {allowed}. This is "
-        "a defect of the model, so no model was returned. Report it."
-    )
+    text = """The releases cost epsilon={epsilon} and delta={delta}, more than the guarantee {allowed}. This
+    is a defect of the model, so no model was returned. Report it."""
 
 
 class SharesNeeded(PrivacyError):
-    """A statistic of several parts needs a share for each."""
-
     query: str
     text = "{query} has several parts, and each part needs its own share. Name a share for each of them."
 
 
 class InexactShare(PrivacyError):
-    """A share isn't an exact fraction."""
-
     share: object
     text = "The share {share!r} isn't a Fraction, and a rounded share isn't exact. Pass a Fraction."
 
 
 class NoiseInsufficient(PrivacyError):
-    """No noise makes an event as private as asked."""
-
     epsilon: float
     delta: float
-    text = (
-        "No amount of noise makes this event cost at most epsilon={epsilon} at delta={delta}. Allow a "
-        "larger delta, or remove the part that doesn't depend on the noise."
-    )
+    text = """No amount of noise makes this event cost at most epsilon={epsilon} at delta={delta}. Allow a
+    larger delta, or remove the part that doesn't depend on the noise."""
 
 
 class UnknownEvent(PrivacyError):
-    """An event has no known privacy loss."""
-
     event: str
     known: tuple[str, ...]
-    text = (
-        "A {event} has no known privacy loss, and no event is free. Describe the release by one of "
-        "{known:all}."
-    )
+    text = """A {event} has no known privacy loss, and no event is free. Describe the release by one of
+    {known:all}."""
 
 
 class SampledEvent(PrivacyError):
-    """A Poisson sample of these events has no known privacy loss."""
-
-    text = (
-        "The privacy loss of a Poisson sample is known for Gaussians and for one (discrete) Laplace "
-        "mechanism only. Sample again for each release, or remove the sampling from the event."
-    )
+    text = """The privacy loss of a Poisson sample is known for Gaussians and for one (discrete) Laplace
+    mechanism only. Sample again for each release, or remove the sampling from the event."""
 
 
 class DamagedRecord(ParameterError):
-    """A stored record wasn't written by discreet, or was changed."""
-
     kind: str
     reason: str
     text = "The {kind} can't be read: {reason}. Get a fresh copy, or create it again."
 
 
 class ImpossibleFact(ParameterError):
-    """An assumption combines a kind and a fact that don't go together."""
-
     kind: str
     fact: str
     text = "A fact of kind {kind!r} can't be {fact!r}. See `STATEMENTS` for the pairs that exist."
 
 
 class NotCertified(PrivacyError):
-    """A release without noise can't be certified."""
-
     name: str
     text = "{name!r} gets no noise, so a certificate can't cover it. Certify private releases only."
 
 
 class SumsMissing(PrivacyError):
-    """A release of a period needs the sums of each release so far."""
-
     release: int
     found: int
     text = "Release {release} needs {release} sums, but the state has {found}. Restore the whole state."
 
 
 class SumTooLarge(DataError):
-    """A sum or a value is too large for the fixed-point numbers of the noise."""
-
     exponent: int
-    text = (
-        "A value is beyond 2^{exponent}, the limit of the fixed-point numbers here. Clip the values, or "
-        "release fewer at a time."
-    )
+    text = """A value is beyond 2^{exponent}, the limit of the fixed-point numbers here. Clip the values, or
+    release fewer at a time."""
 
 
 class RealNoiseInExperiment(PrivacyError):
-    """An experiment was given real noise."""
-
-    text = "Noise of an experiment must be simulated. Pass simulate(seed), or release data through a session."
+    text = """Noise of an experiment must be simulated, because nothing counts its cost. Pass
+    simulate(seed), or release data through a session."""
 
 
 class DefinitionsUnlike(PrivacyError):
-    """Guarantees of different privacy definitions don't compare or add up."""
-
     one: str
     other: str
     dataset: str = ""
-    text = (
-        "Guarantees with different privacy definitions ({one} and {other}) neither compare nor add "
-        "up{where}. Use one definition, or keep separate budgets under different names. No budget was spent."
-    )
+    text = """Guarantees with different privacy definitions ({one} and {other}) neither compare nor add
+    up{where}. Use one definition, or keep separate budgets under different names. No budget was spent."""
 
     @property
     def where(self) -> str:
@@ -238,33 +167,24 @@ class DefinitionsUnlike(PrivacyError):
 
 
 class AlreadyPerUser(PrivacyError):
-    """A guarantee per user was extended to several ratings."""
-
-    text = "A guarantee per user already covers all ratings of the user. Use it as it is."
+    text = "This guarantee is already per user and covers all ratings of the user. Use it as it is."
 
 
 class NotCounted(PrivacyError):
-    """An account by weights can't count a release."""
-
     account: str
-    text = (
-        "An account by {account} weights can't count this release, which is neither Gaussian nor pure. Under "
-        "a different name, set a budget that adds epsilons. The same users then lose the sum of both."
-    )
+    text = """An account by {account} weights can't count this release, which is neither Gaussian nor pure.
+    Under a different name, set a budget that adds epsilons. The same users then lose the sum of both."""
 
 
 class BudgetNeedsDelta(PrivacyError):
-    """An account by weights needs a delta."""
-
     account: str
     text = "An account by {account} weights needs a budget with a delta above 0. Pass {arg:delta}."
 
 
 class NeedsEpsilon(PrivacyError):
-    """A budget, or a release under a budget, needs a finite epsilon."""
-
     dataset: str | None = None
-    text = "{what} needs a finite epsilon. Pass {arg:epsilon}. No budget was spent."
+    text = """{what} needs a finite epsilon, because it spends budget. Pass {arg:epsilon}. No budget was
+    spent."""
 
     @property
     def what(self) -> str:
@@ -273,200 +193,142 @@ class NeedsEpsilon(PrivacyError):
 
 
 class BudgetExceeded(BudgetError):
-    """A release costs more than the budget that is left."""
-
     dataset: str
     epsilon: float
     delta: float
     left: str
-    text = (
-        "{dataset!r} has {left} left, but this release costs epsilon={epsilon}, delta={delta}. Lower "
-        "{arg:epsilon}, or raise the budget with a reason. No budget was spent."
-    )
+    text = """{dataset!r} has {left} left, but this release costs epsilon={epsilon}, delta={delta}. Lower
+    {arg:epsilon}, or raise the budget with a reason. No budget was spent."""
 
 
 class Unbudgeted(BudgetError):
-    """A dataset without a budget is in a ledger with budgets."""
-
     dataset: str
     budgeted: tuple[str, ...]
-    text = (
-        "The ledger has no budget for {dataset!r}, but it has budgets for {budgeted:and}. If this data is "
-        "about the same users, pass their name with {arg:name}. Otherwise set a budget for {dataset!r}, or "
-        "pass {arg:allow_unbudgeted=True}. No budget was spent."
-    )
+    text = """The ledger has no budget for {dataset!r}, but it has budgets for {budgeted:and}. If this data is
+    about the same users, pass their name with {arg:name}. Otherwise set a budget for {dataset!r}, or pass
+    {arg:allow_unbudgeted=True}. No budget was spent."""
 
 
 class SeveralDefinitions(PrivacyError):
-    """Spending of several privacy definitions doesn't add up."""
-
     dataset: str
     count: int
     text = "Spending on {dataset!r} has {count} privacy definitions, which don't add up. Pass one of them."
 
 
 class OlderCopy(PrivacyError):
-    """A state is older than the ledger that counts its events."""
-
     chain: str
     known: int
     here: int
-    text = (
-        "The ledger counts {known:event|events} of {chain!r}, but this state has {here:,}. The state is an "
-        "older copy, so it can't continue. Use the newest state."
-    )
+    text = """The ledger counts {known:event|events} of {chain!r}, but this state has {here:,}. The state is
+    an older copy, so it can't continue. Use the newest state."""
 
 
 class LedgerInUse(FileError):
-    """Another process uses the ledger."""
-
     path: object
     text = "{path} is in use by another process. Wait until it is done. Nothing was written."
 
 
 class LedgerUnlockable(FileError):
-    """The ledger can't be locked."""
-
     path: object
     reason: str
     text = "{path} can't be locked: {reason}. Keep the ledger on a local disk. Nothing was written."
 
 
 class NotALedger(FileError):
-    """A file isn't a ledger, or this version can't read the ledger."""
-
     path: object
     why: str = "it isn't a ledger of discreet"
     text = "{path} was not changed: {why}. Pass a ledger of this version, or restore a copy."
 
 
 class LedgerDamaged(FileError):
-    """A ledger is damaged, or was changed by another program."""
-
     path: object
-    text = (
-        "{path} is a damaged ledger and was not changed. An older copy doesn't know what was spent since. "
-        "Begin a new ledger, with a budget of what is certainly left."
-    )
+    text = """{path} is a damaged ledger and was not changed. An older copy doesn't know what was spent since.
+    Begin a new ledger, with a budget of what is certainly left."""
 
 
 class TwoEpsilons(ParameterError):
-    """A budget has two epsilons, or none."""
-
-    text = 'A budget needs exactly one epsilon. Write set_budget("shop", 3.0), or pass a Guarantee alone.'
+    text = """A budget needs exactly one epsilon, and none or two were passed. Write set_budget("shop",
+    3.0), or pass a Guarantee alone."""
 
 
 class SpendingNotCounted(PrivacyError):
-    """Earlier spending can't be counted by a new budget."""
-
     dataset: str
     definition: str
     epsilon: float
-    text = (
-        "{dataset!r} has spending that this budget can't count ({definition}, epsilon={epsilon}). Set a "
-        "budget with that privacy definition, or under a new name."
-    )
+    text = """{dataset!r} has spending that this budget can't count ({definition}, epsilon={epsilon}). Set a
+    budget with that privacy definition, or under a new name."""
 
 
 class BudgetIsFixed(PrivacyError):
-    """The privacy definition or the account of a budget can't change."""
-
     dataset: str
     kept: str
     text = "The budget of {dataset!r} is kept by {kept}, which can't change. Set a budget under a new name."
 
 
 class ReasonNeeded(PrivacyError):
-    """A budget was raised or renewed without a reason."""
-
     text = "Raising or renewing a budget needs a reason, which the ledger keeps. Pass {arg:reason}."
 
 
 class ReadOnlyLedger(PrivacyError):
-    """A ledger that was opened for reading was asked to spend."""
-
-    text = "This ledger was opened for reading. Open it without {arg:read_only=True} to spend."
+    text = """This ledger was opened for reading, so nothing can be spent. Open it without
+    {arg:read_only=True} to spend."""
 
 
 class LedgerOfOtherProcess(PrivacyError):
-    """A ledger in memory was used in a different process."""
-
     text = "A ledger in memory belongs to the process that made it. Share a file: Ledger.open(path)."
 
 
 class DatasetUnclear(ParameterError):
-    """A ledger has several datasets, or not the one that was named."""
-
     dataset: str | None
     known: tuple[str, ...]
     text = "The ledger has no single dataset {dataset!r} to plot. Name one of {known:or}."
 
 
 class OffGrid(DataError):
-    """Values are outside what a mechanism accepts."""
-
     name: str
     must: str
     text = "{name} must {must}. Map or clip the values to the public scale first."
 
 
 class WholeCatalogNeeded(DataError):
-    """A mechanism that hides which items were rated was given rated items only."""
-
-    text = (
-        "This mechanism hides which items were rated, so it can't report rated items only. Report all items."
-    )
+    text = """This mechanism hides which items were rated, so it can't report rated items only. Report all
+    items."""
 
 
 class TableReveals(PrivacyError):
-    """A table of draws reveals more than its epsilon."""
-
     loss: float
     epsilon: float
-    text = (
-        "The draws would reveal {loss!r}, more than epsilon={epsilon!r}, so they were not made. Raise "
-        "epsilon, or use the mechanism's own table."
-    )
+    text = """The draws would reveal {loss!r}, more than epsilon={epsilon!r}, so they were not made. Raise
+    epsilon, or use the mechanism's own table."""
 
 
 class NoInverse(DataError):
-    """A channel with different numbers of inputs and outputs has no inverse."""
-
-    text = "Only a channel with as many outputs as inputs has an inverse. Fit by likelihood instead."
+    text = """This channel has no inverse, because it has a different number of outputs than inputs. Fit
+    by likelihood instead."""
 
 
 class TooManyNames(DataError):
-    """There are too many names to select from."""
-
     most: int
-    text = "There are more than {most:,} names to select from. Declare the catalog instead."
+    text = """There are more than {most:,} names to select from, and the bound of the selection covers no
+    more. Declare the catalog instead."""
 
 
 class WrongMechanism(ParameterError):
-    """A campaign's mechanism is unknown, or has the wrong parameters."""
-
     known: tuple[str, ...]
     text = "The campaign's mechanism must be one of {known:all}, with its own parameters. Get a fresh copy."
 
 
 class BothFlipsNeeded(ParameterError):
-    """One of two flip rates is missing."""
-
-    text = (
-        "Only one of flip_positive and flip_negative was passed, but they go together. Pass both, or neither."
-    )
+    text = """Only one of flip_positive and flip_negative was passed, but they go together. Pass both, or
+    neither."""
 
 
 class SumOverflows(ParameterError):
-    """Too many vectors to sum at once."""
-
     vectors: int
-    text = "{vectors:vector overflows|vectors overflow} the sum. Sum them in parts."
+    text = "{vectors:vector overflows|vectors overflow} the sum, which has 64 bits. Sum them in parts."
 
 
 class BadTable(ParameterError):
-    """A table of draws is malformed."""
-
     name: str
     must: str
     text = "{name} must {must}. Build it with the mechanism's own functions."

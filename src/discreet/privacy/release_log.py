@@ -71,10 +71,11 @@ class SpendingAccount:
 
 @dataclass(slots=True)
 class ReleaseLog:
-    """Shared state of all sessions of a fit: accounts, entries, the process, and a lock."""
+    """Shared state of all sessions of a fit: accounts, entries, what is expected, the process, and a lock."""
 
     accounts: list[SpendingAccount] = field(default_factory=list)
     entries: list[ReleaseEntry] = field(default_factory=list)
+    expected: list[Release] = field(default_factory=list)
     lock: threading.RLock = field(default_factory=threading.RLock)
     process: int = field(default_factory=os.getpid)
 

@@ -302,6 +302,19 @@ class Session:
         """Return the deviation that a release of this share would have. This costs nothing."""
         return _deviation(self._noise(_part(query, part), _share(share)))
 
+    def expect(self, query: Query, share: Fraction, count: int) -> None:
+        """Announce releases of a model that answers after its fit, for the certificate. This costs nothing.
+
+        Raises:
+            Overspent: Less than these shares is left.
+        """
+        part, each = _part(query, None), _share(share)
+        if each * count > self._left:
+            raise Overspent(asked=f"{count} shares of {float(each):g}", left=f"{float(self._left):g}")
+        release = self._entry(query, part, self._noise(part, each), each).release
+        if release is not None:
+            self._log.expected.append({**release, "count": count})
+
     def release(self, query: Query, share: Fraction, *, part: str | None = None) -> Noisy:
         """Return the noisy sum of one part of a statistic. Without a name, the statistic must have one part.
 
@@ -623,10 +636,14 @@ class Session:
             )
 
     def certificate(self, guarantee: Guarantee) -> dict[str, Any] | None:
-        """Return the certificate of all releases so far. None if an entry has no certificate or no noise."""
+        """Return the certificate of all releases. None if an entry has no certificate or no noise.
+
+        If answers after the fit are `expected`, it lists them, too, as often as the budget covers them.
+        """
         releases = [entry.release for entry in self.log if entry.release is not None]
-        whole = len(releases) == len(self.log) > 0
-        return certificate(guarantee, releases) if whole and math.isfinite(guarantee.epsilon) else None
+        whole = len(releases) == len(self.log) and (releases or self._log.expected)
+        known = whole and math.isfinite(guarantee.epsilon)
+        return certificate(guarantee, [*releases, *self._log.expected]) if known else None
 
     def unspent(self) -> Fraction:
         """Return the largest part of any account that no release used. It is 0 if everything was spent."""

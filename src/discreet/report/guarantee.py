@@ -193,6 +193,7 @@ ASSUMPTION_WORDS: Mapping[tuple[str, str], _Words] = {
     ("declared", "readable"): "whether every row of the data can be read is public",
     ("declared", "quotes"): "quotes that span lines are closed within the row of one user",
     ("declared", "times"): "the presence of times in the data is public",
+    ("declared", "date"): "the date from which ages count ({date}) is public",
     ("declared", "item features"): "the table of item features is public",
     ("declared", "participation"): "the list of participating users is public",
     ("declared", "rated items"): "the items that each user rated are public",
@@ -271,6 +272,12 @@ def condition_text(conditions: Sequence[AssumptionView]) -> str:
     if any(one.fact not in _CONDITION_NAMES for one in conditions):
         clauses.append("the assumptions that this version doesn't know are true")
     return " and ".join(clauses)
+
+
+def under_condition(guarantee: GuaranteeView, text: str) -> str:
+    """Return a sentence with the guarantee's condition before it: no number applies without its condition."""
+    condition = condition_text(guarantee.conditions)
+    return f"If {condition}, {text[0].lower()}{text[1:]}" if condition else text
 
 
 def listing(names: Sequence[str]) -> str:

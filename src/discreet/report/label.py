@@ -20,6 +20,8 @@ from discreet.report.pages import Html, element, facts_table, page, table
 
 #: The kind of its page, by which we know our own.
 PAGE = "label"
+#: The heading of the lines that only some readers need.
+MORE = "For the privacy officer"
 
 
 # Lines of a label that state what its guarantee rests on; the lines before them state the guarantee itself.
@@ -69,17 +71,26 @@ def used_rows(label: Mapping[str, Any], signed_by: str | None) -> Lines:
     parameters, origin = _mapping(label.get("parameters")), _mapping(label.get("origin"))
     schema = label.get("schema")
     purpose = "lists" if parameters.get("feedback") == "implicit" else str(parameters.get("purpose"))
-    program = f"discreet {origin.get('version')}, code {origin.get('code')}" if origin.get("code") else ""
     entry = f", entry {origin['entry']}" if isinstance(origin.get("entry"), int) else ""
     found = [
         ("Purpose", _PURPOSES.get(purpose, "")),
         ("Fitted", str(origin.get("date", ""))),
-        ("Program", program),
-        ("Schema", _schema_digest(schema) if isinstance(schema, dict) else ""),
+        ("Program", program_of(label)),
+        ("Schema", schema_digest(schema) if isinstance(schema, dict) else ""),
         ("Account", f"{origin['account']}{entry}" if origin.get("account") else ""),
         ("Signed", f"with the key {signed_by}" if signed_by else "no"),
     ]
     return [(what, value[:_LONGEST]) for what, value in found if value]
+
+
+def program_of(label: Mapping[str, Any]) -> str:
+    """Return the version and the code digest of the program that made a file; empty if it states none."""
+    origin = _mapping(label.get("origin"))
+    return (
+        f"discreet {origin.get('version')}, code {origin.get('code')}"[:_LONGEST]
+        if origin.get("code")
+        else ""
+    )
 
 
 # So many letters of a value from a file are shown.
@@ -90,7 +101,7 @@ def _mapping(value: object) -> Mapping[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
-def _schema_digest(schema: Mapping[str, Any]) -> str:
+def schema_digest(schema: Mapping[str, Any]) -> str:
     """Return a short digest of a schema, by which two files can be compared."""
     text = json.dumps(schema, sort_keys=True).encode()
     return f"sha256 {hashlib.sha256(text).hexdigest()[:16]}"
@@ -100,8 +111,10 @@ def _schema_digest(schema: Mapping[str, Any]) -> str:
 _MARKUP = frozenset("\\|`*[]")
 
 
-def label_markdown(label: Mapping[str, Any], guarantee: GuaranteeView, signed: str) -> str:
-    """Return the label as two Markdown tables; `guarantee` is the one in the label."""
+def label_markdown(
+    label: Mapping[str, Any], guarantee: GuaranteeView, signed: str, more: Sequence[tuple[str, str]] = ()
+) -> str:
+    """Return the label as Markdown tables; `guarantee` is the one in the label, `more` are further lines."""
     lines = [
         f"## Privacy facts: {_cell(label['name'])}",
         "",
@@ -116,6 +129,8 @@ def label_markdown(label: Mapping[str, Any], guarantee: GuaranteeView, signed: s
     lines += ["", _cell(Odds.of(guarantee).sentence())] if guarantee.is_private else []
     lines += ["", "| array | where it comes from |", "|---|---|"]
     lines += [f"| {_cell(name)} | {_cell(origin)} |" for name, origin in label["provenance"].items()]
+    lines += ["", "| | |", "|---|---|"] if more else []
+    lines += [f"| {what} | {_cell(value)} |" for what, value in more]
     return "\n".join([*lines, "", _cell(signed)]) + "\n"
 
 
@@ -127,8 +142,10 @@ def by_origin(provenance: Mapping[str, Any]) -> list[tuple[str, str]]:
     return [(origin, ", ".join(some)) for origin, some in names.items()]
 
 
-def label_html(label: Mapping[str, Any], guarantee: GuaranteeView, signed: str) -> str:
-    """Return the label as one page; `guarantee` is the one in the label."""
+def label_html(
+    label: Mapping[str, Any], guarantee: GuaranteeView, signed: str, more: Sequence[tuple[str, str]] = ()
+) -> str:
+    """Return the label as one page; `guarantee` is the one in the label, `more` are further lines."""
     title = f"Privacy facts: {label['name']}"
     card = [
         element("h1", title),
@@ -143,6 +160,7 @@ def label_html(label: Mapping[str, Any], guarantee: GuaranteeView, signed: str) 
         element("section", Html("".join(card)), "card"),
         element("h2", "What the file contains"),
         table(("arrays", "where they come from"), origins, "Origin of each array"),
+        *([element("h2", MORE), facts_table(list(more), MORE)] if more else []),
     ]
     return visible(page(title, body, kind=PAGE, narrow=True))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import NamedTuple, Self
 
-from discreet.report.guarantee import GuaranteeView
+from discreet.report.guarantee import GuaranteeView, under_condition
 from discreet.report.pages import Html
 
 # What the attacker wants to know, by the unit and the neighbors of a guarantee.
@@ -30,34 +30,37 @@ class Odds(NamedTuple):
     power_at_1_percent: float
     power_at_1_permille: float
     secret: str
+    said: str
 
     @classmethod
     def of(cls, guarantee: GuaranteeView) -> Self:
         """Return the odds against a release with this guarantee."""
         epsilon, delta = guarantee.epsilon, guarantee.delta
         secret = _SECRETS[str(guarantee.unit), str(guarantee.neighbors)]
-        detected, rarely = power(epsilon, delta, 0.01), power(epsilon, delta, 0.001)
-        return cls(posterior(epsilon, delta), detected, rarely, secret)
+        chances = (posterior(epsilon, delta), power(epsilon, delta, 0.01), power(epsilon, delta, 0.001))
+        return cls(*chances, secret, under_condition(guarantee, _said(*chances, secret)))
 
     def sentence(self) -> str:
-        """Return the odds in words; every number is rounded up."""
-        return (
-            f"An attacker who knows everything except {self.secret}, and who considers both cases equally "
-            "likely, "
-            f"is right at most {percent(self.posterior)} of the time. A guess is right 50%. With 1% false "
-            "alarms, "
-            f"the attacker detects it at most {percent(self.power_at_1_percent)} of the time; with 0.1% "
-            "false "
-            f"alarms, at most {percent(self.power_at_1_permille)}."
-        )
+        """Return the odds in words, with the guarantee's condition; every number is rounded up."""
+        return self.said
 
     def to_json(self) -> dict[str, float | str]:
         """Return the odds as JSON."""
-        return {"prior": 0.5, **self._asdict()}
+        numbers = {key: value for key, value in self._asdict().items() if key != "said"}
+        return {"prior": 0.5, **numbers, "sentence": self.said}
+
+
+def _said(right: float, detected: float, rarely: float, secret: str) -> str:
+    return (
+        f"An attacker who knows everything except {secret}, and who considers both cases equally likely, "
+        f"is right at most {percent(right)} of the time. A guess is right 50%. With 1% false alarms, the "
+        f"attacker detects it at most {percent(detected)} of the time; with 0.1% false alarms, at most "
+        f"{percent(rarely)}."
+    )
 
 
 def posterior(epsilon: float, delta: float) -> float:
-    """Return the best chance to tell two equally likely cases apart: (e^epsilon + delta) / (1 + e^epsilon).
+    """Return the best chance to distinguish two equally likely cases: (e^epsilon + delta) / (1 + e^epsilon).
 
     Example:
         >>> round(posterior(1.0, 0.0), 3)

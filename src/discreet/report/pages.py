@@ -46,10 +46,12 @@ def is_page(path: Path, *, kind: str) -> bool:
         return False
 
 
-def refuse_page(path: Path, *, kind: str, force: bool, inputs: Iterable[Path] = ()) -> None:
+def refuse_page(
+    path: Path, *, kind: str, force: bool, inputs: Iterable[Path] = (), content: bytes | None = None
+) -> None:
     """Raise, before any work, for a page that can't be written or would replace another file."""
     ours = partial(is_page, kind=kind)
-    refuse_output(path, force=force, kind=f"{kind} page", is_ours=ours, inputs=inputs)
+    refuse_output(path, force=force, kind=f"{kind} page", is_ours=ours, inputs=inputs, content=content)
 
 
 def write_page(path: Path, content: str, *, kind: str, force: bool) -> None:

@@ -192,13 +192,17 @@ def _build(kind: type, record: Mapping[str, Any], path: Path) -> Any:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Verdict:
-    """A claim with its measured value; `runs` is the number of draws that were made."""
+    """A claim with its measured value; `runs` is the number of draws that were made.
+
+    `strict` is the outcome without the excuse of settings that the paper doesn't print.
+    """
 
     claim: Claim
     measured: float | None
     error: float | None
     runs: int
     outcome: Outcome
+    strict: Outcome
     why: str
 
     def to_json(self) -> dict[str, Any]:
@@ -206,14 +210,14 @@ class Verdict:
         return (
             dataclasses.asdict(self.claim)
             | {"measured": self.measured, "error": self.error, "runs": self.runs}
-            | {"outcome": str(self.outcome), "why": self.why}
+            | {"outcome": str(self.outcome), "strict": str(self.strict), "why": self.why}
         )
 
 
 def judge(claim: Claim, drawn: DrawnValues | Sequence[float], *, absent: str = "") -> Verdict:
     """Return the verdict on a claim, by the standard error of the draws' mean.
 
-    `absent` states why there are no draws.
+    `absent` states why draws are missing.
     """
     if not isinstance(drawn, DrawnValues):
         drawn = DrawnValues(drawn, len(drawn))
@@ -228,6 +232,7 @@ def judge(claim: Claim, drawn: DrawnValues | Sequence[float], *, absent: str = "
         outcome, why = Outcome.HOLDS if worst >= 0 else Outcome.FAILS, claim.why
     else:
         outcome, why = _by_error(margin(claim, statistics.fmean(drawn.values)), error, drawn.draws), claim.why
+    strict = outcome
     if outcome is Outcome.FAILS and claim.unprinted:
         outcome, why = Outcome.OTHER, " ".join(filter(None, (claim.unprinted, claim.why)))
     return Verdict(
@@ -236,6 +241,7 @@ def judge(claim: Claim, drawn: DrawnValues | Sequence[float], *, absent: str = "
         error=error,
         runs=drawn.draws,
         outcome=outcome,
+        strict=strict,
         why=why,
     )
 
@@ -319,3 +325,8 @@ def statements(
 def tally(paper: Paper, verdicts: Sequence[Verdict], by: str) -> Counter[Outcome]:
     """Return the number of statements of a paper, or of ours, by verdict."""
     return Counter(outcome for _, _, outcome in statements(paper.rows, verdicts, by))
+
+
+def strictly(verdicts: Iterable[Verdict]) -> list[Verdict]:
+    """Return the verdicts without the excuse of settings that the paper doesn't print."""
+    return [dataclasses.replace(verdict, outcome=verdict.strict) for verdict in verdicts]

@@ -59,7 +59,7 @@ def checked_copies(paper: str, copies: Mapping[str, Path]) -> dict[str, Path]:
 
 @contextmanager
 def using(copies: Mapping[str, Path]) -> Iterator[None]:
-    """Let `load` and `find` prefer these copies."""
+    """Make `load` and `find` prefer these copies."""
     mark = _COPIES.set(copies)
     try:
         yield

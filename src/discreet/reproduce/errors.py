@@ -6,8 +6,6 @@ from discreet.core.errors import DiscreetError, FileError
 
 
 class BadClaims(DiscreetError):
-    """A file of claims contradicts itself, or has an unknown word."""
-
     path: object
     entry: str
     must: str
@@ -15,15 +13,11 @@ class BadClaims(DiscreetError):
 
 
 class FullRunKept(FileError):
-    """A smaller run would replace the results of a full one."""
-
     folder: object
     size: str
     text = "{folder} has a full run, which a {size} run can't replace. Choose a different folder."
 
 
 class NotResults(FileError):
-    """A file has no results of a paper."""
-
     path: object
     text = "{path} has no results of a paper that can be read. Remove it, and run the paper again."

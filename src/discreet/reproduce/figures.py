@@ -95,7 +95,7 @@ def _picture(panels: Sequence[Panel], *, legend: bool = True) -> Any:
     columns = min(_COLUMNS, len(panels))
     rows = math.ceil(len(panels) / columns)
     methods = list(dict.fromkeys(line.method for panel in panels for line in panel.lines))
-    labels = {line.label for panel in panels for line in panel.lines}
+    labels = {_label(line, panel) for panel in panels for line in panel.lines}
     below = _LEGEND_LINE * math.ceil(len(labels) / columns) + 0.15 if legend else 0.0
     width, height = _INCHES[0] * columns, _INCHES[1] * rows
     figure = Figure(figsize=(width, height + below), layout="constrained")
@@ -103,7 +103,7 @@ def _picture(panels: Sequence[Panel], *, legend: bool = True) -> Any:
     handles: dict[str, Any] = {}
     for axis, panel in zip(axes, panels, strict=False):
         for line in panel.lines:
-            handles.setdefault(line.label, _curve(axis, line, methods.index(line.method)))
+            handles.setdefault(_label(line, panel), _curve(axis, line, methods.index(line.method)))
         _frame(axis, panel)
     for axis in axes[len(panels) :]:
         axis.set_axis_off()
@@ -114,6 +114,13 @@ def _picture(panels: Sequence[Panel], *, legend: bool = True) -> Any:
     return figure
 
 
+def _label(line: PlottedLine, panel: Panel) -> str:
+    """Return the words of the legend; they state if no point of the curve is inside the panel."""
+    low, high = panel.heights or (-math.inf, math.inf)
+    inside = any(value is not None and low <= value <= high for value in line.y)
+    return line.label if inside else f"{line.label}: off the scale"
+
+
 def _curve(axis: Any, line: PlottedLine, place: int) -> Any:
     color, marker = _COLORS[place % len(_COLORS)], _MARKERS[place % len(_MARKERS)]
     heights = [math.nan if value is None else value for value in line.y]
@@ -121,9 +128,10 @@ def _curve(axis: Any, line: PlottedLine, place: int) -> Any:
         return axis.plot(line.x, heights, color=color, linewidth=1.8, linestyle=(0, (1, 1)))[0]
     style = {"ours": "-", "printed": "--", "points": ""}[line.kind]
     options: dict[str, Any] = {"color": color, "linestyle": style, "linewidth": 1.4}
-    if len(line.x) <= _POINTS or line.kind == "points":
-        fill = "white" if line.kind == "printed" else color
-        options |= {"marker": marker, "markersize": 4.5, "markerfacecolor": fill}
+    fill = "white" if line.kind == "printed" else color
+    options |= {"marker": marker, "markersize": 4.5, "markerfacecolor": fill}
+    if line.kind != "points":
+        options["markevery"] = math.ceil(len(line.x) / _POINTS)
     if line.error:
         return axis.errorbar(line.x, heights, line.error, capsize=2, **options)
     return axis.plot(line.x, heights, **options)[0]
@@ -165,11 +173,24 @@ def thumbnail(folder: Path, name: str) -> None:
     path = folder / f"{name}.json"
     if not path.exists():
         return
-    first = dict(json.loads(path.read_text(encoding="utf8"))[0])
-    lines = [PlottedLine(**line) for line in first.pop("lines")]
-    ticks = {float(place): "" for place in first.pop("ticks")}
-    panel = Panel(**first | {"title": "", "x_label": "", "y_label": ""}, lines=lines, ticks=ticks)
+    first = read_panels(path)[0]
+    ticks = dict.fromkeys(first.ticks, "")
+    panel = dataclasses.replace(first, title="", x_label="", y_label="", ticks=ticks)
     _save(_picture([panel], legend=False), folder / THUMBNAIL)
+
+
+def read_panels(path: Path) -> list[Panel]:
+    """Return the panels that `draw` wrote to a file."""
+    return [
+        Panel(
+            **panel
+            | {
+                "lines": [PlottedLine(**line) for line in panel["lines"]],
+                "ticks": {float(place): text for place, text in panel["ticks"].items()},
+            }
+        )
+        for panel in json.loads(path.read_text(encoding="utf8"))
+    ]
 
 
 def _save(figure: Any, path: Path) -> None:

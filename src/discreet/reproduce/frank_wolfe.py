@@ -21,7 +21,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.sparse import csr_matrix, diags_array
 
-from discreet import recipes
+from discreet import model_settings
 from discreet.core.randomness import PrivacyRandom, experiment_generator
 from discreet.data.datasets.synthetic import rank_one
 from discreet.data.interactions import Interactions
@@ -60,7 +60,7 @@ HONEST, OJA = "as printed, honest noise", "as printed with Oja, honest noise"
 THEIRS, TEN = "as printed, their noise (NOT PRIVATE)", "as printed, T = 10, honest noise"
 # Without item biases, as the printed Frank-Wolfe; and McSherry and Mironov for one rating at epsilon / 80.
 SVD_PLAIN, PGD_PLAIN = "svd-poster", "pgd-poster"
-MCSHERRY = "McSherry-Mironov as the poster ran it, epsilon / 80 a rating"
+MCSHERRY = "McSherry-Mironov, epsilon / 80 per rating"
 # The nuclear norm that was printed for all of Jester, scaled by the square root of the users at hand.
 SCALED_K, THEIR_K_ON_JESTER = "as printed, their k, honest noise", 11_667.0
 _TITLES = {
@@ -155,7 +155,7 @@ def _at(kind: Callable[..., Estimator], epsilon: float, **settings: object) -> E
 
 
 def _named(name: str, epsilon: float) -> Estimator:
-    return recipes.estimator(name, {"epsilon": epsilon, "delta": DELTA})
+    return model_settings.estimator(name, {"epsilon": epsilon, "delta": DELTA})
 
 
 _MAKERS: dict[str, Callable[[float], Estimator]] = {

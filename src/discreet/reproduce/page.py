@@ -17,6 +17,7 @@ from discreet.reproduce.claims import (
     grouped,
     over_readings,
     statements,
+    strictly,
     tally,
     together,
 )
@@ -50,7 +51,7 @@ _MEANING = """## Verdicts
 
 The paper's statements are counted apart from ours.
 Several measurements of one statement count once.
-The readings of a statement were written down before they were measured, and all of them are reported.
+All readings that we measured are reported.
 """
 _SHORT = {outcome: str(outcome) for outcome in Outcome} | {Outcome.FAILS: "**fails**"}
 # Claims that contradict are listed first.
@@ -78,6 +79,7 @@ def papers_pages(out: Path, beside: Path) -> dict[str, str]:
         image = f"[![{name}]({link})](papers/{name}.md)" if picture.exists() else ""
         words = f"[{paper.title}](papers/{name}.md). {paper.line}"
         counted = _listed(tally(paper, verdicts, "paper")) or "our own audit of published claims"
+        counted += f".{strict}" if (strict := _strict_count(paper, verdicts)) else ""
         overview.append(_line(image, words, counted, f"{processor_hours(name, out):.2f}"))
         changes += [
             _line(name, change.claim, change.was, _verdict_of(change, paper, verdicts), change.why)
@@ -146,7 +148,20 @@ def _headlines(paper: Paper, verdicts: Sequence[Verdict], by_id: Mapping[str, Ve
     for one in paper.headlines:
         verdict = _verdict_of(one, paper, verdicts)
         lines.append(_line(one.claim, one.printed, _filled(one.ours, by_id), verdict))
-    return [*lines, ""]
+    counted = f"All statements: {_listed(tally(paper, verdicts, 'paper'))}."
+    return [*lines, "", counted + _strict_count(paper, verdicts), ""]
+
+
+def _strict_count(paper: Paper, verdicts: Sequence[Verdict]) -> str:
+    """Return the second count of a paper: the one without our mark for settings that it doesn't print."""
+    plain, strict = (tally(paper, some, "paper") for some in (verdicts, strictly(verdicts)))
+    if plain == strict:
+        return ""
+    excused = strict[Outcome.FAILS] - plain[Outcome.FAILS]
+    return (
+        f" Of other set-up, {excused} miss the number with settings of ours that the paper doesn't print. "
+        f"Counted without that mark: {_listed(strict)}."
+    )
 
 
 def _verdict_of(one: Headline, paper: Paper, verdicts: Sequence[Verdict]) -> str:
@@ -192,7 +207,7 @@ def _readings(verdicts: Sequence[Verdict]) -> list[str]:
             shown = ""
     if not lines:
         return []
-    words = "Each reading was written down before it was measured. Several measurements show as a range."
+    words = "Every reading that we measured is reported. Several measurements show as a range."
     return [
         "## Readings",
         "",

@@ -52,7 +52,7 @@ def paper_called(name: str) -> str:
     """Return the paper of this name, or of the name that it had before.
 
     Raises:
-        ParameterError: If there is no such paper.
+        ParameterError: If the paper is unknown.
     """
     found = _EARLIER_NAMES.get(name, name)
     if found not in names():

@@ -34,7 +34,7 @@ class Submission(NamedTuple):
 @final
 @dataclass(slots=True)
 class Receipt:
-    """Say what became of a submission; `closed` if nothing is taken any more."""
+    """What became of a submission; `closed` if nothing is accepted any more."""
 
     kept: int = 0
     repeated: int = 0
@@ -43,7 +43,7 @@ class Receipt:
 
 
 class Admission(NamedTuple):
-    """Hold the reports to be stored and what to answer."""
+    """The reports to be stored and what to answer."""
 
     new: list[tuple[int, int]]
     receipt: Receipt

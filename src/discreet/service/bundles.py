@@ -27,7 +27,7 @@ _LONGEST_PATH = 100
 
 @final
 class BundleShelf:
-    """Hold the bundle of the newest model, or why it has none; it is made once for each published model."""
+    """The bundle of the newest model, or why it has none; it is made once for each published model."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()

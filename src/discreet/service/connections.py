@@ -16,6 +16,7 @@ import os
 from collections import Counter
 from typing import Any, final
 
+import httptools
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from discreet.service.limits import Peers, network_of
@@ -28,8 +29,12 @@ REQUEST_SECONDS = 600.0
 MOST_CONNECTIONS, MOST_OF_A_PEER = 2000, 200
 #: How many connections wait to be accepted: they have descriptors before they are counted.
 BACKLOG = 256
-# What one request may bring: bytes of its header, lines of it, bytes in all, and requests sent ahead.
-_MOST_HEADER_BYTES, _MOST_HEADER_LINES, _MOST_BYTES, _MOST_AHEAD = 1 << 16, 128, 1 << 24, 8
+# What one request may bring: bytes of its address and of its header, lines of the header, bytes in all, and
+# requests sent ahead.
+_MOST_URL_BYTES, _MOST_HEADER_BYTES, _MOST_HEADER_LINES = 1 << 14, 1 << 16, 128
+_MOST_BYTES, _MOST_AHEAD = 1 << 24, 8
+# Of what comes after a header, one byte in so many may be something else than the body.
+_BODY_BYTES_PER_OTHER = 8
 # A body comes in pieces that are large on average: each piece costs as much as a kilobyte, however small.
 _FREE_READS, _READ_BYTES = 1024, 256
 _FREE_CHUNKS, _CHUNK_BYTES = 256, 1024
@@ -128,8 +133,8 @@ class BoundedProtocol(HttpToolsProtocol):
     door: Door
     deadline = float("inf")
     _request_deadline = float("inf")
-    _reads = _bytes = _chunks = 0
-    _in_header, _has_begun = True, False
+    _reads = _bytes = _body_bytes = _chunks = 0
+    _in_header, _has_begun, _is_offered = True, False, False
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Admit a connection, and begin to wait for its first request."""
@@ -157,9 +162,26 @@ class BoundedProtocol(HttpToolsProtocol):
         if self._bytes > _MOST_BYTES or self._reads > _FREE_READS + self._bytes // _READ_BYTES:
             self.turn_away()
         elif not self.transport.is_closing():
-            super().data_received(data)
-            if self._in_header and self._bytes > _MOST_HEADER_BYTES:
+            self._unset_keepalive_if_required()
+            self._parse(data)
+            # Headers, and what comes after the last chunk, which the parser collects as well.
+            others = self._bytes - self._body_bytes
+            if others > _MOST_HEADER_BYTES + self._body_bytes // _BODY_BYTES_PER_OTHER:
                 self.turn_away()
+
+    def _parse(self, data: bytes) -> None:
+        try:
+            self.parser.feed_data(data)
+        except httptools.HttpParserUpgrade as ended:
+            # Some clients offer a different protocol with each request, and mean the request nevertheless.
+            # The parser skips its body, so a new parser reads it without the offer.
+            method, version = self.parser.get_method(), self.parser.get_http_version().encode()
+            lines = [b"%s: %s\r\n" % line for line in self.headers if line[0] != b"upgrade"]
+            head = b"%s %s HTTP/%s\r\n%s\r\n" % (method, self.url, version, b"".join(lines))
+            self.parser = httptools.HttpRequestParser(self)
+            self._parse(head + data[ended.args[0] :])
+        except httptools.HttpParserError:
+            self.send_400_response("Invalid HTTP request received.")
 
     # What the parser finds. An error that is raised here ends the connection with status 400.
 
@@ -167,8 +189,8 @@ class BoundedProtocol(HttpToolsProtocol):
         """Begin to count anew."""
         if len(self.pipeline) >= _MOST_AHEAD:
             raise ValueError("too many requests were sent ahead")
-        self._reads = self._chunks = 0
-        self._bytes, self._in_header, self._has_begun = 0, True, True
+        self._reads = self._chunks = self._bytes = self._body_bytes = 0
+        self._in_header, self._has_begun = True, True
         super().on_message_begin()
         if self.cycle is None or self.cycle.response_complete:
             self._expect(HEADER_SECONDS)
@@ -177,10 +199,22 @@ class BoundedProtocol(HttpToolsProtocol):
         """Take a line of a header."""
         if len(self.headers) >= _MOST_HEADER_LINES:
             raise ValueError("the header has too many lines")
-        super().on_header(name, value)
+        # Lines after a body are not part of the header: no proxy has checked them.
+        if self._in_header:
+            super().on_header(name, value)
 
     def on_headers_complete(self) -> None:
         """Begin to answer, and wait for the body."""
+        # A header that comes in one piece is complete before its bytes are compared with the limit.
+        if sum(len(name) + len(value) for name, value in self.headers) > _MOST_HEADER_BYTES:
+            raise ValueError("the header has too many bytes")
+        if len(self.url) > _MOST_URL_BYTES or [name for name, _ in self.headers].count(b"host") > 1:
+            raise ValueError("the address is too long, or the host is not clear")
+        self._is_offered = self.parser.should_upgrade()
+        if self._is_offered:
+            if self.parser.get_method() == b"CONNECT":
+                raise ValueError("this is not a proxy")
+            return
         self._in_header = False
         self._request_deadline = self.loop.time() + REQUEST_SECONDS
         super().on_headers_complete()
@@ -189,12 +223,15 @@ class BoundedProtocol(HttpToolsProtocol):
     def on_body(self, body: bytes) -> None:
         """Take a piece of a body: each read brings at least one, and several if they are chunks."""
         self._chunks += 1
+        self._body_bytes += len(body)
         if self._chunks > self._reads + _FREE_CHUNKS + self._bytes // _CHUNK_BYTES:
             raise ValueError("the body comes in too many chunks")
         super().on_body(body)
 
     def on_message_complete(self) -> None:
         """Give the time of a request to the answer, unless it was sent before the body came."""
+        if self._is_offered:
+            return
         super().on_message_complete()
         self._in_header, self._has_begun, self._bytes = True, False, 0
         if self.cycle.response_complete:
@@ -228,7 +265,7 @@ class BoundedProtocol(HttpToolsProtocol):
         self.door.note(self, waits=True)
 
     def _answer(self) -> None:
-        """Let the peer wait."""
+        """Make the peer wait."""
         self.deadline = self._request_deadline
         self.door.note(self, waits=False)
 

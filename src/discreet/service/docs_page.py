@@ -162,7 +162,7 @@ _NAMES = {"string": "text", "integer": "whole number", "boolean": "true or false
 
 
 def _form(form: Mapping[str, Any]) -> str:
-    """Say what a value is in a few words."""
+    """Return what a value is in a few words."""
     if "anyOf" in form:
         kinds = dict.fromkeys(_form(one) for one in form["anyOf"] if one.get("type") != "null")
         return " or ".join(kinds)

@@ -8,14 +8,11 @@ from discreet.core.errors import DataError, FileError, ParameterError
 
 
 class BadProxy(ParameterError):
-    """A declared proxy is neither an address nor a network."""
-
-    text = "{arg:trusted_proxy} must be an address or a network, such as 127.0.0.1 or 10.0.0.0/8."
+    text = """{arg:trusted_proxy} isn't the address of a proxy or a network. Pass one, such as 127.0.0.1
+    or 10.0.0.0/8."""
 
 
 class CannotListen(FileError):
-    """An address can't be used by the service."""
-
     host: str
     port: int
     why: str
@@ -23,79 +20,61 @@ class CannotListen(FileError):
 
 
 class KeyOfInvitationsNeeded(ParameterError):
-    """A campaign that invites devices was served without its secret key."""
-
-    text = "This campaign invites devices. Pass the key of its invitations with {arg:invitation_key}."
+    text = """This campaign invites devices, and the service must sign their tokens. Pass the key of its
+    invitations with {arg:invitation_key}."""
 
 
 class DifferentInvitationKey(ParameterError):
-    """A campaign was served with the secret key of a different one."""
-
-    text = "This isn't the key of invitations that the campaign names. Pass the key that was written with it."
+    text = """This isn't the key of invitations that the campaign names, so devices would reject its
+    tokens. Pass the key that was written with the campaign."""
 
 
 class BadReportStore(ParameterError):
-    """A store has a name that isn't an address of a known database or a path."""
-
-    text = "Name a store by sqlite:///FILE, postgresql://USER@HOST/DATABASE, or the path of a file."
+    text = """The address isn't that of a store of reports. Name a store by sqlite:///FILE,
+    postgresql://USER@HOST/DATABASE, or the path of a file."""
 
 
 class NotAStore(FileError):
-    """A file isn't a store of reports."""
-
     path: Path
-    text = "{path} isn't a store of reports and was not changed. Choose another path."
+    text = "{path} isn't a store of reports, so it was not changed. Choose another path."
 
 
 class DamagedStore(FileError):
-    """A store is damaged, or its file can't be read or written any more."""
-
     path: Path
     why: str
     text = "{path} can't be used: {why}. If the disk has space, restore the store from a backup."
 
 
 class ReportStoreUnusable(FileError):
-    """A file can't be opened as a store of reports."""
-
     path: Path
     text = "{path} can't be used as a store of reports. Check its folder, its permissions, and free space."
 
 
 class EmptyStore(FileError):
-    """A store doesn't contain a campaign yet."""
-
-    text = "This store doesn't contain a campaign yet. Start it with `discreet serve`."
+    text = """This store doesn't contain a campaign yet, so there is nothing to fit. Start it with
+    `discreet serve`."""
 
 
 class StoreOfAnother(DataError):
-    """A store contains reports of a different campaign."""
-
     text = "This store contains reports of a different campaign. Use one store per campaign."
 
 
 class TooManyInvitations(DataError):
-    """A store would contain more invitations than it may."""
-
     most: int
-    text = "A store contains at most {most} invitations. None was added."
+    text = """A store contains at most {most} invitations, and these would be more. Ask for fewer. None
+    was added."""
 
 
 class ForeignReports(DataError):
-    """A store contains reports that its campaign doesn't allow."""
-
-    text = "The store contains reports that its campaign doesn't allow. Restore it from a backup."
+    text = """The store contains reports that its campaign doesn't allow, so it was changed from outside.
+    Restore it from a backup."""
 
 
 class DatabaseForbids(FileError):
-    """A database doesn't let its user do what a store needs."""
-
     text = "The database rejects its user. Let that user create tables, or own the tables of this store."
 
 
 class DatabaseBusy(FileError):
-    """A database didn't answer, or gave no lock, in time."""
-
     seconds: float
     text = "The database of reports is in use: no answer within {seconds:g} seconds. Try again later."
 
@@ -113,16 +92,13 @@ class DatabaseFails(FileError):
 
 
 class BadServiceAddress(ParameterError):
-    """The address of a service has no scheme."""
-
-    text = "{arg:url} must begin with https:// (or http:// on this machine)."
+    text = """{arg:url} isn't a secure address, so others could read or change messages. Begin it with
+    https:// (or http:// on this machine)."""
 
 
 class CampaignRejected(DataError):
-    """A service's campaign can't be used by a device."""
-
     why: str
-    text = "{why} The service's campaign was rejected."
+    text = "{why} The service's campaign was rejected. Ask its organizer."
 
 
 class ServiceUnreachable(FileError):
@@ -138,30 +114,24 @@ class ServiceUnreachable(FileError):
 
 
 class ServiceBusy(FileError):
-    """A service rejected a request for now."""
-
     status: int
     detail: str
-    text = "The service answered with status {status}: {detail}."
+    text = "The service answered with status {status}: {detail}. Send it again later."
 
 
 class ServiceRejected(DataError):
-    """A service rejected a request for good."""
-
     status: int
     detail: str
-    text = "The service answered with status {status}: {detail}."
+    text = """The service answered with status {status}: {detail}. Correct the request. Sending it again
+    doesn't help."""
 
 
 class NoKeptRequest(FileError):
-    """A file doesn't contain a request for a token."""
-
     path: Path
     text = "{path} doesn't contain a request for a token. Choose another file."
 
 
 class DifferentDevice(ParameterError):
-    """A file belongs to a different device."""
-
     path: Path
-    text = "{path} belongs to a different device. Use one file per device."
+    text = """{path} belongs to a different device, and a device must not repeat its draws. Use one file
+    per device."""

@@ -42,7 +42,7 @@ def add_invitations(
     limit: Callable[[Request], None],
     note_order: Callable[[], None],
 ) -> None:
-    """Let devices exchange an invitation for a token, once."""
+    """How devices exchange an invitation for a token, once."""
     places = asyncio.Semaphore(MOST_WAITING)
 
     @app.post(

@@ -6,7 +6,6 @@ last address in it that isn't one of these proxies: that peer wrote everything b
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
 import ipaddress
 import os
@@ -17,7 +16,7 @@ from functools import lru_cache
 from http import HTTPStatus
 from typing import Any, NamedTuple, Self, final
 
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 
 from discreet.core.errors import DiscreetError, message
 from discreet.service.errors import BadProxy
@@ -46,7 +45,7 @@ class Peers:
         self._warned = False
 
     def is_proxy(self, host: str) -> bool:
-        """Tell whether this is the address of a declared proxy."""
+        """Return whether this is the address of a declared proxy."""
         address = _address(host)
         return address is not None and any(address in network for network in self._proxies)
 
@@ -102,7 +101,6 @@ def _address(host: str) -> Address | None:
 
 _WINDOW = 60.0
 _MOST_PEERS = 1 << 17
-_PATIENCE = 30.0
 
 
 # Versions of Python have different phrases for these.
@@ -212,17 +210,21 @@ class RateLimit:
 
 
 async def body_of(request: Request, most: int) -> bytes:
-    """Return a request's body; a larger one is rejected before the rest of it is read."""
+    """Return a request's body; a larger one is rejected before the rest of it is read.
+
+    The connection ends if the body does not come in time (`connections.py`).
+    """
     declared = request.headers.get("content-length", "")
     if declared.isdecimal() and int(declared) > most:
         raise RefusedError(413, f"The message is larger than {most:,} bytes.")
     body = bytearray()
-    try:
-        async with asyncio.timeout(_PATIENCE):
-            async for part in request.stream():
-                body += part
-                if len(body) > most:
-                    raise RefusedError(413, f"The message is larger than {most:,} bytes.")
-    except TimeoutError as error:
-        raise RefusedError(408, "The message didn't arrive in time.") from error
+    more = True
+    while more:
+        message = await request.receive()
+        if message["type"] == "http.disconnect":
+            raise ClientDisconnect()
+        body += message.get("body", b"")
+        if len(body) > most:
+            raise RefusedError(413, f"The message is larger than {most:,} bytes.")
+        more = message.get("more_body", False)
     return bytes(body)

@@ -39,7 +39,7 @@ HEADERS = {
 @final
 @dataclass(frozen=True)
 class WebFile:
-    """Hold a file as it is served."""
+    """A file as it is served."""
 
     content: bytes
     media_type: str

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import threading
 import time
 import weakref
@@ -23,7 +24,7 @@ _QUICK_SECONDS = 0.01
 
 
 class Published(NamedTuple):
-    """Hold a model as it is served: itself, its file, its label, and what browsers compute with."""
+    """A model as it is served: itself, its file, its label, and what browsers compute with."""
 
     model: FittedModel
     file: bytes
@@ -33,6 +34,8 @@ class Published(NamedTuple):
     is_quick: bool
     #: A body that the model answers, which rejections show.
     form: dict[str, Any]
+    #: A name of the file.
+    digest: str
 
 
 @final
@@ -94,7 +97,9 @@ def publish(path: Path) -> Published:
         "rows": [list(row) for row in promise.rows()],
     }
     vectors, form = browser_vectors(model), example(model)
-    return Published(model, path.read_bytes(), label, vectors, _is_quick(model), form)
+    file = path.read_bytes()
+    digest = hashlib.sha256(file).hexdigest()[:16]
+    return Published(model, file, label, vectors, _is_quick(model), form, digest)
 
 
 def _is_quick(model: FittedModel) -> bool:

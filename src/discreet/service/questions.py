@@ -7,13 +7,15 @@ copy. What was sent is never quoted.
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import Annotated, Any
 
 import orjson
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag, ValidationError
 
-from discreet.models.answers import titles_in_order
+from discreet.models.answers import one_list, titles_in_order
 from discreet.models.fitted import FittedModel
+from discreet.models.histories import person_row
+from discreet.models.lists import closed_items
 from discreet.service.limits import RefusedError
 
 #: The largest body, the longest list, and the longest history that is answered for.
@@ -34,6 +36,16 @@ class Row(BaseModel):
     time: int | float | str | None = None
 
 
+def _form(history: Any) -> str | None:
+    """Return which form a history has, by its first entry."""
+    if not isinstance(history, list):
+        return "by item" if isinstance(history, dict) else None
+    first = history[0] if history else None
+    if isinstance(first, dict | Row):
+        return "rows"
+    return "pairs" if isinstance(first, list | tuple) else "items"
+
+
 class Question(BaseModel):
     """What a user rated or interacted with, and how many items to recommend.
 
@@ -45,7 +57,16 @@ class Question(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
-    history: dict[str, float] | list[ItemId] | list[tuple[ItemId, float]] | list[Row]
+    # The first entry decides: trying every form on every entry takes as long as a short list.
+    history: Annotated[
+        Annotated[dict[str, float], Tag("by item")]
+        | Annotated[list[ItemId], Field(fail_fast=True), Tag("items")]
+        | Annotated[list[tuple[ItemId, float]], Field(fail_fast=True), Tag("pairs")]
+        | Annotated[list[Row], Field(fail_fast=True), Tag("rows")],
+        Discriminator(_form),
+        # An empty list has several of these forms.
+        Field(json_schema_extra=lambda schema: schema.update(anyOf=schema.pop("oneOf"))),
+    ]
     user: ItemId | None = None
     now: float | str | None = None
     k: int = Field(default=10, ge=1, le=MOST_ITEMS, strict=True)
@@ -62,6 +83,7 @@ _RULES = {
     "exclude_seen": "`exclude_seen` must be true or false.",
     "ignore_unknown": "`ignore_unknown` must be true or false.",
 }
+_UNKNOWN_FIELD = f"The question has an unknown field. The fields are {', '.join(_RULES)}."
 
 
 class Questions(BaseModel):
@@ -149,6 +171,8 @@ def question(asked: Any, example: dict[str, Any]) -> Question:
         raise RefusedError(
             422, f"A history may have {MOST_HISTORY:,} items; send the newest of them.", example
         )
+    if isinstance(asked, dict) and not asked.keys() <= _RULES.keys():
+        raise RefusedError(422, _UNKNOWN_FIELD, example)
     try:
         orjson.dumps(asked)
         return Question.model_validate(asked)
@@ -166,15 +190,12 @@ def question(asked: Any, example: dict[str, Any]) -> Question:
 
 
 def _broken_rule(error: ValidationError) -> str:
-    """Return the rule of the first field that is wrong; of a field that is not declared, which ones are."""
+    """Return the rule of the first field that is wrong."""
     places = [each["loc"] for each in error.errors(include_url=False, include_input=False)]
     names = [str(place[0]) for place in places if place]
-    known = next((name for name in names if name in _RULES), None)
-    if known is not None:
-        return _RULES[known]
-    if not names:
-        return "A question must be an object with `history`."
-    return f"The question has an unknown field. The fields are {', '.join(_RULES)}."
+    if names:
+        return _RULES[names[0]]
+    return "A question must be an object with `history`."
 
 
 def _length(asked: Any) -> int:
@@ -187,17 +208,15 @@ def answer(model: FittedModel, asked: Question) -> dict[str, Any]:
     history: Any = asked.history
     if isinstance(history, list):
         history = [one.model_dump(exclude_none=True) if isinstance(one, Row) else one for one in history]
-    found = model.recommend(
-        history,
-        asked.k,
-        exclude_seen=asked.exclude_seen,
-        ignore_unknown=asked.ignore_unknown,
-        user=asked.user,
-        now="now" if asked.now is None else asked.now,
+    now = "now" if asked.now is None else asked.now
+    person = person_row(model, history, ignore_unknown=asked.ignore_unknown, user=asked.user, now=now)
+    # As `FittedModel.recommend`, without an object for each place of the list.
+    found = one_list(
+        model, person, asked.k, exclude_seen=asked.exclude_seen, closed=closed_items(model, None, None)
     )
     listed = [
-        {"item": one.item, "score": one.score, "expected_stars": one.expected_stars, "title": one.title}
-        for one in found
+        {"item": item, "score": score, "expected_stars": stars, "title": title}
+        for item, score, stars, title in found
     ]
     return {"items": listed, "ranked_by": model.scorer.ranked_by}
 

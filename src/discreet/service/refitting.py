@@ -19,11 +19,12 @@ from discreet.collect.estimate import Collected
 from discreet.collect.gradient_rounds import GradientCampaign
 from discreet.collect.hidden_items import CatalogCampaign
 from discreet.collect.opening import AnyCampaign
+from discreet.model_settings import estimator
 from discreet.models.fitted import FittedModel
 from discreet.models.local.estimator import ReportLearner
+from discreet.papers import PAPER_NAMES
 from discreet.papers.mixture.gradient_server import GradientServer
 from discreet.privacy.mechanisms.bounded import ClampedLaplace
-from discreet.recipes import PAPER_NAMES, estimator
 from discreet.service.errors import ForeignReports
 from discreet.service.running import log
 from discreet.service.stores.store import ReportStore

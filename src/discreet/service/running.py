@@ -30,7 +30,7 @@ _KEEP_ALIVE_SECONDS = 75
 
 
 def need_service() -> None:
-    """Say which extra is missing, if it is."""
+    """Raise an error if a package of the extra is missing."""
     try:
         import fastapi
         import httptools

@@ -7,7 +7,7 @@ from functools import partial
 from typing import Annotated, Any
 
 from fastapi import FastAPI, Query, Request
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, FailFast, Field
 
 from discreet.core.checks import DiscreetError
 from discreet.models.fitted import FittedModel
@@ -23,7 +23,7 @@ from discreet.service.questions import (
     loaded,
     titles_of,
 )
-from discreet.service.web_app import answer_such_as
+from discreet.service.shared_app import answer_such_as
 from discreet.service.workers import Workers
 
 
@@ -51,7 +51,7 @@ class SimilarQuestions(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
-    items: list[ItemId] = Field(min_length=1, max_length=MOST_PEOPLE)
+    items: Annotated[list[ItemId], FailFast()] = Field(min_length=1, max_length=MOST_PEOPLE)
     k: int = Field(default=10, ge=1, le=MOST_ITEMS, strict=True)
 
 

@@ -23,7 +23,7 @@ _BUSY = "Too many questions are waiting; try again in a minute."
 
 
 def one_thread_for_linear_algebra() -> threadpool_limits:
-    """Let linear algebra use one thread, until the returned value is left as a context.
+    """Limit linear algebra to one thread, until the returned value is left as a context.
 
     Answers are small. Threads that share an answer wait for each other in busy loops: on a busy machine, an
     answer then takes thirty times as much processor time. Some libraries obey the main thread, and others

@@ -51,11 +51,11 @@ class GroupWriter:
 
     @property
     def is_full(self) -> bool:
-        """Tell whether so many requests wait that no more should be taken."""
+        """Return whether so many requests wait that no more should be taken."""
         return self._waiting.qsize() >= MOST_WAITING
 
     def note_order(self) -> None:
-        """Say that something else was written whose order may show, so that it is rewritten, too."""
+        """Record that something else was written whose order may show, so that it is rewritten, too."""
         self._shows_order = True
 
     async def submit(self, submission: Submission) -> Receipt:

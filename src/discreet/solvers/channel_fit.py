@@ -12,17 +12,22 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import NamedTuple, Self
+from typing import TYPE_CHECKING, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
 
 from discreet.core.arrays import Floats, Singles
 from discreet.core.checks import integer
+from discreet.core.exports import Later
 from discreet.core.randomness import experiment_generator
 from discreet.core.rows import Rows, require_fit, run
-from discreet.solvers import report_kernels
 from discreet.solvers.errors import NothingToLearn
+
+if TYPE_CHECKING:
+    from discreet.solvers import report_kernels
+else:
+    report_kernels = Later("discreet.solvers.report_kernels")
 
 # Everything below is in units in which the scale of ratings is [0, 1].
 _OFFSET = 0.5

@@ -6,78 +6,47 @@ from discreet.core.errors import DataError, ParameterError, PrivacyError
 
 
 class NoFiniteAnswer(DataError):
-    """A solver has no finite answer."""
-
-    text = (
-        "A row has no finite answer: values or factors aren't finite, or the ridge is too weak. Check "
-        "the values, or raise the ridge."
-    )
+    text = """A row has no finite answer: values or factors aren't finite, or the ridge is too weak. Check the
+    values, or raise the ridge."""
 
 
 class NotTransposed(ParameterError):
-    """Two views of the ratings differ."""
-
-    text = (
-        "by_item isn't the transpose of by_user, but both must be the same ratings. Build both from one "
-        "source."
-    )
+    text = """by_item isn't the transpose of by_user, but both must be the same ratings. Build both from one
+    source."""
 
 
 class NothingToLearn(DataError):
-    """The ratings or reports to learn from are missing."""
-
-    text = (
-        "Ratings or reports to learn from are missing, or some are outside the channel's outputs. "
-        "Check the data."
-    )
+    text = """Ratings or reports to learn from are missing, or some are outside the channel's outputs. Check
+    the data."""
 
 
 class Diverged(DataError):
-    """The factors diverged."""
-
     text = "The factors diverged because the steps were too long. Lower the rate."
 
 
 class NegativeWeights(DataError):
-    """Interactions have weights that are negative or NaN."""
-
-    text = (
-        "The interactions have values that are negative or NaN, which can't be weights. Remove such values."
-    )
+    text = """The interactions have values that are negative or NaN, which can't be weights. Remove such
+    values."""
 
 
 class ObjectivePrivate(PrivacyError):
-    """The exact objective is private."""
-
-    text = (
-        "The exact objective is private, so it isn't computed. Use a fixed number of steps along noised "
-        "gradients."
-    )
+    text = """The exact objective is private, so it isn't computed. Use a fixed number of steps along noised
+    gradients."""
 
 
 class GradientOverspent(PrivacyError):
-    """The gradient was asked for more often than the guarantee covers."""
-
     allowed: int
-    text = (
-        "The gradient was requested more often than the {allowed:time|times} that the guarantee covers. It "
-        "was not computed. Plan more steps before the fit."
-    )
+    text = """The gradient was requested more often than the {allowed:time|times} that the guarantee covers.
+    It was not computed. Plan more steps before the fit."""
 
 
 class SizesDiffer(DataError):
-    """Two arrays that belong together have different lengths."""
-
     name: str
-    text = (
-        "{name} has the wrong size: it needs one number for each binary rating, or one square matrix for "
-        "each row. Pass matching sizes."
-    )
+    text = """{name} has the wrong size: it needs one number for each binary rating, or one square matrix for
+    each row. Pass matching sizes."""
 
 
 class RadiusTooLarge(ParameterError):
-    """A radius leaves too many singular values."""
-
     radius: float
     most: int
     text = "{arg:radius} is {radius}, which leaves more than {most} singular values. Choose a smaller radius."

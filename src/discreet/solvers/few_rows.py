@@ -14,9 +14,9 @@ from discreet.core.arrays import Array
 from discreet.core.rows import Rows, multiply, predict_cells, require_cells, require_fit
 from discreet.solvers.errors import NoFiniteAnswer
 
-# Rows, or single entries, up to which nothing is compiled.
+#: Rows, or single entries, up to which nothing is compiled.
 FEW = 32
-_FEW_ENTRIES = 1024
+FEW_ENTRIES = 1024
 
 
 def ridge_vectors(rows: Rows, features: Array, **options: Any) -> Array:
@@ -72,7 +72,7 @@ def weighted_sums(rows: Rows, dense: Array) -> Array:
 
 def products(left: Array, right: Array, rows: Array, columns: Array) -> Array:
     """Return `left[row] . right[column]` for every pair in `rows` and `columns`."""
-    if np.size(rows) > _FEW_ENTRIES:
+    if np.size(rows) > FEW_ENTRIES:
         return predict_cells(left, right, rows, columns)
     require_cells(left, right, rows, columns)
     own, form = (left[0], "cf,f->c") if len(left) == 1 else (left[rows], "cf,cf->c")

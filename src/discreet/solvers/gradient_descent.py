@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from discreet.core.arrays import Floats
+from discreet.core.exports import Later
 from discreet.core.randomness import experiment_generator
 from discreet.core.rows import Rows, require_fit
-from discreet.solvers import report_kernels
 from discreet.solvers.errors import Diverged
+
+if TYPE_CHECKING:
+    from discreet.solvers import report_kernels
+else:
+    report_kernels = Later("discreet.solvers.report_kernels")
 
 _START = 0.1
 

@@ -19,7 +19,7 @@ import numpy.typing as npt
 
 from discreet.core.arrays import Array
 from discreet.core.checks import integer, non_negative, positive_finite
-from discreet.core.rows import Rows, require_fit, run_over_rows
+from discreet.core.rows import Rows, one_algebra_thread, require_fit, run_over_rows
 from discreet.solvers import als as als_kernels
 from discreet.solvers.als import require_twins, starting_factors
 from discreet.solvers.errors import NegativeWeights
@@ -74,9 +74,10 @@ def implicit_als(
     )
     users, items = model.user_factors.copy(), model.item_factors.copy()
     sides = [(_weighted(by_user, confidence), items, users), (_weighted(by_item, confidence), users, items)]
-    for _ in range(integer("iterations", iterations, least=0)):
-        for interactions, features, out in sides:
-            _update(interactions, features, confidence.regularization, steps, out)
+    with one_algebra_thread():
+        for _ in range(integer("iterations", iterations, least=0)):
+            for interactions, features, out in sides:
+                _update(interactions, features, confidence.regularization, steps, out)
     return ImplicitFactorization(user_factors=users, item_factors=items)
 
 

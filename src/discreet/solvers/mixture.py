@@ -9,16 +9,22 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
 from discreet.core.arrays import Floats
 from discreet.core.checks import integer, positive_finite
+from discreet.core.exports import Later
 from discreet.core.randomness import experiment_generator
 from discreet.core.rows import Rows, residuals, run_over_rows
-from discreet.solvers import report_kernels
 from discreet.solvers.als import require_twins, solve_rows
+
+if TYPE_CHECKING:
+    from discreet.solvers import report_kernels
+else:
+    report_kernels = Later("discreet.solvers.report_kernels")
 
 # A Gaussian that explains fewer entries than this is dropped.
 _LEAST_COUNT = 1e-6

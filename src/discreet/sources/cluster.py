@@ -23,12 +23,13 @@ from typing import Any, NamedTuple, Self, final
 import llvmlite.binding
 import numba
 
+from discreet.core.machine_code import shipped
 from discreet.data.facts import PublicFacts
-from discreet.data.vocabulary import Vocabulary
 from discreet.sources.connection import losses_as_sentences, result_of
 from discreet.sources.errors import FolderNotShared, NoWorkers, WorkersDiffer
 from discreet.sources.object_stores import is_address
 from discreet.sources.shards import ShardFolder, open_shards
+from discreet.statistics.data_source import OverSource
 from discreet.statistics.statistic import Statistic, Sums
 
 # How many sums one task adds, so that the tree has few levels; large ones are added in pairs, so that a
@@ -39,50 +40,15 @@ TASKS_PER_THREAD = 4
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class OverShards:
+class OverShards(OverSource):
     """A folder of shards that other processes sum over; they open it by its path."""
 
     shards: ShardFolder
 
     @property
-    def facts(self) -> PublicFacts:
-        """Return the public facts."""
-        return self.shards.facts
-
-    @property
-    def catalog(self) -> Vocabulary:
-        """Return all items."""
-        return self.shards.catalog
-
-    @property
-    def name(self) -> str:
-        """Return the name of the data in a ledger."""
-        return self.shards.name
-
-    @property
-    def n_users(self) -> int:
-        """Return the number of users."""
-        return self.shards.n_users
-
-    @property
-    def n_items(self) -> int:
-        """Return the number of items."""
-        return self.shards.n_items
-
-    @property
-    def n_ratings(self) -> int:
-        """Return the number of ratings."""
-        return self.shards.n_ratings
-
-    @property
-    def has_times(self) -> bool:
-        """Return whether ratings have times."""
-        return self.shards.has_times
-
-    @property
-    def has_one_value(self) -> bool:
-        """Return whether all ratings are equal."""
-        return self.shards.has_one_value
+    def source(self) -> ShardFolder:  # type: ignore[override]
+        """Return the folder."""
+        return self.shards
 
 
 @final
@@ -225,6 +191,7 @@ def fingerprint() -> dict[str, str]:
         "machine": platform.machine(),
         "processor": f"{numba.config.CPU_NAME} {llvmlite.binding.get_host_cpu_name()}",  # type: ignore[attr-defined]
         "instructions": hashlib.sha256(features.encode()).hexdigest(),
+        "kernels": str(shipped()),
     }
 
 

@@ -5,20 +5,17 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, final
+from typing import Any
 
-import numpy as np
 import polars as pl
 from polars.io.plugins import register_io_source
 
-from discreet.core.arrays import Indices
 from discreet.core.errors import CannotWrite, DiscreetError
 from discreet.core.files import folder_aside
 from discreet.models.fitted import FittedModel
-from discreet.models.histories import Moment, requested
-from discreet.models.lists import STARS, recommend_rows
+from discreet.models.histories import requested
+from discreet.models.lists import STARS, Wanted, recommend_rows
 from discreet.sources.cluster import Whereabouts, opened_once
 from discreet.sources.connection import losses_as_sentences, result_of
 from discreet.sources.errors import DifferentCatalog
@@ -28,30 +25,12 @@ from discreet.sources.shards import ShardFolder
 _RATINGS_AT_A_TIME = 1 << 20
 
 
-@final
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Wanted:
-    """The settings of lists, as in `FittedModel.recommend_all`; `closed` items are in no list."""
-
-    k: int = 10
-    exclude_seen: bool = True
-    closed: Indices = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
-    rank_by: str | None = None
-    diversify: float = 0.0
-    now: Moment | None = None
-
-    def lists(self, model: FittedModel, shards: ShardFolder, number: int) -> Iterator[pl.DataFrame]:
-        """Yield the lists of a shard's users, in groups."""
-        for people in shards.people(number, _RATINGS_AT_A_TIME):
-            yield recommend_rows(
-                model,
-                requested(model, people, self.now),
-                self.k,
-                exclude_seen=self.exclude_seen,
-                closed=self.closed,
-                rank_by=self.rank_by,
-                diversify=self.diversify,
-            )
+def shard_lists(
+    model: FittedModel, shards: ShardFolder, number: int, wanted: Wanted
+) -> Iterator[pl.DataFrame]:
+    """Yield the lists of a shard's users, in groups."""
+    for people in shards.people(number, _RATINGS_AT_A_TIME):
+        yield recommend_rows(model, requested(model, people, wanted.now), wanted)
 
 
 def write_lists(
@@ -95,7 +74,7 @@ def write_lists(
 
 def _here(model: FittedModel, shards: ShardFolder, wanted: Wanted) -> Iterator[pl.DataFrame]:
     for number in range(shards.n_shards):
-        yield from wanted.lists(model, shards, number)
+        yield from shard_lists(model, shards, number, wanted)
         if shards.report is not None:
             shards.report(number + 1, shards.n_shards)
 
@@ -128,4 +107,4 @@ def _same(model: FittedModel) -> FittedModel:
 
 
 def _all_of(model: FittedModel, where: Whereabouts, number: int, wanted: Wanted) -> list[pl.DataFrame]:
-    return list(wanted.lists(model, opened_once(where), number))
+    return list(shard_lists(model, opened_once(where), number, wanted))

@@ -19,6 +19,7 @@ from typing import Any, Self, final
 from discreet.core.checks import FileError, ParameterError
 from discreet.core.errors import CannotWrite, ExtraMissing, FileUnreadable
 from discreet.data.datasets.fetching import cache_folder
+from discreet.data.reading.cells import address_of
 from discreet.sources.errors import ShardsDamaged
 
 _ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
@@ -26,8 +27,8 @@ _CHUNK = 1 << 20
 
 
 def is_address(path: str | Path) -> bool:
-    """Return whether a text is an address in an object store, such as s3://bucket/folder."""
-    return isinstance(path, str) and _ADDRESS.match(path) is not None
+    """Return whether a text is an address in an object store (s3://bucket/folder), not in a database."""
+    return isinstance(path, str) and _ADDRESS.match(path) is not None and address_of(path) is None
 
 
 @final

@@ -14,10 +14,10 @@ import numpy as np
 import polars as pl
 
 from discreet.data.bounding import hash_ids
-from discreet.data.describing import NOTHING, Wishes
-from discreet.data.describing_types import schema_of
 from discreet.data.encoding import to_values
 from discreet.data.facts import N_ITEMS, SCALE, Declarations, PublicFacts, count_off_step
+from discreet.data.guessing import NOTHING, Wishes
+from discreet.data.guessing_types import schema_of
 from discreet.data.reading.blocks import GZIP, PARQUET, ZIP, Span, magic
 from discreet.data.reading.columns import Columns
 from discreet.data.reading.limits import or_damaged, scanned

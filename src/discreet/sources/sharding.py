@@ -236,7 +236,8 @@ class _Sharder:
             return
         columns = reader.read(piece)
         people, rows = Vocabulary.factorize(columns.users, "user ids")
-        shards = shard_of_hash(hash_ids(people), self.n_shards).astype(np.int64)[rows]
+        # Numbers of 16 bits, which all shards have, are sorted by their digits.
+        shards = shard_of_hash(hash_ids(people), self.n_shards).astype(np.uint16)[rows]
         order = np.argsort(shards, kind="stable")
         _, codes = encode(columns.items, self.catalog, "item ids")
         users = as_series(columns.users, "user ids")

@@ -10,11 +10,15 @@ import logging
 import os
 import pickle
 import re
+import socket
 import sys
+import time
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from concurrent.futures import Future
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from threading import Thread
 from typing import Any, final
 
 from discreet.core.checks import DiscreetError
@@ -22,6 +26,7 @@ from discreet.core.errors import ExtraMissing
 from discreet.sources.cluster import OverShards, Whereabouts, fingerprint, sum_of_shards
 from discreet.sources.errors import (
     ExecutorFailed,
+    NoExecutors,
     SparkLost,
     SparkNotStarted,
     UnknownEngine,
@@ -39,6 +44,9 @@ _SETTINGS = {
     "spark.executorEnv.NUMBA_NUM_THREADS": "1",
     "spark.executorEnv.OPENBLAS_NUM_THREADS": "1",
 }
+#: Seconds without any executor after which a cluster is lost: a worker starts a new one in less.
+PATIENCE = 8.0
+_ASKED_EVERY, _UNTIL_STARTED = 0.5, 30.0
 _TASKS_PER_CORE = 2
 # A row of Spark has at most 2 GB; sums can be larger.
 _CHUNK = 1 << 26
@@ -60,6 +68,8 @@ def session(address: str) -> Iterator[Any]:
     for name, value in _SETTINGS.items():
         builder = builder.config(name, value)
     try:
+        if address != LOCAL:
+            _require_master(address)
         opened = builder.getOrCreate()
     except Exception as error:
         raise SparkNotStarted(address=address) from error
@@ -67,6 +77,15 @@ def session(address: str) -> Iterator[Any]:
         yield opened
     finally:
         opened.stop()
+
+
+def _require_master(address: str) -> None:
+    """Raise if nothing listens at any of the addresses; Spark itself would try for a minute."""
+    for place in address.removeprefix("spark://").split(","):
+        host, _, port = place.rpartition(":")
+        with suppress(OSError), socket.create_connection((host, int(port)), timeout=PATIENCE):
+            return
+    raise ConnectionError(address)
 
 
 def export_table(opened: Any, table: str, folder: Path) -> None:
@@ -97,11 +116,52 @@ class SparkSource(OverShards):
         tasks = min(self.shards.n_shards, _TASKS_PER_CORE * cores)
         work = _task(Whereabouts.of(self.shards), self.shards, tasks, statistic)
         rows = self.session.range(0, tasks, 1, tasks).mapInArrow(work, _SCHEMA)
+        return _added(collected(rows, self.session), self.shards.report)
+
+
+def collected(rows: Any, opened: Any) -> list[Any]:
+    """Return all rows; raise if the cluster has no executor for some seconds.
+
+    Spark keeps a job until an executor comes, so waiting alone would never end.
+
+    Raises:
+        SparkLost: No executor is left, or the executors died repeatedly.
+    """
+    context, done = opened.sparkContext, Future[list[Any]]()
+
+    def collect() -> None:
         try:
-            found = rows.collect()
-        except Exception as error:
-            raise SparkLost from error
-        return _added(found, self.shards.report)
+            done.set_result(rows.collect())
+        except BaseException as error:
+            done.set_exception(error)
+
+    # A daemon: if the cluster is gone, nothing here waits for what it never returns.
+    Thread(target=collect, daemon=True).start()
+    seen = time.monotonic()
+    while not done.done():
+        with suppress(TimeoutError):
+            done.exception(timeout=_ASKED_EVERY)
+        if _executors(context):
+            seen = time.monotonic()
+        elif time.monotonic() - seen > PATIENCE:
+            with suppress(Exception):
+                context.cancelAllJobs()
+            raise SparkLost
+    error = done.exception()
+    if error is not None:
+        raise SparkLost from error
+    return done.result()
+
+
+def _executors(context: Any) -> int:
+    """Return how many executors a cluster has; the driver's own process is one only if all runs there."""
+    if context.master.startswith("local"):
+        return 1
+    try:
+        return int(context._jsc.sc().getExecutorMemoryStatus().size()) - 1
+    except Exception:
+        # The context ended with its cluster.
+        return 0
 
 
 def _task(
@@ -156,5 +216,10 @@ def _added(rows: Iterable[Any], report: Callable[[int, int], None] | None) -> Su
 
 
 def on_spark(shards: Any, opened: Any) -> SparkSource:
-    """Return the shards as a data source on a Spark cluster."""
+    """Return the shards as a data source on a Spark cluster, as soon as that has an executor."""
+    begun = time.monotonic()
+    while not _executors(opened.sparkContext):
+        if time.monotonic() - begun > _UNTIL_STARTED:
+            raise NoExecutors(seconds=_UNTIL_STARTED)
+        time.sleep(_ASKED_EVERY)
     return SparkSource(shards=shards, session=opened)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, final
+from typing import Annotated, NamedTuple, final
 
 import numpy as np
 import numpy.typing as npt
 
 from discreet.core.arrays import Array, Floats
-from discreet.core.kernels import compiled, inner
+from discreet.core.kernels import compiled, inner, longest_row
 from discreet.core.rows import run
 from discreet.statistics.blocks import Block
 from discreet.statistics.domain import Length, Number, Numbers, Places, Whole
@@ -21,6 +21,28 @@ from discreet.statistics.statistic import Part, Statistic
 # The weight of the direction back is a whole number of this many parts of the weight forward. So both are
 # whole multiples of one truncated number, and one sum represents them.
 BACK_PARTS = 16
+
+
+class OrderedRows(NamedTuple):
+    """Users' interactions in the order of time, and the places of their items in `top`, or -1.
+
+    `order` has the positions of each row's interactions in the order of time, and `same` whether each has the
+    time of the previous one.
+    """
+
+    indptr: Array
+    order: Array
+    same: Array
+    positions: Array
+
+
+class PairWeights(NamedTuple):
+    """What a pair weighs: by its items, by the steps between them, at any distance, and backward."""
+
+    weight: Array
+    near: float
+    apart: float
+    back: float
 
 
 @final
@@ -50,15 +72,13 @@ class CoOccurrence(Statistic):
         return (Part("pairs", (self.top.size, self.top.size), bits=PRODUCT_BITS, nonnegative=True),)
 
     def _add(self, block: Block, sums: tuple[Steps, ...]) -> None:
-        positions = places_among(self.top, self.n_items)[block.items]
-        order, same = block.in_time()
-        before = np.append(np.int32(0), np.cumsum(positions >= 0, dtype=np.int32))
+        rows, weights = self.rows(block), self.weights()
+        before = np.append(np.int32(0), np.cumsum(rows.positions >= 0, dtype=np.int32))
         starts = before[block.indptr].astype(np.int64)
         entries, ordered = PairEntries.empty(int(starts[-1])), block.data.times is not None
-        given = (block.indptr, starts, order, same, positions, np.ascontiguousarray(self.weight))
 
         def part(start: int, stop: int, _: Floats) -> None:
-            lay_out(start, stop, *given, self.near, self.apart, self.back / BACK_PARTS, *entries)
+            lay_out(start, stop, rows, starts, weights, entries)
 
         run(part, block.indptr, entries.scaled)
         longest = int(block.counts.max(initial=0))
@@ -69,6 +89,16 @@ class CoOccurrence(Statistic):
         add_in_tiles(entries, longest, self.near, self.apart, ordered, pairs)
         sums[0][:] += pairs
         sums[0][:] += pairs.T
+
+    def rows(self, block: Block) -> OrderedRows:
+        """Return the rows of a block, with the places of their items in `top`."""
+        order, same = block.in_time()
+        return OrderedRows(block.indptr, order, same, places_among(self.top, self.n_items)[block.items])
+
+    def weights(self) -> PairWeights:
+        """Return what pairs weigh, for compiled loops."""
+        weight = np.ascontiguousarray(self.weight)
+        return PairWeights(weight, self.near, self.apart, self.back / BACK_PARTS)
 
     def _finish(self, sums: tuple[Steps, ...]) -> None:
         """Weight both directions: until here a row is for later items and a column for earlier ones."""
@@ -84,33 +114,25 @@ _LEAST_LENGTH = 1e-200
 
 @inner
 def taking_part(
-    positions: Array,
-    weights: Array,
-    order: Array,
-    same: Array,
-    near: float,
-    columns: Array,
-    own: Array,
-    gaps: Array,
-    moved: Array,
+    rows: OrderedRows, row: int, asked: PairWeights, columns: Array, own: Array, gaps: Array, moved: Array
 ) -> int:
     """Write a user's interactions with items in `top` in the order of time; return their number.
 
-    `positions` are places in `top`, or -1, and `weights` those of its items.
     `gaps` gets the decay from each to the next, and `moved` whether time has passed; times of other
     interactions count as well. Weights are divided by the largest, which does not change the normalized
     matrix.
     """
+    positions, weights, near = rows.positions, asked.weight, asked.near
     count, left, passed, largest = 0, 1.0, False, 0.0
-    for t in range(order.size):
-        if not same[t]:
+    for t in range(rows.indptr[row], rows.indptr[row + 1]):
+        if not rows.same[t]:
             left *= near
             passed = True
-        entry = order[t]
+        entry = rows.order[t]
         if positions[entry] >= 0:
             columns[count], own[count] = positions[entry], weights[positions[entry]]
             gaps[count], moved[count] = left, passed
-            largest = max(largest, own[count])
+            largest = own[count] if own[count] > largest else largest
             count, left, passed = count + 1, 1.0, False
     for t in range(count):
         own[t] /= largest
@@ -118,7 +140,7 @@ def taking_part(
 
 
 @compiled
-def squared_length(own: Array, gaps: Array, moved: Array, count: int, apart: float, back: float) -> float:
+def squared_length(own: Array, gaps: Array, moved: Array, count: int, asked: PairWeights) -> float:
     """Return the squared Frobenius norm of a user's matrix before it is scaled.
 
     A pair has the weight apart + (1 - apart) f. Sums over earlier interactions of 1, f and f^2 times the
@@ -126,7 +148,7 @@ def squared_length(own: Array, gaps: Array, moved: Array, count: int, apart: flo
     the same time, whose weight is 1. No term is negative, so nothing cancels.
     """
     directed, tied, plain, decayed, twice, level = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
-    rest = 1 - apart
+    apart, back, rest = asked.apart, asked.back, 1 - asked.apart
     for t in range(count):
         if moved[t]:
             plain += level
@@ -155,45 +177,26 @@ def weigh_directions(pairs: Array, forward: int, back: int) -> None:
 
 @compiled
 def lay_out(
-    start: int,
-    stop: int,
-    indptr: Array,
-    starts: Array,
-    order: Array,
-    same: Array,
-    positions: Array,
-    weights: Array,
-    near: float,
-    apart: float,
-    back: float,
-    columns: Array,
-    own: Array,
-    scaled: Array,
-    steps: Array,
-    first: Array,
-    level: Array,
+    start: int, stop: int, rows: OrderedRows, starts: Array, asked: PairWeights, entries: PairEntries
 ) -> None:
     """Write the interactions of a range of rows as `PairEntries`; row r begins at `starts[r]`.
 
-    `order` has the positions of each row's interactions in the order of time, `same` whether each has the
-    time of the previous one. A user without a pair, or with numbers that are not finite, contributes nothing.
+    A user without a pair, or with numbers that are not finite, contributes nothing.
     """
-    longest = 0
-    for row in range(start, stop):
-        longest = max(longest, indptr[row + 1] - indptr[row])
+    columns, own, scaled, steps, first, level = entries
+    longest = longest_row(start, stop, rows.indptr)
     gaps, moved = np.empty(longest), np.empty(longest, np.bool_)
     for row in range(start, stop):
-        given, begin, end = slice(indptr[row], indptr[row + 1]), starts[row], starts[row + 1]
-        mine, tied, places = order[given] - indptr[row], same[given], positions[given]
+        begin, end = starts[row], starts[row + 1]
         weighed = own[begin:end]
-        count = taking_part(places, weights, mine, tied, near, columns[begin:end], weighed, gaps, moved)
-        length = squared_length(weighed, gaps, moved, count, apart, back)
+        count = taking_part(rows, row, asked, columns[begin:end], weighed, gaps, moved)
+        length = squared_length(weighed, gaps, moved, count, asked)
         usable = length > _LEAST_LENGTH and np.isfinite(length)
         scale = ROUNDING / np.sqrt(length) * _UNITS if usable else 0.0
         entry, step, begun = begin, 0, begin
-        for t in range(mine.size):
-            step += not tied[t]
-            if places[mine[t]] >= 0:
+        for t in range(rows.indptr[row], rows.indptr[row + 1]):
+            step += not rows.same[t]
+            if rows.positions[rows.order[t]] >= 0:
                 if entry > begin and steps[entry - 1] != step:
                     begun = entry
                 steps[entry], first[entry], level[entry] = step, begin, begun

@@ -95,13 +95,11 @@ class ItemResiduals(Statistic):
     def _add(self, block: Block, sums: tuple[Steps, ...]) -> None:
         require_fit(block.rows(), self.effects.size)
         values = np.ascontiguousarray(block.values)
-        given = (self.middle, self.half, self.mean, self.effects, self.item_weights, self.count_part)
+        asked = row_kernels.Residuals(*(getattr(self, name) for name in row_kernels.Residuals._fields))
 
         def part(start: int, stop: int) -> tuple[Steps]:
             total = np.zeros(sums[0].shape, dtype=np.int64)
-            row_kernels.add_residuals(
-                start, stop, block.indptr, block.items, values, *given, USER_RIDGE, *total
-            )
+            row_kernels.add_residuals(start, stop, block.indptr, block.items, values, asked, *total)
             return (total,)
 
         sums[0][:] += summed_over_rows(part, block.indptr)[0]

@@ -104,13 +104,10 @@ class OfKnownPart(Statistic):
         self.inner._finish(sums)
 
 
-@final
-@dataclass(frozen=True, eq=False, kw_only=True)
-class KnownPart:
-    """Restrict a data source to ratings that are not hidden; bounds are set before anything is hidden."""
+class OverSource:
+    """What a data source that reads another one, its `source`, has from it: all but sums."""
 
     source: DataSource
-    hiding: Hiding
 
     @property
     def facts(self) -> PublicFacts:
@@ -139,18 +136,30 @@ class KnownPart:
 
     @property
     def n_ratings(self) -> int:
-        """Return the number of ratings, hidden ones included."""
+        """Return the number of ratings."""
         return self.source.n_ratings
 
     @property
     def has_one_value(self) -> bool:
-        """Return whether all ratings are equal, hidden ones included."""
+        """Return whether all ratings are equal."""
         return self.source.has_one_value
 
     @property
     def has_times(self) -> bool:
         """Return whether ratings may have times."""
         return bool(getattr(self.source, "has_times", True))
+
+
+@final
+@dataclass(frozen=True, eq=False, kw_only=True)
+class KnownPart(OverSource):
+    """Restrict a data source to ratings that are not hidden; bounds are set before anything is hidden.
+
+    Counts and whether all ratings are equal include hidden ratings.
+    """
+
+    source: DataSource
+    hiding: Hiding
 
     def bounded(self) -> KnownPart:
         """Return the same part of all users' bounded rows."""

@@ -14,11 +14,12 @@ import numpy.typing as npt
 
 from discreet.core.arrays import Floats
 from discreet.core.errors import DomainError
-from discreet.core.kernels import compiled, dot, inner
+from discreet.core.kernels import compiled, inner
 from discreet.core.rows import Rows, require_fit, run_over_rows
 from discreet.statistics.blocks import Block
 from discreet.statistics.domain import FARTHEST, Number, Numbers, Stated, Whole
 from discreet.statistics.fixed_point import PRODUCT_BITS, ROUNDING, ROW_STEPS, Steps
+from discreet.statistics.norm_clipping import clip_factor
 from discreet.statistics.scaled_rows import UNIT, ScaledRows, add_rows
 from discreet.statistics.statistic import Part, Statistic
 
@@ -132,13 +133,6 @@ Array = npt.NDArray[Any]
 
 
 @inner
-def shorten(row: Array, bound: float) -> float:
-    """Return the factor that clips a row to the norm `bound`."""
-    length = np.sqrt(dot(row, row))
-    return bound / length if length > bound else 1.0
-
-
-@inner
 def walk(columns: Array, values: Array, directions: Array, paces: Array, bound: float, own: Array) -> Array:
     """Write a row's own mean and its coordinates on the directions to `own`; return its residuals.
 
@@ -155,7 +149,7 @@ def walk(columns: Array, values: Array, directions: Array, paces: Array, bound: 
     target = np.empty(values.size)
     for j in range(values.size):
         target[j] = values[j] - mean
-    target *= shorten(target, bound)
+    target *= clip_factor(target, bound)
     row = np.zeros(values.size)
     beside = np.empty(values.size)
     for t in range(paces.size):
@@ -167,7 +161,7 @@ def walk(columns: Array, values: Array, directions: Array, paces: Array, bound: 
         own[t + 1] = -paces[t] * along
         for j in range(values.size):
             row[j] = (1 - 1 / rounds) * row[j] - paces[t] * along * beside[j]
-        factor = shorten(row, bound)
+        factor = clip_factor(row, bound)
         row *= factor
         own[1 : t + 2] *= factor
     return row - target

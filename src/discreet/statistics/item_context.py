@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, Any, final
+from typing import Annotated, Any, NamedTuple, final
 
 import numpy as np
 import numpy.typing as npt
 
 from discreet.core.arrays import Array, Floats
-from discreet.core.kernels import AHEAD, compiled, fetch_row, inner
+from discreet.core.kernels import AHEAD, compiled, fetch_row, inner, longest_row
 from discreet.core.rows import require_fit, summed_over_rows
 from discreet.statistics.blocks import Block
 from discreet.statistics.domain import LEAST, MOST, Number, Numbers
 from discreet.statistics.fixed_point import ROUNDING, VECTOR_STEPS, Steps
+from discreet.statistics.norm_clipping import clip_embedding
 from discreet.statistics.statistic import Part, Statistic
 
 
@@ -47,12 +48,12 @@ class ItemContext(Statistic):
         require_fit(people, self.vectors.shape[0])
         order, same = block.in_time()
         decay = np.where(same, 1.0, self.near)
+        asked = ContextAsked(*(getattr(self, name) for name in ContextAsked._fields))
 
         def part(start: int, stop: int) -> tuple[Steps]:
             total = np.zeros(sums[0].shape, dtype=np.int64)
             embeddings, counts = self.split(total)
-            given = (self.vectors, self.squares, self.longest, self.item_weights, self.count_part)
-            add_contexts(start, stop, people.indptr, people.columns, order, decay, *given, embeddings, counts)
+            add_contexts(start, stop, people.indptr, people.columns, order, decay, asked, embeddings, counts)
             return (total,)
 
         sums[0][:] += summed_over_rows(part, people.indptr)[0]
@@ -62,8 +63,14 @@ class ItemContext(Statistic):
         return total[: self.vectors.size].reshape(self.vectors.shape), total[self.vectors.size :]
 
 
-# A sum of squares below this has no interaction with a noticeable weight.
-_LEAST_LEFT = 1e-12
+class ContextAsked(NamedTuple):
+    """What `ItemContext` states, for compiled loops."""
+
+    vectors: Array
+    squares: Array
+    longest: float
+    item_weights: Array
+    count_part: float
 
 
 @inner
@@ -72,8 +79,7 @@ def _add_neighbors(
     order: Array,
     decay: Array,
     first: int,
-    vectors: Array,
-    squares: Array,
+    asked: ContextAsked,
     running: Array,
     own: Array,
     left: Array,
@@ -83,6 +89,7 @@ def _add_neighbors(
     `decay[t]` is the factor from interaction t-1 in `order` to t. Nothing is subtracted, so no difference of
     large numbers is contributed.
     """
+    vectors, squares = asked.vectors, asked.squares
     size, count = vectors.shape[1], columns.size
     for backward in range(2):
         running[:] = 0
@@ -109,39 +116,15 @@ def _add_neighbors(
 
 
 @inner
-def _shorten(own: Array, left: float, longest: float) -> tuple[float, float]:
-    """Return the factor that makes an embedding at most `longest`, and the squared norm that it then has.
-
-    The embedding is divided by the root of `left` first.
-    """
-    if not left > _LEAST_LEFT:
-        return 0.0, 0.0
-    factor = 1 / np.sqrt(left)
-    length = 0.0
-    for a in range(own.size):
-        length += (own[a] * factor) * (own[a] * factor)
-    # An infinite norm stays infinite: its user then contributes nothing.
-    if np.isfinite(length) and length > longest * longest:
-        return factor * (longest / np.sqrt(length)), longest * longest
-    return factor, length
-
-
-@inner
 def _add_user(
-    columns: Array,
-    own: Array,
-    left: Array,
-    longest: float,
-    item_weights: Array,
-    count_part: float,
-    sums: Array,
-    counts: Array,
+    columns: Array, own: Array, left: Array, asked: ContextAsked, sums: Array, counts: Array
 ) -> None:
     """Add the contribution of one user, given the embeddings; nothing if its numbers are not finite."""
+    item_weights, count_part = asked.item_weights, asked.count_part
     size, count, length = sums.shape[1], columns.size, 0.0
     for j in range(count):
         # What was left is not needed any more; its place has the factor.
-        left[j], product = _shorten(own[j], left[j], longest)
+        left[j], product = clip_embedding(own[j], left[j], asked.longest)
         length += item_weights[columns[j]] ** 2 * (product + count_part**2)
     weight = ROUNDING / np.sqrt(length) * VECTOR_STEPS
     if not (np.isfinite(length) and np.isfinite(weight)):
@@ -166,11 +149,7 @@ def add_contexts(
     columns: Array,
     order: Array,
     decay: Array,
-    vectors: Array,
-    squares: Array,
-    longest: float,
-    item_weights: Array,
-    count_part: float,
+    asked: ContextAsked,
     sums: Array,
     counts: Array,
 ) -> None:
@@ -178,15 +157,13 @@ def add_contexts(
 
     `order` has the positions of each row's interactions in the order of time.
     """
-    most = 0
-    for row in range(start, stop):
-        most = max(most, indptr[row + 1] - indptr[row])
-    own, left, running = np.empty((most, vectors.shape[1])), np.empty(most), np.empty(vectors.shape[1])
+    most, size = longest_row(start, stop, indptr), asked.vectors.shape[1]
+    own, left, running = np.empty((most, size)), np.empty(most), np.empty(size)
     for row in range(start, stop):
         first, last = indptr[row], indptr[row + 1]
         if last - first < 2:
             continue
         entries = slice(first, last)
         items = columns[entries]
-        _add_neighbors(items, order[entries], decay[entries], first, vectors, squares, running, own, left)
-        _add_user(items, own, left, longest, item_weights, count_part, sums, counts)
+        _add_neighbors(items, order[entries], decay[entries], first, asked, running, own, left)
+        _add_user(items, own, left, asked, sums, counts)

@@ -7,7 +7,7 @@ Features are laid out factor by factor, so that the innermost loops run along th
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, Any, final
+from typing import Annotated, Any, NamedTuple, Self, final
 
 import numpy as np
 import numpy.typing as npt
@@ -19,6 +19,7 @@ from discreet.statistics.block_algebra import BLOCK, invert, line_products, mult
 from discreet.statistics.blocks import Block
 from discreet.statistics.domain import FARTHEST, LEAST, MOST, Number, Numbers
 from discreet.statistics.fixed_point import ROUNDING, VECTOR_STEPS, Steps
+from discreet.statistics.norm_clipping import clip_factors
 from discreet.statistics.statistic import Part, Statistic
 
 
@@ -56,29 +57,14 @@ class ItemVectors(Statistic):
     def _add(self, block: Block, sums: tuple[Steps, ...]) -> None:
         people = block.rows((block.values - self.middle) / self.half)
         require_fit(people, self.features.shape[0])
+        asked = VectorsAsked(*(getattr(self, name) for name in VectorsAsked._fields))
 
         def part(start: int, stop: int) -> tuple[Steps, Steps]:
             vectors, moment = (np.zeros(one.shape, dtype=np.int64) for one in sums)
             totals, counts = self.split(vectors)
             longest = int(np.diff(people.indptr[start : stop + 1]).max(initial=0))
-            add_people(
-                start,
-                stop,
-                people.indptr,
-                people.columns,
-                people.values,
-                self.offsets,
-                self.features,
-                self.ridge,
-                self.scale,
-                self.longest,
-                self.item_weights,
-                self.count_part,
-                totals,
-                counts,
-                moment,
-                *_room(longest, self.features.shape[1]),
-            )
+            room, out = Room.of(longest, self.features.shape[1]), Totals(totals, counts, moment)
+            add_people(start, stop, people.indptr, people.columns, people.values, asked, room, out)
             return vectors, moment
 
         for total, added in zip(sums, summed_over_rows(part, people.indptr), strict=True):
@@ -89,19 +75,66 @@ class ItemVectors(Statistic):
         return total[: self.features.size].reshape(self.features.shape), total[self.features.size :]
 
 
-def _room(longest: int, size: int) -> tuple[tuple[Array, ...], tuple[Array, ...], Array]:
-    """Return the arrays that `add_people` works in, for rows of at most `longest` ratings.
+class VectorsAsked(NamedTuple):
+    """What `ItemVectors` states, for compiled loops."""
+
+    offsets: Array
+    features: Array
+    ridge: Array
+    scale: Array
+    longest: float
+    item_weights: Array
+    count_part: float
+
+
+class Totals(NamedTuple):
+    """What is added up: a vector and a count for each item, and the factors' second moment."""
+
+    sums: Array
+    counts: Array
+    moment: Array
+
+
+class Room(NamedTuple):
+    """The arrays that `add_people` works in, for rows of at most a number of ratings.
 
     Lines of zeros fill up the features to a multiple of four. Arrays are made here because code that makes
     them takes longer to compile than a loop.
     """
-    blocks, wide = -(-longest // BLOCK), -(-size // 4) * 4
-    lines, own = np.zeros((blocks, wide * BLOCK)), np.zeros((blocks, wide * BLOCK))
-    squares = np.empty((wide, wide)), np.empty((wide, wide)), *room_to_invert(wide)
-    by_rating = (np.empty(blocks * BLOCK), np.empty(blocks * BLOCK))
-    by_factor = (np.empty(wide), np.empty(wide))
-    by_place = (np.empty(BLOCK), np.empty(BLOCK), np.empty(BLOCK))
-    return (lines, own, *squares), (*by_rating, *by_factor, *by_place), np.empty(wide * BLOCK, np.int32)
+
+    #: By block of ratings: features, and the user's factors without each rating.
+    lines: Array
+    own: Array
+    #: By pair of features.
+    products: Array
+    inverse: Array
+    #: Of `invert`.
+    four: Array
+    weights: Array
+    rows: Array
+    parts: Array
+    #: By rating.
+    residuals: Array
+    lengths: Array
+    #: By feature.
+    solution: Array
+    total: Array
+    #: By place in a block.
+    leverage: Array
+    fitted: Array
+    factors: Array
+    units: Array
+
+    @classmethod
+    def of(cls, longest: int, size: int) -> Self:
+        """Return room for rows of at most `longest` ratings."""
+        blocks, wide = -(-longest // BLOCK), -(-size // 4) * 4
+        by_block = (np.zeros((blocks, wide * BLOCK)), np.zeros((blocks, wide * BLOCK)))
+        by_pair = (np.empty((wide, wide)), np.empty((wide, wide)), *room_to_invert(wide))
+        by_rating = (np.empty(blocks * BLOCK), np.empty(blocks * BLOCK))
+        by_feature = (np.empty(wide), np.empty(wide))
+        by_place = (np.empty(BLOCK), np.empty(BLOCK), np.empty(BLOCK))
+        return cls(*by_block, *by_pair, *by_rating, *by_feature, *by_place, np.empty(wide * BLOCK, np.int32))
 
 
 # Leverage is capped: a rating with a larger one almost alone determines its own prediction.
@@ -139,24 +172,11 @@ def _apply(
 
 
 @inner
-def _own_factors(
-    lines: Array,
-    residuals: Array,
-    count: int,
-    inverse: Array,
-    scale: Array,
-    longest: float,
-    own: Array,
-    lengths: Array,
-    solution: Array,
-    total: Array,
-    leverage: Array,
-    fitted: Array,
-) -> None:
-    """Turn targets into leave-one-out residuals; set `own` to the factors without each rating in turn.
-
-    The last four arrays are room to work in.
-    """
+def _own_factors(asked: VectorsAsked, room: Room, count: int) -> None:
+    """Turn targets into leave-one-out residuals; set `own` to the factors without each rating in turn."""
+    lines, own, inverse, residuals = room.lines, room.own, room.inverse, room.residuals
+    lengths, solution, total, scale = room.lengths, room.solution, room.total, asked.scale
+    leverage, fitted = room.leverage, room.fitted
     size, blocks = inverse.shape[0], (count + BLOCK - 1) // BLOCK
     for a in range(size):
         total[a] = 0.0
@@ -180,24 +200,7 @@ def _own_factors(
             for j in range(width):
                 line[j] = factor * (middle - line[j] * target[j])
                 squares[j] += line[j] * line[j]
-        _shorten(one, squares, width, scale.size, longest)
-
-
-@inner
-def _shorten(own: Array, lengths: Array, width: int, size: int, longest: float) -> None:
-    """Make the constant 1 and the rest so short that the whole is at most `longest`; square the lengths.
-
-    `longest` is at least 1. A length that is not finite stays so: its user contributes zero.
-    """
-    room = longest * longest - 1
-    for j in range(width):
-        own[j] = 1.0
-        if lengths[j] > room and np.isfinite(lengths[j]):
-            shorter = np.sqrt(room / lengths[j])
-            lengths[j] = room
-            for a in range(1, size):
-                own[a * BLOCK + j] *= shorter
-        lengths[j] += 1.0
+        clip_factors(one, squares, width, scale.size, asked.longest)
 
 
 @inner
@@ -210,29 +213,18 @@ def _clear(own: Array, count: int) -> None:
 
 
 @inner
-def _add_contribution(
-    columns: Array,
-    own: Array,
-    residuals: Array,
-    lengths: Array,
-    products: Array,
-    longest: float,
-    item_weights: Array,
-    count_part: float,
-    sums: Array,
-    counts: Array,
-    moment: Array,
-    factors: Array,
-    units: Array,
-) -> None:
+def _add_contribution(columns: Array, asked: VectorsAsked, room: Room, out: Totals) -> None:
     """Add a vector (sums and counts) and a matrix (moment), each of norm at most 1; nothing if not finite."""
+    own, residuals, lengths, products = room.own, room.residuals, room.lengths, room.products
+    item_weights, count_part, factors, units = asked.item_weights, asked.count_part, room.factors, room.units
+    sums, counts, moment = out.sums, out.counts, out.moment
     size = sums.shape[1]
     squares, total = 0.0, 0.0
     for j in range(columns.size):
         total += lengths[j]
         squares += item_weights[columns[j]] ** 2 * (residuals[j] ** 2 * lengths[j] + count_part**2)
     weight = ROUNDING / np.sqrt(squares)
-    share = ROUNDING / (np.sqrt(total * columns.size) * longest)
+    share = ROUNDING / (np.sqrt(total * columns.size) * asked.longest)
     if not (np.isfinite(squares) and np.isfinite(total) and np.isfinite(weight) and np.isfinite(share)):
         return
     for first in range(0, columns.size, BLOCK):
@@ -263,27 +255,13 @@ def add_people(
     indptr: Array,
     columns: Array,
     values: Array,
-    offsets: Array,
-    features: Array,
-    ridge: Array,
-    scale: Array,
-    longest: float,
-    item_weights: Array,
-    count_part: float,
-    sums: Array,
-    counts: Array,
-    moment: Array,
-    tables: tuple[Array, ...],
-    vectors: tuple[Array, ...],
-    units: Array,
+    asked: VectorsAsked,
+    room: Room,
+    out: Totals,
 ) -> None:
-    """Add the contributions of a range of rows; a user without ratings or finite numbers adds nothing.
-
-    `_room` returns the last three arguments.
-    """
-    size = features.shape[1]
-    lines, own, products, inverse, four, weights, rows, parts = tables
-    residuals, lengths, solution, total, leverage, fitted, factors = vectors
+    """Add the contributions of a range of rows; a user without ratings or finite numbers adds nothing."""
+    features, offsets, ridge, size = asked.features, asked.offsets, asked.ridge, asked.features.shape[1]
+    lines, own, inverse, residuals = room.lines, room.own, room.inverse, room.residuals
     for row in range(start, stop):
         items = columns[indptr[row] : indptr[row + 1]]
         if items.size == 0:
@@ -301,36 +279,9 @@ def add_people(
         line_products(lines, items.size, inverse)
         for a in range(inverse.shape[0]):
             inverse[a, a] += ridge[a] if a < size else 1.0
-        if not invert(inverse, four, weights, rows, parts):
+        if not invert(inverse, room.four, room.weights, room.rows, room.parts):
             continue
-        _own_factors(
-            lines,
-            residuals,
-            items.size,
-            inverse,
-            scale,
-            longest,
-            own,
-            lengths,
-            solution,
-            total,
-            leverage,
-            fitted,
-        )
+        _own_factors(asked, room, items.size)
         _clear(own, items.size)
-        line_products(own, items.size, products)
-        _add_contribution(
-            items,
-            own,
-            residuals,
-            lengths,
-            products,
-            longest,
-            item_weights,
-            count_part,
-            sums,
-            counts,
-            moment,
-            factors,
-            units,
-        )
+        line_products(own, items.size, room.products)
+        _add_contribution(items, asked, room, out)

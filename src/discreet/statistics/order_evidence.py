@@ -9,13 +9,18 @@ from typing import Annotated, final
 import numpy as np
 
 from discreet.core.arrays import Array, Floats
-from discreet.core.kernels import compiled, fetch_entry, inner
+from discreet.core.kernels import compiled, fetch_entry, inner, longest_row
 from discreet.core.rows import summed_over_rows
 from discreet.statistics.blocks import Block
-from discreet.statistics.co_occurrence import BACK_PARTS, CoOccurrence, squared_length, taking_part
+from discreet.statistics.co_occurrence import (
+    CoOccurrence,
+    OrderedRows,
+    PairWeights,
+    squared_length,
+    taking_part,
+)
 from discreet.statistics.domain import MOST, Numbers
 from discreet.statistics.fixed_point import ROUNDING, VECTOR_STEPS, Steps
-from discreet.statistics.residual_moment import places_among
 from discreet.statistics.statistic import Part, Statistic
 
 #: A user contributes r, r^2 / 2 and 1/2; this bounds the norm of that vector. The root of 3/2 as a double is
@@ -50,16 +55,11 @@ class OrderEvidence(Statistic):
         return (Part("evidence", (3,), bound=EVIDENCE_LENGTH),)
 
     def _add(self, block: Block, sums: tuple[Steps, ...]) -> None:
-        asked = self.asked
-        positions = places_among(asked.top, asked.n_items)[block.items]
-        weights = np.ascontiguousarray(asked.weight)
-        order, same = block.in_time()
-        pairs, back = np.ascontiguousarray(self.pairs), asked.back / BACK_PARTS
+        rows, weights, pairs = self.asked.rows(block), self.asked.weights(), np.ascontiguousarray(self.pairs)
 
         def part(start: int, stop: int) -> tuple[Steps]:
             total = np.zeros(3, dtype=np.int64)
-            given = (block.indptr, order, same, positions, weights, asked.near, asked.apart, back)
-            add_evidence(start, stop, *given, pairs, self.scale, VECTOR_STEPS, total)
+            add_evidence(start, stop, rows, weights, pairs, self.scale, total)
             return (total,)
 
         sums[0][:] += summed_over_rows(part, block.indptr)[0]
@@ -86,8 +86,7 @@ def _correlation(
     moved: Array,
     count: int,
     unit: float,
-    apart: float,
-    back: float,
+    asked: PairWeights,
     pairs: Array,
     scale: Array,
 ) -> float:
@@ -95,6 +94,7 @@ def _correlation(
 
     `unit` times the product of two items' weights and the weight of their order is what the user added.
     """
+    apart, back = asked.apart, asked.back
     number, first, second, product, squares, others = 0, 0.0, 0.0, 0.0, 0.0, 0.0
     for a in range(max(0, count - _LATEST), count):
         for b in range(a + 2, count):
@@ -127,40 +127,28 @@ def _correlation(
 def add_evidence(
     start: int,
     stop: int,
-    indptr: Array,
-    order: Array,
-    same: Array,
-    positions: Array,
-    weights: Array,
-    near: float,
-    apart: float,
-    back: float,
+    rows: OrderedRows,
+    asked: PairWeights,
     pairs: Array,
     scale: Array,
-    unit: float,
     totals: Array,
 ) -> None:
     """Add the contributions of a range of rows in fixed point, truncated toward zero.
 
     A user without a correlation, or with one that is not finite, contributes nothing.
     """
-    longest = 0
-    for row in range(start, stop):
-        longest = max(longest, indptr[row + 1] - indptr[row])
+    longest = longest_row(start, stop, rows.indptr)
     columns, own, gaps = np.empty(longest, np.uint32), np.empty(longest), np.empty(longest)
     moved = np.empty(longest, np.bool_)
     for row in range(start, stop):
-        entries = slice(indptr[row], indptr[row + 1])
-        mine = order[entries] - indptr[row]
-        given = (positions[entries], weights, mine, same[entries], near)
-        count = taking_part(*given, columns, own, gaps, moved)
+        count = taking_part(rows, row, asked, columns, own, gaps, moved)
         if count < _FEWEST:
             continue
-        added = ROUNDING / np.sqrt(squared_length(own, gaps, moved, count, apart, back))
-        found = _correlation(columns, own, gaps, moved, count, added, apart, back, pairs, scale)
+        added = ROUNDING / np.sqrt(squared_length(own, gaps, moved, count, asked))
+        found = _correlation(columns, own, gaps, moved, count, added, asked, pairs, scale)
         if not np.isfinite(found):
             continue
-        found = min(max(found, -1.0), 1.0)
-        totals[0] += np.int64(found * unit)
-        totals[1] += np.int64(found * found / 2 * unit)
-        totals[2] += np.int64(unit / 2)
+        found = -1.0 if found < -1.0 else 1.0 if found > 1.0 else found
+        totals[0] += np.int64(found * VECTOR_STEPS)
+        totals[1] += np.int64(found * found / 2 * VECTOR_STEPS)
+        totals[2] += np.int64(VECTOR_STEPS / 2)

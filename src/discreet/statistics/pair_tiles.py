@@ -65,7 +65,7 @@ def add_in_tiles(
     ends, by_tile = _by_tile(entries.columns, entries.scaled, height, -(-len(totals) // height))
     factors = _factors(near, apart, longest)
     nearest = _nearest(entries.steps, entries.first, factors.size - 1)
-    run(add_tiles, ends, ends, by_tile, height, *entries, nearest, factors, longest, ordered, totals)
+    run(add_tiles, ends, ends, by_tile, height, entries, nearest, factors, longest, ordered, totals)
 
 
 @strict
@@ -137,7 +137,7 @@ def _weigh(
 
 
 @strict_inner
-def _empty_row(row: Array, total: Array) -> None:
+def empty_row(row: Array, total: Array) -> None:
     """Add a row of 32-bit sums to its totals and start it again."""
     for column in range(row.size):
         total[column] += row[column]
@@ -145,10 +145,9 @@ def _empty_row(row: Array, total: Array) -> None:
 
 
 @strict_inner
-def _add_ties(
-    entry: int, columns: Array, own: Array, scaled: Array, level: Array, ordered: bool, line: Array
-) -> None:
+def _add_ties(entry: int, entries: PairEntries, ordered: bool, line: Array) -> None:
     """Add half of the weight of pairs at one time; the one that is listed later decides how it is rounded."""
+    columns, own, scaled, level = entries.columns, entries.own, entries.scaled, entries.level
     for same in range(level[entry], entry):
         line[columns[same]] += np.int32(scaled[entry] * own[same] / 2)
     if ordered:
@@ -165,12 +164,7 @@ def add_tiles(
     ends: Array,
     by_tile: Array,
     height: int,
-    columns: Array,
-    own: Array,
-    scaled: Array,
-    steps: Array,
-    first: Array,
-    level: Array,
+    entries: PairEntries,
     nearest: Array,
     factors: Array,
     longest: int,
@@ -182,6 +176,7 @@ def add_tiles(
     An interaction's pairs are with different items, and own weights are at most 1. So none of its pairs adds
     more than `scaled` to a sum, and the sum of these bounds all sums of a row.
     """
+    columns, own, scaled, steps, first, level = entries
     units, rows = np.empty(longest, np.int32), np.zeros((height, len(totals)), np.int32)
     room = np.empty(longest)
     for tile in range(start, stop):
@@ -194,12 +189,12 @@ def add_tiles(
             line, before, here = rows[row], columns[begin:tied], scaled[entry]
             bounds[row] += min(here, _MOST_WEIGHT)
             if bounds[row] > _MOST_UNITS:
-                _empty_row(line, totals[top + row])
+                empty_row(line, totals[top + row])
                 bounds[row] = _MOST_WEIGHT
             far = max(min(np.int64(nearest[entry]), tied) - begin, 0)
             _weigh(here, own[begin:tied], far, steps[begin:tied], steps[entry], factors, room, units)
             for earlier in range(before.size):
                 line[before[earlier]] += units[earlier]
-            _add_ties(entry, columns, own, scaled, level, ordered, line)
+            _add_ties(entry, entries, ordered, line)
         for row in range(min(height, len(totals) - top)):
-            _empty_row(rows[row], totals[top + row])
+            empty_row(rows[row], totals[top + row])

@@ -19,6 +19,7 @@ from discreet.core.rows import Rows, require_fit, run, run_over_rows, summed_ove
 from discreet.statistics.blocks import Block
 from discreet.statistics.domain import MOST, Length, Numbers
 from discreet.statistics.fixed_point import ROUNDING, Steps
+from discreet.statistics.norm_clipping import clipped_rows
 from discreet.statistics.statistic import Part, Statistic
 
 
@@ -254,16 +255,9 @@ class ProfiledItems(Statistic):
         return (Part("placed", (self.n_items, self.profiles.shape[1] + 1)),)
 
     def _add(self, block: Block, sums: tuple[Steps, ...]) -> None:
-        bounded = shortened(self.profiles[block.start : block.stop])
+        bounded = clipped_rows(self.profiles[block.start : block.stop])
         own = np.column_stack([np.full(len(bounded), COUNT_PART), bounded]) / math.hypot(1.0, COUNT_PART)
         people = block.people
         weights = ROUNDING / np.sqrt(block.counts[people].astype(np.float64))
         for column in range(own.shape[1]):
             block.add_by_item(own[people, column] * weights, sums[0][:, column])
-
-
-def shortened(profiles: Floats) -> Floats:
-    """Return profiles clipped to norm 1."""
-    lengths = np.maximum(np.linalg.norm(profiles, axis=1, keepdims=True), 1.0)
-    shorter: Floats = profiles / lengths * ROUNDING
-    return shorter

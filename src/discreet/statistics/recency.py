@@ -1,4 +1,4 @@
-"""Let votes and residuals fade with their age: a user's weights follow from the own row and a public time.
+"""Weights of votes and residuals that fade with age, from a user's own row and a public time.
 
 What is added up is what `ItemVotes` and `ItemResiduals` add up, each rating times 2^-(age / half-life). The
 age counts from `now`, which is public: a setting or the clock, never the latest time in the data.

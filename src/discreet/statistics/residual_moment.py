@@ -16,13 +16,14 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet.core.arrays import Array, Floats
-from discreet.core.kernels import compiled, inner, thread_count
+from discreet.core.kernels import compiled, inner, longest_row, thread_count
 from discreet.core.rows import residuals, run
 from discreet.solvers.als import ridge_solutions
 from discreet.statistics import row_kernels
 from discreet.statistics.blocks import Block
 from discreet.statistics.domain import FARTHEST, LEAST, MOST, Number, Numbers, Places
 from discreet.statistics.fixed_point import PRODUCT_BITS, ROW_STEPS, Steps
+from discreet.statistics.pair_tiles import empty_row
 from discreet.statistics.statistic import Part, Statistic
 from discreet.statistics.typical import COUNT_PART
 
@@ -121,14 +122,6 @@ def _fixed_point_row(
     return count, largest  # type: ignore[return-value]
 
 
-@inner
-def _empty_line(line: Array, total: Array) -> None:
-    """Add a line of 32-bit sums to its totals and start it again."""
-    for column in range(line.size):
-        total[column] += line[column]
-        line[column] = 0
-
-
 @compiled
 def add_moment(
     start: int, stop: int, indptr: Array, positions: Array, entries: Array, unit: float, totals: Array
@@ -138,9 +131,7 @@ def add_moment(
     Sums of 32 bits need half as much of the cache. `bounds` are what no sum of a line exceeds in magnitude. A
     row has norm at most 1, that is 2^14 units, so one product has at most 2^28.
     """
-    longest = 0
-    for row in range(start, stop):
-        longest = max(longest, indptr[row + 1] - indptr[row])
+    longest = longest_row(start, stop, indptr)
     columns, units = np.empty(longest, np.uint32), np.empty(longest, np.int32)
     sums, bounds = np.zeros(totals.shape, np.int32), np.zeros(len(totals), np.int64)
     for row in range(start, stop):
@@ -151,9 +142,9 @@ def add_moment(
             line, most = sums[column], abs(np.int64(here)) * largest
             bounds[column] += most
             if bounds[column] > _MOST_UNITS:
-                _empty_line(line, totals[column])
+                empty_row(line, totals[column])
                 bounds[column] = most
             for second in range(first + 1, count):
                 line[columns[second]] += here * units[second]
     for column in range(len(totals)):
-        _empty_line(sums[column], totals[column])
+        empty_row(sums[column], totals[column])

@@ -5,11 +5,14 @@ Float operations keep their order here, so sums have the same bits as those of p
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from discreet.core.arrays import Array
-from discreet.core.kernels import strict, strict_inner
+from discreet.core.kernels import longest_row, strict, strict_inner
 from discreet.statistics.fixed_point import ROUNDING, VECTOR_STEPS
+from discreet.statistics.typical import USER_RIDGE
 
 _TINY = float(np.finfo(np.float64).tiny)
 
@@ -25,7 +28,8 @@ def _sort_by_digits(keys: Array, spare: Array, low: int, high: int) -> None:
     mask = (np.int64(1) << _DIGIT) - 1
     source, target = keys, spare
     for shift in range(low, high, _DIGIT):
-        ends[:] = 0
+        for digit in range(ends.size):
+            ends[digit] = 0
         for j in range(keys.size):
             ends[(source[j] >> shift) & mask] += 1
         total = 0
@@ -37,7 +41,19 @@ def _sort_by_digits(keys: Array, spare: Array, low: int, high: int) -> None:
             ends[digit] += 1
         source, target = target, source
     if ((high - low + _DIGIT - 1) // _DIGIT) % 2:
-        keys[:] = spare
+        for j in range(keys.size):
+            keys[j] = spare[j]
+
+
+@strict_inner
+def _sort_by_insertion(keys: Array) -> None:
+    """Sort a few keys. The general sort takes three seconds to compile."""
+    for j in range(1, keys.size):
+        key, place = keys[j], j
+        while place > 0 and keys[place - 1] > key:
+            keys[place] = keys[place - 1]
+            place -= 1
+        keys[place] = key
 
 
 @strict
@@ -48,9 +64,7 @@ def order_by_time(
 
     A time after the row's first one and a position below 2^`bits` make one key, so ties keep the row's order.
     """
-    longest = 0
-    for row in range(start, stop):
-        longest = max(longest, indptr[row + 1] - indptr[row])
+    longest = longest_row(start, stop, indptr)
     keys, spare = np.empty(longest, np.int64), np.empty(longest, np.int64)
     mask = (np.int64(1) << bits) - 1
     for row in range(start, stop):
@@ -59,13 +73,15 @@ def order_by_time(
             continue
         earliest, latest, rising = times[first], times[first], True
         for j in range(1, count):
-            earliest, latest = min(earliest, times[first + j]), max(latest, times[first + j])
-            rising = rising and times[first + j] >= times[first + j - 1]
+            time = times[first + j]
+            earliest = time if time < earliest else earliest
+            latest = time if time > latest else latest
+            rising = rising and time >= times[first + j - 1]
         own = keys[:count]
         for j in range(count):
             own[j] = ((times[first + j] - earliest) << bits) | j
         if not rising and count < _LONG:
-            own.sort()
+            _sort_by_insertion(own)
         elif not rising:
             high = bits
             while (latest - earliest) >> (high - bits):
@@ -99,6 +115,17 @@ def unpack_order(indptr: Array, packed: Array, order: Array, same: Array) -> Non
             order[entry], same[entry] = indptr[row] + (place & (_SAME - 1)), place >= _SAME
 
 
+class Residuals(NamedTuple):
+    """What `ItemResiduals` states, for compiled loops."""
+
+    middle: float
+    half: float
+    mean: float
+    effects: Array
+    item_weights: Array
+    count_part: float
+
+
 @strict
 def add_residuals(
     start: int,
@@ -106,20 +133,13 @@ def add_residuals(
     indptr: Array,
     columns: Array,
     values: Array,
-    middle: float,
-    half: float,
-    mean: float,
-    effects: Array,
-    item_weights: Array,
-    count_part: float,
-    ridge: float,
+    asked: Residuals,
     sums: Array,
     counts: Array,
 ) -> None:
     """Add residuals and counts by item, in fixed point; numbers that are not finite add nothing."""
-    longest = 0
-    for row in range(start, stop):
-        longest = max(longest, indptr[row + 1] - indptr[row])
+    middle, half, mean, effects, item_weights, count_part = asked
+    longest = longest_row(start, stop, indptr)
     residuals = np.empty(longest)
     for row in range(start, stop):
         first, count = indptr[row], indptr[row + 1] - indptr[row]
@@ -127,7 +147,7 @@ def add_residuals(
         for j in range(count):
             residuals[j] = (values[first + j] - middle) / half - mean - effects[columns[first + j]]
             own += residuals[j]
-        own /= count + ridge
+        own /= count + USER_RIDGE
         squares = 0.0
         for j in range(count):
             residuals[j] -= own

@@ -20,7 +20,7 @@ import numpy.typing as npt
 
 from discreet.core import kernels
 from discreet.core.arrays import Floats
-from discreet.core.kernels import compiled, dot, inner
+from discreet.core.kernels import compiled, dot, inner, longest_row
 from discreet.core.rows import Rows, require_fit, run_over_rows
 from discreet.data.interactions import Interactions
 from discreet.statistics.blocks import Block
@@ -210,15 +210,6 @@ def place(side: Array, count: int, ridge: Array, normal: Array, out: Array) -> N
             normal[a, b] = dot(side[a, :count], side[b, :count])
         normal[a, a] += ridge[a]
     solve_cholesky(normal, out)
-
-
-@inner
-def longest_row(start: int, stop: int, indptr: Array) -> int:
-    """Return the largest number of entries of a row."""
-    longest = 0
-    for row in range(start, stop):
-        longest = max(longest, indptr[row + 1] - indptr[row])
-    return longest
 
 
 @compiled

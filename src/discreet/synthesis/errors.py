@@ -6,39 +6,23 @@ from discreet.core.errors import DataError, FileError, ParameterError
 
 
 class NotSynthetic(FileError):
-    """A file has no synthetic data of discreet."""
-
     path: object
-    text = (
-        "{path} has no synthetic data of discreet, or its label is damaged. Make the data again with "
-        "`discreet data synthesize`."
-    )
+    text = """{path} has no synthetic data of discreet, or its label is damaged. Make the data again with
+    `discreet data synthesize`."""
 
 
 class UsersUnknown(ParameterError):
-    """The model did not release the number of users."""
-
-    text = (
-        "The model didn't release the number of users, so the size of the data isn't known. Pass "
-        "{arg:users=N}, or fit it with {arg:for_synthesis=True}."
-    )
+    text = """The model didn't release the number of users, so the size of the data isn't known. Pass
+    {arg:users=N}, or fit it with {arg:for_synthesis=True}."""
 
 
 class NoHistoriesIn(ParameterError):
-    """Histories can't be drawn from a model."""
-
     model: str
-    text = (
-        "{model} didn't release which items users choose together, so histories can't be drawn from it. "
-        "Fit user-factorization."
-    )
+    text = """{model} didn't release which items users choose together, so histories can't be drawn from it.
+    Fit user-factorization."""
 
 
 class ComparedWithOther(DataError):
-    """Synthetic data is compared with data of a different catalog."""
-
     path: object
-    text = (
-        "{path} has a different catalog than the model, so items can't be matched. Compare with the data "
-        "that the model was trained on."
-    )
+    text = """{path} has a different catalog than the model, so items can't be matched. Compare with the data
+    that the model was trained on."""

@@ -1,4 +1,4 @@
-"""Make synthetic interactions from a fitted model: post-processing of its release, at no further cost."""
+"""Make synthetic users from a release: their number, their histories, and their ratings."""
 
 from __future__ import annotations
 
@@ -7,23 +7,23 @@ from typing import Any, final
 
 import numpy as np
 
-from discreet.core.arrays import Floats, Indices
-from discreet.core.checks import instance
+from discreet.core.arrays import Floats, Indices, Singles
+from discreet.core.checks import instance, integer
 from discreet.core.errors import WrongKind, shown
 from discreet.core.randomness import experiment_generator
-from discreet.data.facts import N_ITEMS, SCALE
+from discreet.data.facts import N_ITEMS, SCALE, PublicFacts
 from discreet.data.interactions import Interactions
 from discreet.data.vocabulary import Vocabulary
 from discreet.models.fitted import FittedModel
+from discreet.models.scorers.factors import RatingScorer
 from discreet.models.scorers.interactions import InteractionScorer
 from discreet.models.scorers.interactions_and_ratings import InteractionsAndRatings
 from discreet.models.scorers.released_histories import ReleasedHistories
 from discreet.models.scorers.scorer import Scorer
-from discreet.synthesis.calibration import calibrated
-from discreet.synthesis.errors import NoHistoriesIn
+from discreet.statistics.history_summary import LENGTH_STARTS
+from discreet.statistics.typical import TYPICAL_RESIDUAL
+from discreet.synthesis.errors import NoHistoriesIn, UsersUnknown
 from discreet.synthesis.labels import summary
-from discreet.synthesis.lengths import LengthSource, number_of_users
-from discreet.synthesis.ratings import draw_ratings, on_scale
 from discreet.synthesis.sampling import Sampler
 
 #: No user of the data is called this.
@@ -170,3 +170,158 @@ def _sentences(
     if rated and released is None:
         said.append("the spread of ratings is a public constant, not learned from the data")
     return said
+
+
+#: The mean length if neither the release nor the caller states one.
+DEFAULT_LENGTH = 20
+# Declared lengths are log-normal with this deviation: most histories are short, few are long.
+_SPREAD = 0.8
+# The most users that are drawn: if the caller states how many, and if only the model does. Its file may come
+# from anybody, and all interactions are held in memory.
+_MOST_USERS, _MOST_UNDECLARED = 1 << 31, 1 << 24
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LengthSource:
+    """Source of lengths: `counts` of a release, or else a declared `mean`."""
+
+    counts: Floats
+    mean: int
+    longest: int
+    #: Whether the mean was declared; otherwise it is only assumed.
+    is_declared: bool = True
+
+    @classmethod
+    def of(cls, released: ReleasedHistories | None, declared: int | None, longest: int) -> LengthSource:
+        """Take declared lengths if there are any, then released ones, then the default."""
+        if declared is not None:
+            integer("length", declared, least=1, most=longest)
+        use = released is not None and declared is None
+        counts = released.lengths if released is not None and use else np.zeros(0)
+        mean = min(declared or DEFAULT_LENGTH, longest)
+        return cls(counts=counts, mean=mean, longest=longest, is_declared=declared is not None)
+
+    @property
+    def is_released(self) -> bool:
+        """Return whether lengths come from the release."""
+        return self.counts.size > 0
+
+    def sentence(self) -> str:
+        """Return where lengths come from."""
+        if self.is_released:
+            return "lengths of histories are drawn from noisy counts of the release"
+        if not self.is_declared:
+            return f"lengths of histories are assumed (mean {self.mean}; --length declares another)"
+        return f"lengths of histories are declared (mean {self.mean}), not learned from the data"
+
+    def draw(self, users: int, random: np.random.Generator) -> Indices:
+        """Return a length for each user, at least 1 and at most the catalog."""
+        if not self.is_released:
+            middle = np.log(self.mean) - _SPREAD**2 / 2
+            drawn = np.rint(random.lognormal(middle, _SPREAD, users)).astype(np.int64)
+            return np.clip(drawn, 1, self.longest)
+        bins = random.choice(self.counts.size, users, p=self.counts / self.counts.sum())
+        starts = LENGTH_STARTS[: self.counts.size]
+        # The last bin ends where the next one would start, if there were one.
+        beyond = LENGTH_STARTS[self.counts.size : self.counts.size + 1]
+        ends = np.append(starts[1:], min([self.longest, *beyond.tolist()]) + 1)
+        # Evenly on the scale of logarithms: within a bin, longer histories are rarer.
+        low, high = np.log(starts[bins]), np.log(np.maximum(ends, starts + 1)[bins])
+        drawn = np.floor(np.exp(random.uniform(low, high))).astype(np.int64)
+        return np.clip(drawn, starts[bins], self.longest)
+
+
+def number_of_users(released: ReleasedHistories | None, users: int | None) -> int:
+    """Return the number of users to draw: the given one, or the released one."""
+    if users is not None:
+        return integer("users", users, least=1, most=_MOST_USERS)
+    if released is None:
+        raise UsersUnknown()
+    counted = max(round(float(released.lengths.sum())), 1)
+    return integer("users", counted, most=_MOST_UNDECLARED)
+
+
+def draw_ratings(
+    scorer: RatingScorer, lengths: Indices, items: Indices, random: np.random.Generator
+) -> Floats:
+    """Return a rating for every interaction, not yet on the scale.
+
+    A user's bias and factors are normal, with the variances that the scorer's ridge implies. A rating
+    deviates from its expectation as ratings usually do.
+    """
+    deviation = TYPICAL_RESIDUAL * (scorer.high - scorer.low) / 2
+    spread = deviation / np.sqrt(np.maximum(scorer.ridge, 1e-12))
+    own = random.standard_normal((lengths.size, spread.size)) * np.minimum(spread, scorer.high - scorer.low)
+    users = np.repeat(np.arange(lengths.size), lengths)
+    ratings = scorer.mean + scorer.item_bias[items] + own[users, 0]
+    for factor in range(scorer.item_factors.shape[1]):
+        ratings += own[users, 1 + factor] * scorer.item_factors[items, factor]
+    noisy: Floats = ratings + deviation * random.standard_normal(items.size)
+    return noisy
+
+
+def on_scale(
+    ratings: Floats, lengths: Indices, facts: PublicFacts, released: ReleasedHistories | None
+) -> Floats:
+    """Return ratings on the scale.
+
+    With a step and released levels, the drawn ratings are cut where their order gives each level its released
+    share; as in the release, all users count alike. Otherwise they are rounded to the step and clipped.
+    """
+    if facts.step is None:
+        return np.clip(ratings, facts.low, facts.high)
+    steps = round((facts.high - facts.low) / facts.step)
+    if released is None or released.levels.size != steps + 1:
+        return facts.low + facts.step * np.clip(np.rint((ratings - facts.low) / facts.step), 0, steps)
+    order = np.argsort(ratings, kind="stable")
+    weight = np.repeat(1.0 / np.maximum(lengths, 1), lengths)[order]
+    place = np.cumsum(weight) / weight.sum()
+    level = np.searchsorted(np.cumsum(released.levels)[:-1], place, side="left")
+    values = np.empty(ratings.size)
+    values[order] = facts.low + facts.step * level
+    return np.clip(values, facts.low, facts.high)
+
+
+# Users on whom popularity is computed, and the scores that this may take.
+_USERS, _SCORES = 512, 1 << 24
+_ROUNDS, _ITERATIONS = 6, 8
+# No round moves log-odds by more than this.
+_MOST_MOVE = 1.0
+
+
+def calibrated(
+    sampler: Sampler, popularity: Floats, lengths: Indices, random: np.random.Generator
+) -> Sampler:
+    """Return the sampler under which items have the shares of votes of `popularity`.
+
+    As in the release, each of a user's n items has a vote of 1 / sqrt(n).
+    """
+    users = int(np.clip(_SCORES // sampler.n_items, 32, _USERS))
+    own = random.choice(lengths, users).astype(np.float32)[:, None]
+    positions = sampler.positions(users, random)
+    target = popularity / popularity.sum()
+    scale = np.zeros((users, 1), dtype=np.float32)
+    for _ in range(_ROUNDS):
+        scores = sampler.scores(positions)
+        scores -= scores.max(axis=1, keepdims=True)
+        weights = np.exp(scores)
+        scale = _solved(weights, own, scale)
+        votes = ((1 - np.exp(-np.exp(scale) * weights)) / np.sqrt(own)).sum(axis=0, dtype=np.float64)
+        move = np.log(target) - np.log(np.maximum(votes / votes.sum(), 1e-12))
+        moved = sampler.log_odds + np.clip(move, -_MOST_MOVE, _MOST_MOVE).astype(np.float32)
+        sampler = replace(sampler, log_odds=moved)
+    return sampler
+
+
+def _solved(weights: Singles, counts: Singles, scale: Singles) -> Singles:
+    """Return log t for each row, so that sum_i 1 - exp(-t w_i) is about its count (Newton's method)."""
+    # No user can have the whole catalog at a finite t.
+    counts = np.minimum(counts, 0.95 * weights.shape[1])
+    for _ in range(_ITERATIONS):
+        rates = np.exp(scale) * weights
+        left = np.exp(-rates)
+        excess = (1 - left).sum(axis=1, keepdims=True) - counts
+        slope = (rates * left).sum(axis=1, keepdims=True)
+        scale = scale - np.clip(excess / np.maximum(slope, 1e-6), -2.0, 2.0)
+    return scale

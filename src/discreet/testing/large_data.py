@@ -1,8 +1,9 @@
-"""Generate hundreds of millions of skewed, low-rank ratings for benchmarks, in sorted rows.
+"""Generate up to a billion skewed ratings with many factors for benchmarks, in sorted rows or as a log.
 
 Ratings are made in blocks of about a million. A user's items come from evenly spread points mapped through
 the popularity curve of the user's group, so they arrive in order. Items that collide are moved to the next
-free item. Memory beyond the result is a few blocks.
+free item. Memory beyond the result is a few blocks. As in files of real services, factors get weaker one
+after the other, catalogs have a long tail, and some items are chosen earlier than others.
 """
 
 from __future__ import annotations
@@ -24,12 +25,19 @@ from discreet.data.facts import PublicFacts
 from discreet.data.interactions import Interactions
 
 _BLOCK = 1 << 20
-_FACTORS = 8
-_GROUPS = 8
-_CURVE_POINTS = 1 << 18
+_FACTORS = 40
+_GROUPS = 32
+_CURVE_POINTS = 1 << 17
+# Predictions are made for so many ratings at a time, which stay in the processor's cache.
+_ROWS = 1 << 14
+# A log has so many stretches of time. Its files have so many rows.
+_STRETCHES = 16
+_FILE_ROWS = 1 << 22
 _SCHEMA = {"user": pl.Int32, "item": pl.Int32, "rating": pl.Float32}
 # Times begin in the year 2000 and span about six years. A user's times span about half a year.
 _FIRST_TIME, _TIME_BITS, _OWN_TIME_BITS = 946_684_800, 27, 24
+# Part of a time that the item determines, so that users choose items in a similar order.
+_ITEM_PART = 0.3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,12 +62,13 @@ class LargeShape:
 
     @classmethod
     def of(cls, n_ratings: int) -> LargeShape:
-        """Return 480,000 users and 17,770 items at 100 million ratings, fewer of both below."""
+        """Return 480,000 users and 17,770 items at 100 million ratings; 2 million and 100,000 at 10^9."""
         integer("n_ratings", n_ratings, least=1_000)
         share = n_ratings / 100_000_000
-        n_items = round(17_770 * min(1, share**0.35))
+        n_items = round(17_770 * share ** (0.35 if share < 1 else np.log10(100_000 / 17_770)))
+        n_users = round(480_000 * share ** (1 if share < 1 else np.log10(2_000_000 / 480_000)))
         # In proportion, few ratings would fill more than a quarter of the matrix.
-        n_users = max(20, round(480_000 * share), -(-4 * n_ratings // n_items))
+        n_users = max(20, n_users, -(-4 * n_ratings // n_items))
         return cls(n_users=n_users, n_items=n_items, n_ratings=n_ratings)
 
 
@@ -91,14 +100,8 @@ def write_large(path: str | Path, shape: LargeShape, *, seed: int = 0, times: bo
     schema = {**_SCHEMA, "time": pl.Int64} if times else _SCHEMA
 
     def frames(*_: object) -> Iterator[pl.DataFrame]:
-        # Times have their own draws, so ratings are the same with and without them.
-        draw = experiment_generator(seed, "large times")
-        starts = _FIRST_TIME + draw.integers(0, 1 << _TIME_BITS, shape.n_users)
-        for rows, items, values in _Plan(shape, seed).blocks():
-            block = {"user": rows, "item": items, "rating": values}
-            if times:
-                block["time"] = starts[rows] + draw.integers(0, 1 << _OWN_TIME_BITS, rows.size)
-            yield pl.DataFrame(block, schema=schema)
+        for frame in _timed(shape, seed):
+            yield frame.select(*schema)
 
     ratings = register_io_source(frames, schema=schema)
     try:
@@ -111,6 +114,46 @@ def write_large(path: str | Path, shape: LargeShape, *, seed: int = 0, times: bo
     return target
 
 
+def write_log(folder: str | Path, shape: LargeShape, *, seed: int = 0) -> Path:
+    """Write the same ratings, with times, to a folder of Parquet files in the order of time.
+
+    A user's rows are in many files. Memory is at most one file for each stretch of time, about 1.4 GB.
+    """
+    target = Path(folder)
+    target.mkdir(parents=True)
+    whole = (1 << _TIME_BITS) + (1 << _OWN_TIME_BITS)
+    waiting: list[list[pl.DataFrame]] = [[] for _ in range(_STRETCHES)]
+    numbers = iter(range(shape.n_ratings))
+
+    def write(frames: list[pl.DataFrame]) -> None:
+        pl.concat(frames).sort("time").write_parquet(target / f"part-{next(numbers):05d}.parquet")
+
+    for frame in _timed(shape, seed):
+        stretch = (pl.col("time") - _FIRST_TIME) * _STRETCHES // whole
+        for (number,), some in frame.group_by(stretch, maintain_order=True):
+            waiting[number].append(some)
+            if sum(map(len, waiting[number])) >= _FILE_ROWS:
+                write(waiting[number])
+                waiting[number] = []
+    for frames in filter(None, waiting):
+        write(frames)
+    return target
+
+
+def _timed(shape: LargeShape, seed: int) -> Iterator[pl.DataFrame]:
+    """Yield the ratings with times, which have their own draws: ratings are the same without them."""
+    draw = experiment_generator(seed, "large times")
+    starts = _FIRST_TIME + draw.integers(0, 1 << _TIME_BITS, shape.n_users)
+    phases = _ITEM_PART * draw.random(shape.n_items, dtype=np.float32)
+    for rows, items, values in _Plan(shape, seed).blocks():
+        part = (1 - _ITEM_PART) * draw.random(rows.size, dtype=np.float32) + phases[items]
+        times = starts[rows] + (part * (1 << _OWN_TIME_BITS)).astype(np.int64)
+        yield pl.DataFrame(
+            {"user": rows, "item": items, "rating": values, "time": times},
+            schema={**_SCHEMA, "time": pl.Int64},
+        )
+
+
 class _Plan:
     """The latent structure, which generates the ratings in blocks of whole users."""
 
@@ -118,8 +161,12 @@ class _Plan:
         draw = experiment_generator(seed, "large", shape.n_users, shape.n_items, shape.n_ratings)
         self.shape, self._draw = shape, draw
         self.counts = _counts(shape, draw)
-        fame = -0.8 * np.log(draw.permutation(shape.n_items) + 20.0)
-        self._item_factors = draw.normal(0, 0.25, (shape.n_items, _FACTORS)).astype(np.float32)
+        # The top item then has 20 to 45 times the mean, the median item a sixth to a fifth of it.
+        fame = -2.0 * np.log(draw.permutation(shape.n_items) + shape.n_items / 40)
+        strengths = np.arange(1, _FACTORS + 1) ** -0.5
+        strengths *= 0.7 / np.sqrt((strengths**2).sum())
+        factors = draw.normal(0, 1, (shape.n_items, _FACTORS)) * strengths
+        self._item_factors = factors.astype(np.float32)
         self._item_bias = draw.normal(3.6, 0.4, shape.n_items).astype(np.float32)
         self._group_factors = draw.normal(0, 1, (_GROUPS, _FACTORS))
         appeal = fame + 0.8 * self._group_factors @ self._item_factors.T
@@ -146,10 +193,19 @@ class _Plan:
         items = self._items(counts, local, groups)
         factors = self._group_factors[groups] + draw.normal(0, 0.7, (len(users), _FACTORS))
         bias = draw.normal(0, 0.4, len(users))
-        stars = np.einsum("ij,ij->i", factors.astype(np.float32)[local], self._item_factors[items])
+        stars = self._preferences(factors.astype(np.float32), local, items)
         stars += self._item_bias[items] + bias.astype(np.float32)[local]
         stars += np.float32(0.8) * draw.standard_normal(len(stars), dtype=np.float32)
         return users[local], items, np.clip(np.rint(stars), 1, 5)
+
+    def _preferences(
+        self, factors: npt.NDArray[np.float32], local: npt.NDArray[np.int64], items: npt.NDArray[np.int32]
+    ) -> npt.NDArray[np.float32]:
+        found = np.empty(len(items), dtype=np.float32)
+        for start in range(0, len(items), _ROWS):
+            some = slice(start, start + _ROWS)
+            np.einsum("ij,ij->i", factors[local[some]], self._item_factors[items[some]], out=found[some])
+        return found
 
     def _items(
         self, counts: npt.NDArray[np.int64], local: npt.NDArray[np.int64], groups: npt.NDArray[np.int64]
@@ -157,7 +213,10 @@ class _Plan:
         starts = np.cumsum(counts) - counts
         position = np.arange(len(local)) - starts[local]
         points = (position + self._draw.random(len(local))) / counts[local]
-        drawn = self._curves[groups[local], (points * _CURVE_POINTS).astype(np.int64)]
+        below = (points * _CURVE_POINTS).astype(np.int64)
+        curves, group = self._curves, groups[local]
+        step = curves[group, below + 1] - curves[group, below]
+        drawn = (curves[group, below] + (points * _CURVE_POINTS - below) * step).astype(np.int64)
         # Items rise strictly if item minus position never falls; an offset keeps rows apart.
         apart = local * (4 * self.shape.n_items)
         slack = np.maximum.accumulate(drawn - position + apart) - apart
@@ -180,8 +239,11 @@ def _counts(shape: LargeShape, draw: np.random.Generator) -> npt.NDArray[np.int6
     return counts
 
 
-def _curve(weights: npt.NDArray[np.float64]) -> npt.NDArray[np.int32]:
-    """Return the item at each of many evenly spaced points of the cumulative popularity."""
-    share = np.cumsum(weights)
-    points = (np.arange(_CURVE_POINTS) + 0.5) / _CURVE_POINTS
-    return np.minimum(np.searchsorted(share / share[-1], points), len(weights) - 1).astype(np.int32)
+def _curve(weights: npt.NDArray[np.float64]) -> npt.NDArray[np.float32]:
+    """Return where among the items each of many evenly spaced points of the cumulative popularity is."""
+    share = np.append(0.0, np.cumsum(weights))
+    points = np.linspace(0, share[-1], _CURVE_POINTS + 1)
+    places = np.interp(points, share, np.arange(share.size))
+    last = np.nextafter(np.float32(len(weights)), np.float32(0))
+    found: npt.NDArray[np.float32] = np.minimum(places.astype(np.float32), last)
+    return found

@@ -37,6 +37,7 @@ MODEL = discreet.Biases(epsilon=4.0).fit(DATA, random=PrivacyRandom.simulate(1))
 LISTS = discreet.Popularity(epsilon=4.0).fit(DATA, random=PrivacyRandom.simulate(1))
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("metric", ["hr@5", "ndcg@5", "rmse"])
 def test_people_score_what_an_exact_evaluation_says(metric):
     split = hide_one_each(DATA)
@@ -116,6 +117,7 @@ def test_the_released_value_is_the_truth_and_stated_noise():
         fixed_point_scores(np.array([[0.7]]))
 
 
+@pytest.mark.thorough
 def test_intervals_cover_and_would_not_without_the_noise():
     """Draw people from a known rate many times: about 95 in 100 intervals hold it, noise included."""
     rng, random, rate, games = np.random.default_rng(6), PrivacyRandom.simulate(7), 0.2, 1500
@@ -148,6 +150,7 @@ def test_two_models_are_compared_and_the_better_one_chosen():
     assert best == "rated" and set(scores) == {"flat", "rated"}
 
 
+@pytest.mark.thorough
 def test_models_are_chosen_and_scored_on_frames_and_files(tmp_path):
     rows = {"user": DATA.users.id_at(DATA.rows()), "item": DATA.catalog.id_at(DATA.items)}
     table = pl.DataFrame({**rows, "rating": DATA.values, "time": np.arange(DATA.n_ratings)})

@@ -125,7 +125,7 @@ def audit_one_run(
     if promise.unit is not Unit.USER or promise.neighbors is not Neighbors.ADD_OR_REMOVE:
         raise NotAuditable(model=estimator.name, view="guarantee for whole users")
     attack = CanaryAttack(estimator, _among(data, canaries))
-    game = attack.play(seed, once=True)
+    game = attack.play(seed)
     found = [
         _bounds(game.scores, game.truth, share, promise.delta, error / 2 / len(_GUESSED))
         for share in _GUESSED
@@ -215,47 +215,54 @@ class CanaryFileAttack:
             for present in (truth, ~truth):
                 features.append(self._features(present, seed + number))
                 truths.append(present)
+        # What a file contains can depend on its noise: a feature that some files lack is 0 there.
+        self._names = sorted(set().union(*features))
+        known = [self._columns(one) for one in features]
         # Each canary is in half of the fits, so this is the midpoint between in and out.
-        self._middle = np.mean(features, axis=0)
-        apart = np.concatenate([one - self._middle for one in features])
+        self._middle = np.mean(known, axis=0)
+        apart = np.concatenate([one - self._middle for one in known])
         self._score = LearnedScore.of(apart, np.concatenate(truths))
 
     def play(self, seed: int) -> Game:
         """Return the scores of all canaries in one fit, and which of them were in it."""
         truth = self._coins(seed)
-        return Game(self._score(self._features(truth, seed) - self._middle), truth)
+        return Game(self._score(self._columns(self._features(truth, seed)) - self._middle), truth)
 
     def _coins(self, seed: int) -> Truth:
         return experiment_generator(seed, "canaries").random(len(self._canaries.rows)) < 0.5
 
-    def _features(self, present: Truth, seed: int) -> Floats:
+    def _columns(self, features: Mapping[str, Floats]) -> Floats:
+        none = np.zeros(len(self._signs))
+        return np.stack([features.get(name, none) for name in self._names], axis=1)
+
+    def _features(self, present: Truth, seed: int) -> dict[str, Floats]:
         self.fits += 1
         data = self._canaries.dataset(present)
         scorer = self._estimator.rehearse(data, PrivacyRandom.simulate(seed))
         return item_features(scorer.arrays(), self._signs)
 
 
-def item_features(arrays: Mapping[str, npt.NDArray[Any]], signs: Floats) -> Floats:
-    """Return the features of every canary: what the arrays say about its items, given its row of `signs`."""
+def item_features(arrays: Mapping[str, npt.NDArray[Any]], signs: Floats) -> dict[str, Floats]:
+    """Return what the arrays say about every canary's items, given its row of `signs`, by name."""
     n_items = signs.shape[1]
-    columns: list[Floats] = [np.zeros(len(signs))]
-    for name in sorted(arrays):
-        array = arrays[name]
+    columns: dict[str, Floats] = {"none": np.zeros(len(signs))}
+    for name, array in arrays.items():
         if array.dtype.kind != "f" or n_items not in array.shape:
             continue
         numbers = np.asarray(array, dtype=np.float64)
         numbers = numbers if numbers.shape[0] == n_items else numbers.T
         output = signs @ numbers
         if output.ndim == 1:
-            columns.append(output)
+            columns[name] = output
         else:
-            columns.append(np.sum(output**2, axis=1))
-            columns.append(np.abs(signs) @ np.sum(numbers**2, axis=1))
-    numbers = np.stack(columns, axis=1)
+            columns[f"{name}, length"] = np.sum(output**2, axis=1)
+            columns[f"{name}, lengths"] = np.abs(signs) @ np.sum(numbers**2, axis=1)
     # How much a file shrinks its estimates depends on its noise; standardizing across canaries cancels that.
-    spread = numbers.std(axis=0)
-    standardized = (numbers - numbers.mean(axis=0)) / np.where(spread > 0, spread, 1.0)
-    return np.hstack([numbers, standardized])
+    standardized = {
+        f"{name}, standardized": (column - column.mean()) / (column.std() or 1.0)
+        for name, column in columns.items()
+    }
+    return columns | standardized
 
 
 def _signs(canaries: Canaries) -> Floats:

@@ -8,32 +8,41 @@ The games use the transcript of the fit itself. The estimator's own code calls t
 inputs are recorded to the last bit, and each output is the sampler's. A later query may depend on earlier
 outputs, so every game needs a fit; with a large catalog one fit has hundreds of games.
 
+Which numbers belong to a canary may depend on earlier outputs, for example if a release is about the items
+that earlier votes favor. So the numbers are found anew for every fit, by replays with some of the canaries.
+
 Why the games count as independent, where the noise is Gaussian. In each draw the attacker projects on the
-canary's own difference, a direction of length 1, and adds up draws with weights that were fixed beforehand. A
-direction is known before its draw, the noise along it is a fresh standard normal number, and no two canaries
-share a number. So the noise in the scores is independent from canary to canary and from fit to fit, whatever
-was queried. A canary that is in moves its own score alone, by at most the shift that the guarantee allows
-(Cauchy, Schwarz). Right guesses are then at most binomial, with the share that the curve allows.
+canary's own difference, a direction of length 1, and adds up draws, weighted by the length of the difference
+in units of the noise. Direction and weight are known before their draw, the noise along the direction is a
+fresh standard normal number, and no two canaries share a number. The squares of the weights add up to
+constants, one for all releases but the last and one for the last: weights stop there, and fresh noise fills
+up what is left. Then the noise in the scores is exactly normal and independent from canary to canary and from
+fit to fit, whatever was queried: the conditional characteristic function of a draw depends on its weights
+only by their squares. A canary that is in moves its own score alone, by at most the shift that the guarantee
+allows (Cauchy, Schwarz). Right guesses are then at most binomial, with the share that the curve allows.
 
 The last release takes most of the budget and no query follows it. So it is drawn many times for the same
 query, by the same sampler, on the numbers that belong to one canary. This gives the share of right guesses
 conditional on the earlier outputs, and each canary counts with that share instead of with one guess. Most of
 the variance of these shares is the luck of the earlier draws: the noise along the canary's direction. It is
-known here and zero on average, so it serves as a control variate and is subtracted.
+known here, and how much it helps on average, so it serves as a control variate and is subtracted.
 """
 
 from __future__ import annotations
 
+import math
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple, final
 
 import numpy as np
+from scipy.special import ndtr
 
-from discreet.audit.games.bounds import MOST_LUCK, BettingShares
+from discreet.audit.games.bounds import BettingShares
 from discreet.audit.games.scores import Truth
-from discreet.audit.neighboring import Row, build
-from discreet.audit.white_box.costs import price
+from discreet.audit.neighboring import Row, Timing, build
+from discreet.audit.white_box.costs import Price, price
 from discreet.audit.white_box.recording import EnoughError, MechanismCall, Player, RecordedAdditive, Recorder
 from discreet.core.arrays import Floats, Indices
 from discreet.core.randomness import PrivacyRandom, experiment_generator
@@ -49,8 +58,12 @@ Supports = list[Indices]
 _LENGTHS = (1, 2, 4, 8, 12, 24)
 # How often the last release is drawn for one query, and for about how many numbers in total.
 _FEWEST_TIMES, _MOST_TIMES, _NUMBERS = 8, 64, 150_000
+# The seed of the fit that shows how much the releases before the last one usually reveal.
+_PLANNED = 0
 # Shorter rows that reach this share of the highest cost are preferred: they allow more canaries.
-_NEARLY = 0.97
+_NEARLY = 0.98
+# A release may be about items that earlier outputs favor, so the cost of a length is a mean over a few fits.
+_TRIED = 12
 
 
 @final
@@ -61,9 +74,12 @@ class Canaries:
     background: dict[str, Row]
     rows: dict[str, Row]
     facts: PublicFacts
+    timing: Timing | None = None
 
     @classmethod
-    def disjoint(cls, background: dict[str, Row], facts: PublicFacts, length: int) -> Canaries:
+    def disjoint(
+        cls, background: dict[str, Row], facts: PublicFacts, length: int, timing: Timing | None = None
+    ) -> Canaries:
         """Return canaries with `length` items each, liked and disliked in turn."""
         low, high = facts.low, facts.high
         rows: dict[str, Row] = {
@@ -72,30 +88,36 @@ class Canaries:
             }
             for first in range(0, facts.n_items - length + 1, length)
         }
-        return cls(background=background, rows=rows, facts=facts)
+        return cls(background=background, rows=rows, facts=facts, timing=timing)
 
     @classmethod
     def costliest(cls, estimator: Estimator, background: dict[str, Row], facts: PublicFacts) -> Canaries:
         """Return canaries of the shortest length whose cost is about the highest."""
-        delta = estimator.promise(facts).delta
+        delta, timing = estimator.promise(facts).delta, Timing.of(estimator)
 
         def paid(length: int) -> float:
-            canaries = cls.disjoint(background, facts, length)
-            present = np.zeros(len(canaries.rows), dtype=np.bool_)
-            recorder = Recorder()
-            estimator.rehearse(canaries.dataset(present), PrivacyRandom.recorded(0, recorder))
-            present[0] = True
-            player = Player(recorder.calls)
-            estimator.rehearse(canaries.dataset(present), PrivacyRandom.recorded(0, player))
-            return price(recorder.calls, player.calls).epsilon(delta)
+            canaries = cls.disjoint(background, facts, length, timing)
+            return float(np.mean([canaries._cost(estimator, seed).epsilon(delta) for seed in range(_TRIED)]))
 
         prices = {length: paid(length) for length in _LENGTHS if length * 2 <= facts.n_items}
         enough = _NEARLY * max(prices.values())
-        return cls.disjoint(background, facts, min(length for length, one in prices.items() if one >= enough))
+        shortest = min(length for length, one in prices.items() if one >= enough)
+        return cls.disjoint(background, facts, shortest, timing)
+
+    def _cost(self, estimator: Estimator, seed: int) -> Price:
+        """Return the mean cost of a canary: canaries share no numbers, so their costs add up."""
+        present = _coins(seed, len(self.rows))
+        recorder = Recorder()
+        estimator.rehearse(self.dataset(present), PrivacyRandom.recorded(seed, recorder))
+        player = Player(recorder.calls, to_the_end=False)
+        with suppress(EnoughError):
+            estimator.rehearse(self.dataset(~present), PrivacyRandom.recorded(seed, player))
+        total = price(recorder.calls, player.calls)
+        return Price(pure=total.pure / present.size, shift=total.shift / math.sqrt(present.size))
 
     @cached_property
     def _all_users(self) -> Interactions:
-        return build({**self.background, **self.rows}, self.facts)
+        return build({**self.background, **self.rows}, self.facts, self.timing)
 
     def dataset(self, present: Truth) -> Interactions:
         """Return the data with some of the canaries, whose names sort after all others."""
@@ -122,61 +144,64 @@ class CanaryAttack:
     def __init__(self, estimator: Estimator, canaries: Canaries) -> None:
         self._estimator, self._canaries, self.fits = estimator, canaries, 0
         self._none = canaries.dataset(np.zeros(len(canaries.rows), dtype=np.bool_))
+        # The squared weights of all releases, and of all but the last: what a fit of its own reveals.
+        first = self._transcript(_PLANNED, _coins(_PLANNED, len(canaries.rows)))
+        self._total = float(np.median(first.revealed()))
+        self._earlier = min(float(np.median(first.revealed(last=False))), self._total)
+
+    def play(self, seed: int) -> Game:
+        """Return the scores of all canaries in one fit, and which of them were in it."""
+        truth = _coins(seed, len(self._canaries.rows))
+        transcript = self._transcript(seed, truth)
+        return Game(transcript.scores(), truth, self._shares(transcript, seed))
+
+    def _transcript(self, seed: int, truth: Truth) -> _Transcript:
         recorder = Recorder()
-        self._run(self._none, 0, recorder)
-        self._draws = len(recorder.calls)
-        self._supports = self._find_supports(recorder.calls)
-        all_users = canaries.dataset(np.ones(len(canaries.rows), dtype=np.bool_))
-        with_all = self._replayed(recorder.calls, all_users)
-        absent = np.zeros(len(canaries.rows), dtype=np.bool_)
-        self._weights = [
-            _along(*draw, absent).length
-            for draw in zip(recorder.calls, with_all, self._supports, strict=True)
-        ]
-        self.is_independent = all(
-            call.gaussian for call in recorder.calls if isinstance(call, RecordedAdditive)
-        )
-
-    def play(self, seed: int, *, once: bool = False) -> Game:
-        """Return the scores of all canaries in one fit, and which of them were in it.
-
-        The numbers of each canary are usually those of the first fit; a draw where they are not is ignored.
-        With `once` they are found again for this fit.
-        """
-        draw = experiment_generator(seed, "canaries")
-        truth = draw.random(len(self._canaries.rows)) < 0.5
-        recorder = Recorder(most=self._draws)
         self._run(self._canaries.dataset(truth), seed, recorder)
         mirrored = self._replayed(recorder.calls, self._canaries.dataset(~truth))
-        found = self._find_supports(recorder.calls) if once else self._supports
-        before = -np.sum(np.square(self._weights), axis=0) / 2
-        luck, last = np.zeros(truth.size), np.zeros(truth.size)
-        again = np.zeros((_times(found, truth.size), truth.size))
+        found = self._find_supports(recorder.calls)
+        seen = [_along(*one, truth) for one in zip(recorder.calls, mirrored, found, strict=True)]
+        return _Transcript(recorder.calls, found, seen, truth, recorder.last_release)
+
+    def _shares(self, transcript: _Transcript, seed: int) -> BettingShares | None:
+        """Return the shares of right guesses about each canary; None unless all noise is Gaussian."""
+        additive = [call for call in transcript.calls if isinstance(call, RecordedAdditive)]
+        if not all(call.gaussian for call in additive):
+            return None
+        truth, fresh = transcript.truth, experiment_generator(seed, "canaries, filled up")
+        luck, shift = _Filled.of(truth.size, self._earlier), np.zeros(truth.size)
+        for seen in transcript.seen[: transcript.last]:
+            weight = luck.next_weight(seen.length)
+            luck.noise += weight * (seen.projection - truth * seen.length)
+            shift += weight * seen.length
+        luck.fill(fresh)
+        again = _Filled.of((_times(transcript.supports, truth.size), truth.size), self._total - self._earlier)
         # Independent of the noise of the fit itself.
         random = PrivacyRandom.simulate(seed).spawn("again")
-        for index, weight in enumerate(self._weights):
-            # Where a draw reveals nothing about a canary, fresh random numbers replace its noise.
-            output, more = draw.standard_normal(truth.size), draw.standard_normal(again.shape)
-            noise = output
-            if index < len(mirrored) and _agree(
-                recorder.calls[index], mirrored[index], found[index], truth.size
-            ):
-                here, supports = recorder.calls[index], found[index]
-                seen = _along(here, mirrored[index], supports, truth)
-                noise = np.where(seen.length > 0, seen.projection - truth * seen.length, output)
-                output = np.where(seen.length > 0, seen.projection, output)
-                if index >= recorder.last_release:
-                    drawn = _drawn_again(here, seen, supports, truth, len(again), random)
-                    more = np.where(seen.length > 0, drawn, more)
-            if index < recorder.last_release:
-                before, luck = before + weight * output, luck + weight * noise
-            else:
-                last, again = last + weight * output, again + weight * more
-        right = np.mean((before + again > 0) == truth, axis=0)
-        spread = np.sqrt(np.sum(np.square(self._weights[: recorder.last_release]), axis=0))
-        signed = np.where(truth, luck, -luck) / np.where(spread > 0, spread, 1.0)
-        shares = BettingShares(right, np.clip(signed, -MOST_LUCK, MOST_LUCK))
-        return Game(before + last, truth, shares if self.is_independent else None)
+        for index in range(transcript.last, len(transcript.calls)):
+            seen = transcript.seen[index]
+            weight = again.next_weight(seen.length)
+            again.noise += weight * _drawn_again(
+                transcript.calls[index],
+                seen,
+                transcript.supports[index],
+                truth.size,
+                len(again.noise),
+                random,
+            )
+            shift += weight * seen.length
+        again.fill(fresh)
+        right = np.mean((luck.noise + again.noise + truth * shift > self._total / 2) == truth, axis=0)
+        return BettingShares(right, self._luck(np.where(truth, luck.noise, -luck.noise)))
+
+    def _luck(self, signed: Floats) -> Floats:
+        """Return how much more often than on average a guess is right after such noise, if all is revealed.
+
+        The noise is normal with variance `_earlier`, so the mean is exactly 0.
+        """
+        left = max(math.sqrt(self._total - self._earlier), 1e-12)
+        luck: Floats = ndtr((signed + self._total / 2) / left) - ndtr(math.sqrt(self._total) / 2)
+        return luck
 
     def _find_supports(self, recorded: list[MechanismCall]) -> Supports:
         """Return, for every draw, which numbers each canary moves and no other one does.
@@ -217,6 +242,35 @@ class CanaryAttack:
             return
 
 
+def _coins(seed: int, count: int) -> Truth:
+    """Return which canaries are in."""
+    return experiment_generator(seed, "canaries").random(count) < 0.5
+
+
+@final
+@dataclass(slots=True, kw_only=True)
+class _Filled:
+    """Noise whose squared weights add up to `total` for every canary."""
+
+    noise: Floats
+    left: Floats
+
+    @classmethod
+    def of(cls, shape: int | tuple[int, int], total: float) -> _Filled:
+        noise = np.zeros(shape)
+        return cls(noise=noise, left=np.full(noise.shape[-1], total))
+
+    def next_weight(self, length: Floats) -> Floats:
+        """Return the weight of the next draw: its length, or less if no more is left."""
+        weight: Floats = np.sqrt(np.minimum(length**2, self.left))
+        self.left = np.maximum(self.left - weight**2, 0.0)
+        return weight
+
+    def fill(self, fresh: np.random.Generator) -> None:
+        """Add fresh noise for what is left."""
+        self.noise += np.sqrt(self.left) * fresh.standard_normal(self.noise.shape)
+
+
 def _size(call: MechanismCall) -> int:
     return call.given.size if isinstance(call, RecordedAdditive) else 0
 
@@ -225,12 +279,6 @@ def _moved(before: MechanismCall, after: MechanismCall) -> Truth:
     if not (isinstance(before, RecordedAdditive) and isinstance(after, RecordedAdditive)):
         return np.zeros(0, dtype=np.bool_)
     return np.asarray((after.given != before.given).reshape(-1), dtype=np.bool_)
-
-
-def _agree(here: MechanismCall, there: MechanismCall, supports: Indices, count: int) -> bool:
-    """Return whether only numbers that some canary moves differ between a dataset and its mirror image."""
-    moved = _moved(here, there)
-    return moved.size == supports.size and not bool(np.any(moved & (supports > count)))
 
 
 class _Along(NamedTuple):
@@ -242,6 +290,29 @@ class _Along(NamedTuple):
     length: Floats
     projection: Floats
     direction: Floats
+
+
+class _Transcript(NamedTuple):
+    """The draws of a fit, the numbers of each canary in them, and where the last release starts."""
+
+    calls: list[MechanismCall]
+    supports: Supports
+    seen: list[_Along]
+    truth: Truth
+    last: int
+
+    def revealed(self, *, last: bool = True) -> Floats:
+        """Return the squared shift that the draws reveal about each canary, the last release too or not."""
+        seen = self.seen if last else self.seen[: self.last]
+        squares = [one.length**2 for one in seen]
+        return np.asarray(np.sum([np.zeros(self.truth.size), *squares], axis=0), dtype=np.float64)
+
+    def scores(self) -> Floats:
+        """Return each canary's log-likelihood ratio, which for Gaussian noise is exact."""
+        found: Floats = -self.revealed() / 2
+        for one in self.seen:
+            found = found + one.length * one.projection
+        return found
 
 
 def _along(here: MechanismCall, there: MechanismCall, supports: Indices, truth: Truth) -> _Along:
@@ -261,16 +332,15 @@ def _along(here: MechanismCall, there: MechanismCall, supports: Indices, truth: 
 
 
 def _drawn_again(
-    here: MechanismCall, seen: _Along, supports: Indices, truth: Truth, times: int, random: PrivacyRandom
+    here: MechanismCall, seen: _Along, supports: Indices, count: int, times: int, random: PrivacyRandom
 ) -> Floats:
-    """Return the projections of each canary's output when this draw is repeated `times` times."""
-    if not isinstance(here, RecordedAdditive) or not here.gaussian:
-        return np.zeros((times, truth.size))
-    (where,) = np.nonzero(supports < truth.size)
+    """Return the noise along each canary's direction if this draw is repeated `times` times."""
+    if not isinstance(here, RecordedAdditive):
+        return np.zeros((times, count))
+    (where,) = np.nonzero(supports < count)
     noise = draws.discrete_gaussian(here.width, times * where.size, random).reshape(times, where.size)
     along = noise / here.width * seen.direction[where]
-    projections = np.stack([_summed(row, supports[where], truth.size) for row in along])
-    return projections + np.where(truth, seen.length, 0.0)
+    return np.stack([_summed(row, supports[where], count) for row in along])
 
 
 def _times(supports: Supports, count: int) -> int:

@@ -119,8 +119,8 @@ def curve_of(estimator: Estimator, n_items: int) -> Callable[[float], float] | N
     return distance
 
 
-#: Luck is clipped to this magnitude.
-MOST_LUCK = 3.0
+# The largest magnitude of luck.
+_MOST_LUCK = 1.0
 # The stake stays below what could lose all capital.
 _BOLDEST = 0.9
 
@@ -153,7 +153,7 @@ def refuted_by_betting(
 
 
 class BettingShares(NamedTuple):
-    """Shares of right guesses, and the luck in each: numbers in [-3, 3] with mean 0."""
+    """Shares of right guesses, and the luck in each: numbers in [-1, 1] with mean 0."""
 
     right: Floats
     luck: Floats
@@ -175,7 +175,7 @@ def refuted_without_luck(
     """
     together, alone = float(np.mean(lessons.right * lessons.luck)), float(np.mean(lessons.luck**2))
     worth = max(together, 0.0) / max(alone, 1e-12)
-    most = MOST_LUCK * worth
+    most = _MOST_LUCK * worth
 
     def scaled(right: Floats | float, luck: Floats | float = 0.0) -> Any:
         return (right - worth * luck + most) / (1 + 2 * most)

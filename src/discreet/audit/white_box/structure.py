@@ -16,7 +16,13 @@ from typing import final
 import numpy as np
 
 from discreet.audit.errors import AuditStopped, NotReplayable, StrayError
-from discreet.audit.neighboring import NeighboringDatasets, SyntheticSpec, additive_neighbors, neighboring
+from discreet.audit.neighboring import (
+    NeighboringDatasets,
+    SyntheticSpec,
+    Timing,
+    additive_neighbors,
+    neighboring,
+)
 from discreet.audit.white_box.costs import price
 from discreet.audit.white_box.recording import NoiseScale, Player, Recorder
 from discreet.core.checks import DiscreetError
@@ -173,7 +179,7 @@ def _is_additive(estimator: Estimator, spec: SyntheticSpec, seed: int) -> bool:
     if promise.unit is not Unit.USER or promise.neighbors is not Neighbors.ADD_OR_REMOVE:
         return True
     recorder, statistics = Recorder(), []
-    many, few = additive_neighbors(facts, spec)
+    many, few = additive_neighbors(facts, spec, Timing.of(estimator))
     estimator.rehearse(many[0], PrivacyRandom.recorded(seed, recorder))
     for dataset in (*many, *few):
         player = Player(recorder.calls)

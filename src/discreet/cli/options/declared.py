@@ -3,20 +3,32 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, fields
+import tempfile
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, fields, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, final
 
 import typer
 
-from discreet.cli.errors import OptionNeeds, OptionsConflict, SetByOption, ShardsGiven, UnsupportedByModel
+from discreet.cli.errors import (
+    FixedByShards,
+    OptionNeeds,
+    OptionsConflict,
+    SetByOption,
+    ShardsGiven,
+    ShardsNeeded,
+    UnsupportedByModel,
+)
 from discreet.cli.options.parsing import (
     UNUSUAL,
     checked_name,
     complete_data,
     complete_model,
     group,
+    listed,
     parse_columns,
     parse_number,
     parse_scale,
@@ -25,16 +37,22 @@ from discreet.cli.options.parsing import (
 )
 from discreet.cli.output.printing import remark
 from discreet.core.checks import integer, one_of
+from discreet.core.registry import METRIC_EXAMPLES, PRIVATE_METRIC_EXAMPLES
 
 if TYPE_CHECKING:
     from discreet.data.interactions import Interactions
     from discreet.data.schema import Schema
+    from discreet.data.splits import SplitPlan
     from discreet.data.vocabulary import Vocabulary
     from discreet.models.estimator import Estimator
     from discreet.models.fitted import FittedModel
     from discreet.privacy.guarantee import Guarantee
     from discreet.privacy.ledger.book import Ledger
     from discreet.privacy.ledger.release import PaidRelease
+    from discreet.sources.pieces import PieceReader
+    from discreet.sources.shards import ShardFolder
+    from discreet.statistics.data_source import DataSource
+
 
 Data = Annotated[
     str,
@@ -45,6 +63,9 @@ Data = Annotated[
     ),
 ]
 ModelFile = Annotated[Path, typer.Argument(help="A model that `discreet fit` wrote.")]
+_EPSILON = typer.Option("--epsilon", parser=parse_number, metavar="FLOAT")
+Epsilon = Annotated[float, _EPSILON]
+AnyEpsilon = Annotated[float | None, _EPSILON]
 HowMany = Annotated[int, typer.Option("-k", help="How many items to list.")]
 Titles = Annotated[
     Path | None,
@@ -83,11 +104,11 @@ Purpose = Annotated[
     ),
 ]
 Duplicates = Annotated[
-    str,
+    str | None,
     typer.Option(
         "--duplicates",
         help="How to handle repeated user-item pairs: `refuse`, `first`, `last` (by time, or else by row), "
-        "`mean`, or `count`.",
+        "`mean`, or `count`. Default: the schema's rule; else `last` with --implicit, `refuse` without it.",
     ),
 ]
 AllowUnbudgeted = Annotated[
@@ -106,58 +127,33 @@ Force = Annotated[
 @group(UNUSUAL)
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TextFile:
-    """How a text file is written, if its first lines don't show it."""
+    r"""How a text file is written, if its first lines don't show it.
 
-    delimiter: Annotated[
-        str | None,
-        typer.Option(
-            "--delimiter", rich_help_panel=UNUSUAL, help="The character between fields. Default: detected."
-        ),
-    ] = None
-    quote: Annotated[
-        str | None,
-        typer.Option(
-            "--quote", rich_help_panel=UNUSUAL, help="The quote character, or none. Default: a double quote."
-        ),
-    ] = None
-    escape: Annotated[
-        str | None,
-        typer.Option(
-            "--escape", rich_help_panel=UNUSUAL, help="The escape character inside quotes, such as \\\\."
-        ),
-    ] = None
-    encoding: Annotated[
-        str | None,
-        typer.Option(
-            "--encoding",
-            rich_help_panel=UNUSUAL,
-            help="The text encoding: latin-1, cp1252, and so on. Default: UTF-8.",
-        ),
-    ] = None
-    comment: Annotated[
-        str | None,
-        typer.Option(
-            "--comment", rich_help_panel=UNUSUAL, help="Skip lines that begin with this, such as #."
-        ),
-    ] = None
-    skip_bad_lines: Annotated[
-        bool,
-        typer.Option(
-            "--skip-bad-lines",
-            rich_help_panel=UNUSUAL,
-            help="Skip lines with a wrong number of fields, or without an ID, a number, or a time, and "
-            "report "
-            "how many.",
-        ),
-    ] = False
-    layout: Annotated[
-        str | None,
-        typer.Option(
-            "--layout",
-            rich_help_panel=UNUSUAL,
-            help="A well-known layout: movielens, netflix, lightgcn, recbole, or sasrec.",
-        ),
-    ] = None
+    Unusual files:
+        delimiter: The character between fields. Default: detected.
+        quote: The quote character, or none. Default: a double quote.
+        escape: The escape character inside quotes, such as \\.
+        encoding: The text encoding: latin-1, cp1252, and so on. Default: UTF-8.
+        comment: Skip lines that begin with this, such as #.
+        skip_bad_lines: Skip lines with a wrong number of fields, or without an ID, a number, or a time, and
+            report how many.
+        layout: A well-known layout: movielens, netflix, lightgcn, recbole, or sasrec.
+    """
+
+    delimiter: str | None = None
+    quote: str | None = None
+    escape: str | None = None
+    encoding: str | None = None
+    comment: str | None = None
+    skip_bad_lines: bool = False
+    layout: str | None = None
+
+    def given(self) -> dict[str, Any]:
+        """Return the options that differ from their defaults, in the order of their declaration."""
+        values = ((field, getattr(self, field.name)) for field in fields(self))
+        return {
+            "--" + field.name.replace("_", "-"): value for field, value in values if value != field.default
+        }
 
     def written(self) -> dict[str, Any]:
         """Return these options, by the names that `read` knows."""
@@ -168,66 +164,55 @@ class TextFile:
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reading(TextFile):
-    """How to read DATA, and what is declared about it."""
+    """How to read DATA, and what is declared about it.
+
+    Options:
+        implicit: Treat rows as implicit feedback: ratings are ignored, and a model for both kinds of data
+            (user-factorization) learns from interactions.
+        scale: Declare the rating scale: LOW,HIGH or LOW,HIGH,STEP. Default: taken from the data.
+        items: Declare the catalog: a file with one item ID per line, or a table with an item column. Default:
+            taken from the data.
+        drop_unknown: Skip ratings of items that --items doesn't list.
+        without: Skip these users: a file with one user ID per line, or a table.
+        people: Declare the approximate number of users.
+        max_per_user: Keep at most this many ratings per user.
+
+    Unusual files:
+        zeros: Whether ratings of 0 are ratings or missing.
+    """
 
     columns: Columns = None
     schema: SchemaFile = None
-    implicit: Annotated[
-        bool,
-        typer.Option(
-            "--implicit",
-            help="Treat rows as implicit feedback: ratings are ignored, and a model for both kinds of data "
-            "(user-factorization) learns from interactions.",
-        ),
-    ] = False
-    scale: Annotated[
-        str | None,
-        typer.Option(
-            "--scale",
-            help="Declare the rating scale: LOW,HIGH or LOW,HIGH,STEP. Default: taken from the data.",
-        ),
-    ] = None
-    items: Annotated[
-        Path | None,
-        typer.Option(
-            "--items",
-            help="Declare the catalog: a file with one item ID per line, or a table with an item column. "
-            "Default: taken from the data.",
-        ),
-    ] = None
-    drop_unknown: Annotated[
-        bool, typer.Option("--drop-unknown", help="Skip ratings of items that --items doesn't list.")
-    ] = False
-    without: Annotated[
-        Path | None,
-        typer.Option("--without", help="Skip these users: a file with one user ID per line, or a table."),
-    ] = None
-    people: Annotated[
-        int | None, typer.Option("--people", help="Declare the approximate number of users.")
-    ] = None
-    max_per_user: Annotated[
-        int | None, typer.Option("--max-per-user", help="Keep at most this many ratings per user.")
-    ] = None
-    duplicates: Duplicates = "refuse"
-    zeros: Annotated[
-        str,
-        typer.Option("--zeros", rich_help_panel=UNUSUAL, help="Whether ratings of 0 are ratings or missing."),
-    ] = "ratings"
+    implicit: bool = False
+    scale: str | None = None
+    items: Path | None = None
+    drop_unknown: bool = False
+    without: Path | None = None
+    people: int | None = None
+    max_per_user: int | None = None
+    duplicates: Duplicates = None
+    zeros: str = "ratings"
+
+    def __post_init__(self) -> None:
+        """Read a schema without ratings as implicit feedback, so that the schema alone is enough."""
+        from discreet.data.schema import Schema
+
+        if self.schema is not None and not self.implicit:
+            schema = Schema.read(self.schema)
+            valued = {"rating", "weight"} & set(schema.roles) or "count" in (
+                schema.duplicates,
+                self.duplicates,
+            )
+            object.__setattr__(self, "implicit", bool(schema.item) and not valued)
 
     def files(self) -> list[Path]:
         """Return the files to read other than DATA."""
         return [path for path in (self.items, self.without, self.schema) if path is not None]
 
-    def given(self) -> dict[str, Any]:
-        """Return the options that differ from their defaults, in the order of their declaration."""
-        values = ((field, getattr(self, field.name)) for field in fields(self))
-        return {
-            "--" + field.name.replace("_", "-"): value for field, value in values if value != field.default
-        }
-
     def check(self) -> None:
         """Raise for invalid options before any file is read."""
-        one_of("--duplicates", self.duplicates, ("refuse", "first", "last", "mean", "count"))
+        if self.duplicates is not None:
+            one_of("--duplicates", self.duplicates, ("refuse", "first", "last", "mean", "count"))
         one_of("--zeros", self.zeros, ("ratings", "missing"))
         for option, count in (("--people", self.people), ("--max-per-user", self.max_per_user)):
             if count is not None:
@@ -274,7 +259,7 @@ class Reading(TextFile):
             catalog=catalog,
             schema=schema,
             # Options that were not given don't change the rules of a schema.
-            duplicates=self.duplicates if schema is None or self.duplicates != "refuse" else None,  # type: ignore[arg-type]
+            duplicates=rule_for_duplicates(self.duplicates, schema, implicit=self.implicit),  # type: ignore[arg-type]
             zeros=self.zeros if schema is None or self.zeros != "ratings" else None,  # type: ignore[arg-type]
             drop_unknown=self.drop_unknown or None,  # type: ignore[arg-type]
             **self.written(),
@@ -282,6 +267,14 @@ class Reading(TextFile):
         if self.without is None:
             return data
         return data.without_people(read_ids(self.without, "user"))
+
+
+def rule_for_duplicates(given: str | None, schema: object | None, *, implicit: bool) -> str | None:
+    """Return the rule for repeated pairs, or None for the schema's own rule."""
+    if given is not None or schema is not None:
+        return given
+    # Users click and buy again, and a model of interactions only uses whether a pair occurs.
+    return "last" if implicit else "refuse"
 
 
 def _fitting(source: str, remembered: Schema | None, text: TextFile) -> Schema | None:
@@ -297,46 +290,36 @@ def _fitting(source: str, remembered: Schema | None, text: TextFile) -> Schema |
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Learning:
-    """Which model to fit, at what cost, with which settings."""
+    """Which model to fit, at what cost, with which settings.
 
-    epsilon: Annotated[
-        float,
-        typer.Option(
-            "--epsilon",
-            help="The privacy loss: smaller is more private; inf means no privacy.",
-            parser=parse_number,
-            metavar="FLOAT",
-        ),
-    ]
-    model: Annotated[
-        str,
-        typer.Option(
-            "--model", help="The model; `discreet models` lists all.", autocompletion=complete_model
-        ),
-    ] = "user-factorization"
+    Options:
+        epsilon: The privacy loss: smaller is more private; inf means no privacy.
+        model: The model; `discreet models` lists all.
+        settings: Set an option of the model: key=value. May be repeated.
+    """
+
+    epsilon: Epsilon
+    model: Annotated[str, typer.Option("--model", autocompletion=complete_model)] = "user-factorization"
     delta: Delta = None
     purpose: Purpose = None
-    settings: Annotated[
-        list[str] | None,
-        typer.Option("--set", help="Set an option of the model: key=value. May be repeated."),
-    ] = None
+    settings: Annotated[list[str] | None, "--set"] = None
 
     def estimator(self, *, implicit: bool) -> Estimator:
         """Return the estimator that these options and `--implicit` describe."""
-        from discreet import recipes
+        from discreet import model_settings
 
-        parsed = recipes.feedback_setting(self.model, implicit=implicit)
-        parsed |= recipes.parse_settings(self.model, self.settings or [])
+        parsed = model_settings.feedback_setting(self.model, implicit=implicit)
+        parsed |= model_settings.parse_settings(self.model, self.settings or [])
         if self.purpose is not None and "purpose" in parsed:
             raise OptionsConflict(options=("--for", "--set purpose"), why="both set the purpose")
-        parsed |= recipes.purpose_setting(self.model, self.purpose)
+        parsed |= model_settings.purpose_setting(self.model, self.purpose)
         for name in ("epsilon", "delta"):
             if name in parsed:
                 raise SetByOption(name=name)
         parsed["epsilon"] = self.epsilon
         if self.delta is not None:
             parsed["delta"] = self.delta
-        estimator = recipes.estimator(self.model, parsed)
+        estimator = model_settings.estimator(self.model, parsed)
         if implicit:
             refuse_without_ratings([estimator])
         return estimator
@@ -359,20 +342,16 @@ class Finished(NamedTuple):
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Paying:
-    """The ledger that records a release, and the name; common to all verbs that spend."""
+    """The ledger that records a release, and the name; common to all verbs that spend.
 
-    ledger: Annotated[Path | None, typer.Option("--ledger", help="Record the cost in this ledger file.")] = (
-        None
-    )
-    name: Annotated[
-        str | None,
-        typer.Option(
-            "--name",
-            help="The data's name in the ledger. Default: the file's name, or its folder's name if the file "
-            "has a "
-            "common name such as ratings.csv.",
-        ),
-    ] = None
+    Options:
+        ledger: Record the cost in this ledger file.
+        name: The data's name in the ledger. Default: the file's name, or its folder's name if the file has a
+            common name such as ratings.csv.
+    """
+
+    ledger: Path | None = None
+    name: str | None = None
     allow_unbudgeted: AllowUnbudgeted = False
 
     @property
@@ -444,3 +423,309 @@ def refuse_without_ratings(estimators: Sequence[Estimator]) -> None:
             raise UnsupportedByModel(
                 model=estimator.name, option="--implicit", why="it learns from rating values"
             )
+
+
+@group("What is measured")
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Measuring:
+    """What is held out, what is measured, and how often.
+
+    Options:
+        split: Held-out part: random:0.1, kfold:10, leave-one-out, time:0.1, time:DATE, given:TRAIN,TEST.
+            Default: leave-one-out for lists, and random:0.1 for ratings.
+        repeat: The number of runs, each with a new split and new noise.
+        seed: The seed of the splits and of the (simulated) noise.
+        item_features: A public table for the metrics of content: item IDs first, then genres and so on.
+    """
+
+    split: str | None = None
+    metric: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--metric",
+            help="Comma-separated, or repeated. Default: rmse if ratings are predicted, ndcg@10 and hr@10 "
+            f"for lists. All: {', '.join(METRIC_EXAMPLES)}. Append :99 to rank among 99 sampled items, "
+            ":liked to count liked items only, and :few or :many for users with few or many ratings.",
+        ),
+    ] = None
+    repeat: int = 1
+    seed: int = 0
+    item_features: Path | None = None
+
+    @property
+    def metrics(self) -> list[str] | None:
+        """Return the names of the metrics. None means that the models decide."""
+        return listed(",".join(self.metric)) if self.metric else None
+
+    @property
+    def unused_privately(self) -> list[str]:
+        """Return the given options that private scores don't use, which hold out one item per user."""
+        given = [field.name for field in fields(self) if getattr(self, field.name) != field.default]
+        return [f"--{name.replace('_', '-')}" for name in given if name != "metric"]
+
+    def plan(self, shown: Iterable[str], data: Interactions | DataSource) -> SplitPlan:
+        """Return the chosen split, or the split that fits these metrics and data."""
+        from discreet.data.splits import parse_split
+        from discreet.evaluation.metrics import Metric
+        from discreet.evaluation.scoring import usual_split
+
+        return parse_split(self.split or usual_split(map(Metric.parse, shown), data))
+
+    def hints(self, shown: Iterable[str], *, timed: bool) -> list[str]:
+        """Return remarks about these metrics under this split, for data with or without times."""
+        from discreet.data.splits import parse_split
+        from discreet.evaluation.metric_kinds import ListMetric
+        from discreet.evaluation.metrics import Metric
+
+        metrics = [Metric.parse(name) for name in shown]
+        lists = any(isinstance(metric.definition, ListMetric) for metric in metrics)
+        fits = self.split is None and all(metric.ranks for metric in metrics)
+        if fits or not lists or parse_split(self.split or "random").kind not in ("random", "kfold"):
+            return []
+        return [f"Lists are scored on a random part of the histories. {_LATEST if timed else _ONE_OF_EACH}"]
+
+    def refuse_report(self, out: Path, data: str, reading: Reading, *, force: bool) -> None:
+        """Raise, before anything is measured, for a page that would overwrite something else."""
+        from discreet.core.files import refuse_output
+        from discreet.data.inputs import files_of, folder_of
+        from discreet.evaluation.report import KIND
+        from discreet.report.pages import is_page
+
+        own = self.files(folder_of(data, reading.layout))
+        read = [*files_of(data, reading.layout), *own, *reading.files()]
+        refuse_output(out, force=force, kind=KIND, is_ours=partial(is_page, kind=KIND), inputs=read)
+
+    def files(self, folder: Path | None) -> list[Path]:
+        """Return the possible files of a given split. Other splits have no files."""
+        from discreet.data.splits import parse_split
+
+        if self.split is None:
+            return []
+        places = [Path()] if folder is None else [Path(), folder]
+        names = [name + end for name in parse_split(self.split).files if name for end in ("", ".gz")]
+        return [place / name for place in places for name in names]
+
+
+@group("What is measured")
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ByGroup:
+    """Which groups are scored apart.
+
+    Options:
+        by: Also score groups, with and without noise: activity (of users), popularity (of items), or a column
+            of --user-features or --item-features.
+        user_features: With --by: a table with user IDs in its first column.
+    """
+
+    by: str | None = None
+    user_features: Path | None = None
+
+
+# The split that fits lists, for data with and without times.
+_LATEST = (
+    "These data have times. To test what users choose next, as in use, pass --split leave-one-out (the "
+    "latest row of each user) or --split time (the latest tenth)."
+)
+_ONE_OF_EACH = (
+    "--split leave-one-out hides one row of each user, as is usual for lists. With times (--columns "
+    "time=NAME) it hides the latest row, as in use."
+)
+
+
+@group("Private scores")
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Privately:
+    """Whether scores are released with noise, and from which part of the budget.
+
+    Options:
+        share: With --private: the part of the budget spent on scores.
+        dry_run: Only show the cost and the budget left after it.
+    """
+
+    private: Annotated[
+        bool,
+        typer.Option(
+            "--private",
+            help="Fit and score under one guarantee: one item of each user is held out, and the scores "
+            f"({', '.join(PRIVATE_METRIC_EXAMPLES)}) have noise and may be published. This spends --epsilon.",
+        ),
+    ] = False
+    share: float = 0.02
+    dry_run: bool = False
+
+    def asked(self, paying: Paying) -> bool:
+        """Return whether any option was given that only private scores use."""
+        return self.private or self.dry_run or paying.asked
+
+
+On = Annotated[
+    str | None,
+    typer.Option(
+        "--on",
+        help="Where to sum: dask:// or spark://, each with local or HOST:PORT, or duckdb:PATH for a table.",
+        rich_help_panel="More",
+    ),
+]
+# Options that still apply to a folder of shards. All others were fixed when it was made.
+_LATER = ("--people", "--max-per-user", "--implicit")
+
+
+@contextmanager
+def opened(
+    source: str, reading: Reading, name: str | None, on: str | None, show: Callable[[str, int, int], None]
+) -> Iterator[DataSource]:
+    """Yield the data source of a path or a dataset's name. Sums over shards report progress to `show`."""
+    from discreet.sources.shards import is_shard_folder
+
+    def reported(shards: ShardFolder) -> ShardFolder:
+        return replace(shards, report=lambda done, total: show("shards", done, total))
+
+    if on is not None and on.startswith("spark:"):
+        from discreet.sources.spark import on_spark, session
+
+        with session(on) as spark:
+            if is_shard_folder(source):
+                yield on_spark(reported(shards_of(source, reading, name)), spark)
+            else:
+                with grouped(source, reading, name, on, show, spark=spark) as shards:
+                    yield on_spark(reported(shards), spark)
+    elif on is not None and on.startswith("duckdb:"):
+        with grouped(source, reading, name, on, show) as shards:
+            yield reported(shards)
+    elif not is_shard_folder(source):
+        if on is not None:
+            raise ShardsNeeded()
+        yield reading.load(source, name)
+    elif on is None:
+        yield reported(shards_of(source, reading, name))
+    else:
+        from discreet.sources.cluster import on_cluster
+        from discreet.sources.connection import connected
+
+        with connected(on) as client:
+            remark(f"discreet: the cluster's dashboard is at {client.dashboard_link}")
+            yield on_cluster(reported(shards_of(source, reading, name)), client)
+
+
+@contextmanager
+def grouped(
+    table: str,
+    reading: Reading,
+    name: str | None,
+    on: str,
+    show: Callable[[str, int, int], None],
+    *,
+    spark: Any = None,
+) -> Iterator[ShardFolder]:
+    """Yield the rows of a table as shards in a folder that is removed afterward.
+
+    A fit reads all rows several times, so the rows of each user are grouped once.
+    """
+    from discreet.core.files import folder_aside
+    from discreet.sources.sharding import make_shards
+    from discreet.sources.shards import open_shards
+
+    reader, declared = plan_of(reading)
+    with folder_aside(Path(tempfile.gettempdir()) / "discreet-grouped") as folder:
+        files = exported(table, on, folder, spark=spark)
+        called = checked_name(name) or _name_of(table)
+        make_shards(files, folder / "shards", reader=reader, name=called, progress=show, **declared)
+        for file in files:
+            if file.is_relative_to(folder):
+                file.unlink()
+        yield open_shards(folder / "shards")
+
+
+def exported(table: str, on: str, folder: Path, *, spark: Any = None) -> list[Path]:
+    """Return Parquet files with the rows of a table in an engine. Files that exist already are used."""
+    from discreet.sources import duckdb
+    from discreet.sources import spark as on_spark
+    from discreet.sources.pieces import parquet_files
+
+    if on.startswith(duckdb.SCHEME):
+        duckdb.export_table(on, table, folder / "rows.parquet")
+        return [folder / "rows.parquet"]
+    if not Path(table).exists():
+        on_spark.export_table(spark, table, folder / "rows")
+        return parquet_files(folder / "rows")
+    return parquet_files(Path(table))
+
+
+def plan_of(reading: Reading) -> tuple[PieceReader, dict[str, Any]]:
+    """Return the reader of files in pieces, and the declared facts, according to the options."""
+    reading.check()
+    if reading.drop_unknown and reading.items is None:
+        raise OptionNeeds(
+            options=("--drop-unknown",), needs="--items FILE", why="without a catalog every item is known"
+        )
+    catalog = None if reading.items is None else read_items(reading.items)
+    low, high, step = parse_scale(reading.scale)
+    reader = _reader(reading, catalog)
+    given = {
+        "low": low,
+        "high": high,
+        "step": step,
+        "max_per_user": reading.max_per_user,
+        "n_users": reading.people,
+        "catalog": catalog,
+        "duplicates": rule_for_duplicates(reading.duplicates, reading.schema, implicit=reading.implicit),
+    }
+    declared = {**_declared(reader.schema), **{name: one for name, one in given.items() if one is not None}}
+    # The step of a schema belongs to its scale.
+    return reader, declared if reading.scale is None else {**declared, "step": step}
+
+
+def _name_of(table: str) -> str:
+    """Return a table's own name, or the word query."""
+    last = Path(table).name if Path(table).exists() else table
+    return last if " " not in last else "query"
+
+
+def shards_of(folder: str, reading: Reading, name: str | None) -> ShardFolder:
+    """Return an open folder of shards with the current options. Raise for options fixed when it was made."""
+    from discreet.sources.shards import open_shards
+
+    for option in reading.given():
+        if option not in _LATER:
+            raise FixedByShards(option=option, folder=str(folder))
+    shards = open_shards(folder)
+    facts = shards.facts
+    if reading.implicit and facts.low != facts.high:
+        raise FixedByShards(option="--implicit", folder=str(folder))
+    if reading.people is not None:
+        facts = replace(facts, n_users=integer("--people", reading.people, least=1))
+    if reading.max_per_user is not None:
+        facts = facts.with_cap(integer("--max-per-user", reading.max_per_user, least=1))
+    return replace(shards, facts=facts, called=name)
+
+
+def _declared(schema: Schema | None) -> dict[str, Any]:
+    """Return the facts and rules of a schema, except the items to drop, which the reader knows."""
+    from discreet.data.reading.readers import declared_in
+
+    found = {} if schema is None else declared_in(schema)
+    return {name: one for name, one in found.items() if one is not None and name != "drop_unknown"}
+
+
+def _reader(reading: Reading, catalog: Vocabulary | None) -> PieceReader:
+    """Return the reader of a piece of a file, according to the options."""
+    from discreet.data.guessing import Wishes
+    from discreet.data.reading.readers import overridden
+    from discreet.sources.pieces import PieceReader, as_texts
+
+    gone = None if reading.without is None else read_ids(reading.without, "user")
+    wishes = Wishes.taken_from(reading.written(), parse_columns(reading.columns), implicit=reading.implicit)
+    schema = None if reading.schema is None else overridden(reading.schema, wishes)
+    if schema is not None and schema.unknown_items == "drop" and catalog is None and schema.catalog:
+        catalog = read_items(Path(schema.catalog))
+    drops = reading.drop_unknown or (schema is not None and schema.unknown_items == "drop")
+    return PieceReader(
+        wishes=wishes,
+        schema=schema,
+        zeros=reading.zeros if reading.schema is None or reading.zeros != "ratings" else None,
+        without=None if gone is None else as_texts(gone),
+        known=catalog if drops else None,
+    )

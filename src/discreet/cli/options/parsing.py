@@ -7,9 +7,10 @@ import dataclasses
 import inspect
 import math
 import re
-from collections.abc import Callable, Iterator
+import shlex
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar, get_args, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TypeVar, get_args, get_origin, get_type_hints
 
 import typer
 
@@ -22,6 +23,9 @@ if TYPE_CHECKING:
     from discreet.data.vocabulary import Vocabulary
 
 
+_PASSWORD = re.compile(r"(://[^\s/:@]*:)[^\s@]+(?=@)|([?&]password=).*?(?=&|::|$)")
+
+
 def parse_number(text: str) -> float:
     """Return a number. Only the word inf means infinity, which isn't private."""
     try:
@@ -31,6 +35,15 @@ def parse_number(text: str) -> float:
     if math.isinf(number) and text.strip().lower() != "inf":
         raise usage_error(WrongKind(name=text, kind="a 64-bit float or inf", found="a larger number"))
     return number
+
+
+def command_line(*words: str, options: Mapping[str, object]) -> str:
+    """Return a command for a shell, without passwords; options without a value are skipped."""
+    for option, value in options.items():
+        if value is not None and value is not False:
+            words += (option,) if value is True else (option, str(value))
+    # Pages and JSON keep this command, and the address of a database may have a password.
+    return shlex.join(_PASSWORD.sub(r"\1\2PASSWORD", word) for word in words)
 
 
 def read_items(path: Path) -> Vocabulary:
@@ -130,7 +143,10 @@ _HelpAll = Annotated[
 
 
 def spread(verb: Callable[..., None]) -> Callable[..., None]:
-    """Return the verb as the command line calls it, with each group replaced by its fields."""
+    """Return the verb as the command line calls it, with each group replaced by its fields.
+
+    Parameters before `*` are arguments and the others are options, with the help of the docstring.
+    """
     hints = get_type_hints(verb, include_extras=True)
     taken = {name: kind for name, kind in hints.items() if isinstance(kind, type) and kind in _GROUPS}
 
@@ -141,42 +157,81 @@ def spread(verb: Callable[..., None]) -> Callable[..., None]:
         }
         verb(**options, **groups)
 
-    parameters = list(_parameters(verb, hints, taken))
+    about, helps = read_help(verb.__doc__)
+    parameters = list(_parameters(verb, hints, taken, helps))
     if len(parameters) >= MANY:
         by_name = inspect.Parameter.KEYWORD_ONLY
         parameters.append(inspect.Parameter("help_all", by_name, default=False, annotation=_HelpAll))
-    run.__name__, run.__doc__, run.__module__ = verb.__name__, verb.__doc__, verb.__module__
+    run.__name__, run.__doc__, run.__module__ = verb.__name__, about, verb.__module__
     run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     run.__annotations__ = {one.name: one.annotation for one in parameters}
     return run
 
 
+class OptionHelp(NamedTuple):
+    """The help of one option, and the panel that lists it, if its docstring names one."""
+
+    text: str
+    panel: str | None
+
+
+def read_help(docstring: str | None) -> tuple[str, dict[str, OptionHelp]]:
+    """Return what a docstring states about its verb or group, and the help of each option by its parameter.
+
+    A section of a docstring is a panel of the help. The options of the section `Options` have no panel.
+    """
+    about, panel, name = [], None, ""
+    found: dict[str, OptionHelp] = {}
+    for line in inspect.cleandoc(docstring or "").splitlines():
+        if re.fullmatch(r"[A-Z][a-z ]+:", line):
+            panel, name = line[:-1], "?"
+        elif not name:
+            about.append(line)
+        elif line.startswith(" " * 8):
+            found[name] = OptionHelp(f"{found[name].text} {line.strip()}", found[name].panel)
+        elif line:
+            name, _, text = line.strip().partition(": ")
+            found[name] = OptionHelp(text, None if panel == "Options" else panel)
+    return "\n".join(about).strip(), found
+
+
 def _parameters(
-    verb: Callable[..., None], hints: dict[str, Any], taken: dict[str, type]
+    verb: Callable[..., None], hints: dict[str, Any], taken: dict[str, type], helps: Mapping[str, OptionHelp]
 ) -> Iterator[inspect.Parameter]:
     """Yield the parameters for the command line. All are keyword-only, so their order is free."""
     by_name = inspect.Parameter.KEYWORD_ONLY
     for name, parameter in inspect.signature(verb).parameters.items():
         if name not in taken:
-            yield parameter.replace(kind=by_name, annotation=hints[name])
+            annotation = _declared(name, hints[name], helps.get(name), argument=parameter.kind is not by_name)
+            yield parameter.replace(kind=by_name, annotation=annotation)
             continue
         kind = taken[name]
         types = get_type_hints(kind, include_extras=True)
+        texts = {
+            name: text for one in reversed(kind.__mro__) for name, text in read_help(one.__doc__)[1].items()
+        }
         # In the help, inherited options of a group are below its own options.
         for field in sorted(dataclasses.fields(kind), key=lambda one: one.name not in kind.__annotations__):
             default = inspect.Parameter.empty if field.default is dataclasses.MISSING else field.default
-            annotation = _in_panel(types[field.name], _GROUPS[kind])
+            annotation = _declared(field.name, types[field.name], texts.get(field.name), panel=_GROUPS[kind])
             yield inspect.Parameter(field.name, by_name, default=default, annotation=annotation)
 
 
-def _in_panel(annotation: Any, panel: str | None) -> Any:
-    """Return the annotation of an option in this panel of the help, unless it names a different panel."""
-    what, option = get_args(annotation)
-    if panel is None or option.rich_help_panel is not None:
-        return annotation
-    moved = copy.copy(option)
-    moved.rich_help_panel = panel
-    return Annotated[what, moved]
+def _declared(
+    name: str, hint: Any, text: OptionHelp | None, *, argument: bool = False, panel: str | None = None
+) -> Any:
+    """Return the annotation that typer reads. An option has the name of its parameter, or the stated one."""
+    what, stated = get_args(hint) if get_origin(hint) is Annotated else (hint, None)
+    if stated is None and argument:
+        option: Any = typer.Argument()
+    elif stated is None or isinstance(stated, str):
+        option = typer.Option(stated or f"--{name.replace('_', '-')}")
+    else:
+        option = copy.copy(stated)
+    if text is not None:
+        option.help = text.text
+    option.rich_help_panel = option.rich_help_panel or (text and text.panel) or panel
+    return Annotated[what, option]
 
 
 def complete_model(incomplete: str) -> list[str]:

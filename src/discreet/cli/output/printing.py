@@ -14,6 +14,8 @@ from discreet.cli.errors import OutputFailed
 from discreet.core.progress import logger
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from rich.console import RenderableType
 
     from discreet.data.facts import PublicFacts
@@ -44,6 +46,12 @@ def write(line: str) -> None:
     """Print one line literally."""
     with answering():
         sys.stdout.write(line + "\n")
+
+
+def show_next(command: str) -> None:
+    """Print the next command on one line, so that it can be copied."""
+    show("Next:")
+    write(f"  {command}")
 
 
 def remark(sentence: str) -> None:
@@ -113,20 +121,26 @@ _DECLARES = {"catalog": "--items", "scale": "--scale", "interactions": "--scale"
 _DECLARES["layouts of parties"] = "--schema of `discreet federation party`"
 
 
-def remark_on_conditions(promise: Guarantee, *, selects: bool = False, fits: bool = True) -> None:
+def remark_on_conditions(
+    promise: Guarantee, *, schema: Path | None = None, selects: bool = False, fits: bool = True
+) -> None:
     """Warn of a guarantee with conditions, such as facts that come from the data.
 
-    `selects` states that the verb can select them with noise, and `fits` that it can declare them.
+    `selects` states that the verb can select them with noise, and `fits` that it can declare them. The layout
+    of a given `schema` is declared there.
     """
     if promise.is_private and promise.conditions:
         from discreet.report.guarantee import condition_names, condition_text
 
-        known = (_DECLARES[one.fact] for one in promise.conditions if one.fact in _DECLARES)
+        declares = _DECLARES if schema is None else {**_DECLARES, "layout": f"`guessed` of {schema}"}
+        known = (declares[one.fact] for one in promise.conditions if one.fact in declares)
         options = ", ".join(dict.fromkeys(known))
-        selects = selects and options != _DECLARES["layout"]
+        selects = selects and options != declares["layout"]
         place = "" if fits else " in `discreet fit`"
-        noisily = ", or select it with noise (--private-catalog)" if selects else ""
-        what = "It was" if len(condition_names(promise.conditions)) == 1 else "They were"
-        declare = f" {what} taken from the data without noise. Declare it{place} ({options}){noisily}."
+        noisily = ", or select the catalog with noise (--private-catalog)" if selects else ""
+        what, them = (
+            ("It was", "it") if len(condition_names(promise.conditions)) == 1 else ("They were", "them")
+        )
+        declare = f" {what} taken from the data without noise. Declare {them}{place} ({options}){noisily}."
         condition = condition_text(promise.conditions)
         remark(f"discreet: the guarantee applies only if {condition}.{declare if options else ''}")

@@ -56,7 +56,7 @@ class Dataset:
 _TABLE = (
     Dataset(
         name="discreet-demo",
-        title="Invented films and people",
+        title="Invented films and users",
         users=6_000,
         items=600,
         ratings=355_611,

@@ -35,7 +35,7 @@ _KEYS_AT_ONCE = 1 << 22
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OneBitSample:
-    """Hold observed binary ratings of -1 and +1 and the matrix they were drawn from."""
+    """Observed binary ratings of -1 and +1 and the matrix they were drawn from."""
 
     data: Interactions
     truth: npt.NDArray[np.float64]
@@ -43,7 +43,7 @@ class OneBitSample:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RankOneSample:
-    """Hold observed ratings and the two vectors whose outer product they are."""
+    """Observed ratings and the two vectors whose outer product they are."""
 
     data: Interactions
     user_factor: npt.NDArray[np.float64]
@@ -129,7 +129,7 @@ def popularity_skewed(
 ) -> Interactions:
     """Draw star ratings of invented films by users who like some genres and not others.
 
-    A few films are seen by many (Zipf), people see slightly more of what they like, and a rating is the sum
+    A few films are seen by many (Zipf), users see slightly more of what they like, and a rating is the sum
     of the user's bias, the film's quality, the match of latent factors and noise, rounded to `step` stars
     between 1 and 5. Item ids are the titles; `invented_items(n_items, seed)` returns their genres.
     """
@@ -288,7 +288,7 @@ _SECOND_WEIGHT = 0.6
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InventedItems:
-    """Hold titles in alphabetical order and, in the same order, how much of each genre each one has."""
+    """Titles in alphabetical order and, in the same order, how much of each genre each one has."""
 
     titles: tuple[str, ...]
     genres: tuple[str, ...]

@@ -31,7 +31,7 @@ from discreet.data.schema import UTF_8, UTF_16
 
 GZIP, ZIP, PARQUET = b"\x1f\x8b", b"PK\x03\x04", b"PAR1"
 _ZSTANDARD = b"\x28\xb5\x2f\xfd"
-BLOCK = 1 << 20
+BLOCK = 1 << 18
 #: What some editors write at the beginning of a file; no line's first field contains it.
 MARK = b"\xef\xbb\xbf"
 _LABEL_OF_MODELS = "label.json"
@@ -69,6 +69,11 @@ def is_packed(path: Path) -> bool:
     """Return whether a file is packed with gzip or zip."""
     kind = magic(path)
     return kind == ZIP or kind.startswith(GZIP)
+
+
+def plain_name(file: Path) -> str:
+    """Return a file's name without that of what packs it."""
+    return file.name.removesuffix(".gz").removesuffix(".zip")
 
 
 @contextmanager
@@ -111,12 +116,13 @@ def blocks(file: Path, encoding: str, span: Span | None = None) -> Iterator[byte
         if span is not None and budget is None:
             source.seek(span.start)
             left = span.stop - span.start
-        yield from _whole_lines(source, encoding, left, budget)
+        yield from in_whole_lines(source, encoding, left, budget)
 
 
-def _whole_lines(
-    source: IO[bytes], encoding: str, left: int | None, budget: Allowance | None
+def in_whole_lines(
+    source: IO[bytes], encoding: str, left: int | None = None, budget: Allowance | None = None
 ) -> Iterator[bytes]:
+    """Yield the rest of a file, or `left` bytes of it, in UTF-8, in blocks of whole lines."""
     rest = b""
     while raw := source.read(BLOCK if left is None else min(BLOCK, left)):
         left = None if left is None else left - len(raw)

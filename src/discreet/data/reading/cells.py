@@ -42,8 +42,14 @@ _QUERY = re.compile(r"\s*(select|with|from|values)\b", re.I)
 _TABLES = {
     "SQLite": "SELECT name FROM sqlite_master WHERE type IN ('table', 'view') AND name NOT LIKE 'sqlite%'",
     "DuckDB": "SELECT table_name FROM information_schema.tables",
-    "PostgreSQL": "SELECT table_name FROM information_schema.tables WHERE table_schema = current_schema()",
+    "PostgreSQL": "SELECT CASE WHEN table_schema = current_schema() THEN '' ELSE table_schema || '.' END "
+    "|| table_name FROM information_schema.tables WHERE table_schema NOT IN ('pg_catalog', "
+    "'information_schema')",
 }
+# Types of PostgreSQL of which Python can't represent every value.
+_AS_TEXT = ("date", "timestamp", "timestamptz", "time", "timetz", "interval", "json", "jsonb")
+# Types of DuckDB of which Python can't represent every value, or only with another package.
+_ZONE_OR_SPAN = re.compile("WITH TIME ZONE|INTERVAL")
 Rows = Iterator[Sequence[Any]]
 
 
@@ -161,6 +167,14 @@ def _excel(address: Address) -> Iterator[tuple[Sequence[Any], Rows]]:
         yield next(rows, ()), _counted(rows, budget)
 
 
+def refuse_first_sheet(address: Address) -> None:
+    """Raise if a book has several sheets and none is named, because its first sheet isn't a table."""
+    if address.kind == "Excel" and not address.table:
+        with closing(_package("openpyxl", "excel").load_workbook(address.place, read_only=True)) as book:
+            if len(book.sheetnames) > 1:
+                raise NoTable(kind="Excel", table="", tables=tuple(book.sheetnames))
+
+
 def _counted(rows: Rows, budget: Allowance) -> Rows:
     for row in rows:
         budget.take_rows(1)
@@ -190,20 +204,36 @@ def _duckdb(address: Address) -> Iterator[tuple[Sequence[Any], Rows]]:
     duckdb = _package("duckdb", "duckdb")
     try:
         connection = duckdb.connect(address.place, read_only=True)
+        connection.execute("SET TimeZone = 'UTC'")
     except duckdb.Error as error:
         raise UnreadableCells(kind="DuckDB", source=Path(address.place).name) from error
-    with connection, _queried(address, duckdb.Error, connection.execute) as found:
+
+    def execute(query: str) -> Any:
+        query = query.rstrip("; \n")
+        described = connection.sql(query)
+        columns = zip(described.columns, described.types, strict=True)
+        as_text = [
+            '"' + name.replace('"', '""') + '"' for name, kind in columns if _ZONE_OR_SPAN.search(str(kind))
+        ]
+        replaced = ", ".join(f"CAST({name} AS VARCHAR) AS {name}" for name in as_text)
+        return connection.execute(f"SELECT * REPLACE ({replaced}) FROM ({query})" if as_text else query)
+
+    with connection, _queried(address, duckdb.Error, execute) as found:
         yield found
 
 
 @contextmanager
 def _postgresql(address: Address) -> Iterator[tuple[Sequence[Any], Rows]]:
     psycopg = _package("psycopg", "postgresql")
+    options = "-c default_transaction_read_only=on -c datestyle=ISO -c timezone=UTC"
     try:
-        connection = psycopg.connect(address.place, options="-c default_transaction_read_only=on")
+        connection = psycopg.connect(address.place, options=options, autocommit=True)
     except psycopg.Error as error:
         # The error of the server may repeat the URL with its password.
         raise UnreadableCells(kind="PostgreSQL", source="the database") from error
+    # One user's date that Python doesn't have must not reject the table: it is a text that isn't a time.
+    for kind in _AS_TEXT:
+        connection.adapters.register_loader(kind, psycopg.types.string.TextLoader)
     with connection, _queried(address, psycopg.Error, connection.execute) as found:
         yield found
 
@@ -218,12 +248,26 @@ def _queried(
         names = ('"' + name.replace('"', '""') + '"' for name in table.split("."))
         cursor = execute(table if _QUERY.match(table) else f"SELECT * FROM {'.'.join(names)}")
         yield [entry[0] for entry in cursor.description], iter(cursor.fetchone, None)
-    except failure:
+    except (failure, OverflowError):
+        with suppress(failure):
+            _refuse_absent(address, execute)
         raise UnreadableCells(kind=address.kind, source=address.table or Path(address.place).name) from None
 
 
 def _only_table(address: Address, execute: Callable[[str], Any]) -> str:
-    tables = sorted(str(row[0]) for row in execute(_TABLES[address.kind]).fetchall())
+    tables = _tables(address, execute)
     if len(tables) != 1:
-        raise NoTable(kind=address.kind, table="", tables=tuple(tables))
+        raise NoTable(kind=address.kind, table="", tables=tables)
     return tables[0]
+
+
+def _tables(address: Address, execute: Callable[[str], Any]) -> tuple[str, ...]:
+    return tuple(sorted(str(row[0]) for row in execute(_TABLES[address.kind]).fetchall()))
+
+
+def _refuse_absent(address: Address, execute: Callable[[str], Any]) -> None:
+    """Raise if a table is named that the database doesn't have."""
+    tables = _tables(address, execute)
+    known = {name.rpartition(".")[2].lower() for name in tables}
+    if not _QUERY.match(address.table) and address.table.rpartition(".")[2].lower() not in known:
+        raise NoTable(kind=address.kind, table=address.table, tables=tables) from None

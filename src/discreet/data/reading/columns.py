@@ -25,6 +25,7 @@ from discreet.data.reading.tally import (
 from discreet.data.reading.times import moments_of
 from discreet.data.roles import DECIMAL_COMMA, ITEM, RATING, TIME, USER, WEIGHT
 from discreet.data.schema import Schema
+from discreet.data.vocabulary import WHOLE
 
 if TYPE_CHECKING:
     import polars as pl
@@ -32,8 +33,6 @@ else:
     pl = Later("polars")
 
 Marks = npt.NDArray[np.uint8]
-#: A whole number in the usual form: two texts of this form are two numbers.
-WHOLE = r"^(0|-?[1-9][0-9]{0,17})$"
 # Why a row of a role isn't read: its field is missing, or of another type.
 _REASONS = {
     USER: (USER_MISSING, USER_TYPE),
@@ -129,31 +128,37 @@ def typed(
     count = len(next(iter(table.values())))
     marks = np.zeros(count, np.uint8) if marks is None else marks
     found, forms = dict[str, pl.Series](), tuple[str, ...]()
-    for role in table:
-        given = table[role]
-        if given.dtype in (pl.Categorical, pl.Enum):
-            given = given.cast(pl.String)
-        if role == TIME:
-            found[role], forms = moments_of(given, schema)
-        else:
-            found[role] = _ids(given, role, schema) if role in (USER, ITEM) else _numbers(given, role, schema)
-        _mark(marks, given, found[role], *_REASONS[role])
+    for role, given in table.items():
+        found[role], own = converted(given, role, schema, marks)
+        forms = forms or own
     columns = Columns.by_role(found, schema.roles, forms)
     return (columns if not marks.any() else columns.only(pl.Series(marks == FITS))), marks
 
 
+def converted(given: pl.Series, role: str, schema: Schema, marks: Marks) -> tuple[pl.Series, tuple[str, ...]]:
+    """Return the values of a role with the declared type, and the forms of times; mark the other rows."""
+    forms: tuple[str, ...] = ()
+    if given.dtype in (pl.Categorical, pl.Enum):
+        given = given.cast(pl.String)
+    if role == TIME:
+        found, forms = moments_of(given, schema)
+    else:
+        found = _ids(given, role, schema) if role in (USER, ITEM) else _numbers(given, role, schema)
+    _mark(marks, given, found, *_REASONS[role])
+    return found, forms
+
+
 def _mark(marks: Marks, given: pl.Series, found: pl.Series, missing: int, odd: int) -> None:
     """Mark the rows whose value is missing or not finite, or of another type."""
-    bad, gone = found.is_null(), given.is_null()
-    if found.dtype.is_float():
-        gone |= ~found.is_finite().fill_null(True)
-    if not (found.null_count() or gone.any()):
+    bad = ~np.isfinite(found.to_numpy()) if found.dtype.is_float() else found.is_null().to_numpy()
+    if not bad.any():
         return
+    gone = given.is_null() | found.is_not_null()
     if given.dtype == pl.String:
         gone |= (given.str.strip_chars() == "").fill_null(False)
     elif given.dtype.is_float():
         gone |= given.is_nan().fill_null(False)
-    places = ((bad | gone).to_numpy()) & (marks == FITS)
+    places = bad & (marks == FITS)
     marks[places] = np.where(gone.to_numpy()[places], missing, odd)
 
 
@@ -166,9 +171,15 @@ def _ids(given: pl.Series, role: str, schema: Schema) -> pl.Series:
         text = pl.when(text != "").then(text)
         whole = pl.when(text.str.contains(WHOLE)).then(text).cast(pl.Int64, strict=False)
         found = text if declared == "text" else whole
+    elif kind.is_integer():
+        if declared == "integer":
+            return (
+                given
+                if kind not in (pl.UInt64, pl.Int128, pl.UInt128)
+                else given.cast(pl.Int64, strict=False)
+            )
+        found = own.cast(pl.String)
     elif kind.is_numeric():
-        if kind.is_integer() and kind not in (pl.UInt64, pl.Int128) and declared == "integer":
-            return given
         whole = own.cast(pl.Int64, strict=False)
         # A fraction, or a number of more than 64 bits, isn't an ID.
         whole = pl.when(whole.cast(kind) == own).then(whole)

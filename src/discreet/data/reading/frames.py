@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from importlib import import_module
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
+from discreet.core.checks import DiscreetError
 from discreet.core.exports import Later
 from discreet.data.errors import NotAFrame, UnreadableFrame
 from discreet.data.reading.columns import Columns, joined_columns, number_of, typed
 from discreet.data.reading.tally import Tally
-from discreet.data.reading.times import times_of_objects
-from discreet.data.roles import RATING, TIME, WEIGHT
+from discreet.data.reading.times import YEARS, each_by_itself, times_of_objects
+from discreet.data.roles import RATING, TIME, USER, WEIGHT
 from discreet.data.schema import Schema
 from discreet.data.vocabulary import of_objects, readable_text
 
@@ -23,7 +26,6 @@ if TYPE_CHECKING:
 else:
     pl = Later("polars")
 
-_NOTHING_DECLARED = Schema()
 #: Columns by role: series of polars, or of pandas.
 Block = Mapping[str, Any]
 
@@ -58,16 +60,16 @@ def _chosen(table: pl.DataFrame | pl.LazyFrame, roles: Mapping[str, str]) -> Blo
 def _of_stream(stream: Any) -> Frame:
     """Open an Arrow stream; without pyarrow it is one block."""
     if find_spec("pyarrow") is None:
-        whole = _of_arrow(stream)
+        whole = pl.DataFrame(stream)
         return Frame(whole.schema, lambda roles: iter([_chosen(whole, roles)]))
     reader = import_module("pyarrow").RecordBatchReader.from_stream(stream)
     # A stream may be empty; its columns have types all the same.
-    empty = _of_arrow(_decoded(reader.schema.empty_table()))
+    empty = pl.DataFrame(_decoded(reader.schema.empty_table()))
 
     def blocks(roles: Mapping[str, str]) -> Iterator[Block]:
         yield _chosen(empty, roles)
         for batch in reader:
-            yield _chosen(_of_arrow(_decoded(batch.select(list(roles.values())))), roles)
+            yield _chosen(pl.DataFrame(_decoded(batch.select(list(roles.values())))), roles)
 
     return Frame(empty.schema, blocks)
 
@@ -82,14 +84,6 @@ def _decoded(table: Any) -> Any:
     return table
 
 
-def _of_arrow(table: Any) -> pl.DataFrame:
-    try:
-        return pl.DataFrame(table)
-    # Polars raises a panic, which is not an `Exception`, for types that it does not have.
-    except (pl.exceptions.PolarsError, pl.exceptions.PanicException):
-        raise UnreadableFrame(found=type(table).__name__) from None
-
-
 def read_block(block: Block, schema: Schema, tally: Tally) -> Columns:
     """Return the rows of a block with the types that the schema declares; count the others."""
     found, marks = typed({role: as_polars(one, role, schema) for role, one in block.items()}, schema)
@@ -97,15 +91,27 @@ def read_block(block: Block, schema: Schema, tally: Tally) -> Columns:
     return found
 
 
+@contextmanager
+def or_unreadable(frame: object) -> Iterator[None]:
+    """Raise an `UnreadableFrame` if a library can't hand rows over: its own error may quote one of them."""
+    try:
+        yield
+    except DiscreetError:
+        raise
+    # Polars raises a panic, which is not an `Exception`; streams raise whatever is behind them does.
+    except (Exception, pl.exceptions.PanicException):
+        raise UnreadableFrame(found=type(frame).__name__) from None
+
+
 def read_blocks(blocks: Iterator[Block], schema: Schema, name: str) -> Columns:
     """Return the rows of all blocks of a frame."""
     tally = Tally(name, schema.roles)
     found = joined_columns([read_block(block, schema, tally) for block in blocks])
-    tally.settle(schema.encoding, reject=schema.bad_rows == "reject")
+    tally.settle(schema)
     return found
 
 
-def as_polars(column: Any, role: str, schema: Schema = _NOTHING_DECLARED) -> pl.Series:
+def as_polars(column: Any, role: str, schema: Schema | None = None) -> pl.Series:
     """Return a column of polars or pandas as a series of polars."""
     return column if isinstance(column, pl.Series) else of_pandas(column, role, schema)
 
@@ -120,38 +126,49 @@ def texts_of(column: Any) -> pl.Series | None:
     return pl.Series([None if one is None else readable_text(one) for one in own], dtype=pl.String)
 
 
-def of_pandas(column: Any, role: str, schema: Schema = _NOTHING_DECLARED) -> pl.Series:
+def of_pandas(column: Any, role: str, schema: Schema | None = None) -> pl.Series:
     """Return a series or an index of pandas as a series of polars; what is missing becomes null.
 
-    Python objects are converted one by one, to what a column of this role has: their common type would
-    follow from all users' values. So would that of numbers and missing values, which pandas makes doubles.
+    The type of the column decides the conversion, and not whether something is missing. Python objects are
+    converted one by one, to what a column of this role has: their common type would follow from all users'
+    values. So would that of numbers and missing values, which pandas makes doubles.
     """
-    kind = getattr(column, "dtype", None)
+    kind: Any = getattr(column, "dtype", None)
     if hasattr(kind, "categories"):
         own = of_pandas(column.dtype.categories, role, schema)
         codes = pl.Series(getattr(column, "cat", column).codes.copy(), dtype=pl.Int64)
         return own.gather(codes.set(codes < 0, None))
-    missing = column.isna()
-    exact = kind is None or isinstance(kind, np.dtype) or not np.any(missing)
-    array = column.to_numpy() if exact else column.to_numpy(dtype=object)
-    if array.dtype != object:
-        return pl.Series(array)
-    items = [None if gone else item for item, gone in zip(array.tolist(), missing, strict=True)]
+    # Sparse columns of pandas are arrays of one type as well.
+    if (isinstance(kind, np.dtype) and kind.kind != "O") or hasattr(kind, "fill_value"):
+        return pl.Series(_in_known_unit(column.to_numpy()))
+    if getattr(kind, "kind", "O") in "iufb":
+        numbers = column.to_numpy(dtype=kind.numpy_dtype, na_value=0)
+        return pl.Series(numbers).set(pl.Series(np.asarray(column.isna())), None)
+    items = column.to_numpy(dtype=object).tolist()
     if role == TIME:
-        return times_of_objects(items, schema)
-    return numbers_of_objects(items, schema) if role in (RATING, WEIGHT) else of_objects(items)
+        return times_of_objects(items, schema or Schema())
+    if role in (RATING, WEIGHT):
+        return numbers_of_objects(items, schema or Schema())
+    declared = "" if schema is None else schema.user_type if role == USER else schema.item_type
+    return of_objects(items, declared)
+
+
+def _in_known_unit(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Return dates in seconds as milliseconds, since polars has no type for them; others as they are."""
+    if array.dtype != np.dtype("datetime64[s]"):
+        return array
+    seconds = array.view(np.int64)
+    far = (seconds < YEARS[0]) | (seconds > YEARS[1])
+    return np.where(far, np.datetime64("NaT"), array).astype("datetime64[ms]")
 
 
 def numbers_of_objects(items: Sequence[Any], schema: Schema) -> pl.Series:
     """Return ratings in a container of Python objects, each read by itself; null for what isn't a number."""
-    numbers = [None if isinstance(item, str) else _number(item) for item in items]
-    places = [place for place, item in enumerate(items) if isinstance(item, str)]
-    own = [readable_text(items[place]) for place in places]
-    texts = pl.DataFrame({"text": pl.Series(own, dtype=pl.String)})
-    read = texts.select(number_of(pl.col("text"), schema.decimal)).to_series()
-    for place, number in zip(places, read.to_list(), strict=True):
-        numbers[place] = number
-    return pl.Series(numbers, dtype=pl.Float64)
+
+    def read_texts(own: pl.Series) -> pl.Series:
+        return own.to_frame("text").select(number_of(pl.col("text"), schema.decimal)).to_series()
+
+    return each_by_itself(items, _number, read_texts, pl.Float64)
 
 
 def _number(item: Any) -> float | None:

@@ -8,7 +8,6 @@ under the key `customer`, in a line that has no key `customer.id`.
 from __future__ import annotations
 
 from functools import reduce
-from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,10 +15,9 @@ import numpy as np
 
 from discreet.core.exports import Later
 from discreet.data.errors import QuotesInKey
-from discreet.data.reading.blocks import as_array, blocks
-from discreet.data.reading.columns import Columns, joined_columns, typed
+from discreet.data.reading.columns import Columns, Marks, joined_columns, typed
 from discreet.data.reading.tally import FITS, SHAPE, Tally
-from discreet.data.reading.text import lines_of
+from discreet.data.reading.text import read_lines
 from discreet.data.roles import ITEM, USER
 from discreet.data.schema import Schema
 
@@ -38,18 +36,17 @@ def read_json_lines(file: Path, schema: Schema) -> tuple[Columns, Tally]:
     """Return the rows of a file of JSON lines, and the count of the others."""
     fields = [_field(name).alias(role) for role, name in schema.roles.items()]
     ids = [_is_id(pl.col(role).str.strip_chars()) for role in (USER, ITEM) if role in schema.roles]
-    tally = Tally(file.name, schema.roles, shape=_SHAPE)
-    before, parts = 0, []
-    for block in chain(blocks(file, schema.encoding), [b""]):
-        marks, numbers, lines = lines_of(as_array(block))
+    tally, parts = Tally(file.name, schema.roles, shape=_SHAPE), list[Columns]()
+
+    def read(lines: pl.Series) -> Marks:
         table = pl.DataFrame({"line": lines}).select(*fields)
         is_row = table.select(pl.all_horizontal(pl.lit(True), *ids)).to_series().to_numpy()
-        own = np.where(is_row, FITS, SHAPE).astype(np.uint8)
-        found, own = typed({role: table[role] for role in schema.roles}, schema, own)
-        marks[marks == FITS] = own
+        marks = np.where(is_row, FITS, SHAPE).astype(np.uint8)
+        found, marks = typed({role: table[role] for role in schema.roles}, schema, marks)
         parts.append(found)
-        tally.add(marks, numbers + before)
-        before += block.count(b"\n")
+        return marks
+
+    read_lines(file, schema.encoding, tally, read)
     return joined_columns(parts), tally
 
 

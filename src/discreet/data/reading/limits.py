@@ -9,6 +9,7 @@ from __future__ import annotations
 import mmap
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, final
 
@@ -116,6 +117,13 @@ class Unpacked(NamedTuple):
 
 def unpacked(file: Path) -> Unpacked:
     """Return what the pages of a file say that they unpack to."""
+    now = file.stat()
+    return _unpacked(file, (now.st_dev, now.st_ino, now.st_size, now.st_mtime_ns, now.st_ctime_ns))
+
+
+@lru_cache(maxsize=256)
+def _unpacked(file: Path, _state: tuple[int, ...]) -> Unpacked:
+    """Walk over all pages, once for each state of a file: large files are read in many pieces."""
     try:
         with file.open("rb") as opened, mmap.mmap(opened.fileno(), 0, access=mmap.ACCESS_READ) as raw:
             return _added(raw)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import io
 from collections.abc import Callable
-from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -17,10 +16,10 @@ import numpy as np
 from discreet.core.exports import Later
 from discreet.data.errors import LinesNeeded, NoFiles, NoneOfLayout, OtherCounts, OtherLayout, RolesNeeded
 from discreet.data.facts import Declarations
-from discreet.data.reading.blocks import as_array, blocks
-from discreet.data.reading.columns import Columns
+from discreet.data.reading.blocks import blocks
+from discreet.data.reading.columns import Columns, Marks
 from discreet.data.reading.tally import FITS, SHAPE, Tally
-from discreet.data.reading.text import lines_of
+from discreet.data.reading.text import read_lines
 from discreet.data.roles import ITEM, RATING, TIME, USER
 from discreet.data.schema import Schema
 from discreet.data.vocabulary import Vocabulary
@@ -109,7 +108,7 @@ _FORMS: dict[str, _Form] = {
         patterns=(),
         roles=(USER, ITEM, TIME),
         rows=_sasrec,
-        times="the order of a person's lines",
+        times="the order of a user's lines",
     ),
 }
 
@@ -166,14 +165,16 @@ def read_named(path: Path, schema: Schema) -> tuple[Columns, Tally]:
 
 
 def _parts(file: Path, form: _Form, schema: Schema, tally: Tally) -> list[pl.DataFrame]:
-    before, item, parts = 0, None, []
-    for block in chain(blocks(file, schema.encoding), [b""]):
-        marks, numbers, lines = lines_of(as_array(block))
+    item: int | None = None
+    parts: list[pl.DataFrame] = []
+
+    def read(lines: pl.Series) -> Marks:
+        nonlocal item
         fits, rows, item = form.rows(lines, item)
-        marks[marks == FITS] = np.where(fits.fill_null(False).to_numpy(), FITS, SHAPE)
-        tally.add(marks, numbers + before)
-        before += block.count(b"\n")
         parts.append(rows)
+        return np.where(fits.fill_null(False).to_numpy(), FITS, SHAPE).astype(np.uint8)
+
+    read_lines(file, schema.encoding, tally, read)
     return parts
 
 

@@ -11,14 +11,14 @@ from discreet.core.checks import one_of
 from discreet.core.errors import WrongKind
 from discreet.core.exports import Later
 from discreet.core.progress import logger
-from discreet.data.describing import TextOptions, Wishes
 from discreet.data.encoding import Column
 from discreet.data.errors import CatalogNeeded, EmptyData
 from discreet.data.facts import FRAME, QUOTES, READABLE, Declarations, PublicFacts
+from discreet.data.guessing import TextOptions, Wishes
 from discreet.data.id_lists import checked_declarations
 from discreet.data.interactions import Interactions
 from discreet.data.reading.columns import Columns, joined_columns
-from discreet.data.reading.frames import Block, opened, read_blocks
+from discreet.data.reading.frames import Block, opened, or_unreadable, read_blocks
 from discreet.data.reading.tables import TableSource, choice_of, read_rows, tables_at
 from discreet.data.reading.times import are_mixed
 from discreet.data.roles import Choice, choose, how_to_read
@@ -33,7 +33,7 @@ else:
 
 
 class ReadOptions(Declarations, TextOptions, total=False):
-    """Hold the keywords of `read`: those of `Declarations` and of `TextOptions`."""
+    """The keywords of `read`: those of `Declarations` and of `TextOptions`."""
 
 
 def read(
@@ -65,7 +65,7 @@ def read(
     Without a schema the file is described first, and guarantees hold if its layout is public.
 
     Raises:
-        FileError: There is no such file, or it cannot be read as a table.
+        FileError: The file doesn't exist, or it cannot be read as a table.
         DataError: The table lacks a column, has no ratings, or ratings that cannot be used.
 
     Example:
@@ -74,7 +74,7 @@ def read(
         ...     file = Path(folder, "books.csv")
         ...     pl.DataFrame({"who": [7, 7], "sku": [1, 1], "stars": [4, 5]}).write_csv(file)
         ...     read(file, columns={"user": "who"}, low=1, high=5, duplicates="last")
-        <Interactions 'books': 1 people, 1 items, 1 ratings>
+        <Interactions 'books': 1 users, 1 items, 1 ratings>
     """
     if not isinstance(path, str | Path):
         raise WrongKind(
@@ -116,20 +116,22 @@ def from_frame(
     Example:
         >>> frame = pl.DataFrame({"who": ["ann", "bob"], "item": ["tea", "jam"], "rating": [5, 3]})
         >>> from_frame(frame, columns={"user": "who"}, low=1, high=5, name="shop")
-        <Interactions 'shop': 2 people, 2 items, 2 ratings>
+        <Interactions 'shop': 2 users, 2 items, 2 ratings>
     """
-    from discreet.data.describing_types import frame_schema, unread_of_types
+    from discreet.data.guessing_types import frame_schema, unread_of_types
 
     wishes = Wishes.taken_from({}, columns, implicit=implicit)
-    table, form = opened(frame), None if schema is None else overridden(schema, wishes)
+    form = None if schema is None else overridden(schema, wishes)
     choice = wishes.choice if form is None else choice_of(form)
-    roles = choose(list(table.kinds), choice, implicit=implicit and form is None)
-    blocks = table.blocks(roles)
-    if form is None:
-        # Whether the day or the month is first in dates follows from all of them.
-        whole = _joined_blocks(list(blocks))
-        form, blocks = frame_schema(whole, roles, wishes), iter([whole])
-    found = read_blocks(blocks, form, name)
+    with or_unreadable(frame):
+        table = opened(frame)
+        roles = choose(list(table.kinds), choice, implicit=implicit and form is None)
+        blocks = table.blocks(roles)
+        if form is None:
+            # Whether the day or the month is first in dates follows from all of them.
+            whole = _joined_blocks(list(blocks))
+            form, blocks = frame_schema(whole, roles, wishes), iter([whole])
+        found = read_blocks(blocks, form, name)
     found = replace(found, unread_times=unread_of_types(table.kinds, roles, choice))
     return build(
         [TableSource(columns=found, name=name, schema=form)], name=name, declared=declared, zeros=zeros
@@ -147,7 +149,7 @@ def read_source(path: str | Path, wishes: Wishes, schema: Schema | None = None) 
     """Return the needed columns of a file, or of several files of one form, with a schema or without one."""
     unread = None
     if schema is None:
-        from discreet.data.describing_types import schema_of
+        from discreet.data.guessing_types import schema_of
 
         schema, unread = schema_of(path, wishes)
     found = read_rows(path, schema)
@@ -281,8 +283,10 @@ def _of_catalog(columns: Columns, catalog: Any) -> Columns:
 
 
 def _over(layout: Declarations, caller: Declarations) -> Declarations:
+    """Return declarations in which the caller's replace those of a layout; its step belongs to its scale."""
     said = {key: value for key, value in caller.items() if value is not None}
-    return cast(Declarations, {**layout, **said})
+    scale = {"step": None} if said.keys() & {"low", "high"} else {}
+    return cast(Declarations, {**layout, **scale, **said})
 
 
 Zeros = Literal["ratings", "missing"]

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import os
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from glob import glob
@@ -11,17 +12,17 @@ from typing import TYPE_CHECKING, Final
 from urllib.parse import unquote
 
 from discreet.core.exports import Later
-from discreet.data.describing import is_json, widened
 from discreet.data.errors import FolderWithoutTables, NoFiles, NoKey, OtherFormat, WrongType
 from discreet.data.facts import Declarations
-from discreet.data.reading.blocks import PARQUET, Span, head, magic
+from discreet.data.guessing import is_json
+from discreet.data.reading.blocks import PARQUET, Span, head, magic, plain_name
 from discreet.data.reading.cells import address_of, read_cells
 from discreet.data.reading.columns import Columns, joined_columns, typed
 from discreet.data.reading.frames import read_blocks
 from discreet.data.reading.json_lines import read_json_lines
 from discreet.data.reading.limits import Allowance, or_damaged, scanned
 from discreet.data.reading.named import declared_by, has_own_form, read_jester, read_named
-from discreet.data.reading.tally import FITS, Tally
+from discreet.data.reading.tally import FITS, Tally, WrongGuess
 from discreet.data.reading.text import has_header_of, read_text
 from discreet.data.roles import ITEM, RATING, TIME, USER, WEIGHT, choose, how_to_read
 from discreet.data.schema import ROLES, Schema
@@ -73,37 +74,43 @@ def _layout(schema: Schema) -> str:
         return f"text, with{'' if schema.header else 'out'} a header, fields between {schema.delimiter!r}"
     known = {"json": "JSON lines", "parquet": "Parquet", "frame": "data frame"}
     known["cells"] = "cells of a spreadsheet or a database"
-    known["jester"] = "a line for each person, a column for each item"
+    known["jester"] = "a line for each user, a column for each item"
     return known.get(schema.format, schema.format)
 
 
 def read_rows(path: str | Path, schema: Schema, span: Span | None = None) -> TableSource:
     """Return the rows of a file, of a part of it, or of several files in the order of their names.
 
-    How a row is read follows from the row and the schema.
+    How a row is read follows from the row and the schema. A guess that one file refutes applies to none.
     """
+    while True:
+        try:
+            return _read_rows(path, schema, span)
+        except WrongGuess as guess:
+            schema = schema.changed(**dict.fromkeys(guess.args, "text"))
+
+
+def _read_rows(path: str | Path, schema: Schema, span: Span | None) -> TableSource:
     if has_own_form(schema.format):
         columns, tally = read_named(Path(path), schema)
-        tally.settle(schema.encoding, reject=schema.bad_rows == "reject")
+        tally.settle(schema)
         called = name_of(Path(path))
         return TableSource(columns=columns, name=called, schema=schema, declared=declared_by(schema))
     address = address_of(path)
     if address is not None:
         return TableSource(columns=read_cells(address, schema), name=address.name, schema=schema)
     files = tables_at(path)
-    found: list[TableSource] = []
-    while len(found) < len(files):
-        one = _rows_of(files[len(found)], schema, span)
-        if one.schema != schema and found:
-            # A guess that one file refutes applies to none of them.
-            found = []
-        else:
-            found.append(one)
-        schema = one.schema
+    found = [_rows_of(file, schema, span) for file in files]
     if len(found) == 1:
         return found[0]
     columns = joined_columns([one.columns for one in found])
-    return replace(found[0], columns=columns, name=Path(str(path).rstrip("/*?.")).name or found[0].name)
+    return replace(found[0], columns=columns, name=_folder_name(path, files))
+
+
+def _folder_name(path: str | Path, files: Sequence[Path]) -> str:
+    """Return the name of the folder of several files, in whatever way these were named."""
+    common = path if Path(path).is_dir() else os.path.commonpath([file.resolve().parent for file in files])
+    return Path(common).resolve().name
 
 
 def _rows_of(file: Path, schema: Schema, span: Span | None) -> TableSource:
@@ -120,10 +127,8 @@ def _rows_of(file: Path, schema: Schema, span: Span | None) -> TableSource:
     else:
         is_json_lines = schema.format == "json"
         columns, tally = read_json_lines(file, schema) if is_json_lines else read_text(file, schema, span)
-        wider = widened(schema, tally)
-        if wider is not None:
-            return _rows_of(file, wider, span)
-        tally.settle(schema.encoding, reject=schema.bad_rows == "reject")
+        tally.check_guess(schema)
+        tally.settle(schema)
         declared = _published_with(file, schema)
     return TableSource(columns=columns, name=name_of(file), schema=schema, declared=declared)
 
@@ -140,7 +145,7 @@ def _with_keys(own: TableSource, file: Path, schema: Schema, in_path: Mapping[st
     read, marks = typed(values, schema)
     tally = Tally(file.name, schema.roles)
     tally.add(marks)
-    tally.settle(schema.encoding, reject=schema.bad_rows == "reject")
+    tally.settle(schema)
     columns = replace(
         own.columns.only(pl.Series(marks == FITS)),
         weighted=schema.weight != "",
@@ -148,9 +153,7 @@ def _with_keys(own: TableSource, file: Path, schema: Schema, in_path: Mapping[st
         times_are=read.times_are or own.columns.times_are,
         **{_FIELDS[role]: getattr(read, _FIELDS[role]) for role in in_path},
     )
-    # Guesses of the file's own columns may have been wrong.
-    types = {f"{role}_type": getattr(own.schema, f"{role}_type") for role in (USER, ITEM)}
-    return replace(own, columns=columns, schema=replace(schema, **types))
+    return replace(own, columns=columns, schema=schema)
 
 
 def keys_in(file: Path) -> dict[str, str]:
@@ -224,11 +227,6 @@ def tables_at(source: str | Path) -> list[Path]:
 
 def _is_hidden(path: Path) -> bool:
     return any(part.startswith(("_", ".")) for part in path.parts)
-
-
-def plain_name(file: Path) -> str:
-    """Return a file's name without that of what packs it."""
-    return file.name.removesuffix(".gz").removesuffix(".zip")
 
 
 def name_of(file: Path) -> str:

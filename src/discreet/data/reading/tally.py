@@ -20,6 +20,7 @@ from discreet.data.errors import (
     WrongFields,
     WrongQuotes,
 )
+from discreet.data.schema import Schema
 
 # Why a line is not a row of the table. The first reason that applies counts.
 FITS, FIELDS, QUOTES, LETTERS, LENGTH, SHAPE, USER_MISSING, ITEM_MISSING, USER_TYPE, ITEM_TYPE = range(10)
@@ -29,6 +30,11 @@ _MISSING = {USER_MISSING: "user IDs", ITEM_MISSING: "item IDs", TIME_MISSING: "t
 _TYPES = {USER_TYPE: "user", ITEM_TYPE: "item"}
 #: A longer line is not a row.
 LONGEST_LINE = 1 << 24
+
+
+@final
+class WrongGuess(Exception):
+    """Types of IDs that were guessed to be whole numbers, and aren't."""
 
 
 @final
@@ -61,18 +67,29 @@ class Tally:
         fields: npt.NDArray[np.int64] | None = None,
     ) -> None:
         """Count the marks of some rows; `lines` has their numbers and `fields` how many fields each has."""
+        if not marks.any():
+            # To count them by reason would cost more than to look at them.
+            self._counts[FITS] += marks.size
+            return
         counts = np.bincount(marks, minlength=_REASONS)
         for mark in np.flatnonzero(counts).tolist():
-            if mark not in self._first:
+            if mark not in self._first and mark != FITS:
                 place = int(np.argmax(marks == mark))
                 line = self.rows + place + 1 if lines is None else int(lines[place])
                 self._first[mark] = line, 0 if fields is None else int(fields[place])
         self._counts += counts
 
-    def settle(self, encoding: str, *, reject: bool) -> None:
+    def check_guess(self, schema: Schema) -> None:
+        """Raise an error if IDs aren't of the type that was guessed."""
+        types = [f"{role}_type" for mark, role in _TYPES.items() if self.count(mark)]
+        wrong = [name for name in types if name in schema.guessed]
+        if wrong:
+            raise WrongGuess(*wrong)
+
+    def settle(self, schema: Schema) -> None:
         """Raise an error about the rows that aren't read, or log how many there are."""
-        if reject and self.bad:
-            raise self._error(int(np.flatnonzero(self._counts[1:])[0]) + 1, encoding)
+        if self.bad and schema.bad_rows == "reject":
+            raise self._error(int(np.flatnonzero(self._counts[1:])[0]) + 1, schema.encoding)
         if self.bad:
             logger.warning("%d of %d rows of %s can't be read. Skipped.", self.bad, self.rows, self._name)
 

@@ -3,42 +3,41 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from io import BytesIO
+from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, final
+from typing import TYPE_CHECKING, Any, Final, Self, final
 
 import numpy as np
 import numpy.typing as npt
 
 from discreet.core.exports import Later
 from discreet.data.errors import OtherHeader
-from discreet.data.reading.blocks import MARK, Span, as_array, blocks, head, to_utf8, unpacked_text
-from discreet.data.reading.columns import Columns, number_of
-from discreet.data.reading.tally import (
-    FIELDS,
-    FITS,
-    ITEM_MISSING,
-    ITEM_TYPE,
-    LETTERS,
-    RATING_MISSING,
-    RATING_TEXT,
-    TIME_TEXT,
-    USER_MISSING,
-    USER_TYPE,
-    Tally,
+from discreet.data.reading.blocks import (
+    MARK,
+    Span,
+    as_array,
+    blocks,
+    head,
+    in_whole_lines,
+    to_utf8,
+    unpacked_text,
 )
-from discreet.data.reading.times import moments_of_texts, units_of
-from discreet.data.roles import ITEM, TIME, USER
-from discreet.data.schema import Schema
+from discreet.data.reading.columns import Columns, Marks, converted
+from discreet.data.reading.tally import FIELDS, FITS, LETTERS, Tally
+from discreet.data.reading.times import units_of
+from discreet.data.roles import ITEM, RATING, TIME, USER, WEIGHT
+from discreet.data.schema import UTF_8, Schema
 
 if TYPE_CHECKING:
     import polars as pl
 
-    from discreet.data.reading import kernels
+    from discreet.data.reading import line_splitting
 else:
     pl = Later("polars")
     # Compiling, or loading what was compiled, takes longer than most other commands.
-    kernels = Later("discreet.data.reading.kernels")
+    line_splitting = Later("discreet.data.reading.line_splitting")
 
 Bytes = npt.NDArray[np.uint8]
 #: Replaces line breaks inside quotes when an unknown file is looked at.
@@ -52,17 +51,24 @@ def read_text(file: Path, schema: Schema, span: Span | None = None) -> tuple[Col
 
     The header is not part of any span.
     """
-    rows = _Rows(schema, file.name)
-    found = blocks(file, schema.encoding, span)
-    if schema.multiline:
-        found = iter([b"".join(found)])
+    size = file.stat().st_size if span is None else span.stop - span.start
+    rows = _Rows(schema, file.name, size)
     has_header = schema.header and span is None
-    for block in found:
-        data = as_array(block)
+    for data in _pieces(blocks(file, schema.encoding, span), schema):
         if has_header:
             has_header = not rows.skip_header(data)
         rows.add(data)
     return rows.columns(), rows.tally
+
+
+def _pieces(found: Iterator[bytes], schema: Schema) -> Iterator[Bytes]:
+    """Yield blocks of whole lines; breaks inside quotes don't end a line if the schema declares this."""
+    if not schema.multiline:
+        yield from map(as_array, found)
+        return
+    whole = as_array(b"".join(found))
+    line_splitting.join_lines(whole, *_grammar(schema)[:3], ord(" "))
+    yield from map(as_array, in_whole_lines(BytesIO(whole.tobytes()), UTF_8))
 
 
 def lines_before(file: Path, schema: Schema) -> int:
@@ -100,12 +106,12 @@ def split_fields(text: bytes, schema: Schema) -> list[list[str] | None]:
 
     Lines may have any number of fields here: this is how a header, or an unknown file, is looked at.
     """
-    if schema.multiline:
-        joined = as_array(text)
-        kernels.join_lines(joined, *_grammar(schema)[:3], ord(BREAK))
-        text = joined.tobytes()
     if not schema.quote or schema.quote.encode() not in text:
         return _split_unquoted(text, schema)
+    if schema.multiline:
+        joined = as_array(text)
+        line_splitting.join_lines(joined, *_grammar(schema)[:3], ord(BREAK))
+        text = joined.tobytes()
     counted = _split(as_array(text), schema, np.zeros(1, np.int64))
     is_split = (counted.marks == FITS) | (counted.marks == FIELDS)
     found: list[list[str] | None] = [None] * counted.marks.size
@@ -119,7 +125,7 @@ def split_fields(text: bytes, schema: Schema) -> list[list[str] | None]:
 
 
 def _split_unquoted(text: bytes, schema: Schema) -> list[list[str] | None]:
-    """Return the same for a text without quotes; a short one need not wait for what is compiled."""
+    """Return the same for a text without quotes, as in the history of one user: kernels load for a second."""
     blanks = " \t\r\x0b\x0c"
     lines = (line.removeprefix(MARK) for line in text.split(b"\n"))
     kept = [line for line in lines if line.strip(blanks.encode())]
@@ -134,21 +140,25 @@ def _split_unquoted(text: bytes, schema: Schema) -> list[list[str] | None]:
     return found
 
 
-def lines_of(data: Bytes) -> tuple[Any, npt.NDArray[np.int64], pl.Series]:
-    """Return marks of the lines that are not blank, their numbers, and those that are text."""
+def read_lines(file: Path, encoding: str, tally: Tally, read: Callable[[pl.Series], Marks]) -> None:
+    """Hand the lines of a file to `read`, block by block; it returns a mark for each, which is counted.
+
+    Blank lines are skipped, and lines that aren't text are counted as such. The last block is empty, so that
+    a file without rows has columns as well.
+    """
     # A letter that no text contains, so that a line is one field.
     nowhere, none = as_array(b"\x01"), as_array(b"")
-    split = _Split(data, 1, _most_rows(data))
-    fields = (np.zeros(1, np.int64), split.starts, split.ends, split.marks, split.places)
-    split.cut(kernels.split_rows(data, nowhere, -1, -1, none, *fields))
-    split.marks[split.marks == FIELDS] = LETTERS
-    chosen = np.flatnonzero(split.marks == FITS)
-    lines = (
-        _series(data, split.starts[0], split.ends[0], chosen)
-        if chosen.size
-        else pl.Series([], dtype=pl.String)
-    )
-    return split.marks, split.places[0], lines
+    before, room = 0, _Split(np.zeros(1, np.int64))
+    for block in chain(blocks(file, encoding), [b""]):
+        split = room.split(as_array(block), (nowhere, -1, -1, none))
+        split.marks[split.marks == FIELDS] = LETTERS
+        chosen = np.flatnonzero(split.marks == FITS)
+        lines = pl.Series([], dtype=pl.String)
+        if chosen.size:
+            lines = _series(split.data, split.starts[0], split.ends[0], chosen)
+        split.marks[chosen] = read(lines)
+        tally.add(split.marks, split.places[0] + before)
+        before += block.count(b"\n")
 
 
 def _grammar(schema: Schema) -> tuple[Bytes, int, int, Bytes]:
@@ -162,53 +172,57 @@ def _grammar(schema: Schema) -> tuple[Bytes, int, int, Bytes]:
 
 @final
 class _Split:
-    """Where the needed fields of a block's lines are."""
+    """Where the needed fields of a block's lines are; the room is used again for the next block."""
 
-    def __init__(self, data: Bytes, slots: int, lines: int) -> None:
-        self.data = data
-        self.starts, self.ends = np.empty((slots, lines), np.int64), np.empty((slots, lines), np.int64)
-        self.marks, self.places = np.empty(lines, np.uint8), np.empty((2, lines), np.int64)
+    def __init__(self, slots: npt.NDArray[np.int64]) -> None:
+        self._slots, self._room = slots, -1
 
-    def cut(self, rows: int) -> None:
-        """Forget room that no line took."""
-        self.starts, self.ends = self.starts[:, :rows], self.ends[:, :rows]
-        self.marks, self.places = self.marks[:rows], self.places[:, :rows]
-
-
-def _most_rows(data: Bytes) -> int:
-    """Return a bound on the lines that are not empty; empty ones get no room, however many there are."""
-    feeds = data == 10
-    return int(np.count_nonzero(feeds[1:] & ~feeds[:-1])) + 2
+    def split(self, data: Bytes, grammar: tuple[Bytes, int, int, Bytes]) -> Self:
+        """Find the fields of a block."""
+        if data.size > self._room:
+            # A line that isn't empty has two bytes. What isn't written takes no memory.
+            self._room, lines, slots = data.size, data.size // 2 + 2, int(self._slots.max(initial=-1)) + 1
+            self._edges = np.empty((2, slots, lines), np.int64)
+            self._marks, self._places = np.empty(lines, np.uint8), np.empty((2, lines), np.int64)
+            self._special = np.empty(data.size + 1, np.int32)
+        starts, ends = self._edges
+        found = (starts, ends, self._marks, self._places, self._special)
+        delimiter, quote, escape, comment = grammar
+        rows = line_splitting.split_rows(data, delimiter, quote, escape, comment, self._slots, *found)
+        self.data, self.marks, self.places = data, self._marks[:rows], self._places[:, :rows]
+        self.starts, self.ends = self._edges[:, :, :rows]
+        return self
 
 
 def _split(data: Bytes, schema: Schema, slots: npt.NDArray[np.int64]) -> _Split:
-    split = _Split(data, int(slots.max(initial=-1)) + 1, _most_rows(data))
-    delimiter, quote, escape, comment = _grammar(schema)
-    rows = kernels.split_rows(
-        data, delimiter, quote, escape, comment, slots, split.starts, split.ends, split.marks, split.places
-    )
-    split.cut(rows)
-    return split
+    return _Split(slots).split(data, _grammar(schema))
 
 
 @final
 class _Rows:
     """The rows of a file, block after block."""
 
-    def __init__(self, schema: Schema, name: str) -> None:
+    def __init__(self, schema: Schema, name: str, size: int = 0) -> None:
         self._schema, self._name = schema, name
+        self._size, self._seen = size, 0
         self._roles = list(schema.roles)
-        self._slots = np.full(len(schema.columns), -1, np.int64)
+        slots = np.full(len(schema.columns), -1, np.int64)
         for slot, role in enumerate(self._roles):
-            self._slots[schema.columns.index(schema.roles[role])] = slot
+            slots[schema.columns.index(schema.roles[role])] = slot
+        self._split, self._grammar = _Split(slots), _grammar(schema)
         self._texts = {role: Texts() for role in (USER, ITEM) if self._type_of(role) == "text"}
-        self._parts: dict[str, list[npt.NDArray[Any]]] = {role: [] for role in self._roles}
-        self._line = 0
+        self._found: dict[str, npt.NDArray[Any]] = {
+            role: np.empty(0, self._kind_of(role)) for role in self._roles
+        }
+        self._line = self._count = 0
         self._forms: dict[str, None] = {}
         self.tally = Tally(name, schema.roles, len(schema.columns))
 
     def _type_of(self, role: str) -> str:
         return self._schema.user_type if role == USER else self._schema.item_type
+
+    def _kind_of(self, role: str) -> type[np.generic]:
+        return np.int32 if role in self._texts else np.float32 if role in (RATING, WEIGHT) else np.int64
 
     def skip_header(self, data: Bytes) -> bool:
         """Blank out the first line that is neither blank nor a comment, if there is one; check its names."""
@@ -231,87 +245,61 @@ class _Rows:
 
     def add(self, data: Bytes) -> None:
         """Read the lines of a block."""
-        if self._schema.multiline:
-            kernels.join_lines(data, *_grammar(self._schema)[:3], ord(" "))
-        split = _split(data, self._schema, self._slots)
-        found = {role: self._read(role, slot, split) for slot, role in enumerate(self._roles)}
+        split, count = self._split.split(data, self._grammar), self._count
+        rows = split.marks.size
+        self._seen += data.size
+        # Room for as many rows as the file has if they stay this long: copies cost more than empty room.
+        most = int(1.01 * (count + rows) * max(1.0, self._size / max(1, self._seen)))
+        for slot, role in enumerate(self._roles):
+            self._found[role] = line_splitting.room(self._found[role], count + rows, most)
+            fields = (split.data, split.starts[slot], split.ends[slot], split.marks)
+            self._read(role, self._found[role][count : count + rows], *fields)
         fits = split.marks == FITS
+        kept = int(np.count_nonzero(fits))
+        if kept < rows:
+            for found in self._found.values():
+                found[count : count + kept] = found[count : count + rows][fits]
         self.tally.add(split.marks, split.places[0] + self._line, split.places[1])
         self._line += int(np.count_nonzero(data == 10))
-        for role, values in found.items():
-            self._parts[role].append(values if fits.all() else values[fits])
+        self._count += kept
 
-    def _read(self, role: str, slot: int, split: _Split) -> npt.NDArray[Any]:
-        fields = (split.data, split.starts[slot], split.ends[slot], split.marks)
+    def _read(self, role: str, found: Any, data: Bytes, starts: Any, ends: Any, marks: Any) -> None:
+        """Read plain fields in compiled loops, and the rest as those of all other tables are read."""
+        fields, rest = (data, starts, ends, marks), np.zeros(marks.size, np.uint8)
         if role in self._texts:
-            missing = USER_MISSING if role == USER else ITEM_MISSING
-            return self._texts[role].number(*fields, missing)
-        if role in (USER, ITEM):
-            missing, odd = (USER_MISSING, USER_TYPE) if role == USER else (ITEM_MISSING, ITEM_TYPE)
-            numbers = np.empty(split.marks.size, np.int64)
-            kernels.read_integers(*fields, missing, odd, numbers)
-            return numbers
-        return self._moments(*fields) if role == TIME else self._ratings(*fields)
-
-    def _moments(self, data: Bytes, starts: Any, ends: Any, marks: Any) -> npt.NDArray[np.int64]:
-        found, rest = np.empty(marks.size, np.int64), np.zeros(marks.size, np.uint8)
-        if self._schema.date_pattern:
-            rest = (marks == FITS).astype(np.uint8)
+            self._texts[role].number(*fields, rest, found)
+        elif role in (RATING, WEIGHT):
+            point = ord("," if self._schema.decimal == "comma" else ".")
+            line_splitting.read_singles(*fields, point, found, rest)
+        elif role == TIME and self._schema.date_pattern:
+            rest[marks == FITS] = 1
         else:
-            kernels.read_moments(data, starts, ends, marks, found, rest)
+            line_splitting.read_whole_numbers(*fields, found, rest)
+        if role == TIME:
             plain = (marks == FITS) & (rest == 0)
             self._forms |= dict.fromkeys(units_of(found if plain.all() else found[plain]))
         chosen = np.flatnonzero(rest)
         if chosen.size:
-            moments, forms = moments_of_texts(_series(data, starts, ends, chosen), self._schema)
+            own = np.zeros(chosen.size, np.uint8)
+            values, forms = converted(_series(data, starts, ends, chosen), role, self._schema, own)
             self._forms |= dict.fromkeys(forms)
-            found[chosen] = moments.fill_null(0).to_numpy()
-            marks[chosen[moments.is_null().to_numpy()]] = TIME_TEXT
-        return found
-
-    def _ratings(self, data: Bytes, starts: Any, ends: Any, marks: Any) -> npt.NDArray[np.float32]:
-        found, rest = np.empty(marks.size, np.float32), np.zeros(marks.size, np.uint8)
-        point = ord("," if self._schema.decimal == "comma" else ".")
-        kernels.read_singles(data, starts, ends, marks, point, found, rest)
-        chosen = np.flatnonzero(rest)
-        if chosen.size:
-            texts = pl.DataFrame({"text": _series(data, starts, ends, chosen)})
-            numbers = texts.select(number_of(pl.col("text"), self._schema.decimal)).to_series()
-            found[chosen] = numbers.fill_null(0).to_numpy()
-            marks[chosen[~numbers.fill_null(0).is_finite().to_numpy()]] = RATING_MISSING
-            marks[chosen[numbers.is_null().to_numpy()]] = RATING_TEXT
-        return found
+            marks[chosen] = own
+            if role not in self._texts:
+                found[chosen] = values.fill_null(0).to_numpy()
 
     def columns(self) -> Columns:
         """Return all rows."""
-        if not self.tally.rows:
-            # Columns of no rows have types as well.
-            self.add(as_array(b""))
-        found = {role: self._series_of(role, _joined(parts)) for role, parts in self._parts.items()}
+        found = {role: self._series_of(role, values[: self._count]) for role, values in self._found.items()}
         return Columns.by_role(found, self._schema.roles, tuple(self._forms))
 
     def _series_of(self, role: str, values: npt.NDArray[Any]) -> pl.Series:
         return self._texts[role].series(values) if role in self._texts else pl.Series(values)
 
 
-def _joined(parts: list[npt.NDArray[Any]]) -> npt.NDArray[Any]:
-    """Return the parts in one array; each is freed as it is copied."""
-    if not parts:
-        return np.empty(0, np.int64)
-    if len(parts) == 1:
-        return parts.pop()
-    whole, at = np.empty(sum(part.size for part in parts), parts[0].dtype), 0
-    for number, part in enumerate(parts):
-        whole[at : at + part.size] = part
-        at += part.size
-        parts[number] = whole[:0]
-    return whole
-
-
 def _series(data: Bytes, starts: Any, ends: Any, chosen: npt.NDArray[np.int64]) -> pl.Series:
     """Return the fields of some rows as text."""
     joined = np.empty(int((ends[chosen] - starts[chosen]).sum()) + chosen.size, np.uint8)
-    length = kernels.gather(data, starts, ends, chosen, joined)
+    length = line_splitting.gather(data, starts, ends, chosen, joined)
     return _lines_of(joined[:length].tobytes())
 
 
@@ -333,33 +321,22 @@ class Texts:
         self._edges = np.zeros(_FEWEST_TEXTS, np.int64)
         self._letters = np.zeros(_FEWEST_TEXTS, np.uint8)
 
-    def number(self, data: Bytes, starts: Any, ends: Any, marks: Any, missing: int) -> npt.NDArray[np.int32]:
-        """Return the number of each text; rows without one get the mark `missing`."""
+    def number(
+        self, data: Bytes, starts: Any, ends: Any, marks: Any, rest: Any, codes: npt.NDArray[np.int32]
+    ) -> None:
+        """Write the number of each text; `rest` marks empty fields."""
         self._make_room(marks.size, data.size)
-        codes = np.empty(marks.size, np.int32)
-        self._count = kernels.number_texts(
-            data,
-            starts,
-            ends,
-            marks,
-            missing,
-            self._table,
-            self._hashes,
-            self._edges,
-            self._letters,
-            self._count,
-            codes,
-        )
-        return codes
+        stored = (self._table, self._hashes, self._edges, self._letters, self._count)
+        self._count = line_splitting.number_texts(data, starts, ends, marks, rest, *stored, codes)
 
     def _make_room(self, rows: int, letters: int) -> None:
         most = self._count + rows + 2
-        self._hashes = kernels.room(self._hashes, most)
-        self._edges = kernels.room(self._edges, most)
-        self._letters = kernels.room(self._letters, int(self._edges[self._count]) + letters + rows + 1)
+        self._hashes = line_splitting.room(self._hashes, most)
+        self._edges = line_splitting.room(self._edges, most)
+        self._letters = line_splitting.room(self._letters, int(self._edges[self._count]) + letters + rows + 1)
         if self._table.size < 2 * most:
             self._table = np.zeros(1 << (2 * most - 1).bit_length(), np.int32)
-            kernels.fill_table(self._table, self._hashes, self._count)
+            line_splitting.fill_table(self._table, self._hashes, self._count)
 
     def series(self, codes: npt.NDArray[np.int32]) -> pl.Series:
         """Return the texts with these numbers, encoded by a dictionary, without blanks around them."""

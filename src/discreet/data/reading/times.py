@@ -1,4 +1,4 @@
-"""Read times: numbers, dates, dates with a time zone; tell epoch seconds from finer units.
+"""Read times: numbers, dates, dates with a time zone; distinguish epoch seconds from finer units.
 
 Every time is read by itself: none is both a number and a date. Whether the day or the month is first in
 01/02/2025, and the zone of dates without one, are declared (proofs/reading.md).
@@ -7,9 +7,9 @@ Only the order of times matters to models, so numbers stay as they are, in whate
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, date, datetime, timedelta
-from functools import cache
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 from zoneinfo import ZoneInfo
 
@@ -29,26 +29,27 @@ else:
     pl = Later("polars")
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+#: The first and the last second that dates of Python have; a time in other years isn't read.
+YEARS = (-62_135_596_800, 253_402_300_799)
+_PER_SECOND = {"ms": 10**3, "us": 10**6, "ns": 10**9}
 _ZONED = "dates with a time zone, as epoch seconds"
 _UNZONED = "dates without a time zone, as epoch seconds"
 _DAYS = "days, as epoch seconds"
 _NUMBERS = "numbers as they are"
 
-# How dates may be written; a text is tried with each in this order. The usual ones are tried first, since
-# most columns are written in one form, and the others together.
+# How dates may be written; a text is tried with each in this order. The usual ones are first.
 _DATES = (
-    (("%Y-%m-%d %H:%M:%S%.f", _UNZONED),),
-    (("%Y-%m-%dT%H:%M:%S%.f", _UNZONED), ("%Y-%m-%dT%H:%M:%S%.f%#z", _ZONED)),
-    (
-        ("%Y-%m-%d %H:%M:%S%.f%#z", _ZONED),
-        ("%Y-%m-%d %H:%M:%S%.f %#z", _ZONED),
-        ("%Y-%m-%d %H:%M:%S%.f UTC", _ZONED),
-        ("%Y-%m-%d", _DAYS),
-        ("%Y/%m/%d", _DAYS),
-        ("%Y/%m/%d %H:%M:%S", _UNZONED),
-        ("%Y-%m-%dT%H:%M", _UNZONED),
-        ("%Y-%m-%d %H:%M", _UNZONED),
-    ),
+    ("%Y-%m-%d %H:%M:%S%.f", _UNZONED),
+    ("%Y-%m-%dT%H:%M:%S%.f", _UNZONED),
+    ("%Y-%m-%dT%H:%M:%S%.f%#z", _ZONED),
+    ("%Y-%m-%d %H:%M:%S%.f%#z", _ZONED),
+    ("%Y-%m-%d %H:%M:%S%.f %#z", _ZONED),
+    ("%Y-%m-%d %H:%M:%S%.f UTC", _ZONED),
+    ("%Y-%m-%d", _DAYS),
+    ("%Y/%m/%d", _DAYS),
+    ("%Y/%m/%d %H:%M:%S", _UNZONED),
+    ("%Y-%m-%dT%H:%M", _UNZONED),
+    ("%Y-%m-%d %H:%M", _UNZONED),
 )
 #: What dates such as 25/12/2024 are read as, by the order of their parts.
 _ORDERED = {
@@ -84,7 +85,10 @@ def moments_of(series: pl.Series, schema: Schema) -> Times:
     if kind == pl.Date or isinstance(kind, pl.Datetime):
         zone = getattr(kind, "time_zone", None)
         form = _DAYS if kind == pl.Date else _UNZONED if zone is None else _ZONED
-        dates = pl.col("date").cast(pl.Datetime("us", zone))
+        # polars fails for the whole column if a date is out of its range.
+        first, last = _years_in(kind)
+        known = pl.col("date").to_physical().is_between(first, last)
+        dates = pl.when(known).then(pl.col("date")).cast(pl.Datetime("us", zone))
         moments = pl.DataFrame({"date": series}).select(_seconds(dates, form, schema)).to_series()
         return Times(moments, (form,))
     if kind == pl.String:
@@ -93,6 +97,13 @@ def moments_of(series: pl.Series, schema: Schema) -> Times:
         raise NotNumeric(what="times", kind="numbers or dates", found=str(kind))
     moments = series if kind == pl.Int64 else series.cast(pl.Int64, strict=False)
     return Times(moments, units_of(moments.drop_nulls().to_numpy()))
+
+
+def _years_in(kind: Any) -> Iterator[int]:
+    """Yield the first and the last date in the unit of a type."""
+    for second in YEARS:
+        number = second // 86_400 if kind == pl.Date else second * _PER_SECOND[kind.time_unit]
+        yield max(-(2**63), min(number, 2**63 - 1))
 
 
 def _seconds(dates: pl.Expr, form: str, schema: Schema) -> pl.Expr:
@@ -115,6 +126,7 @@ def moments_of_texts(texts: pl.Series, schema: Schema) -> Times:
         dates = text.str.to_datetime(schema.date_pattern, strict=False, time_unit="us")
         return Times(table.select(_seconds(dates, zoned, schema)).to_series(), (form,))
     whole = text.cast(pl.Int64, strict=False)
+    fraction = text.cast(pl.Float64, strict=False).cast(pl.Int64, strict=False)
     is_date = [text.str.contains(shape).fill_null(False) for shape in (_YEAR_FIRST, YEAR_LAST)]
     looked = table.select(
         moment=whole.fill_null(0),
@@ -123,59 +135,48 @@ def moments_of_texts(texts: pl.Series, schema: Schema) -> Times:
     )  # fmt: skip
     found, shape = looked["moment"].to_numpy().copy(), looked["shape"].to_numpy().copy()
     forms = dict.fromkeys(units_of(found[shape == _WHOLE]))
-    for number, stage in _stages(schema.date_order, schema.time_zone):
+    for number, pattern, form in _ways(schema.date_order):
         places = np.flatnonzero(shape == number)
         if not places.size:
             continue
-        fitting = [pl.when(one.is_not_null()).then(place) for place, (one, _) in enumerate(stage)]
-        tried = (table if places.size == shape.size else table[places]).select(
-            moment=pl.coalesce([one for one, _ in stage]).fill_null(0),
-            form=pl.coalesce(fitting).fill_null(-1),
-        )
-        which, moments = tried["form"].to_numpy(), tried["moment"].to_numpy()
-        fits = which >= 0
-        found[places[fits]], shape[places[fits]] = moments[fits], _WHOLE
-        named = [stage[place][1] for place in np.unique(which[fits])]
-        forms |= dict.fromkeys(named if all(named) else units_of(moments[fits]))
+        dates = _seconds(text.str.to_datetime(pattern, strict=False, time_unit="us"), form, schema)
+        own = table[places].select(dates if pattern else fraction).to_series()
+        fits, read = own.is_not_null().to_numpy(), own.drop_nulls().to_numpy()
+        found[places[fits]], shape[places[fits]] = read, _WHOLE
+        forms |= dict.fromkeys((form,) if form and read.size else units_of(read))
     series, left = pl.Series(found), shape != _WHOLE
     return Times(series.set(pl.Series(left), None) if left.any() else series, tuple(forms))
 
 
-@cache
-def _stages(order: str, zone: str) -> list[tuple[int, list[tuple[pl.Expr, str]]]]:
-    """Return how texts of a shape may be read, with the form of each way; the first that fits counts."""
-    schema, text = Schema(date_order=order, time_zone=zone), pl.col("text").str.strip_chars()
-    known: list[tuple[int, Sequence[tuple[str, str]]]] = [(1, dates) for dates in _DATES]
+def _ways(order: str) -> Iterator[tuple[int, str, str]]:
+    """Yield how texts of a shape may be read: a pattern and its form. The first that fits counts."""
+    yield from ((1, *one) for one in _DATES)
     if order:
         pattern, form = _ORDERED[order]
-        marked = [pattern.replace("/", mark) + clock for mark in _MARKS for clock in _CLOCKS]
-        known.append((2, tuple((one, form) for one in marked)))
-    found = [
-        (
-            shape,
-            [
-                (_seconds(text.str.to_datetime(one, strict=False, time_unit="us"), form, schema), form)
-                for one, form in dates
-            ],
-        )
-        for shape, dates in known
-    ]
-    number = text.cast(pl.Float64, strict=False).cast(pl.Int64, strict=False)
-    return [*found, (_ODD, [(number, "")])]
+        yield from ((2, pattern.replace("/", mark) + clock, form) for mark in _MARKS for clock in _CLOCKS)
+    yield _ODD, "", ""
 
 
 def times_of_objects(items: Sequence[Any], schema: Schema) -> pl.Series:
-    """Return times in a container of Python objects, each converted by itself; null for what isn't a time.
+    """Return times in a container of Python objects; null for what isn't a time.
 
     Whole numbers, fractions and dates become whole numbers, and texts are read as those of files are.
     """
-    moments = [_moment(item, schema) for item in items]
-    texts = [place for place, item in enumerate(items) if isinstance(item, str)]
-    own = [readable_text(items[place]) for place in texts]
-    read = moments_of_texts(pl.Series(own, dtype=pl.String), schema).moments
-    for place, moment in zip(texts, read.to_list(), strict=True):
-        moments[place] = moment
-    return pl.Series(moments, dtype=pl.Int64)
+    return each_by_itself(
+        items, partial(_moment, schema=schema), lambda own: moments_of_texts(own, schema).moments, pl.Int64
+    )
+
+
+def each_by_itself(
+    items: Sequence[Any],
+    read: Callable[[Any], Any],
+    read_texts: Callable[[pl.Series], pl.Series],
+    kind: type[pl.DataType],
+) -> pl.Series:
+    """Return Python objects as values of one type; none of them depends on the others."""
+    texts = [readable_text(item) for item in items if isinstance(item, str)]
+    own = iter(read_texts(pl.Series(texts, dtype=pl.String)).to_list())
+    return pl.Series([next(own) if isinstance(item, str) else read(item) for item in items], dtype=kind)
 
 
 def _moment(item: Any, schema: Schema) -> int | None:
@@ -183,7 +184,8 @@ def _moment(item: Any, schema: Schema) -> int | None:
     try:
         if isinstance(item, np.datetime64):
             item = item.astype("datetime64[us]").item()
-        if isinstance(item, date):
+        # pandas has a date that isn't one.
+        if isinstance(item, date) and item == item:
             aware = item if isinstance(item, datetime) else datetime(item.year, item.month, item.day)
             aware = aware if aware.tzinfo else aware.replace(tzinfo=ZoneInfo(schema.time_zone))
             return (aware - _EPOCH) // timedelta(seconds=1)

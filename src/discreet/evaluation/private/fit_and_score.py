@@ -65,7 +65,7 @@ def fit_and_evaluate(
     columns: Choice | None = None,
     **declared: Unpack[Declarations],
 ) -> Together:
-    """Hold out one item of each user, fit on the rest, and release the scores, under one guarantee.
+    """Hide one item of each user, fit on the rest, and release the scores, under one guarantee.
 
     All estimators must have the same epsilon and delta, which is the cost of everything together. `share` of
     it (of the precision of the noise) goes to the scores; the fits split the rest equally. `data`, `columns`

@@ -50,9 +50,12 @@ _PARTIES_ENDPOINT = "/v1/fleet/"
 _MOST_BODY = (1 << 28) + (1 << 20)
 _MOST_OF_ONE = 16 * _MOST_BODY
 # Connections without a signed request, how long they may wait for one, and those of one party.
-_MOST_WAITING, _WAITING_SECONDS = 256, 5.0
+_MOST_WAITING, _WAITING_SECONDS, _OWN_SECONDS = 256, 5.0, 30.0
 _MOST_CONNECTIONS = 32
 _APP = Path(__file__).resolve().parent / "app"
+# How long a task may be silent, also while its process loads Flower. Flower's own choice is 30 seconds.
+# A busy machine needs longer to start a process, and the relay or an answer would be lost.
+_TASK_SECONDS = 300
 # How long a SuperNode waits before it asks for messages again; Flower's own choice is 3 seconds.
 _LONGEST_PAUSE = 1.0
 # What SuperExec starts, by kind of task: a module, and its function of the same name.
@@ -87,12 +90,21 @@ class Connections:
         self._known.pop(client, None)
 
     def admit(self, client: Any, party: Any = None) -> bool:
-        """Let a connection stay; return whether a party may have one more."""
+        """Admit a connection; return whether a party may have one more."""
         self._waiting.pop(client, None)
         if party is None:
             return True
         self._known[client] = party
         return list(self._known.values()).count(party) <= _MOST_CONNECTIONS
+
+
+def patience(client: Any) -> float:
+    """Return how long a connection may wait for a signed request, or for a request of this user.
+
+    On a busy machine, handshakes of Flower's own processes take longer than a stranger may, and Flower gives
+    up after a handshake that failed.
+    """
+    return _OWN_SECONDS if is_own(client) else _WAITING_SECONDS
 
 
 class LocalCommands:
@@ -206,6 +218,7 @@ def superlink() -> None:
     from flwr.superlink import extensions
     from starlette.middleware import Middleware
 
+    wait_for_tasks()
     # The package has a function of the module's name.
     program = importlib.import_module("flwr.superlink.cli.flower_superlink")
     connections, run, command = Connections(), uvicorn.run, program._get_superexec_command
@@ -218,7 +231,7 @@ def superlink() -> None:
             super().connection_made(transport)
             self._client = transport.get_extra_info("peername")[:2]
             connections.opened(self._client, transport.abort)
-            self._loop.call_later(_WAITING_SECONDS, connections.late, self._client)
+            self._loop.call_later(patience(self._client), connections.late, self._client)
 
         def connection_lost(self, error: BaseException | None) -> None:
             connections.closed(self._client)
@@ -267,6 +280,7 @@ def supernode() -> None:
     from flwr.supernode.cli.flower_supernode import flower_supernode
     from flwr.supernode.fleet_http_client import FleetHttpClient
 
+    wait_for_tasks()
     relay, fetch = build_fab_from_disk(_APP), FleetHttpClient.GetFab
 
     def checked(self: Any, request: Any) -> Any:
@@ -288,6 +302,13 @@ def supernode() -> None:
     loop.subprocess = SimpleNamespace(Popen=start)
     loop.time = SimpleNamespace(sleep=lambda seconds: time.sleep(min(seconds, _LONGEST_PAUSE)))
     flower_supernode()
+
+
+def wait_for_tasks() -> None:
+    """Allow processes of tasks to start and report late, as on a busy machine."""
+    for name in ("in_memory_corestate", "sql_corestate"):
+        module = importlib.import_module(f"flwr.supercore.corestate.{name}")
+        module.HEARTBEAT_DEFAULT_INTERVAL = _TASK_SECONDS  # type: ignore[attr-defined]
 
 
 def own_superexec(command: list[str]) -> list[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 import socket
 import subprocess
 import sys
@@ -19,8 +20,11 @@ from discreet.federated.identity.keys import AUTHORITY, CERTIFICATE, KEY, NODE_K
 _HERE = Path(__file__).resolve().parent
 #: The environment variable with the folder of Flower's programs, if it is not installed with discreet.
 VARIABLE = "DISCREET_FLOWER"
-_START_SECONDS, _STOP_SECONDS = 90.0, 20.0
+# A busy machine needs minutes to load Flower; a program that ended is noticed at once.
+START_SECONDS, _STOP_SECONDS = 300.0, 20.0
+LATE = f"was not ready within {START_SECONDS:.0f} seconds"
 _CONNECTION = "federation"
+_LONGEST_REASON = 300
 # Where programs, homes and temporary files are, and the language; no other variable reaches Flower.
 _PASSED_ON = frozenset(
     ["PATH", "HOME", "TMPDIR", "TEMP", "TMP", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "SYSTEMROOT"]
@@ -55,11 +59,12 @@ class Flower:
         options += ["--ssl-ca-certfile", self._own(AUTHORITY), "--enable-supernode-auth"]
         options += ["--disable-runtime-dependency-installation"]
         process = self._start("superlink", options)
-        end = time.monotonic() + _START_SECONDS
+        end = time.monotonic() + START_SECONDS
         while not answers_at(address):
             if process.poll() is not None or time.monotonic() > end:
+                how = LATE if process.poll() is None else "ended"
                 process.kill()
-                raise FlowerFailed(what="SuperLink", log=self._log("superlink"))
+                raise self.failed("SuperLink", how)
             time.sleep(0.1)
         connection = {
             "address": f"{_reached(address[0])}:{address[1]}",
@@ -103,20 +108,37 @@ class Flower:
         command = [str(self._programs / "python"), str(_HERE / "launch.py"), "orders"]
         commands = json.dumps([[*order, "--format", "json"] for order in orders])
         with self._log("flwr").open("ab") as log:
-            done = subprocess.run(
-                command,
-                input=commands.encode(),
-                env=self._environment(),
-                stdout=subprocess.PIPE,
-                stderr=log,
-                timeout=_START_SECONDS,
-                check=False,
-            )
+            try:
+                done = subprocess.run(
+                    command,
+                    input=commands.encode(),
+                    env=self._environment(),
+                    stdout=subprocess.PIPE,
+                    stderr=log,
+                    timeout=START_SECONDS,
+                    check=False,
+                )
+            except subprocess.TimeoutExpired as error:
+                raise self.failed("command line", LATE, "flwr") from error
             log.write(done.stdout)
         answers = _documents(done.stdout.decode(errors="replace"))
         if len(answers) < len(orders) or not all(answer.get("success") for answer in answers):
-            raise FlowerFailed(what="command line", log=self._log("flwr"))
+            stated = " ".join(str(answer.get("error-message", "")) for answer in answers)
+            raise self.failed("command line", "failed", "flwr", " ".join(stated.split())[:_LONGEST_REASON])
         return answers
+
+    def failed(self, what: str, how: str, log: str = "superlink", reason: str | None = None) -> FlowerFailed:
+        """Return the error of one of Flower's programs, with the last error in its log if none is given."""
+        last = reason or last_error(self._log(log))
+        return FlowerFailed(what=what, how=how, log=self._log(log), reason=last)
+
+    def relay_failed(self, how: str) -> FlowerFailed:
+        """Return the error of the relay, with what Flower states about a run that it ended."""
+        with contextlib.suppress(FlowerFailed):
+            for run in self._orders([["list", _CONNECTION]])[0].get("runs", ()):
+                if str(run.get("status")).startswith("finished"):
+                    return self.failed("relay", how, reason=f"{run['status']}, {run.get('status-details')}")
+        return self.failed("relay", how)
 
     def _start(self, what: str, options: Sequence[str]) -> subprocess.Popen[bytes]:
         command = [str(self._programs / "python"), str(_HERE / "launch.py"), what, *options]
@@ -157,6 +179,18 @@ def stop(process: subprocess.Popen[bytes]) -> None:
     except subprocess.TimeoutExpired:
         process.kill()
         process.wait()
+
+
+def last_error(log: Path) -> str | None:
+    """Return the last line of a log of Flower that reports an error; it has paths and numbers, never data."""
+    with contextlib.suppress(OSError):
+        lines = re.sub(r"\x1b\[[\d;]*m", "", log.read_text(errors="replace")).splitlines()
+        # After a crash comes what other programs report about it, so a traceback's last line counts first.
+        for pattern in (r"[\w.]+(?:Error|Exception|Exit|Interrupt)\b.*", r"ERROR\W.*"):
+            found = [line.strip() for line in lines if re.match(pattern, line)]
+            if found:
+                return found[-1][:_LONGEST_REASON]
+    return None
 
 
 def _documents(text: str) -> list[dict[str, Any]]:

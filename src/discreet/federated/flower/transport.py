@@ -12,9 +12,8 @@ from typing import final
 
 from discreet.core.checks import positive
 from discreet.federated.coordinator import Coordinator, RunOutcome
-from discreet.federated.errors import FlowerFailed
 from discreet.federated.flower.app.discreet_relay import frames
-from discreet.federated.flower.processes import Flower, stop
+from discreet.federated.flower.processes import LATE, START_SECONDS, Flower, stop
 from discreet.federated.identity.agreement import COORDINATOR, KEEPER, Agreement
 from discreet.federated.identity.keys import KEY, read_private_key
 from discreet.federated.protocols.protocol import Protocol
@@ -32,11 +31,12 @@ class FlowerTransport(Transport):
 
     Parameters:
         path: The local socket to which the relay connects.
+        flower: The programs that carry messages.
         patience: How long a round waits for a node that is absent from Flower, in seconds.
     """
 
-    def __init__(self, path: Path, *, patience: float = 10.0) -> None:
-        self._path = path
+    def __init__(self, path: Path, flower: Flower, *, patience: float = 10.0) -> None:
+        self._path, self._flower = path, flower
         self.nodes: Mapping[str, str] = {}
         """The number of each party's node, as text."""
         self._patience = positive("patience", patience)
@@ -44,28 +44,30 @@ class FlowerTransport(Transport):
         self._line: socket.socket | None = None
         self._asked = 0
 
-    def wait_for_relay(self, seconds: float) -> None:
-        """Wait until the relay connects."""
-        self._listener.settimeout(seconds)
+    def wait_for_relay(self) -> socket.socket:
+        """Return the line to the relay, which connects when Flower has started it."""
+        if self._line is not None:
+            return self._line
+        self._listener.settimeout(START_SECONDS)
         try:
             self._line, _ = self._listener.accept()
         except TimeoutError as error:
-            raise FlowerFailed(what="relay") from error
+            raise self._flower.relay_failed(LATE) from error
+        return self._line
 
     def ask(self, question: bytes, parties: Sequence[str], seconds: float) -> Iterator[Answered]:
         """Yield what nodes send, as it arrives; a node that is absent longer than `patience` is gone."""
-        if self._line is None:
-            raise FlowerFailed(what="relay")
+        line = self.wait_for_relay()
         names = {self.nodes[name]: name for name in parties if name in self.nodes}
         yield from ((name, None) for name in parties if name not in self.nodes)
         self._asked += 1
         end = time.monotonic() + seconds
         try:
-            self._line.settimeout(_LOCAL_SECONDS)
-            frames.send(self._line, {"ask": self._asked, "nodes": list(names), "seconds": seconds}, question)
-            yield from self._answers(self._line, names, end)
+            line.settimeout(_LOCAL_SECONDS)
+            frames.send(line, {"ask": self._asked, "nodes": list(names), "seconds": seconds}, question)
+            yield from self._answers(line, names, end)
         except OSError as error:
-            raise FlowerFailed(what="relay") from error
+            raise self._flower.relay_failed("ended during the run") from error
 
     def _answers(self, line: socket.socket, names: dict[str, str], end: float) -> Iterator[Answered]:
         patient_until = time.monotonic() + self._patience
@@ -97,9 +99,6 @@ class FlowerTransport(Transport):
         self.close()
 
 
-_RELAY_SECONDS = 120.0
-
-
 @contextlib.contextmanager
 def flower_parties(
     folder: Path,
@@ -114,9 +113,9 @@ def flower_parties(
     keys = {name: agreement.keys[name] for name in agreement.parties}
     superlink = flower.start_superlink(agreement.address(COORDINATOR))
     try:
-        with FlowerTransport(folder / "relay.socket", patience=patience) as transport:
+        with FlowerTransport(folder / "relay.socket", flower, patience=patience) as transport:
             transport.nodes = flower.start_relay(keys, folder / "relay.socket")
-            transport.wait_for_relay(_RELAY_SECONDS)
+            transport.wait_for_relay()
             known = {name: agreement.key(name) for name in agreement.parties}
             yield watched(SealedTransport(transport, read_private_key(folder / KEY), known))
     finally:

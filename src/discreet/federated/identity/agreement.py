@@ -1,4 +1,4 @@
-"""Hold the agreement of all members of a run, in a public file of which each member has a copy.
+"""The agreement of all members of a run, in a public file of which each member has a copy.
 
 The run's name ends with a digest of the agreement, and every message carries that name: a member whose
 agreement differs in a single number is in another run.
@@ -38,7 +38,7 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Agreement:
-    """Hold the model and its budget, the parties, and the members' keys and addresses.
+    """The model and its budget, the parties, and the members' keys and addresses.
 
     `recipe` is the model and its settings as TOML, `addresses` has those of coordinator and keeper, and
     `keys` has the public key of every member by name.

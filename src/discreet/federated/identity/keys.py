@@ -111,7 +111,7 @@ _LOCAL = ("localhost", "127.0.0.1", "::1")
 @final
 @dataclass(frozen=True, slots=True)
 class Authority:
-    """Hold a key that certifies members, and its own certificate."""
+    """A key that certifies members, and its own certificate."""
 
     key: PrivateKey
     certificate: x509.Certificate

@@ -79,7 +79,7 @@ _INFINITE = "inf"
 
 
 class Asked(NamedTuple):
-    """Hold a statistic, which part of it is released, and the deviation of the noise it is planned with."""
+    """A statistic, which part of it is released, and the deviation of the noise it is planned with."""
 
     statistic: Statistic
     part: Added

@@ -38,7 +38,8 @@ from discreet.privacy.session import Session
 from discreet.solvers.spectrum import with_fixed_signs
 from discreet.statistics.blocks import blocks
 from discreet.statistics.fixed_point import ROUNDING, VECTOR_BITS, to_fixed_point
-from discreet.statistics.profiles import COUNT_PART, ProfiledItems, shortened
+from discreet.statistics.norm_clipping import clipped_rows
+from discreet.statistics.profiles import COUNT_PART, ProfiledItems
 from discreet.statistics.statistic import ExactNumbers, Part
 
 # How the budget is shared: placing items in all rounds, sending users' places, and the fine-tuning.
@@ -52,7 +53,7 @@ _BELIEVED = 2.0
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LocalItems:
-    """Hold one party's own items after the fine-tuning: `bias + factors . profile` is a user's score."""
+    """One party's own items after the fine-tuning: `bias + factors . profile` is a user's score."""
 
     bias: Floats
     factors: Floats
@@ -142,8 +143,8 @@ class AveragedUsers(OwnNoiseProtocol):
         """Return users' profiles by the latest average, of equal spread and length at most 1."""
         if not results:
             draw = experiment_generator(0, "averaged users", n_shared, self.factors)
-            return shortened(draw.standard_normal((n_shared, self.factors)))
-        return shortened(_spread_out(np.asarray(results[-1].arrays["profiles"])))
+            return clipped_rows(draw.standard_normal((n_shared, self.factors)))
+        return clipped_rows(_spread_out(np.asarray(results[-1].arrays["profiles"])))
 
     def tune(self, session: Session, profiles: Floats) -> LocalItems:
         """Return items placed by noisy sums over their users' profiles, in units of an item's own count."""

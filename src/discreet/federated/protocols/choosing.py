@@ -14,7 +14,7 @@ from discreet.federated.protocols.printed_averages import PrintedItems, PrintedU
 from discreet.federated.protocols.protocol import ItemProtocol, Protocol
 from discreet.models.estimator import Estimator
 from discreet.papers.dpimf.estimators import PrintedFactorization
-from discreet.papers.dpimf.objective import ImplicitObjective
+from discreet.papers.dpimf.implicit_objective import ImplicitObjective
 
 #: How parties learn together: by sums with shared noise, or by averages of items that each party solves.
 Way = Literal["sums", "averages"]

@@ -36,7 +36,7 @@ from discreet.federated.protocols.protocol import (
 )
 from discreet.federated.wire import Arrays, Message, Refusal, Refused
 from discreet.models.scorers.scorer import Scorer
-from discreet.papers.dpimf import printed
+from discreet.papers.dpimf import printed_losses as printed
 from discreet.papers.dpimf.estimators import (
     PrintedFactorization,
     PublishedNoise,

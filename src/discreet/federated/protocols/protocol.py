@@ -1,4 +1,4 @@
-"""Say what a run asks and what is answered: both sides of every step in one place, so they cannot drift.
+"""What a run asks and what parties answer: both sides of every step in one place, so they cannot drift.
 
 A protocol is a value that coordinator and parties share: public settings. Everything the coordinator knows is
 the results of the finished steps; the next question is a pure function of them, and so is the model.
@@ -48,7 +48,7 @@ CONFIRM = "confirm"
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MessagePart:
-    """Hold the contents of a question or an answer."""
+    """The contents of a question or an answer."""
 
     kind: str
     fields: Mapping[str, Value] = field(default_factory=dict)
@@ -58,7 +58,7 @@ class MessagePart:
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepResult:
-    """Hold the result of one step: combined arrays, the noise on them, and how many parties answered."""
+    """The result of one step: combined arrays, the noise on them, and how many parties answered."""
 
     kind: str
     arrays: Arrays

@@ -37,7 +37,7 @@ from discreet.models.scorers.profiles import ProfileScorer
 from discreet.models.scorers.scorer import Scorer
 from discreet.papers.dpimf import item_solves as items_of
 from discreet.papers.dpimf import questions
-from discreet.papers.dpimf.objective import GRAM, LINEAR, MOMENT, VOTES, ImplicitObjective
+from discreet.papers.dpimf.implicit_objective import GRAM, LINEAR, MOMENT, VOTES, ImplicitObjective
 from discreet.privacy.noise_shares import upper
 from discreet.privacy.session import Session
 from discreet.statistics import profile_sums as statistics
@@ -181,7 +181,7 @@ class SummedStatistics(OwnNoiseProtocol, ItemProtocol):
 
 
 class _Begun(NamedTuple):
-    """Hold what a round begins with: users' profiles, and how items are favored."""
+    """What a round begins with: users' profiles, and how items are favored."""
 
     profiles: statistics.Profiles
     favor: questions.Favor

@@ -11,16 +11,13 @@ import numpy as np
 from discreet.core.arrays import Floats
 from discreet.core.checks import integer
 from discreet.core.progress import Progress
-from discreet.core.rows import Rows
-from discreet.data.facts import PublicFacts
+from discreet.core.rows import Rows, one_algebra_thread
 from discreet.data.interactions import Interactions
 from discreet.models.baselines.rated_together import choose_features
-from discreet.models.baselines.tuning import no_promise, only_without_privacy, sample_users
-from discreet.models.estimator import Estimator
+from discreet.models.baselines.tuning import Baseline, sample_users
 from discreet.models.scorers.counts import counted
 from discreet.models.scorers.factors import UnsureRatingScorer
 from discreet.models.scorers.scorer import Scorer
-from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.session import Session
 from discreet.solvers.bayesian_als import Beliefs, settle, spreads_of, start, sweep
 from discreet.statistics.blocks import rows_of
@@ -43,7 +40,7 @@ _SWEEPS_TO_COMPARE = 7
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Als(Estimator):
+class Als(Baseline):
     """Alternating least squares for ratings, without privacy: the baseline for explicit ratings.
 
     Vectors have posterior covariances, and ridges are estimated from the vectors (see
@@ -71,26 +68,21 @@ class Als(Estimator):
     name: ClassVar[str] = "als"
     source: ClassVar[str] = "baseline, Lim and Teh 2007"
 
-    epsilon: float = math.inf
-    delta: float = 0.0
     factors: int | None = None
     iterations: int = 60
     seed: int = 0
 
     def __post_init__(self) -> None:
-        only_without_privacy(self)
+        self._check_budget()
         integer("iterations", self.iterations, least=1)
         if self.factors is not None:
             integer("factors", self.factors, least=0)
 
-    def promise(self, facts: PublicFacts) -> Guarantee:
-        """Return the guarantee: none."""
-        return no_promise(facts)
-
     def _train(self, session: Session, progress: Progress) -> Scorer:
         data: Interactions = session.rows()
-        features, half = choose_features(data, self._few_sweeps, self.seed)
-        known, sweeps = self._sweeps(data, features, progress)
+        with one_algebra_thread():
+            features, half = choose_features(data, self._few_sweeps, self.seed)
+            known, sweeps = self._sweeps(data, features, progress)
         return UnsureRatingScorer(
             mean=known.mean,
             item_bias=known.item_biases,

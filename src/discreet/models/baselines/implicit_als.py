@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import ClassVar, final
 
@@ -10,22 +9,18 @@ import numpy as np
 
 from discreet.core.checks import integer, positive_finite
 from discreet.core.progress import Progress
-from discreet.data.facts import PublicFacts
 from discreet.data.interactions import Interactions
 from discreet.models.baselines.als import both_ways
 from discreet.models.baselines.tuning import (
+    Baseline,
     HiddenInteractions,
     Point,
     SearchDirection,
     hide_interactions,
-    no_promise,
-    only_without_privacy,
     walk,
 )
-from discreet.models.estimator import Estimator
 from discreet.models.scorers.factors import ImplicitFactorScorer
 from discreet.models.scorers.scorer import Scorer
-from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.session import Session
 from discreet.solvers.implicit_als import Confidence, implicit_als
 
@@ -40,7 +35,7 @@ _SEARCH_ITERATIONS = 6
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ImplicitAls(Estimator):
+class ImplicitAls(Baseline):
     """Weighted alternating least squares for interactions, without privacy: an implicit baseline.
 
     Settings left at None are found by a small search. It hides one interaction of each of some users (from a
@@ -65,8 +60,6 @@ class ImplicitAls(Estimator):
     feedback = "implicit"
     source: ClassVar[str] = "baseline, Hu et al. 2008"
 
-    epsilon: float = math.inf
-    delta: float = 0.0
     factors: int | None = None
     iterations: int = 15
     alpha: float | None = None
@@ -74,17 +67,13 @@ class ImplicitAls(Estimator):
     seed: int = 0
 
     def __post_init__(self) -> None:
-        only_without_privacy(self)
+        self._check_budget()
         integer("iterations", self.iterations, least=1)
         if self.factors is not None:
             integer("factors", self.factors, least=1)
         for name in ("alpha", "regularization"):
             if getattr(self, name) is not None:
                 positive_finite(name, getattr(self, name))
-
-    def promise(self, facts: PublicFacts) -> Guarantee:
-        """Return the guarantee: none."""
-        return no_promise(facts)
 
     def _train(self, session: Session, progress: Progress) -> Scorer:
         data: Interactions = session.rows()

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Iterator
+from abc import abstractmethod
+from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, ClassVar, final
 
 import numpy as np
@@ -14,30 +13,97 @@ from scipy.sparse import csr_matrix, vstack
 from discreet.core.arrays import Floats, Indices
 from discreet.core.checks import integer, non_negative, positive_finite, within
 from discreet.core.progress import Progress
-from discreet.data.facts import PublicFacts
 from discreet.data.interactions import Interactions
 from discreet.models.baselines.tuning import (
+    Baseline,
     Point,
     SearchDirection,
     hide_interactions,
-    no_promise,
-    only_without_privacy,
     walk,
 )
-from discreet.models.estimator import Estimator
 from discreet.models.scorers.item_item import MOST_FADING, ItemWeightsScorer, SparseWeightsScorer
 from discreet.models.scorers.scorer import Scorer
-from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.session import Session
 from discreet.solvers.local_regression import LocalPairs, OrderWeights
 
-_EASE_START = {"regularization": 200.0}
-_EASE_DIRECTIONS = {"regularization": SearchDirection(3.0, 2.0, 2e5)}
+
+class ItemItem(Baseline):
+    """A baseline of weights between items; one setting and `fading` are searched on hidden interactions.
+
+    All items have weights, or only the `most_items` most popular ones.
+    """
+
+    __slots__ = ()
+
+    feedback = "implicit"
+    #: The setting that is searched, where the search starts, and how it moves.
+    searched: ClassVar[tuple[str, float, SearchDirection]]
+
+    fading: float | None
+    most_items: int | None
+    seed: int
+
+    def _check(self) -> None:
+        """Raise for settings that no baseline of this kind can have, or that a file can't store."""
+        self._check_budget()
+        if self.most_items is not None:
+            integer("most_items", self.most_items, least=2)
+        if self.fading is not None:
+            within("fading", self.fading, least=0, most=MOST_FADING)
+
+    @abstractmethod
+    def _weights(self, counts: Floats, setting: float) -> Floats:
+        """Return the weights between items, given the counts of their pairs."""
+
+    @abstractmethod
+    def _weights_of_many(self, data: Interactions, items: Indices, setting: float) -> csr_matrix:
+        """Return the same for any number of items: of each, a few weights."""
+
+    def _counts(self, data: Interactions, items: Indices) -> Floats:
+        """Return the counts of pairs of items."""
+        return co_occurrence_counts(data, items)
+
+    def _train(self, session: Session, progress: Progress) -> Scorer:
+        data: Interactions = session.rows()
+        settings = self._settings(data)
+        progress(self.name, 1, 2)
+        items, setting = most_popular(data, self.most_items), settings[self.searched[0]]
+        scorer: Scorer
+        if items.size > MOST_DENSE:
+            scorer = sparse_scorer(data, items, self._weights_of_many(data, items, setting), settings)
+        else:
+            scorer = weights_scorer(data, items, self._weights(self._counts(data, items), setting), settings)
+        progress(self.name, 2, 2)
+        return scorer
+
+    def _settings(self, data: Interactions) -> Point:
+        """Return the settings under which hidden interactions with the most popular items rank best.
+
+        `fading` is searched where the data have times. Settings that were given stay.
+        """
+        name, begin, way = self.searched
+        fades = data.times is not None
+        given = {name: getattr(self, name), "fading": self.fading}
+        start = {name: begin, "fading": _FADING_START if fades else 0.0}
+        directions = {name: way, "fading": _FADING_DIRECTION} if fades else {name: way}
+        start |= {one: value for one, value in given.items() if value is not None}
+        directions = {one: own for one, own in directions.items() if given[one] is None}
+        hidden = hide_interactions(data, self.seed) if directions else None
+        if hidden is None:
+            return start
+        items = most_popular(hidden.train, _SEARCHED_ITEMS)
+        counts = self._counts(hidden.train, items)
+
+        def loss(point: Point) -> float:
+            scorer = weights_scorer(hidden.train, items, self._weights(counts, point[name]), point)
+            return hidden.loss(scorer.scores(hidden.train, hidden.people))
+
+        return walk(start, directions, loss)
 
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ease(Estimator):
+class Ease(ItemItem):
     """Regress each item's interactions on those of all other items, without privacy: a strong baseline.
 
     `regularization` is found by a small search on hidden interactions unless it is given. So is `fading`, the
@@ -61,48 +127,28 @@ class Ease(Estimator):
     """
 
     name: ClassVar[str] = "ease"
-    feedback = "implicit"
     source: ClassVar[str] = "baseline, Steck 2019"
+    searched = ("regularization", 200.0, SearchDirection(3.0, 2.0, 2e5))
 
-    epsilon: float = math.inf
-    delta: float = 0.0
     regularization: float | None = None
     fading: float | None = None
     most_items: int | None = None
     seed: int = 0
 
     def __post_init__(self) -> None:
-        only_without_privacy(self)
-        check_most_items(self.most_items)
+        self._check()
         if self.regularization is not None:
             positive_finite("regularization", self.regularization)
-        check_fading(self.fading)
 
-    def promise(self, facts: PublicFacts) -> Guarantee:
-        """Return the guarantee: none."""
-        return no_promise(facts)
+    def _weights(self, counts: Floats, setting: float) -> Floats:
+        """Return the closed-form weights with a zero diagonal: minus the inverse over its own diagonal."""
+        inverse = np.linalg.inv(counts + setting * np.eye(len(counts)))
+        weights: Floats = -inverse / np.diag(inverse)
+        np.fill_diagonal(weights, 0.0)
+        return weights
 
-    def _train(self, session: Session, progress: Progress) -> Scorer:
-        data: Interactions = session.rows()
-        given = {"regularization": self.regularization, "fading": self.fading}
-        settings = search_settings(data, given, _EASE_START, _EASE_DIRECTIONS, _regression, self.seed)
-        progress("ease", 1, 2)
-        items = most_popular(data, self.most_items)
-        if items.size > MOST_DENSE:
-            table = regression_of_many(data, items, settings["regularization"])
-            progress("ease", 2, 2)
-            return sparse_scorer(data, items, table, settings)
-        weights = _regression(co_occurrence_counts(data, items), settings["regularization"])
-        progress("ease", 2, 2)
-        return weights_scorer(data, items, weights, settings)
-
-
-def _regression(together: Floats, ridge: float) -> Floats:
-    """Return the closed-form weights with a zero diagonal: minus the inverse over its own diagonal."""
-    inverse = np.linalg.inv(together + ridge * np.eye(len(together)))
-    weights: Floats = -inverse / np.diag(inverse)
-    np.fill_diagonal(weights, 0.0)
-    return weights
+    def _weights_of_many(self, data: Interactions, items: Indices, setting: float) -> csr_matrix:
+        return regression_of_many(data, items, setting)
 
 
 def regression_of_many(data: Interactions, items: Indices, ridge: float) -> csr_matrix:
@@ -114,13 +160,9 @@ def regression_of_many(data: Interactions, items: Indices, ridge: float) -> csr_
     return pairs.weights(ridge)
 
 
-_KNN_START = {"shrinkage": 10.0}
-_KNN_DIRECTIONS = {"shrinkage": SearchDirection(3.0, 0.1, 1e4)}
-
-
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ItemKnn(Estimator):
+class ItemKnn(ItemItem):
     """Nearest neighbors of a user's items, without privacy: the simplest personal baseline.
 
     Similarity is the cosine between the users of two items. `shrinkage` is added to its denominator, so that
@@ -144,11 +186,9 @@ class ItemKnn(Estimator):
     """
 
     name: ClassVar[str] = "item-knn"
-    feedback = "implicit"
     source: ClassVar[str] = "baseline, Deshpande and Karypis 2004"
+    searched = ("shrinkage", 10.0, SearchDirection(3.0, 0.1, 1e4))
 
-    epsilon: float = math.inf
-    delta: float = 0.0
     neighbors: int = 100
     shrinkage: float | None = None
     fading: float | None = None
@@ -156,41 +196,23 @@ class ItemKnn(Estimator):
     seed: int = 0
 
     def __post_init__(self) -> None:
-        only_without_privacy(self)
+        self._check()
         integer("neighbors", self.neighbors, least=1)
-        check_most_items(self.most_items)
         if self.shrinkage is not None:
             non_negative("shrinkage", self.shrinkage)
-        check_fading(self.fading)
 
-    def promise(self, facts: PublicFacts) -> Guarantee:
-        """Return the guarantee: none."""
-        return no_promise(facts)
+    def _weights(self, counts: Floats, setting: float) -> Floats:
+        """Return the shrunken cosines of each item's nearest neighbors; all others are zero."""
+        lengths = np.sqrt(np.diag(counts))
+        similarity: Floats = counts / np.maximum(np.outer(lengths, lengths) + setting, 1e-12)
+        np.fill_diagonal(similarity, 0.0)
+        if self.neighbors < len(similarity):
+            least = np.partition(similarity, -self.neighbors, axis=0)[-self.neighbors]
+            similarity[similarity < least] = 0.0
+        return similarity
 
-    def _train(self, session: Session, progress: Progress) -> Scorer:
-        data: Interactions = session.rows()
-        weigh = partial(_nearest, neighbors=self.neighbors)
-        given = {"shrinkage": self.shrinkage, "fading": self.fading}
-        settings = search_settings(data, given, _KNN_START, _KNN_DIRECTIONS, weigh, self.seed)
-        progress("item-knn", 1, 2)
-        items = most_popular(data, self.most_items)
-        if items.size > MOST_DENSE:
-            table = nearest_of_many(data, items, settings["shrinkage"], self.neighbors)
-            progress("item-knn", 2, 2)
-            return sparse_scorer(data, items, table, settings)
-        weights = weigh(co_occurrence_counts(data, items), settings["shrinkage"])
-        progress("item-knn", 2, 2)
-        return weights_scorer(data, items, weights, settings)
-
-
-def _nearest(together: Floats, shrinkage: float, *, neighbors: int) -> Floats:
-    """Return the shrunken cosines of each item's nearest neighbors; all others are zero."""
-    lengths = np.sqrt(np.diag(together))
-    similarity: Floats = together / np.maximum(np.outer(lengths, lengths) + shrinkage, 1e-12)
-    np.fill_diagonal(similarity, 0.0)
-    if neighbors < len(similarity):
-        similarity[similarity < np.partition(similarity, -neighbors, axis=0)[-neighbors]] = 0.0
-    return similarity
+    def _weights_of_many(self, data: Interactions, items: Indices, setting: float) -> csr_matrix:
+        return nearest_of_many(data, items, setting, self.neighbors)
 
 
 def nearest_of_many(data: Interactions, items: Indices, shrinkage: float, neighbors: int) -> csr_matrix:
@@ -237,18 +259,6 @@ _TIE_BREAK = 1e-6
 MOST_DENSE, _BLOCK = 4096, 1024
 # Nearest items that an item of a large catalog is regressed on.
 _NEAREST = 128
-
-
-def check_fading(fading: float | None) -> None:
-    """Raise for a fading that a model file can't store."""
-    if fading is not None:
-        within("fading", fading, least=0, most=MOST_FADING)
-
-
-def check_most_items(most: int | None) -> None:
-    """Raise for fewer than two items; None means all."""
-    if most is not None:
-        integer("most_items", most, least=2)
 
 
 def most_popular(data: Interactions, most: int | None) -> Indices:
@@ -298,35 +308,3 @@ def weights_scorer(data: Interactions, items: Indices, weights: Floats, settings
         fading=settings["fading"],
         decisions=settings,
     )
-
-
-def search_settings(
-    data: Interactions,
-    given: dict[str, float | None],
-    start: Point,
-    directions: dict[str, SearchDirection],
-    weigh: Callable[[Floats, float], Floats],
-    seed: int,
-    count: Callable[[Interactions, Indices], Floats] | None = None,
-) -> Point:
-    """Return the settings under which hidden interactions with the most popular items rank best.
-
-    The first setting is the argument of `weigh`; `fading` is searched where the data have times. Settings
-    that are `given` stay. `count` counts pairs of items, by default `co_occurrence_counts`.
-    """
-    fades = data.times is not None
-    start = {**start, "fading": _FADING_START if fades else 0.0}
-    directions = {**directions, "fading": _FADING_DIRECTION} if fades else directions
-    start |= {name: value for name, value in given.items() if value is not None}
-    directions = {name: way for name, way in directions.items() if given.get(name) is None}
-    hidden = hide_interactions(data, seed) if directions else None
-    if hidden is None:
-        return start
-    items = most_popular(hidden.train, _SEARCHED_ITEMS)
-    together, searched = (count or co_occurrence_counts)(hidden.train, items), next(iter(start))
-
-    def loss(point: Point) -> float:
-        scorer = weights_scorer(hidden.train, items, weigh(together, point[searched]), point)
-        return hidden.loss(scorer.scores(hidden.train, hidden.people))
-
-    return walk(start, directions, loss)

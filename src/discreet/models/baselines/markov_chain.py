@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar, final
@@ -12,29 +11,15 @@ from scipy.sparse import csr_matrix, vstack
 
 from discreet.core.arrays import Floats, Indices
 from discreet.core.checks import positive_finite
-from discreet.core.progress import Progress
-from discreet.data.facts import PublicFacts
 from discreet.data.interactions import Interactions
 from discreet.models.baselines.item_item import (
-    MOST_DENSE,
-    check_fading,
-    check_most_items,
+    ItemItem,
     co_occurrence_counts,
-    most_popular,
     pairs_by_block,
-    search_settings,
-    sparse_scorer,
     strongest_of_rows,
-    weights_scorer,
 )
-from discreet.models.baselines.tuning import SearchDirection, no_promise, only_without_privacy
-from discreet.models.estimator import Estimator
-from discreet.models.scorers.scorer import Scorer
-from discreet.privacy.guarantee import Guarantee
-from discreet.privacy.session import Session
+from discreet.models.baselines.tuning import SearchDirection
 
-_START = {"smoothing": 10.0}
-_DIRECTIONS = {"smoothing": SearchDirection(3.0, 0.1, 1e4)}
 # An item that follows s steps later counts this to the power s - 1; interactions further apart do not count.
 _LATER, _MOST_LATER = 0.5, 8
 # Of a large catalog so many items are kept after each.
@@ -43,7 +28,7 @@ _MOST_NEXT = 256
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MarkovChain(Estimator):
+class MarkovChain(ItemItem):
     """Items that follow a user's latest items, without privacy: the baseline for data with an order.
 
     The probability of an item after another is estimated from how often it follows within a few steps, where
@@ -69,42 +54,27 @@ class MarkovChain(Estimator):
     """
 
     name: ClassVar[str] = "markov-chain"
-    feedback = "implicit"
     source: ClassVar[str] = "baseline, Rendle and others 2010"
+    searched = ("smoothing", 10.0, SearchDirection(3.0, 0.1, 1e4))
 
-    epsilon: float = math.inf
-    delta: float = 0.0
     smoothing: float | None = None
     fading: float | None = None
     most_items: int | None = None
     seed: int = 0
 
     def __post_init__(self) -> None:
-        only_without_privacy(self)
-        check_most_items(self.most_items)
+        self._check()
         if self.smoothing is not None:
             positive_finite("smoothing", self.smoothing)
-        check_fading(self.fading)
 
-    def promise(self, facts: PublicFacts) -> Guarantee:
-        """Return the guarantee: none."""
-        return no_promise(facts)
+    def _counts(self, data: Interactions, items: Indices) -> Floats:
+        return transition_counts(data, items)
 
-    def _train(self, session: Session, progress: Progress) -> Scorer:
-        data: Interactions = session.rows()
-        given = {"smoothing": self.smoothing, "fading": self.fading}
-        settings = search_settings(
-            data, given, _START, _DIRECTIONS, transition_probabilities, self.seed, transition_counts
-        )
-        progress("markov-chain", 1, 2)
-        items = most_popular(data, self.most_items)
-        if items.size > MOST_DENSE:
-            table = transitions_of_many(data, items, settings["smoothing"])
-            progress("markov-chain", 2, 2)
-            return sparse_scorer(data, items, table, settings)
-        weights = transition_probabilities(transition_counts(data, items), settings["smoothing"])
-        progress("markov-chain", 2, 2)
-        return weights_scorer(data, items, weights, settings)
+    def _weights(self, counts: Floats, setting: float) -> Floats:
+        return transition_probabilities(counts, setting)
+
+    def _weights_of_many(self, data: Interactions, items: Indices, setting: float) -> csr_matrix:
+        return transitions_of_many(data, items, setting)
 
 
 def transition_counts(data: Interactions, items: Indices) -> Floats:

@@ -23,7 +23,7 @@ SHRINKAGES = (None, 5.0, 20.0, 80.0)
 _DIRECTIONS = 64
 # Directions and the choice use about this many ratings at most: their time is bounded.
 _MOST_RATINGS, _MOST_TO_CHOOSE = 1_000_000, 200_000
-# One of so many ratings is hidden; fewer than these cannot tell what is better.
+# One of so many ratings is hidden; fewer than these cannot show what is better.
 _HIDDEN, _FEWEST_HIDDEN = 10, 100
 
 Fit = Callable[[Interactions, Floats | None], Beliefs]

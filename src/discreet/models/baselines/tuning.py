@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -137,13 +138,6 @@ def _along(best: Point, name: str, direction: SearchDirection, cost: Callable[[P
     return best
 
 
-def only_without_privacy(estimator: Estimator) -> None:
-    """Raise for every epsilon but infinity."""
-    check_budget(estimator.epsilon, estimator.delta, gaussian=False)
-    if not math.isinf(estimator.epsilon):
-        raise NoPrivateVersion(model=estimator.name)
-
-
 def no_promise(facts: PublicFacts) -> Guarantee:
     """Return the guarantee of a baseline: none."""
     return Guarantee(
@@ -153,3 +147,21 @@ def no_promise(facts: PublicFacts) -> Guarantee:
         trust=Trust.JOINT,
         assumes=assumptions_of(facts),
     )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Baseline(Estimator):
+    """A method without privacy, to compare with."""
+
+    epsilon: float = math.inf
+    delta: float = 0.0
+
+    def promise(self, facts: PublicFacts) -> Guarantee:
+        """Return the guarantee: none."""
+        return no_promise(facts)
+
+    def _check_budget(self) -> None:
+        """Raise for every epsilon but infinity."""
+        check_budget(self.epsilon, self.delta, gaussian=False)
+        if not math.isinf(self.epsilon):
+            raise NoPrivateVersion(model=self.name)

@@ -6,7 +6,7 @@ import math
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any, Protocol, final, runtime_checkable
+from typing import Any, ClassVar, Protocol, final, runtime_checkable
 
 import numpy as np
 
@@ -24,17 +24,19 @@ from discreet.data.interactions import Interactions
 from discreet.models.errors import ScaleTooSmall, ScaleTooWide
 from discreet.models.estimator import Estimator, without_cap
 from discreet.models.fitted import FittedModel
+from discreet.models.scorers.local import PINNED
 from discreet.models.scorers.scorer import Scorer
 from discreet.privacy.accounting.rounding import times_up
 from discreet.privacy.guarantee import Guarantee, Unit
 from discreet.privacy.mechanisms.cells import CellMechanism
 from discreet.privacy.mechanisms.channel import local_epsilon
+from discreet.privacy.mechanisms.local import rating_mechanism
 from discreet.privacy.session import Session
 from discreet.report.notes import user_who_answers, user_with_ratings
 from discreet.statistics.data_source import DataSource
 
-#: The number of values a report can have: it fits one byte, and usual rating scales fall on these values.
-POINTS = 241
+# The number of values a report can have: it fits one byte, and usual rating scales fall on these values.
+_POINTS = 241
 _ILLUSTRATION = 50
 
 
@@ -48,12 +50,17 @@ class LocalEstimator(Estimator):
 
     __slots__ = ()
 
+    noise: ClassVar[str] = "bounded-laplace"
+
     epsilon: float
     ratings_per_user: int | None
 
-    @abstractmethod
     def mechanism(self, facts: PublicFacts) -> RatingMechanism:
         """Return the mechanism with which devices perturb a rating."""
+        low, high = facts.low, facts.high
+        if math.isinf(self.epsilon):
+            return Exact(low=low, high=high, points=unit_levels(facts).size)
+        return rating_mechanism(self.noise, epsilon=self.epsilon, low=low, high=high, points=_POINTS)
 
     @abstractmethod
     def _learn(self, collected: Collected, progress: Progress) -> Scorer:
@@ -138,11 +145,6 @@ def fitted_reports(
     )
 
 
-def exact_for(facts: PublicFacts) -> Exact:
-    """Return the mechanism without noise, for epsilon = inf."""
-    return Exact(low=facts.low, high=facts.high, points=unit_levels(facts).size)
-
-
 def check_local(estimator: LocalEstimator) -> None:
     """Check epsilon and the number of ratings that the label's note uses."""
     positive("epsilon", estimator.epsilon)
@@ -164,8 +166,6 @@ def _with_person(promise: Guarantee, ratings: int) -> Guarantee:
 TOLERANCE, SWEEPS = 2e-3, 90
 # Squares of ratings, and one over them, must fit single precision.
 _NARROWEST = 1e-15
-#: A ridge so large that a coordinate becomes zero.
-PINNED = 1e9
 
 
 class CellEstimator(LocalEstimator):

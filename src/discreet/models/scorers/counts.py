@@ -55,14 +55,12 @@ def counted(counts: npt.NDArray[Any], people: int) -> dict[str, Any]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CountedRatings(Scorer):
-    """Ratings between `low` and `high`. Lists are ordered by counts (`popularity`) if there are any."""
+class CountedScorer(Scorer):
+    """Scores whose lists are ordered by counts (`popularity`), and by `liking`, if there are counts."""
 
-    predicts_stars: ClassVar[bool] = True
     base_part: ClassVar[str] = "item mean"
+    liked_part: ClassVar[str]
 
-    low: float
-    high: float
     popularity: Floats = field(default_factory=lambda: np.zeros(0))
     liking: float = 0.0
 
@@ -70,6 +68,33 @@ class CountedRatings(Scorer):
     def rankings(self) -> tuple[str, ...]:
         """Return what lists can be ordered by; without counts, only one order."""
         return RANKINGS if self.popularity.size else ()
+
+    def worth_by(self, histories: Interactions, rows: Indices, rank_by: str | None) -> Singles:
+        """Return what lists are ordered by: "both" (as usual), "choice" (counts) or "stars" (the scores)."""
+        if rank_by in self.rankings:
+            if rank_by == "choice":
+                return by_counts(self.popularity, 0.0, np.zeros((rows.size, self.popularity.size)))
+            return self.scores(histories, rows) if rank_by == "stars" else self.worth(histories, rows)
+        return Scorer.worth_by(self, histories, rows, rank_by)
+
+    def score_parts(self, histories: Interactions, rows: Indices) -> dict[str, Floats]:
+        """Return popularity, and what liking adds to it; without counts the parts of any scorer."""
+        if not self.popularity.size:
+            return Scorer.score_parts(self, histories, rows)
+        worth = self.worth(histories, rows).astype(np.float64)
+        base = np.broadcast_to(np.log(self.popularity), worth.shape)
+        return {"popularity": base, self.liked_part: worth - base}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CountedRatings(CountedScorer):
+    """Ratings between `low` and `high`. Lists are ordered by counts (`popularity`) if there are any."""
+
+    predicts_stars: ClassVar[bool] = True
+    liked_part: ClassVar[str] = "expected stars"
+
+    low: float
+    high: float
 
     @property
     def ranked_by(self) -> str:
@@ -116,31 +141,8 @@ class CountedRatings(Scorer):
     def _deviation(self) -> float:
         return max(DEVIATION * (self.high - self.low) / 2, 1e-150)
 
-    def worth_by(self, histories: Interactions, rows: Indices, rank_by: str | None) -> Singles:
-        """Return what lists are ordered by: "both" (as usual), "choice" (counts) or "stars"."""
-        if rank_by in self.rankings:
-            if rank_by == "choice":
-                return by_counts(self.popularity, 0.0, np.zeros((rows.size, self.popularity.size)))
-            return self.scores(histories, rows) if rank_by == "stars" else self.worth(histories, rows)
-        return Scorer.worth_by(self, histories, rows, rank_by)
-
-    def score_parts(self, histories: Interactions, rows: Indices) -> dict[str, Floats]:
-        """Return popularity, and what expected stars add to it."""
-        return parts_by_counts(self, self.popularity, "expected stars", histories, rows)
-
 
 def by_counts(popularity: Floats, liking: float, above: Floats | Singles) -> Singles:
     """Return the logarithm of the counts, plus `liking` times that of the chance to lie `above` the usual."""
     liked = -np.logaddexp(0.0, -LOGISTIC * above)
     return np.asarray(np.log(popularity) + liking * liked, dtype=np.float32)
-
-
-def parts_by_counts(
-    scorer: Scorer, popularity: Floats, liked: str, histories: Interactions, rows: Indices
-) -> dict[str, Floats]:
-    """Return the parts of a list's order: the counts, and what liking adds; without counts those of all."""
-    if not popularity.size:
-        return Scorer.score_parts(scorer, histories, rows)
-    worth = scorer.worth(histories, rows).astype(np.float64)
-    base = np.broadcast_to(np.log(popularity), worth.shape)
-    return {"popularity": base, liked: worth - base}

@@ -27,6 +27,13 @@ def missed_steps(histories: Interactions) -> Floats:
     A usual gap is the time between the first and the latest interaction and one day, divided by the number of
     interactions. Users whose times are positions have missed nothing.
     """
+    if "missed" not in histories.kept:
+        histories.kept["missed"] = _missed(histories)
+    missed: Floats = histories.kept["missed"]
+    return missed
+
+
+def _missed(histories: Interactions) -> Floats:
     missed = np.zeros(histories.n_users)
     if histories.now is None or histories.times is None or not histories.n_ratings:
         return missed

@@ -40,7 +40,10 @@ def folded(scorer: Scorer, histories: Interactions, rows: Indices) -> tuple[Floa
     """
     place = rows
     if not histories.are_all(rows):
-        asked, place = np.unique(rows, return_inverse=True)
+        # Marks need no sorting, which takes longer than the products of many pairs.
+        marked = np.zeros(histories.n_users, dtype=bool)
+        marked[rows] = True
+        asked, place = np.flatnonzero(marked), (np.cumsum(marked) - 1)[rows]
         if asked.size < histories.n_users:
             histories = histories.select_users(asked)
     if histories.n_users > FEW:
@@ -72,12 +75,12 @@ class LinearRatings(CountedRatings):
 
     def unclipped(self, histories: Interactions, rows: Indices, items: Indices) -> Floats:
         """Return predicted ratings, also beyond the ends of the scale."""
-        people, place = folded(self, histories, rows)
+        people, place = self._people(histories, rows)
         return LinearScores(people, self._design(), self._offsets()).cells(place, items)
 
     def linear(self, histories: Interactions, rows: Indices) -> LinearScores:
         """Return users' own vectors and the items' rows."""
-        people, place = folded(self, histories, rows)
+        people, place = self._people(histories, rows)
         return LinearScores(people[place], self._design(), self._offsets())
 
     def _offsets(self) -> Floats:
@@ -95,19 +98,38 @@ class LinearRatings(CountedRatings):
         below = softness * np.logaddexp(0, (self.low - scores) / softness)
         return np.clip(scores - above + below, self.low, self.high)
 
+    def _people(self, histories: Interactions, rows: Indices) -> tuple[Floats, Indices]:
+        """Return vectors of users, and the place of each row's vector among them."""
+        return folded(self, histories, rows)
+
     @abstractmethod
     def _design(self) -> Floats:
         """Return the row of each item that a user's own vector is multiplied with."""
 
 
-@final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RatingScorer(LinearRatings):
+class FactorRatings(LinearRatings):
     """Ratings `mean + item bias + own bias + item factors . own factors`, clipped to the scale.
 
-    A user's bias and factors minimize the squared error over their own ratings plus a ridge; `ridge` has
-    the bias's strength first, then one for each factor. With `count_power` above 0 the ridge grows with that
-    power of the user's number of ratings.
+    `ridge` has the strength of the own bias's ridge first, then one for each factor.
+    """
+
+    item_factors: Floats
+    ridge: Floats
+    decisions: Mapping[str, Any] = field(default_factory=dict)
+
+    def _design(self) -> Floats:
+        return self.prepared(
+            "design", lambda: np.column_stack([np.ones(self.item_bias.size), self.item_factors])
+        )
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RatingScorer(FactorRatings):
+    """Ratings of users whose bias and factors minimize the squared error over their ratings plus a ridge.
+
+    With `count_power` above 0 the ridge grows with that power of the user's number of ratings.
     """
 
     kind: ClassVar[str] = "ratings"
@@ -127,20 +149,13 @@ class RatingScorer(LinearRatings):
         "decisions": Notes(),
     }
 
-    item_factors: Floats
-    ridge: Floats
     count_power: float = 0.0
-    decisions: Mapping[str, Any] = field(default_factory=dict)
 
     def fold_in(self, histories: Interactions) -> Floats:
         """Return each user's bias and factors."""
         own = rows_of(histories)
         scales = np.maximum(own.row_weights(), 1) ** self.count_power if self.count_power else None
         return ridge_vectors(own, self._design(), ridge=self.ridge, scales=scales, offsets=self._offsets())
-
-    def explain(self) -> dict[str, Any]:
-        """Return the decisions of the fit and their inputs."""
-        return dict(self.decisions)
 
     def known_by(self) -> Floats | None:
         """Return the released counts, where there are any: factors are shrunk by the noise over them."""
@@ -152,11 +167,6 @@ class RatingScorer(LinearRatings):
             return Scorer.item_vectors(self)
         refuse_plain(self.item_bias, self.item_factors)
         return self.item_factors / np.sqrt(self.ridge[1:])
-
-    def _design(self) -> Floats:
-        return self.prepared(
-            "design", lambda: np.column_stack([np.ones(self.item_bias.size), self.item_factors])
-        )
 
 
 @final
@@ -217,8 +227,8 @@ _LARGEST = 1e12
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class UnsureRatingScorer(LinearRatings):
-    """Ratings `mean + item bias + own bias + item factors . own factors`, clipped to the scale.
+class UnsureRatingScorer(FactorRatings):
+    """Ratings from item factors that are known up to a covariance.
 
     `item_spreads` has, for each item, the lower triangle of the covariance of its bias and factors. This
     uncertainty acts like a ridge in a user's own problem, in addition to `ridge` (the bias's first).
@@ -238,10 +248,7 @@ class UnsureRatingScorer(LinearRatings):
     }
     constants: ClassVar[Mapping[str, Constant]] = {**LinearRatings.constants, "decisions": Notes()}
 
-    item_factors: Floats
     item_spreads: Singles
-    ridge: Floats
-    decisions: Mapping[str, Any] = field(default_factory=dict)
 
     def check(self) -> None:
         """Raise for covariances for another number of factors."""
@@ -267,15 +274,6 @@ class UnsureRatingScorer(LinearRatings):
         lines = believe(own._replace(columns=columns.astype(np.int32)), 0, own.n_rows, known)
         return np.delete(lines[:, : self.ridge.size + 1], 1, axis=1).astype(np.float64)
 
-    def explain(self) -> dict[str, Any]:
-        """Return what the fit found."""
-        return dict(self.decisions)
-
     def item_vectors(self) -> Floats:
         """Return the item factors; users have the same spread along each of them."""
         return self.item_factors if self.item_factors.shape[1] else Scorer.item_vectors(self)
-
-    def _design(self) -> Floats:
-        return self.prepared(
-            "design", lambda: np.column_stack([np.ones(self.item_bias.size), self.item_factors])
-        )

@@ -63,9 +63,29 @@ FADING = 1.0
 _EVENLY = 0.5
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PairsAndHistories(Scorer):
+    """What a release may know beyond its vectors: weights between items, decisions, and whole histories.
+
+    Earlier versions know no pairs, and only a fit with `for_synthesis` knows histories.
+    """
+
+    paired: Indices = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    neighbors: npt.NDArray[np.int32] = field(default_factory=lambda: np.zeros((0, 0), dtype=np.int32))
+    neighbor_weights: npt.NDArray[np.float16] = field(
+        default_factory=lambda: np.zeros((0, 0), dtype=np.float16)
+    )
+    blend: float = 0.0
+    pair_fading: float = 1.0
+    decisions: Mapping[str, Any] = field(default_factory=dict)
+    history_lengths: Floats = field(default_factory=lambda: np.zeros(0))
+    history_order: Floats = field(default_factory=lambda: np.zeros(0))
+    rating_levels: Floats = field(default_factory=lambda: np.zeros(0))
+
+
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class InteractionScorer(Scorer):
+class InteractionScorer(PairsAndHistories):
     """Scores `log popularity + item_factors . own embedding - known part of the item's squared length`.
 
     The embeddings of an item's users are modeled as normal around `item_factors` with unit variance. So an
@@ -103,18 +123,6 @@ class InteractionScorer(Scorer):
     fading: float
     evenly: float = 0.0
     length: float = 0.5
-    # Earlier versions know no pairs.
-    paired: Indices = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
-    neighbors: npt.NDArray[np.int32] = field(default_factory=lambda: np.zeros((0, 0), dtype=np.int32))
-    neighbor_weights: npt.NDArray[np.float16] = field(
-        default_factory=lambda: np.zeros((0, 0), dtype=np.float16)
-    )
-    blend: float = 0.0
-    pair_fading: float = 1.0
-    decisions: Mapping[str, Any] = field(default_factory=dict)
-    history_lengths: Floats = field(default_factory=lambda: np.zeros(0))
-    history_order: Floats = field(default_factory=lambda: np.zeros(0))
-    rating_levels: Floats = field(default_factory=lambda: np.zeros(0))
 
     @classmethod
     def of(
@@ -259,10 +267,6 @@ class InteractionScorer(Scorer):
         """Name the weights between items, if they count."""
         return "the weights between items, which lists follow, too" if self.following else ""
 
-    def explain(self) -> dict[str, Any]:
-        """Return the decisions of the fit and their inputs."""
-        return dict(self.decisions)
-
     def known_by(self) -> Floats:
         """Return the released counts: the places of items are shrunk by the noise over them."""
         return self.popularity
@@ -313,14 +317,19 @@ def recency(
 
 def _faded(histories: Interactions, fading: float, missed: Floats | None) -> Floats:
     rows = histories.rows()
-    order = np.lexsort((histories.times, rows))  # type: ignore[arg-type]
-    people, times = rows[order], histories.times[order]  # type: ignore[index]
+    moments: npt.NDArray[np.int64] = histories.times  # type: ignore[assignment]
+    alone = histories.n_users == 1
+    order = np.argsort(moments, kind="stable") if alone else np.lexsort((moments, rows))
+    people, times = rows[order], moments[order]
     later = histories.indptr[1:][people] - 1 - np.arange(people.size)
     first = np.ones(people.size, dtype=bool)
     first[1:] = (people[1:] != people[:-1]) | (times[1:] != times[:-1])
-    group = np.cumsum(first) - 1
-    ranks = 1 + later if missed is None else 1 + later + missed[people]
-    shared = np.bincount(group, weights=ranks**-fading) / np.bincount(group)
     weights = np.empty(people.size)
+    ranks = 1 + later if missed is None else 1 + later + missed[people]
+    if first.all():
+        weights[order] = ranks**-fading
+        return weights
+    group = np.cumsum(first) - 1
+    shared = np.bincount(group, weights=ranks**-fading) / np.bincount(group)
     weights[order] = shared[group]
     return weights

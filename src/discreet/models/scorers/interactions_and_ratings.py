@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any, ClassVar, Self, final
+from dataclasses import dataclass
+from typing import ClassVar, Self, final
 
 import numpy as np
-import numpy.typing as npt
 
 from discreet.core.arrays import Floats, Indices, Singles
 from discreet.data.interactions import Interactions
 from discreet.models.scorers.counts import DEVIATION, LIKING, RANKINGS, liking
 from discreet.models.scorers.factors import RatingScorer
-from discreet.models.scorers.interactions import BLENDED, PAIRED, InteractionScorer
+from discreet.models.scorers.interactions import BLENDED, PAIRED, InteractionScorer, PairsAndHistories
 from discreet.models.scorers.log_chance import log_chance
 from discreet.models.scorers.parts import (
     ITEMS,
@@ -30,11 +29,19 @@ from discreet.models.scorers.scorer import Scorer
 from discreet.models.scorers.similarity import PLAIN, refuse_plain
 
 _OF_CHOICE = ("ridge", "fading", "evenly", "length")
+# The parts of both scorers, and what those of the second are called here.
+_STARS = ("mean", "item_bias", "item_factors", "ridge", "low", "high")
+_CHOICE = {
+    "popularity": "popularity",
+    "co_occurrences": "item_factors",
+    **{f"choice_{name}": name for name in _OF_CHOICE},
+    **{name: name for name in (*PAIRED, *BLENDED)},
+}
 
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class InteractionsAndRatings(Scorer):
+class InteractionsAndRatings(PairsAndHistories):
     """Ratings as in `RatingScorer`, and lists ordered by interaction and rating together.
 
     The score is the log-odds that the user interacts with an item (`InteractionScorer`) plus `liking` times
@@ -73,18 +80,6 @@ class InteractionsAndRatings(Scorer):
     choice_fading: float
     choice_evenly: float
     choice_length: float
-    # Earlier versions know no pairs.
-    paired: Indices = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
-    neighbors: npt.NDArray[np.int32] = field(default_factory=lambda: np.zeros((0, 0), dtype=np.int32))
-    neighbor_weights: npt.NDArray[np.float16] = field(
-        default_factory=lambda: np.zeros((0, 0), dtype=np.float16)
-    )
-    blend: float = 0.0
-    pair_fading: float = 1.0
-    decisions: Mapping[str, Any] = field(default_factory=dict)
-    history_lengths: Floats = field(default_factory=lambda: np.zeros(0))
-    history_order: Floats = field(default_factory=lambda: np.zeros(0))
-    rating_levels: Floats = field(default_factory=lambda: np.zeros(0))
 
     @classmethod
     def of(cls, stars: RatingScorer, choice: InteractionScorer, known: float, rated: float) -> Self:
@@ -92,61 +87,21 @@ class InteractionsAndRatings(Scorer):
 
         They count less where a typical user has `rated` a large part of the catalog.
         """
-        return cls(
-            mean=stars.mean,
-            item_bias=stars.item_bias,
-            item_factors=stars.item_factors,
-            ridge=stars.ridge,
-            low=stars.low,
-            high=stars.high,
-            popularity=choice.popularity,
-            co_occurrences=choice.item_factors,
-            liking=liking(known, rated),
-            choice_ridge=choice.ridge,
-            choice_fading=choice.fading,
-            choice_evenly=choice.evenly,
-            choice_length=choice.length,
-            paired=choice.paired,
-            neighbors=choice.neighbors,
-            neighbor_weights=choice.neighbor_weights,
-            blend=choice.blend,
-            pair_fading=choice.pair_fading,
-            decisions=stars.decisions,
-        )
+        parts = {name: getattr(stars, name) for name in _STARS}
+        parts |= {here: getattr(choice, name) for here, name in _CHOICE.items()}
+        return cls(**parts, liking=liking(known, rated), decisions=stars.decisions)
 
     @property
     def stars(self) -> RatingScorer:
         """Return the part that predicts ratings."""
-        return self.prepared("stars", self._stars)
-
-    def _stars(self) -> RatingScorer:
-        return RatingScorer(
-            mean=self.mean,
-            item_bias=self.item_bias,
-            item_factors=self.item_factors,
-            ridge=self.ridge,
-            low=self.low,
-            high=self.high,
-        )
+        return self.prepared("stars", lambda: RatingScorer(**{name: getattr(self, name) for name in _STARS}))
 
     @property
     def choice(self) -> InteractionScorer:
         """Return the part that predicts interactions."""
-        return self.prepared("choice", self._choice)
-
-    def _choice(self) -> InteractionScorer:
-        return InteractionScorer(
-            popularity=self.popularity,
-            item_factors=self.co_occurrences,
-            ridge=self.choice_ridge,
-            fading=self.choice_fading,
-            evenly=self.choice_evenly,
-            length=self.choice_length,
-            paired=self.paired,
-            neighbors=self.neighbors,
-            neighbor_weights=self.neighbor_weights,
-            blend=self.blend,
-            pair_fading=self.pair_fading,
+        return self.prepared(
+            "choice",
+            lambda: InteractionScorer(**{name: getattr(self, here) for here, name in _CHOICE.items()}),
         )
 
     def check(self) -> None:
@@ -219,10 +174,6 @@ class InteractionsAndRatings(Scorer):
         found = self.choice.score_parts(histories, rows)
         worth = self.worth(histories, rows).astype(np.float64)
         return {**found, "expected stars": worth - sum(found.values())}
-
-    def explain(self) -> dict[str, Any]:
-        """Return the decisions of the fit and their inputs."""
-        return dict(self.decisions)
 
     def known_by(self) -> Floats:
         """Return the released counts: the places of items are shrunk by the noise over them."""

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, final
+from typing import TYPE_CHECKING, Any, ClassVar, final
 
 import numpy as np
 import numpy.typing as npt
-from scipy.sparse import csr_matrix
-from scipy.special import ndtr, ndtri
 
 from discreet.core.arrays import Floats, Indices, Singles
+from discreet.core.exports import Later
 from discreet.data.interactions import Interactions
 from discreet.models.errors import MalformedPart
 from discreet.models.scorers.interactions import recency
@@ -20,39 +20,66 @@ from discreet.models.scorers.ranking import Ranking
 from discreet.models.scorers.scorer import Scorer
 from discreet.models.scorers.similarity import NearestItems, false_discoveries
 
+if TYPE_CHECKING:
+    from scipy import sparse, special
+else:
+    sparse, special = Later("scipy.sparse"), Later("scipy.special")
+
 MOST_FADING = 100.0
 _COUNTED = "counted without noise: the label states NOT PRIVATE"
+_BASE = StoredNumbers(source=_COUNTED, shape=(ITEMS,), least=-1e15, most=1e15)
+_PLACES = StoredNumbers(source=_COUNTED, shape=("entries",), dtype=np.int32, least=0, index_of=ITEMS)
 
 
-@final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ItemWeightsScorer(Scorer):
-    """Sum of `weights[i, item]` over a user's items i, for the items that have weights.
+class WeightsScorer(Scorer):
+    """Sum of the weights of a user's items for each other item.
 
     `base` breaks ties and ranks for users without items. Where times are known, the r-th latest interaction
     has weight (1 + r) to the minus `fading`.
     """
 
-    kind: ClassVar[str] = "item-weights"
     needs_ratings: ClassVar[bool] = False
-    stored: ClassVar[Mapping[str, Stored]] = {
-        "items": StoredNumbers(source=_COUNTED, shape=("weighed",), dtype=np.int64, least=0, index_of=ITEMS),
-        "weights": StoredNumbers(
-            source=_COUNTED, shape=("weighed", "weighed"), dtype=np.float32, least=-1e15, most=1e15
-        ),
-        "base": StoredNumbers(source=_COUNTED, shape=(ITEMS,), least=-1e15, most=1e15),
-    }
     constants: ClassVar[Mapping[str, Constant]] = {
         "fading": StoredNumber(least=0.0, most=MOST_FADING),
         "decisions": Notes(),
     }
 
-    items: Indices
-    weights: Singles
     base: Floats
     # Files of the first version lack it and weight all interactions equally.
     fading: float = 0.0
     decisions: Mapping[str, Any] = field(default_factory=dict)
+
+    def similarities(self, *, noised: bool) -> Callable[[int, int], NearestItems]:
+        """Return how much having chosen an item supports each other one; counted without noise."""
+
+        def neighbors(item: int, k: int) -> NearestItems:
+            speaks = self._supported(item)
+            return NearestItems(np.where(speaks > 0, speaks, -np.inf), None)
+
+        return neighbors
+
+    @abstractmethod
+    def _supported(self, item: int) -> Floats:
+        """Return the weight of an item for each other one."""
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ItemWeightsScorer(WeightsScorer):
+    """Weights `weights[i, item]` of a user's items i, for the items that have weights."""
+
+    kind: ClassVar[str] = "item-weights"
+    stored: ClassVar[Mapping[str, Stored]] = {
+        "items": StoredNumbers(source=_COUNTED, shape=("weighed",), dtype=np.int64, least=0, index_of=ITEMS),
+        "weights": StoredNumbers(
+            source=_COUNTED, shape=("weighed", "weighed"), dtype=np.float32, least=-1e15, most=1e15
+        ),
+        "base": _BASE,
+    }
+
+    items: Indices
+    weights: Singles
 
     def check(self) -> None:
         """Raise for items named twice."""
@@ -68,12 +95,6 @@ class ItemWeightsScorer(Scorer):
         sums: Floats = np.asarray(matrix[:, self.items] @ self.weights, dtype=np.float64)
         return sums
 
-    def predict(self, histories: Interactions, rows: Indices, items: Indices) -> Floats:
-        """Return the scores of single pairs of user and item."""
-        asked, place = np.unique(rows, return_inverse=True)
-        every: Floats = self.scores(histories, asked).astype(np.float64)
-        return every[place, items]
-
     def scores(self, histories: Interactions, rows: Indices) -> Singles:
         """Return a score for every item."""
         asked, place = np.unique(rows, return_inverse=True)
@@ -82,79 +103,50 @@ class ItemWeightsScorer(Scorer):
         every: Singles = found[place]
         return every
 
-    def similarities(self, *, noised: bool) -> Callable[[int, int], NearestItems]:
-        """Return how much having chosen an item supports each other one; counted without noise."""
-
-        def neighbors(item: int, k: int) -> NearestItems:
-            speaks = np.zeros(self.base.size)
-            place = np.flatnonzero(self.items == item)
-            if place.size:
-                speaks[self.items] = self.weights[place[0]]
-            return NearestItems(np.where(speaks > 0, speaks, -np.inf), None)
-
-        return neighbors
-
-    def explain(self) -> dict[str, Any]:
-        """Return the decisions of the fit."""
-        return dict(self.decisions)
+    def _supported(self, item: int) -> Floats:
+        speaks = np.zeros(self.base.size)
+        place = np.flatnonzero(self.items == item)
+        if place.size:
+            speaks[self.items] = self.weights[place[0]]
+        return speaks
 
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SparseWeightsScorer(Scorer):
-    """Sum of the weights of a user's items for others, of which few differ from zero: for large catalogs.
+class SparseWeightsScorer(WeightsScorer):
+    """Weights of which few differ from zero: for large catalogs.
 
-    An item in `sources` supports that in `targets` with the weight in `weights`. Otherwise the same as
-    `ItemWeightsScorer`.
+    An item in `sources` supports that in `targets` with the weight in `weights`.
     """
 
     kind: ClassVar[str] = "sparse-item-weights"
-    needs_ratings: ClassVar[bool] = False
     history_part: ClassVar[str] = "co-occurrence"
     stored: ClassVar[Mapping[str, Stored]] = {
-        "sources": StoredNumbers(
-            source=_COUNTED, shape=("entries",), dtype=np.int32, least=0, index_of=ITEMS
-        ),
-        "targets": StoredNumbers(
-            source=_COUNTED, shape=("entries",), dtype=np.int32, least=0, index_of=ITEMS
-        ),
+        "sources": _PLACES,
+        "targets": _PLACES,
         "weights": StoredNumbers(
             source=_COUNTED, shape=("entries",), dtype=np.float32, least=-1e15, most=1e15
         ),
-        "base": StoredNumbers(source=_COUNTED, shape=(ITEMS,), least=-1e15, most=1e15),
-    }
-    constants: ClassVar[Mapping[str, Constant]] = {
-        "fading": StoredNumber(least=0.0, most=MOST_FADING),
-        "decisions": Notes(),
+        "base": _BASE,
     }
 
     sources: npt.NDArray[np.int32]
     targets: npt.NDArray[np.int32]
     weights: Singles
-    base: Floats
-    fading: float = 0.0
-    decisions: Mapping[str, Any] = field(default_factory=dict)
 
     def check(self) -> None:
         """Raise for sources that are not in order."""
         if (np.diff(self.sources) < 0).any():
             raise MalformedPart(part="sources", rule="order")
 
-    def table(self) -> csr_matrix:
+    def table(self) -> sparse.csr_matrix:
         """Return the weights as a sparse matrix; a row is for the item that supports others."""
+        return self.prepared("table", self._table)
+
+    def _table(self) -> sparse.csr_matrix:
         count = self.base.size
         starts = np.searchsorted(self.sources, np.arange(count + 1))
-        return csr_matrix((self.weights, self.targets, starts), shape=(count, count))
-
-    def fold_in(self, histories: Interactions) -> Floats:
-        """Return an empty vector per user: sums over all items would not fit."""
-        return np.zeros((histories.n_users, 0))
-
-    def predict(self, histories: Interactions, rows: Indices, items: Indices) -> Floats:
-        """Return the scores of single pairs of user and item."""
-        asked, place = np.unique(rows, return_inverse=True)
-        every: Floats = self.scores(histories, asked).astype(np.float64)
-        return every[place, items]
+        return sparse.csr_matrix((self.weights, self.targets, starts), shape=(count, count))
 
     def scores(self, histories: Interactions, rows: Indices) -> Singles:
         """Return a score for every item."""
@@ -166,19 +158,9 @@ class SparseWeightsScorer(Scorer):
         every: Singles = found[place]
         return every
 
-    def similarities(self, *, noised: bool) -> Callable[[int, int], NearestItems]:
-        """Return how much having chosen an item supports each other one; counted without noise."""
-        table = self.table()
-
-        def neighbors(item: int, k: int) -> NearestItems:
-            speaks = table[[item]].toarray()[0].astype(np.float64)
-            return NearestItems(np.where(speaks > 0, speaks, -np.inf), None)
-
-        return neighbors
-
-    def explain(self) -> dict[str, Any]:
-        """Return the decisions of the fit."""
-        return dict(self.decisions)
+    def _supported(self, item: int) -> Floats:
+        speaks: Floats = self.table()[[item]].toarray()[0].astype(np.float64)
+        return speaks
 
 
 _FLIPPED = "computed from flipped bits only (none if the label states NOT PRIVATE)"
@@ -203,10 +185,6 @@ class NeighborScorer(Scorer):
     neighbors: npt.NDArray[np.int32]
     neighbor_similarities: Singles
 
-    def fold_in(self, histories: Interactions) -> Floats:
-        """Return an empty vector per user: a history is compared item by item."""
-        return np.zeros((histories.n_users, 0))
-
     def predict(self, histories: Interactions, rows: Indices, items: Indices) -> Floats:
         """Return the scores of single pairs of user and item."""
         asked, place = np.unique(rows, return_inverse=True)
@@ -220,7 +198,7 @@ class NeighborScorer(Scorer):
     def scores(self, histories: Interactions, rows: Indices) -> Singles:
         """Return a score for every item."""
         own = histories.select_users(rows).to_scipy()
-        chosen = csr_matrix((np.ones(own.nnz, np.float32), own.indices, own.indptr), shape=own.shape)
+        chosen = sparse.csr_matrix((np.ones(own.nnz, np.float32), own.indices, own.indptr), shape=own.shape)
         return np.asarray((chosen @ self._table().T).todense(), dtype=np.float32)
 
     def similarities(self, *, noised: bool) -> Callable[[int, int], NearestItems]:
@@ -236,17 +214,17 @@ class NeighborScorer(Scorer):
             part = min(max(width / max(count - 1, 1), 1e-9), 1.0)
             # Of symmetric noise a quarter lies above this many deviations; all of it where more is kept.
             part, edge = (0.25, np.quantile(kept, 0.75)) if part > 0.5 else (part, kept.min(initial=np.inf))
-            noise = max(float(edge) / -float(ndtri(part)), np.finfo(np.float64).tiny)
-            chance = ndtr(-found / noise)
+            noise = max(float(edge) / -float(special.ndtri(part)), np.finfo(np.float64).tiny)
+            chance = special.ndtr(-found / noise)
             return NearestItems(found, 1 - false_discoveries(chance))
 
         return neighbors
 
-    def _table(self) -> csr_matrix:
+    def _table(self) -> sparse.csr_matrix:
         count, width = self.neighbors.shape
         pointers = np.arange(0, count * width + 1, max(width, 1))[: count + 1]
         parts = (self.neighbor_similarities.ravel(), self.neighbors.ravel(), pointers)
-        return csr_matrix(parts, shape=(count, count))
+        return sparse.csr_matrix(parts, shape=(count, count))
 
 
 @final
@@ -262,10 +240,6 @@ class PopularityScorer(Scorer):
     }
 
     popularity: Floats
-
-    def fold_in(self, histories: Interactions) -> Floats:
-        """Return an empty vector per user: the model is not personalized."""
-        return np.zeros((histories.n_users, 0))
 
     def predict(self, histories: Interactions, rows: Indices, items: Indices) -> Floats:
         """Return the items' popularity."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, final
 
 import numpy as np
@@ -36,6 +36,7 @@ class NextItems:
     weights: npt.NDArray[np.float16]
     blend: float
     fading: float
+    _places: dict[int, Indices] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     @classmethod
     def none(cls) -> NextItems:
@@ -55,16 +56,23 @@ class NextItems:
 
     def check(self) -> None:
         """Raise for parts that do not fit together."""
-        if np.unique(self.items).size != self.items.size:
+        if not np.diff(np.sort(self.items)).all():
             raise MalformedPart(part="paired", rule="order")
         if not len(self.neighbors) == len(self.weights) == self.items.size:
             raise MalformedPart(part="neighbors", rule="shape")
 
     def places(self, histories: Interactions) -> Indices:
         """Return the place of each interaction's item among `items`, or -1."""
-        place = np.full(histories.n_items, -1, dtype=np.int64)
-        place[self.items] = np.arange(self.items.size)
-        return place[histories.items]
+        found: Indices = self._place(histories.n_items)[histories.items]
+        return found
+
+    def _place(self, n_items: int) -> Indices:
+        """Return the place of each item of the catalog among `items`, or -1; computed once."""
+        if n_items not in self._places:
+            place = np.full(n_items, -1, dtype=np.int64)
+            place[self.items] = np.arange(self.items.size)
+            self._places[n_items] = place
+        return self._places[n_items]
 
     def following(self, histories: Interactions, recency: Floats) -> Floats:
         """Return the positive sums of the weights of each user's interactions, for all of `items`."""

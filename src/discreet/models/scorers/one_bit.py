@@ -25,7 +25,7 @@ from discreet.models.errors import (
     ScaleTooSmall,
     UnknownUser,
 )
-from discreet.models.scorers.counts import COUNTS, LIKING, RANKINGS, by_counts, parts_by_counts
+from discreet.models.scorers.counts import COUNTS, LIKING, CountedScorer, by_counts
 from discreet.models.scorers.parts import (
     ITEMS,
     RELEASED,
@@ -48,7 +48,7 @@ _NEWTON_STEPS = 12
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class OneBitScorer(Scorer):
+class OneBitScorer(CountedScorer):
     """Predictions `left[user] . right[item]`: above 0 is liked.
 
     The users the matrix was completed for have a row; who they are is public in this privacy definition. A
@@ -56,7 +56,7 @@ class OneBitScorer(Scorer):
     """
 
     kind: ClassVar[str] = "one-bit"
-    base_part: ClassVar[str] = "item mean"
+    liked_part: ClassVar[str] = "odds of liking"
     stored: ClassVar[Mapping[str, Stored]] = {
         "users": Ids(source="public: the users that the guarantee covers", count="people"),
         "left": StoredNumbers(source=RELEASED, shape=("people", "factors")),
@@ -80,13 +80,6 @@ class OneBitScorer(Scorer):
     link: Link
     scale: float
     above: float | None
-    popularity: Floats = field(default_factory=lambda: np.zeros(0))
-    liking: float = 0.0
-
-    @property
-    def rankings(self) -> tuple[str, ...]:
-        """Return what lists can be ordered by; without counts, only one order."""
-        return RANKINGS if self.popularity.size else ()
 
     @property
     def ranked_by(self) -> str:
@@ -94,10 +87,6 @@ class OneBitScorer(Scorer):
         if self.popularity.size:
             return "how often items are chosen, and the odds of liking"
         return "the odds of liking alone, for this model has no counts: poor for lists"
-
-    def knows(self, user: object) -> bool:
-        """Return whether this user has a row."""
-        return bool(self.users.index_of([user])[0] >= 0)
 
     def fold_in(self, histories: Interactions) -> Floats:
         """Return the row of every user who has one, and the most likely row of each newcomer."""
@@ -123,18 +112,6 @@ class OneBitScorer(Scorer):
         return (
             by_counts(self.popularity, self.liking, scores / self.scale) if self.popularity.size else scores
         )
-
-    def worth_by(self, histories: Interactions, rows: Indices, rank_by: str | None) -> Singles:
-        """Return what lists are ordered by: "both" (as usual), "choice" (counts) or "stars" (liking)."""
-        if rank_by in self.rankings:
-            if rank_by == "choice":
-                return by_counts(self.popularity, 0.0, np.zeros((rows.size, self.popularity.size)))
-            return self.scores(histories, rows) if rank_by == "stars" else self.worth(histories, rows)
-        return Scorer.worth_by(self, histories, rows, rank_by)
-
-    def score_parts(self, histories: Interactions, rows: Indices) -> dict[str, Floats]:
-        """Return popularity, and what the odds of liking add to it."""
-        return parts_by_counts(self, self.popularity, "odds of liking", histories, rows)
 
     def item_vectors(self) -> Floats:
         """Return the right factor."""
@@ -213,6 +190,11 @@ class Vault:
 
     def __init__(self, session: Session, *, cells: int, bound: float) -> None:
         self._session, self.cells, self._bound = session, cells, bound
+
+    def expect_answers(self) -> None:
+        """Announce as many answers as the budget covers; which entries they are about isn't known yet."""
+        one = MatrixEntries(rows=np.zeros(1, np.int64), items=np.zeros(1, np.int64), bound=self._bound)
+        self._session.expect(one, Fraction(1, self.cells), self.cells)
 
     def release(self, rows: Indices, items: Indices) -> Floats:
         """Return these entries with noise.
@@ -315,10 +297,6 @@ class ReleasedCells(Scorer):
             raise MalformedPart(part="entries", rule="range")
         if np.unique(self.cells).size < self.cells.size:
             raise MalformedPart(part="entries", rule="order")
-
-    def knows(self, user: object) -> bool:
-        """Return whether the matrix was completed for this user."""
-        return bool(self.users.index_of([user])[0] >= 0)
 
     def fold_in(self, histories: Interactions) -> Floats:
         """Raise: a vector would reveal more than single entries do."""

@@ -1,4 +1,4 @@
-"""Hold what lists are ordered by in a form from which the best items follow without all scores.
+"""What lists are ordered by in a form from which the best items follow without all scores.
 
 The order is `base`, plus `liking` times the logarithm of a chance. A logarithm of a chance is at most zero,
 so `base` alone bounds what an item can reach: items below the last of a list need nothing else.
@@ -14,7 +14,7 @@ import numpy as np
 from discreet.core.arrays import Floats, Indices, Singles
 from discreet.data.interactions import Interactions
 from discreet.models.scorers.log_chance import log_chance
-from discreet.solvers.few_rows import products
+from discreet.solvers.few_rows import FEW_ENTRIES, products
 
 if TYPE_CHECKING:
     from discreet.models.scorers.next_items import NextItems
@@ -40,6 +40,13 @@ class LinearScores(NamedTuple):
         found: Floats = self.bias[items] + products(self.people, self.items, rows, items)
         return found
 
+    def of_one(self, row: int, items: Indices) -> Floats:
+        """Return the scores of some of the items for one user."""
+        if items.size > FEW_ENTRIES:
+            return self.cells(np.full(items.size, row), items)
+        found: Floats = self.bias[items] + np.einsum("cf,f->c", self.items[items], self.people[row])
+        return found
+
     def average(self, shares: Floats) -> Floats:
         """Return each user's score averaged over items with these shares."""
         mean: Floats = self.people @ (shares @ self.items) + shares @ self.bias
@@ -55,9 +62,9 @@ class Liking(NamedTuple):
     deviation: float
     link: Literal["normal", "logistic"]
 
-    def cells(self, rows: Indices, items: Indices) -> Floats:
-        """Return the weighted logarithms of the chances of single pairs, which are at most zero."""
-        above = (self.scores.cells(rows, items).astype(np.float32) - self.usual[rows]) / self.deviation
+    def of_one(self, row: int, items: Indices) -> Floats:
+        """Return the weighted logarithms of the chances of some items, which are at most zero."""
+        above = (self.scores.of_one(row, items).astype(np.float32) - self.usual[row]) / self.deviation
         if self.link == "normal":
             return self.weight * log_chance(above)
         liked: Floats = -self.weight * np.logaddexp(0.0, -LOGISTIC * above)
@@ -80,7 +87,7 @@ class Ranking(NamedTuple):
     """The order of many users' lists; `base` is one number per item if it is the same for all.
 
     Where weights are `following` the base is their log-mixture with it.
-    `stars` and `shown` tell expected ratings of listed items, where the model knows them.
+    `stars` and `shown` are expected ratings of listed items, where the model knows them.
     """
 
     base: LinearScores | Floats
@@ -103,7 +110,7 @@ class Ranking(NamedTuple):
         """Return what a user's list is ordered by, for these items; an item without a number is last."""
         found = bases[row, items]
         if self.liking is not None:
-            found = found + self.liking.cells(np.full(items.size, row), items)
+            found = found + self.liking.of_one(row, items)
         return np.where(np.isnan(found), -np.inf, found).astype(np.float32)
 
     def expected_stars(self, rows: Indices, items: Indices) -> Floats | None:

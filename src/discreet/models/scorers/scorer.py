@@ -15,7 +15,7 @@ from discreet.core.registry import SCORERS
 from discreet.data.interactions import Interactions
 from discreet.data.vocabulary import Vocabulary
 from discreet.models.errors import MalformedPart, NotSearchable, NoVectors, UnknownRanking
-from discreet.models.scorers.parts import Constant, Stored, plain_number, read_parts
+from discreet.models.scorers.parts import Constant, Ids, Stored, plain_number, read_parts
 from discreet.models.scorers.ranking import Ranking
 from discreet.models.scorers.similarity import Directions, KnownVectors, NearestItems
 
@@ -84,13 +84,15 @@ class Scorer(ABC):
         made: Made = known[name]
         return made
 
-    @abstractmethod
     def fold_in(self, histories: Interactions) -> Floats:
-        """Return one vector per user, computed from that user's own row and released numbers only."""
+        """Return a vector per user, from that user's own row and released numbers; by default it is empty."""
+        return np.zeros((histories.n_users, 0))
 
-    @abstractmethod
     def predict(self, histories: Interactions, rows: Indices, items: Indices) -> Floats:
-        """Return the prediction for each pair (rows[c], items[c])."""
+        """Return the prediction for each pair (rows[c], items[c]): by default its score."""
+        asked, place = np.unique(rows, return_inverse=True)
+        every: Floats = self.scores(histories, asked).astype(np.float64)
+        return every[place, items]
 
     @abstractmethod
     def scores(self, histories: Interactions, rows: Indices) -> Singles:
@@ -146,7 +148,8 @@ class Scorer(ABC):
 
     def knows(self, user: object) -> bool:
         """Return whether the release has a row of this user, so that their history is not looked at."""
-        return False
+        listed = (getattr(self, name) for name, part in self.stored.items() if isinstance(part, Ids))
+        return any(len(ids) > 0 and ids.index_of([user])[0] >= 0 for ids in listed)
 
     def score_parts(self, histories: Interactions, rows: Indices) -> dict[str, Floats]:
         """Return parts of `worth` by name, for every item for each of these users; they add up to it.
@@ -172,7 +175,7 @@ class Scorer(ABC):
 
     def explain(self) -> dict[str, Any]:
         """Return the decisions of the fit by name; they use public constants and released numbers only."""
-        return {}
+        return dict(getattr(self, "decisions", {}))
 
     def item_vectors(self) -> Floats:
         """Return one vector per item; close vectors mean similar items."""

@@ -1,6 +1,6 @@
 """Find which items stand out as similar, and with what confidence; the noise is estimated from the release.
 
-Where vectors are shrunk by what is known of an item, their lengths over the released counts tell how much
+Where vectors are shrunk by what is known of an item, their lengths over the released counts show how much
 that is: with a share p^2 / (p^2 + k^2) known of an item of popularity p, k follows from a curve through all
 lengths. What is not known of two vectors is what their product may be wrong by. Where vectors are not shrunk,
 neighbors must be nearer than random directions would be.

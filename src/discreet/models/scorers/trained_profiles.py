@@ -56,10 +56,6 @@ class TrainedProfileScorer(Scorer):
     alpha0: float
     regularization: float
 
-    def knows(self, user: object) -> bool:
-        """Return whether this user has a stored profile."""
-        return bool(len(self.profiled) and self.profiled.index_of([user])[0] >= 0)
-
     def fold_in(self, histories: Interactions) -> Floats:
         """Return the stored profile of each user who has one, and the best fit to their row otherwise."""
         known = np.full(histories.n_users, -1)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from os import PathLike
 from typing import Any, ClassVar, Literal, final
 
 import numpy as np
@@ -12,18 +13,25 @@ from discreet.core.arrays import Floats
 from discreet.core.checks import one_of
 from discreet.core.errors import WrongKind, shown
 from discreet.core.progress import Progress
+from discreet.core.rows import one_algebra_thread
 from discreet.data.facts import PublicFacts
 from discreet.data.item_tables import read_item_table, read_items
 from discreet.data.item_words import item_words
 from discreet.data.vocabulary import Vocabulary
 from discreet.models.errors import SettingsConflict
 from discreet.models.estimator import Estimator, check_budget, joint_promise
-from discreet.models.recency import check_recency, recency_of, refuse_timeless
+from discreet.models.recency import (
+    TIMES_ARE_PUBLIC,
+    check_recency,
+    recency_of,
+    refuse_timeless,
+    stated_recency,
+)
 from discreet.models.released_items import refuse_one_value
 from discreet.models.scorers.interactions import InteractionScorer
 from discreet.models.scorers.interactions_and_ratings import InteractionsAndRatings
 from discreet.models.scorers.scorer import Scorer
-from discreet.models.sums_estimator import TIMES_ARE_PUBLIC, SumsEstimator
+from discreet.models.sums_estimator import SumsEstimator
 from discreet.models.user_factorization.budget_split import PURPOSES
 from discreet.models.user_factorization.history_release import HISTORY_SHARE, release_histories
 from discreet.models.user_factorization.implicit_feedback import learn_implicit
@@ -42,7 +50,7 @@ from discreet.statistics.data_source import DataSource
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UserFactorization(SumsEstimator):
-    """Factorization of ratings or interactions: item effects first, then the latent factors above the noise.
+    """Matrix factorization: item averages first, then the latent factors that stand out from the noise.
 
     Guarantee
         (`epsilon`, `delta`) for a user's whole history, between datasets with and without that user,
@@ -117,6 +125,8 @@ class UserFactorization(SumsEstimator):
             raise SettingsConflict(setting="prior", other="a model that predicts no ratings")
         if not isinstance(self.for_synthesis, bool):
             raise WrongKind(name="for_synthesis", kind="True or False", found=shown(self.for_synthesis))
+        if self.prior is not None and not isinstance(self.prior, str | PathLike):
+            raise WrongKind(name="prior", kind="the path of a model file", found=shown(self.prior))
         check_recency(self.half_life, self.now)
 
     @classmethod
@@ -138,7 +148,7 @@ class UserFactorization(SumsEstimator):
     def public_inputs(self) -> Sequence[Assumption]:
         """Return that times are read where there are any, and the features."""
         features = () if self.item_features is None else (Assumption.of(Kind.DECLARED, Fact.ITEM_FEATURES),)
-        return (TIMES_ARE_PUBLIC, *features)
+        return (*(stated_recency(self.half_life, self.now) or (TIMES_ARE_PUBLIC,)), *features)
 
     def _refuse(self, data: DataSource) -> None:
         """Raise, before any cost is recorded, also for a table of items that cannot be read."""
@@ -177,16 +187,18 @@ class UserFactorization(SumsEstimator):
             part = share(self.tuned.recent_share)
             fading, session = session.split(part, 1 - part)
             recent = RecentReleases(recency=recency, session=fading)
-        if not self.predicts_ratings:
-            return learn_implicit(session, table, progress, self.tuned, words, recent)
-        return learn_ratings(
-            session, table, progress, self.tuned, purpose=self.purpose, words=words, recent=recent
-        )
+        # Matrices are small here, and the bits of a model don't depend on the number of threads.
+        with one_algebra_thread():
+            if not self.predicts_ratings:
+                return learn_implicit(session, table, progress, self.tuned, words, recent)
+            return learn_ratings(
+                session, table, progress, self.tuned, purpose=self.purpose, words=words, recent=recent
+            )
 
     def _words(self, catalog: Vocabulary) -> Floats | None:
         """Return the directions of the words that describe items, or None: they order lists alone.
 
-        Words that all items of the catalog share, or that only one has, are none: they tell no two apart.
+        Words shared by all items of the catalog, or used by only one, are ignored.
         """
         if self.item_features is None or self.purpose == "ratings":
             return None

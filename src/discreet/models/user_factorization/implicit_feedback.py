@@ -63,17 +63,18 @@ def learn_implicit(
     votes = ItemVotes(n_items=n_items, norm="l2")
     first, noise = session.release(votes, share(settings.first_share))
     tally = VoteEstimate.of(first, noise)
+    known = KnownVotes(session, settings, people, tally)
     # A user with n interactions has n^(1/2) votes.
     length = (max(float(first.sum()), 0.0) / people) ** 2
     part = part_of_pairs(length, settings)
-    needed = share_for_votes(first, noise, multiplier, settings, pairs=float(part))
+    needed = share_for_votes(first, noise, multiplier, settings.first_share, pairs=float(part))
     content = None
     if words is not None:
         content = learn_content(session, share(settings.question_share), words, tally.likely)
     progress("user-factorization", 1, 3)
     vectors = np.zeros((n_items, 0))
     ratio = users_per_noise(people, multiplier)
-    weights, part = settings.order, part * session.left
+    part *= session.left
     more = share(needed or 1.0) - share(settings.first_share)
     if needed is not None and more > 0:
         part *= (session.left - more) / session.left
@@ -87,17 +88,14 @@ def learn_implicit(
     if pays and needed is not None:
         if more > 0:
             tally = tally.with_again(*session.release(votes, more))
-        shares = part, None
-        paired = pairs_in_order(session, tally, people, shares, weights, settings, detailed=True)
-        found = co_occurrence_directions(paired.pairs, tally, people, settings)
+        known = known._replace(tally=tally)
+        paired = known.pairs_in_order((part, None), settings.order, detailed=True)
+        found = known.directions(paired.pairs)
         decisions["order informs"] = paired.informs
     progress("user-factorization", 2, 3)
     decisions["directions kept"] = found.kept if found else 0
     if paired and found and found.kept:
-        near = paired.weights.near
-        vectors, tally = item_embeddings(
-            session, session.left, tally, found, people, public, settings, near=near
-        )
+        vectors, tally = known.embeddings(session.left, found, public, near=paired.weights.near)
         vectors = even_lengths(vectors, tally.likely)
     else:
         tally = last_votes(session, tally, people)
@@ -106,7 +104,7 @@ def learn_implicit(
         decisions["weight of similar words"] = round(content.weight, 3)
         vectors = content.beside(vectors, settings.lists.ridge)
     ordered = paired is None or paired.weights.ordered
-    following = next_items(paired, tally, people, settings) if paired else NextItems.none()
+    following = known._replace(tally=tally).next_items(paired) if paired else NextItems.none()
     following = whole_catalog(session, settings, blend=following.blend, ordered=ordered) or following
     decisions |= {"items paired": following.items.size, "blend of pairs": round(following.blend, 3)}
     popularity = tally.likely if recent is None else recent.votes().likely
@@ -187,36 +185,6 @@ def _co_occurrence_size(
     return min(max(int(min(wanted, most)), settings.fewest_items), n_items)
 
 
-def released_pairs(
-    session: Session,
-    part: Fraction,
-    tally: VoteEstimate,
-    people: float,
-    weights: OrderWeights,
-    settings: FactorizationSettings,
-    *,
-    detailed: bool,
-) -> ReleasedPairs:
-    """Release the weighted co-occurrences of the most popular items, for this part of the budget.
-
-    If they are `detailed` they have as many items and as much order as the noise allows.
-    """
-    multiplier = session.multiplier_of(part)
-    fine = detail(users_per_noise(people, multiplier), settings) if detailed else 0.0
-    size = _co_occurrence_size(people, session.n_items, multiplier, settings, fine)
-    top = np.sort(np.argsort(-tally.votes, kind="stable")[:size])
-    weight = tally.raised[top] ** (_EQUAL_VARIANCE * (1 - fine))
-    statistic = CoOccurrence(
-        n_items=session.n_items,
-        top=top,
-        weight=weight,
-        near=weights.near,
-        apart=weights.apart,
-        back=round(BACK_PARTS * (1 - (1 - weights.back) * fine)),
-    )
-    return ReleasedPairs(statistic, *session.release(statistic, part))
-
-
 class PairsInOrder(NamedTuple):
     """Released co-occurrences, whether order in time matters, and the weights of following items.
 
@@ -229,100 +197,153 @@ class PairsInOrder(NamedTuple):
     embeddings: Fraction
 
 
-def pairs_in_order(
-    session: Session,
-    tally: VoteEstimate,
-    people: float,
-    shares: tuple[Fraction, Fraction | None],
-    weights: OrderWeights,
-    settings: FactorizationSettings,
-    *,
-    detailed: bool,
-) -> PairsInOrder:
-    """Release co-occurrences by order, whether order informs, and, if it does not, them without order.
+class KnownVotes(NamedTuple):
+    """The session of a fit, its settings, and what is known of its users and items so far."""
 
-    `shares` are those of co-occurrences and of embeddings, which may be all that is left. Whatever follows
-    the first release is spent from the latter.
-    """
-    pairs = released_pairs(session, shares[0], tally, people, weights, settings, detailed=detailed)
-    embeddings = session.left if shares[1] is None else shares[1]
-    if not (weights.ordered and session.has_times):
-        return PairsInOrder(pairs, "not asked", weights, embeddings)
-    order = share(settings.question_share)
-    informs = order_informs(session, order, pairs.asked, pairs.pairs, tally, settings.least_order)
-    embeddings -= order
-    if informs == "no":
-        # Two releases are still to come, and both count: each gets half.
-        again, weights = embeddings / 2, OrderWeights()
-        pairs = released_pairs(session, again, tally, people, weights, settings, detailed=detailed)
-        embeddings -= again
-    return PairsInOrder(pairs, informs, weights, embeddings)
+    session: Session
+    settings: FactorizationSettings
+    people: float
+    tally: VoteEstimate
 
+    def pairs(self, part: Fraction, weights: OrderWeights, *, detailed: bool) -> ReleasedPairs:
+        """Release the weighted co-occurrences of the most popular items, for this part of the budget.
 
-def co_occurrence_directions(
-    pairs: ReleasedPairs, tally: VoteEstimate, people: float, settings: FactorizationSettings
-) -> CoOccurrenceDirections:
-    """Return the directions of released co-occurrences that are above the noise."""
-    top, weight, multiplier = pairs.items, pairs.weight, pairs.noise
-    # Directions need the most popular items only; noise in either half has half of the variance.
-    best = np.argsort(-tally.votes[top], kind="stable")[: settings.most_direction_items]
-    inside = np.sort(best)
-    top, weight = top[inside], weight[inside]
-    square = pairs.pairs[np.ix_(inside, inside)]
-    # The first direction is popularity, which the votes already hold.
-    part, found = clearest_part(
-        (square + square.T) / 2,
-        np.argsort(-tally.votes[top], kind="stable"),
-        multiplier,
-        people,
-        fewest=settings.fewest_items,
-        most=settings.most_embedding_factors + 1,
-        above_edge=_ABOVE_EDGE,
-        beyond=1,
-    )
-    top, weight, size = top[part], weight[part], part.size
-    strengths, basis = found.strengths[1:], found.vectors[:, 1:]
-    spread = np.sqrt(strengths / people + 1 / size)
-    vectors = np.zeros((tally.votes.size, strengths.size))
-    vectors[top] = basis * weight[:, None] / spread
-    squares = np.zeros(tally.votes.size)
-    squares[top] = weight**2
-    guess = np.zeros_like(vectors)
-    variance = np.full(size, multiplier**2 / 2 + people / size**2)
-    guess[top] = shrink_coordinates(basis * strengths, tally.raised[top] * weight, variance) / spread
-    return CoOccurrenceDirections(vectors, squares, guess)
+        If they are `detailed` they have as many items and as much order as the noise allows.
+        """
+        session, settings, people, tally = self
+        multiplier = session.multiplier_of(part)
+        fine = detail(users_per_noise(people, multiplier), settings) if detailed else 0.0
+        size = _co_occurrence_size(people, session.n_items, multiplier, settings, fine)
+        top = np.sort(np.argsort(-tally.votes, kind="stable")[:size])
+        weight = tally.raised[top] ** (_EQUAL_VARIANCE * (1 - fine))
+        statistic = CoOccurrence(
+            n_items=session.n_items,
+            top=top,
+            weight=weight,
+            near=weights.near,
+            apart=weights.apart,
+            back=round(BACK_PARTS * (1 - (1 - weights.back) * fine)),
+        )
+        return ReleasedPairs(statistic, *session.release(statistic, part))
 
+    def pairs_in_order(
+        self, shares: tuple[Fraction, Fraction | None], weights: OrderWeights, *, detailed: bool
+    ) -> PairsInOrder:
+        """Release co-occurrences by order, whether order informs, and, if it does not, them without order.
 
-def next_items(
-    paired: PairsInOrder, tally: VoteEstimate, people: float, settings: FactorizationSettings
-) -> NextItems:
-    """Return how much each paired item supports each other one, from released numbers alone.
+        `shares` are those of co-occurrences and of embeddings, which may be all that is left. What follows
+        the first release is spent from the latter.
+        """
+        session, settings, _, tally = self
+        pairs = self.pairs(shares[0], weights, detailed=detailed)
+        embeddings = session.left if shares[1] is None else shares[1]
+        if not (weights.ordered and session.has_times):
+            return PairsInOrder(pairs, "not asked", weights, embeddings)
+        order = share(settings.question_share)
+        informs = order_informs(session, order, pairs.asked, pairs.pairs, tally, settings.least_order)
+        embeddings -= order
+        if informs == "no":
+            # Two releases are still to come, and both count: each gets half.
+            again, weights = embeddings / 2, OrderWeights()
+            pairs = self.pairs(again, weights, detailed=detailed)
+            embeddings -= again
+        return PairsInOrder(pairs, informs, weights, embeddings)
 
-    The less noise there is, the more of a list follows these weights. Without pairs, none of it does.
-    """
-    pairs = paired.pairs
-    votes = tally.raised[pairs.items]
-    clean = denoised_pairs(
-        pairs.pairs, pairs.noise, people, votes * pairs.weight, most=settings.most_pair_directions
-    )
-    weights = regression_weights(
-        clean,
-        pairs.back,
-        votes,
-        pairs.weight,
-        by_votes=settings.pair_ridge,
-        ridge=settings.pair_ridge_users,
-    )
-    if weights is None:
-        return NextItems.none()
-    neighbors = strongest(weights, settings.most_neighbors)
-    return NextItems(
-        items=pairs.items,
-        neighbors=neighbors.items,
-        weights=neighbors.weights,
-        blend=_blend(people, pairs.noise, settings),
-        fading=FADING if paired.weights.ordered else 0.0,
-    )
+    def directions(self, pairs: ReleasedPairs) -> CoOccurrenceDirections:
+        """Return the directions of released co-occurrences that are above the noise."""
+        _, settings, people, tally = self
+        top, weight, multiplier = pairs.items, pairs.weight, pairs.noise
+        # Directions need the most popular items only; noise in either half has half of the variance.
+        best = np.argsort(-tally.votes[top], kind="stable")[: settings.most_direction_items]
+        inside = np.sort(best)
+        top, weight = top[inside], weight[inside]
+        square = pairs.pairs[np.ix_(inside, inside)]
+        # The first direction is popularity, which the votes already hold.
+        part, found = clearest_part(
+            (square + square.T) / 2,
+            np.argsort(-tally.votes[top], kind="stable"),
+            multiplier,
+            people,
+            fewest=settings.fewest_items,
+            most=settings.most_embedding_factors + 1,
+            above_edge=_ABOVE_EDGE,
+            beyond=1,
+        )
+        top, weight, size = top[part], weight[part], part.size
+        strengths, basis = found.strengths[1:], found.vectors[:, 1:]
+        spread = np.sqrt(strengths / people + 1 / size)
+        vectors = np.zeros((tally.votes.size, strengths.size))
+        vectors[top] = basis * weight[:, None] / spread
+        squares = np.zeros(tally.votes.size)
+        squares[top] = weight**2
+        guess = np.zeros_like(vectors)
+        variance = np.full(size, multiplier**2 / 2 + people / size**2)
+        guess[top] = shrink_coordinates(basis * strengths, tally.raised[top] * weight, variance) / spread
+        return CoOccurrenceDirections(vectors, squares, guess)
+
+    def next_items(self, paired: PairsInOrder) -> NextItems:
+        """Return how much each paired item supports each other one, from released numbers alone.
+
+        The less noise there is, the more of a list follows these weights. Without pairs, none of it does.
+        """
+        _, settings, people, tally = self
+        pairs = paired.pairs
+        votes = tally.raised[pairs.items]
+        clean = denoised_pairs(
+            pairs.pairs, pairs.noise, people, votes * pairs.weight, most=settings.most_pair_directions
+        )
+        weights = regression_weights(
+            clean,
+            pairs.back,
+            votes,
+            pairs.weight,
+            by_votes=settings.pair_ridge,
+            ridge=settings.pair_ridge_users,
+        )
+        if weights is None:
+            return NextItems.none()
+        neighbors = strongest(weights, settings.most_neighbors)
+        return NextItems(
+            items=pairs.items,
+            neighbors=neighbors.items,
+            weights=neighbors.weights,
+            blend=_blend(people, pairs.noise, settings),
+            fading=FADING if paired.weights.ordered else 0.0,
+        )
+
+    def embeddings(
+        self, part: Fraction, found: CoOccurrenceDirections, table: Floats, *, near: float
+    ) -> ItemEmbeddings:
+        """Release the mean embedding of each item's users, computed without that item; shrink by the noise.
+
+        A user's other interactions are weighted by how close in time they are. Embeddings are shrunk toward
+        what the public `table` predicts, if it has columns.
+        """
+        session, settings, people, tally = self
+        item_weights = tally.raised**settings.weight_power
+        counting = COUNT_PART * math.sqrt(found.kept)
+        context = ItemContext(
+            vectors=found.vectors,
+            squares=found.squares,
+            longest=math.sqrt(found.kept + 2),
+            item_weights=item_weights,
+            count_part=counting,
+            near=near,
+        )
+        released, multiplier = session.release(context, part)
+        sums, counted = context.split(released)
+        counted = counted / counting
+        tally = tally.with_more(counted, multiplier / counting, item_weights)
+        counts = tally.expected(counted, multiplier / counting, item_weights)
+        middle = sums.sum(axis=0) / max(float(counted.sum()), multiplier / counting, 1e-9)
+        variance = multiplier**2 + _sampling_variance(counts, item_weights, people, found.kept + counting**2)
+        centered = sums - counts[:, None] * middle
+        expected = found.guess * _slopes(found.guess, centered, counts, variance)
+        vectors = expected + shrink_coordinates(centered - counts[:, None] * expected, counts, variance)
+        if table.shape[1]:
+            expected = expected + feature_prior(table, vectors - expected, counts**2 / variance)
+            vectors = expected + shrink_coordinates(centered - counts[:, None] * expected, counts, variance)
+        return ItemEmbeddings(vectors, tally)
 
 
 def _blend(people: float, noise: float, settings: FactorizationSettings) -> float:
@@ -336,48 +357,6 @@ def _blend(people: float, noise: float, settings: FactorizationSettings) -> floa
         return largest
     root, half = math.sqrt(users_per_noise(people, noise)), math.sqrt(settings.detail_users_per_noise)
     return largest * root / (root + half)
-
-
-def item_embeddings(
-    session: Session,
-    part: Fraction,
-    tally: VoteEstimate,
-    found: CoOccurrenceDirections,
-    people: float,
-    table: Floats,
-    settings: FactorizationSettings,
-    *,
-    near: float,
-) -> ItemEmbeddings:
-    """Release the mean embedding of each item's users, computed without that item, and shrink by the noise.
-
-    A user's other interactions are weighted by how close in time they are. Embeddings are shrunk toward what
-    the public `table` predicts, if it has columns.
-    """
-    item_weights = tally.raised**settings.weight_power
-    counting = COUNT_PART * math.sqrt(found.kept)
-    context = ItemContext(
-        vectors=found.vectors,
-        squares=found.squares,
-        longest=math.sqrt(found.kept + 2),
-        item_weights=item_weights,
-        count_part=counting,
-        near=near,
-    )
-    released, multiplier = session.release(context, part)
-    sums, counted = context.split(released)
-    counted = counted / counting
-    tally = tally.with_more(counted, multiplier / counting, item_weights)
-    counts = tally.expected(counted, multiplier / counting, item_weights)
-    middle = sums.sum(axis=0) / max(float(counted.sum()), multiplier / counting, 1e-9)
-    variance = multiplier**2 + _sampling_variance(counts, item_weights, people, found.kept + counting**2)
-    centered = sums - counts[:, None] * middle
-    expected = found.guess * _slopes(found.guess, centered, counts, variance)
-    vectors = expected + shrink_coordinates(centered - counts[:, None] * expected, counts, variance)
-    if table.shape[1]:
-        expected = expected + feature_prior(table, vectors - expected, counts**2 / variance)
-        vectors = expected + shrink_coordinates(centered - counts[:, None] * expected, counts, variance)
-    return ItemEmbeddings(vectors, tally)
 
 
 def even_lengths(vectors: Floats, popularity: Floats) -> Floats:

@@ -1,4 +1,4 @@
-"""Let public words that describe items order lists: what is similar to a user's items comes forward.
+"""Rank by public words that describe items: items similar to a user's items move up.
 
 The words cost no budget. How much they predict what users choose does: one number, the mean similarity of
 two items of the same user, is released with noise. It decides the weight, by maximum likelihood in a model in

@@ -29,13 +29,10 @@ from discreet.models.user_factorization.budget_split import (
     users_per_noise,
 )
 from discreet.models.user_factorization.implicit_feedback import (
+    KnownVotes,
     PairsInOrder,
-    co_occurrence_directions,
     even_lengths,
-    item_embeddings,
     may_show,
-    next_items,
-    pairs_in_order,
 )
 from discreet.models.user_factorization.latent_factors import (
     LatentFactors,
@@ -176,8 +173,9 @@ class _Fit:
             view.tally.votes,
             noise,
             session.multiplier,
-            self.settings,
+            self.settings.first_share,
             pairs=float(self.shares.co_occurrences),
+            counted=view.count_share,
         )
         decisions["votes need"] = "all" if needed is None else needed
         if needed is None:
@@ -206,16 +204,16 @@ class _Fit:
         """Return the weights between items and whether the order counts in lists; add to the decisions."""
         found, ordered = NextItems.none(), True
         for paired in self.released:
-            found, ordered = (
-                next_items(paired, view.tally, view.people, self.settings),
-                paired.weights.ordered,
-            )
+            found, ordered = self._known(view).next_items(paired), paired.weights.ordered
             decisions["order informs"] = paired.informs
         if self.detailed:
             blend = found.blend
             found = whole_catalog(self.session, self.settings, blend=blend, ordered=ordered) or found
         decisions |= {"items paired": found.items.size, "blend of pairs": round(found.blend, 3)}
         return found, ordered
+
+    def _known(self, view: ItemView) -> KnownVotes:
+        return KnownVotes(self.session, self.settings, view.people, view.tally)
 
     def _shows(self, view: ItemView) -> bool:
         noise = self.session.multiplier / np.sqrt(float(self.shares.co_occurrences))
@@ -274,24 +272,13 @@ class _Fit:
 
     def embeddings(self, view: ItemView, shares: BudgetShares) -> tuple[ItemView, Floats]:
         """Release co-occurrences and, if directions stand out of the noise, item embeddings in them."""
-        session, parts = self.session, (shares.co_occurrences, shares.embeddings)
-        paired = pairs_in_order(
-            session, view.tally, view.people, parts, self.weights, self.settings, detailed=self.detailed
-        )
-        found = co_occurrence_directions(paired.pairs, view.tally, view.people, self.settings)
+        known, parts = self._known(view), (shares.co_occurrences, shares.embeddings)
+        paired = known.pairs_in_order(parts, self.weights, detailed=self.detailed)
+        found = known.directions(paired.pairs)
         self.released.append(paired)
         if not found.kept:
             return view, found.vectors
-        vectors, tally = item_embeddings(
-            session,
-            paired.embeddings,
-            view.tally,
-            found,
-            view.people,
-            self.table,
-            self.settings,
-            near=paired.weights.near,
-        )
+        vectors, tally = known.embeddings(paired.embeddings, found, self.table, near=paired.weights.near)
         columns = vectors[:, : self.settings.most_embedding_features]
         columns = columns - np.average(columns, axis=0, weights=tally.raised)
         size = np.sqrt(np.average((columns**2).sum(axis=1), weights=tally.raised))

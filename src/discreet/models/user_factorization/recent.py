@@ -1,4 +1,4 @@
-"""Let lists and predicted ratings follow what is recent: one more release, in which ratings fade with age.
+"""Follow recent interactions: one more release, in which ratings fade with age.
 
 What belongs together is learned from whole histories. How popular items are, and how they are rated, comes
 from a release of its own, in which a rating counts half after a public half-life. Ages count from a public

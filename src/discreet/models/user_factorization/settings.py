@@ -45,9 +45,6 @@ ORDER = (
     "whole files of MovieLens 100K, latest-small and 1M, MovieTweetings and Amazon sports at epsilon 1, 5 "
     "and infinity (mean correlation .036 to .27), and the same with shuffled times (0)"
 )
-VOTES = (
-    "validation parts of MovieTweetings, Amazon, MovieLens 100K and 5,000 users of Gowalla at epsilon .1 to 1"
-)
 
 
 @final
@@ -76,9 +73,6 @@ class FactorizationSettings:
     recent_share: Annotated[float, Tuned("recent votes, or recent residuals and counts", STATED)] = 0.15
 
     # Decisions from released numbers.
-    votes_worth: Annotated[
-        float, Tuned("part of the whole budget's top list that votes must reach before pairs", VOTES)
-    ] = 0.9
     least_order: Annotated[
         float, Tuned("mean correlation with other users' order, below which order does not inform", ORDER)
     ] = 0.02

@@ -10,14 +10,12 @@ their posterior. The answers are functions of released numbers and public settin
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from typing import NamedTuple, Self
 
 import numpy as np
 
 from discreet.core.arrays import Floats, Indices
 from discreet.core.randomness import experiment_generator
-from discreet.models.user_factorization.settings import FactorizationSettings
 from discreet.privacy.session import Session
 from discreet.solvers.empirical_bayes import VoteEstimate
 from discreet.statistics.counts import ItemVotes, VotesAmong
@@ -36,20 +34,22 @@ _RESOLUTION, _MOST_CELLS = 0.25, 8192
 
 
 def share_for_votes(
-    votes: Floats, noise: float, multiplier: float, settings: FactorizationSettings, *, pairs: float
+    votes: Floats, noise: float, multiplier: float, least: float, *, pairs: float, counted: float = 1.0
 ) -> float | None:
-    """Return the share of the budget that votes need, or None if pairs must not be bought at all.
+    """Return the share of the budget that votes need first, or None if pairs must not be bought at all.
 
-    `votes` have this `noise`; `multiplier` is the noise of a release of the whole budget. The share is the
-    least one whose top list is worth `settings.votes_worth` of what the whole budget would give. Of the rest,
-    co-occurrences get the part `pairs`. If that is less than votes need, noise hides pairs even more than
-    popularity, and all of the budget goes into votes.
+    `votes` have this `noise`; `multiplier` is the noise of a release of the whole budget, of which votes got
+    the share `least`. Of what is left, co-occurrences get the part `pairs`, and the part `counted` of the
+    rest shows votes again. The share is the least one with which the top list is as good as one from the
+    whole budget even if co-occurrences show nothing. If co-occurrences would get less than this share, noise
+    hides them even more than popularity, and all of the budget goes into votes.
     """
     if not multiplier or votes.size <= _TOP:
-        return settings.first_share
-    shares = (settings.first_share, *_MORE_SHARES)
+        return least
+    shares = np.array([least, *_MORE_SHARES])
     worth = _worth_of_lists(votes, noise, multiplier, shares)
-    enough = shares[int(np.argmax(worth >= settings.votes_worth * worth[-1]))]
+    at_last = np.interp(shares + (1 - shares) * (1 - pairs) * counted, shares, worth)
+    enough = float(shares[np.argmax(at_last >= _AS_GOOD * worth[-1])])
     return enough if enough <= pairs * (1 - enough) else None
 
 
@@ -109,7 +109,7 @@ def _top(votes: Floats) -> Indices:
     return np.argpartition(-votes, _TOP)[:_TOP] if votes.size > _TOP else np.arange(votes.size)
 
 
-def _worth_of_lists(votes: Floats, noise: float, multiplier: float, shares: Sequence[float]) -> Floats:
+def _worth_of_lists(votes: Floats, noise: float, multiplier: float, shares: Floats) -> Floats:
     """Return the expected votes of the top list at each share, on one set of posterior draws."""
     random = experiment_generator(0, "votes first")
     known = 1 / noise**2

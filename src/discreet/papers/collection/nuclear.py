@@ -27,7 +27,6 @@ from discreet.core.rows import Rows, predict_cells
 from discreet.data.facts import PublicFacts
 from discreet.data.interactions import Interactions
 from discreet.models.local.estimator import (
-    PINNED,
     SWEEPS,
     TOLERANCE,
     CellEstimator,
@@ -37,7 +36,7 @@ from discreet.models.local.estimator import (
 )
 from discreet.models.scorers.counts import counted
 from discreet.models.scorers.factors import RatingScorer
-from discreet.models.scorers.local import LocalScorer
+from discreet.models.scorers.local import LocalScorer, factor_scorer
 from discreet.models.scorers.scorer import Scorer
 from discreet.privacy.mechanisms.cells import CellMechanism, HiddenNumbers
 from discreet.solvers.low_rank.nuclear import Recovery, largest_singular, recover
@@ -260,17 +259,8 @@ class LocalNuclearPlain(CellEstimator):
             most_columns=self.most_columns,
         )
         progress(self.name, 1, 1)
-        device = RatingScorer(
-            mean=origin,
-            item_bias=np.zeros(reports.n_items),
-            item_factors=unit * answer.right,
-            ridge=np.append(PINNED, own_ridge(answer.left, (unit * intrinsic) ** 2)),
-            low=mechanism.low,
-            high=mechanism.high,
-            **counted(collected.item_counts, collected.reports.n_users),
-        )
-        vectors = np.column_stack([np.zeros(reports.n_users), answer.left])
-        return LocalScorer.of(reports.users, vectors, device)
+        ridge = own_ridge(answer.left, (unit * intrinsic) ** 2)
+        return factor_scorer(collected, answer.left, answer.right, ridge, origin=origin, unit=unit)
 
     def _misfit(self, reports: Interactions, mechanism: CellMechanism, intrinsic: float) -> float:
         """Return rho; the number of ratings is estimated from the reports without bias."""

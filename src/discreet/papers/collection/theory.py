@@ -8,7 +8,7 @@ from typing import final
 
 from discreet.collect.estimate import rho_bound, rho_expected
 from discreet.core.checks import failure_probability, integer, non_negative, require
-from discreet.papers.bounds import Bound, PublicSizes, Standing, TheorySettings
+from discreet.papers.bounds import Bound, PublicSizes, TheorySettings, printed, proved
 from discreet.privacy.mechanisms.cells import CellMechanism
 from discreet.privacy.mechanisms.local import hidden_numbers, hidden_stars
 
@@ -53,15 +53,8 @@ def bounds(sizes: PublicSizes, settings: CollectionSettings) -> list[Bound]:
     """
     stars = hidden_stars(epsilon=sizes.epsilon, low=1.0, high=float(settings.levels), step=1.0)
     numbers = hidden_numbers(epsilon=sizes.epsilon, low=-1.0, high=1.0)
-    found = [
-        Bound(
-            name="epsilon of one user",
-            value=sizes.items * sizes.epsilon,
-            where="Theorems 1 and 2",
-            standing=Standing.PROVED,
-            note=f"{sizes.items:,} cells of epsilon {sizes.epsilon:g} each.",
-        )
-    ]
+    cost = f"{sizes.items:,} cells of epsilon {sizes.epsilon:g} each."
+    found = [proved("epsilon of one user", "Theorems 1 and 2", sizes.items * sizes.epsilon, cost)]
     for mechanism, name, half in (
         (stars, "randomized response", (settings.levels - 1) / 2),
         (numbers, "modified Laplace", 1.0),
@@ -69,23 +62,12 @@ def bounds(sizes: PublicSizes, settings: CollectionSettings) -> list[Bound]:
         size = {"people": sizes.users, "items": sizes.items, "rated": sizes.ratings}
         rho = rho_bound(mechanism, **size, intrinsic=settings.intrinsic, gamma=settings.gamma)
         expected = rho_expected(mechanism, **size, intrinsic=settings.intrinsic)
-        share = reported_share(mechanism, sizes)
-        fakes = fake_share(mechanism, sizes)
+        share, fakes = reported_share(mechanism, sizes), fake_share(mechanism, sizes)
+        misfit = f"Expected misfit {expected:.4g}. {fakes:.0%} of the reports are invented."
+        back = f"C_0 taken as 1; {share:.1%} of all cells come back."
+        error = recovery_error(rho, share, sizes.cells)
         found += [
-            Bound(
-                name=f"{name}: rho",
-                value=rho,
-                where="Theorem 3",
-                standing=Standing.PROVED,
-                note=f"Expected misfit {expected:.4g}. {fakes:.0%} of the reports are invented.",
-            ),
-            Bound(
-                name=f"{name}: error per cell",
-                value=recovery_error(rho, share, sizes.cells),
-                where="Equation 5",
-                standing=Standing.PRINTED,
-                without=half,
-                note=f"C_0 taken as 1; {share:.1%} of all cells come back.",
-            ),
+            proved(f"{name}: rho", "Theorem 3", rho, misfit),
+            printed(f"{name}: error per cell", "Equation 5", error, back, half),
         ]
     return found

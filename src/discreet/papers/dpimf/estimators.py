@@ -23,7 +23,7 @@ from discreet.models.baselines.tuning import no_promise
 from discreet.models.estimator import Estimator
 from discreet.models.scorers.scorer import Scorer
 from discreet.models.scorers.trained_profiles import TrainedProfileScorer
-from discreet.papers.dpimf import printed
+from discreet.papers.dpimf import printed_losses as printed
 from discreet.papers.dpimf.theory import LOSSES, Loss
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.session import Session
@@ -110,7 +110,7 @@ class PrintedFactorization(Estimator):
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Dpimf(PrintedFactorization):
-    """Factor interactions, then solve all items once with the printed noise of DPIMF.
+    """Factor interactions, then solve for all items once, with the noise that the DPIMF paper states.
 
     The four losses are those of the paper. `strawman` adds noise to all coefficients of the original loss.
     `complementary` and `symmetric` divide epsilon into three parts. `optimal` weighs empty cells by 1,
@@ -235,7 +235,7 @@ class Dpimf(PrintedFactorization):
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Dpmf(PrintedFactorization):
-    """Factor interactions, then solve all items once with the noise of DPMF: users scaled to length 1.
+    """Factor interactions, then solve for all items once, with the noise of DPMF: users scaled to norm 1.
 
     Guarantee
         NOT PRIVATE as the DPIMF paper runs it. Profiles are trained on the same rows without noise, so that
@@ -305,10 +305,6 @@ class PublishedNoise:
         noise = self.laplace(size=size)
         half = 0.5 * np.exp(-np.abs(noise))
         return np.clip(np.where(noise < 0, half, 1 - half), 0.0, np.nextafter(1.0, 0.0))
-
-    def uniform(self, low: float = 0.0, high: float = 1.0, size: Any = None) -> Any:
-        """Return uniform numbers in [low, high)."""
-        return low + (high - low) * self.random(size)
 
 
 def interactions_matrix(data: Interactions) -> csr_matrix:

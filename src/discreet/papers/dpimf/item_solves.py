@@ -28,7 +28,7 @@ _ITEMS_PER_BLOCK = 4096
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ItemFactors:
-    """Hold the solved items: `bias + factors . (profile - origin)` is a user's score."""
+    """The solved items: `bias + factors . (profile - origin)` is a user's score."""
 
     bias: Floats
     factors: Floats
@@ -40,7 +40,7 @@ class ItemFactors:
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Loss:
-    """Hold the loss weights of all entries and, on top, of observed ones.
+    """The loss weights of all entries and, on top, of observed ones.
 
     The matrix of an item's problem is `chosen_weight * (Gram of its users) + shared_weight * (Gram of all)`.
     """
@@ -102,7 +102,7 @@ def _typical_weight(counts: Floats, asked: ProfileQuestion, factors: int, people
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ItemRidge:
-    """Hold the ridge of every item: `strength` of the item over `spreads` of the coordinates."""
+    """The ridge of every item: `strength` of the item over `spreads` of the coordinates."""
 
     strength: Floats
     spreads: Floats

@@ -34,7 +34,7 @@ _START_POWER, _ITEM_POWER = -0.5, -0.25
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Favor:
-    """Hold the released weighted number of users of each item, and the number of users."""
+    """The released weighted number of users of each item, and the number of users."""
 
     votes: Floats
     noise: float

@@ -7,13 +7,14 @@ item's problem, so that claim doesn't hold (proofs/importance_sampling.md and pa
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal, final
 
 import numpy as np
 
 from discreet.core.checks import integer, non_negative, positive_finite, require
-from discreet.papers.bounds import Bound, PublicSizes, Standing, TheorySettings
+from discreet.papers.bounds import Bound, PublicSizes, TheorySettings, printed, proved, refuted
 from discreet.privacy.experiments import largest_weights, sampling_scale
 
 Loss = Literal["strawman", "complementary", "symmetric", "optimal"]
@@ -142,65 +143,54 @@ def bounds(sizes: PublicSizes, settings: DpimfSettings) -> list[Bound]:
     above the mean number of ratings per item is vacuous.
     """
     per_item = sizes.ratings / sizes.items
-    found = [
-        Bound(
-            name=f"gamma_{place}, {loss} loss",
-            value=gamma(loss, sizes.epsilon, settings),
-            where="Theorem 5",
-            standing=Standing.PRINTED,
-            without=per_item,
-            note=f"Excess loss of one item, which has {per_item:.1f} ratings on average.",
-        )
-        for place, loss in enumerate(LOSSES, start=1)
-    ]
-    found.append(
-        Bound(
-            name="change by the complementary loss",
-            value=redesign_bound(per_item, settings),
-            where="Theorem 4",
-            standing=Standing.PRINTED,
-            without=per_item,
-            note="Corollary 1 " + ("holds" if corollary_holds(settings) else "fails") + " at these settings.",
-        )
-    )
-    weights = corrected_weights(sizes.epsilon, _SHARES, settings.max_weight)
-    before = printed_epsilon_before(sizes.epsilon, settings.max_weight)
-    for share, weight, printed in zip(
-        _SHARES, weights, printed_weights(_SHARES, settings.max_weight), strict=True
-    ):
-        real = true_sampled_epsilon(before, printed, share)
-        found.append(
-            Bound(
-                name=f"sampling weight at {share:g} of the largest norm",
-                value=weight,
-                where="Algorithm 3",
-                standing=Standing.PROVED,
-                note=f"Printed weight {printed:.3g} really costs epsilon {real:.3g}.",
+    loss_of = f"Excess loss of one item, which has {per_item:.1f} ratings on average."
+    stated = "holds" if corollary_holds(settings) else "fails"
+    room = room_to_learn(sizes.ratings / sizes.cells, settings.regularization)
+    return [
+        *(
+            printed(
+                f"gamma_{place}, {loss} loss",
+                "Theorem 5",
+                gamma(loss, sizes.epsilon, settings),
+                loss_of,
+                per_item,
             )
-        )
-    row = composed(sizes.epsilon, sizes.items, 1, 1)
-    everything = composed(sizes.epsilon, sizes.items, settings.rounds, settings.local)
-    found += [
-        Bound(
-            name="epsilon of a user's row, one solve",
-            value=row,
-            where="Theorem 3",
-            standing=Standing.REFUTED,
-            note=f"Printed: {sizes.epsilon:g}, by parallel composition; one user is in every item's problem.",
+            for place, loss in enumerate(LOSSES, start=1)
         ),
-        Bound(
-            name="epsilon of a user's row, all queries",
-            value=everything,
-            where="Theorem 3",
-            standing=Standing.REFUTED,
-            note=f"{settings.rounds} rounds of {settings.local} solves each; delta {_DELTA:g}.",
+        printed(
+            "change by the complementary loss",
+            "Theorem 4",
+            redesign_bound(per_item, settings),
+            f"Corollary 1 {stated} at these settings.",
+            per_item,
         ),
-        Bound(
-            name="room to learn, sqrt(density) / lambda",
-            value=room_to_learn(sizes.ratings / sizes.cells, settings.regularization),
-            where="Equation 12",
-            standing=Standing.PROVED,
-            note="At 1 or below, the zero profile has the least loss.",
+        *_weight_bounds(sizes, settings),
+        *_row_costs(sizes, settings),
+        proved(
+            "room to learn, sqrt(density) / lambda",
+            "Equation 12",
+            room,
+            "At 1 or below, the zero profile has the least loss.",
         ),
     ]
-    return found
+
+
+def _weight_bounds(sizes: PublicSizes, settings: DpimfSettings) -> Iterator[Bound]:
+    """Yield the corrected weight of each share of the largest norm, and what the printed weight costs."""
+    before = printed_epsilon_before(sizes.epsilon, settings.max_weight)
+    weights = corrected_weights(sizes.epsilon, _SHARES, settings.max_weight)
+    stated = printed_weights(_SHARES, settings.max_weight)
+    for share, weight, other in zip(_SHARES, weights, stated, strict=True):
+        real = true_sampled_epsilon(before, other, share)
+        note = f"Printed weight {other:.3g} really costs epsilon {real:.3g}."
+        yield proved(f"sampling weight at {share:g} of the largest norm", "Algorithm 3", weight, note)
+
+
+def _row_costs(sizes: PublicSizes, settings: DpimfSettings) -> Iterator[Bound]:
+    """Yield what the printed procedure costs a user, whose row is in every item's problem."""
+    once = f"Printed: {sizes.epsilon:g}, by parallel composition; one user is in every item's problem."
+    often = f"{settings.rounds} rounds of {settings.local} solves each; delta {_DELTA:g}."
+    counts = {"one solve": (1, 1, once), "all queries": (settings.rounds, settings.local, often)}
+    for queries, (rounds, local, note) in counts.items():
+        cost = composed(sizes.epsilon, sizes.items, rounds, local)
+        yield refuted(f"epsilon of a user's row, {queries}", "Theorem 3", cost, note)

@@ -57,7 +57,7 @@ class MovedRows:
         return (Part("moment", (size, size), symmetric=True),)
 
     def advance(self, projection: Projection) -> None:
-        """Let every row move by this released map before the next moment."""
+        """Move every row by this released map before the next moment."""
         self._maps.append(projection)
 
     def over(self, data: Interactions) -> ExactMoment:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import final
 
 from discreet.core.checks import failure_probability, positive_finite, require
-from discreet.papers.bounds import Bound, PublicSizes, Standing, TheorySettings
+from discreet.papers.bounds import Bound, PublicSizes, TheorySettings, printed, proved
 from discreet.privacy.accounting.gaussian import gaussian_multiplier
 
 
@@ -86,36 +86,15 @@ def bounds(sizes: PublicSizes, settings: FrankWolfeSettings) -> list[Bound]:
     rounds = settings.rounds or balanced_rounds(sizes, radius, row_bound)
     zero = sizes.users * row_bound**2 / sizes.ratings
     emp, gen = empirical_error(sizes, radius, row_bound, rounds), general_error(sizes, radius, row_bound)
+    emp_terms = f"Convergence {emp[0]:.3g} + noise {emp[1]:.3g} at T = {rounds:.1f}; order only."
+    gen_terms = f"{gen[0]:.3g} + {gen[1]:.3g} at T = {general_rounds(sizes, radius):.1f}; order only."
+    own = f"delta {settings.delta:g}; L = {row_bound:.3g}, k = {radius:.4g}."
+    stated = printed_noise(sizes, row_bound, rounds, settings.delta)
+    honest = honest_noise(sizes, row_bound, rounds, settings.delta)
+    noise, proof = "noise on the covariance", "proofs/printed_frank_wolfe.md"
     return [
-        Bound(
-            name="E_emp",
-            value=sum(emp),
-            where="Utility, E_emp",
-            standing=Standing.PRINTED,
-            without=zero,
-            note=f"Convergence {emp[0]:.3g} + noise {emp[1]:.3g} at T = {rounds:.1f}; order only.",
-        ),
-        Bound(
-            name="E_gen",
-            value=sum(gen),
-            where="Utility, E_gen",
-            standing=Standing.PRINTED,
-            without=zero,
-            note=f"{gen[0]:.3g} + {gen[1]:.3g} at T = {general_rounds(sizes, radius):.1f}; order only. "
-            "Assumes cells observed uniformly.",
-        ),
-        Bound(
-            name="noise on the covariance, printed",
-            value=printed_noise(sizes, row_bound, rounds, settings.delta),
-            where="Gauss_mat",
-            standing=Standing.PRINTED,
-            note="The poster's experiments drew an eighth of it.",
-        ),
-        Bound(
-            name="noise on the covariance, accounted",
-            value=honest_noise(sizes, row_bound, rounds, settings.delta),
-            where="proofs/printed_frank_wolfe.md",
-            standing=Standing.PROVED,
-            note=f"delta {settings.delta:g}; L = {row_bound:.3g}, k = {radius:.4g}.",
-        ),
+        printed("E_emp", "Utility, E_emp", sum(emp), emp_terms, zero),
+        printed("E_gen", "Utility, E_gen", sum(gen), f"{gen_terms} Assumes cells observed uniformly.", zero),
+        printed(f"{noise}, printed", "Gauss_mat", stated, "The poster's experiments drew an eighth of it."),
+        proved(f"{noise}, accounted", proof, honest, own),
     ]

@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import ClassVar, final
 
 import numpy as np
 
 from discreet.collect.estimate import Collected
-from discreet.collect.mechanisms import RatingMechanism
 from discreet.core.checks import integer, positive_finite
 from discreet.core.progress import Progress
-from discreet.data.facts import PublicFacts
-from discreet.models.local.estimator import POINTS, LocalEstimator, check_local, exact_for
+from discreet.models.local.estimator import LocalEstimator, check_local
 from discreet.models.scorers.counts import counted
 from discreet.models.scorers.factors import RatingScorer
 from discreet.models.scorers.local import LocalScorer
 from discreet.models.scorers.scorer import Scorer
-from discreet.privacy.mechanisms.local import rating_mechanism
 from discreet.solvers.channel_fit import SPREAD, ChannelFit, Reports, fit_channel
 from discreet.solvers.features import pattern_features
 
@@ -26,7 +22,7 @@ from discreet.solvers.features import pattern_features
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LocalChannel(LocalEstimator):
-    """Perturb each rating on its own device, then fit a model of the noise channel.
+    """Each device adds noise to its ratings, and the model corrects for the known noise.
 
     The strength of shrinkage is estimated from the reports and the channel. Where reports do not separate
     users, the debiased item means remain. Which items were rated is public here, so users and items get
@@ -77,14 +73,6 @@ class LocalChannel(LocalEstimator):
         integer("iterations", self.iterations, least=1)
         integer("directions", self.directions, least=0)
         positive_finite("spread", self.spread)
-
-    def mechanism(self, facts: PublicFacts) -> RatingMechanism:
-        """Return bounded Laplace noise over the scale."""
-        if math.isinf(self.epsilon):
-            return exact_for(facts)
-        return rating_mechanism(
-            "bounded-laplace", epsilon=self.epsilon, low=facts.low, high=facts.high, points=POINTS
-        )
 
     def _accept(self, collected: Collected) -> None:
         """Accept every mechanism, since only its channel is needed."""

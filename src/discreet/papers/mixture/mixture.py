@@ -2,26 +2,29 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import ClassVar, Literal, final
 
 import numpy as np
+from scipy.sparse import csr_matrix
+from scipy.sparse.linalg import eigsh
 
 from discreet.collect.estimate import Collected
-from discreet.collect.mechanisms import RatingMechanism
+from discreet.core.arrays import Floats
 from discreet.core.checks import integer, one_of, positive_finite
 from discreet.core.progress import Progress
 from discreet.core.rows import Rows
-from discreet.data.facts import PublicFacts
-from discreet.models.local.estimator import POINTS, LocalEstimator, check_local, exact_for
+from discreet.models.local.estimator import LocalEstimator, check_local
 from discreet.models.scorers.local import factor_scorer
 from discreet.models.scorers.scorer import Scorer
-from discreet.papers.mixture.weighted_pca import weighted_pca
-from discreet.privacy.mechanisms.local import rating_mechanism
-from discreet.solvers.mixture import fit_mixture
+from discreet.solvers.als import solve_rows
+from discreet.solvers.mixture import FactorStep, fit_mixture
 
 Solver = Literal["als", "weighted-pca"]
+# So little that it only keeps the equations of a user solvable who has fewer ratings than there are factors.
+_SOLVABLE = 1e-6
+# Catalogs up to here are decomposed whole; beyond, a few vectors are found by iteration.
+_SMALL = 200
 
 
 @final
@@ -86,14 +89,6 @@ class LocalMixture(LocalEstimator):
         integer("iterations", self.iterations, least=1)
         positive_finite("regularization", self.regularization)
 
-    def mechanism(self, facts: PublicFacts) -> RatingMechanism:
-        """Return bounded Laplace noise over the scale."""
-        if math.isinf(self.epsilon):
-            return exact_for(facts)
-        return rating_mechanism(
-            "bounded-laplace", epsilon=self.epsilon, low=facts.low, high=facts.high, points=POINTS
-        )
-
     def _learn(self, collected: Collected, progress: Progress) -> Scorer:
         reports, turned = collected.reports, collected.reports.by_item
         low, width = collected.mechanism.low, collected.width
@@ -110,5 +105,40 @@ class LocalMixture(LocalEstimator):
             step=weighted_pca(self.factors) if self.solver == "weighted-pca" else None,
         )
         progress(self.name, 1, 1)
-        noise = float(fit.mixture.shares @ fit.mixture.variances)
-        return factor_scorer(collected, fit.user_factors, fit.item_factors, self.regularization * noise)
+        ridge = width**2 * self.regularization * float(fit.mixture.shares @ fit.mixture.variances)
+        return factor_scorer(collected, fit.user_factors, fit.item_factors, ridge, origin=low, unit=width)
+
+
+def weighted_pca(factors: int) -> FactorStep:
+    """Return the factor step that the paper names for its equation (13): a weighted PCA.
+
+    Directions are the leading eigenvectors of the weighted covariance of the items, users' coordinates a
+    weighted least-squares fit to them; nothing is centered, as the model is U V'.
+    """
+
+    def step(by_user: Rows, by_item: Rows, right: Floats) -> tuple[Floats, Floats]:
+        directions = _directions(_covariance(by_user, by_item.n_rows), factors)
+        return solve_rows(by_user, directions, ridge=_SOLVABLE), directions
+
+    return step
+
+
+def _covariance(rows: Rows, n_items: int) -> Floats:
+    """Return for each two items the weighted mean product of the values of those who rated both."""
+    assert rows.weights is not None
+    shape = (rows.n_rows, n_items)
+    weights = rows.weights.astype(np.float64)
+    products = csr_matrix((weights * rows.values, rows.columns, rows.indptr), shape=shape)
+    alone = csr_matrix((weights, rows.columns, rows.indptr), shape=shape)
+    together = np.asarray((alone.T @ alone).todense())
+    summed = np.asarray((products.T @ products).todense())
+    covariance: Floats = np.divide(summed, together, out=np.zeros_like(summed), where=together > 0)
+    return covariance
+
+
+def _directions(covariance: Floats, factors: int) -> Floats:
+    """Return the leading eigenvectors as columns."""
+    if len(covariance) <= max(_SMALL, 2 * factors):
+        return np.ascontiguousarray(np.linalg.eigh(covariance)[1][:, -factors:])
+    start = np.ones(len(covariance))
+    return np.ascontiguousarray(eigsh(covariance, k=factors, which="LA", v0=start)[1])

@@ -20,6 +20,7 @@ from discreet.data.facts import PublicFacts
 from discreet.models.errors import ScaleTooSmall
 from discreet.models.estimator import Estimator
 from discreet.models.scorers.factors import RatingScorer
+from discreet.models.scorers.local import PINNED
 from discreet.models.scorers.scorer import Scorer
 from discreet.privacy.assumptions import Assumption, Fact, Kind, assumptions_of
 from discreet.privacy.guarantee import Basis, Guarantee, Neighbors, Trust, Unit
@@ -32,8 +33,6 @@ from discreet.statistics.data_source import DataSource
 _START = 0.1
 # The step is shortened until the known noise moves an entry by about this much per round.
 _MOST_NOISE = 0.02
-# A ridge that keeps biases at zero, for models without biases.
-_PINNED = 1e9
 
 
 @final
@@ -146,7 +145,7 @@ class PrivateGradients(Estimator):
             mean=facts.low,
             item_bias=np.zeros(len(items)),
             item_factors=width * items,
-            ridge=np.append(_PINNED, np.full(self.factors, width**2 * RIDGE)),
+            ridge=np.append(PINNED, np.full(self.factors, width**2 * RIDGE)),
             low=facts.low,
             high=facts.high,
         )

@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import ClassVar, final
 
 import numpy as np
 
 from discreet.collect.estimate import Collected
-from discreet.collect.mechanisms import RatingMechanism
 from discreet.core.checks import integer, non_negative, positive_finite
 from discreet.core.progress import Progress
 from discreet.core.rows import Rows
-from discreet.data.facts import PublicFacts
-from discreet.models.local.estimator import POINTS, LocalEstimator, check_local, exact_for
+from discreet.models.local.estimator import LocalEstimator, check_local
 from discreet.models.scorers.local import factor_scorer
 from discreet.models.scorers.scorer import Scorer
-from discreet.privacy.mechanisms.local import rating_mechanism
 from discreet.solvers.gradient_descent import descend
 
 
@@ -59,6 +55,7 @@ class LocalSgd(LocalEstimator):
 
     name: ClassVar[str] = "local-sgd"
     source: ClassVar[str] = "Berlioz et al. 2015"
+    noise: ClassVar[str] = "clamped-laplace"
 
     epsilon: float
     factors: int = 10
@@ -75,19 +72,12 @@ class LocalSgd(LocalEstimator):
         positive_finite("rate", self.rate)
         non_negative("regularization", self.regularization)
 
-    def mechanism(self, facts: PublicFacts) -> RatingMechanism:
-        """Return Laplace noise clamped to the scale."""
-        if math.isinf(self.epsilon):
-            return exact_for(facts)
-        return rating_mechanism(
-            "clamped-laplace", epsilon=self.epsilon, low=facts.low, high=facts.high, points=POINTS
-        )
-
     def _learn(self, collected: Collected, progress: Progress) -> Scorer:
         # The order of steps matters; sorting by id makes it independent of the order of the input.
         order = np.argsort(collected.reports.users.ids, kind="stable")
         reports = collected.reports.select_users(order)
-        values = ((reports.values - collected.mechanism.low) / collected.width).astype(np.float32)
+        low, width = collected.mechanism.low, collected.width
+        values = ((reports.values - low) / width).astype(np.float32)
         people, items = descend(
             Rows(reports.indptr, reports.items, values),
             reports.n_items,
@@ -101,5 +91,5 @@ class LocalSgd(LocalEstimator):
         # Stochastic steps shrink a vector once per rating; the typical number of ratings is used for all
         # users.
         typical = max(reports.n_ratings / max(reports.n_users, 1), 1.0)
-        ridge = max(self.regularization, 1e-3) * typical
-        return factor_scorer(collected, people[np.argsort(order)], items, ridge)
+        ridge = width**2 * max(self.regularization, 1e-3) * typical
+        return factor_scorer(collected, people[np.argsort(order)], items, ridge, origin=low, unit=width)

@@ -10,7 +10,7 @@ import numpy as np
 
 from discreet.core.arrays import Floats
 from discreet.core.checks import finite, integer, require
-from discreet.papers.bounds import Bound, PublicSizes, Standing, TheorySettings
+from discreet.papers.bounds import Bound, PublicSizes, TheorySettings, printed, proved
 
 # Points at which moments are integrated; the integrands are smooth on both sides of the rating.
 _POINTS = 4001
@@ -72,48 +72,18 @@ def bounds(sizes: PublicSizes, settings: MixtureSettings) -> list[Bound]:
     middle, _ = report_moments(low, scale, low, high)
     slope = (mean - middle) / width
     each = sizes.ratings / sizes.users
+    ratio = f"Largest log-ratio {largest_log_ratio(scale, low, high):.4g}."
+    user = f"{each:.1f} ratings of epsilon {sizes.epsilon:g} each; the paper states one rating."
+    bias = f"Spread {spread:.3g}. The paper's Gaussians have mean 0, so the fit ignores this bias."
+    read = f"{per_item:.1f} reports per item, read through the channel (slope {slope:.3g})."
+    error = spread / math.sqrt(per_item) / slope
+    down, sent = 8 * sizes.items * settings.factors, f"{settings.factors} factors per item as 8-byte numbers."
+    up = "bytes from a user, bounded Laplace or ISGD"
     return [
-        Bound(
-            name="noise scale b",
-            value=scale,
-            where="Definition 1",
-            standing=Standing.PROVED,
-            note=f"Largest log-ratio {largest_log_ratio(scale, low, high):.4g}.",
-        ),
-        Bound(
-            name="epsilon of one user",
-            value=each * sizes.epsilon,
-            where="Section 3.2",
-            standing=Standing.PROVED,
-            note=f"{each:.1f} ratings of epsilon {sizes.epsilon:g} each; the paper states one rating.",
-        ),
-        Bound(
-            name="bias of the highest rating's report",
-            value=mean - high,
-            where="Definition 1",
-            standing=Standing.PROVED,
-            note=f"Spread {spread:.3g}. The paper's Gaussians have mean 0, so the fit ignores this bias.",
-        ),
-        Bound(
-            name="standard error of an item's mean",
-            value=spread / math.sqrt(per_item) / slope,
-            where="ours",
-            standing=Standing.PROVED,
-            without=width / 2,
-            note=f"{per_item:.1f} reports per item, read through the channel (slope {slope:.3g}).",
-        ),
-        Bound(
-            name="bytes from a user, bounded Laplace or ISGD",
-            value=math.ceil(each),
-            where="Table 1",
-            standing=Standing.PRINTED,
-            note="1 byte per rating, nothing back.",
-        ),
-        Bound(
-            name="bytes to a user and round, PG-MF",
-            value=8 * sizes.items * settings.factors,
-            where="Table 1",
-            standing=Standing.PRINTED,
-            note=f"{settings.factors} factors per item as 8-byte numbers.",
-        ),
+        proved("noise scale b", "Definition 1", scale, ratio),
+        proved("epsilon of one user", "Section 3.2", each * sizes.epsilon, user),
+        proved("bias of the highest rating's report", "Definition 1", mean - high, bias),
+        proved("standard error of an item's mean", "ours", error, read, width / 2),
+        printed(up, "Table 1", math.ceil(each), "1 byte per rating, nothing back."),
+        printed("bytes to a user and round, PG-MF", "Table 1", down, sent),
     ]

@@ -455,6 +455,7 @@ class OneBitOutput(OneBit):
         vault = Vault(answers, cells=self.cells, bound=self.answer_bound)
         if self.release == "ahead":
             return self._projected(task, vault)
+        vault.expect_answers()
         nothing: npt.NDArray[np.int64] = np.zeros(0, dtype=np.int64)
         return ReleasedCells(
             users=task.users,

@@ -12,7 +12,6 @@ from typing import ClassVar, final
 import numpy as np
 
 from discreet.core.arrays import Floats
-from discreet.core.checks import finite, integer, one_of, positive, positive_finite
 from discreet.core.progress import Progress
 from discreet.data.facts import PublicFacts
 from discreet.data.interactions import Interactions
@@ -20,8 +19,8 @@ from discreet.models.estimator import Estimator
 from discreet.models.scorers.one_bit import public_threshold
 from discreet.models.scorers.scorer import Scorer
 from discreet.papers.one_bit.estimators import OneBitOutput, projected_scorer
-from discreet.papers.one_bit.task import Task
-from discreet.papers.one_bit.theory import LINKS, printed_sensitivity
+from discreet.papers.one_bit.task import Task, check_completion
+from discreet.papers.one_bit.theory import printed_sensitivity
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.session import Session
 from discreet.report.notes import PRINTED_OBJECTIVE, PRINTED_OUTPUT, TRAINED_WITHOUT_NOISE
@@ -57,15 +56,7 @@ class PrintedOneBit(Estimator):
     tolerance: float = 1e-5
 
     def __post_init__(self) -> None:
-        positive("epsilon", self.epsilon)
-        one_of("link", self.link, LINKS)
-        positive_finite("bound", self.bound)
-        if self.radius is not None:
-            positive_finite("radius", self.radius)
-        if self.above is not None:
-            finite("above", self.above)
-        integer("iterations", self.iterations, least=1)
-        positive_finite("tolerance", self.tolerance)
+        check_completion(self)
 
     def _refuted(self, facts: PublicFacts, why: str) -> Guarantee:
         note = why if math.isfinite(self.epsilon) else TRAINED_WITHOUT_NOISE
@@ -93,7 +84,7 @@ class PrintedOneBit(Estimator):
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OneBitObjectivePrinted(PrintedOneBit):
-    """Add noise with the printed Delta to the objective, then minimize it, without the paper's missing term.
+    """Add noise to the objective as the paper prints it; with the probit link, the paper's proof fails.
 
     Guarantee
         NOT PRIVATE with the probit link. The printed proof compares noise densities and ignores the

@@ -1,4 +1,4 @@
-"""Hold the common parts of the four one-bit estimators: settings, binary ratings, the solver."""
+"""The common parts of the four one-bit estimators: settings, binary ratings, the solver."""
 
 from __future__ import annotations
 
@@ -48,6 +48,19 @@ DENSE_CELLS = 40_000
 _WHAT = "completing the matrix"
 
 
+def check_completion(settings: Any) -> None:
+    """Check the settings that all one-bit estimators share, also the printed ones."""
+    positive("epsilon", settings.epsilon)
+    one_of("link", settings.link, LINKS)
+    positive_finite("bound", settings.bound)
+    positive_finite("tolerance", settings.tolerance)
+    if settings.radius is not None:
+        positive_finite("radius", settings.radius)
+    if settings.above is not None:
+        finite("above", settings.above)
+    integer("iterations", settings.iterations, least=1)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OneBit(Estimator):
     """Complete a matrix of binary ratings; concrete estimators say where the noise enters.
@@ -82,20 +95,13 @@ class OneBit(Estimator):
     tolerance: float = 1e-5
 
     def __post_init__(self) -> None:
-        positive("epsilon", self.epsilon)
-        one_of("link", self.link, LINKS)
+        check_completion(self)
         positive_finite("scale", self.scale)
-        positive_finite("bound", self.bound)
-        if self.radius is not None:
-            positive_finite("radius", self.radius)
         non_negative("leveling", self.leveling)
         probability("mean_share", self.mean_share)
         require(self.mean_share < 1, "mean_share", self.mean_share, must="leave something for the ratings")
         if self.above is not None:
-            finite("above", self.above)
             require(self.mean_share == 0, "above", self.above, must="be None with a mean_share")
-        integer("iterations", self.iterations, least=1)
-        positive_finite("tolerance", self.tolerance)
         if math.isfinite(self.epsilon):
             # Settings that allow no noise are rejected here, before budget is spent.
             self._check_noise()

@@ -16,7 +16,7 @@ from scipy.special import expit, ndtr
 
 from discreet.core.arrays import Floats
 from discreet.core.checks import integer, positive_finite, require
-from discreet.papers.bounds import Bound, PublicSizes, Standing, TheorySettings
+from discreet.papers.bounds import Bound, PublicSizes, TheorySettings, printed, proved, refuted
 
 # Suprema of even, smooth functions on [0, alpha]; with so many points the error is less than 1e-8.
 _POINTS = 20_001
@@ -111,77 +111,47 @@ def bounds(sizes: PublicSizes, settings: OneBitSettings) -> list[Bound]:
     """
     alpha, own = settings.bound, {"bound": settings.bound, "sigma": settings.sigma}
     flipped = link_constants(settings.link, sizes.epsilon, **own)
-    printed = printed_constants(settings.link, sizes.epsilon, **own)
+    stated = printed_constants(settings.link, sizes.epsilon, **own)
     plain = link_constants(settings.link, **own)
-    delta = printed_sensitivity(settings.link, **own)
-    zero = alpha**2
     first = common_error(sizes, settings.rank, *flipped, alpha)
     other = common_error(sizes, settings.rank, *plain, alpha)
+    delta = printed_sensitivity(settings.link, **own)
+    objective = other + objective_term(sizes, delta, plain.flatness)
     order = "Constant C of the theorem taken as 1: the order only."
-    false_beta = flipped.flatness > printed.flatness * (1 + 1e-9)
+    end = ", refuted." if flipped.flatness > stated.flatness * (1 + 1e-9) else "."
+    gradient = f"{settings.steps} steps, gradients clamped to {settings.clamp:g}."
+    cells = f"Protects one cell. All {sizes.cells:,} cells cost {sizes.cells * sizes.epsilon:,.0f}."
     return [
-        Bound(
-            name="L of flipped ratings",
-            value=flipped.steepness,
-            where="Theorem 1",
-            standing=Standing.PROVED,
-            note=f"Printed bound: {printed.steepness:.4g}.",
+        proved(
+            "L of flipped ratings", "Theorem 1", flipped.steepness, f"Printed bound: {stated.steepness:.4g}."
         ),
-        Bound(
-            name="beta of flipped ratings",
-            value=flipped.flatness,
-            where="Theorem 1",
-            standing=Standing.PROVED,
-            note=f"Printed bound: {printed.flatness:.4g}" + (", refuted." if false_beta else "."),
+        proved(
+            "beta of flipped ratings",
+            "Theorem 1",
+            flipped.flatness,
+            f"Printed bound: {stated.flatness:.4g}{end}",
         ),
-        Bound(
-            name="input: mean squared error",
-            value=first,
-            where="Theorem 1",
-            standing=Standing.PRINTED,
-            without=zero,
-            note=order,
+        printed("input: mean squared error", "Theorem 1", first, order, alpha**2),
+        _sensitivity(settings.link, delta, plain.steepness),
+        printed("objective: mean squared error", "Theorem 2", objective, order, alpha**2),
+        proved(
+            "gradient: Laplace scale per step",
+            "Theorem 3",
+            2 * settings.clamp * settings.steps / sizes.epsilon,
+            gradient,
         ),
-        Bound(
-            name="objective: Delta",
-            value=delta,
-            where="Theorem 2",
-            standing=Standing.PRINTED if settings.link == "logistic" else Standing.REFUTED,
-            note=f"Exact supremum: {plain.steepness:.4g}."
-            + (
-                ""
-                if settings.link == "logistic"
-                else " The proof skips the Jacobian, so the guarantee doesn't follow."
-            ),
-        ),
-        Bound(
-            name="objective: mean squared error",
-            value=other + objective_term(sizes, delta, plain.flatness),
-            where="Theorem 2",
-            standing=Standing.PRINTED,
-            without=zero,
-            note=order,
-        ),
-        Bound(
-            name="gradient: Laplace scale per step",
-            value=2 * settings.clamp * settings.steps / sizes.epsilon,
-            where="Theorem 3",
-            standing=Standing.PROVED,
-            note=f"{settings.steps} steps, gradients clamped to {settings.clamp:g}.",
-        ),
-        Bound(
-            name="output: Laplace scale per cell",
-            value=2 * alpha / sizes.epsilon,
-            where="Theorem 4",
-            standing=Standing.PROVED,
-            note=f"Protects one cell. All {sizes.cells:,} cells cost {sizes.cells * sizes.epsilon:,.0f}.",
-        ),
-        Bound(
-            name="output: mean squared error",
-            value=other + output_term(sizes, alpha),
-            where="Theorem 4",
-            standing=Standing.PRINTED,
-            without=zero,
-            note=order,
+        proved("output: Laplace scale per cell", "Theorem 4", 2 * alpha / sizes.epsilon, cells),
+        printed(
+            "output: mean squared error", "Theorem 4", other + output_term(sizes, alpha), order, alpha**2
         ),
     ]
+
+
+def _sensitivity(link: str, delta: float, exact: float) -> Bound:
+    """Return Delta of Theorem 2, whose guarantee follows for the logistic link alone."""
+    name, note = "objective: Delta", f"Exact supremum: {exact:.4g}."
+    if link == "logistic":
+        return printed(name, "Theorem 2", delta, note)
+    return refuted(
+        name, "Theorem 2", delta, f"{note} The proof skips the Jacobian, so the guarantee doesn't follow."
+    )

@@ -9,10 +9,15 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
-
-from scipy.special import erfcx, log_ndtr, ndtr
+from typing import TYPE_CHECKING
 
 from discreet.core.checks import failure_probability, non_negative, positive, positive_finite, require
+from discreet.core.exports import Later
+
+if TYPE_CHECKING:
+    from scipy import special
+else:
+    special = Later("scipy.special")
 
 # The unit roundoff. scipy's special functions are accurate to a few of it; the bound below allows sixteen.
 _ROUNDING = 2.0**-53
@@ -35,10 +40,10 @@ def log_delta_above(shift: float, epsilon: float) -> float:
     # x and y inherit the rounding of their terms, and the density there magnifies it by as much again.
     slack = _ALLOWED * (1 - y) ** 2
     if x > 0:
-        first, second = float(ndtr(x)), math.exp(min(epsilon + float(log_ndtr(y)), 0.0))
+        first, second = float(special.ndtr(x)), math.exp(min(epsilon + float(special.log_ndtr(y)), 0.0))
         return min(math.log(max(first - second, 0.0) + (first + second) * slack), 0.0)
     # In the tail both terms share the density at x; two Mills ratios of equal size remain.
-    near, far = float(erfcx(-x / _SQRT_2)), float(erfcx(-y / _SQRT_2))
+    near, far = float(special.erfcx(-x / _SQRT_2)), float(special.erfcx(-y / _SQRT_2))
     difference = max(near - far, 0.0) + _ALLOWED * (1 + shift) * near
     return math.log(difference) - _LOG_2 - x * x / 2 + slack
 

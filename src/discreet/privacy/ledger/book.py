@@ -27,7 +27,6 @@ from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.ledger.accounts import Account
 from discreet.privacy.ledger.balance import Balance, balance, require_covered
 from discreet.privacy.ledger.chain import Anchor, latest_anchor, record_anchor
-from discreet.privacy.ledger.drawing import plot_ledger
 from discreet.privacy.ledger.records import (
     BUDGETS,
     ENTRIES,
@@ -51,7 +50,7 @@ from discreet.privacy.ledger.records import (
     require_weighable,
     spent_by_definition,
 )
-from discreet.privacy.ledger.report import entries_table, entry_columns, in_one_line, report_json
+from discreet.privacy.ledger.report import entries_table, entry_columns, in_one_line, plot_ledger, report_json
 from discreet.privacy.ledger.sealing import sealed
 from discreet.privacy.ledger.store import LedgerStore, add_anchors, has_anchors
 

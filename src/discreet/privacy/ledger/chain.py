@@ -37,6 +37,11 @@ class Anchor(NamedTuple):
         return cls(int(count), head)
 
 
+def event_digest(event: bytes) -> bytes:
+    """Return what a chain hashes of an event."""
+    return hashlib.sha256(event).digest()
+
+
 @final
 class Chain:
     """A chain of events, each of which is hashed with everything before it.
@@ -55,11 +60,17 @@ class Chain:
 
     def add(self, event: bytes) -> None:
         """Append an event."""
-        self._heads.append(self.after(event).head)
+        self.add_digest(event_digest(event))
+
+    def add_digest(self, digest: bytes) -> None:
+        """Append an event of which the digest alone is known."""
+        self._heads.append(self._after(digest).head)
 
     def after(self, event: bytes) -> Anchor:
         """Return the place that an event would lead to."""
-        digest = hashlib.sha256(event).digest()
+        return self._after(event_digest(event))
+
+    def _after(self, digest: bytes) -> Anchor:
         head = hashlib.sha256(bytes.fromhex(self._heads[-1]) + digest).hexdigest()[:32]
         return Anchor(len(self._heads), head)
 

@@ -48,8 +48,6 @@ class PaidRelease:
         left = _read(record)
         self._left = left if left is not None and left["command"] == self._command else None
         self.is_published = self._left is not None and self._left["before"] != self._before
-        if self._left is not None:
-            self._before = self._left["before"]
 
     def interrupted(self, ledger: Ledger, dataset: str, guarantee: Guarantee, what: str) -> Entry | None:
         """Return the spending of a killed process for this release, or record that a new release begins."""

@@ -1,16 +1,32 @@
-"""Report the contents of a ledger: as one JSON object, a table with a row for each spending, or one line."""
+"""Report the contents of a ledger: as one JSON object, a table of its spending, one line, or a plot."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
-from discreet.core.checks import DiscreetError
+import numpy as np
+
+from discreet.core.checks import DiscreetError, PrivacyError
+from discreet.privacy.errors import DatasetUnclear
+from discreet.privacy.ledger.accounts import Account
+from discreet.privacy.ledger.balance import balance
 from discreet.report.notebooks import html_table
 from discreet.report.numbers import number_above
+from discreet.report.plotting import axes_for
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
     from discreet.privacy.ledger.book import Amount, Entry, Ledger
+    from discreet.privacy.ledger.records import Budget
+
+# The margin that is drawn on both sides of a single release.
+_AROUND = np.timedelta64(1, "D")
+# The colors of sums, one for each privacy definition.
+_COLORS = ("#d55e00", "#00855f", "#b0488a", "#8a6500")
 
 
 def report_json(ledger: Ledger, dataset: str | None = None) -> dict[str, Any]:
@@ -20,7 +36,7 @@ def report_json(ledger: Ledger, dataset: str | None = None) -> dict[str, Any]:
 
 
 def _dataset_json(ledger: Ledger, name: str) -> dict[str, Any]:
-    balance = ledger.balance(name)
+    found = ledger.balance(name)
     return {
         "dataset": name,
         "spent": [
@@ -38,9 +54,9 @@ def _dataset_json(ledger: Ledger, name: str) -> dict[str, Any]:
             }
             for budget in ledger.budgets(name)
         ],
-        "counted": None if balance is None else _amount_json(balance.spent),
-        "share": None if balance is None else balance.share,
-        "remaining": None if balance is None else _amount_json(balance.left),
+        "counted": None if found is None else _amount_json(found.spent),
+        "share": None if found is None else found.share,
+        "remaining": None if found is None else _amount_json(found.left),
         "entries": [_entry_json(entry) for entry in ledger.entries(name)],
     }
 
@@ -113,3 +129,74 @@ def entries_table(ledger: Ledger, caption: str) -> str:
         for one in reversed(ledger.entries())
     ]
     return html_table(rows, header=("day", "data", "release", "promise", "state"), caption=caption)
+
+
+def plot_ledger(ledger: Ledger, dataset: str | None, ax: Axes | None) -> Axes:
+    """Return a plot of each release's epsilon, their total cost over time, and the budget's epsilon.
+
+    Under a budget, the total is counted by its account. Other epsilons are added up separately for each
+    privacy definition, because they don't add across definitions.
+    """
+    name = _only(ledger, dataset)
+    entries = ledger.entries(name)
+    paid = [one for one in entries if math.isfinite(one.guarantee.epsilon)]
+    drawn = axes_for(ax)
+    if paid:
+        drawn.stem(_times(paid), [one.guarantee.epsilon for one in paid], basefmt=" ", label="each release")
+    budget = ledger.budget(name)
+    definitions = list(dict.fromkeys(one.guarantee.definition for one in paid))
+    for number, definition in enumerate(definitions):
+        mine = [one for one in paid if one.guarantee.definition == definition]
+        label, sums = _sums(mine, budget)
+        label += f", {'/'.join(definition)}" if len(definitions) > 1 else ""
+        color = _COLORS[number % len(_COLORS)]
+        drawn.step(_times(mine), sums, where="post", marker="o", color=color, label=label)
+    if budget is not None:
+        drawn.axhline(budget.guarantee.epsilon, color="#69757a", linestyle="--", label="budget")
+    drawn.set(xlabel="time (UTC)", ylabel="epsilon", title=_title(ledger, name, len(entries) - len(paid)))
+    drawn.tick_params(axis="x", rotation=30)
+    moments = _times(paid)
+    if ax is None and paid and moments.min() == moments.max():
+        # Around one moment matplotlib would draw four years.
+        drawn.set_xlim(moments[0] - _AROUND, moments[0] + _AROUND)
+    if paid or budget is not None:
+        drawn.legend(fontsize="small")
+    return drawn
+
+
+def _sums(entries: Sequence[Entry], budget: Budget | None) -> tuple[str, list[float]]:
+    """Return the total cost of entries of one definition after each of them, and how it is counted."""
+    own = budget is not None and entries[0].guarantee.definition == budget.guarantee.definition
+    if budget is None or not own or budget.account is Account.ADDING:
+        return "added up", list(accumulate(one.guarantee.epsilon for one in entries))
+    try:
+        counted = [balance(budget, entries[: end + 1]).spent.epsilon for end in range(len(entries))]
+    except PrivacyError:
+        # Made before the budget, by a release that its account can't count.
+        return "added up", list(accumulate(one.guarantee.epsilon for one in entries))
+    return f"together ({budget.account.value} account)", counted
+
+
+def _times(entries: Sequence[Entry]) -> np.ndarray:
+    # Without its zone, which is UTC: numpy's times have none.
+    return np.array([one.time.replace(tzinfo=None) for one in entries], dtype="datetime64[us]")
+
+
+def _title(ledger: Ledger, name: str, without_privacy: int) -> str:
+    budget, counted = ledger.budget(name), ledger.balance(name)
+    title = f"Spent on {name}"
+    if budget is not None and counted is not None:
+        adds = budget.account is Account.ADDING
+        allowed = "the budget" if adds else f"what its {budget.account.value} account allows"
+        title += f": {100 * counted.share:.3g} % of {allowed}"
+    return title + (f"; {without_privacy} releases are NOT PRIVATE" if without_privacy else "")
+
+
+def _only(ledger: Ledger, dataset: str | None) -> str:
+    """Return the requested dataset, or the only one."""
+    names = ledger.datasets()
+    if dataset is None and len(names) == 1:
+        return names[0]
+    if dataset is None or dataset not in names:
+        raise DatasetUnclear(dataset=dataset, known=tuple(names))
+    return dataset

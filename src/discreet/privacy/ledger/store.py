@@ -181,9 +181,6 @@ def _create(path: Path) -> None:
 
 def _check_header(path: Path) -> None:
     """Raise unless the first bytes are a ledger's. SQLite has not seen the file yet."""
-    if path.is_fifo():
-        # A read from a pipe would wait for a writer.
-        raise NotALedger(path=path)
     try:
         found = sqlite.header(path)
     except FileNotFoundError as error:

@@ -12,6 +12,7 @@ import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Self, final
 
 import numpy as np
@@ -237,18 +238,21 @@ class Gaussian(Additive):
     def _grid(self, size: int) -> NoiseGrid | None:
         if self.sigma == 0 or size == 0:
             return None
-        # Rounding moves each coordinate's difference by at most one unit.
-        units = root_above(Fraction(size))
-        sigma, sensitivity = Fraction(self.sigma), Fraction(self.l2_sensitivity)
-        exponent = grid_exponent(sigma, sensitivity / units)
-        noise = sigma * (1 / power_of_two(exponent) + units / sensitivity)
-        # Discrete noise of variance s^2 + 4 protects as much as continuous noise of variance s^2.
-        return NoiseGrid(
-            exponent=exponent,
-            noise=fixed_point_noise(root_above(noise**2 + 4)),
-            off_diagonal=fixed_point_noise(root_above(noise**2 / 2 + 4)),
-            add=add_discrete_gaussian,
-        )
+        exponent, noise, off_diagonal = _gaussian_scales(self.sigma, self.l2_sensitivity, size)
+        return NoiseGrid(exponent=exponent, noise=noise, off_diagonal=off_diagonal, add=add_discrete_gaussian)
+
+
+@lru_cache(maxsize=256)
+def _gaussian_scales(sigma: float, l2_sensitivity: float, size: int) -> tuple[int, float, float]:
+    """Return the exponent of the unit, and the noise in units: of an entry, and of one off a diagonal."""
+    # Rounding moves each coordinate's difference by at most one unit.
+    units = root_above(Fraction(size))
+    exact, sensitivity = Fraction(sigma), Fraction(l2_sensitivity)
+    exponent = grid_exponent(exact, sensitivity / units)
+    noise = exact * (1 / power_of_two(exponent) + units / sensitivity)
+    # Discrete noise of variance s^2 + 4 protects as much as continuous noise of variance s^2.
+    alone, paired = root_above(noise**2 + 4), root_above(noise**2 / 2 + 4)
+    return exponent, fixed_point_noise(alone), fixed_point_noise(paired)
 
 
 def _check_noise(

@@ -16,16 +16,22 @@ from collections.abc import Callable
 from decimal import ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
 from functools import lru_cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from discreet.core.checks import integer, positive_finite, require
+from discreet.core.exports import Later
 from discreet.core.randomness import PrivacyRandom
 from discreet.privacy.errors import BadTable, OffGrid
-from discreet.privacy.sampling import kernels
 from discreet.privacy.sampling.recording import recorded
+
+if TYPE_CHECKING:
+    from discreet.privacy.sampling import kernels
+else:
+    # A model that only answers draws nothing, and the compiler takes longer to import than an answer.
+    kernels = Later("discreet.privacy.sampling.kernels")
 
 Integers = npt.NDArray[np.int64]
 Words = npt.NDArray[np.uint64]

@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from discreet.papers.dpimf.printed import LOWERED, METHODS, VARIANTS
+from discreet.papers.dpimf.printed_losses import LOWERED, METHODS, VARIANTS
 from discreet.papers.dpimf.theory import room_to_learn
 from discreet.reproduce import copies
 from discreet.reproduce.dpimf.claims import (

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from discreet.papers.dpimf.printed import VARIANTS, Floats
+from discreet.papers.dpimf.printed_losses import VARIANTS, Floats
 from discreet.papers.dpimf.theory import composed
 from discreet.reproduce.dpimf.federation import LOCAL, ROUNDS
 from discreet.reproduce.dpimf.protocol import (

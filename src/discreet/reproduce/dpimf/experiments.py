@@ -13,9 +13,9 @@ from discreet.data.splits import leave_one_out
 from discreet.evaluation.scoring import measure as score_model
 from discreet.models.baselines.implicit_als import ImplicitAls
 from discreet.models.popularity import Popularity
+from discreet.papers.dpimf.implicit_objective import ImplicitObjective
 from discreet.papers.dpimf.neighbors import ItemNeighbors
-from discreet.papers.dpimf.objective import ImplicitObjective
-from discreet.papers.dpimf.printed import (
+from discreet.papers.dpimf.printed_losses import (
     VARIANTS,
     Floats,
     Method,

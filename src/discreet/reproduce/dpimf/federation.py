@@ -11,7 +11,15 @@ import numpy.typing as npt
 from scipy.sparse import csr_matrix
 
 from discreet.core.randomness import experiment_generator
-from discreet.papers.dpimf.printed import Floats, Method, Setting, Side, alpha0_of, exact_rows, noisy_by
+from discreet.papers.dpimf.printed_losses import (
+    Floats,
+    Method,
+    Setting,
+    Side,
+    alpha0_of,
+    exact_rows,
+    noisy_by,
+)
 from discreet.reproduce.dpimf.protocol import HIGH_EPSILONS, SIDES, Bench, Place
 from discreet.reproduce.running import Run
 

@@ -7,7 +7,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from discreet.papers.dpimf.printed import VARIANTS
+from discreet.papers.dpimf.printed_losses import VARIANTS
 from discreet.reproduce.dpimf.claims import all_curves, at_few, budget_draws, metric_of
 from discreet.reproduce.dpimf.federation import SHARED
 from discreet.reproduce.dpimf.protocol import (

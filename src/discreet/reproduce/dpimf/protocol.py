@@ -13,7 +13,7 @@ from scipy.sparse import csr_matrix
 
 from discreet.data.splits import Split, leave_one_out
 from discreet.evaluation.negatives import sample_negatives
-from discreet.papers.dpimf.printed import Floats, Setting, Side
+from discreet.papers.dpimf.printed_losses import Floats, Setting, Side
 from discreet.reproduce import copies
 
 Values = dict[str, Sequence[float]]

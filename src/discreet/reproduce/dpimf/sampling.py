@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from discreet.papers.dpimf.printed import Floats, train
+from discreet.papers.dpimf.printed_losses import Floats, train
 from discreet.privacy.experiments import largest_weights
 from discreet.reproduce import copies
 from discreet.reproduce.dpimf.protocol import FILMS, Values, bench_on

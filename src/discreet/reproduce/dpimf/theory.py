@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.sparse import csr_matrix
 
-from discreet.papers.dpimf.printed import (
+from discreet.papers.dpimf.printed_losses import (
     LOSS_OF,
     VARIANTS,
     Floats,

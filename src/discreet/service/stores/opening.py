@@ -7,6 +7,7 @@ from pathlib import Path
 
 from discreet.collect.opening import AnyCampaign
 from discreet.core.errors import CannotWrite
+from discreet.core.files import begun_path
 from discreet.service.errors import BadReportStore
 from discreet.service.stores.sqlite import SqliteStore
 from discreet.service.stores.store import CLOSED, ROUND, Counts, ReportStore
@@ -34,7 +35,7 @@ def copy_store(source: ReportStore, target: Path) -> Counts:
 
     The copy is made next to the target and put in its place when it is complete.
     """
-    aside = target.with_name(f".{target.name}.part")
+    aside = begun_path(target)
     for name in (aside.name, f"{aside.name}-wal", f"{aside.name}-shm"):
         aside.with_name(name).unlink(missing_ok=True)
     try:

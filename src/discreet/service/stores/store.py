@@ -31,7 +31,7 @@ class Counts(NamedTuple):
 
 
 class StoredReport(NamedTuple):
-    """Hold a row: a sender, the number of an item, and a code."""
+    """A row: a sender, the number of an item, and a code."""
 
     sender: bytes
     item: int

@@ -294,9 +294,9 @@ def _improved(operator: LowRankPlusSparse, found: LowRank, wrong: Floats) -> Low
     return _combined(np.hstack([found.left, beyond]), upper, np.hstack([found.right, fresh]), found.rank)
 
 
-def _orthonormal(columns: Floats, beside: Floats) -> Floats:
-    """Return an orthonormal basis of what the columns add to `beside`, without directions of rounding."""
-    columns = columns - beside @ (beside.T @ columns)
+def _orthonormal(columns: Floats, others: Floats) -> Floats:
+    """Return an orthonormal basis of what the columns add to `others`, without directions of rounding."""
+    columns = columns - others @ (others.T @ columns)
     sizes, turns = np.linalg.eigh(columns.T @ columns)
     kept = sizes > _DEPENDENT * max(float(sizes[-1]), _TINY)
     basis: Floats = columns @ (turns[:, kept] / np.sqrt(sizes[kept]))

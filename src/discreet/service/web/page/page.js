@@ -17,6 +17,7 @@ let campaign;
 let person;
 let keeping;
 let model = null;
+let shown = null;
 let chosen = null;
 let closed = false;
 
@@ -181,7 +182,13 @@ async function send() {
 }
 
 async function resume() {
-  if (navigator.onLine && (await keeping.setting(`queued ${person.key}`, false))) await act(send);
+  if (!navigator.onLine) return;
+  if (await keeping.setting(`queued ${person.key}`, false)) await act(send);
+  // A model may have been published, or replaced, since. A page that nobody looks at doesn't ask.
+  if (!document.hidden && (await fetchModel().catch(() => false))) {
+    at("suggestions").hidden = false;
+    await refresh();
+  }
 }
 
 /** Post one message; a connection that fails is a TypeError, a refusal an Error with the service's sentence. */
@@ -261,14 +268,17 @@ function showLedger(costs, limit) {
   at("left").textContent = `${cost(spent)} of ${number(limit)} is given away, or waits to be.`;
 }
 
+/** Fetch the published model unless it is shown already; return whether there is a new one. */
 async function fetchModel() {
   const { vectors, closed: ended } = await (await fetch("/health")).json();
   closed = ended;
-  if (!vectors) return;
+  if (!vectors || vectors === shown) return false;
   const [answer, label] = await Promise.all([fetch("/model/vectors"), fetch("/label")]);
-  if (!answer.ok || !label.ok) return;
+  if (!answer.ok || !label.ok) return false;
   model = new Recommender({ model: await answer.arrayBuffer(), items: { ids: [...campaign.items.keys()] } });
   at("label").replaceChildren(...showLabel(await label.json()));
+  shown = vectors;
+  return true;
 }
 
 function showSuggestions(open) {

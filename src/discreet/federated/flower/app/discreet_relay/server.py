@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import logging
 import select
 import socket
 import time
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from flwr.app import ConfigRecord, Context, Message, RecordDict
@@ -13,6 +15,7 @@ from flwr.serverapp import Grid, ServerApp
 from . import frames
 
 app = ServerApp()
+_LOG = logging.getLogger(__name__)
 _POLL_SECONDS = 0.1
 # How often Flower is asked which nodes are online; it takes a minute to miss one.
 _ROLL_CALL_EVERY = 1.0
@@ -34,7 +37,7 @@ def main(grid: Grid, context: Context) -> None:
 
 
 class _Round:
-    """Hold one question: the nodes that have not answered, and the messages on their way to them."""
+    """One question: the nodes that have not answered, and the messages on their way to them."""
 
     def __init__(self, grid: Grid, line: socket.socket, header: dict[str, Any], question: bytes) -> None:
         self._grid, self._line, self._header, self._question = grid, line, header, question
@@ -56,19 +59,22 @@ class _Round:
 
     def _call_roll(self) -> None:
         """Ask nodes that are new or back online; a party answers a repeated question with the same bytes."""
-        online = {str(node) for node in self._grid.get_node_ids()}
+        listed = _tried(self._grid.get_node_ids)
+        if listed is None:
+            return
+        online = {str(node) for node in listed}
         now = time.monotonic()
         due = [
             n for n in sorted(self._silent & online) if now - self._since.get(n, -_ASK_AGAIN) >= _ASK_AGAIN
         ]
         messages = [self._message(int(node)) for node in due]
-        for node, message_id in zip(due, self._grid.push_messages(messages), strict=True):
+        for node, message_id in zip(due, _tried(self._grid.push_messages, messages) or (), strict=False):
             if message_id:
                 self._sent[message_id], self._since[node] = node, now
         self._send({"absent": sorted(self._silent - online)})
 
     def _pass_on(self) -> None:
-        for reply in self._grid.pull_messages(list(self._sent)) if self._sent else ():
+        for reply in (_tried(self._grid.pull_messages, list(self._sent)) if self._sent else None) or ():
             node = self._sent.pop(reply.metadata.reply_to_message_id, None)
             if node in self._silent:
                 self._silent.discard(node)
@@ -81,6 +87,18 @@ class _Round:
         record = RecordDict({"message": ConfigRecord({"bytes": self._question})})
         left = max(self._end - time.monotonic(), 1.0)
         return Message(record, dst_node_id=node, message_type="query", ttl=left)
+
+
+def _tried(ask: Callable[..., Iterable[Any]], *given: Any) -> list[Any] | None:
+    """Return what Flower answers, or None if it fails, as on a busy machine: the round asks again soon.
+
+    An error that left the relay would end the run.
+    """
+    try:
+        return list(ask(*given))
+    except Exception:
+        _LOG.exception("Flower failed; the relay tries again.")
+        return None
 
 
 def _contents(reply: Message) -> bytes:

@@ -1,0 +1,129 @@
+"""`discreet data`: split files into shards for data larger than memory, and make synthetic users."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from discreet.cli.errors import OptionNeeds
+from discreet.cli.options.declared import AsJson, Columns, Force, ModelFile, Reading, plan_of
+from discreet.cli.options.parsing import checked_name, parse_columns
+from discreet.cli.output.printing import emit, remark_on_conditions, show
+
+
+def shard(
+    files: list[Path],
+    *,
+    out: Path,
+    reading: Reading,
+    shards: int | None = None,
+    name: str | None = None,
+    as_json: AsJson = False,
+) -> None:
+    """Split rating files into shards, each with all rows of its users, for data larger than memory.
+
+    A user's rows may be anywhere in the files. To resume a stopped run, start it again with the same
+    files and options.
+
+    Options:
+        files: Rating files: Parquet, CSV, TSV or JSON lines, or a folder of Parquet files.
+        out: The folder to create.
+        shards: The number of shards. Default: one per 4 million ratings.
+        name: The data's name in a ledger. Default: the folder's name.
+    """
+    from discreet.core.progress import terminal_progress
+    from discreet.sources.pieces import tables_in
+    from discreet.sources.sharding import make_shards
+
+    reader, declared = plan_of(reading)
+    with terminal_progress(None) as report:
+        made = make_shards(
+            [table for file in files for table in tables_in(file)],
+            out,
+            reader=reader,
+            name=checked_name(name),
+            n_shards=shards,
+            progress=report,
+            **declared,
+        )
+    count = len(made.shards)
+    if as_json:
+        emit({"folder": str(out), "name": made.name, "shards": count, "facts": made.facts.to_json()})
+        return
+    written, them = (
+        ("1 shard. It contains", "it") if count == 1 else (f"{count:,} shards. They contain", "them")
+    )
+    show(f"Written to {out}: {written} the data of all users. Protect {them} like the files.")
+
+
+def synthesize(
+    file: ModelFile,
+    *,
+    out: Path,
+    users: Annotated[int | None, typer.Option("--users", min=1)] = None,
+    length: Annotated[int | None, typer.Option("--length", min=1)] = None,
+    order: Annotated[bool | None, "--order/--no-order"] = None,
+    seed: Annotated[int, typer.Option("--seed", min=0)] = 0,
+    page: Path | None = None,
+    compare_with: str | None = None,
+    columns: Columns = None,
+    force: Force = False,
+    as_json: AsJson = False,
+) -> None:
+    """Make synthetic users from the released numbers of a model. This costs no privacy budget.
+
+    The data carry the model's guarantee: in the metadata of a Parquet file, and in a label file next to it.
+    `discreet model label OUT` shows it. Fit the model with --for-synthesis, so that it knows lengths of
+    histories.
+
+    Options:
+        out: Where to write the data: a .parquet or .csv file.
+        users: How many users to make. Default: as many as the release counted.
+        length: Declare the mean length of a history. Default: the released lengths, else 20.
+        order: Write times. Default: if the release states that histories have an order.
+        seed: Different seeds draw different users.
+        page: Write an HTML page that compares the data with the release.
+        compare_with: With --page: also compare with these real data, without noise. Such a page is for the
+            data owner only.
+    """
+    from discreet.data.synthetic_labels import label_path
+    from discreet.models.storage import load
+    from discreet.synthesis.labels import refuse_target, summary, write_synthetic
+    from discreet.synthesis.making import make
+
+    if compare_with is not None and page is None:
+        raise OptionNeeds(
+            options=("--compare-with",), needs="--page FILE", why="the comparison is shown on that page"
+        )
+    if columns is not None and compare_with is None:
+        raise OptionNeeds(
+            options=("--columns",), needs="--compare-with FILE", why="it names columns of that file"
+        )
+    refuse_target(out, force=force, inputs=(file,))
+    if page is not None:
+        from discreet.synthesis.page import refuse_page
+
+        refuse_page(page, force=force, inputs=(file, out, label_path(out)))
+    fitted = load(file)
+    real = None
+    if compare_with is not None:
+        from discreet.synthesis.page import read_real
+
+        # A file that can't be read is rejected before anything is written.
+        real = read_real(fitted, compare_with, parse_columns(columns))
+    made = make(fitted, users, length=length, order=order, seed=seed)
+    label = write_synthetic(fitted, made, out, force=force)
+    if page is not None:
+        from discreet.synthesis.page import write_page
+
+        write_page(fitted, made, page, real=real, force=force)
+    remark_on_conditions(fitted.guarantee, fits=False)
+    if as_json:
+        emit({"file": str(out), "interactions": made.data.n_ratings, **label})
+        return
+    said = f"Written to {out}: {made.data.n_ratings:,} interactions of {made.data.n_users:,} synthetic users."
+    show(said, f"Label: {summary(fitted.guarantee)}.", *(f"- {text}" for text in made.sentences))
+    if page is not None:
+        show(f"The page is in {page}" + ("." if compare_with is None else ": for the data owner only."))

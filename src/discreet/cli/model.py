@@ -1,0 +1,695 @@
+"""`discreet model`: label, sign, score, export, and extend a model file, and write documents about it."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from discreet.cli.errors import (
+    NotSigned,
+    OptionDoesNotApply,
+    OptionMissing,
+    OptionNeeds,
+    OtherSigner,
+    UnsupportedByModel,
+)
+from discreet.cli.options.declared import AsJson, Data, Force, ForceFolder, Measuring, ModelFile, Reading
+from discreet.cli.options.parsing import parse_columns
+from discreet.cli.output.printing import emit, remark, show, write
+from discreet.core.checks import visible
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from discreet.audit.last_audits import LastAudit
+    from discreet.data.interactions import Interactions
+    from discreet.dossier.evidence import LedgerRecord
+    from discreet.models.fitted import FittedModel
+
+
+def label(
+    file: Path,
+    *,
+    registry: Path | None = None,
+    facts: Path | None = None,
+    page: Annotated[Path | None, "--html"] = None,
+    card: Path | None = None,
+    people: Annotated[int | None, typer.Option("--people", min=1)] = None,
+    ledger: Path | None = None,
+    name: str | None = None,
+    full: bool = False,
+    force: Force = False,
+    markdown: bool = False,
+    as_json: AsJson = False,
+) -> None:
+    """Show the guarantee of a model or synthetic data, and why each array or column may be published.
+
+    Options:
+        file: A model file, or synthetic data.
+        registry: Write an entry for the public registry of deployments (YAML).
+        facts: A TOML file with the human facts of a full label or a registry entry.
+        page: Write the label to this HTML page.
+        card: Write a model card (Hugging Face layout) to this file.
+        people: Also state the guarantee for a group of this many users.
+        ledger: Also show this release in its ledger: number, spent, left.
+        name: The data's name in the ledger, if the file doesn't state it.
+        full: Also list each release with its noise, each array, and answers for a privacy officer.
+        markdown: Print the label as Markdown.
+    """
+    from discreet.audit.last_audits import last_audit
+    from discreet.dossier.evidence import audited_as
+    from discreet.models.signatures import signed_sentence, signer
+
+    key = signer(file)
+    signed = signed_sentence(key)
+    # This command verified the signer, so it overwrites an entry of that name in the file.
+    content = {**read_any_label(file, signed=key is not None), "signed_by": key}
+    if facts is not None and registry is None and not full:
+        raise OptionNeeds(options=("--facts",), needs="--full or --registry FILE", why="these show the facts")
+    record = _recorded(content, ledger, name)
+    more = _more(content, facts) if full else []
+    written = _write_elsewhere(
+        content, signed, file, registry, page, card, facts=facts, force=force, more=more
+    )
+    if markdown:
+        from discreet.privacy.guarantee import Guarantee
+        from discreet.report.label import label_markdown
+
+        guarantee = Guarantee.from_json(content["guarantee"])
+        write(visible(label_markdown(content, guarantee, signed, more).rstrip("\n")))
+        return
+    last = last_audit(*audited_as(content))
+    if as_json:
+        audit = None if last is None else last.to_json()
+        found = {
+            **content,
+            **_odds(content, people),
+            "ledger": record and asdict(record),
+            "last_audit": audit,
+        }
+        emit({**found, "officer": dict(more)} if full else found)
+        return
+    if written:
+        from discreet.privacy.guarantee import Guarantee
+
+        show(f"{' '.join(written)} {Guarantee.from_json(content['guarantee']).sentence()}")
+        return
+    _show(content, last, people, () if record is None else record.rows(), more, full=full)
+
+
+def _more(content: dict[str, Any], facts: Path | None) -> list[tuple[str, str]]:
+    """Return the lines of a full label for a privacy officer; none if no user is protected."""
+    from discreet.dossier.facts import MEANINGS, HumanFacts
+    from discreet.privacy.guarantee import Guarantee
+    from discreet.report.officer import officer_rows
+
+    if not Guarantee.from_json(content["guarantee"]).is_private:
+        return []
+    stated = HumanFacts() if facts is None else HumanFacts.read(facts)
+    return officer_rows(content, {name: stated.text(name) for name in MEANINGS}, stated.published)
+
+
+def _recorded(content: dict[str, Any], ledger: Path | None, name: str | None) -> LedgerRecord | None:
+    """Return the ledger's facts about the file's release."""
+    if ledger is None:
+        return None
+    from discreet.dossier.evidence import LedgerRecord
+    from discreet.privacy.ledger.book import Ledger
+
+    with Ledger.open(ledger, read_only=True) as book:
+        return LedgerRecord.find(book, content, name)
+
+
+def _odds(content: dict[str, Any], people: int | None) -> dict[str, Any]:
+    """Return an attacker's odds, and the guarantee of a group, if the label has a guarantee."""
+    from discreet.dossier.evidence import for_people
+    from discreet.privacy.guarantee import Guarantee
+    from discreet.report.odds import Odds
+
+    guarantee = Guarantee.from_json(content["guarantee"])
+    if not guarantee.is_private:
+        return {}
+    found: dict[str, Any] = {"odds": Odds.of(guarantee).to_json()}
+    if people is not None:
+        epsilon, delta, said = for_people(guarantee, people)
+        level = "inf" if math.isinf(epsilon) else epsilon
+        found["group"] = {"people": people, "epsilon": level, "delta": delta, "sentence": said}
+    return found
+
+
+def _said_of_odds(content: dict[str, Any], people: int | None) -> tuple[str, ...]:
+    """Return the odds as sentences and as a picture in one line."""
+    from discreet.privacy.guarantee import Guarantee
+    from discreet.report.odds import Odds, odds_bar
+
+    found = _odds(content, people)
+    if not found:
+        return ()
+    odds = Odds.of(Guarantee.from_json(content["guarantee"]))
+    group = found.get("group")
+    return (odds.sentence(), odds_bar(odds), *(() if group is None else (group["sentence"],)))
+
+
+def _releases(content: dict[str, Any]) -> Table:
+    """Return the releases of the certificate as a table; a file without one has no rows."""
+    from rich.table import Table
+
+    from discreet.report.officer import listed_releases
+
+    table = Table("release", "mechanism", "noise", "bound", title="Releases (from the certificate)")
+    for row in listed_releases(content):
+        table.add_row(*map(visible, row))
+    return table
+
+
+def _show(
+    content: dict[str, Any],
+    last: LastAudit | None,
+    people: int | None,
+    recorded: Sequence[tuple[str, str]],
+    officer: Sequence[tuple[str, str]],
+    *,
+    full: bool,
+) -> None:
+    """Print the guarantee, where each array comes from, and what else is known about the file."""
+    from rich.table import Table
+
+    from discreet.dossier.evidence import audit_sentence
+    from discreet.papers import titled
+    from discreet.privacy.guarantee import Guarantee
+    from discreet.report.label import MORE, by_origin, label_table, used_rows
+
+    promise = Guarantee.from_json(content["guarantee"])
+    used = [*_method(content["name"]), *used_rows(content, content.get("signed_by")), *recorded]
+    called = titled(content["name"], content.get("parameters", {}))
+    facts = label_table(promise, f"Privacy facts: {called}", used)
+    table = Table("arrays", "where they come from", title="What the file contains", show_lines=True)
+    for origin, names in by_origin(content["provenance"]):
+        table.add_row(names, origin)
+    limits = (f"Not to be used for {text}." for text in content.get("not_for", ()))
+    audited = [said] if (said := audit_sentence(content, last)) else []
+    odds = _said_of_odds(content, people)
+    asked = Table("what", "answer", title=MORE, show_lines=True)
+    for what, answer in officer:
+        asked.add_row(what, visible(answer))
+    more = (
+        [_releases(content), table, *([asked] if officer else [])]
+        if full
+        else ["Add --full to list each release and each array."]
+    )
+    show(facts, promise.sentence(), *odds, *limits, *audited, *more)
+
+
+def _method(name: str) -> list[tuple[str, str]]:
+    """Return a row with the source of one of our methods: who published or refuted it, or that it is ours."""
+    from discreet.cli.models import own_models
+
+    return [("Method", row["source"]) for row in own_models() if row["name"] == name and row["source"]]
+
+
+def read_any_label(file: Path, *, signed: bool) -> dict[str, Any]:
+    """Return the label of a model or of synthetic data. For synthetic data, it states who vouches for it."""
+    from discreet.data.synthetic_labels import label_path
+    from discreet.models.storage import read_label
+    from discreet.synthesis.labels import UNSIGNED, is_synthetic, read_synthetic_label
+
+    # A label next to the file that belongs to a different file is rejected with a message of its own.
+    if not is_synthetic(file) and not label_path(file).is_file():
+        return read_label(file)
+    found = read_synthetic_label(file)
+    if not signed:
+        found["guarantee"]["notes"] = [*found["guarantee"]["notes"], UNSIGNED]
+    return found
+
+
+def _write_elsewhere(
+    content: dict[str, Any],
+    signed: str,
+    file: Path,
+    registry: Path | None,
+    page: Path | None,
+    card: Path | None,
+    *,
+    facts: Path | None,
+    force: bool,
+    more: Sequence[tuple[str, str]],
+) -> list[str]:
+    """Write the label in the requested formats, all or none. Return sentences about the written files."""
+    from discreet.audit.last_audits import last_audit
+    from discreet.core.files import refuse_output, write_whole
+    from discreet.dossier.evidence import audit_sentence, audited_as
+    from discreet.dossier.facts import HumanFacts
+    from discreet.dossier.registry import ENTRY, is_entry, registry_entry
+    from discreet.export.card import CARD, is_card, model_card
+    from discreet.privacy.guarantee import Guarantee
+    from discreet.report.label import PAGE, label_html
+    from discreet.report.pages import refuse_page
+
+    texts: dict[Path, bytes] = {}
+    if registry is not None:
+        inputs = [file, *([] if facts is None else [facts])]
+        text = registry_entry(content, None if facts is None else HumanFacts.read(facts)).encode()
+        refuse_output(registry, force=force, kind=ENTRY, is_ours=is_entry, inputs=inputs, content=text)
+        texts[registry] = text
+    if page is not None:
+        text = label_html(content, Guarantee.from_json(content["guarantee"]), signed, more).encode()
+        refuse_page(page, kind=PAGE, force=force, inputs=[file, *texts], content=text)
+        texts[page] = text
+    if card is not None:
+        last = last_audit(*audited_as(content))
+        audited = audit_sentence(content, last)
+        text = model_card(content, signed, last, audited, file=file.name, more=more).encode()
+        refuse_output(card, force=force, kind=CARD, is_ours=is_card, inputs=[file, *texts], content=text)
+        texts[card] = text
+    for path, text in texts.items():
+        write_whole(path, text)
+    return [f"Written to {path}." for path in texts]
+
+
+def dossier(
+    file: Path,
+    *,
+    out: Path,
+    ledger: Path | None = None,
+    name: str | None = None,
+    facts: Path | None = None,
+    force: Force = False,
+    as_json: AsJson = False,
+) -> None:
+    """Write a registry entry, answers for reviewers and regulators, and a page to print and sign.
+
+    Options:
+        file: A model file, or synthetic data.
+        out: The folder to write.
+        ledger: The ledger that recorded the release.
+        name: The dataset's name in the ledger.
+        facts: A TOML file with facts that only a human knows. The folder contains one to fill in.
+    """
+    from discreet import __version__
+    from discreet.dossier.evidence import Evidence, LedgerRecord
+    from discreet.dossier.facts import HumanFacts
+    from discreet.dossier.writing import FACTS, refuse_folder, write_dossier
+    from discreet.models.signatures import signed_sentence, signer
+    from discreet.privacy.ledger.book import Ledger
+
+    if name is not None and ledger is None:
+        raise OptionNeeds(options=("--name",), needs="--ledger", why="it names a dataset of the ledger")
+    refuse_folder(out, force=force)
+    key = signer(file)
+    label = read_any_label(file, signed=key is not None)
+    stated = HumanFacts() if facts is None else HumanFacts.read(facts)
+    record = None
+    if ledger is not None:
+        with Ledger.open(ledger, read_only=True) as book:
+            record = LedgerRecord.find(book, label, name)
+    found = Evidence.of(
+        label, facts=stated, ledger=record, signed=signed_sentence(key), file=file.name, version=__version__
+    )
+    files = write_dossier(found, out, force=force)
+    if as_json:
+        emit({"out": str(out), "files": files, "missing": list(stated.missing)})
+        return
+    if stated.missing:
+        remark(
+            f"discreet: missing human facts are marked: {', '.join(stated.missing)}. Fill in "
+            f"{out / FACTS}, then repeat the command with --facts {out / FACTS} --force."
+        )
+    show(f"Written to {out}: {', '.join(files)}.")
+
+
+def sign(model: ModelFile, *, key: Path, new_key: bool = False) -> None:
+    """Sign a model file. The signature is written next to it, to a file that ends in .sig.
+
+    Options:
+        key: The private Ed25519 key: a PEM file.
+        new_key: Create the key at this path first.
+    """
+    from discreet.models import signatures
+    from discreet.models.storage import read_label
+
+    read_label(model)
+    public = signatures.new_key(key, model) if new_key else signatures.sign_file(model, key)
+    show(f"Signed {model} in {signatures.signature_path(model)}. The public key is {public}.")
+
+
+def verify(model: ModelFile, *, key: str) -> None:
+    """Check that a model file was signed with this key and has not changed since.
+
+    Options:
+        key: The expected signer: the public key as `sign` prints it, or a file with the key.
+    """
+    from discreet.models.signatures import public_key, signer
+    from discreet.models.storage import read_label
+
+    read_label(model)
+    expected = public_key(key)
+    found = signer(model)
+    if found is None:
+        raise NotSigned(path=model)
+    if found != expected:
+        raise OtherSigner(path=model, key=found)
+    show(f"{model} was signed with this key and has not changed since.")
+
+
+def erase(
+    ledger: Path,
+    *,
+    name: str,
+    accounts: Annotated[int, typer.Option("--accounts", min=1)] = 1,
+    withdrawn: list[int] | None = None,
+    reference: str = "",
+    out: Path | None = None,
+    key: Path | None = None,
+    force: Force = False,
+    as_json: AsJson = False,
+) -> None:
+    """State what live releases can still reveal about a user whose rows you deleted.
+
+    The bound comes from the ledger alone. To delete the rows of a continual release, use
+    `discreet follow erase` first. To fit without a user, pass `--without` to `discreet fit`.
+
+    Options:
+        ledger: The ledger that recorded the releases.
+        name: Name of the data in the ledger.
+        accounts: Number of accounts the user had.
+        withdrawn: Number of a ledger entry that was withdrawn everywhere. Repeatable.
+        reference: Your number for the request. Don't use the user's ID.
+        out: Write the statement (JSON) to this file.
+        key: Sign the statement with this private Ed25519 key (PEM).
+    """
+    from discreet.core.files import refuse_output, write_whole
+    from discreet.dossier.erasure import erasure
+    from discreet.models import signatures
+    from discreet.privacy.ledger.book import Ledger
+
+    if key is not None and out is None:
+        raise OptionNeeds(options=("--key",), needs="--out FILE", why="it signs that file")
+    if out is not None:
+        refuse_output(out, force=force, kind="statement", is_ours=_is_statement, inputs=[ledger])
+    with Ledger.open(ledger, read_only=True) as book:
+        found = erasure(
+            book, name, accounts=accounts, withdrawn=frozenset(withdrawn or ()), reference=reference
+        )
+    if out is not None:
+        write_whole(out, found.text().encode())
+    signed = None if key is None or out is None else signatures.sign_file(out, key)
+    if as_json:
+        emit({**found.to_json(), "out": None if out is None else str(out), "signed_by": signed})
+        return
+    live, gone = len(found.live), len(found.withdrawn)
+    show(
+        f"{live:,} live {'release' if live == 1 else 'releases'} about {name!r}"
+        + (f", {gone:,} withdrawn." if gone else "."),
+        *(one.sentence() for one in found.remaining),
+        *([f"Statement written to {out}."] if out is not None else []),
+        *([f"Signed with the key {signed}."] if signed else []),
+    )
+
+
+def _is_statement(path: Path) -> bool:
+    """Return whether a file is a statement that this command wrote."""
+    from discreet.dossier.erasure import FORMAT
+
+    try:
+        return bool(json.loads(path.read_bytes()[: 1 << 20])["format"] == FORMAT)
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+        return False
+
+
+def bundle(
+    file: ModelFile,
+    *,
+    out: Path,
+    precision: list[str] | None = None,
+    onnx: bool = False,
+    title: str | None = None,
+    package: str = "discreet-recommendations",
+    force: ForceFolder = False,
+    as_json: AsJson = False,
+) -> None:
+    """Write a folder that recommends on the device: a page, an npm package, the label. Costs no budget.
+
+    Histories stay on the device. bundle.json states how far quantized recommendations agree with `recommend`,
+    measured on histories drawn from released numbers.
+
+    Options:
+        out: The folder to create.
+        precision: How numbers are kept: int8, float16 or float32; repeatable. The page opens the first.
+            Default: int8 and float16.
+        onnx: Also write model.onnx, in the first precision; needs an extra.
+        title: The heading of the page.
+        package: The name of the npm package.
+    """
+    from discreet.export.bundle.folder import write_bundle
+    from discreet.models.storage import load
+
+    fitted = load(file)
+    made = write_bundle(
+        fitted,
+        out,
+        force=force,
+        precisions=precision or ["int8", "float16"],
+        title=title,
+        package=package,
+        onnx=onnx,
+    )
+    if as_json:
+        emit({"folder": str(out), **made, "promise": fitted.guarantee.short()})
+        return
+    show(f"Written to {out}: {made['items']:,} items of {made['name']}, with their label.")
+    show(fitted.guarantee.short(), *(_line(name, about) for name, about in made["models"].items()))
+    show(f"Serve it: `python -m http.server --directory {out}` and open http://localhost:8000/.")
+
+
+def _line(name: str, about: dict[str, Any]) -> str:
+    return (
+        f"{name}: {about['bytes'] / 1e3:,.0f} kB. On {about['lists']} histories drawn from the release "
+        f"{about['shared_at_10']:.2%} of the first 10 items and {about['equal_lists']:.1%} of lists are "
+        "the same as from `recommend`."
+    )
+
+
+def export(
+    file: ModelFile,
+    *,
+    out: Path | None = None,
+    to: str = "parquet",
+    url: Annotated[str | None, typer.Option("--url", envvar="DISCREET_EXPORT_URL")] = None,
+    name: str = "items",
+    force: ForceFolder = False,
+    as_json: AsJson = False,
+) -> None:
+    """Write item vectors, the label, and an index for a vector store. This costs no privacy budget.
+
+    Recommendations are sorted by the inner product of an item's vector and `model.search_vector(history)`.
+    This works for models of implicit feedback whose scores are inner products. If noise allows it,
+    user-factorization also has weights between items, which aren't vectors. `model.rerank` adds them.
+
+    Options:
+        out: The folder to create.
+        to: What to write in addition to the vectors: parquet (nothing), faiss, hnswlib, pgvector, qdrant, or
+            feast (a feature repository). Or onnx: a graph from histories to lists instead of vectors.
+        url: Fill a running server instead: postgresql://... (pgvector) or http://... (qdrant).
+        name: The table of pgvector, the collection of qdrant, or the project and view of feast.
+    """
+    from discreet.export.items import LIVE, export_items, load_items
+    from discreet.models.storage import load
+
+    if (out is None) == (url is None or to not in LIVE):
+        raise OptionMissing(options=("--out FOLDER", "--url ADDRESS"))
+    fitted = load(file)
+    if out is not None:
+        export_items(fitted, out, to, name=name, force=force)
+    elif url is not None:
+        load_items(fitted, url, to, name=name, force=force)
+    place = str(out) if out is not None else f"the {to} server, as {name}"
+    if as_json:
+        where = {"folder": str(out)} if out is not None else {"table": name}
+        told = {**where, "to": to, "items": len(fitted.catalog), "name": fitted.name}
+        told["promise"] = fitted.guarantee.short()
+        emit({**told, "leaves_out": None if to == "onnx" else fitted.scorer.search_leaves_out or None})
+        return
+    what = "a graph that ranks" if to == "onnx" else "vectors of"
+    show(f"Written to {place}: {what} {len(fitted.catalog):,} items, with their label.")
+    show(fitted.guarantee.short())
+    # A graph contains everything that orders recommendations; vectors don't.
+    if to != "onnx" and (left_out := fitted.scorer.search_leaves_out):
+        show(
+            f"The vectors don't include {left_out}. `model.rerank(history, found)` adds this to search "
+            "results."
+        )
+
+
+def add_items(
+    file: ModelFile,
+    table: Path,
+    *,
+    out: Path,
+    force: Force = False,
+    as_json: AsJson = False,
+) -> None:
+    """Add new items to a model from public item features. This costs no privacy budget.
+
+    Options:
+        table: Public features of all items, old and new: a .csv or .parquet file, item IDs first.
+        out: Where to write the extended model.
+    """
+    from discreet.models.storage import load
+
+    fitted = load(file)
+    grown = fitted.add_items(table)
+    grown.save(out, force=force)
+    added = len(grown.catalog) - len(fitted.catalog)
+    if as_json:
+        emit({"file": str(out), "added": added, "items": len(grown.catalog)})
+    else:
+        show(f"Written to {out}: {added:,} new items, {len(grown.catalog):,} in all.")
+
+
+def score(
+    model: ModelFile, data: Data, measuring: Measuring, reading: Reading, as_json: AsJson = False
+) -> None:
+    """Score a model file as it is served, without fitting. Any model works, also from parties or devices.
+
+    The first part of each split is the history, and the rest is to be predicted. Use data that the model has
+    not seen: --split time:DATE with the date of the fit. Don't publish the scores: they have no noise.
+    """
+    from discreet.models.storage import load
+    from discreet.report.notes import SCORES_NOT_COVERED
+
+    fitted = load(model)
+    past = _read(fitted, data, reading)
+    found, held_out, asked = _scores(fitted, past, data, measuring, reading)
+    if as_json:
+        emit(
+            {
+                "model": fitted.name,
+                "held_out": held_out,
+                "on": asked,
+                "metrics": found,
+                "note": SCORES_NOT_COVERED,
+            }
+        )
+        return
+    from rich.table import Table
+
+    table = Table("metric", "model", "best simple baseline", title=f"{model} on {data}; held out: {held_out}")
+    for name, scores in found.items():
+        simple = scores.get("simple")
+        table.add_row(
+            name, f"{scores['mean']:.4f}", "-" if simple is None else f"{simple:.4f} ({scores['by']})"
+        )
+    seen = (
+        " If the model was fitted on what is held out here, its scores are too good: use --split time:DATE "
+        "with the date of its fit."
+    ) * (not (measuring.split or "").startswith("time:"))
+    repeats = " Only the first of repeated interactions counts." if past.facts.low == past.facts.high else ""
+    show(
+        table,
+        f"Scored on {asked}. Items that the model doesn't know are skipped.{repeats} The baseline learned "
+        f"from these histories without noise.{seen}",
+        *(
+            f"{name}: no better than {scores['by']} without noise."
+            for name, scores in found.items()
+            if _behind(name, scores)
+        ),
+        "Scores have no noise: don't publish them.",
+        *measuring.hints(found, timed=past.times is not None),
+    )
+
+
+def _behind(name: str, scores: dict[str, Any]) -> bool:
+    """Return whether a simple baseline is as good. Metrics of variety have no direction."""
+    from discreet.evaluation.metric_kinds import ListMetric, RatingMetric
+    from discreet.evaluation.metrics import Metric
+
+    metric = Metric.parse(name)
+    if scores["simple"] is None or not isinstance(metric.definition, ListMetric | RatingMetric):
+        return False
+    sign = 1 if metric.lower_is_better else -1
+    return bool(sign * scores["mean"] >= sign * scores["simple"])
+
+
+def _read(fitted: FittedModel, data: str, reading: Reading) -> Interactions:
+    """Return the data in the model's catalog. Items that the model doesn't know are skipped."""
+    from dataclasses import replace
+
+    if reading.items is not None:
+        raise OptionDoesNotApply(
+            options=("--items",), to="a fitted model", why="a fitted model has its own catalog"
+        )
+    facts = fitted.facts
+    rated = facts.low != facts.high
+    implicit, duplicates = reading.implicit or not rated, reading.duplicates
+    if implicit:
+        if duplicates in ("mean", "count"):
+            raise OptionDoesNotApply(
+                options=("--duplicates",),
+                to="metrics of lists",
+                why="recommendations are new items, so the first of repeated pairs counts",
+            )
+        # The last repeat would move an item that a user had long before a date behind it, and then ask for
+        # it.
+        duplicates = "first"
+    known = replace(reading, drop_unknown=True, implicit=implicit, duplicates=duplicates)
+    scale = (facts.low, facts.high, facts.step) if not implicit else (None, None, None)
+    return known.load(data, catalog=fitted.catalog, scale=scale, remembered=fitted.schema)
+
+
+def _scores(
+    fitted: FittedModel, past: Interactions, data: str, measuring: Measuring, reading: Reading
+) -> tuple[dict[str, dict[str, Any]], str, str]:
+    """Return each metric's mean over the splits and best baseline, what was held out, and how much."""
+    from discreet.data.inputs import folder_of
+    from discreet.evaluation.metrics import Metric, parse_metrics
+    from discreet.evaluation.references import PREFIX, baselines
+    from discreet.evaluation.results import Score
+    from discreet.evaluation.scoring import measure
+
+    metrics = parse_metrics(measuring.metrics or _usual(fitted, past))
+    plan = measuring.plan(map(str, metrics), past)
+    if past.facts.low == past.facts.high and any(not metric.ranks for metric in metrics):
+        raise UnsupportedByModel(
+            model=fitted.name, option="metrics of predicted ratings", why="it was fitted for lists"
+        )
+    where: dict[str, Any] = {
+        "folder": folder_of(data, reading.layout),
+        "columns": parse_columns(reading.columns),
+    }
+    parts = [
+        part
+        for number in range(measuring.repeat)
+        for part in plan.splits(past, measuring.seed + number, **where)
+    ]
+    how: dict[str, Any] = {"seed": measuring.seed, "item_features": measuring.item_features}
+    mine = Score.gather(measure(fitted, one.train, one.test, metrics, **how) for one in parts)
+    simple = [baselines(one.train, one.test, metrics, **how) for one in parts]
+    found: dict[str, dict[str, Any]] = {}
+    for name, score_ in mine.items():
+        best = min if Metric.parse(name).lower_is_better else max
+        known = {way: Score.gather(run[way] for run in simple).get(name) for way in simple[0]}
+        means = [(one.mean, way.removeprefix(PREFIX)) for way, one in known.items() if one is not None]
+        value, by = best(means) if means else (None, None)
+        found[name] = {"mean": score_.mean, "runs": list(score_.values), "simple": value, "by": by}
+    people, rows = (sum(many) for many in zip(*(_asked(one.test) for one in parts), strict=True))
+    return found, plan.held_out(timed=past.times is not None), f"{rows:,} rows of {people:,} users"
+
+
+def _asked(test: Interactions) -> tuple[int, int]:
+    """Return the number of users with held-out rows, and the number of these rows."""
+    import numpy as np
+
+    return int(np.count_nonzero(np.diff(test.indptr))), test.n_ratings
+
+
+def _usual(fitted: FittedModel, past: Interactions) -> list[str]:
+    """Return the default metrics: errors if there are ratings, and hits of lists."""
+    if fitted.above is not None:
+        return ["accuracy"]
+    return ["hr@10", "ndcg@10"] if past.facts.low == past.facts.high else ["rmse"]

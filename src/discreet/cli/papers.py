@@ -1,0 +1,209 @@
+"""`discreet papers`: print bounds of papers for public sizes, and repeat their experiments."""
+
+from __future__ import annotations
+
+import math
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from discreet.cli.errors import OptionMissing, WrongForm
+from discreet.cli.options.declared import AsJson
+from discreet.cli.output.printing import emit, remark, show
+from discreet.cli.output.terminal import plain_console
+from discreet.core.checks import one_of
+from discreet.papers import PAPERS
+
+if TYPE_CHECKING:
+    from discreet.papers.bounds import Bound
+    from discreet.reproduce import Verdict
+    from discreet.reproduce.running import Tick
+
+
+def theory(
+    paper: Annotated[
+        str,
+        typer.Argument(help=f"The paper: {', '.join(PAPERS)}.", autocompletion=lambda: list(PAPERS)),
+    ],
+    *,
+    users: int,
+    items: int,
+    ratings: int,
+    epsilon: float,
+    settings: Annotated[list[str] | None, "--set"] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Print the bounds of a paper for your sizes. Reads no data, so all numbers must be public.
+
+    Options:
+        users: Public number of users.
+        items: Public number of items.
+        ratings: Public number of ratings or interactions.
+        epsilon: Epsilon of the mechanism.
+        settings: Set a number of the theory, as name=value.
+    """
+    from discreet.papers.bounds import PublicSizes, theories
+
+    known = theories()
+    one_of("paper", paper, known)
+    kind, bounds = known[paper]
+    sizes = PublicSizes(users=users, items=items, ratings=ratings, epsilon=epsilon)
+    chosen = kind.parse(settings or ())
+    found = bounds(sizes, chosen)
+    if as_json:
+        emit({"paper": paper, "settings": chosen.to_json(), "bounds": [one.to_json() for one in found]})
+        return
+    show(f"Theory of {paper}\n", *(_lines(one) for one in found))
+    empty = sum(one.vacuous for one in found)
+    if empty:
+        show(f"{empty} of {len(found)} bounds are vacuous: an answer without learning is as good.")
+
+
+def _lines(bound: Bound) -> str:
+    """Return a line with the value and its status, and an indented line with the note."""
+    note = bound.note
+    if bound.vacuous and bound.without is not None:
+        note = f"VACUOUS: {bound.without:.3g} needs no learning. {note}"
+    return f"{bound.name:<45}{bound.value:>11.4g}  {bound.standing}, {bound.where}\n    {note}"
+
+
+def reproduce(
+    paper: Annotated[str | None, typer.Argument(help=f"The paper: {', '.join(PAPERS)}, or audit.")] = None,
+    *,
+    every: Annotated[bool, "--all"] = False,
+    quick: bool = False,
+    out: Path | None = None,
+    minutes: float | None = None,
+    draws: Annotated[int | None, typer.Option(min=1)] = None,
+    data: list[str] | None = None,
+    as_json: AsJson = False,
+) -> None:
+    """Run the experiments of papers and compare with the printed numbers.
+
+    Options:
+        every: Reproduce all papers, one after the other.
+        quick: Use fewer runs and smaller data; takes two minutes.
+        out: Write numbers, figures and one page to this folder. A stopped run resumes there.
+        minutes: Begin no step after this many minutes and judge what was reached; 0 only judges.
+        draws: Make at most this many draws of every experiment.
+        data: Your copy of a dataset that the paper used, as NAME=PATH, such as ml-10m=FOLDER.
+    """
+    from discreet.reproduce import names, paper_called
+    from discreet.reproduce import reproduce as run
+
+    if every == (paper is not None):
+        raise OptionMissing(options=("a paper", "--all"))
+    found: dict[str, list[Verdict]] = {}
+    for name in names() if every else [paper_called(paper or "")]:
+        with progress(name) as (say, tick):
+            found[name] = run(
+                name,
+                size="quick" if quick else "full",
+                out=out,
+                say=say,
+                tick=tick,
+                minutes=math.inf if minutes is None else minutes,
+                draws=draws,
+                data=copies(data or ()),
+            )
+        if not as_json:
+            show(*summary(name, found[name], quick=quick))
+    if out is not None:
+        remark(f"All results are on one page: {write_pages(out, None if every else next(iter(found)))}")
+    if as_json:
+        rows = {name: [verdict.to_json() for verdict in verdicts] for name, verdicts in found.items()}
+        emit(rows if every else next(iter(rows.values())))
+
+
+def write_pages(out: Path, paper: str | None) -> Path:
+    """Write the page of one paper, or of all papers with an overview. Return the page to open first."""
+    from discreet.core.files import write_whole
+    from discreet.reproduce import paper_page, papers_pages
+
+    pages = papers_pages(out, out) if paper is None else {f"{paper}.md": paper_page(paper, out, out)}
+    for place, text in pages.items():
+        (out / place).parent.mkdir(parents=True, exist_ok=True)
+        write_whole(out / place, text.encode())
+    return out / next(iter(pages))
+
+
+def copies(named: Sequence[str]) -> dict[str, Path]:
+    """Return the paths of datasets by their names."""
+    found = {}
+    for text in named:
+        name, _, path = text.partition("=")
+        if not name or not path:
+            raise WrongForm(option="--data", form="NAME=PATH")
+        found[name] = Path(path)
+    return found
+
+
+@contextmanager
+def progress(name: str) -> Iterator[tuple[Callable[[str], None], Callable[[Tick], None]]]:
+    """Yield functions for remarks and finished steps: a progress bar on a terminal, lines elsewhere."""
+    if not sys.stderr.isatty():
+        yield remark, _Seldom(name).tick
+        return
+    from rich.progress import BarColumn, Progress, TextColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[said]}"))
+    with Progress(*columns, console=plain_console(stderr=True), transient=True) as bar:
+        task = bar.add_task(name, total=None, said="")
+        yield (
+            bar.console.print,
+            lambda tick: bar.update(task, completed=tick.done, total=tick.total, said=sentence(tick)),
+        )
+
+
+def sentence(tick: Tick) -> str:
+    """Return a sentence about the progress of a run and the time left."""
+    if tick.seconds_left is None:
+        return f"{tick.step}; {tick.done} {'step' if tick.done == 1 else 'steps'} done"
+    minutes = max(1, round(tick.seconds_left / 60))
+    return f"{tick.step}; {tick.done} of {tick.total} steps, about {minutes} min left"
+
+
+class _Seldom:
+    """Lines of progress for output without a terminal: the first step, then at growing intervals."""
+
+    def __init__(self, name: str) -> None:
+        self._name, self._began, self._next = name, time.monotonic(), 0.0
+
+    def tick(self, tick: Tick) -> None:
+        """Print a line if enough time has passed since the last one."""
+        passed = time.monotonic() - self._began
+        if passed >= self._next:
+            self._next = passed + max(20.0, passed / 4)
+            remark(f"{self._name}: {sentence(tick)}")
+
+
+def summary(name: str, verdicts: Sequence[Verdict], *, quick: bool = False) -> list[str]:
+    """Return one line for each part of a paper, and the counts of outcomes, in fewer than 40 lines.
+
+    A quick run has too few draws to decide much, so the counts of the full run follow, if they are at hand.
+    """
+    from discreet.reproduce import claims_of
+    from discreet.reproduce.page import count, row_verdict
+    from discreet.reproduce.papers import committed, papers_folder
+
+    paper = claims_of(name)
+    counts = count(paper, verdicts).split("; ")
+    rows = [
+        f"{_cut(row.what, 38):<40}{_cut(row_verdict(row, verdicts).replace('**', ''), 38)}"
+        for row in paper.rows
+    ]
+    lines = [f"{name}: {paper.title}", *rows, *(f"In sum, {one}" for one in counts)]
+    full = committed(name, papers_folder()) if quick else []
+    if any(verdict.measured is not None for verdict in full):
+        lines += ["A quick run has too few draws to decide most statements."]
+        lines += [f"In the full run, {one}" for one in count(paper, full).split("; ")]
+    return [_cut(line, 78) for line in lines]
+
+
+def _cut(text: str, width: int) -> str:
+    return text if len(text) <= width else text[: width - 1] + "…"

@@ -1,0 +1,15 @@
+from discreet.collect.campaign import Campaign as Campaign
+from discreet.collect.collector import CatalogCollector as CatalogCollector
+from discreet.collect.collector import CatalogTotals as CatalogTotals
+from discreet.collect.collector import Collector as Collector
+from discreet.collect.device import CatalogDevice as CatalogDevice
+from discreet.collect.device import Device as Device
+from discreet.collect.estimate import Collected as Collected
+from discreet.collect.estimate import ItemMeans as ItemMeans
+from discreet.collect.hidden_items import CatalogCampaign as CatalogCampaign
+from discreet.collect.hidden_items import CatalogReport as CatalogReport
+from discreet.collect.wire import RatingReport as RatingReport
+from discreet.collect.wire import ReportRefusal as ReportRefusal
+from discreet.collect.wire import ReportRefused as ReportRefused
+from discreet.privacy.mechanisms.bounded import BoundedLaplace as BoundedLaplace
+from discreet.privacy.mechanisms.cells import HiddenStars as HiddenStars

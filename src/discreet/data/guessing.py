@@ -1,0 +1,539 @@
+"""Guess the schema of a file, for its data owner: encoding, delimiter, header, columns and types of IDs.
+
+A guess looks at the file as much as it likes, so it may depend on any user's rows. The schema lists what was
+guessed, and labels treat each such field as a condition. Reading itself guesses nothing.
+"""
+
+from __future__ import annotations
+
+import codecs
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict, final
+
+from discreet.core.checks import one_of
+from discreet.core.exports import Later
+from discreet.data.errors import (
+    KeysNeeded,
+    MarkNeeded,
+    NotATable,
+    NothingToRead,
+    OtherLayout,
+    OtherType,
+    UnclearDates,
+    UnclearHeader,
+)
+from discreet.data.reading.blocks import head, plain_name, unpacked_text
+from discreet.data.reading.text import BREAK, read_text, split_fields
+from discreet.data.reading.times import YEAR_LAST
+from discreet.data.roles import (
+    ITEM,
+    TIME,
+    USER,
+    Choice,
+    are_places,
+    choose,
+    date_order,
+    is_number,
+    recognizes,
+    unread_times,
+    without_order,
+)
+from discreet.data.schema import (
+    DAY_FIRST,
+    LAYOUTS,
+    MONTH_FIRST,
+    ROLES,
+    UTF_8,
+    UTF_16,
+    Schema,
+    stateless,
+)
+
+if TYPE_CHECKING:
+    import polars as pl
+else:
+    pl = Later("polars")
+
+_HEAD = 1 << 16
+_SEPARATORS = ("::", "\t", ",", ";", "|", " ")
+# Where the first line begins with it, lines that do are comments.
+_COMMENT = "#"
+# What spreadsheets of Windows write in Western Europe, and bytes that aren't written there.
+_WESTERN = "cp1252"
+_FOREIGN = re.compile(rb"[\x80-\xff]{3}|[\x81\x8d\x8f\x90\x9d]")
+_WHOLE = re.compile(r"-?(0|[1-9][0-9]{0,17})")
+_JESTER_COLUMNS = 101
+#: What is between the fields of MovieLens files, by the end of their names.
+_MOVIELENS = {"data": "\t", "dat": "::", "csv": ","}
+_MOVIELENS_NAMES = ["userid", "movieid", "rating", "timestamp"]
+# Lines with more different lengths than this are lists, not rows of a table.
+_FEW_LENGTHS = 2
+# So many objects at the beginning say which keys there are.
+_MOST_OBJECTS, _MOST_KEYS, _DEEPEST = 100, 1000, 4
+_OF_LINES = ("delimiter", "quote", "comment", "header", "columns")
+_LAYOUT = ("format", "encoding", *_OF_LINES, "user_type", "item_type")
+
+
+class TextOptions(TypedDict, total=False):
+    """How a text file is written; what is absent (or None) is guessed from its first lines.
+
+    Attributes:
+        delimiter: The letter between fields, or ::.
+        quote: The letter around fields that contain a delimiter; "none" if nothing is quoted.
+        escape: The letter before a quote inside quotes; without one a quote is doubled.
+        encoding: UTF-8, UTF-16, or a code page of one byte a letter. UTF-16 with a mark and Windows-1252 are
+            guessed.
+        comment: The beginning of lines to skip.
+        skip_bad_lines: Skip lines that do not fit, or whose ID, rating or time cannot be read, each judged by
+            itself, and log how many.
+        layout: A well-known layout: movielens, netflix, lightgcn, recbole or sasrec.
+    """
+
+    delimiter: str | None
+    quote: str | None
+    escape: str | None
+    encoding: str | None
+    comment: str | None
+    skip_bad_lines: bool
+    layout: str | None
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wishes:
+    """What the caller declares about a file before it is described."""
+
+    choice: Choice | None = None
+    implicit: bool = False
+    layout: str | None = None
+    #: Fields of the schema.
+    declared: Mapping[str, Any]
+    #: Columns that are keys in the path of a file, as in `day=2025-01-31/ratings.csv`, with their values.
+    keys: Mapping[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def taken_from(
+        cls, options: dict[str, Any], choice: Choice | None = None, *, implicit: bool = False
+    ) -> Wishes:
+        """Take the text options out of `options`, which keeps the others."""
+        given = {name: options.pop(name, None) for name in TextOptions.__annotations__}
+        said = {name: value for name, value in given.items() if value is not None}
+        layout, skip = said.pop("layout", None), said.pop("skip_bad_lines", None)
+        if layout is not None:
+            one_of("layout", layout, LAYOUTS)
+        # Not asked for, a schema's own rule stays, and without one a line that does not fit rejects the file.
+        if skip:
+            said["bad_rows"] = "drop"
+        said |= {name: "" for name in ("quote", "escape") if said.get(name) == "none"}
+        if said.get("delimiter") in ("tab", "\\t"):
+            said["delimiter"] = "\t"
+        if "encoding" in said and not _needs_mark(said["encoding"]):
+            said["encoding"] = stateless(said["encoding"])
+        order = date_order(choice)
+        if order is not None:
+            said["date_order"] = order
+        # The letters are checked before any file is opened.
+        Schema(**{name: value for name, value in said.items() if name != "encoding"})
+        return cls(choice=without_order(choice), implicit=implicit, layout=layout, declared=said)
+
+
+NOTHING = Wishes(declared={})
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Description:
+    """A schema, and a column that looks like times and that no role takes."""
+
+    schema: Schema
+    unread_times: str | None = None
+
+
+def describe(file: Path, wishes: Wishes) -> Description:
+    """Return the schema of a text file, or of JSON lines; what the caller declares is not guessed.
+
+    Raises:
+        FileError: The file is not text, or is known not to be a table.
+        DataError: The file is empty, or nothing shows which column is which.
+    """
+    encoding = _encoding(file, wishes)
+    top = head(file, encoding, _HEAD)
+    declared = {"bad_rows": "reject", **wishes.declared, "encoding": encoding}
+    if wishes.layout is not None:
+        named = _recbole if wishes.layout == "recbole" else _movielens
+        return Description(schema=named(file, top, wishes, declared))
+    if b"\x00" in top:
+        raise NotATable(path=file.name, found="binary")
+    _refuse_known(file, top)
+    found = _of_json if is_json(top) else _of_table
+    description = found(file, top, wishes, declared)
+    schema = description.schema
+    unused = _OF_LINES if schema.format == "json" else ()
+    guessed = [name for name in _LAYOUT if name not in wishes.declared and name not in unused]
+    guessed += [role for role in ROLES if role not in (wishes.choice or {}) and getattr(schema, role)]
+    guessed += ["multiline"] * schema.multiline
+    return replace(description, schema=replace(schema, guessed=(*guessed, *schema.guessed)))
+
+
+def _needs_mark(encoding: str) -> bool:
+    try:
+        return codecs.lookup(encoding).name == "utf-16"
+    except LookupError:
+        return False
+
+
+def _encoding(file: Path, wishes: Wishes) -> str:
+    """Return the declared encoding, or what a file shows: a mark of UTF-16, or lines that are not UTF-8."""
+    said = wishes.declared.get("encoding")
+    if said is not None and not _needs_mark(said):
+        return str(said)
+    marked = marked_encoding(file)
+    if marked is None and said is not None:
+        raise MarkNeeded(path=file.name)
+    return marked or _shown_encoding(file)
+
+
+def _shown_encoding(file: Path) -> str:
+    """Return Windows-1252 if most lines with other letters than ASCII are of Western Europe, else UTF-8.
+
+    One line shows nothing, since it is one user's. Many such letters in a row belong to other alphabets,
+    whose encoding must be declared.
+    """
+    with unpacked_text(file) as source:
+        lines = [line for line in source.read(_HEAD).split(b"\n")[:-1] if not line.isascii()]
+    odd = [line for line in lines if _is_western(line)]
+    return _WESTERN if len(odd) > 1 and 2 * len(odd) > len(lines) else UTF_8
+
+
+def _is_western(line: bytes) -> bool:
+    try:
+        line.decode()
+    except UnicodeDecodeError:
+        return _FOREIGN.search(line) is None
+    return False
+
+
+def marked_encoding(file: Path) -> str | None:
+    """Return the kind of UTF-16 that the mark at the beginning of a file shows, if it has one."""
+    with unpacked_text(file) as source:
+        first = source.read(2)
+    return {b"\xff\xfe": UTF_16[0], b"\xfe\xff": UTF_16[1]}.get(first)
+
+
+# An id such as {3F2504E0-...} also begins with a brace, so a key must follow.
+_JSON_OBJECT = re.compile(rb'\s*\{\s*["}]')
+_NO_TABLES = {
+    re.compile(rb"\s*\[\s*(\{|$|\n)"): "json",
+    re.compile(rb"\s*\{\s*'"): "python",
+    re.compile(rb"\s*<(\?xml|!doctype|html)", re.I): "xml",
+    re.compile(rb"\s*[0-9]+:\s*\n"): "netflix",
+}
+
+
+def is_json(top: bytes) -> bool:
+    """Return whether a text begins with a JSON object."""
+    return _JSON_OBJECT.match(top) is not None
+
+
+def _refuse_known(file: Path, top: bytes) -> None:
+    for form, what in _NO_TABLES.items():
+        if form.match(top):
+            raise NotATable(path=file.name, found=what)
+
+
+def _of_table(file: Path, top: bytes, wishes: Wishes, declared: Mapping[str, Any]) -> Description:
+    lines = _first_lines(file, top, declared)
+    grammar = Schema(**{**declared, "comment": lines.comment, "columns": ()})
+    if "delimiter" not in declared:
+        grammar = replace(grammar, delimiter=_separator(file, lines.first, grammar))
+    grammar, fields = _split(lines.text, grammar)
+    choice, first = wishes.choice, fields[0]
+    unnamed = tuple(f"column_{place + 1}" for place in range(len(first)))
+    if len(first) == _JESTER_COLUMNS and all(map(is_number, first)) and not choice:
+        return Description(schema=replace(grammar, format="jester", header=False, columns=unnamed))
+    header = _has_header(first, choice, file.name)
+    if not (header or choice or grammar.bad_rows == "drop") and grammar.delimiter == " ":
+        _refuse_lists(fields, file.name)
+    if header and lines.is_marked:
+        first = [first[0].lstrip("# "), *first[1:]]
+    names = tuple(first) if header else unnamed
+    if header and b"\n" not in lines.text:
+        raise NothingToRead(path=file.name, found="header")
+    given = choice if header else _by_position(names, choice)
+    roles = choose((*names, *wishes.keys), given, implicit=wishes.implicit)
+    rows = fields[1:] if header else fields
+    if grammar.multiline and not _of_two_users(
+        rows, names.index(roles[USER]) if roles.get(USER) in names else None
+    ):
+        grammar = replace(grammar, multiline=False)
+        rows = [row for row in split_fields(lines.text, grammar)[header:] if row is not None]
+    sample = {name: [row[k] for row in rows if len(row) > k] for k, name in enumerate(names)}
+    sample |= {key: [value] for key, value in wishes.keys.items()}
+    types = {name: kind for name, kind in _id_types(sample, roles).items() if name not in declared}
+    schema = grammar.changed(header=header, columns=names, **keys_of(roles, wishes), **roles, **types)
+    return Description(
+        schema=_with_order(file, schema, sample), unread_times=unread_times(sample, roles, choice)
+    )
+
+
+class _Lines(NamedTuple):
+    """The first lines of a file, and what begins comments among them."""
+
+    text: bytes
+    first: bytes
+    comment: str
+    #: Whether the first line is a header behind a comment sign, as in `# user,item,rating`.
+    is_marked: bool
+
+
+def _first_lines(file: Path, top: bytes, declared: Mapping[str, Any]) -> _Lines:
+    lines = [line for line in top.split(b"\n") if line.strip()]
+    if not lines:
+        raise NothingToRead(path=file.name, found="empty")
+    comment = str(declared.get("comment", ""))
+    is_marked = not comment and _is_marked_header(lines[0].decode("utf-8", "replace"))
+    if not comment and lines[0].startswith(_COMMENT.encode()) and not is_marked:
+        comment = _COMMENT
+    kept = [line for line in lines if not comment or not line.startswith(comment.encode())]
+    if not kept:
+        raise NothingToRead(path=file.name, found="comments")
+    return _Lines(b"\n".join(kept), kept[0], comment, is_marked)
+
+
+def _is_marked_header(line: str) -> bool:
+    names = re.split(r"[,;|\t ]+|::", line.removeprefix(_COMMENT).strip())
+    return line.startswith(_COMMENT) and len(names) > 1 and recognizes(names[:2], None) and len(names) < 5
+
+
+def _separator(file: Path, line: bytes, grammar: Schema) -> str:
+    """Return the mark that splits the first line into most fields.
+
+    In `7;lamp;4,5` a comma splits as well, but into fewer. Blanks count only where nothing else does. Other
+    lines have no say: they are users' rows.
+    """
+    marks = [mark for mark in _SEPARATORS if mark.encode() in line]
+    marks = [mark for mark in marks if mark != " "] or marks
+
+    def width(mark: str) -> int:
+        return max(
+            (len(row or ()) for row in split_fields(line, replace(grammar, delimiter=mark))), default=0
+        )
+
+    found = max(marks, key=width, default=None)
+    if found is None:
+        raise NothingToRead(path=file.name, found="column")
+    return found
+
+
+def _split(text: bytes, grammar: Schema) -> tuple[Schema, list[list[str]]]:
+    """Return the fields of the first lines; if quotes are open at the end of lines, rows may span several."""
+    fields = split_fields(text, grammar)
+    if None in fields and fields[0] is not None:
+        joined = split_fields(text, replace(grammar, multiline=True))
+        # The last row may be cut.
+        if None not in joined[:-1] and {len(row or ()) for row in joined[:-1]} == {len(fields[0])}:
+            return replace(grammar, multiline=True), [row for row in joined if row is not None]
+    found = [row for row in fields if row is not None]
+    return grammar, found or [text.split(b"\n")[0].decode("utf-8", "replace").split(grammar.delimiter)]
+
+
+def _of_two_users(rows: Sequence[Sequence[str]], user: int | None) -> bool:
+    """Return whether rows that span several lines are of two users; one user's quotes may swallow others."""
+    long = [row for row in rows if any(BREAK in field for field in row)]
+    return user is None or len({row[user] for row in long}) > 1
+
+
+def _refuse_lists(fields: Sequence[Sequence[str]], name: str) -> None:
+    """Reject lines of numbers that differ in length: a user and all their items, as LightGCN writes them."""
+    numbers = all(field.isdecimal() for row in fields for field in row)
+    if numbers and len({len(row) for row in fields}) > _FEW_LENGTHS:
+        raise NothingToRead(path=name, found="lists")
+
+
+def _has_header(first: Sequence[str], choice: Choice | None, name: str) -> bool:
+    """Return whether a first line is a header; reject unclear lines, so that no error lists a rating.
+
+    Names that are known make a header, and columns that are named by their places make none; a number where
+    the rating is makes a rating. Other lines have no say.
+    """
+    if recognizes(first, choice):
+        return True
+    if are_places(choice):
+        return False
+    if is_number(first[2]) if len(first) > 2 else any(map(is_number, first)):
+        return False
+    given = tuple(one for one in (without_order(choice) or {}).values() if one is not None)
+    raise UnclearHeader(path=name, columns=len(first), given=given, first=tuple(first))
+
+
+def _by_position(names: tuple[str, ...], choice: Choice | None) -> Choice:
+    """Give the first columns of a file without a header their usual meaning."""
+    chosen = dict(choice or {})
+    roles = [role for role in ROLES[:4] if chosen.get(role, "") is not None]
+    usual = dict(zip(roles, names, strict=False)) if len(names) <= len(roles) else {}
+    return {**{role: name for role, name in usual.items() if name not in chosen.values()}, **chosen}
+
+
+def _id_types(sample: Mapping[str, Sequence[str]], roles: Mapping[str, str]) -> dict[str, str]:
+    """Return the types of IDs: whole numbers if each in the sample is one; IDs such as 007 must stay text."""
+    columns = {role: sample[roles[role]] for role in (USER, ITEM) if role in roles}
+    return {
+        f"{role}_type": "integer" if all(map(_WHOLE.fullmatch, fields)) else "text"
+        for role, fields in columns.items()
+    }
+
+
+def _with_order(file: Path, schema: Schema, sample: Mapping[str, Sequence[str]]) -> Schema:
+    """Return the schema with the order of day and month, which dates of two users must show."""
+    if not _has_open_order(schema, sample):
+        return schema
+    texts = replace(
+        schema, user_type="text", item=schema.time, item_type="text", rating="", weight="", time=""
+    )
+    rows, _ = read_text(file, texts)
+    order = shown_order(rows.items, rows.users if schema.user else None)
+    return replace(schema, date_order=order, guessed=("date_order",))
+
+
+def _has_open_order(schema: Schema, sample: Mapping[str, Sequence[str]]) -> bool:
+    """Return whether dates are written with the year last, and nothing declares their order."""
+    is_declared = schema.date_order or schema.time_format or schema.time in ("", *schema.keys)
+    return not is_declared and is_year_last(sample[schema.time])
+
+
+def keys_of(roles: Mapping[str, str], wishes: Wishes) -> dict[str, tuple[str, ...]]:
+    """Return which of the columns are keys in paths."""
+    return {"keys": tuple(name for name in roles.values() if name in wishes.keys)}
+
+
+def _of_json(file: Path, top: bytes, wishes: Wishes, declared: Mapping[str, Any]) -> Description:
+    sample = _keys(file, top) | {key: [value] for key, value in wishes.keys.items()}
+    roles = choose(list(sample), wishes.choice, implicit=wishes.implicit)
+    schema = Schema(**{**declared, "format": "json", "header": False, **keys_of(roles, wishes), **roles})
+    if schema.bad_rows == "drop":
+        _require_declared(roles, wishes.choice)
+    if _has_open_order(schema, sample):
+        from discreet.data.reading.json_lines import read_json_lines
+
+        texts = replace(schema, item=schema.time, rating="", weight="", time="")
+        rows, _ = read_json_lines(file, texts)
+        order = shown_order(rows.items, rows.users if schema.user else None)
+        schema = replace(schema, date_order=order, guessed=("date_order",))
+    schema = schema.changed(**_id_types(sample, roles))
+    return Description(schema=schema, unread_times=unread_times(sample, roles, wishes.choice))
+
+
+def _require_declared(roles: Mapping[str, str], choice: Choice | None) -> None:
+    """Reject keys that were found in users' lines where lines without them are skipped.
+
+    One user's line with one key more would otherwise skip all others'.
+    """
+    said = choice or {}
+    missing = [role for role in dict.fromkeys((*roles, TIME)) if role not in said]
+    if missing:
+        raise KeysNeeded(names=tuple(f"{role}={roles.get(role, 'none')}" for role in missing))
+
+
+def _keys(file: Path, top: bytes) -> dict[str, list[str]]:
+    """Return the keys of the first objects with their values as text."""
+    keys: dict[str, list[str]] = {}
+    lines = [line for line in top.split(b"\n") if line.strip()]
+    for line in lines[:_MOST_OBJECTS]:
+        try:
+            found = json.loads(line)
+        except (ValueError, RecursionError):
+            continue
+        for key, value in _leaves(found):
+            keys.setdefault(key, []).append(str(value))
+    if not keys or len(keys) > _MOST_KEYS:
+        raise NothingToRead(path=file.name, found="objects")
+    return keys
+
+
+def _leaves(found: Any, above: str = "", depth: int = 0) -> Iterator[tuple[str, Any]]:
+    """Yield the keys of an object with their values; keys of objects inside it follow a dot."""
+    for key, value in found.items() if isinstance(found, dict) else ():
+        if isinstance(value, dict) and depth < _DEEPEST:
+            yield from _leaves(value, f"{above}{key}.", depth + 1)
+        else:
+            yield above + key, value
+
+
+def is_year_last(texts: Sequence[str]) -> bool:
+    """Return whether a text is a date whose year is last."""
+    return any(re.match(YEAR_LAST, text.strip()) for text in texts)
+
+
+def shown_order(texts: pl.Series, owners: pl.Series | None) -> str:
+    """Return the order of day and month that dates show, if there are any; raise an error if they don't.
+
+    One user's dates alone don't show it: with others in their place, all dates would be read differently.
+    """
+    parts = pl.DataFrame({"text": texts.cast(pl.String).str.strip_chars()}).select(
+        first=pl.col("text").str.extract(YEAR_LAST, 1).cast(pl.Int64),
+        second=pl.col("text").str.extract(YEAR_LAST, 2).cast(pl.Int64),
+    )
+    if parts["first"].null_count() == len(texts):
+        return ""
+    shows = {DAY_FIRST: parts["first"] > 12, MONTH_FIRST: parts["second"] > 12}
+    shown = [way for way, dates in shows.items() if dates.any()]
+    if len(shown) != 1:
+        raise UnclearDates(why="both" if shown else "none")
+    if owners is not None:
+        users = owners.filter(shows[shown[0]].fill_null(False)).n_unique()
+        if users < min(owners.n_unique(), 2):
+            raise UnclearDates(why="one user")
+    return shown[0]
+
+
+# The types of RecBole's columns, by what a column is read as.
+_RECBOLE_TYPES = {USER: "token", ITEM: "token"}
+
+
+def _recbole(file: Path, top: bytes, wishes: Wishes, declared: Mapping[str, Any]) -> Schema:
+    """Return the schema that the header of a RecBole file declares; the header belongs to no user.
+
+    A token is an ID, so it is text, whatever it looks like.
+    """
+    names = tuple(top.split(b"\n", 1)[0].decode("utf-8", "replace").strip().split("\t"))
+    kinds = {name: name.rpartition(":")[2] for name in names}
+    if len(names) < 2 or not set(kinds.values()) <= {"token", "float", "token_seq", "float_seq"}:
+        raise OtherLayout(path=file.name, layout="recbole")
+    roles = choose(names, wishes.choice, implicit=wishes.implicit)
+    for role, name in roles.items():
+        expected = _RECBOLE_TYPES.get(role, "float")
+        if kinds[name] != expected:
+            raise OtherType(role=role, column=name, expected=expected)
+    return Schema(**{"quote": "", **declared, "delimiter": "\t", "header": True, "columns": names, **roles})
+
+
+def _movielens(file: Path, top: bytes, wishes: Wishes, declared: Mapping[str, Any]) -> Schema:
+    """Return the schema of a MovieLens file: the end of its name declares it, or its first line shows it.
+
+    No line of a user is looked at, but to reject a file of another layout.
+    """
+    ends, line = (
+        plain_name(file).rpartition(".")[2],
+        top.lstrip().split(b"\n", 1)[0].decode("utf-8", "replace"),
+    )
+    shown = [end for end, mark in _MOVIELENS.items() if mark in line]
+    delimiter = _MOVIELENS[ends if ends in _MOVIELENS else (shown or ["csv"])[0]]
+    first, header = line.strip().split(delimiter), delimiter == ","
+    if header and [name.lower() for name in first] != _MOVIELENS_NAMES:
+        raise OtherLayout(path=file.name, layout="movielens")
+    if len(first) != len(_MOVIELENS_NAMES) and declared["bad_rows"] == "reject":
+        raise OtherLayout(path=file.name, layout="movielens")
+    names = tuple(first) if header else tuple(f"column_{place + 1}" for place in range(4))
+    given = wishes.choice if header else _by_position(names, wishes.choice)
+    roles = choose(names, given, implicit=wishes.implicit)
+    return Schema(
+        **{
+            **declared, **roles, "delimiter": delimiter, "header": header, "columns": names,
+            "user_type": "integer", "item_type": "integer",
+            "guessed": () if ends in _MOVIELENS else ("delimiter", "header", "columns"),
+        }
+    )  # fmt: skip

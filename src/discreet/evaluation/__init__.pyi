@@ -1,0 +1,14 @@
+from discreet.evaluation.comparison import compare as compare
+from discreet.evaluation.metric_kinds import EachListMetric as EachListMetric
+from discreet.evaluation.metric_kinds import ListMetric as ListMetric
+from discreet.evaluation.metric_kinds import RatingMetric as RatingMetric
+from discreet.evaluation.metric_kinds import ShownMetric as ShownMetric
+from discreet.evaluation.metrics import Metric as Metric
+from discreet.evaluation.metrics import parse_metrics as parse_metrics
+from discreet.evaluation.protocol import evaluate as evaluate
+from discreet.evaluation.references import baselines as baselines
+from discreet.evaluation.report import render_report as render_report
+from discreet.evaluation.report import write_report as write_report
+from discreet.evaluation.results import Evaluation as Evaluation
+from discreet.evaluation.results import Score as Score
+from discreet.evaluation.scoring import measure as measure

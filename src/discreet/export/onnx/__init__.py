@@ -1,1 +1,0 @@
-"""A model as a graph for ONNX Runtime."""

@@ -1,0 +1,254 @@
+"""Collect over HTTP: show the campaign, take reports, publish what is learned from them."""
+
+from __future__ import annotations
+
+import asyncio
+import gzip
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from fastapi import FastAPI, Request, Response
+from fastapi.responses import JSONResponse
+
+from discreet.collect.blind_signatures import BlindSigningKey
+from discreet.collect.campaign import Campaign
+from discreet.collect.gradient_rounds import GradientCampaign
+from discreet.collect.wire import MOST_BYTES, ReportRefusal, ReportRefused
+from discreet.core.checks import FileError
+from discreet.service.admission import BLOCK, Receipt, Submission, submission, unseal
+from discreet.service.asking import add_rounds
+from discreet.service.counting import ServiceCounters
+from discreet.service.inviting import add_invitations, admit_sender, check_signer
+from discreet.service.limits import Peers, RateLimit, RefusedError, body_of
+from discreet.service.pages import WebFile, integrity_of, web_files
+from discreet.service.publishing import ModelShelf, Published
+from discreet.service.running import log
+from discreet.service.shared_app import add_metrics, new_app, problem
+from discreet.service.stores.store import ReportStore
+from discreet.service.workers import Workers
+from discreet.service.writer import MOST_WAITING, GroupWriter
+
+_STATUS = {
+    ReportRefusal.OVERSIZED: 413,
+    ReportRefusal.WRONG_CAMPAIGN: 409,
+    ReportRefusal.WRONG_VERSION: 409,
+    ReportRefusal.NOT_INVITED: 403,
+}
+_BINARY, _JSON = "application/octet-stream", "application/json"
+# A pair in JSON takes at most so many bytes: brackets, two numbers, commas.
+_PAIR_BYTES, _HEAD_BYTES = 32, 1024
+
+
+def collecting_app(
+    store: ReportStore,
+    *,
+    publish: Path | None = None,
+    per_minute: int = 600,
+    proxies: Sequence[str] = (),
+    batch_seconds: float = 0.5,
+    metrics_token: str | None = None,
+    signer: BlindSigningKey | None = None,
+) -> FastAPI:
+    """Return the application that collects for the campaign of a store.
+
+    Parameters:
+        store: Where reports are kept.
+        publish: The model file to serve, read again whenever it is replaced.
+        per_minute: How many messages one peer may send a minute; 0 for no limit.
+        proxies: The proxies whose word is taken for who asks.
+        batch_seconds: How long messages wait for others, to be written together.
+        metrics_token: Bearer token required to read /metrics; without one it can't be read.
+        signer: The key of invitations, for a campaign that invites.
+    """
+    check_signer(store, signer)
+    app = new_app(
+        f"discreet: {store.campaign.name}",
+        "Collects reports that devices made private before they sent them. The service never sees a rating.",
+    )
+    writer, workers = GroupWriter(store, seconds=batch_seconds), Workers(waiting=MOST_WAITING)
+
+    @asynccontextmanager
+    async def life(_: FastAPI) -> AsyncIterator[None]:
+        yield
+        workers.stop()
+        await asyncio.to_thread(writer.stop)
+
+    app.router.lifespan_context = life
+    tally = ServiceCounters()
+    rate, peers = RateLimit(per_minute), Peers(proxies)
+
+    def limit(request: Request) -> None:
+        rate.check(peers.of(request))
+
+    def limit_message(request: Request) -> None:
+        kind_of(request)
+        limit(request)
+
+    _add_reports(app, store, Reception(writer, workers, tally), limit_message)
+    if signer is not None:
+        add_invitations(app, store, signer, limit_message, writer.note_order)
+    _add_facts(app, store, limit)
+    add_metrics(app, tally.text, metrics_token)
+    _add_model(app, store, ModelShelf(publish), limit)
+    if isinstance(store.campaign, GradientCampaign):
+        add_rounds(app, store, limit)
+    else:
+        _add_pages(app)
+    return app
+
+
+class Reception(NamedTuple):
+    """What reads messages, what writes them, and what counts them."""
+
+    writer: GroupWriter
+    workers: Workers
+    tally: ServiceCounters
+
+
+def _add_reports(
+    app: FastAPI, store: ReportStore, reception: Reception, limit: Callable[[Request], None]
+) -> None:
+    writer, workers, tally = reception
+    most = most_bytes(store)
+    body = {"schema": {"type": "string", "format": "binary"}}
+
+    @app.post(
+        "/reports",
+        summary="Send reports",
+        openapi_extra={"requestBody": {"content": {_BINARY: body, _JSON: {"schema": {"type": "object"}}}}},
+    )
+    async def reports(request: Request) -> JSONResponse:
+        """Keep what is new; the answer comes after it is on disk. Sending the same again does no harm."""
+        limit(request)
+        raw = await body_of(request, most)
+
+        def read() -> Submission:
+            given = submission(store.campaign, unseal(raw) if kind_of(request) == _BINARY else raw)
+            admit_sender(store, request, given.sender)
+            return given
+
+        try:
+            given = await workers.run(read)
+        except ReportRefused as refused:
+            tally.refuse(refused.reason)
+            status = _STATUS.get(refused.reason, 400)
+            return problem(RefusedError(status, str(refused), code=refused.reason.value.replace(" ", "-")))
+        if writer.is_full:
+            raise RefusedError(429, "Too many messages are waiting; try again in a minute.")
+        receipt = await _written(writer, given)
+        if receipt.closed:
+            raise RefusedError(410, "This collection is closed; nothing was taken.")
+        tally.add(receipt)
+        return JSONResponse(_told(receipt))
+
+
+def kind_of(request: Request) -> str:
+    """Return the type of a message; reject what a page of another site can make a browser send.
+
+    A browser sends text/plain, a form or no type at all for any page. For the two types that are taken it
+    asks first, and is rejected. It also states where a request comes from.
+    """
+    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if kind not in (_BINARY, _JSON):
+        raise RefusedError(415, f"The content type must be {_BINARY} or {_JSON}.")
+    origin = request.headers.get("origin")
+    own = request.headers.get("host", "").lower()
+    elsewhere = origin is not None and origin.lower().partition("://")[2] != own
+    if elsewhere or request.headers.get("sec-fetch-site", "none") not in ("none", "same-origin"):
+        raise RefusedError(403, "Reports are taken from this service's own page and from programs only.")
+    return kind
+
+
+async def _written(writer: GroupWriter, given: Submission) -> Receipt:
+    try:
+        return await writer.submit(given)
+    except Exception as error:
+        log("store failed", kind=type(error).__name__)
+        raise RefusedError(503, "Nothing could be stored now; send it again later.") from error
+
+
+def most_bytes(store: ReportStore) -> int:
+    """Return the largest message that this campaign can have."""
+    campaign = store.campaign
+    if not isinstance(campaign, Campaign):
+        return _HEAD_BYTES + BLOCK + 10 * len(campaign.catalog)
+    return min(MOST_BYTES, _HEAD_BYTES + BLOCK + _PAIR_BYTES * campaign.max_reports)
+
+
+def _told(receipt: Receipt) -> dict[str, Any]:
+    refused = {reason.value: count for reason, count in receipt.refused.items()}
+    return {"kept": receipt.kept, "repeated": receipt.repeated, "refused": refused}
+
+
+def _add_facts(app: FastAPI, store: ReportStore, limit: Callable[[Request], None]) -> None:
+    text = store.campaign.text
+    packed = gzip.compress(text, mtime=0)
+
+    @app.get("/campaign", summary="The campaign, as devices hash it")
+    async def campaign(request: Request) -> Response:
+        """The SHA-256 of this text names the campaign; the text has all that a device needs to check it."""
+        limit(request)
+        if "gzip" in request.headers.get("accept-encoding", ""):
+            return Response(packed, media_type=_JSON, headers={"content-encoding": "gzip"})
+        return Response(text, media_type=_JSON)
+
+
+def _add_model(app: FastAPI, store: ReportStore, shelf: ModelShelf, limit: Callable[[Request], None]) -> None:
+    def newest() -> Published:
+        published = shelf.newest()
+        if published is None:
+            raise RefusedError(404, "The service doesn't have a model yet.")
+        return published
+
+    def vectors_of(published: Published | None) -> bytes | None:
+        same = published is not None and published.model.catalog == store.campaign.catalog
+        return published.vectors if published is not None and same else None
+
+    @app.get("/health", summary="Whether the service is up, and for what")
+    def health() -> dict[str, Any]:
+        try:
+            closed = store.is_closed
+        except FileError:
+            raise RefusedError(503, "The store of reports cannot be reached now.") from None
+        facts = {"status": "ok", "campaign": store.campaign.digest.hex(), "closed": closed}
+        published = shelf.newest()
+        # By this name a page notices that a model was replaced.
+        return {**facts, "vectors": published and vectors_of(published) and published.digest}
+
+    @app.get("/model", summary="The newest model, as a file", response_class=Response)
+    async def model(request: Request) -> Response:
+        limit(request)
+        return Response(newest().file, media_type=_BINARY)
+
+    @app.get("/model/vectors", summary="What a browser needs to recommend by itself", response_class=Response)
+    async def vectors(request: Request) -> Response:
+        limit(request)
+        found = vectors_of(newest())
+        if found is None:
+            raise RefusedError(404, "This model cannot be used in a browser.")
+        return Response(found, media_type=_BINARY)
+
+    @app.get("/label", summary="The guarantee of the newest model")
+    async def label(request: Request) -> dict[str, Any]:
+        limit(request)
+        return newest().label
+
+
+def _add_pages(app: FastAPI) -> None:
+    served = web_files()
+
+    @app.get("/integrity", summary="The hash of every file that browsers are given")
+    async def integrity() -> dict[str, str]:
+        return integrity_of(served)
+
+    for path, file in served.items():
+        app.get(f"/{path}", include_in_schema=False)(_giver(file))
+
+
+def _giver(file: WebFile) -> Any:
+    async def give() -> Response:
+        return Response(file.content, media_type=file.media_type, headers={"cache-control": "no-cache"})
+
+    return give

@@ -1,0 +1,233 @@
+"""Answer for a model over HTTP: recommend from a history that comes with the request and is forgotten."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+from functools import partial
+from pathlib import Path
+from typing import Any, final
+
+import orjson
+from fastapi import FastAPI, Request
+from pydantic import BaseModel
+from pydantic.json_schema import models_json_schema
+from starlette.middleware import Middleware
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from discreet.core.checks import DiscreetError
+from discreet.models.fitted import FittedModel
+from discreet.service.bundles import add_bundle
+from discreet.service.counting import AnswerCounters, Counting
+from discreet.service.limits import Peers, RateLimit, RefusedError, SharedCounts, body_of
+from discreet.service.publishing import QUICK_BYTES, ModelShelf, Published
+from discreet.service.questions import (
+    MOST_BYTES,
+    Answer,
+    ManyAnswers,
+    Question,
+    Questions,
+    answer,
+    answer_example,
+    examples,
+    parsed,
+    question,
+)
+from discreet.service.running import log
+from discreet.service.shared_app import add_metrics, answer_such_as, new_app, problem
+from discreet.service.similar import add_similar
+from discreet.service.workers import Workers
+
+_SCHEMAS = "#/components/schemas/"
+
+
+def answering_app(
+    model: Path,
+    *,
+    per_minute: int = 0,
+    proxies: Sequence[str] = (),
+    metrics_token: str | None = None,
+    bundle: bool = False,
+    shared: SharedCounts | None = None,
+) -> FastAPI:
+    """Return the application that answers for a model file, read again whenever it is replaced.
+
+    Parameters:
+        model: The model file.
+        per_minute: How many users one peer may ask about per minute; 0 for no limit.
+        proxies: The proxies whose word is taken for who asks.
+        metrics_token: Bearer token required to read /metrics; without one it can't be read.
+        bundle: Whether /bundle/ hands out what recommends on the device (`discreet model bundle`).
+        shared: Counts that several processes of one service share.
+    """
+    shelf = ModelShelf(model)
+    app = new_app("discreet: recommendations", "Answers from a history that is used once and forgotten.")
+    rate, peers, workers, counters = (
+        RateLimit(per_minute, shared),
+        Peers(proxies),
+        Workers(),
+        AnswerCounters(),
+    )
+
+    @asynccontextmanager
+    async def life(_: FastAPI) -> AsyncIterator[None]:
+        yield
+        workers.stop()
+
+    app.router.lifespan_context = life
+    app.add_middleware(Counting, counters=counters)
+
+    def newest() -> Published:
+        published = shelf.newest()
+        if published is None:
+            raise RefusedError(404, "The service doesn't have a model yet.")
+        return published
+
+    def limit(request: Request, count: int = 1) -> None:
+        if per_minute:
+            rate.check(peers.of(request), count)
+
+    first = _model(shelf)
+    # Next to the routes, and inside of all that is done for every answer.
+    app.user_middleware.append(Middleware(_Recommend, newest=newest, limit=limit, workers=workers))
+    _describe_recommend(app, first)
+    _show_how_to_ask(app, newest)
+    add_similar(app, newest, limit, workers, first)
+    _add_state(app, newest, shelf)
+    add_metrics(app, lambda: counters.text(shelf.newest() is not None), metrics_token)
+    if bundle:
+        add_bundle(app, newest, workers, limit)
+    return app
+
+
+def _model(shelf: ModelShelf) -> FittedModel | None:
+    published = shelf.newest()
+    return None if published is None else published.model
+
+
+@final
+class _Recommend:
+    """POST /recommend in one call: what FastAPI does for each request costs as much as a list."""
+
+    def __init__(
+        self, app: ASGIApp, newest: Callable[[], Published], limit: Callable[..., None], workers: Workers
+    ) -> None:
+        self._app, self._newest, self._limit, self._workers = app, newest, limit, workers
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a question, and leave everything else to the application."""
+        if scope["type"] != "http" or scope["path"] != "/recommend" or scope["method"] != "POST":
+            await self._app(scope, receive, send)
+            return
+        try:
+            found = await self._found(Request(scope, receive))
+        except RefusedError as refused:
+            await problem(refused)(scope, receive, send)
+            return
+        headers = [(b"content-length", b"%d" % len(found)), (b"content-type", b"application/json")]
+        await send({"type": "http.response.start", "status": 200, "headers": headers})
+        await send({"type": "http.response.body", "body": found})
+
+    async def _found(self, request: Request) -> bytes:
+        """Answer for one user or for many; if one entry is invalid, the others still get an answer."""
+        self._limit(request)
+        raw = await body_of(request, MOST_BYTES)
+        published = self._newest()
+        model, form = published.model, published.form
+
+        def read() -> list[Any] | bytes:
+            asked = parsed(raw, form)
+            return asked if isinstance(asked, list) else orjson.dumps(_answer(model, asked, form))
+
+        # A hop to a thread and back takes longer than a short question to a small model.
+        short = published.is_quick and len(raw) <= QUICK_BYTES
+        found = read() if short else await self._workers.run(read)
+        if not isinstance(found, list):
+            return found
+        self._limit(request, len(found) - 1)
+        answers = [await self._workers.run(partial(_or_refusal, model, each)) for each in found]
+        return await self._workers.run(lambda: orjson.dumps({"answers": answers}))
+
+
+def _show_how_to_ask(app: FastAPI, newest: Callable[[], Published]) -> None:
+    @app.api_route("/recommend", methods=["GET", "PUT", "PATCH", "DELETE"], include_in_schema=False)
+    async def how_to_ask() -> None:
+        """Explain how, with a body to copy: a history in an address would be logged on its way."""
+        raise RefusedError(405, "Use POST /recommend, with a body like the example.", newest().form)
+
+
+def _answer(model: FittedModel, asked: Any, form: dict[str, Any]) -> dict[str, Any]:
+    try:
+        return answer(model, question(asked, form))
+    except RefusedError:
+        raise
+    except DiscreetError as error:
+        raise RefusedError.of(error, form) from error
+    except Exception as error:
+        # The message and the traceback of this error may quote the history.
+        log("question failed", kind=type(error).__name__)
+        raise RefusedError(500, "This question can't be answered.") from None
+
+
+def _or_refusal(model: FittedModel, asked: Any) -> dict[str, Any]:
+    """Answer one of many; between them, others are answered."""
+    try:
+        return _answer(model, asked, {})
+    except RefusedError as refused:
+        return {"error": refused.sentence, "status": refused.status, "code": refused.code}
+
+
+def _describe_recommend(app: FastAPI, model: FittedModel | None) -> None:
+    """Add POST /recommend to the description, which FastAPI writes for its own routes only."""
+    kinds = [(kind, "validation") for kind in (Question, Questions, Answer, ManyAnswers)]
+    _, found = models_json_schema(kinds, ref_template=f"{_SCHEMAS}{{model}}")  # type: ignore[arg-type]
+    named = {name: {"summary": name, "value": body} for name, body in examples(model).items()}
+    answered = {"schema": _either(Answer, ManyAnswers), "example": answer_example(model)}
+    operation = {
+        "summary": "Recommend from a history, or from many",
+        "description": "Histories are neither stored nor logged. If one of the `people` is invalid, the "
+        "others still get an answer.",
+        "operationId": "recommend",
+        "requestBody": {
+            "required": True,
+            "content": {"application/json": {"schema": _either(Question, Questions), "examples": named}},
+        },
+        "responses": {
+            "200": {"description": "Successful Response", "content": {"application/json": answered}}
+        },
+    }
+    plain = app.openapi
+
+    def described() -> dict[str, Any]:
+        whole = plain()
+        whole["paths"] = {"/recommend": {"post": operation}, **whole["paths"]}
+        whole["components"]["schemas"].update(found["$defs"])
+        return whole
+
+    app.openapi = described  # type: ignore[method-assign]
+
+
+def _either(*kinds: type[BaseModel]) -> dict[str, Any]:
+    return {"anyOf": [{"$ref": f"{_SCHEMAS}{kind.__name__}"} for kind in kinds]}
+
+
+def _add_state(app: FastAPI, newest: Callable[[], Published], shelf: ModelShelf) -> None:
+    promised = {"epsilon": 1.0, "delta": 1e-6, "unit": "user", "sentence": "...", "...": "..."}
+    told = {"name": "user-factorization", "guarantee": promised, "...": "..."}
+
+    @app.get("/label", summary="The guarantee of the model", responses=answer_such_as(told))
+    async def label() -> dict[str, Any]:
+        return newest().label
+
+    @app.get("/health", summary="Whether the service is up", responses=answer_such_as({"status": "ok"}))
+    async def health() -> dict[str, str]:
+        return {"status": "ok" if shelf.newest() else "no model yet"}
+
+    is_ready = answer_such_as({"status": "ready", "model": "user-factorization"})
+
+    @app.get("/ready", summary="Whether the service can answer; 503 until it has a model", responses=is_ready)
+    async def ready() -> dict[str, str]:
+        published = shelf.newest()
+        if published is None:
+            raise RefusedError(503, "The service doesn't have a model yet.")
+        return {"status": "ready", "model": published.model.name}
