@@ -33,6 +33,7 @@ MORE_ROUNDING = {
     "*/implicit-als inf/item_factors": (3e-4, _SINGLE),
     "small/local-mixture*/user_vectors": (1e-7, _WEIGHTS),
     "small/local-mixture*/item_factors": (1e-7, _WEIGHTS),
+    "small/local-mixture*/item_bias": (1e-7, _WEIGHTS),
 }
 
 
