@@ -9,7 +9,7 @@ import numpy as np
 from discreet.data.interactions import Interactions
 from discreet.data.splits import random_split
 from discreet.solvers.als import solve_rows
-from discreet.statistics.blocks import rows_of
+from discreet.statistics.statistic import rows_of
 
 ITEMS, RANK, PER_PERSON = 400, 8, 40
 NOISE, OWN, QUALITY, TASTE = 0.8, 0.4, 0.4, 0.5

@@ -49,8 +49,8 @@ class Factors:
 
 
 def fit_ours(clicks, factors: int, iterations: int, seed: int) -> Factors:
-    from discreet.core.rows import Rows
-    from discreet.solvers.implicit_als import Confidence, implicit_als
+    from discreet.core.arrays import Rows
+    from discreet.solvers.als import Confidence, implicit_als
 
     turned = clicks.by_item
     model = implicit_als(

@@ -68,8 +68,7 @@ def scorers(data, popular, factors: int):
     import numpy as np
 
     from discreet.models.scorers.factors import RatingScorer
-    from discreet.models.scorers.interactions import InteractionScorer
-    from discreet.models.scorers.interactions_and_ratings import InteractionsAndRatings
+    from discreet.models.scorers.interactions import InteractionsAndRatings, InteractionScorer
 
     random = np.random.default_rng(1)
     counts = np.maximum(popular.popularity, 0.5)

@@ -20,8 +20,8 @@ from rich.table import Table
 from discreet.collect.campaign import Campaign
 from discreet.collect.device import Device
 from discreet.collect.estimate import collect_from
+from discreet.core.arrays import Rows
 from discreet.core.randomness import PrivacyRandom, experiment_generator
-from discreet.core.rows import Rows
 from discreet.data.datasets import catalog
 from discreet.data.facts import PublicFacts
 from discreet.data.interactions import Interactions

@@ -32,8 +32,8 @@ from discreet.collect.collector import CatalogTotals
 from discreet.collect.device import CatalogDevice, collect_cells
 from discreet.collect.estimate import rho_expected
 from discreet.collect.hidden_items import CatalogCampaign
+from discreet.core.arrays import Rows
 from discreet.core.randomness import PrivacyRandom
-from discreet.core.rows import Rows
 from discreet.data.facts import PublicFacts
 from discreet.data.interactions import Interactions
 from discreet.data.vocabulary import Vocabulary

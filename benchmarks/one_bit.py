@@ -24,7 +24,7 @@ from dataclasses import dataclass
 import harness
 import numpy as np
 
-from discreet.core.rows import one_algebra_thread
+from discreet.core.arrays import one_algebra_thread
 from discreet.models.scorers.one_bit import binary_ratings
 from discreet.solvers.low_rank.losses import OneBitLoss
 from discreet.solvers.low_rank.matrix import LowRank, ObservedEntries

@@ -13,7 +13,7 @@ import discreet
 from discreet.core import progress
 from discreet.core.frames import to_frame
 from discreet.planning.schedules import schedule
-from discreet.report.notebooks import html_table
+from discreet.report.pages import html_table
 from discreet.testing import refuses
 from snapshot import page_text
 from toy import toy_interactions

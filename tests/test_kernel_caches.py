@@ -60,7 +60,7 @@ def test_kernels_of_the_package_are_seen_with_what_they_import():
     sources = {_name(path, root): path for path in root.rglob("*.py")}
     vectors = sources["discreet.statistics.item_vectors"]
     found = set(_imported(vectors, sources))
-    assert found >= {"discreet.statistics.fixed_point", "discreet.core.kernels"}
+    assert found >= {"discreet.statistics.statistic", "discreet.core.kernels"}
     # The twin: what it does not import changes nothing of it.
     assert not found & {"discreet.statistics.co_occurrence", "discreet.statistics.item_context"}
 

@@ -19,8 +19,7 @@ from discreet.core.registry import (
     SCORERS,
     SOURCES,
 )
-from discreet.evaluation.metric_kinds import ListMetric, RatingMetric, metric_kind
-from discreet.evaluation.metrics import Metric, parse_metrics
+from discreet.evaluation.metrics import ListMetric, Metric, RatingMetric, metric_kind, parse_metrics
 from discreet.evaluation.private.user_scores import private_metric
 from discreet.evaluation.scoring import measure
 from discreet.model_settings import MODELS, describe_models, estimator

@@ -19,10 +19,10 @@ from discreet.evaluation.protocol import evaluate as evaluate
 from discreet.evaluation.report import write_report as write_report
 from discreet.evaluation.results import Evaluation as Evaluation
 from discreet.models.baselines.als import Als as Als
-from discreet.models.baselines.implicit_als import ImplicitAls as ImplicitAls
+from discreet.models.baselines.als import ImplicitAls as ImplicitAls
 from discreet.models.baselines.item_item import Ease as Ease
 from discreet.models.baselines.item_item import ItemKnn as ItemKnn
-from discreet.models.baselines.markov_chain import MarkovChain as MarkovChain
+from discreet.models.baselines.item_item import MarkovChain as MarkovChain
 from discreet.models.biases import Biases as Biases
 from discreet.models.estimator import Estimator as Estimator
 from discreet.models.fitted import FittedModel as FittedModel

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from discreet.core.registry import METRICS
-from discreet.evaluation.metric_kinds import (
+from discreet.evaluation.metrics import (
     EachListMetric,
     ListMetric,
     RatingMetric,

@@ -3,8 +3,8 @@
 import numpy as np
 
 from discreet.data.interactions import Interactions
-from discreet.evaluation import negatives as module
-from discreet.evaluation.negatives import sample_negatives
+from discreet.evaluation import list_scores as module
+from discreet.evaluation.list_scores import sample_negatives
 from discreet.testing import refuses
 
 

@@ -7,8 +7,17 @@ import pytest
 
 from discreet.core.checks import DataError
 from discreet.data.interactions import Interactions
-from discreet.evaluation.trial import FEWEST_USERS, Gain, Level, RatingErrors, Trial, gain_of, trial
-from discreet.evaluation.trial_page import render, summary
+from discreet.evaluation.trial import (
+    FEWEST_USERS,
+    Gain,
+    Level,
+    RatingErrors,
+    Trial,
+    gain_of,
+    render,
+    summary,
+    trial,
+)
 from toy import grouped
 
 N_USERS = 400

@@ -15,8 +15,7 @@ import pytest
 
 import discreet
 from discreet.data.vocabulary import Vocabulary
-from discreet.export.feast import DEFINITIONS, ITEMS, STORE, write_feast
-from discreet.export.items import export_items
+from discreet.export.items import DEFINITIONS, ITEMS, STORE, export_items, write_feast
 from discreet.export.vector_stores import VectorTable
 from discreet.models.vectors import item_matrix
 from discreet.testing import refuses

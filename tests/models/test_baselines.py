@@ -16,10 +16,16 @@ from discreet.evaluation import baselines, measure
 from discreet.evaluation.references import PREFIX
 from discreet.models.baselines import als as als_module
 from discreet.models.baselines import item_item
-from discreet.models.baselines.als import Als
-from discreet.models.baselines.implicit_als import ImplicitAls
-from discreet.models.baselines.item_item import Ease, ItemKnn, co_occurrence_counts, most_popular
-from discreet.models.baselines.markov_chain import MarkovChain, transition_counts, transition_probabilities
+from discreet.models.baselines.als import Als, ImplicitAls
+from discreet.models.baselines.item_item import (
+    Ease,
+    ItemKnn,
+    MarkovChain,
+    co_occurrence_counts,
+    most_popular,
+    transition_counts,
+    transition_probabilities,
+)
 from discreet.models.baselines.tuning import SearchDirection, hide_interactions, sample_users, walk
 from discreet.models.biases import Biases
 from discreet.testing import refuses

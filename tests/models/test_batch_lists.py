@@ -11,8 +11,7 @@ from discreet.data.interactions import Interactions, Vocabulary
 from discreet.models import batch_lists
 from discreet.models.lists import Best, Wanted, _many, _one_by_one, best_items
 from discreet.models.scorers.factors import RatingScorer
-from discreet.models.scorers.interactions import InteractionScorer
-from discreet.models.scorers.interactions_and_ratings import InteractionsAndRatings
+from discreet.models.scorers.interactions import InteractionsAndRatings, InteractionScorer
 from discreet.models.scorers.item_item import PopularityScorer
 from discreet.models.scorers.log_chance import log_chance
 

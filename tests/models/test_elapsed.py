@@ -10,7 +10,7 @@ from discreet.data.schema import Schema
 from discreet.data.splits import date_split, leave_one_out, time_split
 from discreet.export.bundle.folder import device_file
 from discreet.export.onnx_graph import graph_of
-from discreet.models.scorers.elapsed import damped, missed_steps
+from discreet.models.scorers.interactions import damped, missed_steps
 from discreet.models.storage import load
 from discreet.service.recommend_app import answering_app
 from models_on_devices import MODELS, paired

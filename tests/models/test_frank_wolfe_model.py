@@ -28,7 +28,7 @@ from discreet.privacy.accounting.events import event_from_json
 from discreet.privacy.accounting.gaussian import gaussian_multiplier
 from discreet.privacy.ledger.book import Ledger
 from discreet.privacy.mechanisms.additive import Gaussian
-from discreet.statistics import projected_rows as projection
+from discreet.statistics import frank_wolfe_rounds as projection
 from discreet.statistics import scaled_rows as second_moment
 from discreet.testing import refuses
 from small_sources import observed

@@ -19,7 +19,7 @@ from discreet.privacy.accounting.accountant import epsilon_at
 from discreet.privacy.mechanisms.additive import Laplace
 from discreet.privacy.session import Session
 from discreet.statistics import profile_sums as party
-from discreet.statistics.blocks import rows_of
+from discreet.statistics.statistic import rows_of
 from discreet.testing import refuses
 
 LOSSES = ["shared", "symmetric", "complementary", "strawman"]

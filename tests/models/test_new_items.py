@@ -9,8 +9,7 @@ import pytest
 import discreet
 from assumption_examples import stated
 from discreet.core.randomness import PrivacyRandom
-from discreet.models.baselines.als import Als
-from discreet.models.baselines.implicit_als import ImplicitAls
+from discreet.models.baselines.als import Als, ImplicitAls
 from discreet.models.lists import diversified
 from discreet.models.popularity import Popularity
 from discreet.models.scorers.similarity import refuse_plain

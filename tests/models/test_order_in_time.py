@@ -19,7 +19,7 @@ from discreet.models.user_factorization.settings import FactorizationSettings
 from discreet.privacy.noise_plans import share
 from discreet.privacy.session import Session
 from discreet.solvers.empirical_bayes import VoteEstimate
-from discreet.solvers.local_regression import OrderWeights
+from discreet.solvers.item_regression import OrderWeights
 from discreet.statistics.co_occurrence import CoOccurrence
 from discreet.statistics.data_source import KnownPart
 

@@ -6,7 +6,7 @@ import pytest
 
 import discreet
 from discreet.core.checks import DataError
-from discreet.models.origin import Origin, code_digest
+from discreet.models.fitted import Origin, code_digest
 from discreet.models.storage import read_label
 from toy import toy_interactions
 

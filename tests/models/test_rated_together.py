@@ -8,8 +8,7 @@ from discreet.data.interactions import Interactions
 from discreet.data.splits import random_split
 from discreet.evaluation.scoring import measure
 from discreet.models.baselines import als
-from discreet.models.baselines.als import Als
-from discreet.models.baselines.rated_together import SHRINKAGES, directions, shrunk
+from discreet.models.baselines.als import SHRINKAGES, Als, directions, shrunk
 
 
 def two_groups(meaning, n_users=400, n_items=300, seed=0, high=0.07, low=0.01):

@@ -49,7 +49,7 @@ SUBJECTS = {
             "models/popularity.py",
             "models/released_items.py",
             "models/private_facts.py",
-            "models/sums_estimator.py",
+            "models/estimator.py",
         ),
     ),
     "labels": (30, ("report/guarantee.py", "report/notes.py", "report/label.py", "report/odds.py")),

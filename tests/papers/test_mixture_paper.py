@@ -3,7 +3,7 @@
 import numpy as np
 from scipy.sparse import csr_matrix
 
-from discreet.core.rows import Rows
+from discreet.core.arrays import Rows
 from discreet.papers.mixture.mixture import weighted_pca
 
 

@@ -5,7 +5,7 @@ import pytest
 from scipy import linalg
 from threadpoolctl import threadpool_info, threadpool_limits
 
-from discreet.core.rows import one_algebra_thread
+from discreet.core.arrays import one_algebra_thread
 
 
 @pytest.fixture(autouse=True)

@@ -5,9 +5,8 @@ import pytest
 import scipy.sparse as sp
 
 from discreet.core import kernels
-from discreet.core.rows import Rows
-from discreet.solvers.als import solve_rows
-from discreet.solvers.implicit_als import Confidence, fold_in_implicit, implicit_als
+from discreet.core.arrays import Rows
+from discreet.solvers.als import Confidence, fold_in_implicit, implicit_als, solve_rows
 from discreet.testing import refuses
 
 EXACT = np.float64

@@ -7,7 +7,7 @@ import pytest
 import scipy.sparse as sp
 
 from discreet.core import kernels
-from discreet.core.rows import Rows
+from discreet.core.arrays import Rows
 from discreet.solvers import bayesian_als
 from discreet.solvers.bayesian_als import believe, line_size, lines_of, settle, spreads_of, start, sweep
 from discreet.testing import refuses

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.special import log_ndtr
 
-from discreet.core.rows import Rows, multiply, predict_cells
+from discreet.core.arrays import Rows, multiply, predict_cells
 from discreet.models.scorers.similarity import log_chance
 from discreet.solvers.als import solve_rows
 from discreet.solvers.few_rows import FEW, products, ridge_vectors, weighted_sums

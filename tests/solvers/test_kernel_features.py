@@ -7,7 +7,7 @@ import pytest
 
 from discreet.models.user_factorization.latent_factors import LatentFactors, with_curves
 from discreet.models.user_factorization.settings import FactorizationSettings
-from discreet.solvers.kernel_features import kernel_features
+from discreet.solvers.features import kernel_features
 
 
 @pytest.fixture

@@ -9,8 +9,7 @@ from discreet import PrivacyRandom, UserFactorization
 from discreet.data.interactions import Interactions
 from discreet.models.user_factorization.settings import FactorizationSettings
 from discreet.models.user_factorization.whole_catalog import steps_in_time
-from discreet.solvers.item_regression import strongest_of_sparse
-from discreet.solvers.local_regression import LocalPairs, OrderWeights
+from discreet.solvers.item_regression import LocalPairs, OrderWeights, strongest_of_sparse
 
 N_USERS, N_ITEMS = 60, 12
 

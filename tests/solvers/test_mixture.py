@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
+from discreet.core.arrays import Rows
 from discreet.core.checks import ParameterError
-from discreet.core.rows import Rows
 from discreet.solvers.mixture import Mixture, expect, fit_mixture
 
 

@@ -6,8 +6,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
+from discreet.core.arrays import Rows
 from discreet.core.checks import DataError
-from discreet.core.rows import Rows
 from discreet.solvers.low_rank.nuclear import largest_singular, recover
 from discreet.testing import refuses
 

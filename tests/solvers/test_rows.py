@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from discreet.core import kernels, rows
+from discreet.core import arrays, kernels
+from discreet.core.arrays import Rows, column_sums, multiply, predict_cells, require_fit, run
 from discreet.core.checks import NotFiniteArray
-from discreet.core.rows import Rows, column_sums, multiply, predict_cells, require_fit, run
 from discreet.testing import refuses
 
 
@@ -46,7 +46,7 @@ def test_residuals_are_what_the_model_leaves(matrix):
     draw = np.random.default_rng(4)
     left, right = draw.normal(size=(300, 4)), draw.normal(size=(200, 4))
     row_offsets, column_offsets = draw.normal(size=300), draw.normal(size=200)
-    found = rows.residuals(rows_of(matrix), left, right, row_offsets, column_offsets)
+    found = arrays.residuals(rows_of(matrix), left, right, row_offsets, column_offsets)
     whole = matrix.toarray() - row_offsets[:, None] - column_offsets - left @ right.T
     np.testing.assert_allclose(found, whole[matrix.nonzero()], atol=1e-12)
 
@@ -108,9 +108,9 @@ def test_parts_that_do_not_belong_together_are_refused(matrix):
 @pytest.mark.parametrize("lengths", [[3, 1, 4, 1, 5], [0, 9, 0, 0, 0], [0, 0, 0, 0, 0]])
 def test_sums_over_threads_take_every_row_once(monkeypatch, threads, lengths):
     monkeypatch.setattr(kernels, "thread_count", lambda: threads)
-    monkeypatch.setattr(rows, "_WORTH_THREADS", 0)
+    monkeypatch.setattr(arrays, "_WORTH_THREADS", 0)
     indptr = np.concatenate(([0], np.cumsum(lengths)))
-    seen = rows.summed_over_rows(
+    seen = arrays.summed_over_rows(
         lambda start, stop: (np.bincount(range(start, stop), minlength=5), np.array(stop - start)), indptr
     )
     np.testing.assert_array_equal(seen[0], np.ones(5))

@@ -10,15 +10,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from budgets import budget
-from discreet.core import kernels, rows
+from discreet.core import arrays, kernels
+from discreet.core.arrays import Rows
 from discreet.core.randomness import PrivacyRandom
-from discreet.core.rows import Rows
 from discreet.models.released_items import ItemView, pilot_release
 from discreet.models.tuned_settings import ItemSettings
 from discreet.models.user_factorization.latent_factors import LatentFactors, _by_spread, free_directions
 from discreet.models.user_factorization.settings import FactorizationSettings
 from discreet.privacy.session import Session
-from discreet.statistics.blocks import blocks
 from discreet.statistics.counts import (
     MEAN_LENGTH,
     ItemResiduals,
@@ -32,6 +31,7 @@ from discreet.statistics.domain import Number, Numbers, Places, Ranges
 from discreet.statistics.item_vectors import ItemVectors
 from discreet.statistics.recency import Recency, RecentVotes
 from discreet.statistics.residual_moment import ResidualMoment, add_rows
+from discreet.statistics.statistic import blocks
 from discreet.testing import refuses
 from small_sources import people_of
 from toy import toy_interactions
@@ -143,7 +143,7 @@ def told_about_vectors(data, model):
 def test_statistics_of_vectors_add_up_exactly_over_people(monkeypatch, threads):
     """Neither other people, nor their order, nor the number of threads touches a bit of what one tells."""
     monkeypatch.setattr(kernels, "thread_count", lambda: threads)
-    monkeypatch.setattr(rows, "_WORTH_THREADS", 0)
+    monkeypatch.setattr(arrays, "_WORTH_THREADS", 0)
     rng, data = np.random.default_rng(3), toy_interactions(seed=6)
     model = local_model(data.n_items, 6, rng)
     whole = told_about_vectors(data, model)

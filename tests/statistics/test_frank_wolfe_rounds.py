@@ -8,8 +8,8 @@ import pytest
 
 from discreet.core.randomness import PrivacyRandom
 from discreet.papers.frank_wolfe.printed_frank_wolfe import PrintedFrankWolfe
-from discreet.statistics.blocks import Block
 from discreet.statistics.frank_wolfe_rounds import RoundsSoFar
+from discreet.statistics.statistic import Block
 from toy import toy_interactions
 
 # Few rounds: the grid on which rows are added up (2^-14) shows more with every one.

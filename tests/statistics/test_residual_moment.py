@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from discreet.core.rows import Rows
+from discreet.core.arrays import Rows
 from discreet.solvers.empirical_bayes import shrink_coordinates
 from discreet.statistics import residual_moment
 from discreet.statistics.item_context import ItemContext

@@ -5,10 +5,9 @@ import dataclasses
 import numpy as np
 import pytest
 
-from discreet.statistics import blocks
-from discreet.statistics.blocks import Block
+from discreet.statistics import statistic as blocks
 from discreet.statistics.counts import ItemResiduals
-from discreet.statistics.fixed_point import to_fixed_point
+from discreet.statistics.statistic import Block, to_fixed_point
 from toy import toy_interactions
 
 N_ITEMS = 30

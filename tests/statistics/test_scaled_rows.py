@@ -7,12 +7,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from discreet.core import kernels
-from discreet.core.rows import Rows
+from discreet.core.arrays import Rows
 from discreet.solvers.low_rank.matrix import project_moment
 from discreet.statistics import scaled_rows as second_moment
-from discreet.statistics.fixed_point import ROW_STEPS
-from discreet.statistics.projected_rows import advance, begin, bounded_moment
+from discreet.statistics.frank_wolfe_rounds import advance, begin, bounded_moment
 from discreet.statistics.scaled_rows import ScaledMoment, ScaledProduct, Scaling, own_places
+from discreet.statistics.statistic import ROW_STEPS
 from small_sources import people_of
 
 COLUMNS = 25

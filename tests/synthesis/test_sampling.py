@@ -3,9 +3,8 @@
 import numpy as np
 import pytest
 
-from discreet.synthesis import sampling
-from discreet.synthesis.making import LengthSource, calibrated
-from discreet.synthesis.sampling import Sampler
+from discreet.synthesis import making
+from discreet.synthesis.making import LengthSource, Sampler, calibrated
 
 ITEMS, USERS = 60, 600
 
@@ -37,7 +36,7 @@ def votes_of(histories):
 
 @pytest.mark.parametrize("ordered", [False, True])
 def test_histories_have_their_lengths_and_no_item_twice(ordered, monkeypatch):
-    monkeypatch.setattr(sampling, "_SCORES", 50 * ITEMS)
+    monkeypatch.setattr(making, "_SCORES", 50 * ITEMS)
     sampler = Sampler.of(*release(), ordered=ordered)
     lengths = np.append(lengths_of(), [ITEMS, ITEMS - 1])
     histories = drawn(sampler, lengths)
@@ -78,8 +77,8 @@ def agreeing(histories, first, second):
 
 
 def test_an_order_keeps_near_items_near(monkeypatch):
-    monkeypatch.setattr(sampling, "_STRETCH", 4)
-    monkeypatch.setattr(sampling, "DRIFTING", 0.9)
+    monkeypatch.setattr(making, "_STRETCH", 4)
+    monkeypatch.setattr(making, "DRIFTING", 0.9)
     lengths = np.full(4000, 16)
     flat = np.ones(ITEMS), release(2.0)[1]
     histories = drawn(Sampler.of(*flat, ordered=True), lengths)

@@ -36,8 +36,7 @@ from discreet.federated.party import Party
 from discreet.federated.protocols.estimator_sums import protocol_for
 from discreet.federated.protocols.protocol import names_digest
 from discreet.federated.wire import Message, encode
-from discreet.models.estimator import Estimator
-from discreet.models.sums_estimator import statistics_of
+from discreet.models.estimator import Estimator, statistics_of
 from discreet.privacy.accounting.gaussian import gaussian_epsilon, gaussian_multiplier
 from discreet.privacy.ledger.book import Ledger
 

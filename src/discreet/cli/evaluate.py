@@ -138,8 +138,7 @@ def _not_behind(result: Evaluation, name: str) -> str:
 
 def _best_simple(result: Evaluation, name: str) -> tuple[float, str]:
     """Return the score and the name of the best simple baseline. The name is empty without a baseline."""
-    from discreet.evaluation.metric_kinds import ListMetric, RatingMetric
-    from discreet.evaluation.metrics import Metric
+    from discreet.evaluation.metrics import ListMetric, Metric, RatingMetric
     from discreet.evaluation.references import PREFIX
 
     metric = Metric.parse(name)

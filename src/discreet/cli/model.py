@@ -606,8 +606,7 @@ def score(
 
 def _behind(name: str, scores: dict[str, Any]) -> bool:
     """Return whether a simple baseline is as good. Metrics of variety have no direction."""
-    from discreet.evaluation.metric_kinds import ListMetric, RatingMetric
-    from discreet.evaluation.metrics import Metric
+    from discreet.evaluation.metrics import ListMetric, Metric, RatingMetric
 
     metric = Metric.parse(name)
     if scores["simple"] is None or not isinstance(metric.definition, ListMetric | RatingMetric):

@@ -36,8 +36,8 @@ def trial(
         out: Also write a page (HTML) to this file.
     """
     from discreet.core.progress import terminal_progress
+    from discreet.evaluation.trial import KIND, render, summary
     from discreet.evaluation.trial import trial as run
-    from discreet.evaluation.trial_page import KIND, render, summary
     from discreet.report.pages import refuse_page, write_page
 
     if out is not None:

@@ -18,8 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet.collect.estimate import Collected
-from discreet.core.arrays import Floats
-from discreet.core.rows import Rows
+from discreet.core.arrays import Floats, Rows
 from discreet.data.interactions import Interactions
 from discreet.privacy.mechanisms.cells import CellMechanism
 from discreet.solvers.channel_fit import SPREAD

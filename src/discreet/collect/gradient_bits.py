@@ -14,9 +14,8 @@ from typing import ClassVar, NamedTuple, final
 import numpy as np
 import numpy.typing as npt
 
-from discreet.core.arrays import Floats, Indices
+from discreet.core.arrays import Floats, Indices, Rows, residuals
 from discreet.core.randomness import PrivacyRandom
-from discreet.core.rows import Rows, residuals
 from discreet.data.interactions import Interactions
 from discreet.privacy.mechanisms.randomized_response import SignFlip
 from discreet.privacy.sampling.draws import uniform_below

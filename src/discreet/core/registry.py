@@ -118,10 +118,10 @@ ESTIMATORS = Registry(
         "neighbours": "discreet.papers.dpimf.neighbors:ItemNeighbors",
         "popularity": "discreet.models.popularity:Popularity",
         "als": "discreet.models.baselines.als:Als",
-        "implicit-als": "discreet.models.baselines.implicit_als:ImplicitAls",
+        "implicit-als": "discreet.models.baselines.als:ImplicitAls",
         "ease": "discreet.models.baselines.item_item:Ease",
         "item-knn": "discreet.models.baselines.item_item:ItemKnn",
-        "markov-chain": "discreet.models.baselines.markov_chain:MarkovChain",
+        "markov-chain": "discreet.models.baselines.item_item:MarkovChain",
         "frank-wolfe": "discreet.papers.frank_wolfe.frank_wolfe:FrankWolfe",
         "frank-wolfe-printed": "discreet.papers.frank_wolfe.printed_frank_wolfe:PrintedFrankWolfe",
         "covariance-svd": "discreet.papers.frank_wolfe.covariance_svd:CovarianceSvd",
@@ -150,7 +150,7 @@ SCORERS = Registry(
     "scorer",
     "discreet.scorers",
     {
-        "choice-and-stars": f"{_SCORERS}.interactions_and_ratings:InteractionsAndRatings",
+        "choice-and-stars": f"{_SCORERS}.interactions:InteractionsAndRatings",
         "clicks": f"{_SCORERS}.interactions:InteractionScorer",
         "implicit-factors": f"{_SCORERS}.factors:ImplicitFactorScorer",
         "item-weights": f"{_SCORERS}.item_item:ItemWeightsScorer",
@@ -164,7 +164,7 @@ SCORERS = Registry(
         "rank-one-rounds": f"{_SCORERS}.low_rank:SteppedScorer",
         "ratings": f"{_SCORERS}.factors:RatingScorer",
         "sparse-item-weights": f"{_SCORERS}.item_item:SparseWeightsScorer",
-        "trained-profiles": f"{_SCORERS}.trained_profiles:TrainedProfileScorer",
+        "trained-profiles": f"{_SCORERS}.profiles:TrainedProfileScorer",
         "unsure-ratings": f"{_SCORERS}.factors:UnsureRatingScorer",
     },
 )
@@ -193,7 +193,7 @@ _METRICS = {
 #: The built-in metrics as users usually ask for them, for help texts; the second can be released privately.
 METRIC_EXAMPLES, PRIVATE_METRIC_EXAMPLES = tuple(_METRICS), ("hr@10", "ndcg@10", "rmse")
 
-#: Instances of the classes in `discreet.evaluation.metric_kinds`.
+#: Instances of the classes in `discreet.evaluation.metrics`.
 METRICS = Registry(
     "metric", "discreet.metrics", {usual.partition("@")[0]: place for usual, place in _METRICS.items()}
 )

@@ -1,9 +1,9 @@
 from discreet.evaluation.comparison import compare as compare
-from discreet.evaluation.metric_kinds import EachListMetric as EachListMetric
-from discreet.evaluation.metric_kinds import ListMetric as ListMetric
-from discreet.evaluation.metric_kinds import RatingMetric as RatingMetric
-from discreet.evaluation.metric_kinds import ShownMetric as ShownMetric
+from discreet.evaluation.metrics import EachListMetric as EachListMetric
+from discreet.evaluation.metrics import ListMetric as ListMetric
 from discreet.evaluation.metrics import Metric as Metric
+from discreet.evaluation.metrics import RatingMetric as RatingMetric
+from discreet.evaluation.metrics import ShownMetric as ShownMetric
 from discreet.evaluation.metrics import parse_metrics as parse_metrics
 from discreet.evaluation.protocol import evaluate as evaluate
 from discreet.evaluation.references import baselines as baselines

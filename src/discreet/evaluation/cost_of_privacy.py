@@ -8,8 +8,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from discreet.evaluation.comparison import shown_names
-from discreet.evaluation.metric_kinds import ListMetric, RatingMetric
-from discreet.evaluation.metrics import Metric
+from discreet.evaluation.metrics import ListMetric, Metric, RatingMetric
 from discreet.evaluation.references import PREFIX
 from discreet.evaluation.results import Evaluation, Score
 from discreet.privacy.guarantee import Neighbors, Trust, Unit

@@ -17,15 +17,27 @@ from discreet.data.interactions import Interactions
 from discreet.data.splits import Split, SplitPlan
 from discreet.evaluation.errors import MetricDoesNotFit, NothingHeldOut, SplitNeedsMemory
 from discreet.evaluation.list_scores import person_scores, ranks_of
-from discreet.evaluation.metric_kinds import RatingMetric, is_summable, summable_examples
-from discreet.evaluation.metrics import Metric, Predictor, refuse_broken
+from discreet.evaluation.metrics import (
+    Metric,
+    Predictor,
+    RatingMetric,
+    is_summable,
+    refuse_broken,
+    summable_examples,
+)
 from discreet.evaluation.private.user_scores import OneEach
 from discreet.evaluation.scoring import takes_binary
-from discreet.statistics.blocks import Block
 from discreet.statistics.data_source import DataSource, Hiding
 from discreet.statistics.domain import FARTHEST, Held, Number
-from discreet.statistics.fixed_point import VECTOR_STEPS, Steps, as_fixed_point, to_fixed_point
-from discreet.statistics.statistic import Part, Statistic
+from discreet.statistics.statistic import (
+    VECTOR_STEPS,
+    Block,
+    Part,
+    Statistic,
+    Steps,
+    as_fixed_point,
+    to_fixed_point,
+)
 
 
 @final

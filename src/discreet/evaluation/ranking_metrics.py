@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from discreet.core.arrays import Floats, Indices, Singles
 from discreet.data.interactions import Interactions
-from discreet.evaluation.metric_kinds import ListMetric, ShownMetric
+from discreet.evaluation.metrics import ListMetric, ShownMetric
 
 Flags = npt.NDArray[np.bool_]
 

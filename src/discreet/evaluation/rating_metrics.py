@@ -10,7 +10,7 @@ import numpy.typing as npt
 from discreet.core.arrays import Floats
 from discreet.core.checks import finite_array
 from discreet.evaluation.errors import NothingHeldOut, ShapesDiffer, ZeroTruth
-from discreet.evaluation.metric_kinds import RatingMetric
+from discreet.evaluation.metrics import RatingMetric
 
 
 def root_mean_squared_error(predicted: npt.ArrayLike, actual: npt.ArrayLike) -> float:

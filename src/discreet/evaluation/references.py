@@ -11,8 +11,7 @@ import numpy.typing as npt
 
 from discreet.core.arrays import Floats, Singles
 from discreet.data.interactions import Interactions
-from discreet.evaluation.metric_kinds import ListMetric
-from discreet.evaluation.metrics import Metric, parse_metrics
+from discreet.evaluation.metrics import ListMetric, Metric, parse_metrics
 from discreet.evaluation.scoring import measure
 
 #: What a reader sees: these numbers have no guarantee.

@@ -21,7 +21,7 @@ from discreet.evaluation.errors import NotAComparison
 from discreet.evaluation.metrics import Metric
 from discreet.evaluation.references import PREFIX
 from discreet.privacy.guarantee import Guarantee
-from discreet.report.notebooks import html_table
+from discreet.report.pages import html_table
 
 if TYPE_CHECKING:
     import scipy.sparse as sp

@@ -14,9 +14,19 @@ from discreet.evaluation.errors import DefinitionsDiffer
 from discreet.evaluation.metrics import Metric
 from discreet.evaluation.references import CHANCE, PREFIX
 from discreet.evaluation.results import Evaluation, spread_text
-from discreet.report.charts import COLORS, GRAY, Axis, ChartLine, Point, line_chart
+from discreet.report.charts import (
+    COLORS,
+    GRAY,
+    Axis,
+    ChartLine,
+    Point,
+    axes_for,
+    line_chart,
+    panels_for,
+    plot_bars,
+    plot_lines,
+)
 from discreet.report.pages import Html
-from discreet.report.plotting import axes_for, panels_for, plot_bars, plot_lines
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

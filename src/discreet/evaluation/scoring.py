@@ -20,17 +20,16 @@ from discreet.evaluation.errors import (
     SplitOverlaps,
     ThresholdsDiffer,
 )
-from discreet.evaluation.list_scores import list_scores
-from discreet.evaluation.metric_kinds import RatingMetric
+from discreet.evaluation.list_scores import list_scores, rating_keys
 from discreet.evaluation.metrics import (
     Metric,
     Predictor,
+    RatingMetric,
     counted_ratings,
     parse_metrics,
     refuse_broken,
     refuse_without_table,
 )
-from discreet.evaluation.negatives import rating_keys
 from discreet.models.estimator import Estimator
 from discreet.statistics.data_source import DataSource
 

@@ -23,7 +23,7 @@ import scipy.sparse as sp
 from discreet.core.arrays import Floats, Indices
 from discreet.core.randomness import experiment_generator
 from discreet.data.interactions import Interactions
-from discreet.evaluation.metric_kinds import EachListMetric
+from discreet.evaluation.metrics import EachListMetric
 
 # Items are compared by so many users at most, drawn with a fixed seed: time and memory stay bounded.
 _USERS = 4096

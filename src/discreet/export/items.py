@@ -1,8 +1,14 @@
-"""Write the item vectors of a model for vector stores and feature stores."""
+"""Write the item vectors of a model for vector stores, or as a Feast feature repository.
+
+Feast itself is not needed to write its files. Items alone are stored: a user's vector is made from the
+history that the user brings, and is never a feature here.
+"""
 
 from __future__ import annotations
 
 import json
+import shutil
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,7 +17,6 @@ import numpy as np
 from discreet.core.checks import one_of
 from discreet.core.exports import Later
 from discreet.core.files import filled_folder
-from discreet.export.feast import FEAST_FILES, keep_stores, write_feast
 from discreet.export.vector_stores import (
     CANDIDATES,
     LINKS,
@@ -33,8 +38,14 @@ if TYPE_CHECKING:
 else:
     pl = Later("polars")
 
+
 TARGETS = ("parquet", "faiss", "hnswlib", "pgvector", "qdrant", "feast", "onnx")
 ITEMS, LABEL, INDEX = "items.parquet", "label.json", "items.index"
+STORE, DEFINITIONS = "feature_store.yaml", "features.py"
+# What `feast apply` and `materialize` keep next to our files.
+_KEPT = ("registry.db", "online.db", "online.db-wal", "online.db-shm")
+#: All files of a repository that Feast used.
+FEAST_FILES = frozenset({ITEMS, STORE, DEFINITIONS, *_KEPT, "__pycache__"})
 # All files that an export writes, and the files that Feast adds.
 _WRITTEN = {ITEMS, LABEL, INDEX, SQL, QDRANT, "model.onnx", "items.json", *FEAST_FILES}
 #: Targets that a running server may be filled with.
@@ -110,3 +121,85 @@ def _write(table: VectorTable, folder: Path, to: str) -> None:
         write_pgvector(table, folder)
     if to == "qdrant":
         write_qdrant(table, folder)
+
+
+_STORE = """\
+project: "{name}"
+provider: local
+registry: registry.db
+online_store:
+  type: sqlite
+  path: online.db
+offline_store:
+  type: file
+entity_key_serialization_version: 3
+"""
+
+# Texts that come from a model stand in it as Python literals.
+_DEFINITIONS = '''\
+"""Features of items, written by discreet. Run `feast apply` here."""
+
+from datetime import timedelta
+from pathlib import Path
+
+from feast import Entity, FeatureView, Field, FileSource, ValueType
+from feast.types import Array, Float32
+
+item = Entity(name="item", join_keys=["item"], value_type=ValueType.{kind})
+source = FileSource(
+    name={source!r},
+    path=str(Path(__file__).resolve().parent / {items!r}),
+    timestamp_field="event_timestamp",
+)
+view = FeatureView(
+    name={name!r},
+    entities=[item],
+    # Vectors count until others replace them. Without an end Feast would look back for a year only.
+    ttl=timedelta(days=3650),
+    schema=[Field(name="vector", dtype=Array(Float32))],
+    source=source,
+    tags={tags!r},
+)
+'''
+
+
+def write_feast(table: VectorTable, folder: Path) -> None:
+    """Write the table with entity keys and times, the store's settings, and the definitions."""
+    ids = pl.Series("item", table.catalog.ids.tolist())
+    whole = ids.dtype.is_integer()
+    now = datetime.now(UTC)
+    pl.DataFrame(
+        {
+            "item": ids if whole else ids.cast(pl.String),
+            "event_timestamp": pl.Series([now] * len(ids), dtype=pl.Datetime("us", "UTC")),
+            # A list and not an array of fixed length, which Feast does not read.
+            "vector": pl.Series(
+                table.vectors, dtype=pl.Array(pl.Float32, table.vectors.shape[1])
+            ).arr.to_list(),
+        }
+    ).write_parquet(folder / ITEMS)
+    (folder / STORE).write_text(_STORE.format(name=table.name), encoding="utf-8")
+    (folder / DEFINITIONS).write_text(
+        _DEFINITIONS.format(
+            kind="INT64" if whole else "STRING",
+            name=table.name,
+            source=f"{table.name}_file",
+            items=ITEMS,
+            tags=_tags(table),
+        ),
+        encoding="utf-8",
+    )
+
+
+def keep_stores(old: Path, new: Path) -> None:
+    """Take over what a repository has of its own: settings of its stores, registry and online store."""
+    for name in (STORE, *_KEPT):
+        if (old / name).is_file():
+            shutil.copy2(old / name, new / name)
+
+
+def _tags(table: VectorTable) -> dict[str, str]:
+    """Return the guarantee as tags, which Feast shows; the whole label is next to them."""
+    promise = table.label["guarantee"]
+    named = ("epsilon", "delta", "unit", "trust", "basis")
+    return {"model": str(table.label["model"]), **{key: str(promise[key]) for key in named if key in promise}}

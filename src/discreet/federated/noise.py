@@ -21,7 +21,7 @@ from discreet.core.checks import integer, require
 from discreet.privacy.accounting.gaussian import gaussian_epsilon, gaussian_multiplier
 from discreet.privacy.assumptions import Assumption, Fact, Kind
 from discreet.privacy.noise_shares import ShareUnits
-from discreet.statistics.fixed_point import PRODUCT_BITS
+from discreet.statistics.statistic import PRODUCT_BITS
 
 Numbers = npt.NDArray[Any]
 #: Every statistic is a whole number of fixed-point units 2^-STEP_BITS (proofs/exact_sums.md).

@@ -22,7 +22,7 @@ from discreet.models.listings import ItemId, Listing, SimilarItem
 from discreet.models.lists import Wanted, best_items, listable
 from discreet.models.scorers.scorer import without_history
 from discreet.models.scorers.similarity import NearestItems
-from discreet.report.notebooks import html_table
+from discreet.report.pages import html_table
 
 if TYPE_CHECKING:
     from discreet.models.fitted import FittedModel

@@ -1,4 +1,4 @@
-"""Compile the loops that rank items for many users; `batch_lists` and `batch_pairs` run them in blocks.
+"""Compile the loops that rank items for many users; `batch_lists` runs them in blocks.
 
 Rough scores only say which items may reach a list: what is listed, and in which order, is decided by exact
 scores of those few. Equal scores keep the order of the catalog.

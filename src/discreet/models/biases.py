@@ -14,12 +14,11 @@ import numpy as np
 
 from discreet.core.progress import Progress
 from discreet.data.facts import PublicFacts
-from discreet.models.estimator import Estimator, check_budget
+from discreet.models.estimator import Estimator, SumsEstimator, check_budget
 from discreet.models.recency import check_recency, recency_of, refuse_timeless, stated_recency
 from discreet.models.released_items import ItemView, pilot_release, refuse_one_value
 from discreet.models.scorers.factors import RatingScorer
 from discreet.models.scorers.scorer import Scorer
-from discreet.models.sums_estimator import SumsEstimator
 from discreet.models.tuned_settings import ItemSettings
 from discreet.privacy.assumptions import Assumption
 from discreet.privacy.noise_plans import share

@@ -1,13 +1,18 @@
-"""A fitted model with its guarantee: predict, recommend, save and load."""
+"""A fitted model with its guarantee and its origin: predict, recommend, save and load."""
 
 from __future__ import annotations
 
+import hashlib
+import re
 from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
+from datetime import UTC, datetime
+from functools import cache
+from importlib import resources
 from itertools import starmap
 from numbers import Number
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, final, overload
+from typing import TYPE_CHECKING, Any, Self, final, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -23,23 +28,86 @@ from discreet.data.roles import Choice
 from discreet.data.schema import Schema
 from discreet.data.vocabulary import Vocabulary
 from discreet.models.answers import Explanation, one_list
-from discreet.models.errors import NoRatingsPredicted, NotPairs, OtherCatalog, UnknownItems
+from discreet.models.errors import MalformedPart, NoRatingsPredicted, NotPairs, OtherCatalog, UnknownItems
 from discreet.models.histories import History, ItemId, Moment, people_rows, person_row
 from discreet.models.items import PublicColumns, beside, read_columns, read_table, unknown_item
 from discreet.models.listings import ListedItem, Listing, SimilarItem, SimilarItems
 from discreet.models.lists import Wanted, closed_items, recommend_rows
-from discreet.models.origin import Origin
 from discreet.models.scorers.scorer import Scorer
 from discreet.privacy.guarantee import Guarantee
 from discreet.report.guarantee import condition_text
-from discreet.report.notebooks import html_table
+from discreet.report.pages import html_table
 
 if TYPE_CHECKING:
     import polars as pl
 
+    from discreet.privacy.ledger.records import Entry
     from discreet.privacy.release_log import ReleaseEntry
 else:
     pl = Later("polars")
+
+
+_DIGEST = re.compile(r"[0-9a-f]{16}")
+_LONGEST = 200
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Origin:
+    """The day of a fit, the version and digest of the code, and the account and entry of a ledger.
+
+    The day is public: an observer sees when a model appears. `account` is None if no ledger recorded the fit.
+    """
+
+    date: str
+    version: str
+    code: str
+    account: str | None = None
+    entry: int | None = None
+
+    @classmethod
+    def of_now(cls, entry: Entry | None) -> Self:
+        """Return the origin of a fit that this program makes today."""
+        from importlib.metadata import version
+
+        day = datetime.now(UTC).date().isoformat()
+        account, number = (None, None) if entry is None else (entry.dataset, entry.id)
+        return cls(date=day, version=version("discreet"), code=code_digest(), account=account, entry=number)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the origin as JSON, without what is not known."""
+        return {name: value for name, value in asdict(self).items() if value is not None}
+
+    @classmethod
+    def from_json(cls, record: dict[str, Any]) -> Self:
+        """Return a stored origin.
+
+        Raises:
+            DataError: A field has another type or is too long.
+        """
+        texts = [record["date"], record["version"], record["code"], record.get("account", "")]
+        entry = record.get("entry")
+        sound = all(isinstance(text, str) and len(text) <= _LONGEST for text in texts)
+        if not (sound and _DIGEST.fullmatch(texts[2]) and (entry is None or type(entry) is int)):
+            raise MalformedPart(part="origin", rule="type")
+        return cls(date=texts[0], version=texts[1], code=texts[2], account=record.get("account"), entry=entry)
+
+
+@cache
+def code_digest() -> str:
+    """Return the first 16 digits of a SHA-256 digest of the package's Python files."""
+    whole = hashlib.sha256()
+    folder = resources.files("discreet")
+    pending = [("", folder)]
+    while pending:
+        prefix, place = pending.pop()
+        for one in sorted(place.iterdir(), key=lambda child: child.name):
+            name = f"{prefix}/{one.name}"
+            if one.is_dir():
+                pending.append((name, one))
+            elif one.name.endswith(".py"):
+                whole.update(name.encode() + hashlib.sha256(one.read_bytes()).digest())
+    return whole.hexdigest()[:16]
 
 
 @final

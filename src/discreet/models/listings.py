@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any, Self, TypeVar, final
 
 from discreet.core.frames import FrameKind, to_frame
-from discreet.report.notebooks import html_table
+from discreet.report.pages import html_table
 
 ItemId = str | int
 

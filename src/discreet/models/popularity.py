@@ -8,11 +8,10 @@ from fractions import Fraction
 from typing import ClassVar, final
 
 from discreet.core.progress import Progress
-from discreet.models.estimator import Estimator, check_budget
+from discreet.models.estimator import Estimator, SumsEstimator, check_budget
 from discreet.models.recency import check_recency, recency_of, refuse_timeless, stated_recency
 from discreet.models.scorers.item_item import PopularityScorer
 from discreet.models.scorers.scorer import Scorer
-from discreet.models.sums_estimator import SumsEstimator
 from discreet.privacy.assumptions import Assumption
 from discreet.privacy.session import Session
 from discreet.statistics.counts import ItemVotes

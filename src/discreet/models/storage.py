@@ -31,9 +31,8 @@ from discreet.data.facts import CHOSEN, CHOSEN_SCALE, N_ITEMS, PublicFacts
 from discreet.data.schema import Schema
 from discreet.data.vocabulary import Vocabulary
 from discreet.models.errors import MalformedPart, ModelChanged, NotAModel, OtherVersion
-from discreet.models.fitted import FittedModel
+from discreet.models.fitted import FittedModel, Origin
 from discreet.models.items import SOURCE, checked
-from discreet.models.origin import Origin
 from discreet.models.scorers.parts import Ids
 from discreet.models.scorers.scorer import build_scorer
 from discreet.privacy.guarantee import Guarantee

@@ -22,8 +22,7 @@ from discreet.core.checks import integer, one_of, positive_finite
 from discreet.core.errors import BadEnding
 from discreet.core.files import refuse_output, write_whole
 from discreet.planning.errors import AccuracyNotReached
-from discreet.report.charts import GRAY, Axis, ChartLine, Point
-from discreet.report.plotting import axes_for, plot_lines, require_matplotlib
+from discreet.report.charts import GRAY, Axis, ChartLine, Point, axes_for, plot_lines, require_matplotlib
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

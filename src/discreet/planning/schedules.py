@@ -25,9 +25,8 @@ from discreet.privacy.accounting.gaussian import gaussian_multiplier
 from discreet.privacy.guarantee import Basis, Guarantee, Neighbors, Trust, Unit
 from discreet.privacy.ledger.accounts import Account, allowed_each, epsilon_of
 from discreet.privacy.ledger.records import Amount
-from discreet.report.charts import GRAY, Axis, ChartLine, Point
-from discreet.report.notebooks import html_table
-from discreet.report.plotting import axes_for, plot_lines
+from discreet.report.charts import GRAY, Axis, ChartLine, Point, axes_for, plot_lines
+from discreet.report.pages import html_table
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

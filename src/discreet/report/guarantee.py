@@ -12,8 +12,8 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
-from discreet.report.notebooks import html_table
 from discreet.report.numbers import number_above
+from discreet.report.pages import html_table
 
 
 class AssumptionView(Protocol):

@@ -1,7 +1,7 @@
 """Write pages for readers: one stylesheet, tables that scroll by themselves, no script, no request.
 
 The report of a comparison, an audit, a ledger, a label, a continual release and synthetic data are pages.
-Every text is escaped here: names and ids come from files.
+Results are shown in notebooks as tables. Every text is escaped here: names and ids come from files.
 """
 
 from __future__ import annotations
@@ -153,3 +153,30 @@ def _class(kind: str) -> str:
 
 def _escaped(text: str) -> str:
     return text if isinstance(text, Html) else escape(text, quote=False)
+
+
+# A notebook shows this many rows of a long table.
+_MOST_ROWS = 50
+
+
+def html_table(rows: Iterable[Sequence[object]], *, header: Sequence[str] = (), caption: str = "") -> str:
+    """Return a table as HTML; of a long one, the first rows and how many there are."""
+    listed = list(rows)
+    shown = [_row(row, "td") for row in listed[:_MOST_ROWS]]
+    if len(listed) > _MOST_ROWS:
+        shown.append(f"<tr><td>and {len(listed) - _MOST_ROWS:,} more rows</td></tr>")
+    top = f"<thead>{_row(header, 'th')}</thead>" if header else ""
+    title = f"<caption>{escape(caption)}</caption>" if caption else ""
+    return f"<table>{title}{top}<tbody>{''.join(shown)}</tbody></table>"
+
+
+def _row(cells: Sequence[object], tag: str) -> str:
+    # To the left also where a notebook's own style puts numbers to the right.
+    written = (f'<{tag} style="text-align:left">{escape(_text(cell))}</{tag}>' for cell in cells)
+    return f"<tr>{''.join(written)}</tr>"
+
+
+def _text(cell: object) -> str:
+    if cell is None:
+        return ""
+    return f"{cell:.4g}" if isinstance(cell, float) else str(cell)

@@ -21,8 +21,8 @@ from numpy.random import Generator
 from discreet.collect.device import collect_cells
 from discreet.collect.estimate import rho_bound, rho_expected
 from discreet.collect.hidden_items import cell_mechanism
+from discreet.core.arrays import Rows
 from discreet.core.randomness import PrivacyRandom, experiment_generator
-from discreet.core.rows import Rows
 from discreet.data.facts import PublicFacts
 from discreet.data.interactions import Interactions
 from discreet.data.splits import random_split

@@ -23,10 +23,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from discreet.core.arrays import Array, Floats, Singles
+from discreet.core.arrays import Array, Floats, Rows, Singles, run
 from discreet.core.kernels import compiled, dot, inner
 from discreet.core.randomness import experiment_generator
-from discreet.core.rows import Rows, run
 from discreet.solvers.als import require_twins
 from discreet.solvers.errors import NoFiniteAnswer, NothingToLearn
 from discreet.solvers.spectrum import with_fixed_signs

@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from discreet.core.arrays import Floats
+from discreet.core.arrays import Floats, Rows, require_fit
 from discreet.core.exports import Later
 from discreet.core.randomness import experiment_generator
-from discreet.core.rows import Rows, require_fit
 from discreet.solvers.errors import Diverged
 
 if TYPE_CHECKING:

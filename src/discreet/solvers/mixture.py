@@ -14,11 +14,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from discreet.core.arrays import Floats
+from discreet.core.arrays import Floats, Rows, residuals, run_over_rows
 from discreet.core.checks import integer, positive_finite
 from discreet.core.exports import Later
 from discreet.core.randomness import experiment_generator
-from discreet.core.rows import Rows, residuals, run_over_rows
 from discreet.solvers.als import require_twins, solve_rows
 
 if TYPE_CHECKING:

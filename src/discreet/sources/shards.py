@@ -35,8 +35,7 @@ from discreet.sources.manifest import (
     shard_of_hash,
 )
 from discreet.sources.object_stores import ObjectStore, is_address
-from discreet.statistics.blocks import Block, blocks
-from discreet.statistics.statistic import Statistic, Sums
+from discreet.statistics.statistic import Block, Statistic, Sums, blocks
 
 PEOPLE, INDPTR, ITEMS, VALUES, TIMES = "people.parquet", "indptr.npy", "items.npy", "values.npy", "times.npy"
 _TYPES = {INDPTR: np.int64, ITEMS: np.int32, VALUES: np.float32, TIMES: np.int64}

@@ -8,15 +8,12 @@ from typing import Annotated, NamedTuple, final
 import numpy as np
 import numpy.typing as npt
 
-from discreet.core.arrays import Array, Floats
+from discreet.core.arrays import Array, Floats, run
 from discreet.core.kernels import compiled, inner, longest_row
-from discreet.core.rows import run
-from discreet.statistics.blocks import Block
 from discreet.statistics.domain import Length, Number, Numbers, Places, Whole
-from discreet.statistics.fixed_point import PRODUCT_BITS, ROUNDING, Steps
 from discreet.statistics.pair_tiles import PairEntries, add_in_tiles
 from discreet.statistics.residual_moment import places_among
-from discreet.statistics.statistic import Part, Statistic
+from discreet.statistics.statistic import PRODUCT_BITS, ROUNDING, Block, Part, Statistic, Steps
 
 # The weight of the direction back is a whole number of this many parts of the weight forward. So both are
 # whole multiples of one truncated number, and one sum represents them.

@@ -7,14 +7,11 @@ from typing import Annotated, final
 
 import numpy as np
 
-from discreet.core.arrays import Array, Floats
+from discreet.core.arrays import Array, Floats, require_fit, summed_over_rows
 from discreet.core.kernels import compiled
-from discreet.core.rows import require_fit, summed_over_rows
-from discreet.statistics.blocks import Block
 from discreet.statistics.counts import MEAN_LENGTH
 from discreet.statistics.domain import Numbers
-from discreet.statistics.fixed_point import VECTOR_STEPS, Steps
-from discreet.statistics.statistic import Part, Statistic
+from discreet.statistics.statistic import VECTOR_STEPS, Block, Part, Statistic, Steps
 
 
 @final

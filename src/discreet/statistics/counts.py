@@ -9,13 +9,10 @@ from typing import TYPE_CHECKING, Annotated, final
 import numpy as np
 import numpy.typing as npt
 
-from discreet.core.arrays import Floats
+from discreet.core.arrays import Floats, require_fit, summed_over_rows
 from discreet.core.exports import Later
-from discreet.core.rows import require_fit, summed_over_rows
-from discreet.statistics.blocks import Block
 from discreet.statistics.domain import FARTHEST, LEAST, MOST, Length, Number, Numbers, OneOf, Places, Ranges
-from discreet.statistics.fixed_point import Steps, to_fixed_point
-from discreet.statistics.statistic import Norm, Part, Statistic
+from discreet.statistics.statistic import Block, Norm, Part, Statistic, Steps, to_fixed_point
 from discreet.statistics.typical import USER_RIDGE
 
 if TYPE_CHECKING:

@@ -13,10 +13,8 @@ from discreet.core.registry import SOURCES
 from discreet.data.facts import PublicFacts
 from discreet.data.interactions import Interactions
 from discreet.data.vocabulary import Vocabulary
-from discreet.statistics.blocks import Block, blocks
 from discreet.statistics.domain import Held
-from discreet.statistics.fixed_point import Steps
-from discreet.statistics.statistic import Part, Statistic, Sums
+from discreet.statistics.statistic import Block, Part, Statistic, Steps, Sums, blocks
 
 
 def open_source(path: str | Path) -> DataSource | None:

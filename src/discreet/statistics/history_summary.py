@@ -8,12 +8,9 @@ from typing import Annotated, NamedTuple, final
 import numpy as np
 import numpy.typing as npt
 
-from discreet.core.arrays import Floats
-from discreet.core.rows import column_sums
-from discreet.statistics.blocks import Block
+from discreet.core.arrays import Floats, column_sums
 from discreet.statistics.domain import FARTHEST, Number, Whole
-from discreet.statistics.fixed_point import Steps, as_fixed_point, to_fixed_point
-from discreet.statistics.statistic import Part, Statistic
+from discreet.statistics.statistic import Block, Part, Statistic, Steps, as_fixed_point, to_fixed_point
 
 #: The shortest history of each bin of lengths: about half an octave a bin.
 LENGTH_STARTS: npt.NDArray[np.int64] = np.array(

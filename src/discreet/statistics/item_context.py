@@ -8,14 +8,11 @@ from typing import Annotated, Any, NamedTuple, final
 import numpy as np
 import numpy.typing as npt
 
-from discreet.core.arrays import Array, Floats
+from discreet.core.arrays import Array, Floats, require_fit, summed_over_rows
 from discreet.core.kernels import AHEAD, compiled, fetch_row, inner, longest_row
-from discreet.core.rows import require_fit, summed_over_rows
-from discreet.statistics.blocks import Block
 from discreet.statistics.domain import LEAST, MOST, Number, Numbers
-from discreet.statistics.fixed_point import ROUNDING, VECTOR_STEPS, Steps
 from discreet.statistics.norm_clipping import clip_embedding
-from discreet.statistics.statistic import Part, Statistic
+from discreet.statistics.statistic import ROUNDING, VECTOR_STEPS, Block, Part, Statistic, Steps
 
 
 @final

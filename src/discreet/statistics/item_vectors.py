@@ -12,15 +12,12 @@ from typing import Annotated, Any, NamedTuple, Self, final
 import numpy as np
 import numpy.typing as npt
 
-from discreet.core.arrays import Array, Floats
+from discreet.core.arrays import Array, Floats, require_fit, summed_over_rows
 from discreet.core.kernels import AHEAD, compiled, dot, fetch_row, inner
-from discreet.core.rows import require_fit, summed_over_rows
 from discreet.statistics.block_algebra import BLOCK, invert, line_products, multiply, room_to_invert, width_of
-from discreet.statistics.blocks import Block
 from discreet.statistics.domain import FARTHEST, LEAST, MOST, Number, Numbers
-from discreet.statistics.fixed_point import ROUNDING, VECTOR_STEPS, Steps
 from discreet.statistics.norm_clipping import clip_factors
-from discreet.statistics.statistic import Part, Statistic
+from discreet.statistics.statistic import ROUNDING, VECTOR_STEPS, Block, Part, Statistic, Steps
 
 
 @final

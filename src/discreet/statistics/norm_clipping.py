@@ -11,7 +11,7 @@ import numpy as np
 from discreet.core.arrays import Array, Floats
 from discreet.core.kernels import dot, inner
 from discreet.statistics.block_algebra import BLOCK
-from discreet.statistics.fixed_point import ROUNDING
+from discreet.statistics.statistic import ROUNDING
 
 # A sum of squares below this has no interaction with a noticeable weight.
 _LEAST_LEFT = 1e-12

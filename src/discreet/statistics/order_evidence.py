@@ -8,10 +8,8 @@ from typing import Annotated, final
 
 import numpy as np
 
-from discreet.core.arrays import Array, Floats
+from discreet.core.arrays import Array, Floats, summed_over_rows
 from discreet.core.kernels import compiled, fetch_entry, inner, longest_row
-from discreet.core.rows import summed_over_rows
-from discreet.statistics.blocks import Block
 from discreet.statistics.co_occurrence import (
     CoOccurrence,
     OrderedRows,
@@ -20,8 +18,7 @@ from discreet.statistics.co_occurrence import (
     taking_part,
 )
 from discreet.statistics.domain import MOST, Numbers
-from discreet.statistics.fixed_point import ROUNDING, VECTOR_STEPS, Steps
-from discreet.statistics.statistic import Part, Statistic
+from discreet.statistics.statistic import ROUNDING, VECTOR_STEPS, Block, Part, Statistic, Steps
 
 #: A user contributes r, r^2 / 2 and 1/2; this bounds the norm of that vector. The root of 3/2 as a double is
 #: a little too small, and a user with r = 1 is exactly there.

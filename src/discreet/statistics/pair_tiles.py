@@ -15,10 +15,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from discreet.core.arrays import Array, Floats
+from discreet.core.arrays import Array, Floats, run
 from discreet.core.kernels import strict, strict_inner
-from discreet.core.rows import run
-from discreet.statistics.fixed_point import Steps
+from discreet.statistics.statistic import Steps
 
 # A tile has about so many sums of 32 bits, 3 MB. Smaller tiles fit into nearer caches, but then users' rows
 # are read more often, which costs more.

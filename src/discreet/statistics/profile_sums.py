@@ -13,20 +13,9 @@ from typing import Annotated, final
 import numpy as np
 import numpy.typing as npt
 
-from discreet.core.arrays import Floats
-from discreet.core.rows import Rows
+from discreet.core.arrays import Floats, Rows
 from discreet.data.interactions import Interactions
-from discreet.statistics.blocks import Block, rows_of
 from discreet.statistics.domain import LEAST, MOST, Length, Number, Numbers, OneOf, Places, Stated
-from discreet.statistics.fixed_point import (
-    ROOT_BITS,
-    ROOT_STEPS,
-    ROUNDING,
-    VECTOR_STEPS,
-    Steps,
-    as_fixed_point,
-    to_fixed_point,
-)
 from discreet.statistics.profiles import (
     ItemQuestion,
     Lens,
@@ -36,7 +25,20 @@ from discreet.statistics.profiles import (
     width,
 )
 from discreet.statistics.profiles import profiles as solve_profiles
-from discreet.statistics.statistic import Norm, Part, Statistic
+from discreet.statistics.statistic import (
+    ROOT_BITS,
+    ROOT_STEPS,
+    ROUNDING,
+    VECTOR_STEPS,
+    Block,
+    Norm,
+    Part,
+    Statistic,
+    Steps,
+    as_fixed_point,
+    rows_of,
+    to_fixed_point,
+)
 
 #: The part of a user's votes that counts the user.
 PEOPLE_PART = 0.3

@@ -13,14 +13,11 @@ from typing import Annotated, NamedTuple, final
 
 import numpy as np
 
-from discreet.core.arrays import Array, Floats
+from discreet.core.arrays import Array, Floats, Rows, require_fit, run, run_over_rows, summed_over_rows
 from discreet.core.kernels import compiled, inner
-from discreet.core.rows import Rows, require_fit, run, run_over_rows, summed_over_rows
-from discreet.statistics.blocks import Block
 from discreet.statistics.domain import MOST, Length, Numbers
-from discreet.statistics.fixed_point import ROUNDING, Steps
 from discreet.statistics.norm_clipping import clipped_rows
-from discreet.statistics.statistic import Part, Statistic
+from discreet.statistics.statistic import ROUNDING, Block, Part, Statistic, Steps
 
 
 def profile_totals(rows: Rows, lens: Lens) -> Floats:

@@ -12,11 +12,9 @@ from typing import Annotated, final
 import numpy as np
 
 from discreet.core.arrays import Floats
-from discreet.statistics.blocks import Block
 from discreet.statistics.counts import ItemResiduals
 from discreet.statistics.domain import LEAST, MOST, Length, Number, OneOf, Stated
-from discreet.statistics.fixed_point import ROUNDING, Steps
-from discreet.statistics.statistic import Norm, Part, Statistic
+from discreet.statistics.statistic import ROUNDING, Block, Norm, Part, Statistic, Steps
 
 
 @final

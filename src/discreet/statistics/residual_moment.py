@@ -15,16 +15,13 @@ from typing import Annotated, final
 import numpy as np
 import numpy.typing as npt
 
-from discreet.core.arrays import Array, Floats
+from discreet.core.arrays import Array, Floats, residuals, run
 from discreet.core.kernels import compiled, inner, longest_row, thread_count
-from discreet.core.rows import residuals, run
 from discreet.solvers.als import ridge_solutions
 from discreet.statistics import row_kernels
-from discreet.statistics.blocks import Block
 from discreet.statistics.domain import FARTHEST, LEAST, MOST, Number, Numbers, Places
-from discreet.statistics.fixed_point import PRODUCT_BITS, ROW_STEPS, Steps
 from discreet.statistics.pair_tiles import empty_row
-from discreet.statistics.statistic import Part, Statistic
+from discreet.statistics.statistic import PRODUCT_BITS, ROW_STEPS, Block, Part, Statistic, Steps
 from discreet.statistics.typical import COUNT_PART
 
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from discreet.core.arrays import Array
 from discreet.core.kernels import longest_row, strict, strict_inner
-from discreet.statistics.fixed_point import ROUNDING, VECTOR_STEPS
+from discreet.statistics.statistic import ROUNDING, VECTOR_STEPS
 from discreet.statistics.typical import USER_RIDGE
 
 _TINY = float(np.finfo(np.float64).tiny)

@@ -19,14 +19,11 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet.core import kernels
-from discreet.core.arrays import Floats
+from discreet.core.arrays import Floats, Rows, require_fit, run_over_rows
 from discreet.core.kernels import compiled, dot, inner, longest_row
-from discreet.core.rows import Rows, require_fit, run_over_rows
 from discreet.data.interactions import Interactions
-from discreet.statistics.blocks import Block
 from discreet.statistics.domain import FARTHEST, LEAST, MOST, Number, Numbers, Stated
-from discreet.statistics.fixed_point import PRODUCT_BITS, ROUNDING, ROW_STEPS, Steps
-from discreet.statistics.statistic import Part, Statistic
+from discreet.statistics.statistic import PRODUCT_BITS, ROUNDING, ROW_STEPS, Block, Part, Statistic, Steps
 
 #: A vector of length 1, rounded; rows are shortened by more than that.
 UNIT = 1 + 1e-9

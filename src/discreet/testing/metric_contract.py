@@ -12,8 +12,14 @@ import scipy.sparse as sp
 from discreet.core.arrays import Floats, Indices
 from discreet.core.registry import METRICS
 from discreet.evaluation.list_scores import person_scores
-from discreet.evaluation.metric_kinds import AnyMetric, EachListMetric, ListMetric, RatingMetric, ShownMetric
-from discreet.evaluation.metrics import Metric
+from discreet.evaluation.metrics import (
+    AnyMetric,
+    EachListMetric,
+    ListMetric,
+    Metric,
+    RatingMetric,
+    ShownMetric,
+)
 from discreet.evaluation.ranking_metrics import Ranks
 from discreet.evaluation.shown_metrics import ListContext
 from discreet.testing.small_data import toy_interactions

@@ -12,9 +12,8 @@ import numpy as np
 import numpy.typing as npt
 
 import discreet
-from discreet.core.arrays import Floats
+from discreet.core.arrays import Floats, Rows
 from discreet.core.randomness import PrivacyRandom
-from discreet.core.rows import Rows
 from discreet.data.facts import PublicFacts
 from discreet.data.interactions import Interactions
 from discreet.data.vocabulary import Vocabulary

@@ -19,13 +19,11 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from discreet.core.arrays import Floats
+from discreet.core.arrays import Floats, Rows
 from discreet.core.errors import DomainError
-from discreet.core.rows import Rows
 from discreet.data.facts import PublicFacts
 from discreet.data.interactions import Interactions
 from discreet.data.vocabulary import Vocabulary
-from discreet.statistics.blocks import Block
 from discreet.statistics.domain import (
     SIDES,
     Held,
@@ -38,8 +36,7 @@ from discreet.statistics.domain import (
     Whole,
     domains,
 )
-from discreet.statistics.fixed_point import MOST_PEOPLE, MOST_STEPS, Steps
-from discreet.statistics.statistic import Part, Statistic
+from discreet.statistics.statistic import MOST_PEOPLE, MOST_STEPS, Block, Part, Statistic, Steps
 from discreet.testing.small_data import people_of, toy_interactions
 
 N_ITEMS = 30

@@ -475,8 +475,7 @@ class Measuring:
     def hints(self, shown: Iterable[str], *, timed: bool) -> list[str]:
         """Return remarks about these metrics under this split, for data with or without times."""
         from discreet.data.splits import parse_split
-        from discreet.evaluation.metric_kinds import ListMetric
-        from discreet.evaluation.metrics import Metric
+        from discreet.evaluation.metrics import ListMetric, Metric
 
         metrics = [Metric.parse(name) for name in shown]
         lists = any(isinstance(metric.definition, ListMetric) for metric in metrics)

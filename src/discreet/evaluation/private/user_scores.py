@@ -26,16 +26,21 @@ from discreet.data.splits import Split
 from discreet.evaluation import ranking_metrics as ranking
 from discreet.evaluation.errors import MetricDoesNotFit, ScoreOutOfBounds
 from discreet.evaluation.list_scores import person_scores
-from discreet.evaluation.metric_kinds import ListMetric
-from discreet.evaluation.metrics import Metric, Predictor
+from discreet.evaluation.metrics import ListMetric, Metric, Predictor
 from discreet.evaluation.ranking_metrics import Ranks
 from discreet.models.fitted import FittedModel
 from discreet.models.lists import listable
-from discreet.statistics.blocks import Block
 from discreet.statistics.data_source import DataSource, open_source
 from discreet.statistics.domain import Held
-from discreet.statistics.fixed_point import VECTOR_BITS, Steps, as_fixed_point, to_fixed_point
-from discreet.statistics.statistic import Part, Statistic
+from discreet.statistics.statistic import (
+    VECTOR_BITS,
+    Block,
+    Part,
+    Statistic,
+    Steps,
+    as_fixed_point,
+    to_fixed_point,
+)
 
 
 def private_metric(text: str) -> Metric:

@@ -17,8 +17,7 @@ from discreet.core.arrays import Floats
 from discreet.models.errors import NotOnDevice
 from discreet.models.fitted import FittedModel
 from discreet.models.scorers.factors import ImplicitFactorScorer, RatingScorer
-from discreet.models.scorers.interactions import InteractionScorer
-from discreet.models.scorers.interactions_and_ratings import InteractionsAndRatings
+from discreet.models.scorers.interactions import InteractionsAndRatings, InteractionScorer
 from discreet.models.scorers.item_item import (
     ItemWeightsScorer,
     NeighborScorer,

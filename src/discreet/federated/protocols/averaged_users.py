@@ -36,11 +36,9 @@ from discreet.federated.wire import Arrays, Message, Refusal, Refused
 from discreet.models.estimator import check_budget
 from discreet.privacy.session import Session
 from discreet.solvers.spectrum import with_fixed_signs
-from discreet.statistics.blocks import blocks
-from discreet.statistics.fixed_point import ROUNDING, VECTOR_BITS, to_fixed_point
 from discreet.statistics.norm_clipping import clipped_rows
 from discreet.statistics.profiles import COUNT_PART, ProfiledItems
-from discreet.statistics.statistic import ExactNumbers, Part
+from discreet.statistics.statistic import ROUNDING, VECTOR_BITS, ExactNumbers, Part, blocks, to_fixed_point
 
 # How the budget is shared: placing items in all rounds, sending users' places, and the fine-tuning.
 _PLACING, _SENDING, _TUNING = Fraction(5, 20), Fraction(11, 20), Fraction(4, 20)

@@ -29,9 +29,8 @@ from discreet.federated.protocols.plausible import check_sum
 from discreet.federated.protocols.protocol import ItemProtocol, MessagePart, Shapes, StepResult
 from discreet.federated.protocols.training import RemoteTraining, RemoteUsers
 from discreet.federated.wire import Message, Refusal, Refused
-from discreet.models.estimator import Estimator
+from discreet.models.estimator import Estimator, statistics_of
 from discreet.models.scorers.scorer import Scorer
-from discreet.models.sums_estimator import statistics_of
 from discreet.privacy.certificate import Release, shared_release
 from discreet.privacy.queries import Releases
 from discreet.privacy.session import Session

@@ -27,7 +27,7 @@ from discreet.models.scorers.ranking import LinearScores
 from discreet.models.scorers.scorer import Scorer
 from discreet.models.scorers.similarity import refuse_plain
 from discreet.solvers.few_rows import FEW, products, ridge_vectors
-from discreet.statistics.blocks import rows_of
+from discreet.statistics.statistic import rows_of
 
 # Shown ratings are compressed smoothly near the ends of the scale, within about this fraction of it.
 _SOFTNESS = 0.05
@@ -192,7 +192,7 @@ class ImplicitFactorScorer(Scorer):
 
     def fold_in(self, histories: Interactions) -> Floats:
         """Return each user's factors; only which items they interacted with counts."""
-        from discreet.solvers.implicit_als import Confidence, fold_in_implicit
+        from discreet.solvers.als import Confidence, fold_in_implicit
 
         chosen = rows_of(histories)._replace(values=np.ones(histories.n_ratings, dtype=np.float32))
         confidence = Confidence(alpha=self.alpha, regularization=self.regularization)

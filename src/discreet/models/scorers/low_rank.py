@@ -9,8 +9,7 @@ from typing import ClassVar, final
 import numpy as np
 import numpy.typing as npt
 
-from discreet.core.arrays import Floats
-from discreet.core.rows import Rows, residuals
+from discreet.core.arrays import Floats, Rows, residuals
 from discreet.data.interactions import Interactions
 from discreet.models.errors import MalformedPart
 from discreet.models.scorers.counts import COUNTS
@@ -18,10 +17,9 @@ from discreet.models.scorers.factors import LinearRatings
 from discreet.models.scorers.parts import ITEMS, RELEASED, Constant, Stored, StoredNumber, StoredNumbers
 from discreet.models.scorers.scorer import Scorer
 from discreet.solvers.low_rank.matrix import Projection
-from discreet.statistics.blocks import rows_of
-from discreet.statistics.frank_wolfe_rounds import RoundsSoFar
-from discreet.statistics.projected_rows import advance, begin
+from discreet.statistics.frank_wolfe_rounds import RoundsSoFar, advance, begin
 from discreet.statistics.scaled_rows import own_places
+from discreet.statistics.statistic import rows_of
 from discreet.statistics.typical import USER_RIDGE
 
 

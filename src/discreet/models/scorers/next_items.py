@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, final
 import numpy as np
 import numpy.typing as npt
 
-from discreet.core.arrays import Floats, Indices
+from discreet.core.arrays import Floats, Indices, run
 from discreet.core.exports import Later
-from discreet.core.rows import run
 from discreet.data.interactions import Interactions
 from discreet.models.errors import MalformedPart
 from discreet.solvers.few_rows import FEW

@@ -11,8 +11,7 @@ from typing import Any, ClassVar, final, get_args
 import numpy as np
 import numpy.typing as npt
 
-from discreet.core.arrays import Floats, Indices, Singles
-from discreet.core.rows import predict_cells
+from discreet.core.arrays import Floats, Indices, Singles, predict_cells
 from discreet.data.facts import PublicFacts
 from discreet.data.interactions import Interactions
 from discreet.data.vocabulary import Vocabulary

@@ -9,17 +9,16 @@ from typing import Any, ClassVar, Literal, final
 
 import numpy as np
 
-from discreet.core.arrays import Floats
+from discreet.core.arrays import Floats, one_algebra_thread
 from discreet.core.checks import one_of
 from discreet.core.errors import WrongKind, shown
 from discreet.core.progress import Progress
-from discreet.core.rows import one_algebra_thread
 from discreet.data.facts import PublicFacts
 from discreet.data.item_tables import read_item_table, read_items
 from discreet.data.item_words import item_words
 from discreet.data.vocabulary import Vocabulary
 from discreet.models.errors import SettingsConflict
-from discreet.models.estimator import Estimator, check_budget, joint_promise
+from discreet.models.estimator import Estimator, SumsEstimator, check_budget, joint_promise
 from discreet.models.recency import (
     TIMES_ARE_PUBLIC,
     check_recency,
@@ -28,10 +27,8 @@ from discreet.models.recency import (
     stated_recency,
 )
 from discreet.models.released_items import refuse_one_value
-from discreet.models.scorers.interactions import InteractionScorer
-from discreet.models.scorers.interactions_and_ratings import InteractionsAndRatings
+from discreet.models.scorers.interactions import InteractionsAndRatings, InteractionScorer
 from discreet.models.scorers.scorer import Scorer
-from discreet.models.sums_estimator import SumsEstimator
 from discreet.models.user_factorization.budget_split import PURPOSES
 from discreet.models.user_factorization.history_release import HISTORY_SHARE, release_histories
 from discreet.models.user_factorization.implicit_feedback import learn_implicit

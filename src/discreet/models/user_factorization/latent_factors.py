@@ -18,8 +18,7 @@ from discreet.models.released_items import ItemView, sum_variance
 from discreet.models.user_factorization.settings import FactorizationSettings
 from discreet.privacy.session import Session
 from discreet.solvers.empirical_bayes import VoteEstimate, shrink_vectors
-from discreet.solvers.features import ridge_map
-from discreet.solvers.kernel_features import kernel_features
+from discreet.solvers.features import kernel_features, ridge_map
 from discreet.solvers.spectrum import clearest_part, with_fixed_signs
 from discreet.statistics.item_vectors import ItemVectors
 from discreet.statistics.residual_moment import ResidualMoment

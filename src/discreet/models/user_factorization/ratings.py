@@ -18,8 +18,7 @@ from discreet.core.progress import Progress
 from discreet.data.facts import PublicFacts
 from discreet.models.released_items import ItemView, pilot_release
 from discreet.models.scorers.factors import RatingScorer
-from discreet.models.scorers.interactions import InteractionScorer
-from discreet.models.scorers.interactions_and_ratings import InteractionsAndRatings
+from discreet.models.scorers.interactions import InteractionsAndRatings, InteractionScorer
 from discreet.models.scorers.next_items import NextItems
 from discreet.models.user_factorization.budget_split import (
     BudgetShares,
@@ -50,7 +49,7 @@ from discreet.models.user_factorization.votes_first import last_votes, share_for
 from discreet.models.user_factorization.whole_catalog import whole_catalog
 from discreet.privacy.noise_plans import share
 from discreet.privacy.session import Session
-from discreet.solvers.local_regression import OrderWeights
+from discreet.solvers.item_regression import OrderWeights
 from discreet.statistics.counts import ItemVotes
 
 

@@ -22,7 +22,7 @@ from discreet.models.tuned_settings import (
     Tuned,
     tuned,
 )
-from discreet.solvers.local_regression import OrderWeights
+from discreet.solvers.item_regression import OrderWeights
 
 # How settings were chosen, as far as the history of the repository shows.
 BOUND = "bound on time, memory or sizes; not tuned"

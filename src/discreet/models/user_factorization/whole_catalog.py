@@ -15,8 +15,7 @@ from discreet.models.scorers.interactions import FADING
 from discreet.models.scorers.next_items import NextItems
 from discreet.models.user_factorization.settings import FactorizationSettings
 from discreet.privacy.session import Session
-from discreet.solvers.item_regression import strongest_of_sparse
-from discreet.solvers.local_regression import LocalPairs, OrderWeights
+from discreet.solvers.item_regression import LocalPairs, OrderWeights, strongest_of_sparse
 
 
 def whole_catalog(

@@ -20,10 +20,10 @@ from discreet.collect.channel_correction import (
 )
 from discreet.collect.estimate import Collected, rho_bound, rho_expected
 from discreet.collect.hidden_items import levels_of
+from discreet.core.arrays import Rows, predict_cells
 from discreet.core.checks import integer, non_negative, positive_finite
 from discreet.core.progress import Progress
 from discreet.core.randomness import experiment_generator
-from discreet.core.rows import Rows, predict_cells
 from discreet.data.facts import PublicFacts
 from discreet.data.interactions import Interactions
 from discreet.models.local.estimator import (

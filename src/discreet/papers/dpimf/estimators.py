@@ -21,8 +21,8 @@ from discreet.data.interactions import Interactions
 from discreet.data.vocabulary import Vocabulary
 from discreet.models.baselines.tuning import no_promise
 from discreet.models.estimator import Estimator
+from discreet.models.scorers.profiles import TrainedProfileScorer
 from discreet.models.scorers.scorer import Scorer
-from discreet.models.scorers.trained_profiles import TrainedProfileScorer
 from discreet.papers.dpimf import printed_losses as printed
 from discreet.papers.dpimf.theory import LOSSES, Loss
 from discreet.privacy.guarantee import Guarantee

@@ -18,19 +18,17 @@ from discreet.core.arrays import Floats
 from discreet.core.checks import integer, require
 from discreet.core.progress import Progress
 from discreet.data.interactions import Interactions
-from discreet.models.estimator import check_budget
+from discreet.models.estimator import SumsEstimator, check_budget
 from discreet.models.scorers.profiles import ProfileScorer
 from discreet.models.scorers.scorer import Scorer
-from discreet.models.sums_estimator import SumsEstimator
 from discreet.papers.dpimf import item_solves as items_of
 from discreet.papers.dpimf import questions
 from discreet.privacy.mechanisms.fixed_point import FixedPoint
 from discreet.privacy.noise_plans import share
 from discreet.privacy.session import Session
 from discreet.statistics import profile_sums as party
-from discreet.statistics.fixed_point import ROUNDING, VECTOR_BITS
 from discreet.statistics.profile_sums import ProfileQuestion, Profiles, norms_of_all, weighted_terms
-from discreet.statistics.statistic import Norm, Part
+from discreet.statistics.statistic import ROUNDING, VECTOR_BITS, Norm, Part
 
 LossName = Literal["shared", "symmetric", "complementary", "strawman"]
 

@@ -33,7 +33,7 @@ from discreet.privacy.mechanisms.cells import HiddenStars
 from discreet.privacy.mechanisms.local import sign_flip
 from discreet.privacy.mechanisms.randomized_response import SignFlip
 from discreet.privacy.session import Session
-from discreet.statistics.blocks import blocks
+from discreet.statistics.statistic import blocks
 
 Similarity = Literal["jaccard", "cosine"]
 

@@ -10,10 +10,9 @@ import numpy as np
 
 from discreet.core.checks import integer
 from discreet.core.progress import Progress
-from discreet.models.estimator import check_budget
+from discreet.models.estimator import SumsEstimator, check_budget
 from discreet.models.scorers.factors import RatingScorer
 from discreet.models.scorers.scorer import Scorer
-from discreet.models.sums_estimator import SumsEstimator
 from discreet.papers.frank_wolfe.directions import (
     FACTOR_RIDGE,
     centered,

@@ -14,9 +14,8 @@ from discreet.core.arrays import Floats
 from discreet.core.checks import integer, one_of, positive_finite
 from discreet.core.progress import Progress
 from discreet.data.facts import PublicFacts
-from discreet.models.estimator import check_budget
+from discreet.models.estimator import SumsEstimator, check_budget
 from discreet.models.scorers.scorer import Scorer
-from discreet.models.sums_estimator import SumsEstimator
 from discreet.papers.frank_wolfe.directions import (
     Centered,
     FoundDirection,

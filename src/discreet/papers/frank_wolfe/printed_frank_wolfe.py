@@ -13,10 +13,9 @@ from discreet.core.arrays import Floats
 from discreet.core.checks import integer, one_of, positive_finite
 from discreet.core.progress import Progress
 from discreet.data.facts import PublicFacts
-from discreet.models.estimator import check_budget
+from discreet.models.estimator import SumsEstimator, check_budget
 from discreet.models.scorers.low_rank import SteppedScorer
 from discreet.models.scorers.scorer import Scorer
-from discreet.models.sums_estimator import SumsEstimator
 from discreet.privacy.session import Session
 from discreet.solvers.low_rank.oja import random_signs, unit
 from discreet.solvers.spectrum import with_fixed_signs

@@ -10,16 +10,14 @@ from typing import Any, ClassVar, NamedTuple, final
 
 import numpy as np
 
-from discreet.core.arrays import Floats
+from discreet.core.arrays import Floats, Rows
 from discreet.core.checks import integer, positive_finite
 from discreet.core.progress import Progress
-from discreet.core.rows import Rows
 from discreet.data.facts import PublicFacts
 from discreet.data.interactions import Interactions
-from discreet.models.estimator import check_budget
+from discreet.models.estimator import SumsEstimator, check_budget
 from discreet.models.scorers.low_rank import ProjectedGradientScorer, own_residuals
 from discreet.models.scorers.scorer import Scorer
-from discreet.models.sums_estimator import SumsEstimator
 from discreet.papers.frank_wolfe.directions import centered, own_means_only, usual_length
 from discreet.papers.frank_wolfe.frank_wolfe import (
     MOST_ROUNDS,
@@ -28,7 +26,7 @@ from discreet.papers.frank_wolfe.frank_wolfe import (
 )
 from discreet.privacy.session import Session
 from discreet.solvers.low_rank.matrix import Projection, project_moment
-from discreet.statistics.projected_rows import LocalSteps, advance, begin, bounded_moment
+from discreet.statistics.frank_wolfe_rounds import LocalSteps, advance, begin, bounded_moment
 from discreet.statistics.statistic import Part
 from discreet.statistics.typical import TYPICAL_RESIDUAL
 

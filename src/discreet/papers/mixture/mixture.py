@@ -10,10 +10,9 @@ from scipy.sparse import csr_matrix
 from scipy.sparse.linalg import eigsh
 
 from discreet.collect.estimate import Collected
-from discreet.core.arrays import Floats
+from discreet.core.arrays import Floats, Rows
 from discreet.core.checks import integer, one_of, positive_finite
 from discreet.core.progress import Progress
-from discreet.core.rows import Rows
 from discreet.models.local.estimator import LocalEstimator, check_local
 from discreet.models.scorers.local import factor_scorer
 from discreet.models.scorers.scorer import Scorer

@@ -11,11 +11,10 @@ from typing import Any, ClassVar, final
 import numpy as np
 
 from discreet.collect.gradient_bits import BOUND, RIDGE, GradientBits, on_unit_scale, own_errors
-from discreet.core.arrays import Floats, Indices
+from discreet.core.arrays import Floats, Indices, Rows
 from discreet.core.checks import integer, positive, positive_finite
 from discreet.core.progress import Progress
 from discreet.core.randomness import experiment_generator
-from discreet.core.rows import Rows
 from discreet.data.facts import PublicFacts
 from discreet.models.errors import ScaleTooSmall
 from discreet.models.estimator import Estimator

@@ -11,7 +11,7 @@ from typing import Any, ClassVar, final
 import numpy as np
 import numpy.typing as npt
 
-from discreet.core.arrays import Floats
+from discreet.core.arrays import Floats, one_algebra_thread
 from discreet.core.checks import (
     finite,
     integer,
@@ -23,7 +23,6 @@ from discreet.core.checks import (
     require,
 )
 from discreet.core.progress import Progress
-from discreet.core.rows import one_algebra_thread
 from discreet.data.facts import PublicFacts
 from discreet.data.interactions import Interactions
 from discreet.data.vocabulary import Vocabulary

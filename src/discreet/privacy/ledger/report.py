@@ -13,9 +13,9 @@ from discreet.core.checks import DiscreetError, PrivacyError
 from discreet.privacy.errors import DatasetUnclear
 from discreet.privacy.ledger.accounts import Account
 from discreet.privacy.ledger.balance import balance
-from discreet.report.notebooks import html_table
+from discreet.report.charts import axes_for
 from discreet.report.numbers import number_above
-from discreet.report.plotting import axes_for
+from discreet.report.pages import html_table
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -11,7 +11,7 @@ import numpy as np
 from discreet.core.randomness import PrivacyRandom, experiment_generator
 from discreet.data.splits import leave_one_out
 from discreet.evaluation.scoring import measure as score_model
-from discreet.models.baselines.implicit_als import ImplicitAls
+from discreet.models.baselines.als import ImplicitAls
 from discreet.models.popularity import Popularity
 from discreet.papers.dpimf.implicit_objective import ImplicitObjective
 from discreet.papers.dpimf.neighbors import ItemNeighbors

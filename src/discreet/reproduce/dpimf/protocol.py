@@ -12,7 +12,7 @@ import numpy.typing as npt
 from scipy.sparse import csr_matrix
 
 from discreet.data.splits import Split, leave_one_out
-from discreet.evaluation.negatives import sample_negatives
+from discreet.evaluation.list_scores import sample_negatives
 from discreet.papers.dpimf.printed_losses import Floats, Setting, Side
 from discreet.reproduce import copies
 

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.optimize import minimize_scalar
 
-from discreet.core.arrays import Floats
+from discreet.core.arrays import Floats, run
 from discreet.core.checks import (
     integer,
     non_negative,
@@ -20,7 +20,6 @@ from discreet.core.checks import (
     positive_finite,
 )
 from discreet.core.kernels import compiled, inner
-from discreet.core.rows import run
 from discreet.solvers.errors import GradientOverspent, ObjectivePrivate, SizesDiffer
 
 Link = Literal["logistic", "probit"]

@@ -14,9 +14,8 @@ from typing import NamedTuple, Self, final
 import numpy as np
 import numpy.typing as npt
 
-from discreet.core.arrays import Floats
+from discreet.core.arrays import Floats, Rows, multiply, predict_cells
 from discreet.core.checks import positive
-from discreet.core.rows import Rows, multiply, predict_cells
 from discreet.solvers.errors import RadiusTooLarge
 from discreet.solvers.spectrum import column_signs, with_fixed_signs
 

@@ -19,14 +19,73 @@ import numpy.typing as npt
 from scipy.sparse import csr_array
 from scipy.sparse.linalg import svds
 
-from discreet.core.arrays import Array, Floats
+from discreet.core.arrays import (
+    Array,
+    Floats,
+    Rows,
+    one_algebra_thread,
+    require_fit,
+    residuals,
+    run_over_rows,
+)
 from discreet.core.checks import integer, non_negative, positive, positive_finite
+from discreet.core.kernels import compiled
 from discreet.core.randomness import experiment_generator
-from discreet.core.rows import Rows, one_algebra_thread, require_fit, residuals, run_over_rows
 from discreet.solvers import als as als_kernels
-from discreet.solvers.als import solve_rows
-from discreet.solvers.low_rank.nuclear_kernel import alternate
+from discreet.solvers.als import ridge_rows, solve_rows
 from discreet.solvers.spectrum import column_signs
+
+
+@compiled
+def alternate(
+    indptr: Array,
+    columns: Array,
+    linear: Array,
+    weights: Array,
+    turned_indptr: Array,
+    turned_columns: Array,
+    turned_linear: Array,
+    turned_weights: Array,
+    price: float,
+    sweeps: int,
+    left: Array,
+    right: Array,
+) -> None:
+    """Solve for all rows, then for all columns, so many times; `left` and `right` are overwritten."""
+    precision = price * np.eye(left.shape[1])
+    prior = np.zeros((1, left.shape[1]))
+    ones = np.ones(max(left.shape[0], right.shape[0]))
+    offsets = np.zeros(ones.size)
+    for _ in range(sweeps):
+        ridge_rows(
+            0,
+            left.shape[0],
+            indptr,
+            columns,
+            linear,
+            weights,
+            offsets,
+            right,
+            precision,
+            ones,
+            prior,
+            left,
+        )
+        ridge_rows(
+            0,
+            right.shape[0],
+            turned_indptr,
+            turned_columns,
+            turned_linear,
+            turned_weights,
+            offsets,
+            left,
+            precision,
+            ones,
+            prior,
+            right,
+        )
+
 
 Triples = tuple[Floats, Floats, Floats]
 
