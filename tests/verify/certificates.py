@@ -67,7 +67,8 @@ def pure(*releases, epsilon=1.0, delta=0.0, people=1):
 
 def continual(releases=12):
     settings = FollowSettings(releases=releases, epsilon=1.0, half_life=30.0)
-    matrices = [one.whole.T.tolist() for one in (settings.values, settings.counts(rated=False))]
+    both = (settings.values.whole, settings.counts(rated=False).whole)
+    matrices = [[column[at:] for at, column in enumerate(whole.T.tolist())] for whole in both]
     release = continual_release("year", matrices, entries=2**44, width=settings.width, coordinates=1000)
     return certificate(guarantee(), [release])
 

@@ -2,6 +2,7 @@
 
 import copy
 import json
+import sqlite3
 import zipfile
 from fractions import Fraction
 from pathlib import Path
@@ -126,6 +127,8 @@ FORGERIES = {
     "a smaller delta": lambda label: label["guarantee"].update(delta=1e-9),
     "another unit": lambda label: label["guarantee"].update(unit="rating"),
     "other neighbors": lambda label: label["guarantee"].update(neighbours="replace"),
+    "users who trust nobody": lambda label: label["guarantee"].update(trust="local"),
+    "an unknown trust model": lambda label: label["guarantee"].update(trust="everyone"),
     "simulated noise": lambda label: label["guarantee"].update(simulated=True),
     "no certificate": lambda label: label.pop("certificate"),
     "a claim that the releases do not prove": lambda label: (
@@ -191,6 +194,19 @@ def test_a_continual_release_and_its_models_are_certified(facts, tmp_path, capsy
 def test_a_simulated_continual_release_is_rejected(tmp_path, capsys):
     followed = year(tmp_path)
     followed.add(weeks(1)[0], random=PrivacyRandom.simulate(1))
+    assert verdict(followed.path, capsys)[0] == 1
+
+
+def test_a_period_with_more_releases_than_its_certificate_is_rejected(tmp_path, capsys):
+    followed = year(tmp_path)
+    for one in weeks(2):
+        followed.add(one)
+    assert verdict(followed.path, capsys)[0] == 0
+    with sqlite3.connect(followed.path) as connection:
+        for number in range(100, 106):
+            connection.execute(
+                f"INSERT INTO releases SELECT {number}, time, 0, counts, totals, level FROM releases LIMIT 1"
+            )
     assert verdict(followed.path, capsys)[0] == 1
 
 

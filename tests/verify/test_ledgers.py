@@ -119,6 +119,7 @@ def change(path, table, *, seal=True, **columns):
     [
         {"epsilon": 0.4},
         {"delta": 1e-9},
+        {"frame": "rating/add-or-remove/joint"},
         {"events": '[{"kind": "GaussianDpEvent", "noise_multiplier": 1.0}]'},
         {"events": '[{"kind": "GaussianDpEvent", "noise_multiplier": 0}]'},
         {"events": '[{"kind": "ExponentialMechanismDpEvent", "epsilon": 0.1}]'},

@@ -1,8 +1,10 @@
 """The independent checker: it accepts what the package releases and rejects every weaker number."""
 
 import ast
+import contextlib
 import copy
 import json
+import math
 import random
 import sys
 import time
@@ -217,6 +219,101 @@ def test_numbers_are_exact_and_no_field_is_ignored(change):
     record = gaussian()
     record["releases"][0] |= change
     assert verdict(sealed(record)) is not None
+
+
+def odd(value):
+    """Return values of other types, signs, and spellings in the place of a value."""
+    return [
+        *([value], {"a": value}, [[[value]]], None, True, False, -1, -0.5, 1.0, math.nan, math.inf, [], {}),
+        *(
+            "",
+            "\u0661",
+            " 1",
+            "1 ",
+            "1\n",
+            "1_0",
+            "+1",
+            "-1",
+            "1.0",
+            "1e9",
+            "0x1",
+            "1/0",
+            "1/-2",
+            "-1/2",
+            "/2",
+        ),
+    ]
+
+
+def test_no_odd_value_is_certified():
+    chosen, tried, accepted = random.Random(3), 0, []
+    for name, make in CERTIFICATES.items():
+        record = make()
+        places = leaf_places({key: record[key] for key in record if key != "digest"})
+        for place in chosen.sample(places, min(15, len(places))):
+            *before, last = place
+            inner, sound = get(record, before), get(record, place)
+            # A name is any text, a weight may be negative, and "true" may turn into "false".
+            may_be = {"name": str, "rounded": bool}.get(last, int if "matrices" in place else ())
+            for value in chosen.sample([one for one in odd(sound) if not isinstance(one, may_be)], 8):
+                inner[last] = value
+                tried += 1
+                with contextlib.suppress(Rejected, TypeError, ValueError):
+                    accepted.append((name, place, value, check_certificate(sealed(record))))
+            inner[last] = sound
+    assert accepted == [] and tried > 1_000
+
+
+def get(record, place):
+    for key in place:
+        record = record[key]
+    return record
+
+
+def first(record):
+    return record["releases"][0]
+
+
+SHAPES = {
+    "the least count first": ("sign flip", lambda one: first(one)["columns"][0].reverse()),
+    "all least counts first": (
+        "bounded Laplace",
+        lambda one: [two.reverse() for two in first(one)["columns"]],
+    ),
+    "a pair written as text": ("sign flip", lambda one: first(one).update(columns=["12", "12"])),
+    "no reports": ("sign flip", lambda one: first(one).update(columns=[])),
+    "fewer sums than names": ("threshold", lambda one: first(one).update(coordinates=999)),
+    "no weights": ("continual", lambda one: first(one).update(matrices=[[[0, 0], [0]]])),
+    "no columns": ("continual", lambda one: first(one).update(matrices=[[]])),
+    "the heaviest column left out": ("continual", lambda one: first(one)["matrices"][0].pop()),
+    "a release left out of a column": ("continual", lambda one: first(one)["matrices"][0][0].pop(0)),
+    "columns in another order": ("continual", lambda one: first(one)["matrices"][0].reverse()),
+    "another unit": ("Gaussian", lambda one: one["claim"].update(unit="household")),
+    "other neighbors": ("Gaussian", lambda one: one["claim"].update(neighbors="none")),
+    "how releases compose": ("Gaussian", lambda one: one.update(composition="parallel")),
+    "how a release composes": ("Gaussian", lambda one: first(one).update(composition="parallel")),
+    "a sampling rate": ("Gaussian", lambda one: first(one).update(sampling_rate="3/2")),
+    "a version that is true": ("Gaussian", lambda one: one.update(version=True)),
+    "a version that is a float": ("Gaussian", lambda one: one.update(version=1.0)),
+}
+
+
+@pytest.mark.parametrize("name", SHAPES)
+def test_a_certificate_of_another_shape_is_rejected(name):
+    kind, change = SHAPES[name]
+    record = CERTIFICATES[kind]()
+    assert verdict(record) is None
+    change(record)
+    assert verdict(sealed(record)) is not None
+
+
+def test_a_file_with_a_key_twice_is_rejected(tmp_path, capsys):
+    path, text_of_it = tmp_path / "certificate.json", json.dumps(gaussian())
+    twice = text_of_it.replace('"epsilon": 1', '"epsilon": "1/100", "epsilon": 1')
+    assert json.loads(twice) == json.loads(text_of_it) and twice != text_of_it
+    for content, code in ((text_of_it, 0), (twice, 1)):
+        path.write_text(content)
+        assert main([str(path)]) == code
 
 
 def test_rounding_of_many_coordinates_costs():

@@ -1,12 +1,10 @@
 """Check a privacy claim without the program that made it: `discreet-verify FILE`.
 
-FILE is a model, synthetic data, a ledger, a continual release, or a certificate. It shares no code with
-`discreet`. It computes in ball arithmetic, where every number is an interval that contains the exact one. So
-a claim that it accepts is true for the mechanisms that the certificate states. proofs/certificate.md
-describes the format and the theorem behind each mechanism.
+It shares no code with `discreet`. It computes in ball arithmetic, where every number is an interval that
+contains the exact one. So a claim that it accepts is true for the mechanisms that the certificate states.
+proofs/certificate.md describes the format and the theorem behind each mechanism.
 
-The command prints `certified` and exits with 0, or prints `rejected` with the reason and exits with 1. After
-`certified` it lists what it didn't check: the assumptions, who wrote the file, and what the program did.
+The command prints `certified` and what it didn't check, or `rejected` with the reason; then it exits with 1.
 """
 
 from __future__ import annotations
@@ -19,6 +17,7 @@ import sqlite3
 import sys
 import zipfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing
 from datetime import datetime
 from fractions import Fraction
 from functools import reduce
@@ -30,11 +29,9 @@ from flint import arb, ctx, fmpq
 FORMAT, VERSION = "discreet-certificate", 1
 # A hostile file must not keep this program busy: bytes of a file, and ranges that a tail is bounded on.
 _MOST_BYTES, _MOST_RANGES = 1 << 28, 4_096
-_NUMBER = re.compile(r"\d{1,5000}(/[1-9]\d{0,4999})?")
-# Digits after which a ball is cut off: enough for every delta above 2^-400.
-ctx.prec = 640
-# Ten releases of 0.1 fit a budget of 1, although the floats add up to more.
-_ADDING_SLACK = 1 + Fraction(1, 10**12)
+_NUMBER = re.compile(r"[0-9]{1,4300}(/[1-9][0-9]{0,4299})?")
+ctx.prec = 640  # Enough digits for every delta above 2^-400.
+_ADDING_SLACK = 1 + Fraction(1, 10**12)  # Ten floats of 0.1 fit a budget of 1, although they are more.
 
 Record = Mapping[str, Any]
 
@@ -56,9 +53,7 @@ def unknown(what: str, name: object) -> Rejected:
 
 def exact(record: Record, name: str) -> Fraction:
     """Return a field that is written exactly: a whole number, or a text such as "3/4"."""
-    value = record[name]
-    if isinstance(value, int) and not isinstance(value, bool) and value >= 0 and value.bit_length() < 16_000:
-        return Fraction(value)
+    value = str(record[name]) if type(record[name]) is int else record[name]
     require(isinstance(value, str) and bool(_NUMBER.fullmatch(value)), f"{name} isn't an exact number")
     return Fraction(value)
 
@@ -70,12 +65,19 @@ def whole(record: Record, name: str) -> int:
     return int(number)
 
 
+def table(value: Any, *widths: int) -> list[list[int]]:
+    """Return rows of whole numbers, as many in each row as its width."""
+    plain = isinstance(value, list) and all(isinstance(row, list) for row in value)
+    require(plain and value and [len(row) for row in value] == [*widths], "a table has other rows")
+    require(all(type(one) is int for row in value for one in row), "a table has other than whole numbers")
+    return value  # type: ignore
+
+
 def of_float(record: Record, name: str) -> Fraction:
     """Return a finite float of a label or a ledger as the exact number that it is."""
-    value = record.get(name)
-    number = isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < math.inf
-    require(number, f"{name} isn't a finite number of at least 0")
-    return Fraction(value)  # type: ignore[arg-type]
+    value = record[name]
+    require(type(value) in (int, float) and 0 <= value < math.inf, f"{name} isn't a finite number from 0")
+    return Fraction(value)
 
 
 def ball(number: Fraction) -> arb:
@@ -94,16 +96,12 @@ def gaussian_delta(mu: arb, epsilon: arb) -> arb:
 
 
 class Cost(NamedTuple):
-    """What releases cost together: a Gaussian part, a pure part, and a probability of failure.
+    """What releases cost together."""
 
-    `mu_squared` adds up squared sensitivities over variances. `closeness` bounds the log-ratio of discrete
-    noise and rounded continuous noise.
-    """
-
-    mu_squared: arb = arb(0)
+    mu_squared: arb = arb(0)  # The sum of squared sensitivities over variances of Gaussian noise.
     pure: arb = arb(0)
-    failing: arb = arb(0)
-    closeness: arb = arb(0)
+    failing: arb = arb(0)  # The probability that no bound holds.
+    closeness: arb = arb(0)  # Bounds the log-ratio of discrete and of rounded continuous noise.
 
     def plus(self, other: Cost) -> Cost:
         """Return the cost of both, which may depend on each other's results."""
@@ -116,10 +114,8 @@ class Cost(NamedTuple):
     def within(self, epsilon: arb, delta: arb) -> bool:
         """Return whether the releases are (epsilon, delta)-private, by basic composition of the parts."""
         left = epsilon - self.pure - 2 * self.closeness
-        if not left >= 0:
-            return False
         gaussian = arb(0) if self.mu_squared == 0 else gaussian_delta(self.mu_squared.sqrt(), left)
-        return bool(self.closeness.exp() * gaussian + self.failing <= delta)
+        return bool(left >= 0) and bool(self.closeness.exp() * gaussian + self.failing <= delta)
 
     def within_for(self, people: int, epsilon: arb, delta: arb) -> bool:
         """Return the same for a group: mu and pure losses grow by its size, a failure also by e^epsilon."""
@@ -128,9 +124,6 @@ class Cost(NamedTuple):
             return group.within(epsilon, delta)
         one = epsilon / people
         return self.within(one, delta / sum((one * before).exp() for before in range(people)))
-
-
-# Mechanisms: each function takes the fields of a release and returns the cost of making it once
 
 
 def _scale(record: Record) -> Fraction:
@@ -186,21 +179,16 @@ def randomized_response(record: Record) -> Cost:
 
 def channel(record: Record) -> Cost:
     """Return the cost of a table of reports: the largest ratio of two probabilities of one report."""
-    worst = Fraction(1)
-    for most, least in record["columns"]:
-        worst = max(worst, Fraction(whole({"count": most}, "count"), whole({"count": least}, "count")))
-    require(bool(record["columns"]), "columns are missing")
-    return Cost(pure=ball(worst).log())
+    columns = table(record["columns"], *[2] * len(record["columns"]))
+    require(all(most >= least >= 1 for most, least in columns), "a largest count is below the least one")
+    return Cost(pure=ball(max(Fraction(*one) for one in columns)).log())
 
 
 def threshold_selection(record: Record) -> Cost:
-    """Return the cost of releasing the names whose noisy sums reach a threshold, from a secret set of names.
-
-    A user adds one / sqrt(n) to each of n <= most names. Sums of names that others have, too, are a Gaussian
-    release. A name that one user alone has passes with a probability that the threshold makes small.
-    """
+    """Return the cost of releasing names whose sums pass: a user adds one / sqrt(n) to n <= most names."""
     one, scale = ball(exact(record, "one")), _scale(record)
     threshold, failing = ball(exact(record, "threshold")), ball(exact(record, "failing"))
+    require(whole(record, "most") <= whole(record, "coordinates"), "a user has more names than there are")
     cost = _gaussian(one + arb(whole(record, "coordinates")).sqrt(), scale**2 - 4, record)
     ranges, tried = [(1, whole(record, "most"))], 0
     while ranges:
@@ -216,7 +204,6 @@ def threshold_selection(record: Record) -> Cost:
 
 def importance_sampling(record: Record) -> Cost:
     """Return the cost of a sample in which each vector has the largest weight that costs at most epsilon."""
-    # If the longest vector costs at most epsilon with weight 1, then every vector has such a weight.
     epsilon, longest = exact(record, "epsilon"), exact(record, "sensitivity")
     require(whole(record, "max_weight") <= 2**32, "max_weight is above 2^32")
     require(longest <= epsilon * _scale(record), "the longest vector costs more than epsilon with weight 1")
@@ -226,13 +213,12 @@ def importance_sampling(record: Record) -> Cost:
 def continual_gaussian(record: Record) -> Cost:
     """Return the cost of all releases of a period: each combines what entered so far, plus noise.
 
-    A matrix is a list of columns: the weights that the input of one release has in it and in later releases.
+    A column has the weights of one release's input in it and in each later release.
     `entries` bounds the sum of squares of what one user enters, in whole units.
     """
-    columns = [column for matrix in record["matrices"] for column in matrix]
-    plain = all(type(weight) is int for column in columns for weight in column)
-    require(bool(columns) and plain, "matrices aren't lists of columns of whole numbers")
+    columns = [one for matrix in record["matrices"] for one in table(matrix, *range(len(matrix), 0, -1))]
     squared = exact(record, "entries") * max(sum(weight**2 for weight in column) for column in columns)
+    require(squared > 0, "a continual release without weights")
     return _gaussian(ball(squared).sqrt(), _scale(record) ** 2 - 4, record)
 
 
@@ -246,6 +232,8 @@ def shared_gaussian(record: Record) -> Cost:
     return cost.plus(Cost(closeness=many * (-(arb.pi() ** 2) * ball(variance / 2)).exp()))
 
 
+_UNITS, _NEIGHBORS, _TRUST = ("user", "rating", "value"), ("add-or-remove", "replace"), ("central", "joint")
+_LOCAL = {"randomized-response", "channel"}  # The mechanisms of users who trust nobody.
 _ADDITIVE = "norm sensitivity rounded coordinates scale"
 # The function that prices a mechanism, and the fields of its releases besides a name and a count.
 MECHANISMS: dict[str, tuple[Callable[[Record], Cost], str]] = {
@@ -269,10 +257,18 @@ def cost_of(release: Record) -> Cost:
     needed = {"mechanism", "name", "count", *fields.split()}
     more = {"off_diagonal"} if fields.startswith(_ADDITIVE) else set()
     require(needed <= release.keys() <= needed | more, f"{kind} has missing or unknown fields")
+    require(isinstance(release["name"], str), "a release has no name")
     return priced(release).times(whole(release, "count"))
 
 
-# Certificates and labels
+def read(text: str | bytes) -> Any:
+    """Return what a text in JSON states; of a key that is there twice, readers could use either value."""
+    return json.loads(text, object_pairs_hook=_record)
+
+
+def _record(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    require(len(dict(pairs)) == len(pairs), "a key is there twice")
+    return dict(pairs)
 
 
 def canonical(record: Record) -> bytes:
@@ -284,7 +280,8 @@ def canonical(record: Record) -> bytes:
 def check_certificate(certificate: Record) -> str:
     """Return a sentence about a certificate whose releases prove its claim."""
     claim, releases = certificate["claim"], certificate["releases"]
-    require((certificate["format"], certificate["version"]) == (FORMAT, VERSION), "this is another format")
+    version = certificate["version"]
+    require((certificate["format"], version, type(version)) == (FORMAT, VERSION, int), "another format")
     stated = hashlib.sha256(canonical(certificate)).hexdigest()
     require(certificate["digest"] == stated, "the digest isn't that of the certificate")
     known = {"format", "version", "claim", "releases", "digest"}
@@ -294,10 +291,13 @@ def check_certificate(certificate: Record) -> str:
     epsilon, delta, people = exact(claim, "epsilon"), exact(claim, "delta"), whole(claim, "people")
     require(epsilon > 0 and delta < 1, "the claim isn't a guarantee")
     level = f"epsilon {float(epsilon):g}, delta {float(delta):g}"
+    unit, neighbors = claim["unit"], claim["neighbors"]
+    require(unit in _UNITS and neighbors in _NEIGHBORS, "not certified: an unknown privacy definition")
     require(people <= 1_000, "not certified: a group of more than 1,000 people")
     proved = reduce(Cost.plus, map(cost_of, releases)).within_for(people, ball(epsilon), ball(delta))
     require(proved, f"the releases cost more than {level}")
-    return f"{level}{'' if people == 1 else f' for any {people} people together'}, {len(releases)} releases"
+    who = f"{unit} ({neighbors})" if people == 1 else f"group of {people} {unit}s ({neighbors})"
+    return f"{level} per {who}, {len(releases)} releases"
 
 
 def check_label(label: Record) -> str:
@@ -311,6 +311,9 @@ def check_label(label: Record) -> str:
     about = (claim["unit"], claim["neighbors"], claim["people"])
     same = about == (guarantee["unit"], guarantee["neighbours"], 1)
     require(same, "the certificate is about another privacy definition than the label")
+    kinds = {one["mechanism"] for one in certificate["releases"]}  # type: ignore
+    local = guarantee["trust"] == "local" and kinds <= _LOCAL
+    require(local or guarantee["trust"] in _TRUST, "the mechanisms don't give the label's trust model")
     stated = [json.dumps(one["text"])[:200] for one in guarantee["assumes"]]
     return "\n".join([sentence, *(f"not checked, assumed: {one}" for one in stated or ["nothing is stated"])])
 
@@ -320,13 +323,10 @@ def check_model(path: Path) -> str:
     with zipfile.ZipFile(path) as archive:
         require(sum(one.file_size for one in archive.infolist()) <= _MOST_BYTES, "the model is too large")
         require(sorted(archive.namelist()) == ["arrays.npz", "label.json"], "the file isn't a model")
-        label, arrays = json.loads(archive.read("label.json")), archive.read("arrays.npz")
+        label, arrays = read(archive.read("label.json")), archive.read("arrays.npz")
     both = hashlib.sha256(hashlib.sha256(canonical(label)).digest() + hashlib.sha256(arrays).digest())
     require(label["digest"] == both.hexdigest(), "the model was changed after it was written")
     return check_label(label)
-
-
-# Ledgers
 
 
 def leaves(events: Sequence[Record], times: int = 1) -> Iterator[tuple[Cost, int]]:
@@ -353,7 +353,7 @@ def _rows(connection: sqlite3.Connection, table: str, *columns: str) -> Iterator
     """Yield the rows of a table, each compared with the checksum in its own guarantee."""
     for row in connection.execute(f"SELECT id, guarantee, {', '.join(columns)} FROM {table} ORDER BY id"):
         own = dict(zip(columns, row[2:], strict=True))
-        guarantee = json.loads(row[1])
+        guarantee = read(row[1])
         seal = guarantee.pop("row", None)
         checksum = hashlib.sha256(json.dumps([own, guarantee], sort_keys=True).encode()).hexdigest()
         require(seal in (None, checksum[:32]), f"row {row[0]} of {table} was changed")
@@ -361,25 +361,26 @@ def _rows(connection: sqlite3.Connection, table: str, *columns: str) -> Iterator
 
 
 def check_database(path: Path) -> str:
-    """Return a sentence about a continual release, or about a ledger: events and sums fit what it states."""
-    connection = sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True)
-    try:
-        tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_master")}
-        if "settings" in tables:
+    """Return a sentence about a continual release, or about a ledger whose events and sums fit."""
+    with closing(sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True)) as connection:
+        if ("settings",) in connection.execute("SELECT name FROM sqlite_master").fetchall():
             ((content,),) = connection.execute("SELECT content FROM settings")
-            seeded = connection.execute("SELECT 1 FROM releases WHERE simulated").fetchall()
-            require(not seeded, "the noise was simulated, so it protects nobody")
-            year = json.loads(content)
-            return check_label({"guarantee": year["promise"], "certificate": year.get("certificate")})
+            ((made, seeded),) = connection.execute("SELECT count(*), total(simulated) FROM releases")
+            require(seeded == 0, "the noise was simulated, so it protects nobody")
+            year = read(content)
+            said = check_label({"guarantee": year["promise"], "certificate": year.get("certificate")})
+            covered = min(len(one["matrices"][0]) for one in year["certificate"]["releases"])
+            require(made <= covered, f"{made} releases, and the certificate is about {covered}")
+            return said
         numbers = ("epsilon", "delta", "frame", "events")
         spent = list(_rows(connection, "spendings", "time", "dataset", "what", *numbers))
         budgets = {one["dataset"]: one for one in _rows(connection, "budgets", "time", "dataset", "reason")}
-    finally:
-        connection.close()
     for row in spent:
-        row["events"] = json.loads(row["events"])
-        stated = float(row["guarantee"]["epsilon"]), row["guarantee"]["delta"]
-        require((row["epsilon"], row["delta"]) == stated, f"entry {row['id']} contradicts itself")
+        row["events"] = read(row["events"])
+        own = row["guarantee"]
+        stated = (float(own["epsilon"]), own["delta"], _frame(own))
+        same = stated == (row["epsilon"], row["delta"], row["frame"])
+        require(same, f"entry {row['id']} contradicts itself")
         if row["events"] and row["epsilon"] < math.inf:
             total = reduce(Cost.plus, (one.times(many) for one, many in leaves(row["events"])), Cost())
             proved = total.within(ball(of_float(row, "epsilon")), ball(of_float(row, "delta")))
@@ -391,6 +392,11 @@ def check_database(path: Path) -> str:
     return f"{len(spent)} ledger entries{rest}, {len(budgets)} budgets"
 
 
+def _frame(guarantee: Record) -> str:
+    """Return the privacy definition of a guarantee, as ledgers write it."""
+    return "/".join(guarantee[key] for key in ("unit", "neighbours", "trust"))
+
+
 def _check_budget(budget: Record, spent: Sequence[Record]) -> None:
     """Raise unless the spending of the latest period is within a dataset's latest budget."""
     limit, name = budget["guarantee"], budget["dataset"]
@@ -398,15 +404,12 @@ def _check_budget(budget: Record, spent: Sequence[Record]) -> None:
     if "renews" in limit and counted:
         latest = max(_period(row, limit) for row in counted)
         counted = counted[[_period(row, limit) for row in counted].index(latest) :]
-    frame = "/".join(limit[key] for key in ("unit", "neighbours", "trust"))
-    counted = [row for row in counted if row["frame"] == frame]
+    counted = [row for row in counted if row["frame"] == _frame(limit)]
     epsilon, delta = of_float(limit, "epsilon"), of_float(limit, "delta")
     account = limit.get("account", "adding")
     if account == "adding":
-        fits = all(
-            sum((of_float(row, one) for row in counted), Fraction(0)) <= most * _ADDING_SLACK
-            for one, most in (("epsilon", epsilon), ("delta", delta))
-        )
+        spent_on = {one: sum(of_float(row, one) for row in counted) for one in ("epsilon", "delta")}
+        fits = spent_on["epsilon"] <= epsilon * _ADDING_SLACK and spent_on["delta"] <= delta * _ADDING_SLACK
     elif account in ("gaussian", "concentrated"):
         reached = gaussian_delta if account == "gaussian" else _concentrated_delta
         weight = sum((_weight(row, account) for row in counted), arb(0))
@@ -457,9 +460,6 @@ def _concentrated_delta(root: arb, epsilon: arb) -> Any:
     return exponent(ball(Fraction(best)), root**2, epsilon, arb.log).exp()
 
 
-# Files
-
-
 def check(path: Path) -> str:
     """Return a sentence about a file whose claim is proved, or raise Rejected."""
     try:
@@ -470,14 +470,14 @@ def check(path: Path) -> str:
         if data.startswith(b"SQLite format 3"):
             return check_database(path)
         beside = path.with_name(f"{path.name}.label.json")
-        content = json.loads((beside if beside.is_file() else path).read_text(encoding="utf-8"))
+        content = read((beside if beside.is_file() else path).read_text(encoding="utf-8"))
         found = hashlib.sha256(data).hexdigest()
         require(not beside.is_file() or content["sha256"] == found, "the label is that of other data")
         return check_label(content) if "guarantee" in content else check_certificate(content)
-    except Exception as error:
-        # A file may be of any kind. What can't be read is rejected, whatever goes wrong.
-        known = isinstance(error, Rejected)
-        raise error if known else Rejected(f"this isn't a claim ({type(error).__name__})") from error
+    except Rejected:
+        raise
+    except Exception as error:  # A file may be of any kind. What can't be read is rejected.
+        raise Rejected(f"this isn't a claim ({type(error).__name__})") from error
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
