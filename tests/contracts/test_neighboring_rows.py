@@ -16,9 +16,10 @@ import pytest
 from discreet.audit import neighboring_rows
 from discreet.audit.neighboring_rows import read_case, search
 from discreet.data import encoding
+from discreet.data.errors import OtherFormat
 from discreet.data.guessing import Wishes
-from discreet.data.reading import frames
-from discreet.data.reading.readers import read
+from discreet.data.reading import blocks, frames, readers
+from discreet.data.reading.readers import on_scale, read
 from discreet.data.vocabulary import Vocabulary
 from discreet.sources.pieces import PieceReader
 
@@ -132,6 +133,26 @@ def type_of_all_times(case, folder, present):
         return read_case(replace(case, others=numbers, strangers=first), folder, present)
 
 
+def kind_of_first_bytes(case, folder, present):
+    """Look at a file's first bytes for what packs it, and whether it is a text at all."""
+    if case.form in ("text", "quoted") and not case.packed:
+        path = folder / "looked-at.csv"
+        path.write_bytes(neighboring_rows._text(case, case.rows(present), False))
+        if blocks.shown_packing(path) != "none" or blocks.magic(path) == blocks.PARQUET:
+            raise OtherFormat(path=path.name, found="Parquet", declared="text")
+    return read_case(case, folder, present)
+
+
+def ends_of_the_scale_only(case, folder, present):
+    """Clip or drop what is off the ends of a scale, and reject a file with a rating between its steps."""
+
+    def to_the_ends(columns, rule, declared):
+        return on_scale(columns, rule, {**declared, "step": None})
+
+    with mock.patch.object(readers, "on_scale", to_the_ends):
+        return read_case(case, folder, present)
+
+
 TWINS = {
     "R1": (sums_in_order_of_rows, neighboring_rows.FORMS, 0.0),
     "R1 above 4,096 rows": (partial(sums_in_order_of_rows, few=4096), ("parquet", "typed"), 1.0),
@@ -140,6 +161,8 @@ TWINS = {
     "R3": (decoder_with_state, ("text",), 0.0),
     "R4": (quotes_across_lines, ("text",), 0.0),
     "R5": (type_of_all_times, ("objects",), 0.0),
+    "first bytes": (kind_of_first_bytes, ("text",), 0.0),
+    "steps of a scale": (ends_of_the_scale_only, ("text",), 0.0),
 }
 
 

@@ -1,6 +1,7 @@
 """A line is read by itself: no other line's quotes, letters or place in the file change it."""
 
 import gzip
+import io
 import zipfile
 
 import numpy as np
@@ -12,6 +13,8 @@ from discreet.data.reading.text import split_fields
 from discreet.data.schema import Schema, stateless
 from discreet.sources import pieces
 from discreet.sources.pieces import PieceReader
+from discreet.sources.sharding import make_shards
+from discreet.sources.shards import open_shards
 from discreet.testing import refuses
 
 FACTS = {"low": 1.0, "high": 5.0}
@@ -171,6 +174,82 @@ def test_packed_files_and_zip_archives_read_alike(tmp_path):
         archive.writestr("ratings.csv", text)
     found = [cells(discreet.read(tmp_path / name)) for name in ("a.csv", "a.csv.gz", "a.zip")]
     assert found[0] == found[1] == found[2]
+
+
+def test_a_packed_file_with_another_name_is_described(tmp_path):
+    text = ("user,item,rating\n" + "\n".join(OWN)).encode()
+    (tmp_path / "a.csv").write_bytes(text)
+    plain = discreet.read(tmp_path / "a.csv")
+    (tmp_path / "a.csv").write_bytes(gzip.compress(text))
+    (tmp_path / "a.csv.gz").write_bytes(text)
+    for name, packed in {"a.csv": "gzip", "a.csv.gz": "none"}.items():
+        data = discreet.read(tmp_path / name)
+        assert cells(data) == cells(plain) and data.schema.packed == packed
+        assert "packed" in data.schema.guessed and "packed" not in plain.schema.guessed
+        assert cells(discreet.read(tmp_path / name, schema=data.schema)) == cells(plain)
+    with refuses("other-format"):
+        discreet.read(tmp_path / "a.csv", schema=plain.schema)
+
+
+DECLARED = Schema(
+    header=False,
+    columns=("user", "item", "rating"),
+    user="user",
+    item="item",
+    rating="rating",
+    bad_rows="drop",
+    off_scale="clip",
+)
+
+
+@pytest.mark.parametrize(
+    "first", [b"PAR1,i1,3", b"SQLite format 3\x00,i1", b"zo,i1,3,DUCK", b"\x1f\x8b,i"]
+)
+@pytest.mark.parametrize("form", [{}, {"layout": "movielens"}])
+def test_a_first_row_does_not_decide_what_a_file_is(tmp_path, first, form):
+    rows = b"".join(f"{k},{k % 5},{k % 5 + 1}\n".encode() for k in range(20))
+    options = {"skip_bad_lines": True} if form else {"schema": DECLARED}
+    rows = rows.replace(b",", b"::").replace(b"\n", b"::5\n") if form else rows
+    path = tmp_path / ("ratings.dat" if form else "ratings.csv")
+    path.write_bytes(rows)
+    plain = cells(discreet.read(path, **form, **options, **FACTS))
+    path.write_bytes(first + b"\n" + rows)
+    assert cells(discreet.read(path, **form, **options, **FACTS), without=("PAR1",)) == plain
+
+
+def test_the_rows_of_one_user_are_not_an_archive_around_the_others(tmp_path):
+    archive = io.BytesIO()
+    with zipfile.ZipFile(archive, "w") as packed:
+        packed.writestr("a.csv", "zoe,i1,3")
+    whole, path = archive.getvalue(), tmp_path / "a.csv"
+    directory = whole.index(b"PK\x01\x02")
+    path.write_bytes(whole[:directory] + b"\n" + "\n".join(OWN).encode() + b"\n" + whole[directory:])
+    assert len(cells(discreet.read(path, schema=DECLARED, **FACTS), without=())) == len(OWN)
+
+
+@pytest.mark.parametrize("rule", ["clip", "drop"])
+def test_a_rating_between_the_steps_rejects_no_file(tmp_path, rule):
+    path = tmp_path / "a.csv"
+    path.write_text("\n".join([*OWN, "zoe,i1,3.3", "zoe,i2,9", "zoe,i3,-1.5"]))
+    schema = DECLARED.changed(off_scale=rule)
+    found = cells(discreet.read(path, schema=schema, step=1.0, **FACTS), without=())
+    assert [row for row in found if row[0] != "zoe"] == sorted((u, i, float(r)) for u, i, r in _own())
+    own = [row[1:] for row in found if row[0] == "zoe"]
+    assert own == ([("i1", 3.0), ("i2", 5.0), ("i3", 1.0)] if rule == "clip" else [])
+    folder = tmp_path / "shards"
+    make_shards([path], folder, reader=PieceReader(schema=schema), step=1.0, **FACTS)
+    assert open_shards(folder).n_ratings == len(found)
+
+
+def _own():
+    return (line.split(",") for line in OWN)
+
+
+def test_a_schema_of_text_without_columns_is_rejected(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text("user,item,rating\n" + "\n".join(OWN))
+    with refuses("no-column"):
+        discreet.read(path, schema=Schema(user="user", item="item", rating="rating"))
 
 
 def test_a_schema_reads_what_it_describes(tmp_path):

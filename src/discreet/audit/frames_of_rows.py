@@ -46,6 +46,7 @@ def _objects(rows: list[Row]) -> dict[str, list[Any]]:
 def _odd_id(text: str) -> Any:
     kinds: dict[str, Any] = {"7": 7, "1.5": 1.5, "nan": None, "-0": np.float64(7.0), "+7": Decimal("7.50")}
     kinds |= {"null": True, "1e400": "\ud800", "{": b"bytes", "[1]": [1], "9223372036854775808": 2**63}
+    kinds |= {"::": 10**5000, ";": np.timedelta64(3, "s"), "|": Decimal("1e999999999"), "'": Decimal("sNaN")}
     return kinds.get(text, text)
 
 
@@ -177,15 +178,31 @@ def _of_types(rows: list[Row], schema: Schema) -> Any:
     )
 
 
+def _of_duckdb(rows: list[Row], schema: Schema) -> Any:
+    """Return a relation of DuckDB, whose types are wider than those of other frames."""
+    duckdb = import_module("duckdb")
+    connection = duckdb.connect()
+    connection.execute("SET threads = 1")
+    connection.execute("CREATE TABLE rated (user VARCHAR, item VARCHAR, rating VARCHAR, time VARCHAR)")
+    kept = [[cell.replace("\x00", "") for cell in row] for row in rows]
+    if kept:
+        connection.executemany("INSERT INTO rated VALUES (?, ?, ?, ?)", kept)
+    kinds = ("HUGEINT", "UBIGINT", "DOUBLE", "TIMESTAMP", "DATE", "TIMESTAMPTZ", "DECIMAL(30, 3)", "VARCHAR")
+    time = f"TRY_CAST(time AS {kinds[_choice(schema) % len(kinds)]}) AS time"
+    return connection.sql(f"SELECT user, item, TRY_CAST(rating AS FLOAT) AS rating, {time} FROM rated")
+
+
 _MAKERS: dict[str, Callable[[list[Row], Schema], Any]] = {
     "objects": _of_objects,
     "pandas": _of_pandas,
     "numbers": _of_numbers,
     "arrow": _of_arrow,
+    "duckdb": _of_duckdb,
     "typed": _of_types,
 }
 #: Kinds of frames; libraries that aren't installed are not tried.
-KINDS = ("lists", *(kind for kind in _MAKERS if kind in ("objects", "typed") or find_spec("pyarrow")))
+_NEEDS = {"objects": "polars", "typed": "polars", "duckdb": "duckdb"}
+KINDS = ("lists", *(kind for kind in _MAKERS if find_spec(_NEEDS.get(kind, "pyarrow"))))
 
 
 def read_frame(kind: str, rows: list[Row], schema: Schema, options: dict[str, Any]) -> Interactions:
@@ -197,7 +214,7 @@ def read_frame(kind: str, rows: list[Row], schema: Schema, options: dict[str, An
     columns["rating"] = [one if isinstance(one, float | int) else 1 for one in columns["rating"]]
     columns["rating"] = [one if abs(one) < 1e30 else 1 for one in columns["rating"]]
     columns["time"] = [one if type(one) is int and abs(one) < 2**63 else 1.5 for one in columns["time"]]
-    columns["item"] = [str(one) if isinstance(one, str | int) else "i1" for one in columns["item"]]
+    columns["item"] = [one if isinstance(one, str) else "i1" for one in columns["item"]]
     known = [one in options["catalog"] for one in columns["item"]]
     kept = {
         name: [one for one, keep in zip(column, known, strict=True) if keep]

@@ -21,6 +21,10 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
+from datetime import datetime
+from datetime import time as time_of_day
+from importlib import import_module
+from importlib.util import find_spec
 from itertools import product
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -67,9 +71,13 @@ _ODD = (
     "\x85", "\r", "\t", " ", "\ufeff", "é" * 3, "x" * 70, "1.5", "nan", "-0", "+7", "1e400", "{", "[1]",
     "null", "::", ";", "|", "9223372036854775808", "-9223372036854775808", "1e300", "\x00",
 )  # fmt: skip
+# What files of other kinds begin with.
+_BEGINNINGS = ("PAR1", "PK\x03\x04", "SQLite format 3\x00", "\x1f\x8b\x08", "user,i1,DUCK", "[{", "<html>")
 # Numbers of rows on both sides of a limit of 4,096.
 _LARGE = (4095, 4100)
 _BLOCKS = (1 << 10, 1 << 12, 1 << 22)
+# Scales with a step and without one; ratings off them are clipped or dropped.
+_WIDE, _STARS = (-1e30, 1e30, None), (0.5, 4.5, 0.5)
 _RULES: tuple[Duplicates, ...] = ("first", "last", "mean", "count")
 
 
@@ -96,6 +104,7 @@ class Case:
     packed: str = ""
     block: int = 1 << 22
     piece: int = 1 << 27
+    scale: tuple[float, float, float | None] = _WIDE
     #: Of more rows than this, columns are numbered by several threads and sorted as those of large files are.
     few: int = 4096
     #: Users, items and places of fewer bits are sorted as one number.
@@ -144,8 +153,17 @@ def _text(case: Case, rows: list[FileRow | str], chance_to_quote: bool) -> bytes
 
 
 def _json(case: Case, rows: list[FileRow | str]) -> bytes:
-    lines = [row if isinstance(row, str) else json.dumps(row._asdict()) for row in rows]
+    lines = [row if isinstance(row, str) else json.dumps(_keys(case, row)) for row in rows]
     return "".join(line.replace("\n", " ") + case.ending for line in lines).encode()
+
+
+def _keys(case: Case, row: FileRow) -> dict[str, Any]:
+    """Return the object of a row; in nested ones, IDs are below other keys, and values have types."""
+    if case.form == "json":
+        return row._asdict()
+    values = [frames_of_rows.value_of(cell) for cell in row]
+    ids = {"by": {"user": row.user, "of": [row.time]}, "what": {"it": {"item": values[1]}}}
+    return {**ids, "rating": values[2], "time": values[3]}
 
 
 def _frame(case: Case, rows: list[FileRow | str], kind: str) -> pl.DataFrame:
@@ -182,7 +200,7 @@ def read_case(case: Case, folder: Path, present: int) -> Interactions:
 def _read_case(case: Case, folder: Path, present: int) -> Interactions:
     rows, catalog = case.rows(present), Vocabulary.of([*ITEMS, "new"])
     options: dict[str, Any] = {"schema": case.schema, "catalog": catalog, "drop_unknown": True}
-    options |= {"low": -1e30, "high": 1e30}
+    options |= dict(zip(("low", "high", "step"), case.scale, strict=True))
     path = folder / ("ratings.csv" + (f".{case.packed}" if case.packed else ""))
     if case.form in _NAMED:
         return _of_layout(case, rows, folder, catalog)
@@ -195,9 +213,12 @@ def _read_case(case: Case, folder: Path, present: int) -> Interactions:
         return read(path, **options | {"schema": replace(case.schema, format="parquet")})
     if case.form == "sqlite":
         return read(_in_database(rows, folder), **options)
-    if case.form == "folder":
+    if case.form == "excel":
+        return read(_in_book(rows, folder), **options)
+    if case.form in ("folder", "hive"):
         return read(_in_folder(case, folder, present), **options)
-    content = _json(case, rows) if case.form == "json" else _text(case, rows, case.form == "quoted")
+    in_json = case.form in ("json", "nested")
+    content = _json(case, rows) if in_json else _text(case, rows, case.form == "quoted")
     path.write_bytes(_packed(content, case.packed))
     if case.form == "guessed":
         return _guessed(case, path, options)
@@ -293,6 +314,26 @@ def _in_database(rows: list[FileRow | str], folder: Path) -> str:
     return f"{path}::rated"
 
 
+def _in_book(rows: list[FileRow | str], folder: Path) -> Path:
+    """Write rows to a spreadsheet, whose cells have types of their own."""
+    book = import_module("openpyxl").Workbook(write_only=True)
+    sheet = book.create_sheet()
+    sheet.append(FileRow._fields)
+    for row in rows:
+        if isinstance(row, FileRow):
+            sheet.append([_in_sheet(frames_of_rows.value_of(cell)) for cell in row])
+    book.save(folder / "ratings.xlsx")
+    return folder / "ratings.xlsx"
+
+
+def _in_sheet(value: Any) -> Any:
+    """Return a value that a spreadsheet can store."""
+    dates = {"2005-03-01": datetime(2005, 3, 1), "1.5": True, "{": "=1/0", "[1]": time_of_day(3, 4)}
+    is_number = isinstance(value, float) and not math.isfinite(value)
+    text = str(value) if is_number or isinstance(value, str) else None
+    return value if text is None else dates.get(text, "".join(one for one in text if one >= " "))
+
+
 def _cell(value: Any) -> Any:
     """Return a value that SQLite can store; whole numbers have 64 bits there."""
     return str(value) if isinstance(value, int) and not -(2**63) <= value < 2**63 else value
@@ -300,14 +341,18 @@ def _cell(value: Any) -> Any:
 
 def _in_folder(case: Case, folder: Path, present: int) -> Path:
     """Write the others to two files, and each stranger to one, which is empty without their rows."""
-    place = folder / "months"
+    place = folder / case.form
     place.mkdir(exist_ok=True)
     half = len(case.others) // 2
     parts: list[list[FileRow | str]] = [list(case.others[:half]), list(case.others[half:])]
     for bit, own in enumerate(case.strangers):
         parts.insert(1, [row for _, row in own] if present >> bit & 1 else [])
     for number, rows in enumerate(parts):
-        (place / f"{number}.csv").write_bytes(_text(case, rows, chance_to_quote=False))
+        # In hive partitions the path has the time of all rows of a file.
+        below = place / f"time={100 + number}" if case.form == "hive" else place
+        below.mkdir(exist_ok=True)
+        cut = [row if isinstance(row, str) else FileRow(*row[:3], "") for row in rows]
+        (below / f"{number}.csv").write_bytes(_text(case, cut if case.form == "hive" else rows, False))
     return place
 
 
@@ -386,18 +431,22 @@ def attempt(case: Case, folder: Path, reader: Reader, present: int) -> OthersRea
 
 
 FORMS = (
-    *("text", "quoted", "pieces", "folder", "json", "parquet", "dictionary", "guessed", "shards"),
-    *("objects", "lists", "pandas", "numbers", "arrow", "typed", "sqlite"),
+    *("text", "quoted", "pieces", "folder", "hive", "json", "nested", "parquet", "dictionary", "guessed"),
+    *("shards", "sqlite", *frames_of_rows.KINDS),
+    *(["excel"] if find_spec("openpyxl") else []),
     *_NAMED,
 )
-_TEXTS = ("text", "quoted", "pieces", "folder", "guessed", "shards")
+_TEXTS = ("text", "quoted", "pieces", "folder", "hive", "guessed", "shards")
+# Forms that take far longer than others.
+_SLOW = {"shards": 0.02, "duckdb": 0.3}
+# Forms that are read with rules for ratings off the scale.
+_SCALED = ("text", "quoted", "folder", "json", "parquet", "dictionary", "typed", "arrow", "sqlite", "excel")
 _ENCODINGS = ("utf-8", "latin-1", "cp1252", "utf-16-le", "utf-16-be", "cp437", "koi8-r")
 
 
 def drawn(chance: random.Random, forms: Sequence[str] = FORMS, large: float = 0.001) -> Case:
     """Return a case: any form, encoding, delimiter, rule and size, with a stranger whose rows are odd."""
-    # Shards take fifty times as long as the others.
-    form = chance.choices(forms, [0.02 if form == "shards" else 1.0 for form in forms])[0]
+    form = chance.choices(forms, [_SLOW.get(form, 1.0) for form in forms])[0]
     text = form in _TEXTS
     delimiter = chance.choice(",,;\t|") if form != "text" or chance.random() < 0.8 else "::"
     repeated = chance.random() < 0.35
@@ -405,8 +454,14 @@ def drawn(chance: random.Random, forms: Sequence[str] = FORMS, large: float = 0.
     roles = {"user": "user", "item": "item", "time": "time", "weight" if weighted else "rating": "rating"}
     if form == "guessed":
         delimiter = ","
+    if form == "nested":
+        roles |= {"user": "by.user", "item": "what.it.item"}
+    kinds = {"json": "json", "nested": "json", "sqlite": "cells", "excel": "cells"}
+    scale = chance.choice((_WIDE, _WIDE, _STARS)) if not weighted and form in _SCALED else _WIDE
     schema = Schema(
-        format="json" if form == "json" else "cells" if form == "sqlite" else "text" if text else "frame",
+        format=kinds.get(form, "text" if text else "frame"),
+        off_scale=chance.choice(("clip", "drop")) if scale == _STARS else "reject",
+        keys=("time",) if form == "hive" else (),
         encoding=chance.choice(_ENCODINGS) if text and form != "guessed" else "utf-8",
         delimiter=delimiter if text else ",",
         quote=chance.choice(('"', '"', '"', "", "'")) if form != "quoted" else '"',
@@ -431,8 +486,9 @@ def drawn(chance: random.Random, forms: Sequence[str] = FORMS, large: float = 0.
         form=form,
         schema=schema,
         others=_repeated(chance, count) if repeated else _others(chance, count, ratings),
+        scale=scale,
         ending=chance.choice(("\n", "\n", "\r\n")),
-        packed=chance.choice(("", "", "gz", "zip")) if form in ("text", "quoted", "json") else "",
+        packed=chance.choice(("", "", "gz", "zip")) if form in ("text", "quoted", "json", "nested") else "",
         # The stranger's rows decide on which side of such a limit a file is.
         few=chance.choice((4096, 0, count, count if repeated else count // 2)),
         key_bits=chance.choice((63, 12, 0)),
@@ -457,7 +513,9 @@ def _stranger(
     rows: list[FileRow | str] = [_odd_row(chance, user, ratings) for _ in range(own)]
     odd = chance.choice((0, 0, 1, 2)) if case.form in (*_TEXTS, *_NAMED) else 0
     rows += [_odd_line(chance, user, case.schema.delimiter) for _ in range(odd)]
-    return tuple((chance.randrange(len(case.others) + 1), row) for row in rows)
+    # The first line decides most, where one does.
+    places = (0, chance.randrange(len(case.others) + 1), chance.randrange(len(case.others) + 1))
+    return tuple((chance.choice(places), row) for row in rows)
 
 
 def _others(chance: random.Random, count: int, ratings: tuple[str, ...]) -> tuple[FileRow, ...]:
@@ -498,7 +556,7 @@ def _odd_row(chance: random.Random, user: str, ratings: tuple[str, ...]) -> File
 def _odd_line(chance: random.Random, user: str, delimiter: str) -> str:
     """Return a line with a stranger's ID that may not be a row: quotes, delimiters and controls anywhere."""
     parts = [user, *(chance.choice((*_ODD, *ITEMS, "3", "7")) for _ in range(chance.randrange(1, 6)))]
-    first = chance.choice(("", '"', "#", "'", "\ufeff"))
+    first = chance.choice(("", '"', "#", "'", "\ufeff", chance.choice(_BEGINNINGS)))
     return first + chance.choice((delimiter, delimiter, '"' + delimiter, "")).join(parts)
 
 

@@ -149,6 +149,10 @@ class PublicFacts:
             raise DamagedFacts(reason=str(error)) from error
 
 
+#: So far from a whole number of steps a rating may be, for what 32 bits don't represent.
+STEP_ERROR = 1e-3
+
+
 def step_of(values: npt.NDArray[np.float32], low: float) -> float | None:
     """Return the usual step that every value keeps, counted from `low`, or None."""
     for step in _USUAL_STEPS:
@@ -162,7 +166,7 @@ def count_off_step(values: npt.NDArray[np.float32], low: float, step: float, chu
     bad = 0
     for start in range(0, values.size, chunk):
         steps = (values[start : start + chunk].astype(np.float64) - low) / step
-        bad += int(np.count_nonzero(np.abs(steps - np.rint(steps)) > 1e-3))
+        bad += int(np.count_nonzero(np.abs(steps - np.rint(steps)) > STEP_ERROR))
     return bad
 
 

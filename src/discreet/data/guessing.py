@@ -26,7 +26,7 @@ from discreet.data.errors import (
     UnclearDates,
     UnclearHeader,
 )
-from discreet.data.reading.blocks import head, plain_name, unpacked_text
+from discreet.data.reading.blocks import head, packing, plain_name, shown_packing, unpacked_text
 from discreet.data.reading.text import BREAK, read_text, split_fields
 from discreet.data.reading.times import YEAR_LAST
 from discreet.data.roles import (
@@ -160,9 +160,12 @@ def describe(file: Path, wishes: Wishes) -> Description:
         FileError: The file is not text, or is known not to be a table.
         DataError: The file is empty, or nothing shows which column is which.
     """
-    encoding = _encoding(file, wishes)
-    top = head(file, encoding, _HEAD)
+    packed = shown_packing(file) if wishes.layout is None else packing(file)
+    encoding = _encoding(file, wishes, packed)
+    top = head(file, encoding, packed, _HEAD)
     declared = {"bad_rows": "reject", **wishes.declared, "encoding": encoding}
+    if packed != packing(file):
+        declared["packed"] = packed
     if wishes.layout is not None:
         named = _recbole if wishes.layout == "recbole" else _movielens
         return Description(schema=named(file, top, wishes, declared))
@@ -175,7 +178,7 @@ def describe(file: Path, wishes: Wishes) -> Description:
     unused = _OF_LINES if schema.format == "json" else ()
     guessed = [name for name in _LAYOUT if name not in wishes.declared and name not in unused]
     guessed += [role for role in ROLES if role not in (wishes.choice or {}) and getattr(schema, role)]
-    guessed += ["multiline"] * schema.multiline
+    guessed += ["multiline"] * schema.multiline + ["packed"] * (schema.packed != "")
     return replace(description, schema=replace(schema, guessed=(*guessed, *schema.guessed)))
 
 
@@ -186,24 +189,24 @@ def _needs_mark(encoding: str) -> bool:
         return False
 
 
-def _encoding(file: Path, wishes: Wishes) -> str:
+def _encoding(file: Path, wishes: Wishes, packed: str) -> str:
     """Return the declared encoding, or what a file shows: a mark of UTF-16, or lines that are not UTF-8."""
     said = wishes.declared.get("encoding")
     if said is not None and not _needs_mark(said):
         return str(said)
-    marked = marked_encoding(file)
+    marked = marked_encoding(file, packed)
     if marked is None and said is not None:
         raise MarkNeeded(path=file.name)
-    return marked or _shown_encoding(file)
+    return marked or _shown_encoding(file, packed)
 
 
-def _shown_encoding(file: Path) -> str:
+def _shown_encoding(file: Path, packed: str) -> str:
     """Return Windows-1252 if most lines with other letters than ASCII are of Western Europe, else UTF-8.
 
     One line shows nothing, since it is one user's. Many such letters in a row belong to other alphabets,
     whose encoding must be declared.
     """
-    with unpacked_text(file) as source:
+    with unpacked_text(file, packed) as source:
         lines = [line for line in source.read(_HEAD).split(b"\n")[:-1] if not line.isascii()]
     odd = [line for line in lines if _is_western(line)]
     return _WESTERN if len(odd) > 1 and 2 * len(odd) > len(lines) else UTF_8
@@ -217,9 +220,9 @@ def _is_western(line: bytes) -> bool:
     return False
 
 
-def marked_encoding(file: Path) -> str | None:
+def marked_encoding(file: Path, packed: str) -> str | None:
     """Return the kind of UTF-16 that the mark at the beginning of a file shows, if it has one."""
-    with unpacked_text(file) as source:
+    with unpacked_text(file, packed) as source:
         first = source.read(2)
     return {b"\xff\xfe": UTF_16[0], b"\xfe\xff": UTF_16[1]}.get(first)
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from discreet.core.exports import Later
 from discreet.core.progress import logger
-from discreet.data.errors import DeclaredByLayout, OtherFormat, RolesMissing
+from discreet.data.errors import DeclaredByLayout, RolesMissing
 from discreet.data.guessing import Wishes, describe, is_year_last, keys_of, shown_order
 from discreet.data.reading.blocks import PARQUET, magic
 from discreet.data.reading.cells import Address, address_of, read_texts, refuse_first_sheet
@@ -34,14 +34,13 @@ def schema_of(path: str | Path, wishes: Wishes) -> tuple[Schema, str | None]:
     """Return the schema of a file, or of the first of several, and a column of times that is not read."""
     if has_own_form(wishes.layout):
         return _of_layout(str(wishes.layout), wishes), None
-    address = address_of(path)
+    address = address_of(path) if wishes.layout is None else None
     if address is not None:
         return _of_cells(address, wishes), None
     file = tables_at(path)[0]
     wishes = replace(wishes, keys=keys_in(file))
-    if magic(file) == PARQUET:
-        if wishes.layout is not None:
-            raise OtherFormat(path=file.name, found="Parquet", declared=f"layout={wishes.layout}")
+    # A layout is declared, and one user's first row must not look like another.
+    if wishes.layout is None and magic(file) == PARQUET:
         return _of_parquet(file, wishes)
     found = describe(file, wishes)
     schema = found.schema

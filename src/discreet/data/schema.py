@@ -34,6 +34,7 @@ ID_TYPES = ("text", "integer")
 DAY_FIRST, MONTH_FIRST = "day-first", "month-first"
 POSITION, UTC_ZONE = "position", "UTC"
 UTF_8, UTF_16 = "utf-8", ("utf-16-le", "utf-16-be")
+NOT_PACKED, PACKED_GZIP, PACKED_ZIP = "none", "gzip", "zip"
 _ROWS, _ZEROS, _SCALES = ("drop", "reject"), ("ratings", "missing"), ("reject", "clip", "drop")
 _DECIMALS = ("either", "point", "comma")
 
@@ -47,6 +48,7 @@ class Schema:
         format: Text with fields, JSON lines, Parquet, a data frame, cells of a spreadsheet or database, or a
             layout that is not a table.
         encoding: UTF-8, a code page of one byte a letter, UTF-16-LE or UTF-16-BE.
+        packed: What packs the file: gzip, zip or none. If it is empty, .gz or .zip in its name decides.
         delimiter: The text between fields.
         quote: The letter around fields that contain a delimiter; empty if nothing is quoted.
         escape: The letter before a quote inside quotes; a quote may also be doubled.
@@ -75,6 +77,7 @@ class Schema:
 
     format: str = "text"
     encoding: str = UTF_8
+    packed: str = ""
     delimiter: str = ","
     quote: str = '"'
     escape: str = ""
@@ -194,6 +197,7 @@ class Schema:
             "item_type": f"{_ID_WORDS[self.item_type]} item IDs",
             "date_order": f"{self.date_order or 'no day-month'} dates",
             "multiline": "line breaks in quotes",
+            "packed": f"packed with {self.packed}",
         }
         if {"user_type", "item_type"} <= set(self.guessed) and self.user_type == self.item_type:
             found |= {"user_type": f"{_ID_WORDS[self.user_type]} IDs", "item_type": ""}
@@ -263,6 +267,7 @@ class Schema:
 
 _CHOICES: dict[str, tuple[str, ...]] = {
     "format": FORMATS,
+    "packed": ("", NOT_PACKED, PACKED_GZIP, PACKED_ZIP),
     "user_type": ID_TYPES,
     "item_type": ID_TYPES,
     "date_order": ("", DAY_FIRST, MONTH_FIRST),

@@ -32,6 +32,8 @@ _TABLE = 1 << 24
 # So many ids are handled one by one before loading polars is worth it.
 _FEW = 1 << 16
 UNKNOWN = -1
+# Python rejects writing out whole numbers of 4,300 digits.
+_MOST_BITS = 1 << 13
 #: A whole number in the usual form: two texts of this form are two numbers.
 WHOLE = r"^(0|-?[1-9][0-9]{0,17})$"
 
@@ -350,16 +352,23 @@ def readable_text(text: str) -> str | None:
 def _id(item: Any) -> int | str | None:
     if isinstance(item, str):
         return readable_text(item)
-    if isinstance(item, bool | np.bool_) or not isinstance(item, numbers.Real | Decimal):
+    # A span of time is a whole number to numpy.
+    if isinstance(item, bool | np.bool_ | np.timedelta64) or not isinstance(item, numbers.Real | Decimal):
         return None
+    number: Any = item
+    # Other numbers are exact up to 64 bits. A decimal of a billion digits is not written out to learn that.
+    if not isinstance(item, numbers.Integral) and not _is_of_64_bits(number):
+        return None
+    whole = int(number)
+    return whole if whole == item and whole.bit_length() <= _MOST_BITS else None
+
+
+def _is_of_64_bits(number: Any) -> bool:
     try:
-        number: Any = item
-        whole = int(number)
-    except (ValueError, OverflowError):
-        return None
-    # Larger numbers are exact only if their type is that of whole numbers.
-    is_exact = isinstance(item, numbers.Integral) or -(2**63) <= whole < 2**63
-    return whole if whole == item and is_exact else None
+        return bool(-(2**63) <= number < 2**63)
+    # One that isn't a number doesn't compare.
+    except ArithmeticError:
+        return False
 
 
 def _to_list(ids: Iterable[Any]) -> list[Any]:

@@ -5,8 +5,8 @@ Facts that are taken from the ratings are marked so, as when a file is read.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple, Self, final
 
@@ -18,14 +18,14 @@ from discreet.data.encoding import to_values
 from discreet.data.facts import N_ITEMS, SCALE, Declarations, PublicFacts, count_off_step
 from discreet.data.guessing import NOTHING, Wishes
 from discreet.data.guessing_types import schema_of
-from discreet.data.reading.blocks import GZIP, PARQUET, ZIP, Span, magic
+from discreet.data.reading.blocks import Span, packing
 from discreet.data.reading.columns import Columns
 from discreet.data.reading.limits import or_damaged, scanned
 from discreet.data.reading.named import files_of_layout, has_own_form
-from discreet.data.reading.readers import without_zeros
+from discreet.data.reading.readers import on_scale, without_zeros
 from discreet.data.reading.tables import read_rows, tables_at
 from discreet.data.reading.text import spans
-from discreet.data.schema import Schema
+from discreet.data.schema import NOT_PACKED, Schema
 from discreet.data.vocabulary import UNKNOWN, Vocabulary, as_series
 from discreet.sources.errors import MixedColumns, NoParquet, NoRatings
 
@@ -55,6 +55,8 @@ class PieceReader:
     wishes: Wishes = NOTHING
     schema: Schema | None = None
     zeros: str | None = None
+    #: The declared scale, for schemas that drop or clip ratings off it.
+    scale: Mapping[str, Any] = field(default_factory=dict)
     #: Users to skip, as texts, and the only items to keep.
     without: Vocabulary | None = None
     known: Vocabulary | None = None
@@ -70,10 +72,10 @@ class PieceReader:
         return [piece for file in tables_at(path) for piece in self._of_file(file, schema)]
 
     def _of_file(self, file: Path, schema: Schema) -> list[Piece]:
-        if magic(file) == PARQUET:
+        if schema.format in ("parquet", "frame"):
             rows = _count_rows(file)
             return [Piece(file, at, min(at + _ROWS, rows), schema) for at in range(0, rows, _ROWS)]
-        if schema.format != "text" or schema.multiline or magic(file)[:2] in (GZIP, ZIP[:2]):
+        if schema.format != "text" or schema.multiline or packing(file, schema.packed) != NOT_PACKED:
             return [Piece(file, 0, file.stat().st_size, schema, True)]
         return [Piece(file, start, stop, schema) for start, stop in spans(file, schema, _BYTES)]
 
@@ -81,6 +83,7 @@ class PieceReader:
         """Return the columns of a piece."""
         span = None if piece.whole else Span(piece.start, piece.stop)
         columns = read_rows(piece.file, piece.schema, span).columns
+        columns = on_scale(columns, piece.schema.off_scale, self.scale)
         if (self.zeros or piece.schema.zeros) == "missing":
             columns = without_zeros(columns)
         if self.without is not None:

@@ -12,7 +12,7 @@ import os
 import shutil
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import reduce
 from itertools import pairwise
 from operator import add
@@ -94,7 +94,9 @@ def make_shards(
     if declared.get("duplicates") == "count":
         raise CountNotSharded()
     declared = dict(checked_declarations(cast(Declarations, declared)))
-    folder, reader = Path(out), reader or PieceReader()
+    folder = Path(out)
+    scale = {name: declared[name] for name in ("low", "high", "step") if declared.get(name) is not None}
+    reader = replace(reader or PieceReader(), scale=scale)
     if (folder / MANIFEST).exists():
         # A run that was killed after its manifest may have left some of its work.
         shutil.rmtree(folder / UNFINISHED, ignore_errors=True)

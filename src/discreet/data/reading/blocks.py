@@ -27,9 +27,10 @@ from discreet.data.errors import (
 )
 from discreet.data.reading.limits import Allowance
 from discreet.data.reading.tally import LONGEST_LINE
-from discreet.data.schema import UTF_8, UTF_16
+from discreet.data.schema import NOT_PACKED, PACKED_GZIP, PACKED_ZIP, UTF_8, UTF_16
 
 GZIP, ZIP, PARQUET = b"\x1f\x8b", b"PK\x03\x04", b"PAR1"
+_ENDINGS = {".gz": PACKED_GZIP, ".zip": PACKED_ZIP}
 _ZSTANDARD = b"\x28\xb5\x2f\xfd"
 BLOCK = 1 << 18
 #: What some editors write at the beginning of a file; no line's first field contains it.
@@ -65,10 +66,20 @@ def magic(path: Path) -> bytes:
         raise CannotRead(path=str(path), why=str(error.strerror)) from error
 
 
-def is_packed(path: Path) -> bool:
-    """Return whether a file is packed with gzip or zip."""
+def packing(path: Path, declared: str = "") -> str:
+    """Return what packs a file: as declared, else by the end of its name; no byte of a user decides this.
+
+    A first row may look like the beginning of an archive, and a last one like its end.
+    """
+    return declared or _ENDINGS.get(path.suffix, NOT_PACKED)
+
+
+def shown_packing(path: Path) -> str:
+    """Return what packs a file by its first bytes, for guesses and public tables; reject other packing."""
     kind = magic(path)
-    return kind == ZIP or kind.startswith(GZIP)
+    if kind == _ZSTANDARD:
+        raise OtherPacking(path=path.name, kind="Zstandard")
+    return PACKED_ZIP if kind == ZIP else PACKED_GZIP if kind.startswith(GZIP) else NOT_PACKED
 
 
 def plain_name(file: Path) -> str:
@@ -77,21 +88,19 @@ def plain_name(file: Path) -> str:
 
 
 @contextmanager
-def unpacked_text(path: Path) -> Iterator[IO[bytes]]:
+def unpacked_text(path: Path, packed: str) -> Iterator[IO[bytes]]:
     """Open a file, or what a gzip or zip file contains; raise a FileError if it is damaged."""
-    kind = magic(path)
-    if kind == _ZSTANDARD:
-        raise OtherPacking(path=path.name, kind="Zstandard")
+    magic(path)
     try:
-        if kind == ZIP:
+        if packed == PACKED_ZIP:
             with zipfile.ZipFile(path) as archive, archive.open(_only_table(path, archive)) as member:
                 yield member
         else:
-            packed = kind.startswith(GZIP)
-            with cast(IO[bytes], gzip.open(path, "rb") if packed else path.open("rb")) as source:
+            is_gzip = packed == PACKED_GZIP
+            with cast(IO[bytes], gzip.open(path, "rb") if is_gzip else path.open("rb")) as source:
                 yield source
     except (EOFError, zlib.error, gzip.BadGzipFile, zipfile.BadZipFile, NotImplementedError) as error:
-        raise DamagedFile(path=path.name, what="a zip archive" if kind == ZIP else "gzip") from error
+        raise DamagedFile(path=path.name, what="a zip archive" if packed == PACKED_ZIP else "gzip") from error
 
 
 def _only_table(path: Path, archive: zipfile.ZipFile) -> str:
@@ -105,13 +114,13 @@ def _only_table(path: Path, archive: zipfile.ZipFile) -> str:
     return members[0].filename
 
 
-def blocks(file: Path, encoding: str, span: Span | None = None) -> Iterator[bytes]:
+def blocks(file: Path, encoding: str, packed: str, span: Span | None = None) -> Iterator[bytes]:
     """Yield a text file, packed or not, in UTF-8; each block ends with a line, or with the file.
 
     Lines and bytes of a packed file are counted as they are unpacked.
     """
-    budget = Allowance(file) if is_packed(file) else None
-    with unpacked_text(file) as source:
+    budget = None if packed == NOT_PACKED else Allowance(file)
+    with unpacked_text(file, packed) as source:
         left = None
         if span is not None and budget is None:
             source.seek(span.start)
@@ -162,9 +171,9 @@ def to_utf8(raw: bytes, encoding: str) -> bytes:
     return raw.decode(encoding, _NO_LETTER).encode("utf-8", "surrogatepass")
 
 
-def head(file: Path, encoding: str, size: int) -> bytes:
+def head(file: Path, encoding: str, packed: str, size: int) -> bytes:
     """Return the beginning of a text in UTF-8, without a line that is cut."""
-    with unpacked_text(file) as source:
+    with unpacked_text(file, packed) as source:
         raw = source.read(size)
         is_whole = not source.read(1)
     cut = 0 if is_whole else after_last_line(raw, encoding)

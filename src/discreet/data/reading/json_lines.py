@@ -46,7 +46,7 @@ def read_json_lines(file: Path, schema: Schema) -> tuple[Columns, Tally]:
         parts.append(found)
         return marks
 
-    read_lines(file, schema.encoding, tally, read)
+    read_lines(file, schema, tally, read)
     return joined_columns(parts), tally
 
 

@@ -16,7 +16,7 @@ import numpy as np
 from discreet.core.exports import Later
 from discreet.data.errors import LinesNeeded, NoFiles, NoneOfLayout, OtherCounts, OtherLayout, RolesNeeded
 from discreet.data.facts import Declarations
-from discreet.data.reading.blocks import blocks
+from discreet.data.reading.blocks import blocks, packing
 from discreet.data.reading.columns import Columns, Marks
 from discreet.data.reading.tally import FITS, SHAPE, Tally
 from discreet.data.reading.text import read_lines
@@ -174,7 +174,7 @@ def _parts(file: Path, form: _Form, schema: Schema, tally: Tally) -> list[pl.Dat
         parts.append(rows)
         return np.where(fits.fill_null(False).to_numpy(), FITS, SHAPE).astype(np.uint8)
 
-    read_lines(file, schema.encoding, tally, read)
+    read_lines(file, schema, tally, read)
     return parts
 
 
@@ -182,7 +182,7 @@ def read_jester(file: Path, schema: Schema) -> tuple[Columns, Declarations]:
     """Read rows of users: how many items they rated, then a rating or 99 for each item."""
     try:
         types = dict.fromkeys(schema.columns, pl.Float32)
-        text = io.BytesIO(b"".join(blocks(file, schema.encoding)))
+        text = io.BytesIO(b"".join(blocks(file, schema.encoding, packing(file, schema.packed))))
         table = pl.read_csv(text, separator=schema.delimiter, has_header=False, schema=types, quote_char=None)
         numbers = table.to_numpy()
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException):

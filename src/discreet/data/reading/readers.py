@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Unpack, cast, get_args
@@ -13,7 +14,7 @@ from discreet.core.exports import Later
 from discreet.core.progress import logger
 from discreet.data.encoding import Column
 from discreet.data.errors import CatalogNeeded, EmptyData
-from discreet.data.facts import FRAME, QUOTES, READABLE, Declarations, PublicFacts
+from discreet.data.facts import FRAME, QUOTES, READABLE, STEP_ERROR, Declarations, PublicFacts
 from discreet.data.guessing import TextOptions, Wishes
 from discreet.data.id_lists import checked_declarations
 from discreet.data.interactions import Interactions
@@ -184,7 +185,7 @@ def build(
         parts = [without_zeros(part) for part in parts]
     declared = checked_declarations(_over(_over(sources[0].declared, declared_in(schema)), declared))
     schema = _settled(schema, zeros, declared)
-    parts = [_on_scale(part, schema.off_scale, declared) for part in parts]
+    parts = [on_scale(part, schema.off_scale, declared) for part in parts]
     _refuse_empty(parts, sources[0].name)
     if declared.pop("drop_unknown", False):
         parts = [_of_catalog(part, declared.get("catalog")) for part in parts]
@@ -258,16 +259,25 @@ def _settled(schema: Schema, zeros: Zeros, declared: Declarations) -> Schema:
     return replace(schema, **rules)
 
 
-def _on_scale(columns: Columns, rule: str, declared: Declarations) -> Columns:
-    """Return ratings clipped to the declared scale, or those on it, each judged by itself."""
+def on_scale(columns: Columns, rule: str, declared: Mapping[str, Any]) -> Columns:
+    """Return ratings moved to the nearest of the declared scale, or those on it, each judged by itself."""
     facts = declared.get("facts")
-    low = declared.get("low") if facts is None else facts.low
-    high = declared.get("high") if facts is None else facts.high
+    given = declared if facts is None else {name: getattr(facts, name) for name in ("low", "high", "step")}
+    low, high, step = given.get("low"), given.get("high"), given.get("step")
     if rule == "reject" or columns.values is None or low is None or high is None:
         return columns
+    values = columns.values
     if rule == "drop":
-        return columns.only(columns.values.is_between(low, high).fill_null(True))
-    return replace(columns, values=columns.values.clip(low, high))
+        on_it = values.is_between(low, high)
+        if step is not None:
+            steps = (values.cast(pl.Float64) - low) / step
+            on_it &= (steps - steps.round()).abs() <= STEP_ERROR
+        return columns.only(on_it.fill_null(True))
+    if step is not None:
+        most = math.floor((high - low) / step + STEP_ERROR)
+        steps = ((values.cast(pl.Float64) - low) / step).round().clip(0, most)
+        values = (low + step * steps).cast(pl.Float32)
+    return replace(columns, values=values.clip(low, high))
 
 
 def _refuse_empty(parts: list[Columns], name: str, what: str = "ratings") -> None:

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Final
 from urllib.parse import unquote
 
 from discreet.core.exports import Later
-from discreet.data.errors import FolderWithoutTables, NoFiles, NoKey, OtherFormat, WrongType
+from discreet.data.errors import FolderWithoutTables, NoFiles, NoKey, OtherFormat, OtherHeader, WrongType
 from discreet.data.facts import Declarations
 from discreet.data.guessing import is_json
-from discreet.data.reading.blocks import PARQUET, Span, head, magic, plain_name
+from discreet.data.reading.blocks import PARQUET, Span, head, magic, packing, plain_name, shown_packing
 from discreet.data.reading.cells import address_of, read_cells
 from discreet.data.reading.columns import Columns, joined_columns, typed
 from discreet.data.reading.frames import read_blocks
@@ -25,7 +25,7 @@ from discreet.data.reading.named import declared_by, has_own_form, read_jester, 
 from discreet.data.reading.tally import FITS, Tally, WrongGuess
 from discreet.data.reading.text import has_header_of, read_text
 from discreet.data.roles import ITEM, RATING, TIME, USER, WEIGHT, choose, how_to_read
-from discreet.data.schema import ROLES, Schema
+from discreet.data.schema import NOT_PACKED, ROLES, Schema
 
 if TYPE_CHECKING:
     import polars as pl
@@ -96,8 +96,11 @@ def _read_rows(path: str | Path, schema: Schema, span: Span | None) -> TableSour
         tally.settle(schema)
         called = name_of(Path(path))
         return TableSource(columns=columns, name=called, schema=schema, declared=declared_by(schema))
-    address = address_of(path)
+    # Only cells are looked for in a file: the first row of a text may look like the beginning of a database.
+    address = address_of(path) if schema.format == "cells" or not Path(path).exists() else None
     if address is not None:
+        if schema.format != "cells":
+            raise OtherFormat(path=address.name, found=address.kind, declared=schema.format)
         return TableSource(columns=read_cells(address, schema), name=address.name, schema=schema)
     files = tables_at(path)
     found = [_rows_of(file, schema, span) for file in files]
@@ -120,17 +123,37 @@ def _rows_of(file: Path, schema: Schema, span: Span | None) -> TableSource:
         return _with_keys(own, file, schema, in_path)
     if schema.format in ("parquet", "frame"):
         columns, declared = read_parquet(file, schema, span), Declarations()
-    elif magic(file) == PARQUET:
-        raise OtherFormat(path=file.name, found="Parquet", declared=schema.format)
     elif schema.format == "jester":
         columns, declared = read_jester(file, schema)
     else:
-        is_json_lines = schema.format == "json"
-        columns, tally = read_json_lines(file, schema) if is_json_lines else read_text(file, schema, span)
-        tally.check_guess(schema)
-        tally.settle(schema)
-        declared = _published_with(file, schema)
+        columns, declared = _read_lines(file, schema, span), _published_with(file, schema)
     return TableSource(columns=columns, name=name_of(file), schema=schema, declared=declared)
+
+
+def _read_lines(file: Path, schema: Schema, span: Span | None) -> Columns:
+    """Return the rows of a text; if no line of it is one, say so if it is of another kind."""
+    is_text = schema.format == "text"
+    try:
+        columns, tally = read_text(file, schema, span) if is_text else read_json_lines(file, schema)
+    except OtherHeader:
+        _refuse_other_kind(file, schema)
+        raise
+    tally.check_guess(schema)
+    if tally.bad == tally.rows:
+        _refuse_other_kind(file, schema)
+    tally.settle(schema)
+    return columns
+
+
+def _refuse_other_kind(file: Path, schema: Schema) -> None:
+    """Raise if a file of which nothing could be read is Parquet, or cells, or packed in another way."""
+    address = address_of(file)
+    found = "Parquet" if magic(file) == PARQUET else None if address is None else address.kind
+    packed = shown_packing(file)
+    if found is None and packed not in (NOT_PACKED, packing(file, schema.packed)):
+        found = f"packed with {packed}"
+    if found is not None:
+        raise OtherFormat(path=file.name, found=found, declared=schema.format)
 
 
 def _with_keys(own: TableSource, file: Path, schema: Schema, in_path: Mapping[str, str]) -> TableSource:
@@ -181,7 +204,10 @@ def fits(path: str | Path, schema: Schema) -> bool:
         with suppress(pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError):
             return set(schema.roles.values()) <= set(pl.read_parquet_schema(file))
         return False
-    if is_json(head(file, schema.encoding, _HEAD)) != (schema.format == "json"):
+    packed = packing(file, schema.packed)
+    if packed != shown_packing(file):
+        return False
+    if is_json(head(file, schema.encoding, packed, _HEAD)) != (schema.format == "json"):
         return False
     return schema.format == "json" or not schema.header or has_header_of(file, schema)
 

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet.core.exports import Later
-from discreet.data.errors import OtherHeader
+from discreet.data.errors import NoColumn, OtherHeader
 from discreet.data.reading.blocks import (
     MARK,
     Span,
@@ -21,6 +21,7 @@ from discreet.data.reading.blocks import (
     blocks,
     head,
     in_whole_lines,
+    packing,
     to_utf8,
     unpacked_text,
 )
@@ -28,7 +29,7 @@ from discreet.data.reading.columns import Columns, Marks, converted
 from discreet.data.reading.tally import FIELDS, FITS, LETTERS, Tally
 from discreet.data.reading.times import units_of
 from discreet.data.roles import ITEM, RATING, TIME, USER, WEIGHT
-from discreet.data.schema import UTF_8, Schema
+from discreet.data.schema import NOT_PACKED, UTF_8, Schema
 
 if TYPE_CHECKING:
     import polars as pl
@@ -54,7 +55,8 @@ def read_text(file: Path, schema: Schema, span: Span | None = None) -> tuple[Col
     size = file.stat().st_size if span is None else span.stop - span.start
     rows = _Rows(schema, file.name, size)
     has_header = schema.header and span is None
-    for data in _pieces(blocks(file, schema.encoding, span), schema):
+    packed = packing(file, schema.packed)
+    for data in _pieces(blocks(file, schema.encoding, packed, span), schema):
         if has_header:
             has_header = not rows.skip_header(data)
         rows.add(data)
@@ -77,7 +79,7 @@ def lines_before(file: Path, schema: Schema) -> int:
         return 0
     rows = _Rows(schema, file.name)
     feed = "\n".encode(schema.encoding)
-    with unpacked_text(file) as source:
+    with unpacked_text(file, NOT_PACKED) as source:
         while line := _line(source, feed):
             if rows.skip_header(as_array(to_utf8(line, schema.encoding))):
                 return source.tell()
@@ -86,8 +88,9 @@ def lines_before(file: Path, schema: Schema) -> int:
 
 def has_header_of(file: Path, schema: Schema) -> bool:
     """Return whether a file begins with the header of a schema, which belongs to no user."""
+    top = head(file, schema.encoding, packing(file, schema.packed), _HEAD)
     try:
-        return _Rows(schema, file.name).skip_header(as_array(head(file, schema.encoding, _HEAD)))
+        return _Rows(schema, file.name).skip_header(as_array(top))
     except OtherHeader:
         return False
 
@@ -140,7 +143,7 @@ def _split_unquoted(text: bytes, schema: Schema) -> list[list[str] | None]:
     return found
 
 
-def read_lines(file: Path, encoding: str, tally: Tally, read: Callable[[pl.Series], Marks]) -> None:
+def read_lines(file: Path, schema: Schema, tally: Tally, read: Callable[[pl.Series], Marks]) -> None:
     """Hand the lines of a file to `read`, block by block; it returns a mark for each, which is counted.
 
     Blank lines are skipped, and lines that aren't text are counted as such. The last block is empty, so that
@@ -149,7 +152,7 @@ def read_lines(file: Path, encoding: str, tally: Tally, read: Callable[[pl.Serie
     # A letter that no text contains, so that a line is one field.
     nowhere, none = as_array(b"\x01"), as_array(b"")
     before, room = 0, _Split(np.zeros(1, np.int64))
-    for block in chain(blocks(file, encoding), [b""]):
+    for block in chain(blocks(file, schema.encoding, packing(file, schema.packed)), [b""]):
         split = room.split(as_array(block), (nowhere, -1, -1, none))
         split.marks[split.marks == FIELDS] = LETTERS
         chosen = np.flatnonzero(split.marks == FITS)
@@ -206,6 +209,9 @@ class _Rows:
         self._schema, self._name = schema, name
         self._size, self._seen = size, 0
         self._roles = list(schema.roles)
+        for role, column in schema.roles.items():
+            if column not in schema.columns:
+                raise NoColumn(column=column, role=role, columns=schema.columns, spare=False)
         slots = np.full(len(schema.columns), -1, np.int64)
         for slot, role in enumerate(self._roles):
             slots[schema.columns.index(schema.roles[role])] = slot
