@@ -172,5 +172,5 @@ def test_the_table_says_when_a_budget_starts_anew_and_how_much_is_spent(discreet
     assert discreet(*fit, "--ledger", ledger, "--name", "shop")[0] == 0
     code, shown, _ = discreet("budget", ledger, "--html", page)
     anew = f"{datetime.now(UTC).year + 1}-01-01"
-    assert code == 0 and "yearly" in shown and anew in shown and "(20 %)" in shown
+    assert code == 0 and "yearly" in shown and anew in shown and "(20%)" in shown
     assert anew in page.read_text()

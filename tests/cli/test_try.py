@@ -1,5 +1,6 @@
 """The first question about a file."""
 
+import gzip
 import json
 import shlex
 from types import SimpleNamespace
@@ -9,7 +10,8 @@ import pytest
 from command_line import one_sentence
 from discreet.cli.options.declared import Reading
 from discreet.cli.options.parsing import command_line
-from discreet.cli.trial import _name, _next_command
+from discreet.cli.trial import _next_command
+from discreet.privacy.ledger.book import Ledger
 from toy import grouped
 
 
@@ -45,11 +47,16 @@ def test_try_rejects_too_few_users(discreet, tmp_path):
 def test_the_next_command_reads_the_same_files_in_the_same_way(chosen):
     found = SimpleNamespace(options=chosen, asked=SimpleNamespace(epsilon=0.5))
     reading = Reading(columns="user=who,item=sku", implicit=True, duplicates="last", encoding="latin-1")
-    words = shlex.split(_next_command(found, "year 1/*.csv", reading))
+    words = shlex.split(_next_command(found, "year 1/*.csv", "year 1", reading))
     assert words[:3] == ["discreet", "fit", "year 1/*.csv"]
     assert ("--model" in words) == bool(chosen)
-    given = {"--columns": "user=who,item=sku", "--encoding": "latin-1", "--epsilon": "0.5", "--name": "mine"}
-    given |= {"--ledger": "mine.ledger", "--out": "mine.discreet"}
+    given = {
+        "--columns": "user=who,item=sku",
+        "--encoding": "latin-1",
+        "--epsilon": "0.5",
+        "--name": "year-1",
+    }
+    given |= {"--ledger": "year-1.ledger", "--out": "year-1.discreet"}
     assert {option: words[words.index(option) + 1] for option in given} == given
 
 
@@ -62,10 +69,16 @@ def test_the_next_command_runs_as_it_is(discreet, clicks, tmp_path, monkeypatch)
     )
 
 
-def test_the_next_command_names_no_address():
-    assert _name("postgresql://me:secret@host/db::orders") == "mine"
-    assert _name("orders-2026-*.csv") == "orders-2026"
-    assert _name("shop.csv") == _name("shop.xlsx::Ratings") == "shop"
+def test_the_next_command_names_the_account_of_a_fit_without_a_name(discreet, clicks, tmp_path):
+    packed = tmp_path / "events.jsonl.gz"
+    rows = [dict(zip(("user", "item"), line.split(","), strict=True)) for line in clicks.read_text().split()]
+    packed.write_bytes(gzip.compress("\n".join(map(json.dumps, rows[1:])).encode()))
+    command = shlex.split(json.loads(discreet("try", packed, "--epsilon", "8", "--json")[1])["next"])
+    unnamed = [word for word in command[1:] if word not in ("--name", "events")]
+    ledger = tmp_path / "one.ledger"
+    unnamed[unnamed.index("--ledger") + 1] = ledger
+    assert discreet(*unnamed[:-1], tmp_path / "one.discreet")[0] == 0
+    assert Ledger.open(ledger).datasets() == ["events"] and "events" in command
 
 
 def test_try_needs_no_option_for_rows_without_ratings(discreet, clicks):

@@ -182,7 +182,7 @@ def test_the_cost_of_privacy_is_a_sentence(evaluations, snapshot):
     )
     snapshot(cost_of_privacy(paired, "rmse")[0])
     apart = (paired[0], evaluation("biases", 1.0, {"rmse": (0.95, 1.05)}))
-    assert "5.3 % worse" in cost_of_privacy(apart, "rmse")[0]
+    assert "5.3% worse" in cost_of_privacy(apart, "rmse")[0]
 
 
 def test_a_private_fit_that_is_ahead_is_no_gain_from_privacy(snapshot):

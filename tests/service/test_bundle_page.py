@@ -153,7 +153,7 @@ def test_the_label_and_what_was_lost_are_shown(clean, site, models):
     assert models["interactions"].guarantee.sentence() in shown
     for what, value in models["interactions"].guarantee.rows():
         assert what in shown and value in shown
-    assert "100 % of the first ten items" in page.inner_text("#measured")
+    assert "100% of the first ten items" in page.inner_text("#measured")
 
 
 def test_titles_are_text_and_never_markup(clean, site):

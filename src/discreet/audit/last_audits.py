@@ -65,7 +65,7 @@ class LastAudit(NamedTuple):
         return (
             f"{self.date}, version {self.version}, at epsilon {tried}: {self.verdict}. "
             f"Worst case {worst} of the guaranteed epsilon {self.promised:g}; attacks prove at least "
-            f"{max(self.refuted, self.curve):.2f} ({100 * self.confidence:.0f} % confidence). "
+            f"{max(self.refuted, self.curve):.2f} ({100 * self.confidence:.0f}% confidence). "
             "An audit isn't a proof."
         )
 

@@ -102,7 +102,7 @@ def _chart(finding: Finding, scores: Floats, truth: Truth) -> Html:
     ends = ((0.0, "0"), (0.25, "0.25"), (0.5, "0.5"), (0.75, "0.75"), (1.0, "1"))
     lines = [
         ChartLine(
-            name="measured, with a band at 99 % confidence",
+            name="measured, with a band at 99% confidence",
             points=tuple(map(Point, _POINTS.tolist(), measured.tolist())),
             band=tuple(zip(low.tolist(), high.tolist(), strict=True)),
             marked=False,

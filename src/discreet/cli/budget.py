@@ -430,7 +430,6 @@ def _draw(path: Path, data: _Data, each: float, *, force: bool) -> None:
 
 def _show(found: dict[str, Any], data: _Data) -> None:
     from discreet.cli.follow import releases_of
-    from discreet.planning.schedules import in_words
     from discreet.report.odds import percent, posterior
 
     if "wanted" in found:
@@ -438,18 +437,20 @@ def _show(found: dict[str, Any], data: _Data) -> None:
         price = f"epsilon = {asked['epsilon']:.3g} per release (as on {asked['from']})"
         show(f"{data.metric} = {asked['value']:g} needs {price}.")
     each, adding = found["per_release"], found["adding"]
+    attacker = found["attacker"]
     who, after_all = "it", ""
     if found["releases"] > 1:
-        who, after_all = "each", f", and {in_words(found['attacker']['all'])}, after all of them"
+        who, after_all = "each", f" and {percent(attacker['all'])} after all of them"
     show(
         f"{releases_of(found['releases'])} under epsilon = {found['limit']['epsilon']:g}, delta = "
         f"{found['limit']['delta']:g}: {who} may have epsilon = {each['epsilon']:.4g} at delta = "
         f"{each['delta']:g} in a Gaussian account (by adding: {adding['epsilon']:.3g} at "
         f"{adding['delta']:.2g}).",
-        "An attacker who knows all other data and asks whether one user is in the data is "
-        f"{in_words(found['attacker']['one'])}, after one release{after_all}. This is for Gaussian noise. "
-        "The label of a release states what its epsilon alone allows: right at most "
-        f"{percent(posterior(each['epsilon'], each['delta']))} of the time.",
+        "An attacker who knows everything except whether one user is in the data guesses right at most "
+        f"{percent(attacker['one'])} of the time after one release{after_all}. A coin is right 50% of the "
+        "time. The label of a release states "
+        f"{percent(posterior(each['epsilon'], each['delta']))}, because it counts any noise with this "
+        "epsilon and delta, and Gaussian noise is better than the worst.",
     )
     if data.people is None:
         show("The expected accuracy depends on the number of users. Pass --people.")
@@ -466,7 +467,7 @@ def _show_expected(found: dict[str, Any], data: _Data) -> None:
 
     expected = data.expected(found["per_release"]["epsilon"])
     assert expected is not None
-    table = Table("public data", "people", "items", "each", "simple", "plan", "no noise")
+    table = Table("public data", "users", "items", "rows per user", "simple", "plan", "no noise")
     table.title = (
         f"{data.metric} ({METRICS[data.metric]} is better) on public data with as much noise per item"
     )
@@ -480,10 +481,10 @@ def _show_expected(found: dict[str, Any], data: _Data) -> None:
         for name, given in (("--items", data.items), ("--ratings-per-person", data.ratings))
         if given is None
     ]
-    narrower = f" {' and '.join(missing)} would choose better among them." if missing else ""
+    narrower = f" To choose the public data better, pass {' and '.join(missing)}." if missing else ""
     show(
         table,
-        f"Each: ratings or clicks per user. Simple: {SIMPLEST[data.metric]}. "
+        f"Simple: {SIMPLEST[data.metric]}, without noise. Plan: a release of this plan. "
         f"{_worth(expected, found['per_release']['epsilon'])}{narrower}",
     )
     if found["releases"] >= _MANY:
@@ -500,14 +501,14 @@ def _worth(expected: ExpectedAccuracy, epsilon: float) -> str:
     kept = round(100 * min(max(nearest.share(value), 0.0), 1.0))
     said = (
         f"On {nearest.dataset}, the most similar of these data, the plan keeps {kept}% of what a model "
-        f"without privacy gains over {simplest}. Datasets differ by up to {round(100 * MARGIN)} points in 9 "
-        "of 10 cases."
+        f"without privacy gains over {simplest}. In 9 of 10 cases, other data differ from that by at most "
+        f"{round(100 * MARGIN)} points."
     )
     if low < _LITTLE < high:
-        said += f" So the plan may be hardly better than {simplest} on yours."
+        said += f" So on your data, the plan may be hardly better than {simplest}."
     elif high <= _LITTLE:
         said += f" So expect hardly more than {simplest}: plan fewer releases, or a larger epsilon."
-    return f"{said} Your own data decide: `discreet try FILE --epsilon {_rounded_down(epsilon)}` measures it."
+    return f"{said} To measure your own data, run `discreet try FILE --epsilon {_rounded_down(epsilon)}`."
 
 
 # From this many releases on, a plan shows what a third of them would allow.

@@ -8,7 +8,7 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from discreet.cli.options.declared import AsJson, Columns, Force, TextFile, rule_for_duplicates
+from discreet.cli.options.declared import AsJson, Columns, Force, TextFile, reading_label, rule_for_duplicates
 from discreet.cli.options.parsing import command_line, parse_columns
 from discreet.cli.output.printing import emit, show, show_next
 from discreet.core.errors import FileExists
@@ -45,13 +45,15 @@ def describe(
         implicit: Do not read ratings. Default: if no column has ratings.
         out: Write the schema to this TOML file.
     """
+    from discreet.core.progress import shown_while
     from discreet.data.reading.tables import read_rows
 
     choice = parse_columns(columns)
-    guess, unread, rated = _guessed(file, text, choice, rated=not implicit)
-    # Unreadable rows are counted here, so that the data owner can look at them before a fit.
-    droppable = guess.format in ("text", "json", "parquet", "cells")
-    source = read_rows(file, guess.changed(bad_rows="drop") if droppable else guess)
+    with shown_while(reading_label(file)):
+        guess, unread, rated = _guessed(file, text, choice, rated=not implicit)
+        # Unreadable rows are counted here, so that the data owner can look at them before a fit.
+        droppable = guess.format in ("text", "json", "parquet", "cells")
+        source = read_rows(file, guess.changed(bad_rows="drop") if droppable else guess)
     if out is not None:
         if out.exists() and not force:
             raise FileExists(path=out)
@@ -68,7 +70,9 @@ def describe(
     if unread is not None:
         show(f"Column {unread!r} looks like times and isn't read. To read it, pass --columns time={unread}.")
     done = "Pass --out FILE.toml to write the schema." if out is None else f"Written to {out}."
-    show(f"{done} Remove public fields from `guessed`.")
+    show(
+        f"{done} Its `guessed` lists the fields that were read from your data: remove those that are public."
+    )
     given = {"--columns": columns, "--implicit": not rated} if out is None else {"--schema": out}
     given |= text.given() if out is None else {}
     show_next(command_line("discreet", "try", file, options=given))

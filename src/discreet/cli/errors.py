@@ -85,7 +85,13 @@ class UnsupportedByModel(ParameterError):
 class WrongForm(ParameterError):
     option: str
     form: str
-    text = "{option} doesn't have the form that the command can read. Pass {option} in the form {form}."
+    given: str
+    text = "{option} is {given!r}, which isn't in the form that it needs. Pass {option} in the form {form}."
+
+
+class NoHistoryFile(FileError):
+    path: Path
+    text = "{path} doesn't exist, so the history can't be read. Write the user's items to a file, one ID per line."
 
 
 class SetByOption(ParameterError):

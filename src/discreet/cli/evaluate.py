@@ -96,7 +96,7 @@ def evaluate(
     show(
         _table(result, f"{estimator.name} on {data}; held out: {held_out}"),
         *_groups(result, groups.by),
-        f"The fits aren't kept, and their noise comes from --seed: {result.guarantee.short()}",
+        f"The fits aren't kept. Their label would state: {result.guarantee.short()}",
         f"The scores are computed from held-out {what} without noise: don't publish them.{runs}",
         *_advice(estimator, result, measuring, timed=timed),
     )
@@ -561,7 +561,7 @@ def _best(found: Together, names: list[str]) -> dict[str, str]:
 def _show_private(found: Together, names: list[str], *, recorded: bool) -> None:
     from rich.table import Table
 
-    table = Table("metric", "model", "score", "95 % interval", "noise alone")
+    table = Table("metric", "model", "score", "95% interval", "noise alone")
     for metric, values in found.scores.items():
         for name, one in zip(names, values, strict=True):
             table.add_row(

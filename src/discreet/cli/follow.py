@@ -476,7 +476,8 @@ def days(option: str, text: str) -> float:
     """
     found = re.fullmatch(r"([0-9]+(?:\.[0-9]+)?)\s*([hdwmy]?)", text.strip())
     if found is None or float(found[1]) == 0:
-        raise usage_error(WrongForm(option=option, form="36h, 7d, 2w, 1m (30 days), or 1y (365 days)"))
+        form = "36h, 7d, 2w, 1m (30 days), or 1y (365 days)"
+        raise usage_error(WrongForm(option=option, form=form, given=text))
     return float(found[1]) * _DAYS[found[2]]
 
 

@@ -119,7 +119,9 @@ def datasets(
             _show_datasets(rows)
         return
     if action != "get" or name is None:
-        raise usage_error(WrongForm(option="The command", form="`discreet data datasets [get NAME]`"))
+        raise usage_error(
+            WrongForm(option="The argument", form="`discreet data datasets get NAME`", given=action)
+        )
     from discreet.core.progress import terminal_progress
 
     with terminal_progress(None) as progress:

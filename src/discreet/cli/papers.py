@@ -138,7 +138,7 @@ def copies(named: Sequence[str]) -> dict[str, Path]:
     for text in named:
         name, _, path = text.partition("=")
         if not name or not path:
-            raise WrongForm(option="--data", form="NAME=PATH")
+            raise WrongForm(option="--data", form="NAME=PATH", given=text)
         found[name] = Path(path)
     return found
 

@@ -14,6 +14,7 @@ import typer
 
 from discreet.cli.errors import (
     HeaderOrUnknownItem,
+    NoHistoryFile,
     OptionDoesNotApply,
     OptionMissing,
     OptionNeeds,
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     import polars as pl
     from rich.table import Table
 
+    from discreet.data.inputs import UserHistory
     from discreet.models.answers import Explanation
     from discreet.models.fitted import FittedModel
     from discreet.models.listings import ListedItem, SimilarItem
@@ -145,11 +147,15 @@ def recommend(
 
 def _many_people(all_users: str | None, histories: Path | None, *, for_all: bool) -> str | None:
     """Return where the histories of many users are. Raise for two places, or for half of one."""
-    if for_all != (all_users is not None):
+    if for_all and all_users is None:
         raise OptionNeeds(
-            options=("--all",),
-            needs="a folder of histories",
-            why="it recommends for all users of that folder",
+            options=("--all",), needs="a file or folder of histories", why="it recommends for all its users"
+        )
+    if all_users is not None and not for_all:
+        raise OptionNeeds(
+            options=(all_users,),
+            needs="--all and --out FILE",
+            why="a second file has the histories of many users; the history of one user is --history FILE",
         )
     if for_all and histories is not None:
         raise OptionsConflict(options=("--histories", "--all"), why="both name all users")
@@ -217,13 +223,11 @@ def _one(
     shown: bool,
 ) -> tuple[list[ListedItem], float]:
     """Return a user's list and, if it is `shown`, the share of its first items that a new user gets, too."""
-    from discreet.data.histories import read_history
     from discreet.models.answers import usual_share
 
     if history is None:
         return fitted.recommend([], k, user=user, **limits), 0.0
-    implicit = not fitted.scorer.needs_ratings
-    person = read_history(history, user=user, columns=columns, implicit=implicit, catalog=fitted.catalog)
+    person = _read_history(fitted, history, user, columns)
     if not limits["ignore_unknown"]:
         _refuse_header(fitted, person.items, history)
     best = fitted.recommend(person, k, **limits)
@@ -232,6 +236,18 @@ def _one(
     if not shown or chosen or alike_by_design(fitted):
         return best, 0.0
     return best, usual_share(fitted, person, ignore_unknown=limits["ignore_unknown"], now=limits["now"])
+
+
+def _read_history(
+    fitted: FittedModel, path: Path, user: str | None, columns: dict[str, str | None] | None
+) -> UserHistory:
+    """Return one user's history, read as the model needs it."""
+    from discreet.data.histories import read_history
+
+    if not path.exists():
+        raise NoHistoryFile(path=path)
+    implicit = not fitted.scorer.needs_ratings
+    return read_history(path, user=user, columns=columns, implicit=implicit, catalog=fitted.catalog)
 
 
 def _refuse_header(fitted: FittedModel, items: Sequence[str | int], history: Path) -> None:
@@ -313,16 +329,12 @@ def explain(
         history: The history of one user, as for recommend.
         user: The user's ID, if the history contains several users.
     """
-    from discreet.data.histories import read_history
     from discreet.models.storage import load
 
     if history is None:
         raise OptionMissing(options=("--history FILE",))
     fitted = load(file)
-    implicit = not fitted.scorer.needs_ratings
-    person = read_history(
-        history, user=user, columns=parse_columns(columns), implicit=implicit, catalog=fitted.catalog
-    )
+    person = _read_history(fitted, history, user, parse_columns(columns))
     how: dict[str, Any] = {"user": user, "ignore_unknown": True, "now": now}
     asked = fitted.recommend(person, 1, **how)[0][0] if item is None else item
     found = fitted.explain(person, asked, **how)
@@ -403,7 +415,7 @@ def show_similar(
 def _percent(confidence: float | None) -> str:
     if confidence is None:
         return "-"
-    return "> 99 %" if confidence > 0.99 else f"{100 * confidence:.0f} %"
+    return "> 99%" if confidence > 0.99 else f"{100 * confidence:.0f}%"
 
 
 def _compared(model: FittedModel) -> str:
@@ -640,7 +652,7 @@ def write_lists(lists: pl.DataFrame, out: Path, beside: Beside, force: bool, inp
     import polars as pl
 
     if out.suffix not in (".csv", ".parquet"):
-        raise WrongForm(option="--out", form="NAME.csv or NAME.parquet")
+        raise WrongForm(option="--out", form="NAME.csv or NAME.parquet", given=out.name)
     refuse_output(out, force=force, kind=_KIND, is_ours=is_lists, inputs=inputs)
     if beside:
         rows = [
@@ -688,7 +700,7 @@ def write_shard_lists(
     from discreet.sources.shards import open_shards
 
     if out.suffix != ".parquet":
-        raise WrongForm(option="--out", form="NAME.parquet")
+        raise WrongForm(option="--out", form="NAME.parquet", given=out.name)
     refuse_output(out, force=force, kind="file of lists", is_ours=is_lists, inputs=[file])
     closed = closed_items(fitted, limits["among"], limits["exclude"])
     shards = open_shards(folder)

@@ -104,9 +104,10 @@ def _next(last: FittedModel, path: Path, epsilon: float | None) -> Estimator:
         settings["prior"] = str(path)
     else:
         settings |= {"prior": None} if has_prior else {}
+        purpose = " for lists" if has_prior else ""
         remark(
-            f"discreet: {last.name} of {'lists' if has_prior else 'this kind'} doesn't start from an earlier "
-            "release. This is a new fit with the same settings."
+            f"discreet: `{last.name}`{purpose} can't start from an earlier release, so this is a new fit "
+            "with the same settings."
         )
     return model_settings.estimator(last.name, settings | ({} if epsilon is None else {"epsilon": epsilon}))
 

@@ -45,7 +45,7 @@ def trial(
     reading, interactions = _loaded(reading, data)
     with terminal_progress(None) as report:
         found = run(interactions, epsilon=epsilon, seed=seed, progress=report)
-    command = _next_command(found, data, reading)
+    command = _next_command(found, data, interactions.name, reading)
     if out is not None:
         write_page(out, render(found, data, command), kind=KIND, force=force)
     if as_json:
@@ -81,10 +81,10 @@ def _as_json(found: Trial, command: str, out: Path | None) -> dict[str, Any]:
     return {**found.to_json(), "next": command, "report": None if out is None else str(out)}
 
 
-def _next_command(found: Trial, data: str, reading: Reading) -> str:
+def _next_command(found: Trial, data: str, called: str, reading: Reading) -> str:
     """Return the fit that the answers suggest, with all options that read the file, and with a ledger."""
     chosen = {} if reading.implicit and "--for" in found.options else found.options
-    name = _name(data)
+    name = re.sub(r"[^\w.]+", "-", called).strip("-.") or "mine"
     release = {
         "--epsilon": f"{found.asked.epsilon:g}",
         "--name": name,
@@ -92,9 +92,3 @@ def _next_command(found: Trial, data: str, reading: Reading) -> str:
         "--out": f"{name}.discreet",
     }
     return command_line("discreet", "fit", data, options={**reading.given(), **chosen, **release})
-
-
-def _name(data: str) -> str:
-    """Return a name for these data and their files; the data may be a pattern, a table, or an address."""
-    stem = "" if "://" in data else Path(data.partition("::")[0]).stem
-    return re.sub(r"[^\w.]+", "-", stem).strip("-.") or "mine"

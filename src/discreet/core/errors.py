@@ -135,7 +135,7 @@ class FileError(DiscreetError, OSError):
 class CannotWrite(FileError):
     path: Path
     why: str | None
-    text = "{path} can't be written: {why}. Choose another place, or make this one writable."
+    text = "{path} can't be written: {why}. Create its folder, make it writable, or choose another place."
 
 
 class PrivacyError(DiscreetError, RuntimeError):
@@ -335,11 +335,12 @@ class NotOurs(FileError):
 class FileExists(FileError):
     path: object
     replaceable: bool = True
-    text = "{path} already exists, so it was not changed. Choose another name"
+    text = """{path} already exists, so it was not changed. Choose another name, or pass {arg:force=True} to
+    replace it."""
 
     def template(self) -> str:
         """Return the template; most commands can replace a file that they wrote."""
-        return self.text + (", or pass {arg:force=True} to replace it." if self.replaceable else ".")
+        return self.text if self.replaceable else self.text.partition(", or")[0] + "."
 
 
 class NoSuchFile(FileError):

@@ -19,7 +19,8 @@ from typing import Any
 
 from discreet.core.interrupts import raise_lost
 
-#: Called with a description of the task, the number of steps done, and the number of steps in all.
+#: Called with a description of the task, the number of steps done, and the number of steps in all; 0 of 0 if
+#: the number isn't known before the end.
 Progress = Callable[[str, int, int], None]
 
 
@@ -41,6 +42,14 @@ def terminal_progress(given: Progress | None) -> Iterator[Progress]:
             yield report
     else:
         yield _in_log()
+
+
+@contextmanager
+def shown_while(what: str) -> Iterator[None]:
+    """Show what is done while the block runs, without a measure of how far it is."""
+    with terminal_progress(None) as report:
+        report(what, 0, 0)
+        yield
 
 
 # Seconds of work before a log gets its first line. Every further line waits twice as long.
@@ -83,8 +92,8 @@ def _on_terminal() -> Iterator[Progress]:
         # Started late: a task without steps shows no bar.
         bar.start()
         if what not in tasks:
-            tasks[what] = int(bar.add_task(what, total=total))
-        bar.update(tasks[what], completed=done, total=total)  # type: ignore[arg-type]
+            tasks[what] = int(bar.add_task(what, total=total or None))
+        bar.update(tasks[what], completed=done, total=total or None)  # type: ignore[arg-type]
 
     try:
         yield show

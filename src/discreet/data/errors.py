@@ -286,13 +286,19 @@ class NoTable(FileError):
     kind: str
     table: str
     tables: tuple[str, ...]
-    text = "{kind} has {tables:and}, and no table {table!r}. Name one as in FILE::TABLE."
+    text = "The {kind} file has the tables {tables:and}, and no table {table!r}. {advice}"
 
     def template(self) -> str:
         """Return the template; without a name the caller has to choose."""
         if not self.tables:
-            return "The {kind} database has no tables."
-        return self.text if self.table else "{kind} has {tables:and}. Name one as in FILE::TABLE."
+            return "The {kind} file has no tables. Check the path."
+        return self.text if self.table else "The {kind} file has the tables {tables:and}. {advice}"
+
+    @property
+    def advice(self) -> str:
+        """How to name a table, or to combine several."""
+        named = f"Write the table after the file's name: FILE::{(*self.tables, 'TABLE')[0]}"
+        return f"{named}." if self.kind == "Excel" else f"{named}, or a query: 'FILE::select ...'."
 
 
 class UnreadableCells(FileError):

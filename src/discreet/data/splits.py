@@ -204,7 +204,7 @@ class SplitPlan:
 
     def held_out(self, *, timed: bool) -> str:
         """Return in words what is held out of data with times, or without."""
-        share = f"{100 * self.fraction:.3g} %"
+        share = f"{100 * self.fraction:.3g}%"
         words = {
             "random": f"a random {share}",
             "kfold": f"each of {self.folds} parts in turn",

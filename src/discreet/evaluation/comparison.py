@@ -20,7 +20,7 @@ from discreet.evaluation.errors import NothingGiven
 from discreet.evaluation.metrics import Metric, parse_metrics, refuse_without_table
 from discreet.evaluation.protocol import evaluate
 from discreet.evaluation.results import NUMBERS, Evaluation, KeptEvaluations, digest, key_of, scores_table
-from discreet.evaluation.scoring import refuse_meaningless, usual_metrics, usual_split
+from discreet.evaluation.scoring import check_estimators, refuse_meaningless, usual_metrics, usual_split
 from discreet.models.estimator import Estimator
 
 if TYPE_CHECKING:
@@ -56,6 +56,7 @@ def compare(
     estimators = list(estimators)
     if not estimators:
         raise NothingGiven(name="estimators")
+    check_estimators("compare", estimators)
     chosen = parse_metrics(usual_metrics(estimators) if metrics is None else metrics)
     competitors = [(estimator, _fitting(estimator, chosen)) for estimator in estimators]
     refuse_without_table(chosen, item_features)

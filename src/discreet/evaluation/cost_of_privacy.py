@@ -103,7 +103,7 @@ def _cost(score: Score, free: Score, sign: int) -> str:
     if not free.mean:
         return f"{worse:.3g} worse"
     # Two digits, and never as a power of ten.
-    return f"{f'{share:.2g}' if share < 99.5 else f'{share:,.0f}'} % worse"
+    return f"{f'{share:.2g}' if share < 99.5 else f'{share:,.0f}'}% worse"
 
 
 def _against_baselines(

@@ -21,6 +21,13 @@ class MetricDoesNotFit(ParameterError):
     {examples:any}."""
 
 
+class NotAnEstimator(ParameterError):
+    function: str
+    found: str
+    text = """{function}() fits models itself, and got {found}, which can't be fitted. Pass an estimator, such
+    as Popularity(epsilon=1.0). `discreet model score` scores a fitted model."""
+
+
 class TableNeeded(ParameterError):
     metric: str
     text = """{metric} compares items by a public table. Pass {arg:item_features=FILE}, or choose diversity or

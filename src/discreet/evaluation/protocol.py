@@ -30,6 +30,7 @@ from discreet.evaluation.metrics import Metric, parse_metrics, refuse_without_ta
 from discreet.evaluation.references import baselines
 from discreet.evaluation.results import Evaluation, GroupRun, GroupScores, Score
 from discreet.evaluation.scoring import (
+    check_estimators,
     check_split,
     known_words,
     measure,
@@ -86,6 +87,7 @@ def evaluate(
     Raises:
         ParameterError: A metric or split is unknown or does not fit the model; nothing was fitted or spent.
     """
+    check_estimators("evaluate", [estimator])
     chosen = parse_metrics(usual_metrics([estimator]) if metrics is None else metrics)
     refuse_meaningless(estimator, chosen)
     refuse_without_table(chosen, item_features)

@@ -15,6 +15,7 @@ from discreet.data.vocabulary import Vocabulary
 from discreet.evaluation.errors import (
     MetricDoesNotFit,
     NoSharedWords,
+    NotAnEstimator,
     NothingHeldOut,
     SplitMismatch,
     SplitOverlaps,
@@ -138,6 +139,13 @@ def _liked(model: Predictor, train: Interactions, above: float | None) -> float:
 
 # What one asks of a model by what it answers; the first scores a list by the places of what was chosen.
 _OF_LISTS, _OF_RATINGS, _OF_LIKED = ("ndcg@10", "hr@10"), ("rmse",), ("accuracy",)
+
+
+def check_estimators(function: str, estimators: Iterable[object]) -> None:
+    """Raise for a fitted model, or anything else that can't be fitted."""
+    for one in estimators:
+        if not isinstance(one, Estimator):
+            raise NotAnEstimator(function=function, found=f"a {type(one).__name__}")
 
 
 def usual_metrics(estimators: Iterable[Estimator]) -> tuple[str, ...]:

@@ -212,13 +212,3 @@ def best_chance_gaussian(multiplier: float) -> float:
     """
     positive("multiplier", multiplier)
     return float(ndtr(0.5 / multiplier))
-
-
-def in_words(chance: float) -> str:
-    """Return a chance in words.
-
-    Example:
-        >>> in_words(0.731)
-        'right 74 times in 100, where guessing is right 50 times'
-    """
-    return f"right {math.ceil(100 * chance - 1e-9)} times in 100, where guessing is right 50 times"

@@ -53,9 +53,9 @@ class Odds(NamedTuple):
 def _said(right: float, detected: float, rarely: float, secret: str) -> str:
     return (
         f"An attacker who knows everything except {secret}, and who considers both cases equally likely, "
-        f"is right at most {percent(right)} of the time. A guess is right 50%. With 1% false alarms, the "
-        f"attacker detects it at most {percent(detected)} of the time; with 0.1% false alarms, at most "
-        f"{percent(rarely)}."
+        f"is right at most {percent(right)} of the time. A guess is right 50% of the time. With 1% false "
+        f"alarms, the attacker detects it at most {percent(detected)} of the time; with 0.1% false alarms, "
+        f"at most {percent(rarely)}."
     )
 
 
@@ -90,7 +90,7 @@ def percent(chance: float) -> str:
 def odds_picture(odds: Odds) -> Html:
     """Return a small picture of the odds: a guess, the bound, and certainty."""
     width, middle, most = 400, 200, math.ceil(400 * odds.posterior)
-    times = math.ceil(100 * odds.posterior - 1e-9)
+    right = percent(odds.posterior)
     text = '<text y="43" font-size="11" fill="currentColor"'
     drawn = [
         f'<rect x="0" y="8" width="{width}" height="16" fill="none" stroke="currentColor"/>',
@@ -99,9 +99,9 @@ def odds_picture(odds: Odds) -> Html:
         f'{text} x="{middle}" text-anchor="middle">guess</text>',
         f'{text} x="{width}" text-anchor="end">certain</text>',
     ]
-    words = f"A guess is right 50 times in 100, the best attacker at most {times} times"
+    words = f"A guess is right 50% of the time, the best attacker at most {right}"
     opening = f'<svg viewBox="0 0 {width} 46" width="{width}" role="img" aria-label="{words}">'
-    caption = f"<figcaption>The best attacker is right at most {times} times in 100</figcaption>"
+    caption = f"<figcaption>The best attacker is right at most {right} of the time</figcaption>"
     return Html(f"<figure>{caption}{opening}{''.join(drawn)}</svg></figure>")
 
 

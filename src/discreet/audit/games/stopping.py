@@ -1,7 +1,7 @@
 """Play games until enough is known, with the error split over all interim checks and both bounds.
 
 Each interim check spends a part of the allowed error, and the last one spends the rest. A guarantee is called
-refuted only if a fresh run of the same size refutes it again, at 99.9 %: among eighty sound tests at 95 % a
+refuted only if a fresh run of the same size refutes it again, at 99.9%: among eighty sound tests at 95% a
 few fail by chance.
 """
 

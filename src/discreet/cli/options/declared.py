@@ -232,41 +232,49 @@ class Reading(TextFile):
         A `catalog` replaces `--items`, and a `scale` is the default of `--scale`. Without `--schema`, files
         of the form that a model remembers are read with its schema.
         """
+        from discreet.core.progress import shown_while
         from discreet.data.inputs import open_data
         from discreet.sources.shards import is_shard_folder
 
         if is_shard_folder(source):
             raise ShardsGiven(folder=str(source))
         self.check()
-        schema = self.schema or _fitting(source, remembered, self)
         low, high, step = scale if self.scale is None else parse_scale(self.scale)
         if catalog is None and self.items is not None:
             catalog = read_items(self.items)
-        if self.drop_unknown and catalog is None and schema is None:
+        if self.drop_unknown and catalog is None and self.schema is None and remembered is None:
             raise OptionNeeds(
                 options=("--drop-unknown",), needs="--items FILE", why="without a catalog every item is known"
             )
-        data = open_data(
-            source,
-            columns=parse_columns(self.columns),
-            implicit=self.implicit,
-            name=name,
-            low=low,
-            high=high,
-            step=step,
-            max_per_user=self.max_per_user,
-            n_users=self.people,
-            catalog=catalog,
-            schema=schema,
-            # Options that were not given don't change the rules of a schema.
-            duplicates=rule_for_duplicates(self.duplicates, schema, implicit=self.implicit),  # type: ignore[arg-type]
-            zeros=self.zeros if schema is None or self.zeros != "ratings" else None,  # type: ignore[arg-type]
-            drop_unknown=self.drop_unknown or None,  # type: ignore[arg-type]
-            **self.written(),
-        )
+        with shown_while(reading_label(source)):
+            schema = self.schema or _fitting(source, remembered, self)
+            data = open_data(
+                source,
+                columns=parse_columns(self.columns),
+                implicit=self.implicit,
+                name=name,
+                low=low,
+                high=high,
+                step=step,
+                max_per_user=self.max_per_user,
+                n_users=self.people,
+                catalog=catalog,
+                schema=schema,
+                # Options that were not given don't change the rules of a schema.
+                duplicates=rule_for_duplicates(self.duplicates, schema, implicit=self.implicit),  # type: ignore[arg-type]
+                zeros=self.zeros if schema is None or self.zeros != "ratings" else None,  # type: ignore[arg-type]
+                drop_unknown=self.drop_unknown or None,  # type: ignore[arg-type]
+                **self.written(),
+            )
         if self.without is None:
             return data
         return data.without_people(read_ids(self.without, "user"))
+
+
+def reading_label(source: str) -> str:
+    """Return what is shown while data is read; the address of a database may contain a password."""
+    place = source.partition("::")[0]
+    return "reading the database" if "://" in place else f"reading {Path(place).name}"
 
 
 def rule_for_duplicates(given: str | None, schema: object | None, *, implicit: bool) -> str | None:

@@ -67,7 +67,7 @@ def parse_columns(text: str | None) -> dict[str, str | None] | None:
     # A column's name may contain a comma: only a comma before a role separates.
     pairs = [part.partition("=") for part in re.split(r",(?=\s*\w+\s*=)", text)]
     if any(not separator or not value for _, separator, value in pairs):
-        raise usage_error(WrongForm(option="--columns", form="user=NAME,item=NAME,rating=NAME"))
+        raise usage_error(WrongForm(option="--columns", form="user=NAME,item=NAME,rating=NAME", given=text))
     named = {key.strip(): value.strip() for key, _, value in pairs}
     return {role: None if name.lower() == "none" else name for role, name in named.items()}
 
@@ -80,9 +80,12 @@ def parse_scale(text: str | None) -> tuple[float | None, float | None, float | N
         parts = [float(part) for part in text.split(",")]
         low, high, step = (*parts, None) if len(parts) == 2 else parts
     except ValueError as error:
-        raise usage_error(WrongForm(option="--scale", form="LOW,HIGH or LOW,HIGH,STEP")) from error
+        raise usage_error(
+            WrongForm(option="--scale", form="LOW,HIGH or LOW,HIGH,STEP", given=text)
+        ) from error
     if parts[0] > parts[1]:
-        raise usage_error(WrongForm(option="--scale", form="LOW,HIGH with LOW below HIGH, as in 1,5"))
+        form = "LOW,HIGH with LOW below HIGH, as in 1,5"
+        raise usage_error(WrongForm(option="--scale", form=form, given=text))
     return low, high, step
 
 
@@ -97,7 +100,7 @@ def numbers(name: str, text: str) -> list[float]:
     try:
         [float(part) for part in parts]
     except ValueError as error:
-        raise WrongForm(option=f"--{name}", form="NUMBER,NUMBER,...") from error
+        raise WrongForm(option=f"--{name}", form="NUMBER,NUMBER,...", given=text) from error
     return [parse_number(part) for part in parts]
 
 

@@ -43,7 +43,7 @@ def ledger_tables(ledger: Ledger, dataset: str | None = None) -> RenderableType:
 
 def _balances(ledger: Ledger, names: list[str]) -> Table:
     table = Table(title="Privacy budgets", title_style="bold")
-    for column in ("data", "protects", "account", "spent", "budget", "left"):
+    for column in ("data", "protects", "account kind", "spent", "budget", "left"):
         table.add_column(column, overflow="fold")
     for name in names:
         budget, balance = ledger.budget(name), ledger.balance(name)
@@ -55,7 +55,7 @@ def _balances(ledger: Ledger, names: list[str]) -> Table:
             table.add_row(
                 Text(name),
                 _protects(definition, definitions),
-                "none" if budget is None else budget.account.value,
+                "-" if budget is None else budget.account.value,
                 _spent(totals.get(definition), balance if definition == _limited(budget) else None),
                 _allowed(budget),
                 "not limited" if balance is None else _words(*balance.left),
@@ -86,7 +86,7 @@ def _spent(total: Amount | None, balance: Balance | None) -> str:
     """Return the spending, and which part of the budget it is."""
     if total is None:
         return "nothing"
-    return _words(*total) + ("" if balance is None else f"\n({100 * balance.share:.3g} %)")
+    return _words(*total) + ("" if balance is None else f"\n({100 * balance.share:.3g}%)")
 
 
 def _anew(renews: Period) -> str:

@@ -177,7 +177,7 @@ def traces_table(traces: Mapping[str, Mapping[int, float]]) -> Table:
     table = Table("further releases", *traces)
     for more in next(iter(traces.values())):
         shares = (trace.get(more) for trace in traces.values())
-        table.add_row(f"{more:,}", *("-" if one is None else f"{100 * abs(one):.0f} %" for one in shares))
+        table.add_row(f"{more:,}", *("-" if one is None else f"{100 * abs(one):.0f}%" for one in shares))
     for column in table.columns:
         column.justify = "right"
     return table

@@ -34,7 +34,7 @@ MERGED = (
 )
 BALANCE = (
     "validation parts of MovieLens 1M at epsilon 1 and 5, 100K at 5, Amazon at 5 and Jester at 1 (one or two "
-    "seeds): lists within 5 % of those for lists alone, ratings within 5 % of those for ratings alone"
+    "seeds): lists within 5% of those for lists alone, ratings within 5% of those for ratings alone"
 )
 PAIRS = "validation parts of Amazon, MovieLens 100K and 1M, Gowalla at epsilon 1 to 10 and infinity"
 CURVES = (

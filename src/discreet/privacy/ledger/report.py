@@ -188,7 +188,7 @@ def _title(ledger: Ledger, name: str, without_privacy: int) -> str:
     if budget is not None and counted is not None:
         adds = budget.account is Account.ADDING
         allowed = "the budget" if adds else f"what its {budget.account.value} account allows"
-        title += f": {100 * counted.share:.3g} % of {allowed}"
+        title += f": {100 * counted.share:.3g}% of {allowed}"
     return title + (f"; {without_privacy} releases are NOT PRIVATE" if without_privacy else "")
 
 

@@ -40,7 +40,7 @@ function introduce() {
   const { bytes, shared_at_10: shared, lists } = about.models[recommender.precision];
   at("measured").textContent =
     `${number(recommender.ids.length)} items in ${recommender.precision}, ${number(bytes / 1000)} kB. ` +
-    `${number(100 * shared)} % of the first ten items are those of the full model, on ${number(lists)} drawn histories.`;
+    `${number(100 * shared)}% of the first ten items are those of the full model, on ${number(lists)} drawn histories.`;
   at("own-about").textContent = recommender.needsRatings
     ? "Kept in this browser only."
     : "Kept in this browser only, the latest first. Recent items count more.";
