@@ -91,7 +91,8 @@ class WrongForm(ParameterError):
 
 class NoHistoryFile(FileError):
     path: Path
-    text = "{path} doesn't exist, so the history can't be read. Write the user's items to a file, one ID per line."
+    text = """{path} doesn't exist, so the history can't be read. Write the user's items to a file, one ID per
+    line."""
 
 
 class SetByOption(ParameterError):
