@@ -202,9 +202,7 @@ DECLARED = Schema(
 )
 
 
-@pytest.mark.parametrize(
-    "first", [b"PAR1,i1,3", b"SQLite format 3\x00,i1", b"zo,i1,3,DUCK", b"\x1f\x8b,i"]
-)
+@pytest.mark.parametrize("first", [b"PAR1,i1,3", b"SQLite format 3\x00,i1", b"zo,i1,3,DUCK", b"\x1f\x8b,i"])
 @pytest.mark.parametrize("form", [{}, {"layout": "movielens"}])
 def test_a_first_row_does_not_decide_what_a_file_is(tmp_path, first, form):
     rows = b"".join(f"{k},{k % 5},{k % 5 + 1}\n".encode() for k in range(20))
