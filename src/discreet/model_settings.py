@@ -121,8 +121,13 @@ def is_never_private(name: str) -> bool:
 
 def parse_settings(name: str, pairs: Iterable[str]) -> dict[str, Any]:
     """Turn `key=value` texts into settings of the types that `name` declares."""
-    hints = get_type_hints(_kind(name))
-    known = {field.name for field in _fields(_kind(name))}
+    return parse_fields(_kind(name), name, pairs)
+
+
+def parse_fields(kind: type, name: str, pairs: Iterable[str]) -> dict[str, Any]:
+    """Turn `key=value` texts into values of the types that a dataclass declares; `name` is for errors."""
+    hints = get_type_hints(kind)
+    known = {field.name for field in _fields(kind)}
     settings: dict[str, Any] = {}
     for pair in pairs:
         key, separator, text = pair.partition("=")
@@ -229,8 +234,8 @@ def _kind(name: str) -> type[Estimator]:
     return MODELS[name]
 
 
-def _fields(kind: type[Estimator]) -> tuple[Field[Any], ...]:
-    return fields(kind)  # type: ignore[arg-type]
+def _fields(kind: type) -> tuple[Field[Any], ...]:
+    return fields(kind)
 
 
 def _toml(value: Any) -> str:

@@ -7,6 +7,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -47,16 +48,17 @@ def theory(
         epsilon: Epsilon of the mechanism.
         settings: Set a number of the theory, as name=value.
     """
+    from discreet.model_settings import parse_fields
     from discreet.papers.bounds import PublicSizes, theories
 
     known = theories()
     one_of("paper", paper, known)
     kind, bounds = known[paper]
     sizes = PublicSizes(users=users, items=items, ratings=ratings, epsilon=epsilon)
-    chosen = kind.parse(settings or ())
+    chosen = kind(**parse_fields(kind, "This theory", settings or ()))
     found = bounds(sizes, chosen)
     if as_json:
-        emit({"paper": paper, "settings": chosen.to_json(), "bounds": [one.to_json() for one in found]})
+        emit({"paper": paper, "settings": asdict(chosen), "bounds": [one.to_json() for one in found]})
         return
     show(f"Theory of {paper}\n", *(_lines(one) for one in found))
     empty = sum(one.vacuous for one in found)

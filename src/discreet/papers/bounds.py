@@ -6,15 +6,12 @@ Nothing here reads data. A bound is vacuous if an answer without any learning re
 from __future__ import annotations
 
 import dataclasses
-import inspect
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from enum import StrEnum
-from typing import Any, Self, final, get_type_hints
+from typing import Any, final
 
 from discreet.core.checks import integer, positive_finite, require
-from discreet.core.errors import WrongKind
-from discreet.models.errors import BadSettingText, UnknownSetting
 
 
 class Standing(StrEnum):
@@ -97,49 +94,8 @@ def _plain(value: Any) -> Any:
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
-class TheorySettings:
-    """Base of the settings of one paper's theory; a subclass is a frozen dataclass with defaults."""
-
-    __slots__ = ()
-
-    @classmethod
-    def parse(cls, pairs: Sequence[str]) -> Self:
-        """Return the settings that `name=value` texts describe.
-
-        Raises:
-            ParameterError: If a name is unknown or a value doesn't have the declared type.
-        """
-        hints = get_type_hints(cls)
-        known = list(inspect.signature(cls).parameters)
-        found: dict[str, Any] = {}
-        for pair in pairs:
-            name, separator, text = pair.partition("=")
-            name = name.strip().replace("-", "_")
-            if not separator:
-                raise BadSettingText(pair=pair)
-            if name not in known:
-                raise UnknownSetting(model="This theory", setting=name, settings=tuple(known))
-            found[name] = _parsed(name, text.strip(), hints[name])
-        return cls(**found)
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the settings by name; None means a value that the sizes decide."""
-        return {name: getattr(self, name) for name in inspect.signature(type(self)).parameters}
-
-
-def _parsed(name: str, text: str, kind: Any) -> Any:
-    try:
-        if kind is int:
-            return int(text)
-        if kind is float or kind == float | None:
-            return float(text)
-    except ValueError as error:
-        raise WrongKind(name=name, kind="a number", found=repr(text)) from error
-    return text
-
-
-#: A paper's theory: settings, and a function from sizes and settings to bounds.
-Theory = tuple[type[TheorySettings], Callable[[PublicSizes, Any], list[Bound]]]
+#: A paper's theory: a dataclass of settings, and a function from sizes and settings to bounds.
+Theory = tuple[type, Callable[[PublicSizes, Any], list[Bound]]]
 
 
 def theories() -> Mapping[str, Theory]:

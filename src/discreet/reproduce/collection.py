@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from statistics import NormalDist
 from typing import Any, NamedTuple
 
@@ -31,20 +32,19 @@ from discreet.papers.collection.nuclear import LocalNuclear, LocalNuclearPlain
 from discreet.privacy.mechanisms.cells import CellMechanism
 from discreet.reproduce import copies
 from discreet.reproduce.figures import Panel, PlottedLine, draw, measured
-from discreet.reproduce.running import DrawnValues, Run
+from discreet.reproduce.running import DrawnValues, Found, Run
 from discreet.solvers.low_rank.nuclear import recover
 
-Values = dict[str, Sequence[float] | DrawnValues]
 Cells = tuple[np.ndarray, np.ndarray, np.ndarray]
 
 EPSILONS = (0.5, 1.0, 2.0, 4.0, 6.0, 8.0)
 KINDS = ("stars", "numbers")
 #: Two sizes of a matrix with the same shape: a constant must not grow from one to the other.
 SIZES = ((60, 50), (240, 200))
-#: Real data: epsilons, runs, and about how far ratings are from predictable values.
+#: Real data: epsilons, and about how far ratings are from predictable values.
 REAL = {
-    "restaurant-consumer": ((1.0, 2.0, 4.0, 6.0, 8.0), 10, 0.6),
-    "movielens-100k": ((0.5, 2.0, 4.0, 6.0, 8.0), 10, 0.9),
+    "restaurant-consumer": ((1.0, 2.0, 4.0, 6.0, 8.0), 0.6),
+    "movielens-100k": ((0.5, 2.0, 4.0, 6.0, 8.0), 0.9),
 }
 _TITLES = {"restaurant-consumer": "Restaurants", "movielens-100k": "MovieLens 100K"}
 GAMMA, USERS, ITEMS = 0.05, 60, 50
@@ -57,20 +57,19 @@ _BOUNDS = {
 }
 
 
-def measure(run: Run) -> Values:
+def measure(run: Run) -> Found:
     """Return the values of every claim, by its ID."""
-    values: Values = {}
+    found: Found = {}
     for kind in KINDS:
-        for part in (_theorem_claims, _statement_five):
-            run.part(lambda part=part, kind=kind: part(kind, run, values))
+        found |= run.part(_theorem_claims, kind, run) | run.part(_statement_five, kind, run)
     panels: list[Panel] = []
     for kind in KINDS:
-        run.part(lambda kind=kind: panels.append(_synthetic(kind, run, values)))
+        found |= run.part(_synthetic, kind, run, panels)
     for name in run.pick(full=tuple(REAL), quick=("restaurant-consumer",), toy=tuple(REAL)):
         if copies.available(name, run.say):
-            run.part(lambda name=name: panels.append(_real(name, run, values)))
+            found |= run.part(_real, name, run, panels)
     draw(run, "recovery", panels)
-    return values
+    return found
 
 
 # Worlds: ratings of which the whole truth is known, of rank 2 exactly, on the scale without clipping.
@@ -233,7 +232,7 @@ def largest_loss(mechanism: CellMechanism) -> float:
     return float((logs.max(axis=0) - logs.min(axis=0)).max())
 
 
-def _theorem_claims(kind: str, run: Run, values: Values) -> None:
+def _theorem_claims(kind: str, run: Run) -> Found:
     """Count the largest loss of a report, and draw reports to see which bounds on rho hold how tightly."""
     # A share of 0.95 that may differ by 0.02 is decided by some thousand draws.
     draws = run.pick(full=1600, quick=200, toy=4)
@@ -248,8 +247,12 @@ def _theorem_claims(kind: str, run: Run, values: Values) -> None:
         for name, label in _BOUNDS.items()
     ]
     draw(run, f"rho-{kind}", [Panel(f"Theorem 3, {kind}", "epsilon per cell", "rho", lines, y_scale="log")])
-    made = draws * len(rows)
-    values[f"loss-{kind}"] = [row["worst loss"] / row["epsilon"] for row in rows]
+    world = make_world(kind, seed=1, users=USERS, items=ITEMS)
+    values: Found = {
+        f"loss-{kind}": [row["worst loss"] / row["epsilon"] for row in rows],
+        f"printed-over-worst-{kind}": [row["worst printed"] / row["worst sharp"] for row in rows],
+        f"rank-{kind}": [float(np.linalg.matrix_rank(world.truth))],
+    }
     for name, key in (
         ("coverage", "below printed"),
         ("sharp-coverage", "below sharp"),
@@ -267,10 +270,8 @@ def _theorem_claims(kind: str, run: Run, values: Values) -> None:
             ratio * row[f"{below} spread"] / row[below] for ratio, row in zip(ratios, rows, strict=True)
         ]
         error = math.hypot(*errors) / math.sqrt(draws) / len(rows)
-        values[f"{name}-{kind}"] = DrawnValues(ratios, made, error)
-    values[f"printed-over-worst-{kind}"] = [row["worst printed"] / row["worst sharp"] for row in rows]
-    world = make_world(kind, seed=1, users=60, items=50)
-    values[f"rank-{kind}"] = [float(np.linalg.matrix_rank(world.truth))]
+        values[f"{name}-{kind}"] = DrawnValues(ratios, draws * len(rows), error)
+    return values
 
 
 def _share(shares: Sequence[float], draws: int) -> DrawnValues:
@@ -279,7 +280,7 @@ def _share(shares: Sequence[float], draws: int) -> DrawnValues:
     return DrawnValues(shares, draws * len(shares), math.sqrt(variance) / len(shares))
 
 
-def _statement_five(kind: str, run: Run, values: Values) -> None:
+def _statement_five(kind: str, run: Run) -> Found:
     """Find C0 in |Theta_hat - Theta| <= C0 rho / sqrt(p), and how it grows with the matrix."""
     sizes = run.pick(full=SIZES, quick=SIZES, toy=((24, 20), (48, 40)))
 
@@ -289,11 +290,11 @@ def _statement_five(kind: str, run: Run, values: Values) -> None:
             for users, items in sizes
         ]
 
-    found = [one for pair in run.draws(run.pick(full=10, quick=3, toy=1), both) for one in pair]
-    values[f"constant-{kind}"] = [max(max(row) for row in found)]
-    values[f"constant-growth-{kind}"] = [
-        max(large) / max(small) for small, large in zip(found[::2], found[1::2], strict=True)
-    ]
+    found = run.draws(run.pick(full=10, quick=3, toy=1), both)
+    return {
+        f"constant-{kind}": [max(max(row) for pair in found for row in pair)],
+        f"constant-growth-{kind}": [max(large) / max(small) for small, large in found],
+    }
 
 
 def _constants(kind: str, users: int, items: int, seed: int) -> list[float]:
@@ -321,13 +322,12 @@ class Errors(NamedTuple):
     mean: float
 
 
-_WAYS = dict(
-    zip(
-        Errors._fields,
-        ("corrected (ours)", "plain, as printed", "debiased item means", "debiased mean"),
-        strict=True,
-    )
-)
+_WAYS = {
+    "corrected": "corrected (ours)",
+    "plain": "plain, as printed",
+    "items": "debiased item means",
+    "mean": "debiased mean",
+}
 
 
 def recovery_errors(data: Interactions, test: Cells, epsilon: float, seed: int, intrinsic: float) -> Errors:
@@ -350,63 +350,49 @@ def recovery_errors(data: Interactions, test: Cells, epsilon: float, seed: int, 
     return Errors(*(float(np.sqrt(np.mean((guess - truth) ** 2))) for guess in guesses))
 
 
-def _recovery(kind: str, users: int, items: int, epsilon: float, seed: int) -> Errors:
+def _recovery(kind: str, users: int, items: int, epsilon: float, *, seed: int) -> Errors:
     world = make_world(kind, seed=seed, users=users, items=items)
     return recovery_errors(world.data, world.everywhere(), epsilon, seed, world.intrinsic)
 
 
-def _held_out(name: str, epsilon: float, seed: int, intrinsic: float) -> Errors:
+def _held_out(name: str, intrinsic: float, epsilon: float, *, seed: int) -> Errors:
     split = random_split(copies.load(name), 0.1, seed)
     test = split.test.rows(), split.test.items, split.test.values
     return recovery_errors(split.train, test, epsilon, seed, intrinsic)
 
 
-def _synthetic(kind: str, run: Run, values: Values) -> Panel:
-    users, items = run.pick(full=(300, 200), quick=(300, 200), toy=(60, 40))
-    epsilons = run.pick(full=EPSILONS, quick=EPSILONS, toy=(4.0,))
-
-    def step(epsilon: float, seed: int) -> list[float]:
-        name = f"recovery {kind} {epsilon:g} {seed}"
-        return list(run.step(name, _recovery, kind, users, items, epsilon, seed))
-
-    return _compared(f"synthetic-{kind}", f"Low rank, {kind}", epsilons, 10, step, run, values)
+def _synthetic(kind: str, run: Run, panels: list[Panel]) -> Found:
+    sizes = run.pick(full=(300, 200), quick=(300, 200), toy=(60, 40))
+    work, title = partial(_recovery, kind, *sizes), f"Low rank, {kind}"
+    return _compared(f"synthetic-{kind}", f"recovery {kind}", title, EPSILONS, work, run, panels)
 
 
-def _real(name: str, run: Run, values: Values) -> Panel:
-    epsilons, runs, intrinsic = REAL[name]
-    epsilons = run.pick(full=epsilons, quick=epsilons, toy=(4.0,))
-
-    def step(epsilon: float, seed: int) -> list[float]:
-        return list(run.step(f"{name} {epsilon:g} {seed}", _held_out, name, epsilon, seed, intrinsic))
-
-    return _compared(name, _TITLES[name], epsilons, runs, step, run, values)
+def _real(name: str, run: Run, panels: list[Panel]) -> Found:
+    epsilons, intrinsic = REAL[name]
+    return _compared(name, name, _TITLES[name], epsilons, partial(_held_out, name, intrinsic), run, panels)
 
 
 def _compared(
     key: str,
+    step: str,
     title: str,
     epsilons: Sequence[float],
-    runs: int,
-    step: Callable[[float, int], list[float]],
+    work: Callable[..., Errors],
     run: Run,
-    values: Values,
-) -> Panel:
-    """Store by how much the corrected recovery is below the others (negative is better); return the panel."""
+    panels: list[Panel],
+) -> Found:
+    """Return by how much the corrected recovery is below the others (negative is better); add a panel."""
+    epsilons = run.pick(full=epsilons, quick=epsilons, toy=(4.0,))
+    values: Found = {}
     by_epsilon = []
     for epsilon in epsilons:
-        errors = [
-            Errors(*one)
-            for one in run.draws(run.pick(full=runs, quick=3, toy=1), lambda seed, e=epsilon: step(e, seed))
-        ]
+        errors = [Errors(*one) for one in run.seeds(f"{step} {epsilon:g}", work, epsilon, quick=3)]
         for what in ("plain", "items", "mean"):
             values[f"{key}-{epsilon:g}-below-{what}"] = [one.corrected - getattr(one, what) for one in errors]
         values[f"{key}-{epsilon:g}-corrected"] = [one.corrected for one in errors]
         by_epsilon.append(errors)
-    draws = min(map(len, by_epsilon))
-    lines = [
-        measured(
-            label, epsilons, [[getattr(errors[row], name) for errors in by_epsilon] for row in range(draws)]
-        )
-        for name, label in _WAYS.items()
-    ]
-    return Panel(title, "epsilon per cell", "RMSE", lines)
+    # Draws by methods by epsilons.
+    table = np.array(list(zip(*by_epsilon, strict=False))).transpose(0, 2, 1)
+    lines = [measured(_WAYS[name], epsilons, table[:, place]) for place, name in enumerate(Errors._fields)]
+    panels.append(Panel(title, "epsilon per cell", "RMSE", lines))
+    return values

@@ -18,10 +18,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 from scipy.sparse import csr_matrix, diags_array
 
 from discreet import model_settings
+from discreet.core.arrays import Floats
 from discreet.core.randomness import PrivacyRandom, experiment_generator
 from discreet.data.datasets.synthetic import rank_one
 from discreet.data.interactions import Interactions
@@ -40,11 +40,9 @@ from discreet.privacy.experiments import simulated_gaussian
 from discreet.reproduce import copies
 from discreet.reproduce.figures import Panel, PlottedLine, draw, level, measured
 from discreet.reproduce.papers import printed_numbers
-from discreet.reproduce.running import Run, slope
+from discreet.reproduce.running import Found, Run, slope
 from discreet.statistics.typical import USER_RIDGE
 
-Floats = npt.NDArray[np.float64]
-Found = dict[str, Sequence[float]]
 Curves = dict[str, list[list[float]]]
 
 DELTA, EPSILONS = 1e-6, (0.1, 0.5, 1.0, 2.0, 5.0)
@@ -187,11 +185,11 @@ def score(split: Split, name: str, epsilon: float, seed: int) -> float:
     return score_model(model, split.train, split.test, "rmse")["rmse"]
 
 
-def _curve(load: Callable[[], Split], name: str, epsilons: Sequence[float], seed: int) -> list[float]:
+def _curve(load: Callable[[int], Split], name: str, epsilons: Sequence[float], *, seed: int) -> list[float]:
     """Return a method's errors; a method that does not depend on epsilon is fitted once."""
     if name in (MEAN, CLEAR):
-        return [score(load(), name, math.inf, seed)] * len(epsilons)
-    return [score(load(), name, epsilon, seed) for epsilon in epsilons]
+        return [score(load(seed), name, math.inf, seed)] * len(epsilons)
+    return [score(load(seed), name, epsilon, seed) for epsilon in epsilons]
 
 
 # McSherry and Mironov as the poster ran them: one rating is protected at epsilon / 80.
@@ -276,7 +274,7 @@ def _error(predicted: Floats, split: Split) -> float:
 
 def _on_films(run: Run) -> Found:
     name = "ml-10m-top-400" if "ml-10m" in run.data else "ml-1m-top-400"
-    lines = gather(name, movielens, run.pick(full=10, quick=1, toy=1), ONE_FRAME, run)
+    lines = gather(name, movielens, 10, ONE_FRAME, run)
     return {
         **_per_epsilon("films-printed", _lead(lines, HONEST, MEAN)),
         **_per_epsilon("films-mean", _lead(lines, ONE, MEAN)),
@@ -288,7 +286,7 @@ def _on_films(run: Run) -> Found:
 
 
 def _on_jokes(run: Run) -> Found:
-    lines = gather("jester", jester, run.pick(full=10, quick=1, toy=1), (*ONE_FRAME, SCALED_K), run)
+    lines = gather("jester", jester, 10, (*ONE_FRAME, SCALED_K), run)
     return {
         **_per_epsilon("jester-printed", np.array(lines[HONEST])),
         **_per_epsilon("jester-theirs", np.array(lines[THEIRS])),
@@ -302,8 +300,7 @@ def _on_jokes(run: Run) -> Found:
 
 def _on_small(run: Run) -> Found:
     users = run.pick(full=20_000, quick=5_000, toy=90)
-    draws = run.pick(full=10, quick=1, toy=1)
-    lines = gather("rank-one-20000", lambda seed: synthetic(users, seed), draws, ONE_FRAME, run)
+    lines = gather("rank-one-20000", lambda seed: synthetic(users, seed), 10, ONE_FRAME, run)
     return {
         "small-falls": [line[0] - line[-1] for line in lines[ONE]],
         "small-printed-falls": [line[0] - line[-1] for line in lines[HONEST]],
@@ -324,15 +321,9 @@ def _full_size(run: Run) -> Found:
 
 def _on_netflix(run: Run) -> Found:
     """Run the poster's Netflix experiment on your own copy: T = 5 and 10, honest noise."""
-    folder = run.data["netflix"]
     all_methods, few = (HONEST, TEN, SVD_PLAIN, MCSHERRY, MEAN), (HONEST, MEAN)
-    lines = gather(
-        "netflix-top-400",
-        lambda seed: netflix(folder, seed),
-        run.pick(full=3, quick=1, toy=1),
-        run.pick(full=all_methods, quick=few, toy=few),
-        run,
-    )
+    methods = run.pick(full=all_methods, quick=few, toy=few)
+    lines = gather("netflix-top-400", partial(netflix, run.data["netflix"]), 3, methods, run)
     found = _per_epsilon("netflix", np.array(lines[HONEST]))
     return found | (_per_epsilon("netflix-ten", np.array(lines[TEN])) if TEN in lines else {})
 
@@ -354,14 +345,9 @@ def gather(name: str, load: Callable[[int], Split], runs: int, names: Sequence[s
     """Score the methods on `runs` splits, one step per method and split; write a figure."""
     kept = lru_cache(maxsize=1)(load)
     epsilons = run.pick(full=EPSILONS, quick=(0.1, 5.0), toy=(0.1, 5.0))
-
-    def line(method: str, seed: int) -> list[float]:
-        step = f"{name}, {method}, split {seed}"
-        found: list[float] = run.step(step, _curve, lambda: kept(seed), method, epsilons, seed)
-        return found
-
     lines: Curves = {
-        method: run.draws(runs, lambda seed, method=method: line(method, seed)) for method in names
+        method: run.seeds(f"{name}, {method}, split", _curve, kept, method, epsilons, full=runs)
+        for method in names
     }
     _plot(name, epsilons, lines, run)
     return lines
@@ -434,6 +420,8 @@ def _orders(data: str, lines: Curves) -> Found:
 
 # With steps of 1/T from zero, T steps reach 1 - 1/e of a target at the edge of the ball.
 _ROOM = 1 / (1 - 1 / math.e)
+# Where errors are measured: users in multiples of the fewest, epsilons, and rounds.
+_USERS, _OVER_EPSILON, _OVER_ROUNDS = (1, 4, 16, 64), [1.0, 2.0, 4.0, 8.0, 16.0], (4, 8, 16, 32)
 # The bounds leave the constant of T open.
 _USERS_PER_ROUND = 1000
 # How often the bound on the noise may fail: beta of the poster.
@@ -526,26 +514,21 @@ def _gen_rounds(d: int, m: int) -> int:
 
 def _emp_curves(seed: int, scale: int) -> dict[str, list[Any]]:
     """Return E_emp over n, epsilon and d; `scale` is the smallest number of users."""
-    users = [scale, 4 * scale, 16 * scale, 64 * scale]
-    epsilons, widths, many = [1.0, 2.0, 4.0, 8.0, 16.0], [16, 64, 256], 16 * scale
+    users, widths, many = [scale * times for times in _USERS], [16, 64, 256], 16 * scale
     by_n = [rate_errors(n, 16, 4, 4.0, _emp_rounds(n, 4.0), seed).seen for n in users]
-    by_epsilon = [rate_errors(many, 16, 4, e, _emp_rounds(many, e), seed).seen for e in epsilons]
+    by_epsilon = [rate_errors(many, 16, 4, e, _emp_rounds(many, e), seed).seen for e in _OVER_EPSILON]
     fixed = _emp_rounds(4 * scale, 4.0)
     by_d = [rate_errors(4 * scale, d, math.isqrt(d), 4.0, fixed, seed).seen for d in widths]
-    return {"n": [users, by_n], "epsilon": [epsilons, by_epsilon], "d": [widths, by_d]}
+    return {"n": [users, by_n], "epsilon": [_OVER_EPSILON, by_epsilon], "d": [widths, by_d]}
 
 
 def _gen_curves(seed: int, scale: int) -> dict[str, list[Any]]:
     """Return E_gen over n, epsilon and m."""
-    users = [scale, 4 * scale, 16 * scale, 64 * scale]
-    epsilons, cells, many = [1.0, 2.0, 4.0, 8.0, 16.0], [4, 8, 16, 32], 16 * scale
-    by_n = [rate_errors(n, 16, 8, 4.0, _gen_rounds(16, 8), seed).everywhere for n in users]
-    by_epsilon = [rate_errors(many, 16, 8, e, _gen_rounds(16, 8), seed).everywhere for e in epsilons]
+    users, cells, rounds = [scale * times for times in _USERS], [4, 8, 16, 32], _gen_rounds(16, 8)
+    by_n = [rate_errors(n, 16, 8, 4.0, rounds, seed).everywhere for n in users]
+    by_epsilon = [rate_errors(16 * scale, 16, 8, e, rounds, seed).everywhere for e in _OVER_EPSILON]
     by_m = [rate_errors(2 * scale, 64, m, 16.0, _gen_rounds(64, m), seed).everywhere for m in cells]
-    return {"n": [users, by_n], "epsilon": [epsilons, by_epsilon], "m": [cells, by_m]}
-
-
-_OVER_ROUNDS = (4, 8, 16, 32)
+    return {"n": [users, by_n], "epsilon": [_OVER_EPSILON, by_epsilon], "m": [cells, by_m]}
 
 
 def _over_rounds(seed: int, scale: int, *, room: float = 1.0, standard: bool = False) -> list[float]:
@@ -556,15 +539,16 @@ def _over_rounds(seed: int, scale: int, *, room: float = 1.0, standard: bool = F
     ]
 
 
+def _scale(run: Run) -> int:
+    """Return the smallest number of users."""
+    return run.pick(full=8000, quick=500, toy=20)
+
+
 def _rates(run: Run) -> Found:
     """Return slopes of both errors, and how E_emp falls with T under each reading of the steps."""
-    scale, draws = run.pick(full=8000, quick=500, toy=20), run.pick(full=10, quick=1, toy=1)
     found: Found = {}
     for name, curves, exponents in (("emp", _emp_curves, EMP_EXPONENTS), ("gen", _gen_curves, GEN_EXPONENTS)):
-        seeds = run.draws(
-            draws,
-            lambda seed, name=name, curves=curves: run.step(f"E_{name}, draw {seed}", curves, seed, scale),
-        )
+        seeds = run.seeds(f"E_{name}, draw", curves, scale=_scale(run))
         for over in exponents:
             found[f"{name}-{over}"] = [slope(*one[over]) for one in seeds]
         panels = [_rate_panel(f"E_{name}", over, exponents[over], seeds) for over in exponents]
@@ -589,11 +573,7 @@ def _rates(run: Run) -> Found:
 
 def _falls(run: Run, key: str, words: str, options: Mapping[str, Any], lines: list[PlottedLine]) -> Found:
     """Return E_emp at T = 32 over that at T = 4 for one reading, and add its curve to the lines."""
-    scale, draws = run.pick(full=8000, quick=500, toy=20), run.pick(full=10, quick=1, toy=1)
-    falls = run.draws(
-        draws,
-        lambda seed: run.step(f"E_emp over T, {key}, draw {seed}", _over_rounds, seed, scale, **options),
-    )
+    falls = run.seeds(f"E_emp over T, {key}, draw", _over_rounds, scale=_scale(run), **options)
     lines.append(measured(words, _OVER_ROUNDS, falls))
     return {f"emp-rounds-{key}": [one[-1] / one[0] for one in falls]}
 

@@ -12,15 +12,15 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from itertools import islice
+from itertools import islice, product
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from discreet.collect.campaign import Campaign
 from discreet.collect.device import Device
 from discreet.collect.estimate import collect_from
+from discreet.core.arrays import Floats
 from discreet.core.randomness import PrivacyRandom, experiment_generator
 from discreet.data.interactions import Interactions
 from discreet.data.splits import Split, kfold, random_split
@@ -35,10 +35,8 @@ from discreet.privacy.experiments import simulated_laplace
 from discreet.privacy.mechanisms.local import rating_mechanism
 from discreet.reproduce import copies
 from discreet.reproduce.figures import Panel, PlottedLine, draw, level, measured
-from discreet.reproduce.running import NotReached, Run
+from discreet.reproduce.running import Found, Reached, Run
 
-Floats = npt.NDArray[np.float64]
-Found = dict[str, Sequence[float]]
 Errors = dict[str, dict[str, list[float]]]
 Method = Callable[[Split, float, int], float]
 
@@ -149,12 +147,6 @@ def _shrunken_item_mean(split: Split, epsilon: float, seed: int) -> float:
     return _rmse(weighted[split.test.items], split.test)
 
 
-def _global_mean(split: Split, epsilon: float, seed: int) -> float:
-    """Return the error of one debiased mean of all reports."""
-    _, _, overall = _debiased(split.train, epsilon, seed)
-    return _rmse(np.full(split.test.n_ratings, overall), split.test)
-
-
 def _debiased(train: Interactions, epsilon: float, seed: int) -> tuple[np.ndarray, np.ndarray, float]:
     mechanism = LocalChannel(epsilon=epsilon).mechanism(train.facts)
     means = collect_from(train, mechanism, PrivacyRandom.simulate(seed)).item_means()
@@ -174,14 +166,12 @@ def _rmse(predicted: np.ndarray, test: Interactions) -> float:
 #: Every method that needs no tuning, by its name in results and claims.
 METHODS: dict[str, Method] = {
     "local-channel": _fitted(LocalChannel),
-    "local-channel without patterns": _fitted(LocalChannel, directions=0),
     "local-channel on the device": _on_device,
     OURS: _fitted(LocalMixture),
     AS_DESCRIBED: _fitted(LocalSgd),
     GRADIENTS: _fitted(PrivateGradients),
     ITEM_MEAN: _item_mean,
     "shrunken debiased item mean": _shrunken_item_mean,
-    "debiased global mean": _global_mean,
 }
 COMPARED = (*METHODS, TUNED)
 METHODS |= {
@@ -215,13 +205,6 @@ def tune(data: Interactions, epsilon: float, seed: int, grid: Sequence[dict[str,
 
 
 # Sweeps over methods, epsilons and folds.
-
-
-class Reached(dict[str, Any]):
-    """Errors by method or epsilon. A lookup of one that was not reached stops the part that needs it."""
-
-    def __missing__(self, name: str) -> Any:
-        raise NotReached(name)
 
 
 class SweepPart(NamedTuple):
@@ -267,33 +250,23 @@ def sweep(name: str, parts: Sequence[SweepPart], run: Run) -> Errors:
     splits = list(islice(kfold(_load(name), 10, SEED), max(part.folds for part in parts)))
     found: Errors = Reached()
     for part in parts:
-        for epsilon in part.epsilons:
-            for method in part.methods:
-                own = run.part(_folds, name, method, epsilon, splits[: part.folds], run)
-                for key, values in own.items():
-                    found.setdefault(method, Reached())[key] = values
+        for epsilon, method in product(part.epsilons, part.methods):
+            step = f"{name} {method} {epsilon:g} fold"
+            given = (_error, name, method, epsilon, splits, run)
+            reached = run.part(run.by, f"{epsilon:g}", step, *given, full=part.folds, quick=part.folds)
+            if reached:
+                found.setdefault(method, Reached()).update(reached)
     return found
 
 
-def _folds(
-    name: str, method: str, epsilon: float, splits: Sequence[Split], run: Run
-) -> dict[str, list[float]]:
-    """Return the error of every fold that was reached, by epsilon."""
-
-    def fold_error(number: int) -> float:
-        step = f"{name} {method} {epsilon:g} fold {number}"
-        return float(run.step(step, _error, name, method, epsilon, splits, number, run))
-
-    return {f"{epsilon:g}": run.draws(len(splits), fold_error)}
-
-
-def _error(name: str, method: str, epsilon: float, splits: Sequence[Split], number: int, run: Run) -> float:
-    split, seed = splits[number], 1000 * SEED + number
+def _error(name: str, method: str, epsilon: float, splits: Sequence[Split], run: Run, *, seed: int) -> float:
+    """Return the error on the fold of this number."""
+    split, number = splits[seed], 1000 * SEED + seed
     if method != TUNED:
-        return round(METHODS[method](split, epsilon, seed), 5)
+        return round(METHODS[method](split, epsilon, number), 5)
     grid = run.pick(full=TUNING, quick=TUNING, toy=TUNING[:2])
     best = run.step(f"{name} tuning {epsilon:g}", tune, splits[0].train, epsilon, SEED, grid)
-    return round(error(LocalSgd(epsilon=epsilon, **best), split, seed), 5)
+    return round(error(LocalSgd(epsilon=epsilon, **best), split, number), 5)
 
 
 def _load(name: str) -> Interactions:

@@ -18,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import expit
 
+from discreet.core.arrays import Floats
 from discreet.core.checks import FileError
 from discreet.core.randomness import PrivacyRandom, experiment_generator
 from discreet.data.datasets import catalog
@@ -33,11 +34,9 @@ from discreet.papers.one_bit.theory import LINKS, link_constants, printed_consta
 from discreet.privacy.experiments import simulated_laplace
 from discreet.reproduce import copies
 from discreet.reproduce.figures import Panel, PlottedLine, draw, level, measured
-from discreet.reproduce.running import DrawnValues, Run, ratio_of_means, slope
+from discreet.reproduce.running import Found, Run, ratio_of_means, slope
 from discreet.solvers.low_rank.matrix import project_dense
 
-Floats = npt.NDArray[np.float64]
-Found = dict[str, Sequence[float] | DrawnValues]
 #: Values of each method: one row per draw, one column per epsilon.
 Lines = dict[str, np.ndarray]
 
@@ -117,9 +116,9 @@ def released(method: str, matrix: Floats, bound: float, epsilon: float, seed: in
 def errors(
     link: str,
     epsilons: Sequence[float],
-    seed: int,
-    methods: Sequence[str] = MAIN,
+    methods: Sequence[str],
     *,
+    seed: int,
     observed: float = 0.15,
     side: int,
     iterations: int,
@@ -174,14 +173,16 @@ def _right(split: Split, scores: npt.NDArray[Any]) -> float:
 
 
 def accuracies(
-    split: Split,
+    load: Callable[[int], Split],
     epsilons: Sequence[float],
     link: str,
+    methods: Sequence[str],
+    *,
     seed: int,
     iterations: int,
-    methods: Sequence[str] = (*MAIN, MAJORITY),
 ) -> dict[str, list[float]]:
-    """Return the accuracy of every method at each epsilon on the held-out ratings."""
+    """Return the accuracy of every method at each epsilon on the held-out ratings of a split."""
+    split = load(seed)
     rows, items = split.test.rows(), split.test.items
 
     def fitted(method: str, epsilon: float) -> FittedModel:
@@ -252,13 +253,12 @@ def _epsilons(run: Run) -> tuple[float, ...]:
     return run.pick(full=(1.0, 2.0, 4.0, 7.0, 10.0), quick=(1.0, 4.0, 10.0), toy=(1.0, 4.0))
 
 
-def _draws(run: Run, most: int = 10) -> int:
-    """Return the number of draws: as in the paper, 40 for figure 1 and 10 for the others."""
-    return run.pick(full=most, quick=1, toy=1)
-
-
 def _iterations(run: Run) -> int:
     return run.pick(full=100, quick=30, toy=2)
+
+
+def _side(run: Run) -> int:
+    return run.pick(full=100, quick=100, toy=20)
 
 
 def _panel(
@@ -281,32 +281,26 @@ def _panel(
 
 
 def _figure_1(run: Run, link: str, panels: list[Panel]) -> Found:
-    epsilons, side = _epsilons(run), run.pick(full=100, quick=100, toy=20)
-    options = {"side": side, "iterations": _iterations(run)}
+    epsilons, options = _epsilons(run), {"side": _side(run), "iterations": _iterations(run)}
 
-    def lines(words: str, draws: int, methods: Sequence[str]) -> Lines:
-        return _gathered(
-            run.draws(
-                draws,
-                lambda seed: run.step(
-                    f"figure 1, {link}{words}, draw {seed}", errors, link, epsilons, seed, methods, **options
-                ),
-            )
-        )
+    def lines(words: str, methods: Sequence[str], draws: int) -> Lines:
+        name = f"figure 1, {link}{words}, draw"
+        return _gathered(run.seeds(name, errors, link, epsilons, methods, full=draws, **options))
 
     more = (CLIPPED, PROJECTED, OBJECTIVE_PRINTED)[: 3 if link == "probit" else 2]
-    found_lines = lines("", _draws(run, 40), MAIN) | run.part(lines, ", readings", _draws(run), more)
+    # As in the paper, 40 draws here and 10 for the other figures.
+    found_lines = lines("", MAIN, 40) | run.part(lines, ", readings", more, 10)
     title = f"Synthetic, 100 x 100, 15% observed, {link}"
     panels.append(_panel(title, epsilons, found_lines, "epsilon", "average relative error"))
     found: Found = {}
     for method in (name for name in found_lines if name != CLEAR):
         values, clear = found_lines[method], found_lines[CLEAR]
         found[f"fig1-{link}-{method}-falls"] = (values[:, 0] - values[:, -1]).tolist()
-        found[f"fig1-{link}-{method}-at-10"] = _ratio(values[:, -1], clear[:, -1])
+        found[f"fig1-{link}-{method}-at-10"] = ratio_of_means(values[:, -1], clear[:, -1])
     at_4 = {method: values[:, epsilons.index(4.0)] for method, values in found_lines.items()}
     best = min(OTHERS, key=lambda method: at_4[method].mean())
     for method in at_4.keys() & {OUTPUT, CLIPPED, PROJECTED}:
-        found[f"fig1-{link}-{method}-at-4"] = _ratio(at_4[method], at_4[best])
+        found[f"fig1-{link}-{method}-at-4"] = ratio_of_means(at_4[method], at_4[best])
     return found
 
 
@@ -320,20 +314,12 @@ def _accuracy(
 ) -> Found:
     epsilons = _epsilons(run)
 
-    def lines(words: str, draws: int, *methods: Sequence[str]) -> Lines:
-        return _gathered(
-            run.draws(
-                draws,
-                lambda seed: run.step(
-                    f"figure {number}, {link}{words}, run {seed}",
-                    lambda: accuracies(load(seed), epsilons, link, seed, _iterations(run), *methods),
-                ),
-            )
-        )
+    def lines(words: str, methods: Sequence[str], draws: int) -> Lines:
+        name, options = f"figure {number}, {link}{words}, run", {"iterations": _iterations(run)}
+        return _gathered(run.seeds(name, accuracies, load, epsilons, link, methods, full=draws, **options))
 
     more = (PROJECTED, OBJECTIVE_PRINTED)[: 2 if link == "probit" else 1]
-    few = run.pick(full=3, quick=1, toy=1)
-    found_lines = lines("", _draws(run)) | run.part(lines, ", readings", few, more)
+    found_lines = lines("", (*MAIN, MAJORITY), 10) | run.part(lines, ", readings", more, 3)
     said = [PlottedLine("all four, at least", [4.0], [0.68], kind="printed")] if number == "2" else []
     panels.append(_panel(f"{data}, {link}", epsilons, found_lines, "epsilon", "accuracy", said))
     found: Found = {f"fig{number}-{link}-clear": found_lines[CLEAR][:, 0].tolist()}
@@ -367,29 +353,16 @@ def _over_best(lines: Lines, method: str) -> np.ndarray:
 
 def _shares(run: Run, number: str, link: str) -> Found:
     """Run figures 4 and 5: errors over the observed share, at several epsilons."""
-    options = {"side": run.pick(full=100, quick=100, toy=20), "iterations": _iterations(run)}
+    options = {"side": _side(run), "iterations": _iterations(run)}
     shares = run.pick(full=(0.2, 0.5, 0.8), quick=(0.2, 0.8), toy=(0.2, 0.8))
 
     def cube(words: str, methods: Sequence[str]) -> Lines:
         """Return draws by epsilons by shares, for each method."""
-        by_share = [
-            _gathered(
-                run.draws(
-                    _draws(run),
-                    lambda seed, share=share: run.step(
-                        f"figure {number}, {link}, {share:.0%} observed{words}, draw {seed}",
-                        errors,
-                        link,
-                        _SHARE_EPSILONS,
-                        seed,
-                        methods,
-                        observed=share,
-                        **options,
-                    ),
-                )
-            )
-            for share in shares
-        ]
+        by_share = []
+        for share in shares:
+            name = f"figure {number}, {link}, {share:.0%} observed{words}, draw"
+            found = run.seeds(name, errors, link, _SHARE_EPSILONS, methods, observed=share, **options)
+            by_share.append(_gathered(found))
         draws = min(len(lines[methods[0]]) for lines in by_share)
         return {name: np.stack([lines[name][:draws] for lines in by_share], axis=2) for name in methods}
 
@@ -421,7 +394,7 @@ def _share_claims(key: str, cube: Lines) -> Found:
         found[f"{key}-{method}-falls"] = (values[:, :, 0] - values[:, :, -1]).mean(axis=1).tolist()
         # At the smallest share: the gain beyond epsilon 5, over the gain from 1 on.
         least = values[:, :, 0]
-        found[f"{key}-{method}-levels-off"] = _ratio(
+        found[f"{key}-{method}-levels-off"] = ratio_of_means(
             least[:, five] - least[:, ten], least[:, one] - least[:, ten]
         )
         found[f"{key}-{method}-drastic"] = (change[method] - change["input"][: len(values)]).tolist()
@@ -434,9 +407,7 @@ def _rounds(run: Run) -> Found:
     """Run the gradient method with K = 1, 2, 5 and 10 steps, and input with differing flip rates."""
     split = movielens(0)
     rounds = run.pick(full=(1, 2, 5, 10), quick=(1, 5), toy=(1, 2))
-    lines = _gathered(
-        run.draws(_draws(run), lambda seed: run.step(f"K steps, run {seed}", by_rounds, split, rounds, seed))
-    )
+    lines = _gathered(run.seeds("K steps, run", by_rounds, split, rounds))
     curves = [measured(f"{step} steps", rounds, values) for step, values in lines.items()]
     draw(run, "gradient-steps", [Panel("ML-100K, u1, epsilon 4", "K", "accuracy", curves)])
     found: Found = {
@@ -444,19 +415,9 @@ def _rounds(run: Run) -> Found:
         for step in lines
         for place, k in enumerate(rounds)
     }
-    rates = _gathered(
-        run.draws(
-            _draws(run),
-            lambda seed: run.step(f"flip rates, run {seed}", by_flip_rates, split, seed, _iterations(run)),
-        )
-    )
+    rates = _gathered(run.seeds("flip rates, run", by_flip_rates, split, iterations=_iterations(run)))
     best = max(_SKEWED_AT_2, key=lambda rate: rates[rate].mean())
     return found | {"input-equal-rates-best": (rates["equal"] - rates[best]).tolist()}
-
-
-def _ratio(values: np.ndarray, others: np.ndarray) -> DrawnValues:
-    draws = min(len(values), len(others))
-    return ratio_of_means(values[:draws].tolist(), others[:draws].tolist())
 
 
 def _theorem_1() -> Found:
@@ -480,9 +441,7 @@ def _theorem_1() -> Found:
 
 def _rates(run: Run) -> Found:
     side = run.pick(full=300, quick=300, toy=20)
-    rates = run.draws(
-        _draws(run), lambda seed: run.step(f"rates of the theorems, draw {seed}", slopes, seed, side)
-    )
+    rates = run.seeds("rates of the theorems, draw", slopes, side=side)
     return {f"rate-{name}": [one[name] for one in rates] for name in rates[0]}
 
 

@@ -14,6 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypeVar, final
 
+from discreet.core.arrays import Floats
 from discreet.core.errors import CannotWrite
 from discreet.core.files import write_whole
 from discreet.reproduce.errors import NotResults
@@ -34,11 +35,16 @@ class DrawnValues(NamedTuple):
     error: float | None = None
 
 
-def ratio_of_means(values: Sequence[float], beside: Sequence[float]) -> DrawnValues:
-    """Return the ratio of two means over the same draws, with its error (delta method)."""
+#: Values of claims, by the claim's ID.
+Found = dict[str, Sequence[float] | DrawnValues]
+
+
+def ratio_of_means(values: Sequence[float] | Floats, beside: Sequence[float] | Floats) -> DrawnValues:
+    """Return the ratio of two means over the draws that both have, with its error (delta method)."""
+    draws = min(len(values), len(beside))
+    values, beside = values[:draws], beside[:draws]
     ratio = statistics.fmean(values) / statistics.fmean(beside)
     left = [one - ratio * other for one, other in zip(values, beside, strict=True)]
-    draws = len(left)
     error = statistics.stdev(left) / math.sqrt(draws) / abs(statistics.fmean(beside)) if draws > 1 else None
     return DrawnValues([ratio], draws, error)
 
@@ -52,6 +58,13 @@ def slope(x: Sequence[float], y: Sequence[float]) -> float:
 
 class NotReached(Exception):
     """Stop an experiment whose minutes are over; what it has reached is judged."""
+
+
+class Reached(dict[str, Any]):
+    """What was reached, by name. A lookup of anything else stops the part of the paper that needs it."""
+
+    def __missing__(self, name: str) -> Any:
+        raise NotReached(name)
 
 
 class Tick(NamedTuple):
@@ -120,10 +133,21 @@ class Run:
             self.made[self._first] = (len(found), count)
         return found
 
-    def part(self, work: Callable[..., dict[str, Any] | None], *args: Any) -> dict[str, Any]:
+    def seeds(
+        self, name: str, work: Callable[..., Any], *args: Any, full: int = 10, quick: int = 1, **named: Any
+    ) -> list[Any]:
+        """Return the results of `work(*args, seed=...)` for seeds 0, 1, ...: each is a step `name seed`."""
+        count = self.pick(full=full, quick=quick, toy=1)
+        return self.draws(count, lambda seed: self.step(f"{name} {seed}", work, *args, seed=seed, **named))
+
+    def by(self, key: str, name: str, work: Callable[..., Any], *args: Any, **named: Any) -> dict[str, Any]:
+        """Return the results of `seeds` under a key."""
+        return {key: self.seeds(name, work, *args, **named)}
+
+    def part(self, work: Callable[..., dict[str, Any] | None], *args: Any, **named: Any) -> dict[str, Any]:
         """Return the result of a part of a paper, or nothing if its first draw was not reached."""
         try:
-            return work(*args) or {}
+            return work(*args, **named) or {}
         except NotReached as missing:
             self.missing.append(str(missing))
             return {}

@@ -8,14 +8,14 @@ from typing import final
 
 from discreet.collect.estimate import rho_bound, rho_expected
 from discreet.core.checks import failure_probability, integer, non_negative, require
-from discreet.papers.bounds import Bound, PublicSizes, TheorySettings, printed, proved
+from discreet.papers.bounds import Bound, PublicSizes, printed, proved
 from discreet.privacy.mechanisms.cells import CellMechanism
 from discreet.privacy.mechanisms.local import hidden_numbers, hidden_stars
 
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CollectionSettings(TheorySettings):
+class CollectionSettings:
     """Settings of the collection theory: levels d, tolerance gamma, and rho_0, the noise of ratings."""
 
     levels: int = 5

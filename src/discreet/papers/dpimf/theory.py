@@ -14,7 +14,7 @@ from typing import Literal, final
 import numpy as np
 
 from discreet.core.checks import integer, non_negative, positive_finite, require
-from discreet.papers.bounds import Bound, PublicSizes, TheorySettings, printed, proved, refuted
+from discreet.papers.bounds import Bound, PublicSizes, printed, proved, refuted
 from discreet.privacy.experiments import largest_weights, sampling_scale
 
 Loss = Literal["strawman", "complementary", "symmetric", "optimal"]
@@ -26,7 +26,7 @@ _DELTA = 1e-5
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DpimfSettings(TheorySettings):
+class DpimfSettings:
     """Settings of the DPIMF theory: d, lambda, alpha_0, the largest |p_uj| and the budget parts beta.
 
     `rounds` and `local` count the queries of a party. `max_weight` bounds the corrected sampling weights and

@@ -10,13 +10,13 @@ from dataclasses import dataclass
 from typing import final
 
 from discreet.core.checks import failure_probability, positive_finite, require
-from discreet.papers.bounds import Bound, PublicSizes, TheorySettings, printed, proved
+from discreet.papers.bounds import Bound, PublicSizes, printed, proved
 from discreet.privacy.accounting.gaussian import gaussian_multiplier
 
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FrankWolfeSettings(TheorySettings):
+class FrankWolfeSettings:
     """Settings of the Frank-Wolfe theory; None means the value of the poster's example.
 
     `radius` is k, the bound on the nuclear norm (default: sqrt(users * items), rank one with entries in

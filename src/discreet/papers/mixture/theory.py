@@ -10,7 +10,7 @@ import numpy as np
 
 from discreet.core.arrays import Floats
 from discreet.core.checks import finite, integer, require
-from discreet.papers.bounds import Bound, PublicSizes, TheorySettings, printed, proved
+from discreet.papers.bounds import Bound, PublicSizes, printed, proved
 
 # Points at which moments are integrated; the integrands are smooth on both sides of the rating.
 _POINTS = 4001
@@ -18,7 +18,7 @@ _POINTS = 4001
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MixtureSettings(TheorySettings):
+class MixtureSettings:
     """Settings of the mixture theory: the scale of ratings, and the factors that PG-MF sends per item."""
 
     low: float = 1.0

@@ -16,7 +16,7 @@ from scipy.special import expit, ndtr
 
 from discreet.core.arrays import Floats
 from discreet.core.checks import integer, positive_finite, require
-from discreet.papers.bounds import Bound, PublicSizes, TheorySettings, printed, proved, refuted
+from discreet.papers.bounds import Bound, PublicSizes, printed, proved, refuted
 
 # Suprema of even, smooth functions on [0, alpha]; with so many points the error is less than 1e-8.
 _POINTS = 20_001
@@ -25,7 +25,7 @@ LINKS = ("logistic", "probit")
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class OneBitSettings(TheorySettings):
+class OneBitSettings:
     """Settings of the one-bit theory: rank r, bound alpha, link, sigma of probit, steps K and clamp C."""
 
     rank: int = 1

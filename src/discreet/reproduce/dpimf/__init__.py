@@ -1,4 +1,4 @@
-"""Experiments of "Differentially private implicit matrix factorization" (Ran, Ye, Huang, Xu and Hu).
+"""Experiments of "Differentially private implicit matrix factorization" (Ran, Ye, Huang and Hu).
 
     discreet papers reproduce dpimf [--quick] [--out FOLDER] [--data ml-10m=FOLDER] [--data yahoo=FOLDER]
 
@@ -10,8 +10,8 @@ epsilon 1 to 10 are those of its tables at 0.1 to 1, which is the axis here.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from discreet.papers.dpimf.printed_losses import LOWERED, METHODS, VARIANTS
@@ -46,24 +46,23 @@ from discreet.reproduce.dpimf.protocol import (
     PRINTED_DENSITIES,
     SHOP,
     SIDES,
-    Bench,
     Parts,
     Place,
-    Values,
+    Work,
 )
 from discreet.reproduce.dpimf.sampling import figure6
 from discreet.reproduce.dpimf.theory import theory
 from discreet.reproduce.figures import draw
-from discreet.reproduce.running import NotReached, Run
+from discreet.reproduce.running import Found, Reached, Run
 
 
-def measure(run: Run) -> Mapping[str, Sequence[float]]:
+def measure(run: Run) -> Found:
     """Return the values of every claim, by its ID."""
     wanted = run.pick(full=(FILMS, SHOP), quick=(FILMS,), toy=(FILMS, SHOP))
     # Copies of the other datasets: their curves are drawn, and no claim is about them.
     wanted += tuple(place for place in COPIES if place.data in run.data)
     found = {place.label: _measured(place, run) for place in wanted if copies.available(place.data, run.say)}
-    values: Values = {
+    values: Found = {
         f"settings-nonzero-{data}": [room_to_learn(*printed)] for data, printed in PRINTED_DENSITIES.items()
     }
     for label in ("ml100k", "amazon"):
@@ -76,58 +75,45 @@ def measure(run: Run) -> Mapping[str, Sequence[float]]:
         run.part(lambda: draw(run, "theorem5", [theorem5_panel(films["theory"])]))
     run.part(lambda: draw(run, "figure-5", figure5_panels(found)))
     for number, side in (("7", "items"), ("8", "users")):
-        run.part(
-            lambda number=number, side=side: draw(
-                run, f"figure-{number}", figure78_panels(found, number, side)
-            )
-        )
+        run.part(lambda n=number, s=side: draw(run, f"figure-{n}", figure78_panels(found, n, s)))
     return values | run.part(figure6, run) | run.part(private_model, run)
 
 
 def _measured(place: Place, run: Run) -> Parts:
     """Run all experiments on one dataset; keep as many draws of each as were reached."""
-    found = _Reached()
-    draws, few = run.pick(full=10, quick=1, toy=1), run.pick(full=3, quick=1, toy=1)
+    found = Reached()
 
-    def gather(name: str, count: int, work: Callable[[Bench, int], Any]) -> None:
-        def made() -> dict[str, Any]:
-            def step(seed: int) -> Any:
-                return run.step(f"{place.label} {name} {seed}", lambda: work(place.bench(seed), seed))
-
-            return {name: run.draws(count, step)}
-
-        found.update(run.part(made))
+    def gather(name: str, work: Work, *, full: int = 10) -> None:
+        step = f"{place.label} {name}"
+        found.update(run.part(run.by, name, step, partial(_on_bench, place, work), full=full))
 
     setting = place.setting
     for side in SIDES:
-        gather(f"tables {side}", draws, curves_of(setting, side, METHODS))
-        gather(f"tables lower noise {side}", draws, curves_of(setting, side, tuple(LOWERED)))
-        gather(f"tables inverse {side}", few, curves_of(setting, side, INVERSE))
+        gather(f"tables {side}", curves_of(setting, side, METHODS))
+        gather(f"tables lower noise {side}", curves_of(setting, side, tuple(LOWERED)))
+        gather(f"tables inverse {side}", curves_of(setting, side, INVERSE), full=3)
     for name, (alpha0, budget) in BUDGETS.items():
         if name != "ours":
             own = replace(setting, alpha0=alpha0, budget=budget)
-            gather(f"figure 5 {name}", few, curves_of(own, "items", VARIANTS))
+            gather(f"figure 5 {name}", curves_of(own, "items", VARIANTS), full=3)
     if place.label == "ml100k" and run.size == "full":
         plain = replace(place.printed, regularization=place.printed.regularization / 943)
-        gather("tables printed setting items", few, curves_of(place.printed, "items", ("opt",)))
-        gather("tables plain setting items", few, curves_of(plain, "items", ("opt",)))
+        gather("tables printed setting items", curves_of(place.printed, "items", ("opt",)), full=3)
+        gather("tables plain setting items", curves_of(plain, "items", ("opt",)), full=3)
     noise_panel = replace(setting, alpha0=BUDGETS["noise-panel"][0], budget=BUDGETS["noise-panel"][1])
-    gather("noise", draws, lambda bench, seed: noise_on_matrix(bench, noise_panel, seed))
+    gather("noise", partial(noise_on_matrix, noise_panel))
     near = run.pick(full=FEW_EPSILONS, quick=(0.5,), toy=(0.5,))
-    gather("neighbors low", few, lambda bench, seed: neighbors(bench, near, seed))
-    gather("ground truth", few, lambda bench, seed: ground_truth(bench, place.printed.factors, run, seed))
+    gather("neighbors low", partial(neighbors, near), full=3)
+    gather("ground truth", partial(ground_truth, place.printed.factors, run), full=3)
     popular = run.pick(full=EPSILONS, quick=(1.0,), toy=(1.0,))
-    gather("beside", draws, lambda bench, seed: without_noise(bench, setting, popular, seed))
-    gather("theory", draws, lambda bench, seed: theory(bench, setting, seed))
+    gather("beside", partial(without_noise, setting, popular))
+    gather("theory", partial(theory, setting))
     if place.label == "amazon":
-        gather("ceiling", draws, best_without_privacy)
+        gather("ceiling", best_without_privacy)
     if place.label == "ml100k":
         federations(place, run, gather)
     return found
 
 
-class _Reached(dict[str, list[Any]]):
-    """Draws by the name of their experiment. A lookup of one that was not reached stops its part."""
-
-    def __missing__(self, name: str) -> list[Any]:
-        raise NotReached(name)
+def _on_bench(place: Place, work: Work, *, seed: int) -> Any:
+    return work(place.bench(seed), seed)

@@ -19,9 +19,9 @@ from discreet.reproduce.dpimf.protocol import (
     SAMPLING,
     SIDES,
     Parts,
-    Values,
 )
 from discreet.reproduce.papers import printed_numbers
+from discreet.reproduce.running import Found
 
 
 def _each(draws: Iterable[Any], value: Callable[[Any], Any]) -> list[float]:
@@ -50,9 +50,10 @@ def budget_draws(parts: Parts, name: str) -> list[Any]:
     return parts["tables items" if name == "ours" else f"figure 5 {name}"]
 
 
-def table_claims(label: str, parts: Parts) -> Values:
+def table_claims(label: str, parts: Parts) -> Found:
     """Compare the printed tables with both sides, and with each reading of the settings."""
-    tables, values = printed_numbers("dpimf")["tables"][label], Values()
+    tables = printed_numbers("dpimf")["tables"][label]
+    values: Found = {}
     for column, metric in enumerate(METRICS):
         line = tables[metric]["opt"]
         for side, prefix in (("items", label), ("users", f"{label}-users")):
@@ -67,8 +68,8 @@ def table_claims(label: str, parts: Parts) -> Values:
     return values
 
 
-def figure5_claims(label: str, parts: Parts) -> Values:
-    values: Values = {
+def figure5_claims(label: str, parts: Parts) -> Found:
+    values: Found = {
         f"figure5-{better}-over-{worse}-{label}-{name}": _over(budget_draws(parts, name), better, worse)
         for name in BUDGETS
         for better, worse in (("com", "str"), ("sym", "str"), ("sym", "com"), ("opt", "sym"))
@@ -98,9 +99,9 @@ def at_few(parts: Parts, side: str) -> list[dict[str, Any]]:
     ]
 
 
-def figure78_claims(label: str, parts: Parts) -> Values:
+def figure78_claims(label: str, parts: Parts) -> Found:
     """Compare the curves of Figures 7 (items) and 8 (users) with each other and with the printed ones."""
-    values: Values = {}
+    values: Found = {}
     for number, side in (("7", "items"), ("8", "users")):
         curves, few = all_curves(parts, side), at_few(parts, side)
         printed = printed_numbers("dpimf")[f"figure {number}"][label]
@@ -137,7 +138,7 @@ def figure78_claims(label: str, parts: Parts) -> Values:
     return values
 
 
-def theory_claims(label: str, parts: Parts) -> Values:
+def theory_claims(label: str, parts: Parts) -> Found:
     """Return shares of the bounds, orders and slopes of measured losses, and the cost of a user's row."""
     draws, items = parts["theory"], {"ml100k": 1682, "amazon": 1685}[label]
 
@@ -166,10 +167,10 @@ def theory_claims(label: str, parts: Parts) -> Values:
     }
 
 
-def popularity_claims(label: str, parts: Parts) -> Values:
+def popularity_claims(label: str, parts: Parts) -> Found:
     """Compare with lists of popular items, and with what is learnable without privacy."""
     popular = [one["popularity"][0][0] for one in parts["beside"]]
-    values: Values = {f"{label}-popularity": popular}
+    values: Found = {f"{label}-popularity": popular}
     values[f"{label}-loses-to-popularity-up-to"] = [
         float(np.asarray(EPSILONS)[metric_of(one, "opt") < height].max(initial=0.0))
         for one, height in zip(parts["tables items"], popular, strict=False)
@@ -185,8 +186,8 @@ def popularity_claims(label: str, parts: Parts) -> Values:
     return values
 
 
-def federated_claims(parts: Parts) -> Values:
-    values: Values = {}
+def federated_claims(parts: Parts) -> Found:
+    values: Found = {}
     for side in SIDES:
         for what, key in (("all shared", "shared"), ("own catalogs", "own")):
             draws = parts[f"two rounds {what} {side}"]

@@ -36,18 +36,16 @@ from discreet.reproduce.dpimf.protocol import (
     Bench,
     Curve,
     Inverse,
-    Values,
+    Work,
     bench_of,
     bench_on,
 )
-from discreet.reproduce.running import Run
+from discreet.reproduce.running import Found, Run
 
 _MEAN_WEIGHT = 16.0
 
 
-def curves_of(
-    setting: Setting, side: Side, methods: Sequence[Method | Inverse]
-) -> Callable[[Bench, int], Any]:
+def curves_of(setting: Setting, side: Side, methods: Sequence[Method | Inverse]) -> Work:
     """Return a function that trains without noise and solves one side once with noise, at every epsilon."""
 
     def curves(bench: Bench, seed: int) -> dict[str, Curve]:
@@ -81,7 +79,7 @@ def _solved(
     return (model.users, found) if side == "items" else (found, model.items)
 
 
-def neighbors(bench: Bench, epsilons: Sequence[float], seed: int) -> dict[str, Curve]:
+def neighbors(epsilons: Sequence[float], bench: Bench, seed: int) -> dict[str, Curve]:
     """Run the two methods that flip bits on the device; their epsilon is per cell."""
     found: dict[str, Curve] = {}
     for name, likeness in (("DPLCF", "jaccard"), ("LDPICF", "cosine")):
@@ -94,7 +92,7 @@ def neighbors(bench: Bench, epsilons: Sequence[float], seed: int) -> dict[str, C
     return found
 
 
-def ground_truth(bench: Bench, factors: int, run: Run, seed: int) -> dict[str, Any]:
+def ground_truth(factors: int, run: Run, bench: Bench, seed: int) -> dict[str, Any]:
     """Return the scores of implicit ALS on equation (1), and its settings.
 
     alpha0 and lambda are chosen on a validation part: each user's last training interaction.
@@ -111,7 +109,7 @@ def ground_truth(bench: Bench, factors: int, run: Run, seed: int) -> dict[str, A
     return {"scores": scores(bench, *best), "alpha0": best[0], "lambda": best[1]}
 
 
-def without_noise(bench: Bench, setting: Setting, epsilons: Sequence[float], seed: int) -> dict[str, Curve]:
+def without_noise(setting: Setting, epsilons: Sequence[float], bench: Bench, seed: int) -> dict[str, Curve]:
     """Return the scores of models without noise, and of lists of popular items with and without noise."""
     model = train(bench.clicks, setting, 1.0, seed)
     private = []
@@ -143,32 +141,26 @@ def best_without_privacy(bench: Bench, seed: int) -> dict[str, float]:
     return {"best": max(one[SAMPLED[0]] for one in scores)}
 
 
-def noise_on_matrix(bench: Bench, setting: Setting, seed: int) -> dict[str, float]:
+def noise_on_matrix(setting: Setting, bench: Bench, seed: int) -> dict[str, float]:
     """Return the Laplace scale of the noise on the matrix at epsilon 0.1, which Figure 5 (a) and (e) show."""
     users = train(bench.clicks, setting, setting.alpha0, seed).users
     return {variant: noise_scales(users, variant, 0.1, setting)[1] for variant in VARIANTS[:3]}
 
 
-def private_model(run: Run) -> Values:
+def private_model(run: Run) -> Found:
     """Measure this package's own model on ML-1M, next to the private list of popular items."""
     if run.size != "full" or not copies.available("movielens-1m", run.say):
         return {}
-    values: Values = {}
+    values: Found = {}
     for epsilon in ("1", "2", "5", "10"):
-        draws = run.draws(
-            3,
-            lambda seed, e=epsilon: run.step(
-                f"ml1m private {e} {seed}",
-                lambda: _private_scores(bench_on("movielens-1m", seed), float(e), seed),
-            ),
-        )
+        draws = run.seeds(f"ml1m private {epsilon}", _private_scores, float(epsilon), full=3)
         for name, metric in ((f"private-{epsilon}", "hr@10:99"), (f"private-{epsilon}-full", "hr@10")):
             values[name] = [draw["implicit-objective"][metric] - draw["popularity"][metric] for draw in draws]
     return values
 
 
-def _private_scores(bench: Bench, epsilon: float, seed: int) -> dict[str, dict[str, float]]:
-    found = {}
+def _private_scores(epsilon: float, *, seed: int) -> dict[str, dict[str, float]]:
+    found, bench = {}, bench_on("movielens-1m", seed)
     for estimator in (ImplicitObjective, Popularity):
         model = estimator(epsilon=epsilon, delta=1e-5).fit(
             bench.split.train, random=PrivacyRandom.simulate(seed)

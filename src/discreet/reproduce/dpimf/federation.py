@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -25,7 +26,6 @@ from discreet.reproduce.running import Run
 
 PARTIES, ROUNDS, LOCAL = 10, 100, 20
 SHARED = {"all shared": True, "own catalogs": False}
-Gather = Callable[[str, int, Callable[[Bench, int], Any]], None]
 
 
 class PrintedParty(NamedTuple):
@@ -110,34 +110,27 @@ def _local_rounds(
     return shared
 
 
-def federations(place: Place, run: Run, gather: Gather) -> None:
+def federations(place: Place, run: Run, gather: Callable[..., None]) -> None:
     """Run `opt` with ten parties: two rounds at every epsilon, all 100 rounds at epsilon 1 and 10."""
     local, rounds = run.pick(full=LOCAL, quick=LOCAL, toy=1), run.pick(full=2, quick=2, toy=1)
     high = run.pick(full=HIGH_EPSILONS, quick=(1.0, 10.0), toy=(1.0, 10.0))
 
-    def scores(bench: Bench, plan: PrintedPlan, epsilon: float, seed: int) -> list[float]:
-        return bench.score(*federate(bench.clicks, replace(plan, epsilon=epsilon), seed))
+    def scores(plan: PrintedPlan, bench: Bench, seed: int) -> list[float]:
+        return bench.score(*federate(bench.clicks, plan, seed))
+
+    def curve(plan: PrintedPlan, bench: Bench, seed: int) -> dict[str, list[list[float]]]:
+        return {"opt": [scores(replace(plan, epsilon=epsilon), bench, seed) for epsilon in high]}
+
+    def shares(side: Side, bench: Bench, seed: int) -> list[float]:
+        return overlap(split_parties(bench.clicks, side, PARTIES, seed))
 
     for side in SIDES:
         plan = PrintedPlan(
             method="opt", epsilon=1.0, setting=place.setting, side=side, rounds=rounds, local=local
         )
-        gather(
-            f"overlap {side}",
-            1,
-            lambda bench, seed, side=side: overlap(split_parties(bench.clicks, side, PARTIES, seed)),
-        )
+        gather(f"overlap {side}", partial(shares, side), full=1)
         for what, shared in SHARED.items():
-            own = replace(plan, everything=shared)
-            gather(
-                f"two rounds {what} {side}",
-                run.pick(full=10, quick=1, toy=1),
-                lambda bench, seed, own=own: {"opt": [scores(bench, own, epsilon, seed) for epsilon in high]},
-            )
+            gather(f"two rounds {what} {side}", partial(curve, replace(plan, everything=shared)))
         for epsilon in (1.0, 10.0) if run.size == "full" else ():
-            long = replace(plan, rounds=ROUNDS)
-            gather(
-                f"federated {ROUNDS} rounds {side} {epsilon:g} opt",
-                3,
-                lambda bench, seed, long=long, epsilon=epsilon: scores(bench, long, epsilon, seed),
-            )
+            long = replace(plan, rounds=ROUNDS, epsilon=epsilon)
+            gather(f"federated {ROUNDS} rounds {side} {epsilon:g} opt", partial(scores, long), full=3)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, Literal, NamedTuple
@@ -16,7 +16,6 @@ from discreet.evaluation.list_scores import sample_negatives
 from discreet.papers.dpimf.printed_losses import Floats, Setting, Side
 from discreet.reproduce import copies
 
-Values = dict[str, Sequence[float]]
 #: HR@10 and NDCG@10, one pair for each epsilon.
 Curve = list[list[float]]
 #: Draws of each experiment, by its name.
@@ -123,6 +122,10 @@ def bench_of(split: Split, seed: int) -> Bench:
     others = sample_negatives(split.train, split.test, users, 99, seed=seed).astype(np.int64)
     held_out = split.test.items.astype(np.int64)
     return Bench(split=split, clicks=clicks, users=users, held_out=held_out, others=others)
+
+
+#: An experiment on one dataset: a function of the protocol on it and a seed, with plain numbers as answer.
+Work = Callable[[Bench, int], Any]
 
 
 @lru_cache(maxsize=2)

@@ -10,10 +10,10 @@ import numpy as np
 from discreet.papers.dpimf.printed_losses import Floats, train
 from discreet.privacy.experiments import largest_weights
 from discreet.reproduce import copies
-from discreet.reproduce.dpimf.protocol import FILMS, Values, bench_on
+from discreet.reproduce.dpimf.protocol import FILMS, bench_on
 from discreet.reproduce.figures import Panel, PlottedLine, draw
 from discreet.reproduce.papers import printed_numbers
-from discreet.reproduce.running import Run
+from discreet.reproduce.running import Found, Run
 
 _BISECTIONS = 60
 
@@ -70,7 +70,7 @@ def _least_variance(lengths: Floats, sample: float) -> Floats:
     return 1 / np.clip(high * lengths, 1e-12, 1)
 
 
-def figure6(run: Run) -> Values:
+def figure6(run: Run) -> Found:
     """Sample 20 and 100 of 2,000 users of ML-1M (the paper: of ML-10M), 20 factors as printed."""
     if not copies.available("movielens-1m", run.say):
         return {}
@@ -79,7 +79,7 @@ def figure6(run: Run) -> Values:
     def users(seed: int) -> Floats:
         return train(bench_on("movielens-1m", seed).clicks[:2000], setting, 1.0, seed).users
 
-    def compared(seed: int) -> dict[str, Any]:
+    def compared(*, seed: int) -> dict[str, Any]:
         own = users(seed)
         sizes = {size: min(int(size), len(own) // 3) for size in ("20", "100")}
         found = {size: weight_costs(own, sample) for size, sample in sizes.items()}
@@ -88,12 +88,10 @@ def figure6(run: Run) -> Values:
                 found[size][f"largest {epsilon:g}"] = largest_difference(own, sample, epsilon)
         return found
 
-    draws = run.draws(
-        run.pick(full=3, quick=1, toy=1), lambda seed: run.step(f"figure 6 readings {seed}", compared, seed)
-    )
+    draws = run.seeds("figure 6 readings", compared, full=3)
     if run.folder:
         draw(run, "figure-6", [_figure6_panel(users(0), sample) for sample in (20, 100)])
-    values: Values = {}
+    values: Found = {}
     for size in ("20", "100"):
         for what in ("importance", "uniform", "noise"):
             values[f"figure6-{what}-{size}"] = [one[size][what] for one in draws]

@@ -25,7 +25,7 @@ from discreet.reproduce.dpimf.protocol import LOSS_EPSILONS, Bench
 _MOST_WEIGHT = 1024.0
 
 
-def theory(bench: Bench, setting: Setting, seed: int) -> dict[str, list[float]]:
+def theory(setting: Setting, bench: Bench, seed: int) -> dict[str, list[float]]:
     """Measure excess losses next to Theorem 5's bounds, Theorem 4, Algorithm 3, and a row's loss."""
     found: dict[str, list[float]] = {"corollary": []}
     for variant in VARIANTS:
