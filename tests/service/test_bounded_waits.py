@@ -9,13 +9,16 @@ import subprocess
 import sys
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
 from discreet.collect.device import Device
+from discreet.collect.gradient_rounds import GradientCampaign
 from discreet.core.checks import FileError
 from discreet.core.randomness import PrivacyRandom
+from discreet.data.vocabulary import Vocabulary
 from discreet.models.popularity import Popularity
 from discreet.service import collect_app, recommend_app, refitting, running, similar
 from discreet.service import writer as writers
@@ -23,7 +26,7 @@ from discreet.service.admission import submission
 from discreet.service.stores.opening import open_store
 from discreet.service.writer import GroupWriter
 from ports import free_port
-from service.servers import InProcess, ask, ask_json
+from service.servers import InProcess, ask, ask_json, until
 from toy import toy_interactions
 
 PATIENCE = 60
@@ -199,3 +202,32 @@ def test_messages_are_read_beside_the_event_loop(collecting, films, tmp_path, mo
         for path in ("similar", "recommend"):
             assert ask(f"{other.url}/{path}", b"[" * 100_000)[0] == 422
     assert len(readers) == 3 and all(name.startswith("answers") for name in readers)
+
+
+@pytest.mark.parametrize("path", ["/health", "/round"])
+def test_a_store_that_does_not_answer_delays_only_what_asks_it(collecting, tmp_path, monkeypatch, path):
+    """Fifty peers ask a frozen database: each is told within seconds, and everything else is answered."""
+    monkeypatch.setattr(collect_app, "_HEALTH_SECONDS", 0.3)
+    monkeypatch.setattr(collect_app, "_ROUND_SECONDS", 0.3)
+    films = GradientCampaign(
+        name="films", catalog=Vocabulary.of(range(8)), low=1.0, high=5.0, epsilon=12.0, rounds=3, factors=2
+    )
+    service, store = collecting(films)
+    thawed, calls, name = threading.Event(), [], {"/health": "is_closed", "/round": "round"}[path]
+
+    def frozen(_):
+        calls.append(name)
+        thawed.wait(PATIENCE)
+        return False
+
+    monkeypatch.setattr(type(store), name, property(frozen))
+    try:
+        with ThreadPoolExecutor(50) as pool:
+            statuses = list(pool.map(lambda _: ask(f"{service.url}{path}")[0], range(50)))
+        assert set(statuses) == {503} and len(calls) <= 2
+        assert ask(f"{service.url}/campaign")[0] == 200
+        other = "/health" if path == "/round" else "/docs"
+        assert ask(f"{service.url}{other}")[0] == 200
+    finally:
+        thawed.set()
+    until(lambda: ask(f"{service.url}{path}")[0] == 200)

@@ -79,6 +79,7 @@ class Line:
     """A connection without a network."""
 
     loop = SimpleNamespace(call_later=lambda *_: None)
+    held = 0
 
     def __init__(self, door, host):
         self._door, self.host = door, host
@@ -116,6 +117,30 @@ def test_when_all_places_are_taken_the_largest_crowd_makes_room():
         door.note(line, waits=False)
     # Nobody waits for a peer: all are being answered, and a newcomer does not fit.
     assert not Line(door, "192.0.2.3").is_open and len(door._open) == 10
+
+
+def test_bodies_have_a_place_in_memory_together():
+    door = Door(Peers(), most=100, of_a_peer=50, most_bytes=1000)
+    honest = Line(door, "192.0.2.1")
+    door.note(honest, waits=True)
+    door.hold(honest, 90)
+    crowd = [Line(door, f"198.51.100.{number % 3}") for number in range(60)]
+    for line in crowd:
+        door.note(line, waits=True)
+        door.hold(line, 100)
+        assert door._bytes <= 1000
+    # Nine bodies of a hundred bytes fit next to the honest one, whichever came last.
+    assert honest.is_open and sum(line.is_open for line in crowd) == 9
+    # Of what is being answered nothing can be taken back: the newcomer goes.
+    for line in door._open:
+        door.note(line, waits=False)
+    late = Line(door, "192.0.2.2")
+    door.note(late, waits=True)
+    door.hold(late, 100)
+    assert not late.is_open and honest.is_open
+    for line in [honest, *crowd]:
+        door.release(line)
+    assert door._bytes == 0 and door._held.total() == 0
 
 
 POST = b"POST /reports HTTP/1.1\r\nhost: x\r\ncontent-type: application/octet-stream\r\n"
@@ -314,6 +339,22 @@ def test_answers_that_nobody_reads_take_no_memory_and_end(lines, monkeypatch):
         while service._server.server_state.connections and time.monotonic() < end:
             time.sleep(0.05)
         assert not service._server.server_state.connections
+
+
+def test_unfinished_bodies_take_little_memory(lines, monkeypatch):
+    monkeypatch.setattr(connections, "MOST_BODY_BYTES", 1 << 22)
+    SEEN.clear()
+    half = POST + b"content-length: 200000\r\n\r\n" + bytes(150_000)
+    with InProcess(noting) as service:
+        for number in range(100):
+            lines += silent(service.port, 1, half, f"127.0.1.{1 + number % 30}")
+        # The twin: a whole body is answered meanwhile.
+        whole = b"POST /first HTTP/1.1\r\nhost: x\r\ncontent-length: 100000\r\n\r\n" + bytes(100_000)
+        assert answered(service.port, whole + LAST) == [204, 204] and len(SEEN["/first"][1]) == 100_000
+        held = [one.held for one in service._server.server_state.connections]
+        assert 150_000 <= sum(held) <= 1 << 22
+        for line in lines:
+            line.close()
 
 
 def request(host, *forwarded):

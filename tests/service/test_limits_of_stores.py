@@ -59,14 +59,14 @@ def test_a_page_gets_vectors_of_its_own_catalog_only(shelf, catalog, fits):
         model=SimpleNamespace(catalog=Vocabulary.of(catalog)),
         vectors=b"vectors",
         file=b"",
-        label={},
+        label=b"{}",
         digest="name",
     )
     store = SimpleNamespace(campaign=shelf, is_closed=False)
     app = FastAPI()
     _add_model(app, store, SimpleNamespace(newest=lambda: published), lambda _: None)
     ask = {route.path: route.endpoint for route in app.routes}
-    assert ask["/health"]()["vectors"] == ("name" if fits else None)
+    assert asyncio.run(ask["/health"]())["vectors"] == ("name" if fits else None)
     if fits:
         assert asyncio.run(ask["/model/vectors"](None)).body == b"vectors"
     else:
@@ -80,7 +80,7 @@ def test_before_the_first_model_there_are_no_vectors(shelf):
     empty = SimpleNamespace(newest=lambda: None)
     _add_model(app, SimpleNamespace(campaign=shelf, is_closed=False), empty, lambda _: None)
     ask = {route.path: route.endpoint for route in app.routes}
-    assert ask["/health"]()["vectors"] is None
+    assert asyncio.run(ask["/health"]())["vectors"] is None
     with pytest.raises(RefusedError) as caught:
         asyncio.run(ask["/model/vectors"](None))
     assert caught.value.status == 404

@@ -2,17 +2,19 @@
 
 import json
 import re
+import socket
+import threading
 
 import pytest
 
 from discreet.core.randomness import PrivacyRandom
 from discreet.models.popularity import Popularity
 from discreet.models.user_factorization.estimator import UserFactorization
-from discreet.service import questions
+from discreet.service import questions, recommend_app
 from discreet.service.counting import AnswerCounters
 from discreet.service.questions import MOST_HISTORY, MOST_PEOPLE
 from discreet.service.recommend_app import answering_app
-from service.servers import InProcess, ask, ask_json
+from service.servers import InProcess, ask, ask_json, until
 from toy import toy_interactions
 
 TOKEN = "for tests"
@@ -90,12 +92,52 @@ def test_a_fault_with_one_person_says_nothing_and_loses_nobody(answering, monkey
 
 @pytest.mark.parametrize(
     "people",
-    [[], {}, "all", [{"history": []}] * (MOST_PEOPLE + 1), [{"history": [1] * (MOST_HISTORY // 2 + 1)}] * 2],
-    ids=["none", "an object", "a text", "too many", "too long together"],
+    [
+        [],
+        {},
+        "all",
+        [{"history": []}] * (MOST_PEOPLE + 1),
+        [{"history": [1] * (MOST_HISTORY // 2 + 1)}] * 2,
+        [{"history": [], "k": 1000}] * 11,
+        [{"history": [], "k": 1000}] * 11 + [{"history": [], "k": -5000}] * 2,
+    ],
+    ids=["none", "an object", "a text", "too many", "too long together", "long lists", "lists below zero"],
 )
 def test_requests_for_many_are_bounded(answering, people):
     status, found = ask_json(f"{answering[0].url}/recommend", {"people": people})
     assert status == 422 and found["error"].endswith(".") and "example" in found
+
+
+def test_long_lists_of_similar_items_are_bounded_together(answering):
+    service, model = answering
+    asked = {"items": [model.catalog.ids[:1].tolist()[0]] * 20, "k": 1000}
+    status, found = ask_json(f"{service.url}/similar", asked)
+    assert status == 422 and "example" in found
+    status, found = ask_json(f"{service.url}/similar", {**asked, "k": 500})
+    assert status == 200 and len(found["answers"]) == 20
+
+
+def test_a_peer_that_leaves_is_not_answered_to_the_end(answering, monkeypatch):
+    service, model = answering
+    begun, go_on, answered, plain = threading.Event(), threading.Event(), [], recommend_app.answer
+
+    def slow(*given):
+        begun.set()
+        assert go_on.wait(60)
+        answered.append(given)
+        return plain(*given)
+
+    monkeypatch.setattr(recommend_app, "answer", slow)
+    body = json.dumps({"people": [question(model, 0)] * 50}).encode()
+    head = b"POST /recommend HTTP/1.1\r\nhost: x\r\ncontent-length: %d\r\n\r\n" % len(body)
+    with socket.create_connection(("127.0.0.1", service.port), timeout=60) as line:
+        line.sendall(head + body)
+        assert begun.wait(60)
+    until(lambda: not service._server.server_state.connections)
+    go_on.set()
+    # The twin: a peer that stays is answered for all.
+    assert len(ask_json(f"{service.url}/recommend", {"people": [question(model, 0)] * 3})[1]["answers"]) == 3
+    assert len(answered) <= 1 + 3
 
 
 def test_many_people_count_as_many_requests(answering, tmp_path):

@@ -18,16 +18,16 @@ from discreet.collect.gradient_rounds import GradientCampaign
 from discreet.collect.wire import MOST_BYTES, ReportRefusal, ReportRefused
 from discreet.core.checks import FileError
 from discreet.service.admission import BLOCK, Receipt, Submission, submission, unseal
-from discreet.service.asking import add_rounds
 from discreet.service.counting import ServiceCounters
 from discreet.service.inviting import add_invitations, admit_sender, check_signer
 from discreet.service.limits import Peers, RateLimit, RefusedError, body_of
 from discreet.service.pages import WebFile, integrity_of, web_files
 from discreet.service.publishing import ModelShelf, Published
+from discreet.service.refitting import round_server
 from discreet.service.running import log
 from discreet.service.shared_app import add_metrics, new_app, problem
 from discreet.service.stores.store import ReportStore
-from discreet.service.workers import Workers
+from discreet.service.workers import SharedLookup, Workers
 from discreet.service.writer import MOST_WAITING, GroupWriter
 
 _STATUS = {
@@ -36,6 +36,8 @@ _STATUS = {
     ReportRefusal.WRONG_VERSION: 409,
     ReportRefusal.NOT_INVITED: 403,
 }
+# How long a peer waits for the state of the store, and for what a round asks: it is computed once.
+_HEALTH_SECONDS, _ROUND_SECONDS = 5.0, 25.0
 _BINARY, _JSON = "application/octet-stream", "application/json"
 # A pair in JSON takes at most so many bytes: brackets, two numbers, commas.
 _PAIR_BYTES, _HEAD_BYTES = 32, 1024
@@ -93,7 +95,7 @@ def collecting_app(
     add_metrics(app, tally.text, metrics_token)
     _add_model(app, store, ModelShelf(publish), limit)
     if isinstance(store.campaign, GradientCampaign):
-        add_rounds(app, store, limit)
+        _add_rounds(app, store, limit)
     else:
         _add_pages(app)
     return app
@@ -206,12 +208,15 @@ def _add_model(app: FastAPI, store: ReportStore, shelf: ModelShelf, limit: Calla
         same = published is not None and published.model.catalog == store.campaign.catalog
         return published.vectors if published is not None and same else None
 
+    # A database may not answer, so it is asked next to everything else, and once for all who ask meanwhile.
+    state = SharedLookup(Workers(threads=1, waiting=1, seconds=_HEALTH_SECONDS), lambda: store.is_closed)
+
     @app.get("/health", summary="Whether the service is up, and for what")
-    def health() -> dict[str, Any]:
+    async def health() -> dict[str, Any]:
         try:
-            closed = store.is_closed
-        except FileError:
-            raise RefusedError(503, "The store of reports cannot be reached now.") from None
+            closed = await state.value()
+        except (FileError, RefusedError):
+            raise RefusedError(503, "The store of reports can't be reached now.") from None
         facts = {"status": "ok", "campaign": store.campaign.digest.hex(), "closed": closed}
         published = shelf.newest()
         # By this name a page notices that a model was replaced.
@@ -231,9 +236,33 @@ def _add_model(app: FastAPI, store: ReportStore, shelf: ModelShelf, limit: Calla
         return Response(found, media_type=_BINARY)
 
     @app.get("/label", summary="The guarantee of the newest model")
-    async def label(request: Request) -> dict[str, Any]:
+    async def label(request: Request) -> Response:
         limit(request)
-        return newest().label
+        return Response(newest().label, media_type=_JSON)
+
+
+def _add_rounds(app: FastAPI, store: ReportStore, limit: Callable[[Request], None]) -> None:
+    """Serve what the open round asks; it is computed once per round, from all answers before it."""
+    campaign = store.campaign
+    assert isinstance(campaign, GradientCampaign)
+    asked: dict[int, bytes] = {}
+
+    def ask() -> bytes:
+        number = store.round
+        if store.is_closed or number >= campaign.rounds:
+            raise RefusedError(410, "All rounds are over.")
+        if number not in asked:
+            asked.clear()
+            asked[number] = round_server(store).question()
+        return asked[number]
+
+    question = SharedLookup(Workers(threads=1, waiting=1, seconds=_ROUND_SECONDS), ask)
+
+    @app.get("/round", summary="What the open round asks", response_class=Response)
+    async def open_round(request: Request) -> Response:
+        """Return the item factors; a device that answered this round repeats its answer."""
+        limit(request)
+        return Response(await question.value(), media_type=_BINARY)
 
 
 def _add_pages(app: FastAPI) -> None:

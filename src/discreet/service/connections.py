@@ -38,6 +38,8 @@ _BODY_BYTES_PER_OTHER = 8
 # A body comes in pieces that are large on average: each piece costs as much as a kilobyte, however small.
 _FREE_READS, _READ_BYTES = 1024, 256
 _FREE_CHUNKS, _CHUNK_BYTES = 256, 1024
+#: How many bytes all bodies together have in memory, from their first piece until their answers are sent.
+MOST_BODY_BYTES = 1 << 26
 # How much of an answer waits in memory for its peer.
 _MOST_UNSENT = 1 << 15
 _SECONDS_BETWEEN_LOOKS = 0.25
@@ -64,11 +66,19 @@ class Door:
     """The open connections of a server, those that wait for their peers, and their deadlines."""
 
     def __init__(
-        self, peers: Peers, *, most: int = MOST_CONNECTIONS, of_a_peer: int = MOST_OF_A_PEER
+        self,
+        peers: Peers,
+        *,
+        most: int = MOST_CONNECTIONS,
+        of_a_peer: int = MOST_OF_A_PEER,
+        most_bytes: int = MOST_BODY_BYTES,
     ) -> None:
-        self._peers, self._most, self._of_a_peer = peers, most, of_a_peer
+        self._peers, self._most, self._of_a_peer, self._most_bytes = peers, most, of_a_peer, most_bytes
         self._open: dict[BoundedProtocol, str] = {}
         self._by_peer: Counter[str] = Counter()
+        # Bytes of bodies in memory, by peer and in all.
+        self._held: Counter[str] = Counter()
+        self._bytes = 0
         # By peer, the one that has waited for longest first.
         self._waiting: dict[str, dict[BoundedProtocol, None]] = {}
         self._looks = False
@@ -97,8 +107,9 @@ class Door:
             return
         self._forget_wait(connection, peer)
         self._by_peer[peer] -= 1
+        self._drop(connection, peer)
         if not self._by_peer[peer]:
-            del self._by_peer[peer]
+            del self._by_peer[peer], self._held[peer]
 
     def note(self, connection: BoundedProtocol, *, waits: bool) -> None:
         """Note whether a connection waits for its peer: only then may it be closed for others."""
@@ -109,6 +120,33 @@ class Door:
             self._waiting.setdefault(peer, {})[connection] = None
         else:
             self._forget_wait(connection, peer)
+
+    def hold(self, connection: BoundedProtocol, count: int) -> None:
+        """Count bytes of a body; if all bodies are too large, the peer with the most loses its largest."""
+        peer = self._open.get(connection)
+        if peer is None:
+            return
+        connection.held += count
+        self._held[peer] += count
+        self._bytes += count
+        while self._bytes > self._most_bytes:
+            most = max(self._waiting, key=self._held.__getitem__, default=None)
+            largest = connection if most is None else max(self._waiting[most], key=lambda one: one.held)
+            # Of bodies that are being answered, nothing can be taken back.
+            (largest if largest.held else connection).turn_away()
+            if connection not in self._open:
+                return
+
+    def release(self, connection: BoundedProtocol) -> None:
+        """Forget the bytes of bodies that were answered."""
+        peer = self._open.get(connection)
+        if peer is not None:
+            self._drop(connection, peer)
+
+    def _drop(self, connection: BoundedProtocol, peer: str) -> None:
+        self._held[peer] -= connection.held
+        self._bytes -= connection.held
+        connection.held = 0
 
     def _forget_wait(self, connection: BoundedProtocol, peer: str) -> None:
         waiting = self._waiting.get(peer)
@@ -133,7 +171,7 @@ class BoundedProtocol(HttpToolsProtocol):
     door: Door
     deadline = float("inf")
     _request_deadline = float("inf")
-    _reads = _bytes = _body_bytes = _chunks = 0
+    held = _reads = _bytes = _body_bytes = _chunks = 0
     _in_header, _has_begun, _is_offered = True, False, False
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
@@ -153,6 +191,8 @@ class BoundedProtocol(HttpToolsProtocol):
     def turn_away(self) -> None:
         """Close at once, without an answer."""
         self.door.leave(self)
+        if self.cycle is not None:
+            self.cycle.body.clear()
         self.transport.abort()
 
     def data_received(self, data: bytes) -> None:
@@ -227,6 +267,7 @@ class BoundedProtocol(HttpToolsProtocol):
         if self._chunks > self._reads + _FREE_CHUNKS + self._bytes // _CHUNK_BYTES:
             raise ValueError("the body comes in too many chunks")
         super().on_body(body)
+        self.door.hold(self, len(body))
 
     def on_message_complete(self) -> None:
         """Give the time of a request to the answer, unless it was sent before the body came."""
@@ -243,6 +284,7 @@ class BoundedProtocol(HttpToolsProtocol):
         """Wait for the next request, or answer one that was sent ahead."""
         super().on_response_complete()
         if self.cycle.response_complete:
+            self.door.release(self)
             self._expect(HEADER_SECONDS if self._has_begun else self.timeout_keep_alive)
         else:
             self._request_deadline = self.loop.time() + REQUEST_SECONDS
@@ -272,5 +314,10 @@ class BoundedProtocol(HttpToolsProtocol):
 
 def bounded_protocol(peers: Peers, most: int, share: int = 1) -> type[Any]:
     """Return the protocol for one server, whose connections share a door; `share` servers have one port."""
-    door = Door(peers, most=most, of_a_peer=max(1, MOST_OF_A_PEER // share))
+    door = Door(
+        peers,
+        most=most,
+        of_a_peer=max(1, MOST_OF_A_PEER // share),
+        most_bytes=max(1 << 22, MOST_BODY_BYTES // share),
+    )
     return type("BoundedProtocol", (BoundedProtocol,), {"door": door})

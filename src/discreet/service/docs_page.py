@@ -30,15 +30,22 @@ th { white-space: nowrap; }
 _REF = "#/components/schemas/"
 _JSON = "application/json"
 _HOST = re.compile(r"[A-Za-z0-9.\-]+(:\d+)?|\[[0-9a-fA-F:]+\](:\d+)?")
+# Where the address of the service will be: no address has these letters.
+_PLACE = "__address__"
 _CODE = re.compile(r"`([^`]+)`")
 
 
-def docs_page(schema: Mapping[str, Any], host: str = "") -> str:
-    """Return the page as HTML; everything from the description is escaped. `host` is where it was asked."""
+def at_host(page: str, host: str) -> str:
+    """Return a page of `docs_page` with the address where it was asked for."""
+    return page.replace(_PLACE, host if _HOST.fullmatch(host) else "localhost:8080")
+
+
+def docs_page(schema: Mapping[str, Any]) -> str:
+    """Return the page as HTML, for `at_host`; everything from the description is escaped."""
     info = schema["info"]
-    title, place = escape(info["title"]), host if _HOST.fullmatch(host) else "localhost:8080"
+    title = escape(info["title"])
     parts = [
-        _operation(schema, method.upper(), path, about, place)
+        _operation(schema, method.upper(), path, about)
         for path, methods in schema["paths"].items()
         for method, about in methods.items()
     ]
@@ -55,7 +62,7 @@ def _words(text: str) -> str:
     return _CODE.sub(r"<code>\1</code>", escape(" ".join(text.split()), quote=False))
 
 
-def _operation(schema: Mapping[str, Any], method: str, path: str, about: Mapping[str, Any], host: str) -> str:
+def _operation(schema: Mapping[str, Any], method: str, path: str, about: Mapping[str, Any]) -> str:
     said = f"{about['summary']}. {about.get('description', '')}".strip()
     shown = f"<h2><code>{escape(f'{method} {path}')}</code></h2><p>{_words(said)}</p>"
     parameters = [
@@ -65,14 +72,14 @@ def _operation(schema: Mapping[str, Any], method: str, path: str, about: Mapping
     content = about.get("requestBody", {}).get("content", {})
     body = content.get(_JSON, {})
     shown += "".join(_fields(schema, *one) for one in _kinds(schema, body.get("schema", {})))
-    for name, command in _commands(method, path, about, host):
+    for name, command in _commands(method, path, about):
         shown += f"<h3>{escape(f'Example: {name}' if name else 'Example')}</h3><pre>{escape(command)}</pre>"
     return f"<section>{shown}{_answer(schema, about)}</section>"
 
 
-def _commands(method: str, path: str, about: Mapping[str, Any], host: str) -> Iterator[tuple[str, str]]:
+def _commands(method: str, path: str, about: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """Give a line for curl for each example of a body, or one without a body."""
-    address = _address(path, about, host)
+    address = _address(path, about)
     for name, value in about.get("x-headers", {}).items():
         address += f" -H '{name}: {value}'"
     content = about.get("requestBody", {}).get("content", {})
@@ -85,7 +92,7 @@ def _commands(method: str, path: str, about: Mapping[str, Any], host: str) -> It
         yield "", f"curl -s {address} -H 'Content-Type: {next(iter(content))}' --data-binary @FILE"
 
 
-def _address(path: str, about: Mapping[str, Any], host: str) -> str:
+def _address(path: str, about: Mapping[str, Any]) -> str:
     """Return the address with an example of every parameter that is needed."""
     asked = []
     for one in about.get("parameters", ()):
@@ -94,7 +101,7 @@ def _address(path: str, about: Mapping[str, Any], host: str) -> str:
             path = path.replace(f"{{{one['name']}}}", example)
         elif one.get("required"):
             asked.append(f"{one['name']}={example}")
-    return f"'{host}{path}?{'&'.join(asked)}'" if asked else f"{host}{path}"
+    return f"'{_PLACE}{path}?{'&'.join(asked)}'" if asked else f"{_PLACE}{path}"
 
 
 def _answer(schema: Mapping[str, Any], about: Mapping[str, Any]) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
 from collections.abc import Callable
 
@@ -15,9 +14,7 @@ from discreet.service.errors import DifferentInvitationKey, KeyOfInvitationsNeed
 from discreet.service.limits import RefusedError, body_of
 from discreet.service.running import log
 from discreet.service.stores.store import ReportStore
-
-#: How many requests for a token wait for the store at once; others are refused.
-MOST_WAITING = 64
+from discreet.service.workers import Workers
 
 
 def check_signer(store: ReportStore, signer: BlindSigningKey | None) -> None:
@@ -43,7 +40,7 @@ def add_invitations(
     note_order: Callable[[], None],
 ) -> None:
     """How devices exchange an invitation for a token, once."""
-    places = asyncio.Semaphore(MOST_WAITING)
+    workers = Workers(threads=4, waiting=64, seconds=30.0)
 
     @app.post(
         "/invitations",
@@ -54,11 +51,8 @@ def add_invitations(
         """Sign the blinded number of a device; the same request may be sent again, another one may not."""
         limit(request)
         raw = await body_of(request, MOST_REQUEST_BYTES)
-        if places.locked():
-            raise RefusedError(503, "Too many requests for tokens are waiting; send it again in a minute.")
-        async with places:
-            note_order()
-            return JSONResponse({"signature": await asyncio.to_thread(_signed, raw)})
+        note_order()
+        return JSONResponse({"signature": await workers.run(lambda: _signed(raw))})
 
     def _signed(raw: bytes) -> str:
         name, blinded = read_request(raw, signer.public)

@@ -16,6 +16,7 @@ from functools import lru_cache
 from http import HTTPStatus
 from typing import Any, NamedTuple, Self, final
 
+import orjson
 from starlette.requests import ClientDisconnect, Request
 
 from discreet.core.errors import DiscreetError, message
@@ -131,6 +132,10 @@ class RefusedError(Exception):
         fields = {name: value for name, value in error.to_json().items() if name != "code"}
         return cls(422, message(error, HTTP), example, code=error.code, fields=fields)
 
+    def one_of_many(self) -> bytes:
+        """Return what an answer to many has in place of one of them, as JSON."""
+        return orjson.dumps({"error": self.sentence, "status": self.status, "code": self.code})
+
     def to_json(self) -> dict[str, Any]:
         """Return the body of the response (RFC 9457). `error` is the old name of `detail`."""
         found = {
@@ -217,14 +222,18 @@ async def body_of(request: Request, most: int) -> bytes:
     declared = request.headers.get("content-length", "")
     if declared.isdecimal() and int(declared) > most:
         raise RefusedError(413, f"The message is larger than {most:,} bytes.")
-    body = bytearray()
-    more = True
+    # Pieces stay where they are: a text that grows leaves holes of each of its sizes in memory.
+    pieces: list[bytes] = []
+    size, more = 0, True
     while more:
         message = await request.receive()
         if message["type"] == "http.disconnect":
+            # The error's own frames would keep them until garbage is collected.
+            pieces.clear()
             raise ClientDisconnect()
-        body += message.get("body", b"")
-        if len(body) > most:
+        pieces.append(message.get("body", b""))
+        size += len(pieces[-1])
+        if size > most:
             raise RefusedError(413, f"The message is larger than {most:,} bytes.")
         more = message.get("more_body", False)
-    return bytes(body)
+    return b"".join(pieces)

@@ -9,6 +9,8 @@ import weakref
 from pathlib import Path
 from typing import Any, NamedTuple, final
 
+import orjson
+
 from discreet.core.checks import DiscreetError, ParameterError
 from discreet.export.bundle.folder import device_file
 from discreet.models.fitted import FittedModel
@@ -28,7 +30,8 @@ class Published(NamedTuple):
 
     model: FittedModel
     file: bytes
-    label: dict[str, Any]
+    #: As JSON: it is shown to anybody who asks.
+    label: bytes
     vectors: bytes | None
     #: Whether the event loop itself may answer questions of up to `QUICK_BYTES`.
     is_quick: bool
@@ -99,7 +102,7 @@ def publish(path: Path) -> Published:
     vectors, form = browser_vectors(model), example(model)
     file = path.read_bytes()
     digest = hashlib.sha256(file).hexdigest()[:16]
-    return Published(model, file, label, vectors, _is_quick(model), form, digest)
+    return Published(model, file, orjson.dumps(label), vectors, _is_quick(model), form, digest)
 
 
 def _is_quick(model: FittedModel) -> bool:

@@ -20,7 +20,8 @@ from discreet.service.limits import RefusedError
 
 #: The largest body, the longest list, and the longest history that is answered for.
 MOST_BYTES, MOST_ITEMS, MOST_HISTORY = 1 << 20, 1000, 10_000
-#: How many users may be asked about in one request; their histories together have one history's limit.
+#: How many users may be asked about in one request; their histories together have one history's limit, and
+#: so have their lists.
 MOST_PEOPLE = 100
 
 ItemId = str | int
@@ -141,7 +142,18 @@ def parsed(raw: bytes, example: dict[str, Any]) -> list[Any] | dict[str, Any]:
         raise RefusedError(
             422, f"Histories of one request may have {MOST_HISTORY:,} items together; ask in parts.", example
         )
+    # A length that no list has is rejected for its user alone.
+    lengths = [one.get("k", 10) for one in people if isinstance(one, dict)]
+    refuse_long(sum(one for one in lengths if isinstance(one, int) and 1 <= one <= MOST_ITEMS), example)
     return people
+
+
+def refuse_long(items: int, example: dict[str, Any]) -> None:
+    """Reject a request whose lists have too many items together: they are in memory until they are sent."""
+    if items > MOST_HISTORY:
+        raise RefusedError(
+            422, f"Lists of one request may have {MOST_HISTORY:,} items together; ask in parts.", example
+        )
 
 
 # A row of a history has at most two commas in it and one after it. IDs may contain a few more.

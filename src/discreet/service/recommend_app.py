@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, final
 
 import orjson
-from fastapi import FastAPI, Request
+from fastapi import FastAPI, Request, Response
 from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
 from starlette.middleware import Middleware
@@ -137,7 +137,7 @@ class _Recommend:
 
         def read() -> list[Any] | bytes:
             asked = parsed(raw, form)
-            return asked if isinstance(asked, list) else orjson.dumps(_answer(model, asked, form))
+            return asked if isinstance(asked, list) else _answer(model, asked, form)
 
         # A hop to a thread and back takes longer than a short question to a small model.
         short = published.is_quick and len(raw) <= QUICK_BYTES
@@ -145,8 +145,9 @@ class _Recommend:
         if not isinstance(found, list):
             return found
         self._limit(request, len(found) - 1)
-        answers = [await self._workers.run(partial(_or_refusal, model, each)) for each in found]
-        return await self._workers.run(lambda: orjson.dumps({"answers": answers}))
+        return await self._workers.run_for_many(
+            request, (partial(_or_refusal, model, each) for each in found)
+        )
 
 
 def _show_how_to_ask(app: FastAPI, newest: Callable[[], Published]) -> None:
@@ -156,9 +157,9 @@ def _show_how_to_ask(app: FastAPI, newest: Callable[[], Published]) -> None:
         raise RefusedError(405, "Use POST /recommend, with a body like the example.", newest().form)
 
 
-def _answer(model: FittedModel, asked: Any, form: dict[str, Any]) -> dict[str, Any]:
+def _answer(model: FittedModel, asked: Any, form: dict[str, Any]) -> bytes:
     try:
-        return answer(model, question(asked, form))
+        return orjson.dumps(answer(model, question(asked, form)))
     except RefusedError:
         raise
     except DiscreetError as error:
@@ -169,12 +170,11 @@ def _answer(model: FittedModel, asked: Any, form: dict[str, Any]) -> dict[str, A
         raise RefusedError(500, "This question can't be answered.") from None
 
 
-def _or_refusal(model: FittedModel, asked: Any) -> dict[str, Any]:
-    """Answer one of many; between them, others are answered."""
+def _or_refusal(model: FittedModel, asked: Any) -> bytes:
     try:
         return _answer(model, asked, {})
     except RefusedError as refused:
-        return {"error": refused.sentence, "status": refused.status, "code": refused.code}
+        return refused.one_of_many()
 
 
 def _describe_recommend(app: FastAPI, model: FittedModel | None) -> None:
@@ -216,8 +216,8 @@ def _add_state(app: FastAPI, newest: Callable[[], Published], shelf: ModelShelf)
     told = {"name": "user-factorization", "guarantee": promised, "...": "..."}
 
     @app.get("/label", summary="The guarantee of the model", responses=answer_such_as(told))
-    async def label() -> dict[str, Any]:
-        return newest().label
+    async def label() -> Response:
+        return Response(newest().label, media_type="application/json")
 
     @app.get("/health", summary="Whether the service is up", responses=answer_such_as({"status": "ok"}))
     async def health() -> dict[str, str]:

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import hmac
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
-from fastapi import FastAPI, Request
+import orjson
+from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import HTMLResponse, JSONResponse, PlainTextResponse
 from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from discreet.core.checks import DiscreetError
-from discreet.service.docs_page import STYLE, docs_page
+from discreet.service.docs_page import STYLE, at_host, docs_page
 from discreet.service.limits import RefusedError
 from discreet.service.pages import HEADERS
 
@@ -27,14 +29,22 @@ def new_app(title: str, description: str) -> FastAPI:
         description=description,
         docs_url=None,
         redoc_url=None,
+        openapi_url=None,
         telemetry={"tracing": False, "metrics": False, "logs": False, "auto_configure": False},
     )
 
     app.add_middleware(_WithHeaders)
 
+    # Written once, when they are first asked for: all routes are known then.
+    described, page = cache(lambda: orjson.dumps(app.openapi())), cache(lambda: docs_page(app.openapi()))
+
+    @app.get("/openapi.json", include_in_schema=False)
+    async def openapi() -> Response:
+        return Response(described(), media_type="application/json")
+
     @app.get("/docs", include_in_schema=False)
     async def docs(request: Request) -> HTMLResponse:
-        return HTMLResponse(docs_page(app.openapi(), request.headers.get("host", "")))
+        return HTMLResponse(at_host(page(), request.headers.get("host", "")))
 
     @app.get("/docs.css", include_in_schema=False)
     async def style() -> PlainTextResponse:

@@ -6,7 +6,8 @@ from collections.abc import Callable
 from functools import partial
 from typing import Annotated, Any
 
-from fastapi import FastAPI, Query, Request
+import orjson
+from fastapi import FastAPI, Query, Request, Response
 from pydantic import BaseModel, ConfigDict, FailFast, Field
 
 from discreet.core.checks import DiscreetError
@@ -21,6 +22,7 @@ from discreet.service.questions import (
     ItemId,
     NoAnswer,
     loaded,
+    refuse_long,
     titles_of,
 )
 from discreet.service.shared_app import answer_such_as
@@ -79,6 +81,7 @@ def add_similar(
     @app.get(
         "/similar",
         summary="Items like one item",
+        response_model=NeighborsAnswer,
         openapi_extra={"x-examples": {"item": str(ids[0])}},
         responses=answer_such_as(one),
     )
@@ -86,11 +89,11 @@ def add_similar(
         request: Request,
         item: Annotated[str, Query(max_length=1000)],
         k: Annotated[int, Query(ge=1, le=MOST_ITEMS)] = 10,
-    ) -> NeighborsAnswer:
+    ) -> Response:
         limit(request)
         if not request.query_params.keys() <= {"item", "k"}:
             raise RefusedError(422, "The request has an unknown parameter. The parameters are item and k.")
-        return await workers.run(lambda: _neighbors(newest().model, item, k))
+        return _json(await workers.run(lambda: _neighbors(newest().model, item, k)))
 
     form = {"items": ids[:2], "k": 3}
     body = {"schema": SimilarQuestions.model_json_schema(), "examples": {"": {"summary": "", "value": form}}}
@@ -98,45 +101,45 @@ def add_similar(
     @app.post(
         "/similar",
         summary="Items like each of many items",
+        response_model=ManyNeighbors,
         openapi_extra={"requestBody": {"required": True, "content": {"application/json": body}}},
         responses=answer_such_as({"answers": [one, {"error": "...", "status": 422, "code": "..."}]}),
     )
-    async def similar_to_many(request: Request) -> ManyNeighbors:
+    async def similar_to_many(request: Request) -> Response:
         """If one item is invalid, the others still get an answer. Each item counts as one request."""
         limit(request)
         raw = await body_of(request, MOST_BYTES)
         asked = await workers.run(lambda: _read(raw, form))
         limit(request, len(asked.items) - 1)
-        published = newest()
-        # One after the other: between them, others are answered.
-        found = [
-            await workers.run(partial(_or_refusal, published.model, item, asked.k)) for item in asked.items
-        ]
-        return ManyNeighbors(answers=found)
+        works = (partial(_or_refusal, newest().model, item, asked.k) for item in asked.items)
+        return _json(await workers.run_for_many(request, works))
 
 
-def _neighbors(model: FittedModel, item: ItemId, k: int) -> NeighborsAnswer:
+def _json(body: bytes) -> Response:
+    return Response(body, media_type="application/json")
+
+
+def _neighbors(model: FittedModel, item: ItemId, k: int) -> bytes:
     found = model.similar_items(item, k)
-    return NeighborsAnswer(
-        items=[
-            Neighbor(item=one.item, score=one.similarity, confidence=one.confidence, title=one.title)
-            for one in found
-        ],
-        why=found.why_empty or None,
-    )
+    near = [
+        {"item": one.item, "score": one.similarity, "confidence": one.confidence, "title": one.title}
+        for one in found
+    ]
+    return orjson.dumps({"items": near, "why": found.why_empty or None})
 
 
-def _or_refusal(model: FittedModel, item: ItemId, k: int) -> NeighborsAnswer | NoAnswer:
+def _or_refusal(model: FittedModel, item: ItemId, k: int) -> bytes:
     try:
         return _neighbors(model, item, k)
     except DiscreetError as error:
-        refused = RefusedError.of(error)
-        return NoAnswer(error=refused.sentence, status=refused.status, code=refused.code)
+        return RefusedError.of(error).one_of_many()
 
 
 def _read(raw: bytes, form: dict[str, Any]) -> SimilarQuestions:
     try:
-        return SimilarQuestions.model_validate(loaded(raw, MOST_HISTORY, form))
+        asked = SimilarQuestions.model_validate(loaded(raw, MOST_HISTORY, form))
+        refuse_long(len(asked.items) * asked.k, form)
+        return asked
     except (ValueError, RecursionError):
         raise RefusedError(
             422,

@@ -9,10 +9,11 @@ from __future__ import annotations
 import asyncio
 import importlib
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
-from typing import TypeVar, final
+from typing import Generic, TypeVar, final
 
+from starlette.requests import ClientDisconnect, Request
 from threadpoolctl import threadpool_limits
 
 from discreet.service.limits import RefusedError
@@ -69,6 +70,18 @@ class Workers:
         except TimeoutError as error:
             raise RefusedError(503, "The answer took too long; ask with less, or later.") from error
 
+    async def run_for_many(self, request: Request, works: Iterable[Callable[[], bytes]]) -> bytes:
+        """Return the JSON answers to a request for many, one after the other.
+
+        Between two of them, others are answered. A peer that leaves ends the work for it.
+        """
+        found = []
+        for work in works:
+            if await request.is_disconnected():
+                raise ClientDisconnect()
+            found.append(await self.run(work))
+        return b'{"answers":[%s]}' % b",".join(found)
+
     def stop(self) -> None:
         """Take nothing more; what waits is dropped."""
         self._pool.shutdown(wait=False, cancel_futures=True)
@@ -76,3 +89,20 @@ class Workers:
     def _release(self, _: object) -> None:
         with self._lock:
             self._held -= 1
+
+
+@final
+class SharedLookup(Generic[Result]):
+    """A value that takes a while to look up: while one lookup runs, all who ask wait for it."""
+
+    def __init__(self, workers: Workers, look: Callable[[], Result]) -> None:
+        self._workers, self._look = workers, look
+        self._running: asyncio.Future[Result] | None = None
+
+    async def value(self) -> Result:
+        """Return what is found; raise as `Workers.run` does."""
+        if self._running is None or self._running.done():
+            self._running = asyncio.ensure_future(self._workers.run(self._look))
+            # All who wait get the error. Without them, it isn't worth a log entry.
+            self._running.add_done_callback(lambda done: done.cancelled() or done.exception())
+        return await asyncio.shield(self._running)
