@@ -64,8 +64,8 @@ def main() -> None:
 
 def measured(dataset: str, implicit: bool, options: argparse.Namespace) -> dict[str, object]:
     """Fit and bundle one model, and return what Chromium says of it."""
-    from discreet.export.bundle.encoding import PRECISIONS
     from discreet.export.bundle.folder import write_bundle
+    from discreet.export.bundle.parts import PRECISIONS
 
     data = loaded(dataset, implicit, toy=options.toy)
     model = fitted(data, implicit, options.epsilon)
@@ -150,7 +150,7 @@ def sizes(folder: Path) -> dict[str, int]:
 
 def browsed(folder: str, histories: list[object], ordered: bool) -> dict[str, dict[str, object]]:
     """Return lists and times by precision, from a page of Chromium."""
-    from discreet.export.bundle.encoding import PRECISIONS
+    from discreet.export.bundle.parts import PRECISIONS
     from service.browser import browsing
 
     with hosted(folder) as url, browsing() as profile:

@@ -57,7 +57,7 @@ def sweeper(data, factors: int = FACTORS):
     from discreet.papers.dpimf import questions
     from discreet.papers.dpimf.implicit_objective import VOTES, ImplicitObjective
     from discreet.privacy.session import Session
-    from discreet.statistics import profile_sums as party
+    from discreet.statistics import profiles as party
 
     estimator = ImplicitObjective(epsilon=5.0, delta=1e-5)
     random = PrivacyRandom.simulate(0)

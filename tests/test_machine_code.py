@@ -10,7 +10,7 @@ import numba
 import pytest
 from numba.core.registry import cpu_target
 
-from discreet.core import machine_code
+from discreet.core import kernels
 
 SOURCE = """
 from discreet.core.kernels import strict
@@ -24,13 +24,13 @@ def double(number):
 @pytest.fixture
 def kernel(tmp_path, monkeypatch):
     """Return a function that imports a module with one kernel, whose compiled form is kept in a folder."""
-    monkeypatch.setattr(machine_code, "FOLDER", tmp_path / "shipped")
+    monkeypatch.setattr(kernels, "FOLDER", tmp_path / "shipped")
     # Python would run the old bytecode of a source that changes within a second and keeps its size.
     monkeypatch.setattr(sys, "dont_write_bytecode", True)
     file = tmp_path / "loops.py"
 
     def imported(cache, factor=2):
-        machine_code.shipped.cache_clear()
+        kernels.shipped.cache_clear()
         monkeypatch.setattr(numba.config, "CACHE_DIR", str(tmp_path / cache))
         file.write_text(SOURCE.format(factor=factor))
         spec = importlib.util.spec_from_file_location("loops", file)
@@ -40,7 +40,7 @@ def kernel(tmp_path, monkeypatch):
         return module.double.stats
 
     yield imported
-    machine_code.shipped.cache_clear()
+    kernels.shipped.cache_clear()
 
 
 @pytest.fixture

@@ -20,7 +20,7 @@ from discreet.core.registry import (
     SOURCES,
 )
 from discreet.evaluation.metrics import ListMetric, Metric, RatingMetric, metric_kind, parse_metrics
-from discreet.evaluation.private.user_scores import private_metric
+from discreet.evaluation.private import private_metric
 from discreet.evaluation.scoring import measure
 from discreet.model_settings import MODELS, describe_models, estimator
 from discreet.models.scorers.scorer import scorer_class

@@ -26,7 +26,7 @@ from discreet.model_settings import MODELS, is_never_private
 from discreet.privacy.accounting.gaussian import gaussian_epsilon, gaussian_multiplier
 from discreet.privacy.guarantee import Basis
 from discreet.privacy.mechanisms.additive import Gaussian, Laplace
-from discreet.statistics.recency import RecentResiduals, RecentVotes
+from discreet.statistics.counts import RecentResiduals, RecentVotes
 from discreet.testing import refuses
 
 NAMES = sorted(name for name in MODELS if not is_never_private(name))

@@ -6,11 +6,10 @@ import math
 import numpy as np
 
 from discreet.evaluation.metrics import Metric
-from discreet.evaluation.private.user_scores import OneEach
+from discreet.evaluation.private import OneEach
 from discreet.statistics.co_occurrence import CoOccurrence
-from discreet.statistics.counts import ItemResiduals, UserMeans
-from discreet.statistics.profile_sums import ProfileQuestion, Profiles
-from discreet.statistics.recency import Recency
+from discreet.statistics.counts import ItemResiduals, Recency, UserMeans
+from discreet.statistics.profiles import ProfileQuestion, Profiles
 
 
 def examples():

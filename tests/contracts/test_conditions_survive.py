@@ -14,8 +14,7 @@ import pytest
 import discreet
 from assumption_examples import CONDITIONS, conditions, stated
 from discreet.core.randomness import PrivacyRandom
-from discreet.evaluation.private.fit_and_score import fit_and_evaluate
-from discreet.evaluation.private.release import evaluate_privately
+from discreet.evaluation.private import evaluate_privately, fit_and_evaluate
 from discreet.federated.noise import SharedNoise
 from discreet.federated.protocols.estimator_sums import protocol_for
 from discreet.follow import FollowAgreement, FollowSettings

@@ -23,7 +23,7 @@ from discreet.models.scorers.parts import Constant, Stored, StoredNumber, Stored
 from discreet.models.scorers.scorer import Scorer
 from discreet.privacy.guarantee import Basis, Guarantee, Neighbors, Trust, Unit
 from discreet.privacy.ledger.book import Ledger
-from discreet.report.notes import SCORES_NOT_COVERED
+from discreet.report.guarantee import SCORES_NOT_COVERED
 from discreet.testing import refuses
 
 

@@ -11,8 +11,8 @@ from discreet import model_settings
 from discreet.data.datasets.synthetic import popularity_skewed
 from discreet.evaluation import Evaluation, Score, compare, render_report, write_report
 from discreet.evaluation.comparison import shown_names, variant_names
-from discreet.evaluation.cost_of_privacy import cost_of_privacy
 from discreet.evaluation.references import PREFIX
+from discreet.evaluation.report import cost_of_privacy
 from discreet.privacy.assumptions import Assumption, Fact, Kind
 from discreet.privacy.guarantee import Basis, Guarantee, Neighbors, Trust, Unit
 from discreet.testing import refuses

@@ -11,8 +11,7 @@ import pytest
 
 import discreet
 from discreet.data.interactions import Interactions
-from discreet.export.bundle import encoding
-from discreet.export.bundle.encoding import PRECISIONS, decoded, encode, int8_vectors, int8_weights
+from discreet.export.bundle import parts as encoding
 from discreet.export.bundle.folder import (
     _facts,
     agreement,
@@ -24,7 +23,15 @@ from discreet.export.bundle.folder import (
     scores_of,
     write_bundle,
 )
-from discreet.export.bundle.parts import KINDS, parts_of
+from discreet.export.bundle.parts import (
+    KINDS,
+    PRECISIONS,
+    decoded,
+    encode,
+    int8_vectors,
+    int8_weights,
+    parts_of,
+)
 from discreet.models.lists import best_places
 from discreet.models.scorers.interactions import InteractionScorer
 from discreet.testing import refuses

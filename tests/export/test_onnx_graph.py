@@ -9,8 +9,8 @@ import pytest
 
 import discreet
 from discreet.export import onnx_graph
-from discreet.export.bundle.encoding import decoded
 from discreet.export.bundle.folder import bundle_files, scores_of
+from discreet.export.bundle.parts import decoded
 from discreet.export.items import export_items
 from discreet.export.onnx_graph import graph_of
 from discreet.models.scorers.interactions import InteractionScorer

@@ -25,7 +25,7 @@ from discreet.model_settings import MODELS
 from discreet.models.baselines.als import Als
 from discreet.models.biases import Biases
 from discreet.models.estimator import Estimator, joint_promise
-from discreet.models.local.estimator import LocalEstimator
+from discreet.models.local import LocalEstimator
 from discreet.models.popularity import Popularity
 from discreet.models.scorers.interactions import InteractionScorer
 from discreet.models.user_factorization.estimator import UserFactorization

@@ -18,7 +18,7 @@ from discreet.papers.dpimf.implicit_objective import ImplicitObjective, SampledT
 from discreet.privacy.accounting.accountant import epsilon_at
 from discreet.privacy.mechanisms.additive import Laplace
 from discreet.privacy.session import Session
-from discreet.statistics import profile_sums as party
+from discreet.statistics import profiles as party
 from discreet.statistics.statistic import rows_of
 from discreet.testing import refuses
 

@@ -15,8 +15,7 @@ from discreet.data.splits import parse_split
 from discreet.evaluation.protocol import evaluate
 from discreet.privacy.assumptions import Fact, Kind
 from discreet.privacy.ledger.book import Ledger
-from discreet.statistics.counts import ItemResiduals
-from discreet.statistics.recency import Recency, RecentResiduals, RecentVotes
+from discreet.statistics.counts import ItemResiduals, Recency, RecentResiduals, RecentVotes
 from discreet.testing import refuses
 
 DAY = 86400

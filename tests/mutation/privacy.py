@@ -52,7 +52,7 @@ SUBJECTS = {
             "models/estimator.py",
         ),
     ),
-    "labels": (30, ("report/guarantee.py", "report/notes.py", "report/label.py", "report/odds.py")),
+    "labels": (30, ("report/guarantee.py", "report/guarantee.py", "report/label.py", "report/odds.py")),
 }
 #: The tests that are chosen from.
 TESTS = (

@@ -12,7 +12,7 @@ from discreet.collect.hidden_items import CatalogCampaign, cell_mechanism
 from discreet.core.randomness import PrivacyRandom
 from discreet.data.facts import PublicFacts
 from discreet.data.vocabulary import Vocabulary
-from discreet.models.local.estimator import ReportLearner
+from discreet.models.local import ReportLearner
 from discreet.papers.dpimf.neighbors import ItemNeighbors
 from discreet.papers.mixture.sgd import LocalSgd
 from discreet.papers.one_bit.estimators import OneBitInput

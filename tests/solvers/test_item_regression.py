@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
+from discreet.solvers.empirical_bayes import denoised_pairs, posterior_means
 from discreet.solvers.item_regression import regression_weights, strongest
-from discreet.solvers.pair_shrinkage import denoised_pairs, posterior_means
 
 
 def choices(n_users=400, n_items=12, seed=0):

@@ -23,13 +23,14 @@ from discreet.statistics.counts import (
     ItemResiduals,
     ItemVotes,
     RatingShares,
+    Recency,
+    RecentVotes,
     ScaleVotes,
     UserCount,
     UserMeans,
 )
 from discreet.statistics.domain import Number, Numbers, Places, Ranges
 from discreet.statistics.item_vectors import ItemVectors
-from discreet.statistics.recency import Recency, RecentVotes
 from discreet.statistics.residual_moment import ResidualMoment, add_rows
 from discreet.statistics.statistic import blocks
 from discreet.testing import refuses

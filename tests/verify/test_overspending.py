@@ -18,7 +18,7 @@ from discreet.models.user_factorization.recent import RecentReleases
 from discreet.privacy.noise_plans import share
 from discreet.privacy.release_log import Overspent
 from discreet.privacy.session import Session
-from discreet.statistics.recency import Recency
+from discreet.statistics.counts import Recency
 from golden.cases import users_in_groups
 
 

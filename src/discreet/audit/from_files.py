@@ -30,8 +30,7 @@ from discreet.data.inputs import open_data
 from discreet.data.interactions import Interactions
 from discreet.data.schema import Schema
 from discreet.data.vocabulary import Vocabulary
-from discreet.evaluation.private.fit_and_score import fit_and_evaluate
-from discreet.evaluation.private.release import evaluate_privately
+from discreet.evaluation.private import evaluate_privately, fit_and_evaluate
 from discreet.models.baselines.als import Als
 from discreet.models.estimator import Estimator
 from discreet.models.fitted import FittedModel

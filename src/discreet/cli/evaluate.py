@@ -41,8 +41,7 @@ if TYPE_CHECKING:
     from discreet.data.facts import PublicFacts
     from discreet.data.interactions import Interactions
     from discreet.evaluation.comparison import Comparison
-    from discreet.evaluation.private.fit_and_score import Together
-    from discreet.evaluation.private.release import PrivateScore
+    from discreet.evaluation.private import PrivateScore, Together
     from discreet.evaluation.results import Evaluation
     from discreet.models.estimator import Estimator
     from discreet.models.fitted import FittedModel
@@ -372,7 +371,7 @@ def _show_comparison(
 ) -> None:
     """Print the scores, and below them what privacy costs by each metric."""
     from discreet.cli.output.tables import comparison_table
-    from discreet.evaluation.cost_of_privacy import cost_of_privacy, ran_once
+    from discreet.evaluation.report import cost_of_privacy, ran_once
 
     metrics = dict.fromkeys(name for one in found for name in one.metrics)
     said = [f"{name}: {' '.join(cost_of_privacy(found, name))}" for name in metrics]
@@ -442,7 +441,7 @@ def measure_privately(
 ) -> None:
     """Fit and score under one guarantee, or show the cost of doing that."""
     from discreet.core.progress import terminal_progress
-    from discreet.evaluation.private.fit_and_score import fit_and_evaluate
+    from discreet.evaluation.private import fit_and_evaluate
     from discreet.privacy.ledger.book import Ledger
 
     paying.check()
@@ -519,7 +518,7 @@ def measure_privately(
 
 def _forecast(estimators: Sequence[Estimator], metrics: list[str], share: float, facts: PublicFacts) -> str:
     """Return how much noise scores would have, before any budget is spent."""
-    from discreet.evaluation.private.fit_and_score import expected_noise
+    from discreet.evaluation.private import expected_noise
 
     found = expected_noise(estimators, metrics, share=share, facts=facts)
     if found is None:
@@ -553,7 +552,7 @@ def _as_json(found: Together, names: list[str]) -> dict[str, object]:
 
 
 def _best(found: Together, names: list[str]) -> dict[str, str]:
-    from discreet.evaluation.private.release import best_of
+    from discreet.evaluation.private import best_of
 
     return {metric: best_of(dict(zip(names, values, strict=True))) for metric, values in found.scores.items()}
 

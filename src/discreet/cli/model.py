@@ -561,7 +561,7 @@ def score(
     not seen: --split time:DATE with the date of the fit. Don't publish the scores: they have no noise.
     """
     from discreet.models.storage import load
-    from discreet.report.notes import SCORES_NOT_COVERED
+    from discreet.report.guarantee import SCORES_NOT_COVERED
 
     fitted = load(model)
     past = _read(fitted, data, reading)

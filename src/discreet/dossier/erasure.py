@@ -19,8 +19,7 @@ from discreet.dossier.evidence import for_people
 from discreet.privacy.guarantee import Guarantee, Neighbors, Unit
 from discreet.privacy.ledger.book import Ledger
 from discreet.privacy.ledger.records import Entry
-from discreet.report.guarantee import assumption_text, under_condition
-from discreet.report.numbers import number_above
+from discreet.report.guarantee import assumption_text, number_above, under_condition
 from discreet.report.odds import percent, posterior
 
 FORMAT = "discreet-erasure"

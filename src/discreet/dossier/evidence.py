@@ -18,8 +18,7 @@ from discreet.dossier.errors import NoGuarantee, NoLedgerEntry
 from discreet.dossier.facts import HumanFacts
 from discreet.privacy.accounting.rounding import group_delta, times_up
 from discreet.privacy.guarantee import Guarantee, Unit
-from discreet.report.guarantee import under_condition
-from discreet.report.numbers import number_above
+from discreet.report.guarantee import number_above, under_condition
 from discreet.report.odds import Odds, percent, posterior
 from discreet.report.officer import listed_releases
 from discreet.synthesis.labels import DRAWN_FROM

@@ -134,7 +134,7 @@ class Comparison(tuple[Evaluation, ...]):
         The first panel is returned. With `metric` only that one is drawn; on `ax`, by default the first.
         Models with several privacy definitions are drawn apart; `definition` names one.
         """
-        from discreet.evaluation.score_charts import plot_comparison
+        from discreet.evaluation.report import plot_comparison
 
         return plot_comparison(self, metric, definition, ax)
 

@@ -25,7 +25,7 @@ from discreet.evaluation.metrics import (
     refuse_broken,
     summable_examples,
 )
-from discreet.evaluation.private.user_scores import OneEach
+from discreet.evaluation.private import OneEach
 from discreet.evaluation.scoring import takes_binary
 from discreet.statistics.data_source import DataSource, Hiding
 from discreet.statistics.domain import FARTHEST, Held, Number

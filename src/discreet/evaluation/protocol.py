@@ -42,7 +42,7 @@ from discreet.models.estimator import Estimator
 from discreet.models.fitted import FittedModel
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.ledger.book import Ledger
-from discreet.report.notes import SCORES_NOT_COVERED
+from discreet.report.guarantee import SCORES_NOT_COVERED
 from discreet.statistics.data_source import DataSource, Hiding, KnownPart
 
 

@@ -1,29 +1,346 @@
 """Write a comparison as one HTML page: what privacy costs, a table, a chart per metric, all labels.
 
-The page is self-contained and runs no script.
+The page is self-contained and runs no script. Notebooks draw the same charts, and terminals print the same
+sentences.
 """
 
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from html import escape
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
+from discreet.core.checks import one_of
+from discreet.core.errors import UnknownChoice
 from discreet.core.files import refuse_output, write_whole
 from discreet.evaluation.comparison import shown_names
-from discreet.evaluation.cost_of_privacy import Definition, cost_of_privacy, of_definition, promises, ran_once
-from discreet.evaluation.errors import NothingGiven
-from discreet.evaluation.metrics import Metric
-from discreet.evaluation.references import PREFIX
+from discreet.evaluation.errors import DefinitionsDiffer, NothingGiven
+from discreet.evaluation.metrics import ListMetric, Metric, RatingMetric
+from discreet.evaluation.references import CHANCE, PREFIX
 from discreet.evaluation.results import GROUP_HEADER, Evaluation, Score, group_rows, spread_text
-from discreet.evaluation.score_charts import chart, direction, group_chart
-from discreet.privacy.guarantee import Trust
-from discreet.report.guarantee import TRUST_WORDS, UNIT_WORDS
-from discreet.report.numbers import number_above
+from discreet.privacy.guarantee import Neighbors, Trust, Unit
+from discreet.report.charts import (
+    COLORS,
+    GRAY,
+    Axis,
+    ChartLine,
+    Point,
+    axes_for,
+    line_chart,
+    panels_for,
+    plot_bars,
+    plot_lines,
+)
+from discreet.report.guarantee import TRUST_WORDS, UNIT_WORDS, number_above
 from discreet.report.pages import Html, details, element, facts_table, is_page, page, table
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+
+Definition = tuple[Unit, Neighbors, Trust]
+#: What is protected, within a sentence.
+PROTECTED = {Unit.VALUE: "a rating value", Unit.RATING: "a rating", Unit.USER: "a whole user"}
+# A sentence names the costs at so many epsilons: the ends, and what lies between.
+_MOST = 3
+# A score ahead of all without privacy isn't a gain from privacy, so no share of it is stated.
+_NO_WORSE = "no worse"
+
+
+def promises(one: Evaluation) -> bool:
+    """Return whether a fit has a guarantee."""
+    return math.isfinite(one.guarantee.epsilon)
+
+
+def of_definition(found: Sequence[Evaluation], definition: Definition | None) -> list[Evaluation]:
+    """Return the evaluations with this privacy definition; with None, all."""
+    return [one for one in found if definition is None or one.guarantee.definition == definition]
+
+
+def cost_of_privacy(found: Sequence[Evaluation], metric: str) -> list[str]:
+    """Return what privacy costs in this metric: a sentence per privacy definition, then the baseline."""
+    named = [
+        (one, name) for one, name in zip(found, shown_names(found), strict=True) if metric in one.metrics
+    ]
+    sign = 1 if Metric.parse(metric).lower_is_better else -1
+    free = [(one.metrics[metric], name) for one, name in named if not promises(one)]
+    best_free = min(free, key=lambda pair: sign * pair[0].mean, default=None)
+    definitions = dict.fromkeys(one.guarantee.definition for one, _ in named if promises(one))
+    sentences = [_sentence(named, metric, sign, definition, best_free) for definition in definitions]
+    if best_free is None:
+        sentences.append("No model without privacy was measured (epsilon inf), so the cost is not known.")
+    private = [one.metrics[metric] for one, _ in named if promises(one)]
+    if best_free is not None and any(_cost(score, best_free[0], sign) == _NO_WORSE for score in private):
+        sentences.append(
+            "Noise does not improve a model: where a private fit is ahead, that is chance, or a better model "
+            "without privacy was not measured."
+        )
+    return [*sentences, *_against_baselines(found, private, metric, sign)]
+
+
+def ran_once(found: Sequence[Evaluation]) -> str:
+    """Return a warning if every model ran once; empty otherwise."""
+    once = all(len(score.values) == 1 for one in found for score in one.metrics.values())
+    return "Every model ran once, so small differences may be luck; --repeat 3 shows the spread." * once
+
+
+def _sentence(
+    named: Sequence[tuple[Evaluation, str]],
+    metric: str,
+    sign: int,
+    definition: Definition,
+    best_free: tuple[Score, str] | None,
+) -> str:
+    mine = [(one, name) for one, name in named if promises(one) and one.guarantee.definition == definition]
+    parts = []
+    for epsilon in _some(sorted({one.guarantee.epsilon for one, _ in mine})):
+        here = ((one.metrics[metric], name) for one, name in mine if one.guarantee.epsilon == epsilon)
+        score, name = min(here, key=lambda pair: sign * pair[0].mean)
+        cost = "" if best_free is None else f", {_cost(score, best_free[0], sign)}"
+        parts.append(f"{score.mean:.4g} at epsilon {epsilon:g} ({name}{cost})")
+    reached = " and ".join([", ".join(parts[:-1]), parts[-1]] if len(parts) > 1 else parts)
+    against = (
+        "" if best_free is None else f", against {best_free[0].mean:.4g} without privacy ({best_free[1]})"
+    )
+    return f"With {PROTECTED[definition[0]]} protected, the best model reaches {reached}{against}."
+
+
+def _some(epsilons: list[float]) -> list[float]:
+    """Return at most a few of them, evenly chosen, with the first and the last."""
+    if len(epsilons) <= _MOST:
+        return epsilons
+    return [epsilons[round(place * (len(epsilons) - 1) / (_MOST - 1))] for place in range(_MOST)]
+
+
+def _cost(score: Score, free: Score, sign: int) -> str:
+    """Return how much worse a score is, as a share of the score without privacy, or that it is not worse."""
+    worse = sign * (score.mean - free.mean)
+    if len(score.values) == len(free.values) > 1:
+        # The runs share their splits, so that their differences count.
+        differences = np.subtract(score.values, free.values)
+        if abs(worse) <= float(np.std(differences, ddof=1)):
+            return "no difference beyond the spread of the runs"
+    share = 100 * abs(worse / free.mean) if free.mean else math.inf
+    if not worse or share < 0.05:
+        return "as good"
+    if worse <= 0:
+        return _NO_WORSE
+    if not free.mean:
+        return f"{worse:.3g} worse"
+    # Two digits, and never as a power of ten.
+    return f"{f'{share:.2g}' if share < 99.5 else f'{share:,.0f}'}% worse"
+
+
+def _against_baselines(
+    found: Sequence[Evaluation], private: Sequence[Score], metric: str, sign: int
+) -> Iterator[str]:
+    # Chance is as diverse as can be: where held-out items do not count, baselines say nothing.
+    if not isinstance(Metric.parse(metric).definition, ListMetric | RatingMetric):
+        return
+    scores = [
+        (scores[metric].mean, name.removeprefix(PREFIX))
+        for one in found
+        for name, scores in one.references.items()
+        if metric in scores
+    ]
+    if not scores:
+        return
+    value, name = min(scores, key=lambda pair: sign * pair[0])
+    behind = sum(sign * (score.mean - value) >= 0 for score in private)
+    said = f"The best simple baseline ({name}) reaches {value:.4g}"
+    if behind == len(private) > 0:
+        yield f"{said}; no private model is better."
+    elif behind:
+        yield f"{said}; {behind} of {len(private)} private fits {'is' if behind == 1 else 'are'} not better."
+    else:
+        yield f"{said}."
+
+
+def direction(metric: str) -> str:
+    """Return in words whether a higher or a lower score is better."""
+    return "lower is better" if Metric.parse(metric).lower_is_better else "higher is better"
+
+
+def chart(found: Sequence[Evaluation], metric: str, definition: Definition | None = None) -> Html:
+    """Return the chart of one metric: a line per model, dashes without privacy, gray for baselines.
+
+    With a `definition` only guarantees of that privacy definition are drawn: the same epsilon under another
+    definition is another protection.
+    """
+    lines = chart_lines(found, metric, definition)
+    return line_chart(lines, title=_title(metric, definition), x=_epsilons(found), y=Axis(label=metric))
+
+
+def plot_comparison(
+    found: Sequence[Evaluation], metric: str | None, definition: str | None, ax: Axes | None
+) -> Axes:
+    """Draw a panel for each metric, or for the one named, with matplotlib; return the first."""
+    of = _definition(found, definition)
+    panels = _panels(found, metric, ax, _LINES_HEIGHT)
+    for chosen, panel in panels.items():
+        lines = chart_lines(found, chosen, of)
+        plot_lines(panel, lines, title=_title(chosen, of), x=_epsilons(found), y=Axis(label=chosen))
+    return next(iter(panels.values()))
+
+
+def _definition(found: Sequence[Evaluation], definition: str | None) -> Definition | None:
+    """Return the privacy definition to draw; raise for several at once."""
+    promised = {"/".join(one): one for one in (one.guarantee.definition for one in found if promises(one))}
+    if definition is None and len(promised) > 1:
+        raise DefinitionsDiffer(definitions=tuple(promised))
+    if definition is not None:
+        one_of("definition", definition, promised)
+    return promised[definition] if definition else next(iter(promised.values()), None)
+
+
+def plot_evaluation(one: Evaluation, metric: str | None, ax: Axes | None) -> Axes:
+    """Draw a panel for each metric and return the first: bars of the model and baselines, or the groups."""
+    panels = _panels((one,), metric, ax, _LINES_HEIGHT if one.groups else _BARS_HEIGHT)
+    for chosen, panel in panels.items():
+        if one.groups:
+            plot_lines(panel, _group_lines(one, chosen), **_group_frame(one, chosen))
+        else:
+            _bars(one, chosen, panel)
+    return next(iter(panels.values()))
+
+
+def group_chart(one: Evaluation, metric: str) -> Html:
+    """Return the chart of one metric by group, with and without noise."""
+    return line_chart(_group_lines(one, metric), values=False, **_group_frame(one, metric))
+
+
+def _group_frame(one: Evaluation, metric: str) -> dict[str, Any]:
+    ticks = tuple((float(place), name) for place, name in enumerate(one.groups))
+    return {
+        "title": f"{metric} by group: {direction(metric)}",
+        "x": Axis(label="group", ticks=ticks),
+        "y": Axis(label=metric),
+    }
+
+
+def _group_lines(one: Evaluation, metric: str) -> list[ChartLine]:
+    """Return a line over the groups for the model, and one for the model without noise."""
+    cost = f"epsilon {one.guarantee.epsilon:g}" if promises(one) else "NOT PRIVATE"
+    lines = {f"{one.model}, {cost}": [group.metrics for group in one.groups.values()]}
+    if all(group.without_noise for group in one.groups.values()):
+        lines["without noise, NOT PRIVATE"] = [group.without_noise for group in one.groups.values()]
+    return [
+        ChartLine(
+            name=name,
+            points=tuple(
+                Point(
+                    float(place),
+                    scores[metric].mean,
+                    scores[metric].std,
+                    f"{group}: {scores[metric].mean:.4f}",
+                )
+                for place, (group, scores) in enumerate(zip(one.groups, own, strict=True))
+            ),
+            color=number,
+            dashes="7 4" if number else "",
+        )
+        for number, (name, own) in enumerate(lines.items())
+    ]
+
+
+def _bars(one: Evaluation, chosen: str, ax: Axes) -> None:
+    cost = f"epsilon {one.guarantee.epsilon:g}" if promises(one) else "NOT PRIVATE"
+    named = {f"{one.model}, {cost}": one.metrics}
+    named |= {f"{name.removeprefix(PREFIX)}, baseline": scores for name, scores in one.references.items()}
+    bars = [
+        (name, scores[chosen].mean, scores[chosen].std) for name, scores in named.items() if chosen in scores
+    ]
+    plot_bars(ax, bars, title=f"{chosen}: {direction(chosen)}", x=chosen)
+
+
+def chart_lines(
+    found: Sequence[Evaluation], metric: str, definition: Definition | None
+) -> tuple[ChartLine, ...]:
+    """Return a line for each model, and a level for each baseline."""
+    names = shown_names(found)
+    lines: list[ChartLine] = []
+    # Numbered over all metrics and definitions, so that a model keeps its color from chart to chart.
+    for number, model in enumerate(dict.fromkeys(names)):
+        mine = [
+            one for one, name in zip(found, names, strict=True) if name == model and metric in one.metrics
+        ]
+        lines += _model_lines(mine, model, metric, number % COLORS, definition)
+    return (*lines, *_baseline_lines(found, metric))
+
+
+# Inches that bars of one metric, and lines, are high.
+_BARS_HEIGHT, _LINES_HEIGHT = 2.4, 3.8
+
+
+def _panels(
+    found: Sequence[Evaluation], metric: str | None, ax: Axes | None, height: float
+) -> dict[str, Axes]:
+    """Return the axes for each metric: all of them in a new figure, or one; on `ax` by default the first."""
+    measured = list(dict.fromkeys(name for one in found for name in one.metrics))
+    if (metric is None and not measured) or (metric is not None and metric not in measured):
+        raise UnknownChoice(name="metric", value=metric, choices=measured)
+    if metric is None and ax is None and len(measured) > 1:
+        return dict(zip(measured, panels_for(len(measured), height), strict=True))
+    return {metric or measured[0]: axes_for(ax)}
+
+
+def _title(metric: str, definition: Definition | None) -> str:
+    protected = f" ({PROTECTED[definition[0]]} protected)" if definition else ""
+    return f"{metric}: {direction(metric)}{protected}"
+
+
+def _epsilons(found: Sequence[Evaluation]) -> Axis:
+    epsilons = sorted({one.guarantee.epsilon for one in found if promises(one)})
+    return Axis(
+        label="epsilon (smaller is more private)",
+        logarithmic=True,
+        ticks=tuple((epsilon, f"{epsilon:g}") for epsilon in epsilons),
+    )
+
+
+def _model_lines(
+    mine: Sequence[Evaluation], model: str, metric: str, color: int, definition: Definition | None
+) -> Iterator[ChartLine]:
+    private = sorted(of_definition(mine, definition), key=lambda one: one.guarantee.epsilon)
+    if points := tuple(_point(one, model, metric) for one in private if promises(one)):
+        yield ChartLine(name=model, points=points, color=color)
+    for one in mine:
+        if math.isinf(one.guarantee.epsilon):
+            level = one.metrics[metric].mean
+            yield ChartLine(name=f"{model}, NOT PRIVATE", level=level, color=color, dashes="7 4")
+
+
+def _point(one: Evaluation, model: str, metric: str) -> Point:
+    score, epsilon = one.metrics[metric], one.guarantee.epsilon
+    said = f"{model}, epsilon {epsilon:g}: {metric} {spread_text(score)}, {len(score.values)} runs"
+    return Point(epsilon, score.mean, score.std, said)
+
+
+# Dots one by one, in pairs, in threes and far apart distinguish baselines.
+_DOTS = ("2 4", "2 3 2 9", "2 3 2 3 2 9", "2 9")
+
+
+def _baseline_lines(found: Sequence[Evaluation], metric: str) -> Iterator[ChartLine]:
+    """Yield a labeled level for each baseline that has this metric."""
+    names = dict.fromkeys(name for one in found for name in one.references)
+    levels = {name.removeprefix(PREFIX): _baseline(found, name, metric) for name in names}
+    # Chance is so far below that all other lines would lie on each other; the table has it.
+    drawn = [(said, level) for said, level in levels.items() if level is not None and said != CHANCE]
+    for number, (said, level) in enumerate(drawn):
+        dots = _DOTS[number % len(_DOTS)]
+        yield ChartLine(name=f"{said}, baseline", level=level, color=GRAY, dashes=dots, label=said)
+
+
+def _baseline(found: Sequence[Evaluation], name: str, metric: str) -> float | None:
+    scores = (one.references[name].get(metric) for one in found if name in one.references)
+    return next((score.mean for score in scores if score is not None), None)
+
 
 #: The name of such a page in messages.
 KIND = "report of a comparison"

@@ -159,7 +159,7 @@ class Evaluation:
 
         The first panel is returned. With `metric` only that one is drawn; on `ax`, by default the first.
         """
-        from discreet.evaluation.score_charts import plot_evaluation
+        from discreet.evaluation.report import plot_evaluation
 
         return plot_evaluation(self, metric, ax)
 

@@ -10,8 +10,7 @@ import numpy as np
 
 from discreet.core.arrays import Indices
 from discreet.core.errors import ExtraMissing
-from discreet.export.bundle.encoding import int8_vectors, int8_weights
-from discreet.export.bundle.parts import VECTORS, ScorePart, parts_of
+from discreet.export.bundle.parts import VECTORS, ScorePart, int8_vectors, int8_weights, parts_of
 from discreet.models.fitted import FittedModel
 from discreet.models.scorers.log_chance import LEAST, MOST, PER_UNIT
 from discreet.models.scorers.ranking import LOGISTIC

@@ -24,8 +24,8 @@ from discreet.privacy.assumptions import Assumption
 from discreet.privacy.noise_plans import share
 from discreet.privacy.session import Session
 from discreet.solvers.empirical_bayes import EmpiricalBayes
+from discreet.statistics.counts import Recency
 from discreet.statistics.data_source import DataSource
-from discreet.statistics.recency import Recency
 
 # How the budget is shared: overall mean, pilot release of the items, final item effects.
 SHARES = (share(0.02), share(0.25), share(0.73))

@@ -14,9 +14,8 @@ from discreet.models.scorers.item_item import PopularityScorer
 from discreet.models.scorers.scorer import Scorer
 from discreet.privacy.assumptions import Assumption
 from discreet.privacy.session import Session
-from discreet.statistics.counts import ItemVotes
+from discreet.statistics.counts import ItemVotes, RecentVotes
 from discreet.statistics.data_source import DataSource
-from discreet.statistics.recency import RecentVotes
 from discreet.statistics.statistic import Norm, Statistic
 
 

@@ -8,8 +8,8 @@ from discreet.core.checks import positive_finite
 from discreet.data.epochs import seconds_of
 from discreet.models.errors import SettingsConflict, TimesNeeded
 from discreet.privacy.assumptions import Assumption, Fact, Kind
+from discreet.statistics.counts import Recency
 from discreet.statistics.data_source import DataSource
-from discreet.statistics.recency import Recency
 
 #: What an estimator that reads times takes as public.
 TIMES_ARE_PUBLIC = Assumption.of(Kind.DECLARED, Fact.TIMES)

@@ -19,8 +19,7 @@ from discreet.models.scorers.counts import liking
 from discreet.models.tuned_settings import ItemSettings
 from discreet.privacy.session import Session
 from discreet.solvers.empirical_bayes import EmpiricalBayes, VoteEstimate, shrink
-from discreet.statistics.counts import ItemResiduals, UserMeans
-from discreet.statistics.recency import Recency, RecentResiduals
+from discreet.statistics.counts import ItemResiduals, Recency, RecentResiduals, UserMeans
 from discreet.statistics.typical import COUNT_PART, TYPICAL_RESIDUAL, USER_RIDGE
 
 # Weights of count^-1/2 give the sums of all items one variance.

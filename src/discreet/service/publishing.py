@@ -127,7 +127,7 @@ def _is_quick(model: FittedModel) -> bool:
 def browser_vectors(model: FittedModel) -> bytes | None:
     """Return what a browser needs to recommend by itself, or None for a model that it cannot answer for.
 
-    `discreet.export.bundle.encoding` describes its content.
+    `discreet.export.bundle.parts` describes its content.
     """
     try:
         return device_file(model)

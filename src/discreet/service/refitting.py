@@ -21,7 +21,7 @@ from discreet.collect.hidden_items import CatalogCampaign
 from discreet.collect.opening import AnyCampaign
 from discreet.model_settings import estimator
 from discreet.models.fitted import FittedModel
-from discreet.models.local.estimator import ReportLearner
+from discreet.models.local import ReportLearner
 from discreet.papers import PAPER_NAMES
 from discreet.papers.mixture.gradient_server import GradientServer
 from discreet.privacy.mechanisms.bounded import ClampedLaplace

@@ -23,7 +23,7 @@ from typing import Any, NamedTuple, Self, final
 import llvmlite.binding
 import numba
 
-from discreet.core.machine_code import shipped
+from discreet.core.kernels import shipped
 from discreet.data.facts import PublicFacts
 from discreet.sources.connection import losses_as_sentences, result_of
 from discreet.sources.errors import FolderNotShared, NoWorkers, WorkersDiffer

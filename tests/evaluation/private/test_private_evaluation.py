@@ -11,14 +11,17 @@ import pytest
 import discreet
 from discreet.core.checks import BudgetError, DataError, ParameterError, PrivacyError
 from discreet.core.randomness import PrivacyRandom
-from discreet.evaluation.private import choose_privately, evaluate_privately, fit_and_evaluate
-from discreet.evaluation.private.release import promise_of_scores, read_score
-from discreet.evaluation.private.user_scores import (
+from discreet.evaluation.private import (
     PersonalScores,
+    choose_privately,
+    evaluate_privately,
+    fit_and_evaluate,
     fixed_point_scores,
     hide_one_each,
     personal_scores,
     private_metric,
+    promise_of_scores,
+    read_score,
 )
 from discreet.evaluation.scoring import measure
 from discreet.privacy.accounting.accountant import epsilon_at
@@ -199,7 +202,7 @@ def test_a_budget_is_asked_before_anybody_is_scored(monkeypatch):
     promise = discreet.Biases(epsilon=0.5).promise(DATA.facts)
     ledger.set_budget(DATA.name, promise)
     monkeypatch.setattr(
-        "discreet.evaluation.private.user_scores.personal_scores",
+        "discreet.evaluation.private.personal_scores",
         lambda *_: pytest.fail("scored without paying"),
     )
     with pytest.raises(BudgetError):

@@ -23,8 +23,7 @@ from discreet.core.errors import OutOfRange
 from discreet.core.files import refuse_folder, write_folder
 from discreet.data.interactions import Interactions
 from discreet.data.vocabulary import Vocabulary
-from discreet.export.bundle.encoding import MOST_BYTES, PRECISIONS, decoded, encode
-from discreet.export.bundle.parts import VECTORS, ScorePart, parts_of
+from discreet.export.bundle.parts import MOST_BYTES, PRECISIONS, VECTORS, ScorePart, decoded, encode, parts_of
 from discreet.models.errors import BadPackageName, BundleTooLarge
 from discreet.models.fitted import FittedModel
 from discreet.models.lists import best_places, listable

@@ -22,7 +22,15 @@ from discreet.federated.noise import STEP_BITS
 from discreet.federated.protocols.protocol import MessagePart, number, only_fields
 from discreet.federated.wire import MOST_BYTES, Message, Refusal, Refused, Value
 from discreet.statistics.co_occurrence import CoOccurrence
-from discreet.statistics.counts import ItemResiduals, ItemVotes, UserCount, UserMeans, VotesAmong
+from discreet.statistics.counts import (
+    ItemResiduals,
+    ItemVotes,
+    RecentResiduals,
+    RecentVotes,
+    UserCount,
+    UserMeans,
+    VotesAmong,
+)
 from discreet.statistics.domain import (
     Domain,
     Held,
@@ -39,8 +47,7 @@ from discreet.statistics.history_summary import HistorySummary
 from discreet.statistics.item_context import ItemContext
 from discreet.statistics.item_vectors import ItemVectors
 from discreet.statistics.order_evidence import OrderEvidence
-from discreet.statistics.profile_sums import LinearTerms, ProfileGram, ProfileVotes, StartMoment
-from discreet.statistics.recency import RecentResiduals, RecentVotes
+from discreet.statistics.profiles import LinearTerms, ProfileGram, ProfileVotes, StartMoment
 from discreet.statistics.residual_moment import ResidualMoment
 from discreet.statistics.scaled_rows import ScaledMoment, ScaledProduct
 from discreet.statistics.statistic import Part as Added

@@ -49,7 +49,7 @@ from discreet.papers.dpimf import item_solves as items_of
 from discreet.papers.dpimf import questions
 from discreet.privacy.session import Session
 from discreet.solvers.spectrum import with_fixed_signs
-from discreet.statistics import profile_sums as statistics
+from discreet.statistics import profiles as statistics
 
 _LOSS = items_of.Loss(shared_weight=1.0, chosen_weight=0.0)
 _NO_PAIRS = np.zeros((0, 2), dtype=np.int64)

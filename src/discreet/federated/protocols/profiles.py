@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from discreet.federated.protocols.protocol import MessagePart, check_arrays, number
 from discreet.federated.wire import Message, Refusal, Refused, Value
-from discreet.statistics.profile_sums import ProfileQuestion, Profiles
+from discreet.statistics.profiles import ProfileQuestion, Profiles
 from discreet.statistics.statistic import Norm
 
 PROFILE_ARRAYS = ("vectors", "squares", "growth", "center", "scale", "item_weights")

@@ -40,7 +40,7 @@ from discreet.papers.dpimf import questions
 from discreet.papers.dpimf.implicit_objective import GRAM, LINEAR, MOMENT, VOTES, ImplicitObjective
 from discreet.privacy.noise_shares import upper
 from discreet.privacy.session import Session
-from discreet.statistics import profile_sums as statistics
+from discreet.statistics import profiles as statistics
 from discreet.statistics.statistic import Norm
 
 _LOSS = items_of.Loss(shared_weight=1.0, chosen_weight=0.0)

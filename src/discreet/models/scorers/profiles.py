@@ -16,7 +16,7 @@ from discreet.models.scorers.factors import folded
 from discreet.models.scorers.parts import ITEMS, RELEASED, Constant, Ids, Stored, StoredNumber, StoredNumbers
 from discreet.models.scorers.ranking import LinearScores, Ranking
 from discreet.models.scorers.scorer import Scorer
-from discreet.statistics.profile_sums import Profiles
+from discreet.statistics.profiles import Profiles
 from discreet.statistics.statistic import rows_of
 
 

@@ -26,9 +26,8 @@ from discreet.models.user_factorization.votes_first import last_votes, share_for
 from discreet.models.user_factorization.whole_catalog import whole_catalog
 from discreet.privacy.noise_plans import share
 from discreet.privacy.session import Session
-from discreet.solvers.empirical_bayes import VoteEstimate, shrink_coordinates
+from discreet.solvers.empirical_bayes import VoteEstimate, denoised_pairs, shrink_coordinates
 from discreet.solvers.item_regression import OrderWeights, regression_weights, strongest
-from discreet.solvers.pair_shrinkage import denoised_pairs
 from discreet.solvers.spectrum import clearest_part, edge_of_noise
 from discreet.statistics.co_occurrence import BACK_PARTS, CoOccurrence
 from discreet.statistics.counts import ItemVotes, UserCount

@@ -18,8 +18,7 @@ from discreet.core.arrays import Floats
 from discreet.models.released_items import ItemView, sum_variance
 from discreet.privacy.session import Session
 from discreet.solvers.empirical_bayes import VoteEstimate, shrink
-from discreet.statistics.counts import ItemResiduals
-from discreet.statistics.recency import Recency, RecentResiduals, RecentVotes
+from discreet.statistics.counts import ItemResiduals, Recency, RecentResiduals, RecentVotes
 from discreet.statistics.typical import TYPICAL_RESIDUAL
 
 

@@ -26,7 +26,7 @@ from discreet.core.progress import Progress
 from discreet.core.randomness import experiment_generator
 from discreet.data.facts import PublicFacts
 from discreet.data.interactions import Interactions
-from discreet.models.local.estimator import (
+from discreet.models.local import (
     SWEEPS,
     TOLERANCE,
     CellEstimator,

@@ -27,7 +27,7 @@ from discreet.papers.dpimf import printed_losses as printed
 from discreet.papers.dpimf.theory import LOSSES, Loss
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.session import Session
-from discreet.report.notes import PRINTED_DPIMF, PRINTED_DPMF, PRINTED_WEIGHTS, TRAINED_WITHOUT_NOISE
+from discreet.report.guarantee import PRINTED_DPIMF, PRINTED_DPMF, PRINTED_WEIGHTS, TRAINED_WITHOUT_NOISE
 
 Sampling = Literal["none", "corrected", "printed"]
 

@@ -2,7 +2,7 @@
 
 Four kinds of releases share the budget: votes (popularity), a second moment of the popular items (it defines
 profiles), and, in each round, the Gram matrix of users' profiles and each item's linear term.
-`statistics/profile_sums.py` computes users' contributions; `questions.py` and `item_solves.py` use the noisy
+`statistics/profiles.py` computes users' contributions; `questions.py` and `item_solves.py` use the noisy
 sums.
 """
 
@@ -26,8 +26,8 @@ from discreet.papers.dpimf import questions
 from discreet.privacy.mechanisms.fixed_point import FixedPoint
 from discreet.privacy.noise_plans import share
 from discreet.privacy.session import Session
-from discreet.statistics import profile_sums as party
-from discreet.statistics.profile_sums import ProfileQuestion, Profiles, norms_of_all, weighted_terms
+from discreet.statistics import profiles as party
+from discreet.statistics.profiles import ProfileQuestion, Profiles, norms_of_all, weighted_terms
 from discreet.statistics.statistic import ROUNDING, VECTOR_BITS, Norm, Part
 
 LossName = Literal["shared", "symmetric", "complementary", "strawman"]

@@ -15,7 +15,7 @@ import numpy as np
 from discreet.core.arrays import Floats
 from discreet.papers.dpimf.questions import Favor, clip_length, read_votes
 from discreet.solvers.norm_ball import minimize_in_ball
-from discreet.statistics.profile_sums import ProfileQuestion, Profiles, gram_bound
+from discreet.statistics.profiles import ProfileQuestion, Profiles, gram_bound
 
 # Prior variance of an item's mean profile, where profiles have variance 1.
 _PRIOR_VARIANCE = 0.3

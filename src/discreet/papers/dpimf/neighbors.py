@@ -24,7 +24,7 @@ from discreet.data.facts import PublicFacts
 from discreet.data.interactions import Interactions
 from discreet.models.estimator import Estimator, check_budget, without_cap
 from discreet.models.fitted import FittedModel
-from discreet.models.local.estimator import fitted_reports
+from discreet.models.local import fitted_reports
 from discreet.models.scorers.item_item import NeighborScorer
 from discreet.models.scorers.scorer import Scorer
 from discreet.privacy.assumptions import Assumption, Fact, Kind, assumptions_of

@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from discreet.core.arrays import Floats
 from discreet.solvers.spectrum import edge_of_noise, outstanding
-from discreet.statistics.profile_sums import PEOPLE_PART, ProfileQuestion, Profiles
+from discreet.statistics.profiles import PEOPLE_PART, ProfileQuestion, Profiles
 
 # A matrix of about this times sqrt(users / noise) popular items has eigenvalues above the noise.
 _ITEMS_PER_ROOT = 5.0

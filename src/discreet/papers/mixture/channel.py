@@ -10,7 +10,7 @@ import numpy as np
 from discreet.collect.estimate import Collected
 from discreet.core.checks import integer, positive_finite
 from discreet.core.progress import Progress
-from discreet.models.local.estimator import LocalEstimator, check_local
+from discreet.models.local import LocalEstimator, check_local
 from discreet.models.scorers.counts import counted
 from discreet.models.scorers.factors import RatingScorer
 from discreet.models.scorers.local import LocalScorer

@@ -13,7 +13,7 @@ from discreet.collect.estimate import Collected
 from discreet.core.arrays import Floats, Rows
 from discreet.core.checks import integer, one_of, positive_finite
 from discreet.core.progress import Progress
-from discreet.models.local.estimator import LocalEstimator, check_local
+from discreet.models.local import LocalEstimator, check_local
 from discreet.models.scorers.local import factor_scorer
 from discreet.models.scorers.scorer import Scorer
 from discreet.solvers.als import solve_rows

@@ -11,7 +11,7 @@ from discreet.collect.estimate import Collected
 from discreet.core.arrays import Rows
 from discreet.core.checks import integer, non_negative, positive_finite
 from discreet.core.progress import Progress
-from discreet.models.local.estimator import LocalEstimator, check_local
+from discreet.models.local import LocalEstimator, check_local
 from discreet.models.scorers.local import factor_scorer
 from discreet.models.scorers.scorer import Scorer
 from discreet.solvers.gradient_descent import descend

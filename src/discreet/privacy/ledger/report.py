@@ -14,7 +14,7 @@ from discreet.privacy.errors import DatasetUnclear
 from discreet.privacy.ledger.accounts import Account
 from discreet.privacy.ledger.balance import balance
 from discreet.report.charts import axes_for
-from discreet.report.numbers import number_above
+from discreet.report.guarantee import number_above
 from discreet.report.pages import html_table
 
 if TYPE_CHECKING:

@@ -1,1 +1,0 @@
-"""Learn from reports of users who don't trust the collector."""
