@@ -19,8 +19,8 @@ from discreet.data.facts import PublicFacts
 from discreet.data.splits import random_split
 from discreet.data.vocabulary import Vocabulary
 from discreet.evaluation.scoring import measure
+from discreet.models import local as local_estimator
 from discreet.models.local import CellEstimator
-from discreet.models.local import estimator as local_estimator
 from discreet.models.scorers.factors import RatingScorer
 from discreet.models.scorers.local import LocalScorer
 from discreet.models.scorers.scorer import without_history
