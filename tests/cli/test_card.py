@@ -74,7 +74,7 @@ def test_a_card_says_what_only_the_publisher_knows(discreet, model, tmp_path, sn
 def test_what_strangers_write_stays_in_its_place(model):
     label = read_label(model)
     evil = {"two: words": 1, "epsilon": 9, "evil": "x\n---\n# y", "not_a_number": math.nan, "deep": {"a": 1}}
-    text = model_card({**label, "parameters": evil}, "", None, "", file='m"```\n# z.discreet')
+    text = model_card({**label, "parameters": evil}, "", None, file='m"```\n# z.discreet')
     _, front, rest = text.split("---\n", 2)
     assert yaml.safe_load(front)["settings"] == {"evil": "x\n---\n# y"}
     assert rest.count("```") == 2 and "\n# z" not in rest

@@ -1,9 +1,11 @@
 """A label is read from a whole file or not at all."""
 
+import html
 import json
 
 from command_line import one_sentence
 from discreet.dossier.evidence import _short
+from snapshot import page_text
 
 
 def test_no_flipped_byte_of_a_model_file_goes_unnoticed_or_ends_in_a_traceback(model):
@@ -54,3 +56,44 @@ def test_a_label_shows_its_release_in_the_ledger(discreet, ratings, tmp_path):
     other = tmp_path / "other.ledger"
     discreet("budget", other, "--name", "shop", "--epsilon", "4", "--delta", "1e-5")
     one_sentence(*discreet("label", tmp_path / "second", "--ledger", other))
+
+
+def test_every_form_of_a_label_has_the_same_content(discreet, ratings, tmp_path, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "400")
+    book, model = tmp_path / "shop.ledger", tmp_path / "m.discreet"
+    paid = ("--ledger", book, "--name", "shop", "--epsilon", "1")
+    assert discreet("fit", ratings, "--model", "biases", *paid, "--out", model)[0] == 0
+    full = ("label", model, "--full", "--people", "3", "--ledger", book)
+    found = json.loads(discreet(*full, "--json")[1])
+    page, card = tmp_path / "label.html", tmp_path / "card.md"
+    assert discreet(*full, "--html", page, "--card", card)[0] == 0
+    forms = {
+        "terminal": discreet(*full)[1],
+        "Markdown": discreet(*full, "--markdown")[1],
+        "page": page_text(page.read_text(encoding="utf8")),
+        "card": card.read_text(encoding="utf8"),
+    }
+    wanted = {
+        "odds": found["odds"]["sentence"],
+        "group": found["group"]["sentence"],
+        "left": found["ledger"]["left"],
+        "method": found["method"],
+        "audit": found["last_audit"]["verdict"],
+        "account": found["origin"]["account"],
+        "code": found["origin"]["code"],
+        **{f"release {at}": one["name"] for at, one in enumerate(found["certificate"]["releases"])},
+        **found["officer"],
+        **{f"assumed {at}": one["text"] for at, one in enumerate(found["guarantee"]["assumes"])},
+    }
+    missing = [
+        (form, name)
+        for form, text in forms.items()
+        for name, value in wanted.items()
+        if letters(value) not in letters(text)
+    ]
+    assert missing == []
+
+
+def letters(text):
+    """Return a text without the blanks, lines of tables, and escapes that a form adds."""
+    return "".join(one for one in html.unescape(text) if one.isalnum())

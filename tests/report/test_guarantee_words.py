@@ -50,7 +50,7 @@ DOORS = {
     "json": lambda one: json.dumps(one.to_json(), ensure_ascii=False),
     "markdown": lambda one: plain(label_markdown(label_of(one), one, "unsigned")),
     "page": lambda one: unescape(label_html(label_of(one), one, "unsigned")),
-    "card": lambda one: plain(model_card(label_of(one), "unsigned", None, "", file="m.discreet")),
+    "card": lambda one: plain(model_card(label_of(one), "unsigned", None, file="m.discreet")),
     "registry": lambda one: plain(registry_entry(label_of(one))),
 }
 

@@ -25,12 +25,12 @@ from discreet.cli.output.printing import emit, remark, show, write
 from discreet.core.checks import visible
 
 if TYPE_CHECKING:
-    from rich.table import Table
-
     from discreet.audit.last_audits import LastAudit
     from discreet.data.interactions import Interactions
     from discreet.dossier.evidence import LedgerRecord
     from discreet.models.fitted import FittedModel
+    from discreet.privacy.guarantee import Guarantee
+    from discreet.report.label import Known
 
 
 def label(
@@ -63,8 +63,11 @@ def label(
         markdown: Print the label as Markdown.
     """
     from discreet.audit.last_audits import last_audit
-    from discreet.dossier.evidence import audited_as
+    from discreet.dossier.evidence import audit_sentence, audited_as
     from discreet.models.signatures import signed_sentence, signer
+    from discreet.privacy.guarantee import Guarantee
+    from discreet.report.label import Known, label_markdown
+    from discreet.report.officer import listed_releases
 
     key = signer(file)
     signed = signed_sentence(key)
@@ -72,44 +75,42 @@ def label(
     content = {**read_any_label(file, signed=key is not None), "signed_by": key}
     if facts is not None and registry is None and not full:
         raise OptionNeeds(options=("--facts",), needs="--full or --registry FILE", why="these show the facts")
+    guarantee = Guarantee.from_json(content["guarantee"])
     record = _recorded(content, ledger, name)
-    more = _more(content, facts) if full else []
+    last = last_audit(*audited_as(content))
+    odds = _odds(guarantee, people)
+    limits = (f"Not to be used for {text}." for text in content.get("not_for", ()))
+    known = Known(
+        method=_method(content["name"]),
+        used=() if record is None else record.rows(),
+        sentences=[*((odds["group"]["sentence"],) if "group" in odds else ()), *limits],
+        audit=audit_sentence(content, last),
+        releases=listed_releases(content) if full else [],
+        officer=_officer(content, guarantee, facts) if full else [],
+    )
+    outputs = (registry, page, card)
     written = _write_elsewhere(
-        content, signed, file, registry, page, card, facts=facts, force=force, more=more
+        content, guarantee, signed, file, *outputs, facts=facts, force=force, last=last, known=known
     )
     if markdown:
-        from discreet.privacy.guarantee import Guarantee
-        from discreet.report.label import label_markdown
-
-        guarantee = Guarantee.from_json(content["guarantee"])
-        write(visible(label_markdown(content, guarantee, signed, more).rstrip("\n")))
-        return
-    last = last_audit(*audited_as(content))
-    if as_json:
+        write(visible(label_markdown(content, guarantee, signed, known).rstrip("\n")))
+    elif as_json:
         audit = None if last is None else last.to_json()
-        found = {
-            **content,
-            **_odds(content, people),
-            "ledger": record and asdict(record),
-            "last_audit": audit,
-        }
-        emit({**found, "officer": dict(more)} if full else found)
-        return
-    if written:
-        from discreet.privacy.guarantee import Guarantee
-
-        show(f"{' '.join(written)} {Guarantee.from_json(content['guarantee']).sentence()}")
-        return
-    _show(content, last, people, () if record is None else record.rows(), more, full=full)
+        found = {**content, **odds, "ledger": record and asdict(record), "last_audit": audit}
+        found["method"] = dict(known.method).get("Method")
+        emit({**found, "officer": dict(known.officer)} if full else found)
+    elif written:
+        show(f"{' '.join(written)} {guarantee.sentence()}")
+    else:
+        _show(content, guarantee, known, full=full)
 
 
-def _more(content: dict[str, Any], facts: Path | None) -> list[tuple[str, str]]:
+def _officer(content: dict[str, Any], guarantee: Guarantee, facts: Path | None) -> Sequence[tuple[str, str]]:
     """Return the lines of a full label for a privacy officer; none if no user is protected."""
     from discreet.dossier.facts import MEANINGS, HumanFacts
-    from discreet.privacy.guarantee import Guarantee
     from discreet.report.officer import officer_rows
 
-    if not Guarantee.from_json(content["guarantee"]).is_private:
+    if not guarantee.is_private:
         return []
     stated = HumanFacts() if facts is None else HumanFacts.read(facts)
     return officer_rows(content, {name: stated.text(name) for name in MEANINGS}, stated.published)
@@ -126,13 +127,11 @@ def _recorded(content: dict[str, Any], ledger: Path | None, name: str | None) ->
         return LedgerRecord.find(book, content, name)
 
 
-def _odds(content: dict[str, Any], people: int | None) -> dict[str, Any]:
+def _odds(guarantee: Guarantee, people: int | None) -> dict[str, Any]:
     """Return an attacker's odds, and the guarantee of a group, if the label has a guarantee."""
     from discreet.dossier.evidence import for_people
-    from discreet.privacy.guarantee import Guarantee
     from discreet.report.odds import Odds
 
-    guarantee = Guarantee.from_json(content["guarantee"])
     if not guarantee.is_private:
         return {}
     found: dict[str, Any] = {"odds": Odds.of(guarantee).to_json()}
@@ -143,67 +142,34 @@ def _odds(content: dict[str, Any], people: int | None) -> dict[str, Any]:
     return found
 
 
-def _said_of_odds(content: dict[str, Any], people: int | None) -> tuple[str, ...]:
-    """Return the odds as sentences and as a picture in one line."""
-    from discreet.privacy.guarantee import Guarantee
-    from discreet.report.odds import Odds, odds_bar
-
-    found = _odds(content, people)
-    if not found:
-        return ()
-    odds = Odds.of(Guarantee.from_json(content["guarantee"]))
-    group = found.get("group")
-    return (odds.sentence(), odds_bar(odds), *(() if group is None else (group["sentence"],)))
-
-
-def _releases(content: dict[str, Any]) -> Table:
-    """Return the releases of the certificate as a table; a file without one has no rows."""
-    from rich.table import Table
-
-    from discreet.report.officer import listed_releases
-
-    table = Table("release", "mechanism", "noise", "bound", title="Releases (from the certificate)")
-    for row in listed_releases(content):
-        table.add_row(*map(visible, row))
-    return table
-
-
-def _show(
-    content: dict[str, Any],
-    last: LastAudit | None,
-    people: int | None,
-    recorded: Sequence[tuple[str, str]],
-    officer: Sequence[tuple[str, str]],
-    *,
-    full: bool,
-) -> None:
+def _show(content: dict[str, Any], guarantee: Guarantee, known: Known, *, full: bool) -> None:
     """Print the guarantee, where each array comes from, and what else is known about the file."""
     from rich.table import Table
 
-    from discreet.dossier.evidence import audit_sentence
     from discreet.papers import titled
-    from discreet.privacy.guarantee import Guarantee
-    from discreet.report.label import MORE, by_origin, label_table, used_rows
+    from discreet.report.label import MORE, RELEASES, by_origin, label_table, used_rows
+    from discreet.report.odds import Odds, odds_bar
 
-    promise = Guarantee.from_json(content["guarantee"])
-    used = [*_method(content["name"]), *used_rows(content, content.get("signed_by")), *recorded]
+    used = [*known.method, *used_rows(content, content.get("signed_by")), *known.used]
     called = titled(content["name"], content.get("parameters", {}))
-    facts = label_table(promise, f"Privacy facts: {called}", used)
-    table = Table("arrays", "where they come from", title="What the file contains", show_lines=True)
-    for origin, names in by_origin(content["provenance"]):
-        table.add_row(names, origin)
-    limits = (f"Not to be used for {text}." for text in content.get("not_for", ()))
-    audited = [said] if (said := audit_sentence(content, last)) else []
-    odds = _said_of_odds(content, people)
-    asked = Table("what", "answer", title=MORE, show_lines=True)
-    for what, answer in officer:
-        asked.add_row(what, visible(answer))
-    more = (
-        [_releases(content), table, *([asked] if officer else [])]
-        if full
-        else ["Add --full to list each release and each array."]
-    )
-    show(facts, promise.sentence(), *odds, *limits, *audited, *more)
+    odds = [Odds.of(guarantee)] if guarantee.is_private else []
+    said = [text for one in odds for text in (one.sentence(), odds_bar(one))]
+    more: list[Table | str] = ["Add --full to list each release and each array."]
+    if full:
+        releases = Table(title="Releases (from the certificate)")
+        for header in RELEASES:
+            releases.add_column(header, overflow="fold")
+        for row in known.releases:
+            releases.add_row(*map(visible, row))
+        arrays = Table("arrays", "where they come from", title="What the file contains", show_lines=True)
+        for origin, names in by_origin(content["provenance"]):
+            arrays.add_row(names, origin)
+        officer = Table("what", "answer", title=MORE, show_lines=True)
+        for what, answer in known.officer:
+            officer.add_row(what, visible(answer))
+        more = [releases, arrays, *([officer] if known.officer else [])]
+    facts = label_table(guarantee, f"Privacy facts: {called}", used)
+    show(facts, guarantee.sentence(), *filter(None, (*said, *known.sentences, known.audit)), *more)
 
 
 def _method(name: str) -> list[tuple[str, str]]:
@@ -230,6 +196,7 @@ def read_any_label(file: Path, *, signed: bool) -> dict[str, Any]:
 
 def _write_elsewhere(
     content: dict[str, Any],
+    guarantee: Guarantee,
     signed: str,
     file: Path,
     registry: Path | None,
@@ -238,16 +205,14 @@ def _write_elsewhere(
     *,
     facts: Path | None,
     force: bool,
-    more: Sequence[tuple[str, str]],
+    last: LastAudit | None,
+    known: Known,
 ) -> list[str]:
     """Write the label in the requested formats, all or none. Return sentences about the written files."""
-    from discreet.audit.last_audits import last_audit
     from discreet.core.files import refuse_output, write_whole
-    from discreet.dossier.evidence import audit_sentence, audited_as
     from discreet.dossier.facts import HumanFacts
     from discreet.dossier.registry import ENTRY, is_entry, registry_entry
     from discreet.export.card import CARD, is_card, model_card
-    from discreet.privacy.guarantee import Guarantee
     from discreet.report.label import PAGE, label_html
     from discreet.report.pages import refuse_page
 
@@ -258,13 +223,11 @@ def _write_elsewhere(
         refuse_output(registry, force=force, kind=ENTRY, is_ours=is_entry, inputs=inputs, content=text)
         texts[registry] = text
     if page is not None:
-        text = label_html(content, Guarantee.from_json(content["guarantee"]), signed, more).encode()
+        text = label_html(content, guarantee, signed, known).encode()
         refuse_page(page, kind=PAGE, force=force, inputs=[file, *texts], content=text)
         texts[page] = text
     if card is not None:
-        last = last_audit(*audited_as(content))
-        audited = audit_sentence(content, last)
-        text = model_card(content, signed, last, audited, file=file.name, more=more).encode()
+        text = model_card(content, signed, last, known, file=file.name).encode()
         refuse_output(card, force=force, kind=CARD, is_ours=is_card, inputs=[file, *texts], content=text)
         texts[card] = text
     for path, text in texts.items():

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +17,7 @@ from discreet.core.checks import visible
 from discreet.core.yaml_text import yaml_text
 from discreet.privacy.guarantee import Guarantee
 from discreet.report.guarantee import listed_assumptions
-from discreet.report.label import label_markdown
+from discreet.report.label import ALONE, Known, label_markdown
 
 if TYPE_CHECKING:
     from discreet.audit.last_audits import LastAudit
@@ -55,15 +55,11 @@ def model_card(
     label: Mapping[str, Any],
     signed: str,
     last: LastAudit | None,
-    audited: str,
+    known: Known = ALONE,
     *,
     file: str,
-    more: Sequence[tuple[str, str]] = (),
 ) -> str:
-    """Return the card of a model from its label, its signer, the last audit, and the name of its file.
-
-    `more` are the lines of a full label.
-    """
+    """Return the card of a model from its label, its signer, the last audit, and the name of its file."""
     promise = Guarantee.from_json(label["guarantee"])
     private = promise.is_private and not promise.simulated
     front = {
@@ -75,7 +71,7 @@ def model_card(
         "privacy": _privacy(promise),
         "audit": None if last is None else _audit(last),
     }
-    sentence = audited or "This kind of model has not been audited in full. An audit isn't a proof."
+    sentence = known.audit or "This kind of model has not been audited in full. An audit isn't a proof."
     if last is not None and last.present and promise.is_private and promise.epsilon != last.promised:
         sentence += (
             f" Both numbers belong to models that guarantee epsilon {last.promised:g}. This model guarantees "
@@ -84,7 +80,7 @@ def model_card(
     parts = [
         f"---\n{yaml_text(front)}---\n",
         f"# {visible(str(label['name']))}\n",
-        label_markdown(label, promise, signed, more),
+        label_markdown(label, promise, signed, known._replace(audit="")),
         f"## Audit\n\n{sentence}\n",
         _use(label, file),
         _OPEN,

@@ -7,7 +7,7 @@ import json
 import math
 from collections.abc import Mapping, Sequence
 from html import escape
-from typing import Any
+from typing import Any, NamedTuple
 
 from rich.table import Table
 from rich.text import Text
@@ -27,6 +27,25 @@ MORE = "For the privacy officer"
 _RESTS_ON = ("Basis", "Noise", "Assumed", "Note", "Audit")
 
 Lines = list[tuple[str, str]]
+
+
+class Known(NamedTuple):
+    """What is shown with a label and isn't in it; the same on a terminal, a page, and a card.
+
+    `method` and `used` are further lines about its use, `sentences` are about groups of users and limits,
+    and `audit` is the last audit. Only a full label has `releases` and `officer`.
+    """
+
+    method: Sequence[tuple[str, str]] = ()
+    used: Sequence[tuple[str, str]] = ()
+    sentences: Sequence[str] = ()
+    audit: str = ""
+    releases: Sequence[tuple[str, str, str, str]] = ()
+    officer: Sequence[tuple[str, str]] = ()
+
+
+#: Nothing but the label.
+ALONE = Known()
 
 
 def grouped_rows(guarantee: GuaranteeView, used: Sequence[tuple[str, str]] = ()) -> dict[str, Lines]:
@@ -106,14 +125,17 @@ def schema_digest(schema: Mapping[str, Any]) -> str:
     return f"sha256 {hashlib.sha256(text).hexdigest()[:16]}"
 
 
+#: The columns of a table of releases.
+RELEASES = ("release", "mechanism", "noise", "bound")
+
 # Characters with a meaning in a line of Markdown; an underscore inside a word has none.
 _MARKUP = frozenset("\\|`*[]")
 
 
 def label_markdown(
-    label: Mapping[str, Any], guarantee: GuaranteeView, signed: str, more: Sequence[tuple[str, str]] = ()
+    label: Mapping[str, Any], guarantee: GuaranteeView, signed: str, known: Known = ALONE
 ) -> str:
-    """Return the label as Markdown tables; `guarantee` is the one in the label, `more` are further lines."""
+    """Return the label as Markdown tables; `guarantee` is the one in the label."""
     lines = [
         f"## Privacy facts: {_cell(label['name'])}",
         "",
@@ -122,14 +144,19 @@ def label_markdown(
         "| | |",
         "|---|---|",
     ]
-    used = used_rows(label, None)[:-1]
-    for title, some in grouped_rows(guarantee, used).items():
+    for title, some in grouped_rows(guarantee, _used(label, known)).items():
         lines += [f"| **{title}** | |", *(f"| {what} | {_cell(value)} |" for what, value in some)]
-    lines += ["", _cell(Odds.of(guarantee).sentence())] if guarantee.is_private else []
-    lines += ["", "| array | where it comes from |", "|---|---|"]
-    lines += [f"| {_cell(name)} | {_cell(origin)} |" for name, origin in label["provenance"].items()]
-    lines += ["", "| | |", "|---|---|"] if more else []
-    lines += [f"| {what} | {_cell(value)} |" for what, value in more]
+    odds = [Odds.of(guarantee).sentence()] if guarantee.is_private else []
+    for text in filter(None, (*odds, *known.sentences, known.audit)):
+        lines += ["", _cell(text)]
+    tables: list[tuple[Sequence[str], Sequence[Sequence[object]]]] = [
+        (RELEASES, known.releases),
+        (("array", "where it comes from"), [*label["provenance"].items()]),
+        (("", ""), known.officer),
+    ]
+    for header, rows_of_it in tables:
+        lines += ["", f"| {' | '.join(header)} |", f"|{'---|' * len(header)}"] if rows_of_it else []
+        lines += [f"| {' | '.join(map(_cell, row))} |" for row in rows_of_it]
     return "\n".join([*lines, "", _cell(signed)]) + "\n"
 
 
@@ -141,27 +168,35 @@ def by_origin(provenance: Mapping[str, Any]) -> list[tuple[str, str]]:
     return [(origin, ", ".join(some)) for origin, some in names.items()]
 
 
-def label_html(
-    label: Mapping[str, Any], guarantee: GuaranteeView, signed: str, more: Sequence[tuple[str, str]] = ()
-) -> str:
-    """Return the label as one page; `guarantee` is the one in the label, `more` are further lines."""
+def label_html(label: Mapping[str, Any], guarantee: GuaranteeView, signed: str, known: Known = ALONE) -> str:
+    """Return the label as one page; `guarantee` is the one in the label."""
     title = f"Privacy facts: {label['name']}"
     card = [
         element("h1", title),
         _amount(guarantee),
         element("p", sentence(guarantee)),
-        *_groups(guarantee, used_rows(label, None)[:-1]),
+        *_groups(guarantee, _used(label, known)),
         *_odds(guarantee),
-        element("p", signed),
+        *(element("p", text) for text in (*known.sentences, known.audit, signed) if text),
     ]
     origins = [(names, origin) for origin, names in by_origin(label["provenance"])]
     body = [
         element("section", Html("".join(card)), "card"),
+        *(
+            [element("h2", "Releases"), table(RELEASES, list(known.releases), "Releases and their noise")]
+            if known.releases
+            else []
+        ),
         element("h2", "What the file contains"),
         table(("arrays", "where they come from"), origins, "Origin of each array"),
-        *([element("h2", MORE), facts_table(list(more), MORE)] if more else []),
+        *([element("h2", MORE), facts_table(list(known.officer), MORE)] if known.officer else []),
     ]
     return visible(page(title, body, kind=PAGE, narrow=True))
+
+
+def _used(label: Mapping[str, Any], known: Known) -> Lines:
+    """Return the lines about a release's use. A sentence about its signature follows below them."""
+    return [*known.method, *used_rows(label, None)[:-1], *known.used]
 
 
 def _groups(guarantee: GuaranteeView, used: Lines) -> list[Html]:

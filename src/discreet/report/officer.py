@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from fractions import Fraction
 from typing import Any
 
-from discreet.report.guarantee import GuaranteeView, rows
-from discreet.report.label import Lines, schema_digest, used_rows
+from discreet.report.guarantee import GuaranteeView
+from discreet.report.label import Lines, grouped_rows, schema_digest, used_rows
 from discreet.report.odds import Odds
 
 # A note of a release for readers: what a mechanism is called there.
@@ -74,7 +74,8 @@ def officer_rows(
 
 def label_lines(label: Mapping[str, Any], guarantee: GuaranteeView) -> Lines:
     """Return all lines of a full label but those that a human states, for notebooks."""
-    lines = [*rows(guarantee), *used_rows(label, None)[:-1]]
+    groups = grouped_rows(guarantee, used_rows(label, None)[:-1])
+    lines = [line for some in groups.values() for line in some]
     if not guarantee.is_private:
         return lines
     return [*lines, ("Odds", Odds.of(guarantee).sentence()), *officer_rows(label)]
@@ -138,8 +139,9 @@ def _noise(release: Mapping[str, Any]) -> str:
     """Return the noise of a release in units of what one user can change."""
     scale, moved = _number(release.get("scale")), _number(release.get("sensitivity", release.get("one")))
     if scale and moved:
-        size = release.get("coordinates", 1)
-        return f"scale {scale / moved:.4g} times the largest contribution, on {size} numbers"
+        size = str(release.get("coordinates", 1))
+        numbers = "1 number" if size == "1" else f"{size} numbers"
+        return f"scale {scale / moved:.4g} times the largest contribution, on {numbers}"
     return "drawn from a public table of probabilities" if scale is None else f"scale {scale:.4g} grid steps"
 
 
