@@ -4,6 +4,7 @@ The questions below were written before the documents. Each has a check that the
 sees the files of the dossier, not the model or the ledger.
 """
 
+import hashlib
 import json
 import math
 import re
@@ -101,11 +102,21 @@ LATER = {
     "Has accuracy been measured, and at which cost?": ["Not stated", "--private"],
 }
 
+# Of twenty more questions that were written down first, earlier dossiers left these without an answer.
+LEFT_OPEN = {
+    "Is a leak of the file a data breach?": ["a leak of the file reveals no more than stated here"],
+    "Can something sensitive be inferred from what groups have in common?": ["isn't hidden", "sensitive"],
+    "Why was the budget set?": ["Its stated reason: approved by the board"],
+    "Is the file that I have the one that I sign for?": ["SHA-256 {sha256}"],
+    "What makes an earlier review necessary?": ["Review earlier if"],
+}
+
 
 @pytest.fixture
 def folder(discreet, ratings, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    assert discreet("budget", "l.ledger", "--name", "shop", "--epsilon", "3")[0] == 0
+    approved = ("--epsilon", "3", "--reason", "approved by the board")
+    assert discreet("budget", "l.ledger", "--name", "shop", *approved)[0] == 0
     fit = ["fit", ratings, "--model", "biases", "--epsilon", "1", "--ledger", "l.ledger", "--name", "shop"]
     assert discreet(*fit, "--out", "m.discreet")[0] == 0
     arguments = ["m.discreet", "--ledger", "l.ledger", "--facts", EXAMPLE, "--out", "dossier"]
@@ -123,11 +134,16 @@ def plain(folder):
     return {"summary.md": " ".join(found["summary.md"].split()), "index.html": " ".join(page.split())}
 
 
-def test_forty_questions_are_answered_by_the_page_and_by_the_summary(folder):
+def test_questions_of_officers_are_answered_by_the_page_and_by_the_summary(folder):
     assert len(QUESTIONS) == len(LATER) == 20
-    every = QUESTIONS | LATER
+    every = QUESTIONS | LATER | LEFT_OPEN
+    sha256 = hashlib.sha256((folder.parent / "m.discreet").read_bytes()).hexdigest()
     for name, text in plain(folder).items():
-        unanswered = [asked for asked, parts in every.items() if not all(part in text for part in parts)]
+        unanswered = [
+            asked
+            for asked, parts in every.items()
+            if not all(part.replace("{sha256}", sha256) in text for part in parts)
+        ]
         assert unanswered == [], name
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
 from collections.abc import Sequence
@@ -272,7 +273,13 @@ def dossier(
         with Ledger.open(ledger, read_only=True) as book:
             record = LedgerRecord.find(book, label, name)
     found = Evidence.of(
-        label, facts=stated, ledger=record, signed=signed_sentence(key), file=file.name, version=__version__
+        label,
+        facts=stated,
+        ledger=record,
+        signed=signed_sentence(key),
+        file=file.name,
+        sha256=hashlib.sha256(file.read_bytes()).hexdigest(),
+        version=__version__,
     )
     files = write_dossier(found, out, force=force)
     if as_json:

@@ -98,7 +98,12 @@ def parts(found: Evidence) -> dict[str, str]:
         "attacked": f"The authors of the package attack it. {found.attacked}"
         if found.attacked
         else "This kind of model has not been audited in full. An audit isn't a proof.",
-        "households": " ".join(found.for_people(people) for people in (2, 4)),
+        "households": " ".join(
+            [*(found.for_people(people) for people in (2, 4)), "The same applies to one user's accounts."]
+        ),
+        "leak": _LEAK,
+        "unprotected": _UNPROTECTED,
+        "triggers": _TRIGGERS,
         "signals": "what you rated and how" if rated else "which items you used",
         "use": USE.format_map(stated),
         "period": PERIOD.format_map(stated),
@@ -138,7 +143,8 @@ def _made(found: Evidence) -> str:
     program = program_of(found.label) or "a version that didn't record itself"
     return (
         f"Fitted on {day or ledger} by {program}. Model {found.label['name']!r}, file {found.file!r}, format "
-        f"{found.label['version']}. This dossier was written with discreet {found.version}. {found.signed} "
+        f"{found.label['version']}, SHA-256 {found.sha256}. If the file has another SHA-256 now, then this "
+        f"dossier isn't about it. This dossier was written with discreet {found.version}. {found.signed} "
         f"SHA-256 of the declared facts about the data: {found.facts_digest}."
     )
 
@@ -158,6 +164,19 @@ def _verified(found: Evidence) -> str:
     return _VERIFY.format(file=found.file, state=state)
 
 
+_LEAK = (
+    "The guarantee already assumes that attackers have the file, so a leak of the file reveals no more than "
+    "stated here. It doesn't cover the raw data, backups, or logs of a fit: a leak of these is a leak of "
+    "personal data."
+)
+_UNPROTECTED = (
+    "What many users have in common isn't hidden: from a pattern, an attacker who knows a part of a history "
+    "can infer the rest, also a sensitive one, whether or not the user is in the data."
+)
+_TRIGGERS = (
+    "Review earlier if an assumption becomes false, the budget is raised, an audit refutes the guarantee, or "
+    "a new version of the package corrects the proof."
+)
 _NO_LEDGER = "MISSING (--ledger): no ledger was given, so other releases from the same data are unknown."
 _DOCUMENTS: tuple[tuple[str, str, str, dict[str, str]], ...] = (
     (
@@ -167,11 +186,13 @@ _DOCUMENTS: tuple[tuple[str, str, str, dict[str, str]], ...] = (
         {
             "Who is responsible?": "Controller: {controller}. Contact: {contact}.",
             "What is it for, and on which legal basis?": "{use}",
-            "Where does it apply, and how long?": "{period}",
+            "Where does it apply, how long, and when is the next review?": "{period} {triggers}",
             "What is guaranteed?": "{status}: {level}. {sentence}",
             "Who is protected from whom?": "{protects} {against}",
             "What can an attacker achieve?": "{odds}",
             "What about households?": "{households}",
+            "What isn't protected?": "{unprotected}",
+            "What if the file leaks?": "{leak}",
             "What does it rest on?": "{basis} {assumes}",
             "Which noise was added to which release?": "{releases}",
             "How is one user's influence bounded?": "{bounds}",
@@ -219,7 +240,7 @@ _DOCUMENTS: tuple[tuple[str, str, str, dict[str, str]], ...] = (
             "How does it add up over time?": "{history}",
             "Which parties are trusted?": "{against}",
             "What is given up for it?": "{accuracy}",
-            "What isn't protected?": "{assumes} What many users have in common isn't hidden.",
+            "What isn't protected?": "{assumes} {unprotected}",
             "How can the claim be checked?": "{verified} {attacked}",
         },
     ),
@@ -234,7 +255,7 @@ _DOCUMENTS: tuple[tuple[str, str, str, dict[str, str]], ...] = (
             "noisy sums alone. {columns} {made} {period}",
             "(b) Necessity and proportionality": "{bounds} {contents} The amount of privacy is "
             "{level}. Why it was chosen: {purpose}",
-            "(c) Risks to users": "{odds} {households} {assumes} {side_channels}",
+            "(c) Risks to users": "{odds} {households} {unprotected} {leak} {assumes} {side_channels}",
             "(d) Measures and safeguards": "{releases} {history} {basis} {verified} {attacked} {erasure} "
             "Access and retention: {retention}.",
         },

@@ -39,6 +39,7 @@ class LedgerRecord:
     date: str
     spent: str
     budget: str
+    reason: str
     left: str
     renews: str
 
@@ -79,6 +80,7 @@ class LedgerRecord:
             date=found[-1].time.date().isoformat(),
             spent=_level(*balance.spent) if balance is not None else " and ".join(total),
             budget="none set" if budget is None else _level(budget.guarantee.epsilon, budget.guarantee.delta),
+            reason="" if budget is None else budget.reason,
             left="not limited" if balance is None else _level(*balance.left),
             renews="never" if budget is None or budget.renews is None else budget.renews.value,
         )
@@ -96,7 +98,8 @@ class LedgerRecord:
         """Return the record in words."""
         return (
             f"Release {self.number} of {self.of} on dataset {self.dataset!r}, recorded on {self.date}. All "
-            f"releases of this dataset spent {self.spent}. Budget: {self.budget}. Left: {self.left}. The "
+            f"releases of this dataset spent {self.spent}. Budget: {self.budget}. Its stated reason: "
+            f"{visible(self.reason) or 'none'}. Left: {self.left}. The "
             f"account adds up releases by the rule {self.account!r} and renews: {self.renews}."
         )
 
@@ -119,6 +122,7 @@ class Evidence:
     audit: LastAudit | None
     signed: str
     file: str
+    sha256: str
     version: str
 
     @classmethod
@@ -130,6 +134,7 @@ class Evidence:
         ledger: LedgerRecord | None,
         signed: str,
         file: str,
+        sha256: str,
         version: str,
     ) -> Self:
         """Return the evidence of a label.
@@ -148,6 +153,7 @@ class Evidence:
             audit=last_audit(*audited_as(label)),
             signed=signed,
             file=file,
+            sha256=sha256,
             version=version,
         )
 
