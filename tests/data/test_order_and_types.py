@@ -153,7 +153,7 @@ def test_sorting_keeps_the_order_of_repeated_pairs(monkeypatch, bits, count):
     monkeypatch.setattr(encoding, "_BITS", bits)
     draw = np.random.default_rng(count)
     rows, items = draw.integers(0, 40, count, np.int32), draw.integers(0, 9, count, np.int32)
-    starts, found, order = encoding.by_person_and_item(rows, items, 40, 9)
+    starts, found, order = encoding.by_person_and_item(rows.copy(), items.copy(), 40, 9)
     expected = np.lexsort((items, rows))
     assert (np.arange(count) if order is None else order).tolist() == expected.tolist()
     assert found.tolist() == items[expected].tolist() and np.diff(starts).sum() == count

@@ -33,7 +33,7 @@ else:
     sp = Later("scipy.sparse")
 
 Column: TypeAlias = "Iterable[Any] | pl.Series"
-_CHUNK = 1 << 22
+_CHUNK = 1 << 20
 ITEM_IDS = "item ids"
 
 
@@ -291,38 +291,42 @@ def by_person_and_item(
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int32], Index | None]:
     """Return where each user's ratings start, the sorted items, and the order, None if already sorted.
 
-    Ratings of the same pair stay in the order they came in.
+    Ratings of the same pair stay in the order they came in. Rows and items are used up.
     """
+    # Codes that polars found are its own memory, which is read-only.
+    rows, items = np.require(rows, requirements="W"), np.require(items, requirements="W")
     indptr = group_starts(rows, n_users)
     if n_users.bit_length() + n_items.bit_length() + rows.size.bit_length() > _BITS:
-        order, _ = _sorted_places([items])
+        order, _ = _sorted_places([items.copy()])
         order = order[_sorted_places([rows[order]])[0]]
-        in_order = np.take(items, order)
+        items = np.take(items, order)
     else:
-        order, in_order = _sorted_places([rows, items])
+        order, items = _sorted_places([rows, items])
     is_sorted = bool((order == _positions(order.size)).all())
-    return (indptr, items, None) if is_sorted else (indptr, in_order, order)
+    return (indptr, items, None) if is_sorted else (indptr, items, order)
 
 
 def _sorted_places(columns: list[npt.NDArray[np.int32]]) -> tuple[Index, npt.NDArray[np.int32]]:
     """Return the places of rows in order of these columns, equal ones in their order, and the last column.
 
     The columns and the place of a row are sorted as one number, which takes a fraction of the time. The last
-    column is read off these numbers: to fetch it row by row would take longer than the sort.
+    column is read off these numbers: to fetch it row by row would take longer than the sort. The columns are
+    used up: results are written over them, because fresh memory takes longer than what is done with it.
     """
-    count = columns[0].size
-    keys, place_bits = np.zeros(count, np.int64), count.bit_length()
+    count, place_bits = columns[0].size, columns[0].size.bit_length()
     widths = [int(column.max(initial=0)).bit_length() for column in columns]
-    order: Index = _positions(count)
+    keys = np.empty(count, np.int64)
     for start in range(0, count, _PART):
         key = keys[start : start + _PART]
-        for column, width in zip(columns, widths, strict=True):
+        key[:] = columns[0][start : start + _PART]
+        for column, width in zip(columns[1:], widths[1:], strict=True):
             key <<= width
             key |= column[start : start + _PART]
         key <<= place_bits
-        key |= order[start : start + _PART]
+        key |= np.arange(start, start + key.size)
     keys.sort()
-    last = np.empty(count, np.int32)
+    last = columns[-1]
+    order: Index = columns[0] if len(columns) > 1 and count < 2**31 else _positions(count)
     for start in range(0, count, _PART):
         key = keys[start : start + _PART]
         order[start : start + _PART] = key & ((1 << place_bits) - 1)
