@@ -122,6 +122,8 @@ def test_erase_writes_and_signs_a_statement(discreet, tmp_path):
         pass
     from discreet.models import signatures
 
+    assert discreet("erase", path, "--name", "shop", "--out", out, "--key", key)[0] == 1
+    assert not out.exists(), "a statement that can't be signed was written"
     public = signatures.new_key(key)
     code, printed, error = discreet(
         "erase", path, "--name", "shop", "--reference", "R-17", "--out", out, "--key", key, "--json"

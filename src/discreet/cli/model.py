@@ -360,6 +360,8 @@ def erase(
 
     if key is not None and out is None:
         raise OptionNeeds(options=("--key",), needs="--out FILE", why="it signs that file")
+    if key is not None:
+        signatures.private_key(key)
     if out is not None:
         refuse_output(out, force=force, kind="statement", is_ours=_is_statement, inputs=[ledger])
     with Ledger.open(ledger, read_only=True) as book:

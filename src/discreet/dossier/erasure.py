@@ -97,6 +97,7 @@ class Erasure:
                 "the user's rows were deleted and enter no later release",
                 "the ledger recorded every release about this dataset",
                 "no copy of a withdrawn release is left",
+                "the conditions on the label of every live release are true",
             ],
             "proof": PROOF,
         }

@@ -88,16 +88,24 @@ def _public_of_pem(raw: bytes, name: str) -> str:
 
 def sign_file(file: Path, key_path: Path) -> str:
     """Write the signature of a file next to it, and return the public key it was made with."""
-    if not key_path.exists():
-        raise BadKey(path=key_path)
-    try:
-        key = serialization.load_pem_private_key(key_path.read_bytes(), password=None)
-    except (OSError, ValueError, TypeError, UnsupportedAlgorithm) as error:
-        raise BadKey(path=key_path) from error
-    if not isinstance(key, Ed25519PrivateKey):
-        raise BadKey(path=key_path)
+    key = private_key(key_path)
     _write_signature(file, key, key_path)
     return _text(key.public_key())
+
+
+def private_key(path: Path) -> Ed25519PrivateKey:
+    """Return the private key in a file.
+
+    Raises:
+        FileError: The file has no Ed25519 key, or doesn't exist.
+    """
+    try:
+        key = serialization.load_pem_private_key(path.read_bytes(), password=None)
+    except (OSError, ValueError, TypeError, UnsupportedAlgorithm) as error:
+        raise BadKey(path=path) from error
+    if not isinstance(key, Ed25519PrivateKey):
+        raise BadKey(path=path)
+    return key
 
 
 def _write_signature(file: Path, key: Ed25519PrivateKey, key_path: Path) -> None:
