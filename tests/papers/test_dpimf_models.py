@@ -67,7 +67,7 @@ def test_less_epsilon_is_more_noise_and_users_get_their_own_profiles():
 
 def test_printed_weights_have_their_mean_and_lower_the_noise():
     lengths = np.random.default_rng(0).uniform(0.2, 3, 500)
-    weights = printed.inverse_weights(lengths, 16.0)
+    weights = printed.inverse_weights(lengths[:, None], 16.0)
     assert weights.mean() == pytest.approx(16) and weights.min() >= 1
     free = weights > 1
     assert np.ptp((weights * lengths)[free]) < 1e-6

@@ -5,8 +5,9 @@ import pytest
 from scipy.sparse import csr_matrix
 
 from discreet.papers.dpimf import printed_losses as printed
+from discreet.papers.dpimf.estimators import Dpimf
 from discreet.papers.dpimf.theory import composed
-from discreet.reproduce.dpimf.federation import PrintedPlan, federate, overlap, split_parties
+from discreet.reproduce.dpimf.federation import federate, overlap, split_parties
 from discreet.reproduce.dpimf.sampling import sampling_weights
 from discreet.reproduce.dpimf.theory import row_loss
 
@@ -17,24 +18,12 @@ def clicks(people=60, items=40, seed=0):
     return csr_matrix(liked.astype(np.float64))
 
 
-def setting(**options):
-    return printed.Setting(factors=3, regularization=0.1, epochs=6, alpha0=0.9, **options)
-
-
 def test_one_party_without_noise_is_plain_training():
     data = clicks()
 
     def scores(epsilon, rounds=1, local=60):
-        plan = PrintedPlan(
-            method="opt",
-            epsilon=epsilon,
-            setting=setting(),
-            side="items",
-            rounds=rounds,
-            local=local,
-            parties=1,
-        )
-        users, items = federate(data, plan, 0)
+        one = Dpimf(epsilon=epsilon, factors=3, regularization=0.1, rounds=rounds, local=local)
+        users, items = federate(data, one, 0, parties=1)
         return users @ items.T
 
     long = printed.Setting(factors=3, regularization=0.1, epochs=60)

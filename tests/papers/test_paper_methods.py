@@ -48,7 +48,8 @@ def test_lowered_noise_is_what_the_second_reading_allows_and_no_more():
         if weight is None:
             found = printed.noisy_rows(rows, others, "opt", epsilon, setting, noise)
         else:
-            found = printed.lowered_rows(rows, others, epsilon, weight, setting, noise)
+            weights = np.full(len(others), weight)
+            found = printed.lowered_rows(rows, others, epsilon, weights, weight, setting, noise)
         return found.std()
 
     wide = {"opt": spread(None, 10.0), 1: spread(1.0, 10.0), 4: spread(4.0, 10.0)}

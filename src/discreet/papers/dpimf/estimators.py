@@ -226,9 +226,9 @@ class Dpimf(PrintedFactorization):
         if self.sampling == "corrected":
             return printed.sampled_rows(rows, others, self.epsilon, setting, noise)
         if self.sampling == "printed":
-            return printed.inversely_sampled_rows(
-                rows, others, self.epsilon, self.mean_weight, setting, noise
-            )
+            weights = printed.inverse_weights(others, self.mean_weight)
+            least = float(weights.min())
+            return printed.lowered_rows(rows, others, self.epsilon, weights, least, setting, noise)
         return printed.noisy_rows(rows, others, self.variant, self.epsilon, setting, noise)
 
 

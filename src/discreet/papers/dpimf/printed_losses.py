@@ -25,12 +25,6 @@ Variant = Literal["str", "com", "sym", "opt"]
 VARIANTS: tuple[Variant, ...] = ("str", "com", "sym", "opt")
 #: What the package calls the variants.
 LOSS_OF: dict[Variant, Loss] = dict(zip(VARIANTS, LOSSES, strict=True))
-#: `opt` with a uniform weight and less noise: Theorem 2 with Algorithm 2's unweighted Delta. NOT PRIVATE.
-Lowered = Literal["opt-IS lower 2", "opt-IS lower 4"]
-LOWERED: dict[Lowered, float] = {"opt-IS lower 2": 2.0, "opt-IS lower 4": 4.0}
-#: The four variants, `opt` with importance sampling, and the matrix factorization that they are set beside.
-Method = Literal["str", "com", "sym", "opt", "opt-IS", "dpmf", "opt-IS lower 2", "opt-IS lower 4"]
-METHODS: tuple[Method, ...] = (*VARIANTS, "opt-IS", "dpmf")
 # The largest weight of importance sampling, and how finely weights are tabulated over |p_u|_1 / max |p|_1.
 _MOST_WEIGHT, _TABULATED = 8.0, 4096
 _BISECTIONS = 100
@@ -184,50 +178,36 @@ def importance_weights(epsilon: float) -> tuple[Floats, Floats]:
     return shares, largest_weights(shares, epsilon=more, scale=1 / epsilon, max_weight=_MOST_WEIGHT)
 
 
-def lowered_rows(
-    rows: csr_matrix, others: Floats, epsilon: float, weight: float, setting: Setting, noise: NoiseSource
-) -> Floats:
-    """Sample each user with probability 1 / weight and lower the noise by Theorem 2. NOT PRIVATE.
-
-    Theorem 2 allows epsilon_1 = ln(1 + w (e^epsilon - 1)) before sampling if a user moves the sum by Delta;
-    Algorithm 2 takes Delta without the weights, but its sum has them: a user moves it by w Delta.
-    """
-    before = np.log1p(weight * np.expm1(epsilon))
-    scale = noise_scales(others, "opt", float(before), setting)[0]
-    return _weighted_rows(rows, others, np.full(len(others), weight), scale, setting, noise)
-
-
-def inverse_weights(lengths: Floats, mean: float) -> Floats:
+def inverse_weights(others: Floats, mean: float) -> Floats:
     """Return weights c / |p_u|_1, at least 1, with c such that their mean is `mean`."""
-    lengths = np.maximum(lengths, 1e-12)
+    lengths = np.maximum(np.abs(others).sum(axis=1), 1e-12)
     low, high = 0.0, mean * float(lengths.max())
     for _ in range(_BISECTIONS):
         middle = (low + high) / 2
         small = float(np.maximum(1.0, middle / lengths).mean()) < mean
         low, high = (middle, high) if small else (low, middle)
-    return np.maximum(1.0, high / lengths)
+    return np.asarray(np.maximum(1.0, high / lengths))
 
 
-def inversely_sampled_rows(
+def lowered_rows(
     rows: csr_matrix,
     others: Floats,
     epsilon: float,
-    mean: float,
+    weights: Floats,
+    weight: float,
     setting: Setting,
     noise: NoiseSource,
-    *,
-    lowered_at: Literal["least", "mean"] = "least",
 ) -> Floats:
-    """Sample with weights c / |p_u|_1 and lower the noise by Theorem 2 at one of the weights. NOT PRIVATE.
+    """Sample users with these weights, and lower the noise by Theorem 2 at one weight. NOT PRIVATE.
 
-    As in `lowered_rows`, the noise is for a sum without weights. Theorem 2 has one weight per cell and does
-    not state which weight the one noise is for.
+    Theorem 2 allows epsilon_1 = ln(1 + w (e^epsilon - 1)) before sampling if a user moves the sum by Delta.
+    Algorithm 2 takes Delta without the weights, but its sum has them: a user moves it by w Delta. Theorem 2
+    has one weight per cell and does not state which weight the one noise is for.
     """
-    weights = inverse_weights(np.abs(others).sum(axis=1), mean)
-    weight = float(weights.min() if lowered_at == "least" else weights.mean())
-    before = np.log1p(weight * np.expm1(epsilon))
-    scale = noise_scales(others, "opt", float(before), setting)[0]
-    return _weighted_rows(rows, others, weights, scale, setting, noise)
+    before = float(np.log1p(weight * np.expm1(epsilon)))
+    return _weighted_rows(
+        rows, others, weights, noise_scales(others, "opt", before, setting)[0], setting, noise
+    )
 
 
 def _weighted_rows(
@@ -250,32 +230,8 @@ def dpmf_rows(
     return _in_ball(_shared_matrix(unit, setting), linear, setting.radius)
 
 
-def solve_side(
-    model: Trained, method: Method, epsilon: float, setting: Setting, seed: int, side: Side
-) -> tuple[Floats, Floats]:
-    """Return user and item factors, one of them solved once more with noise."""
-    rows, others = (model.clicks.T.tocsr(), model.users) if side == "items" else (model.clicks, model.items)
-    noise = experiment_generator(seed, "printed noise", method, str(epsilon), side)
-    solved = noisy_by(method, rows, others, epsilon, setting, noise)
-    return (model.users, solved) if side == "items" else (solved, model.items)
-
-
-def noisy_by(
-    method: Method, rows: csr_matrix, others: Floats, epsilon: float, setting: Setting, noise: NoiseSource
-) -> Floats:
-    """Solve every row once by the method of this name."""
-    if method == "opt-IS":
-        return sampled_rows(rows, others, epsilon, setting, noise)
-    if method in LOWERED:
-        return lowered_rows(rows, others, epsilon, LOWERED[method], setting, noise)
-    if method == "dpmf":
-        return dpmf_rows(rows, others, epsilon, setting, noise)
-    variant = next(one for one in VARIANTS if one == method)
-    return noisy_rows(rows, others, variant, epsilon, setting, noise)
-
-
-def alpha0_of(method: Method, setting: Setting) -> float:
-    """Return the weight of empty cells: 1 for all but the first three variants."""
+def alpha0_of(method: str, setting: Setting) -> float:
+    """Return the weight of empty cells: 1 for all methods but the first three variants."""
     return setting.alpha0 if method in ("str", "com", "sym") else 1.0
 
 

@@ -14,7 +14,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from discreet.papers.dpimf.printed_losses import LOWERED, METHODS, VARIANTS
+from discreet.papers.dpimf.printed_losses import VARIANTS
 from discreet.papers.dpimf.theory import room_to_learn
 from discreet.reproduce import copies
 from discreet.reproduce.dpimf.claims import (
@@ -43,6 +43,8 @@ from discreet.reproduce.dpimf.protocol import (
     FEW_EPSILONS,
     FILMS,
     INVERSE,
+    LOWERED,
+    METHODS,
     PRINTED_DENSITIES,
     SHOP,
     SIDES,

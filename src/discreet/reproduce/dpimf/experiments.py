@@ -2,40 +2,45 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
-from typing import Any, Literal, cast
+from typing import Any
 
 import numpy as np
+from scipy.sparse import csr_matrix
 
 from discreet.core.randomness import PrivacyRandom, experiment_generator
 from discreet.data.splits import leave_one_out
 from discreet.evaluation.scoring import measure as score_model
 from discreet.models.baselines.als import ImplicitAls
 from discreet.models.popularity import Popularity
+from discreet.papers.dpimf.estimators import sides_of
 from discreet.papers.dpimf.implicit_objective import ImplicitObjective
 from discreet.papers.dpimf.neighbors import ItemNeighbors
 from discreet.papers.dpimf.printed_losses import (
     VARIANTS,
     Floats,
-    Method,
+    NoiseSource,
     Setting,
     Side,
     Trained,
     alpha0_of,
-    inversely_sampled_rows,
+    dpmf_rows,
+    inverse_weights,
+    lowered_rows,
     noise_scales,
-    solve_side,
+    noisy_rows,
+    sampled_rows,
     train,
 )
 from discreet.reproduce import copies
 from discreet.reproduce.dpimf.protocol import (
     EPSILONS,
     INVERSE,
+    LOWERED,
     SAMPLED,
     Bench,
     Curve,
-    Inverse,
     Work,
     bench_of,
     bench_on,
@@ -45,38 +50,43 @@ from discreet.reproduce.running import Found, Run
 _MEAN_WEIGHT = 16.0
 
 
-def curves_of(setting: Setting, side: Side, methods: Sequence[Method | Inverse]) -> Work:
+def curves_of(setting: Setting, side: Side, methods: Sequence[str]) -> Work:
     """Return a function that trains without noise and solves one side once with noise, at every epsilon."""
 
     def curves(bench: Bench, seed: int) -> dict[str, Curve]:
         kept = lru_cache(lambda alpha0: train(bench.clicks, setting, alpha0, seed))
-        return {
-            method: [
-                bench.score(*_solved(kept, method, epsilon, setting, seed, side)) for epsilon in EPSILONS
-            ]
-            for method in methods
-        }
+
+        def scores(method: str, epsilon: float) -> list[float]:
+            model = kept(alpha0_of(method, setting))
+            return bench.score(*solve_side(model, method, epsilon, setting, seed, side))
+
+        return {method: [scores(method, epsilon) for epsilon in EPSILONS] for method in methods}
 
     return curves
 
 
-def _solved(
-    trained: Callable[[float], Trained],
-    method: Method | Inverse,
-    epsilon: float,
-    setting: Setting,
-    seed: int,
-    side: Side,
+def solve_side(
+    model: Trained, method: str, epsilon: float, setting: Setting, seed: int, side: Side
 ) -> tuple[Floats, Floats]:
-    if method not in INVERSE:
-        name = cast(Method, method)
-        return solve_side(trained(alpha0_of(name, setting)), name, epsilon, setting, seed, side)
-    model = trained(1.0)
-    rows, others = (model.clicks.T.tocsr(), model.users) if side == "items" else (model.clicks, model.items)
+    """Return user and item factors, one of them solved once more with the noise of a method."""
     noise = experiment_generator(seed, "printed noise", method, str(epsilon), side)
-    at: Literal["least", "mean"] = "least" if method == "inverse-least" else "mean"
-    found = inversely_sampled_rows(rows, others, epsilon, _MEAN_WEIGHT, setting, noise, lowered_at=at)
-    return (model.users, found) if side == "items" else (found, model.items)
+    solved = _noisy(method, *sides_of(model, side), epsilon, setting, noise)
+    return (model.users, solved) if side == "items" else (solved, model.items)
+
+
+def _noisy(
+    method: str, rows: csr_matrix, others: Floats, epsilon: float, setting: Setting, noise: NoiseSource
+) -> Floats:
+    if method == "opt-IS":
+        return sampled_rows(rows, others, epsilon, setting, noise)
+    if method == "dpmf":
+        return dpmf_rows(rows, others, epsilon, setting, noise)
+    if method in (*LOWERED, *INVERSE):
+        uniform = method in LOWERED
+        weights = np.full(len(others), LOWERED[method]) if uniform else inverse_weights(others, _MEAN_WEIGHT)
+        at = weights.mean() if method == "inverse-mean" else weights.min()
+        return lowered_rows(rows, others, epsilon, weights, float(at), setting, noise)
+    return noisy_rows(rows, others, next(one for one in VARIANTS if one == method), epsilon, setting, noise)
 
 
 def neighbors(epsilons: Sequence[float], bench: Bench, seed: int) -> dict[str, Curve]:

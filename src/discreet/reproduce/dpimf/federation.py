@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import NamedTuple
 
@@ -12,16 +12,9 @@ import numpy.typing as npt
 from scipy.sparse import csr_matrix
 
 from discreet.core.randomness import experiment_generator
-from discreet.papers.dpimf.printed_losses import (
-    Floats,
-    Method,
-    Setting,
-    Side,
-    alpha0_of,
-    exact_rows,
-    noisy_by,
-)
-from discreet.reproduce.dpimf.protocol import HIGH_EPSILONS, SIDES, Bench, Place
+from discreet.papers.dpimf.estimators import Dpimf, PrintedFactorization
+from discreet.papers.dpimf.printed_losses import Floats, Side
+from discreet.reproduce.dpimf.protocol import HIGH_EPSILONS, SIDES, Bench, Curve, Place
 from discreet.reproduce.running import Run
 
 PARTIES, ROUNDS, LOCAL = 10, 100, 20
@@ -35,23 +28,6 @@ class PrintedParty(NamedTuple):
     own_by_shared: csr_matrix
     shared: npt.NDArray[np.int64]
     own: npt.NDArray[np.int64]
-
-
-@dataclass(frozen=True, kw_only=True)
-class PrintedPlan:
-    """How a federation runs. With `everything`, all parties share all of one side, as in Section VI-A.
-
-    Otherwise a party knows the items (or users) of its own data, and an average is over those who have it.
-    """
-
-    method: Method
-    epsilon: float
-    setting: Setting
-    side: Side
-    rounds: int = ROUNDS
-    local: int = LOCAL
-    parties: int = PARTIES
-    everything: bool = True
 
 
 def split_parties(
@@ -80,34 +56,37 @@ def overlap(parties: list[PrintedParty]) -> list[float]:
     return [float(np.mean(sizes) / union), float(np.count_nonzero(held == len(parties)) / union)]
 
 
-def federate(clicks: csr_matrix, plan: PrintedPlan, seed: int) -> tuple[Floats, Floats]:
-    """Run all rounds and the fine-tuning; return user and item factors."""
-    generator = experiment_generator(seed, "federation", plan.method, str(plan.epsilon), plan.side)
-    members = split_parties(clicks, plan.side, plan.parties, seed, everything=plan.everything)
-    n_shared, n_own = clicks.shape[::-1] if plan.side == "items" else clicks.shape
-    shared = generator.uniform(size=(n_shared, plan.setting.factors))
-    alpha0 = alpha0_of(plan.method, plan.setting)
-    for _ in range(plan.rounds):
+def federate(
+    clicks: csr_matrix,
+    estimator: PrintedFactorization,
+    seed: int,
+    *,
+    parties: int = PARTIES,
+    everything: bool = True,
+) -> tuple[Floats, Floats]:
+    """Run all rounds and the fine-tuning; return user and item factors.
+
+    With `everything`, all parties share all of one side, as in Section VI-A. Otherwise a party knows the
+    items (or users) of its own data, and an average is over those who have it.
+    """
+    generator = experiment_generator(seed, "federation", "opt", str(estimator.epsilon), estimator.solve)
+    members = split_parties(clicks, estimator.solve, parties, seed, everything=everything)
+    n_shared, n_own = clicks.shape[::-1] if estimator.solve == "items" else clicks.shape
+    shared = generator.uniform(size=(n_shared, estimator.factors))
+    for _ in range(estimator.rounds):
         total, held = np.zeros_like(shared), np.zeros((n_shared, 1))
         for party in members:
-            total[party.shared] += _local_rounds(party, shared[party.shared], plan, generator)
+            profiles = shared[party.shared]
+            for _ in range(estimator.local):
+                own_profiles = estimator.exact(party.own_by_shared, profiles)
+                profiles = estimator.solved(party.shared_by_own, own_profiles, generator)
+            total[party.shared] += profiles
             held[party.shared] += 1
         shared = np.where(held > 0, total / np.maximum(held, 1), shared)
-    own = np.zeros((n_own, plan.setting.factors))
+    own = np.zeros((n_own, estimator.factors))
     for party in members:
-        own[party.own] = exact_rows(party.own_by_shared, shared[party.shared], plan.setting, alpha0)
-    return (own, shared) if plan.side == "items" else (shared, own)
-
-
-def _local_rounds(
-    party: PrintedParty, shared: Floats, plan: PrintedPlan, generator: np.random.Generator
-) -> Floats:
-    """Alternate inside a party: its own side exactly, then the shared side with noise."""
-    alpha0 = alpha0_of(plan.method, plan.setting)
-    for _ in range(plan.local):
-        own = exact_rows(party.own_by_shared, shared, plan.setting, alpha0)
-        shared = noisy_by(plan.method, party.shared_by_own, own, plan.epsilon, plan.setting, generator)
-    return shared
+        own[party.own] = estimator.exact(party.own_by_shared, shared[party.shared])
+    return (own, shared) if estimator.solve == "items" else (shared, own)
 
 
 def federations(place: Place, run: Run, gather: Callable[..., None]) -> None:
@@ -115,22 +94,28 @@ def federations(place: Place, run: Run, gather: Callable[..., None]) -> None:
     local, rounds = run.pick(full=LOCAL, quick=LOCAL, toy=1), run.pick(full=2, quick=2, toy=1)
     high = run.pick(full=HIGH_EPSILONS, quick=(1.0, 10.0), toy=(1.0, 10.0))
 
-    def scores(plan: PrintedPlan, bench: Bench, seed: int) -> list[float]:
-        return bench.score(*federate(bench.clicks, plan, seed))
+    def scores(estimator: Dpimf, everything: bool, bench: Bench, seed: int) -> list[float]:
+        return bench.score(*federate(bench.clicks, estimator, seed, everything=everything))
 
-    def curve(plan: PrintedPlan, bench: Bench, seed: int) -> dict[str, list[list[float]]]:
-        return {"opt": [scores(replace(plan, epsilon=epsilon), bench, seed) for epsilon in high]}
+    def curve(estimator: Dpimf, everything: bool, bench: Bench, seed: int) -> dict[str, Curve]:
+        each = (replace(estimator, epsilon=epsilon) for epsilon in high)
+        return {"opt": [scores(one, everything, bench, seed) for one in each]}
 
     def shares(side: Side, bench: Bench, seed: int) -> list[float]:
         return overlap(split_parties(bench.clicks, side, PARTIES, seed))
 
+    setting = place.setting
     for side in SIDES:
-        plan = PrintedPlan(
-            method="opt", epsilon=1.0, setting=place.setting, side=side, rounds=rounds, local=local
-        )
         gather(f"overlap {side}", partial(shares, side), full=1)
-        for what, shared in SHARED.items():
-            gather(f"two rounds {what} {side}", partial(curve, replace(plan, everything=shared)))
+        estimator = Dpimf(
+            solve=side,
+            factors=setting.factors,
+            regularization=setting.regularization,
+            rounds=rounds,
+            local=local,
+        )
+        for what, everything in SHARED.items():
+            gather(f"two rounds {what} {side}", partial(curve, estimator, everything))
         for epsilon in (1.0, 10.0) if run.size == "full" else ():
-            long = replace(plan, rounds=ROUNDS, epsilon=epsilon)
-            gather(f"federated {ROUNDS} rounds {side} {epsilon:g} opt", partial(scores, long), full=3)
+            long = replace(estimator, rounds=ROUNDS, epsilon=epsilon)
+            gather(f"federated {ROUNDS} rounds {side} {epsilon:g} opt", partial(scores, long, True), full=3)

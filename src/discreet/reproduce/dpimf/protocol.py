@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -13,7 +13,7 @@ from scipy.sparse import csr_matrix
 
 from discreet.data.splits import Split, leave_one_out
 from discreet.evaluation.list_scores import sample_negatives
-from discreet.papers.dpimf.printed_losses import Floats, Setting, Side
+from discreet.papers.dpimf.printed_losses import VARIANTS, Floats, Setting, Side
 from discreet.reproduce import copies
 
 #: HR@10 and NDCG@10, one pair for each epsilon.
@@ -39,8 +39,11 @@ BUDGETS: dict[str, tuple[float, tuple[float, float, float]]] = {
     "thirds": (0.8, (1 / 3, 1 / 3, 1 / 3)),
     "ours": (0.95, (1 / 3, 1 / 3, 1 / 3)),
 }
-Inverse = Literal["inverse-least", "inverse-mean"]
-INVERSE: tuple[Inverse, ...] = ("inverse-least", "inverse-mean")
+#: Readings of Theorem 2 that lower the noise: weights c / |p_u|_1, and uniform weights. NOT PRIVATE.
+INVERSE = ("inverse-least", "inverse-mean")
+LOWERED = {"opt-IS lower 2": 2.0, "opt-IS lower 4": 4.0}
+#: The four variants, `opt` with importance sampling, and the matrix factorization they are compared with.
+METHODS = (*VARIANTS, "opt-IS", "dpmf")
 #: Readings of importance sampling, by the names of claims and of methods. All but the first are NOT PRIVATE.
 SAMPLING = {"kept": "opt-IS", "uniform-2": "opt-IS lower 2", "uniform-4": "opt-IS lower 4"} | {
     name: name for name in INVERSE

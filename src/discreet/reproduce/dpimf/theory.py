@@ -14,11 +14,11 @@ from discreet.papers.dpimf.printed_losses import (
     Variant,
     alpha0_of,
     coefficients,
-    solve_side,
     train,
 )
 from discreet.papers.dpimf.theory import DpimfSettings, corollary_holds, gamma, redesign_bound
 from discreet.privacy.experiments import largest_weights, sampling_loss, sampling_scale
+from discreet.reproduce.dpimf.experiments import solve_side
 from discreet.reproduce.dpimf.protocol import LOSS_EPSILONS, Bench
 
 # The largest weight of the importance sample whose losses are measured.
