@@ -22,7 +22,7 @@ from discreet.audit.white_box.recording import Player, Recorder
 from discreet.core.randomness import PrivacyRandom
 from discreet.data.schema import Schema
 from discreet.data.vocabulary import Vocabulary
-from discreet.evaluation.private import release
+from discreet.evaluation import private as release
 from discreet.model_settings import MODELS, is_never_private
 from discreet.models.estimator import Estimator
 from discreet.models.private_facts import PrivateFacts

@@ -20,7 +20,7 @@ from discreet.cli.errors import (
 )
 from discreet.cli.options.declared import AnyEpsilon, AsJson, Force
 from discreet.cli.options.parsing import checked_name, group
-from discreet.cli.output.printing import emit, remark, show, write
+from discreet.cli.output.printing import emit, remark, show, table_of, write
 from discreet.core.checks import one_of, positive_finite
 
 if TYPE_CHECKING:
@@ -357,16 +357,13 @@ def _best(ways: list[Way], *, followed: bool) -> Way:
 
 
 def _ways_table(ways: list[Way]) -> Table:
-    from rich.table import Table
-
-    table = Table("way", "releases", "epsilon each", "noise", "freshness", "signal", "users needed")
+    rows = []
     for way in ways:
         each = "once" if way.epsilon_each is None else f"{way.epsilon_each:.3g}"
         numbers = (f"{number:.3g}" for number in (way.noise, way.freshness, way.signal))
-        table.add_row(way.name, str(way.releases), each, *numbers, f"{way.people_needed:,.0f}")
-    for column in table.columns[1:]:
-        column.justify = "right"
-    return table
+        rows.append((way.name, str(way.releases), each, *numbers, f"{way.people_needed:,.0f}"))
+    head = ("way", "releases", "epsilon each", "noise", "freshness", "signal", "users needed")
+    return table_of(head, rows, right=1)
 
 
 def _both(settings: FollowSettings, more: str, data: _Data, ways: list[Way]) -> list[str]:
@@ -461,21 +458,17 @@ def _show(found: dict[str, Any], data: _Data) -> None:
 
 def _show_expected(found: dict[str, Any], data: _Data) -> None:
     """Print the accuracy under this noise on public data, and what it is worth."""
-    from rich.table import Table
-
     from discreet.planning.curves import METRICS, SIMPLEST
 
     expected = data.expected(found["per_release"]["epsilon"])
     assert expected is not None
-    table = Table("public data", "users", "items", "rows per user", "simple", "plan", "no noise")
-    table.title = (
-        f"{data.metric} ({METRICS[data.metric]} is better) on public data with as much noise per item"
-    )
+    rows = []
     for curve, value in expected.measured:
         sizes = (f"{curve.people:,}", f"{curve.items:,}", f"{curve.ratings_per_person:.0f}")
-        table.add_row(curve.dataset, *sizes, *(f"{number:.4g}" for number in (curve.floor, value, curve.bar)))
-    for column in table.columns[1:]:
-        column.justify = "right"
+        rows.append((curve.dataset, *sizes, *(f"{number:.4g}" for number in (curve.floor, value, curve.bar))))
+    head = ("public data", "users", "items", "rows per user", "simple", "plan", "no noise")
+    title = f"{data.metric} ({METRICS[data.metric]} is better) on public data with as much noise per item"
+    table = table_of(head, rows, title=title, right=1)
     missing = [
         name
         for name, given in (("--items", data.items), ("--ratings-per-person", data.ratings))

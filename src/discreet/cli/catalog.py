@@ -8,12 +8,10 @@ from collections.abc import Collection
 from string import Formatter
 from typing import Any
 
-from rich.table import Table
-
 import discreet
 from discreet.cli.messages import TEMPLATES, CommandLine
 from discreet.cli.options.declared import AsJson
-from discreet.cli.output.printing import emit, show, write
+from discreet.cli.output.printing import emit, show, table_of, write
 from discreet.core.checks import one_of
 from discreet.core.errors import DiscreetError
 
@@ -34,10 +32,7 @@ def errors(code: str | None = None, *, as_json: AsJson = False) -> None:
     elif code is not None:
         _show_one(rows[0])
     else:
-        table = Table("code", "message")
-        for row in rows:
-            table.add_row(row["code"], row["message"])
-        show(table)
+        show(table_of(("code", "message"), [(row["code"], row["message"]) for row in rows]))
 
 
 def _show_one(row: dict[str, Any]) -> None:

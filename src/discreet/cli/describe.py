@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from discreet.cli.options.declared import AsJson, Columns, Force, TextFile, reading_label, rule_for_duplicates
 from discreet.cli.options.parsing import command_line, parse_columns
-from discreet.cli.output.printing import emit, show, show_next
+from discreet.cli.output.printing import emit, show, show_next, table_of
 from discreet.core.errors import FileExists
 
 if TYPE_CHECKING:
@@ -106,18 +106,14 @@ def _guessed(file: str, text: TextFile, choice: Choice | None, *, rated: bool) -
 
 def _tables(source: TableSource) -> Iterator[Table]:
     """Yield the fields of the schema, and the first rows as they are read."""
-    from rich.table import Table
-
     schema = source.schema
-    table = Table("field", "value", "guessed", title=f"How {source.name} is written")
-    for name, value in _said(schema).items():
-        written = repr(value) if isinstance(value, str) else str(value)
-        table.add_row(name, written, "yes" * (name in schema.guessed))
-    yield table
-    preview = Table(*schema.roles, title=f"The first of {len(source.columns.items):,} rows, as read")
-    for row in islice(_rows(source), _PREVIEW):
-        preview.add_row(*row)
-    yield preview
+    rows = [
+        (name, repr(value) if isinstance(value, str) else str(value), "yes" * (name in schema.guessed))
+        for name, value in _said(schema).items()
+    ]
+    yield table_of(("field", "value", "guessed"), rows, title=f"How {source.name} is written")
+    title = f"The first of {len(source.columns.items):,} rows, as read"
+    yield table_of(tuple(schema.roles), islice(_rows(source), _PREVIEW), title=title)
 
 
 def _said(schema: Schema) -> dict[str, Any]:

@@ -30,7 +30,7 @@ from discreet.cli.options.declared import (
     refuse_without_ratings,
 )
 from discreet.cli.options.parsing import complete_models, listed, numbers, parse_columns
-from discreet.cli.output.printing import emit, remark, remark_on_conditions, remark_on_delta, show
+from discreet.cli.output.printing import emit, remark, remark_on_conditions, remark_on_delta, show, table_of
 from discreet.cli.output.tables import saying_what_was_paid, show_price
 from discreet.core.files import name_aside, refuse_output, write_whole
 from discreet.report.guarantee import condition_text
@@ -199,25 +199,17 @@ def _groups(result: Evaluation, by: str | None) -> list[Table]:
     """Return a table with a row for each group and metric, if groups were asked for."""
     if not result.groups:
         return []
-    from rich.table import Table
-
     from discreet.evaluation.results import GROUP_HEADER, group_rows
 
-    table = Table(*GROUP_HEADER, title=f"By {by}")
-    for row in group_rows(result):
-        table.add_row(*row)
-    return [table]
+    return [table_of(GROUP_HEADER, group_rows(result), title=f"By {by}")]
 
 
 def _table(result: Evaluation, title: str) -> Table:
     """Return a row for each metric: the model's score, which way is better, and baselines."""
-    from rich.table import Table
-
     from discreet.evaluation.metrics import Metric
 
-    table = Table("metric", "mean", "std", "runs", "better", "simple baseline", title=title)
-    for name, score in result.metrics.items():
-        table.add_row(
+    rows = [
+        (
             name,
             f"{score.mean:.4f}",
             f"{score.std:.4f}" if len(score.values) > 1 else "-",
@@ -225,7 +217,9 @@ def _table(result: Evaluation, title: str) -> Table:
             "lower" if Metric.parse(name).lower_is_better else "higher",
             _baseline(result, name) or "-",
         )
-    return table
+        for name, score in result.metrics.items()
+    ]
+    return table_of(("metric", "mean", "std", "runs", "better", "simple baseline"), rows, title=title)
 
 
 def compare(
@@ -558,19 +552,12 @@ def _best(found: Together, names: list[str]) -> dict[str, str]:
 
 
 def _show_private(found: Together, names: list[str], *, recorded: bool) -> None:
-    from rich.table import Table
-
-    table = Table("metric", "model", "score", "95% interval", "noise alone")
-    for metric, values in found.scores.items():
-        for name, one in zip(names, values, strict=True):
-            table.add_row(
-                metric,
-                name,
-                f"{one.value:.4f}",
-                f"{one.low:.4f} to {one.high:.4f}",
-                f"± {1.96 * one.noise:.4f}",
-            )
-    show(table)
+    rows = [
+        (metric, name, f"{one.value:.4f}", f"{one.low:.4f} to {one.high:.4f}", f"± {1.96 * one.noise:.4f}")
+        for metric, values in found.scores.items()
+        for name, one in zip(names, values, strict=True)
+    ]
+    show(table_of(("metric", "model", "score", "95% interval", "noise alone"), rows))
     best = _best(found, names)
     for metric, values in found.scores.items():
         show(_verdict(metric, values, best[metric]))

@@ -40,7 +40,7 @@ from discreet.cli.options.declared import (
     rule_for_duplicates,
 )
 from discreet.cli.options.parsing import checked_name, listed, parse_columns, parse_scale, read_items
-from discreet.cli.output.printing import emit, remark, remark_on_delta, show
+from discreet.cli.output.printing import emit, remark, remark_on_delta, show, table_of
 from discreet.core.files import refuse_output, write_whole
 
 if TYPE_CHECKING:
@@ -639,19 +639,15 @@ def _directions(found: PartyScores) -> str:
 
 
 def _table(found: PartyScores, title: str) -> Table:
-    from rich.table import Table
-
     from discreet.evaluation.references import PREFIX
 
     metrics = list(next(iter(found.ways.values())))
-    table = Table("who learns", *metrics, title=title)
     simple = {f"{name.removeprefix(PREFIX)}, without noise": scores for name, scores in found.simple.items()}
-    for way, scores in {**found.ways, **simple}.items():
-        cells = (scores.get(name) for name in metrics)
-        table.add_row(way, *("-" if score is None else f"{score.mean:.4f}" for score in cells))
-    for column in table.columns[1:]:
-        column.justify = "right"
-    return table
+    rows = [
+        [way, *(f"{scores[name].mean:.4f}" if name in scores else "-" for name in metrics)]
+        for way, scores in {**found.ways, **simple}.items()
+    ]
+    return table_of(("who learns", *metrics), rows, title=title, right=1)
 
 
 def _show_year(
@@ -832,21 +828,20 @@ def watched_transport(inner: Transport) -> Transport:
 
 def show_outcome(outcome: RunOutcome | FollowedTogether, out: Path | None) -> None:
     """Print every round, or the release of a continual release, and the model's label."""
-    from rich.table import Table
-
     from discreet.follow.coordinator import FollowedTogether
     from discreet.report.label import label_table
 
     followed = isinstance(outcome, FollowedTogether)
     first, title = ("release", "The latest release") if followed else ("round", "Rounds")
-    table = Table(first, "what", "parties counted", "skipped, and why", title=title)
+    rows = []
     for number, entry in enumerate(_rounds(outcome), start=1):
         reasons = ", ".join(f"{name}: {why}" for name, why in entry.left_out.items())
         if isinstance(entry, FollowedTogether):
             place, what = _place(entry), "current sums"
         else:
             place, what = str(number), entry.result.kind
-        table.add_row(place, what, str(len(entry.counted)), reasons or "-")
+        rows.append((place, what, str(len(entry.counted)), reasons or "-"))
+    table = table_of((first, "what", "parties counted", "skipped, and why"), rows, title=title)
     show(table, label_table(outcome.model.guarantee, f"Privacy facts: {outcome.model.name}"))
     written = "" if out is None else f"Written to {out}. "
     show(f"{written}{outcome.model.guarantee.short()}")

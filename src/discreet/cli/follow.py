@@ -762,14 +762,12 @@ def year_page(status: Status, title: str) -> list[str]:
 
 def replay_shown(found: Replay) -> list[RenderableType]:
     """Return a table of the replayed ways to spend the budget, and advice for the next command."""
-    from rich.table import Table
-
-    table = Table("way", "epsilon of each fit", found.metric, title=f"A year from {found.begins}, replayed")
-    for way in found.ways:
-        each = "once" if way.epsilon_each is None else _epsilon(way.epsilon_each)
-        table.add_row(way.name, each, f"{way.score:.4f}")
-    for column in table.columns[1:]:
-        column.justify = "right"
+    rows = [
+        (way.name, "once" if way.epsilon_each is None else _epsilon(way.epsilon_each), f"{way.score:.4f}")
+        for way in found.ways
+    ]
+    head, title = ("way", "epsilon of each fit", found.metric), f"A year from {found.begins}, replayed"
+    table = printing.table_of(head, rows, title=title, right=1)
     lower, (follow, *others) = found.lower_is_better, found.ways
     private = [way for way in others if way.epsilon_each not in (None, math.inf)]
     best = (min if lower else max)(private, key=lambda way: way.score)

@@ -20,10 +20,17 @@ from discreet.core.arrays import Floats, Rows, require_fit, residuals, run_over_
 from discreet.core.errors import DomainError
 from discreet.core.kernels import compiled, inner
 from discreet.solvers.low_rank.matrix import Projection
-from discreet.statistics import scaled_rows as row_kernels
 from discreet.statistics.domain import FARTHEST, Number, Numbers, Stated, Whole
 from discreet.statistics.norm_clipping import clip_factor
-from discreet.statistics.scaled_rows import UNIT, ScaledRows, add_rows
+from discreet.statistics.scaled_rows import (
+    UNIT,
+    ScaledRows,
+    add_moment,
+    add_products,
+    add_rows,
+    advance_rows,
+    fill_moved_rows,
+)
 from discreet.statistics.statistic import (
     PRODUCT_BITS,
     ROOT_STEPS,
@@ -102,7 +109,7 @@ class SteppedMoment(Statistic):
         return (Part("moment", (size, size), bits=PRODUCT_BITS, symmetric=True),)
 
     def _add(self, block: Block, sums: tuple[Steps, ...]) -> None:
-        add_rows(add_moment, self.so_far.left_over(block), sums[0])
+        add_rows(add_moment, self.so_far.left_over(block), sums[0], True)
 
 
 @final
@@ -120,7 +127,7 @@ class SteppedProduct(Statistic):
 
     def _add(self, block: Block, sums: tuple[Steps, ...]) -> None:
         settled = np.ascontiguousarray(self.vector, dtype=np.float64)
-        add_rows(add_products, self.so_far.left_over(block), sums[0], settled)
+        add_rows(add_products, self.so_far.left_over(block), sums[0], settled, True)
 
 
 @final
@@ -226,34 +233,6 @@ def leave_rows(
 
 
 @compiled
-def add_moment(start: int, stop: int, indptr: Array, columns: Array, units: Array, totals: Array) -> None:
-    """Add the products of every pair of columns of a row, the diagonal too, to the upper triangle."""
-    for row in range(start, stop):
-        own_columns = columns[indptr[row] : indptr[row + 1]]
-        own_units = units[indptr[row] : indptr[row + 1]]
-        for j in range(own_columns.size):
-            here = np.int64(own_units[j])
-            line = totals[np.uint32(own_columns[j])]
-            for other in range(j, own_columns.size):
-                line[np.uint32(own_columns[other])] += here * np.int64(own_units[other])
-
-
-@compiled
-def add_products(
-    start: int, stop: int, indptr: Array, columns: Array, units: Array, vector: Array, totals: Array
-) -> None:
-    """Add every row times its product with the vector, with `PRODUCT_BITS` fraction bits."""
-    for row in range(start, stop):
-        own_columns = columns[indptr[row] : indptr[row + 1]]
-        own_units = units[indptr[row] : indptr[row + 1]]
-        along = 0.0
-        for j in range(own_columns.size):
-            along += np.float64(own_units[j]) * vector[np.uint32(own_columns[j])]
-        for j in range(own_columns.size):
-            totals[np.uint32(own_columns[j])] += np.int64(np.float64(own_units[j]) * along)
-
-
-@compiled
 def add_stretch(
     start: int, stop: int, indptr: Array, columns: Array, units: Array, vector: Array, totals: Array
 ) -> None:
@@ -287,7 +266,7 @@ def advance(rows: Rows, state: LocalSteps, projection: Projection) -> LocalSteps
     coordinates = np.empty((rows.n_rows, basis.shape[1]))
     turn = state.basis.T @ basis
     arguments = (state.left_over, state.places, turn, basis, projection.kept, coordinates)
-    run_over_rows(row_kernels.advance_rows, rows, *arguments)
+    run_over_rows(advance_rows, rows, *arguments)
     left_over = residuals(rows, coordinates, basis, np.zeros(rows.n_rows), np.zeros(len(basis)))
     return LocalSteps(basis, coordinates, left_over)
 
@@ -305,7 +284,7 @@ def bounded_moment(rows: Rows, state: LocalSteps, row_bound: float) -> Floats:
     for start in range(0, rows.n_rows, block):
         stop = min(start + block, rows.n_rows)
         # Row by row: a matrix product over a block could round a row differently depending on other rows.
-        row_kernels.fill_moved_rows(
+        fill_moved_rows(
             start,
             stop,
             rows.indptr,

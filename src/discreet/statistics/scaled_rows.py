@@ -100,7 +100,7 @@ class ScaledMoment(Statistic):
         return (Part("moment", (size, size), bits=PRODUCT_BITS, symmetric=True),)
 
     def _add(self, block: Block, sums: tuple[Steps, ...]) -> None:
-        add_rows(add_second_moment, self.scaling.rows(block), sums[0])
+        add_rows(add_moment, self.scaling.rows(block), sums[0], False)
 
 
 @final
@@ -122,8 +122,7 @@ class ScaledProduct(Statistic):
 
     def _add(self, block: Block, sums: tuple[Steps, ...]) -> None:
         settled = np.ascontiguousarray(self.vector, dtype=np.float64)
-        # Products of entries already have the fraction bits of the part.
-        add_rows(add_products, self.scaling.rows(block), sums[0], settled, 1.0)
+        add_rows(add_products, self.scaling.rows(block), sums[0], settled, False)
 
 
 def own_places(rows: Rows, offsets: Floats, factors: Floats, ridge: Floats) -> Floats:
@@ -278,17 +277,18 @@ def scale_residuals(
 
 
 @compiled
-def add_second_moment(
-    start: int, stop: int, indptr: Array, columns: Array, units: Array, totals: Array
+def add_moment(
+    start: int, stop: int, indptr: Array, columns: Array, units: Array, diagonal: bool, totals: Array
 ) -> None:
-    """Add the products of every pair of different columns of a row to the upper triangle."""
+    """Add the products of every pair of columns of a row to the upper triangle, with or without diagonal."""
+    skipped = 0 if diagonal else 1
     for row in range(start, stop):
         own_columns = columns[indptr[row] : indptr[row + 1]]
         own_units = units[indptr[row] : indptr[row + 1]]
         for j in range(own_columns.size):
             here = np.int64(own_units[j])
             line = totals[np.uint32(own_columns[j])]
-            for other in range(j + 1, own_columns.size):
+            for other in range(j + skipped, own_columns.size):
                 line[np.uint32(own_columns[other])] += here * np.int64(own_units[other])
 
 
@@ -300,10 +300,13 @@ def add_products(
     columns: Array,
     units: Array,
     vector: Array,
-    fine: float,
+    diagonal: bool,
     totals: Array,
 ) -> None:
-    """Add every row's second moment without its diagonal times the vector, in units of 1 / `fine`."""
+    """Add every row's second moment, with or without its diagonal, times the vector.
+
+    Products of entries already have the fraction bits of the part.
+    """
     for row in range(start, stop):
         own_columns = columns[indptr[row] : indptr[row + 1]]
         own_units = units[indptr[row] : indptr[row + 1]]
@@ -313,7 +316,8 @@ def add_products(
         for j in range(own_columns.size):
             column = np.uint32(own_columns[j])
             here = np.float64(own_units[j])
-            totals[column] += np.int64(here * (along - here * vector[column]) * fine)
+            own = 0.0 if diagonal else here * vector[column]
+            totals[column] += np.int64(here * (along - own))
 
 
 @compiled

@@ -7,7 +7,7 @@ import json
 import logging
 import os
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from discreet.cli.errors import OutputFailed
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from rich.console import RenderableType
+    from rich.table import Table
 
     from discreet.data.facts import PublicFacts
     from discreet.models.estimator import Estimator
@@ -35,6 +36,20 @@ def show(*parts: RenderableType) -> None:
     with answering():
         for part in parts:
             console.print(part)
+
+
+def table_of(
+    head: Sequence[str], rows: Iterable[Sequence[str]], *, title: str | None = None, right: int | None = None
+) -> Table:
+    """Return a table for readers. Columns from the place `right` on have numbers and are set to the right."""
+    from rich.table import Table
+
+    table = Table(*head, title=title)
+    for column in [] if right is None else table.columns[right:]:
+        column.justify = "right"
+    for row in rows:
+        table.add_row(*row)
+    return table
 
 
 def emit(content: Mapping[str, Any] | list[Any]) -> None:

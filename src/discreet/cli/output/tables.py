@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from discreet.cli.output.printing import emit, show
+from discreet.cli.output.printing import emit, show, table_of
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -22,18 +22,15 @@ if TYPE_CHECKING:
 
 def comparison_table(found: Sequence[Evaluation], title: str | None = None) -> Table:
     """Return the table that `discreet compare` prints. Simple baselines are last."""
-    from rich.table import Table
-
     from discreet.evaluation.references import PREFIX
     from discreet.evaluation.report import reference_rows, report_rows
 
     names = tuple(dict.fromkeys(name for one in found for name in one.metrics))
-    table = Table("model", "epsilon", "protects", *names, title=title)
+    rows = (
+        (row["model"], row["epsilon"], row["protects"], *row["scores"]) for row in report_rows(found, names)
+    )
+    table = table_of(("model", "epsilon", "protects", *names), rows, title=title, right=3)
     table.columns[0].overflow = "fold"
-    for column in table.columns[3:]:
-        column.justify = "right"
-    for row in report_rows(found, names):
-        table.add_row(row["model"], row["epsilon"], row["protects"], *row["scores"])
     for row in reference_rows(found, names):
         called = f"{row['name'].removeprefix(PREFIX)}, baseline"
         table.add_row(called, "-", "NOT PRIVATE", *row["scores"], style="dim")
@@ -77,23 +74,17 @@ _VALUES: dict[object, str] = {
 
 def decisions_table(decisions: Mapping[str, Any]) -> Table:
     """Return the decisions as a table. All depend only on public constants and released numbers."""
-    from rich.table import Table
-
-    table = Table("question", "answer", title="What the fit decided, from public and released numbers only")
-    for what, value in decisions.items():
-        said = _VALUES.get(value) if isinstance(value, str | bool) else None
-        table.add_row(WORDS.get(what, what), said or str(value))
-    return table
+    said = {what: _VALUES.get(value) for what, value in decisions.items() if isinstance(value, str | bool)}
+    rows = [(WORDS.get(what, what), said.get(what) or str(value)) for what, value in decisions.items()]
+    title = "What the fit decided, from public and released numbers only"
+    return table_of(("question", "answer"), rows, title=title)
 
 
 def reading_table(how_read: Mapping[str, str]) -> Table:
     """Return how the data were read. It comes from the file, so it is for the data owner."""
-    from rich.table import Table
-
-    table = Table("part", "read as", title="How the data were read (for the data owner, not released)")
-    for part, found in how_read.items():
-        table.add_row(part.replace("for_holder_only", "found"), found)
-    return table
+    rows = [(part.replace("for_holder_only", "found"), found) for part, found in how_read.items()]
+    title = "How the data were read (for the data owner, not released)"
+    return table_of(("part", "read as"), rows, title=title)
 
 
 def reading_of(source: DataSource) -> dict[str, str]:
@@ -172,12 +163,8 @@ def saying_what_was_paid(book: Ledger | None, where: Path | None, *, made: str =
 
 def traces_table(traces: Mapping[str, Mapping[int, float]]) -> Table:
     """Return what is left of an erased rating, by the number of later releases. Each trace is a column."""
-    from rich.table import Table
-
-    table = Table("further releases", *traces)
-    for more in next(iter(traces.values())):
-        shares = (trace.get(more) for trace in traces.values())
-        table.add_row(f"{more:,}", *("-" if one is None else f"{100 * abs(one):.0f}%" for one in shares))
-    for column in table.columns:
-        column.justify = "right"
-    return table
+    rows = [
+        [f"{more:,}", *(f"{100 * abs(one[more]):.0f}%" if more in one else "-" for one in traces.values())]
+        for more in next(iter(traces.values()))
+    ]
+    return table_of(("further releases", *traces), rows, right=0)

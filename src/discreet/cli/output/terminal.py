@@ -17,7 +17,9 @@ class Terminal(Console):
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
         """Yield the output. Only our own styles reach the terminal as control codes."""
         for segment in super().render(renderable, options):
-            yield segment if segment.control else Segment(visible(segment.text), segment.style)
+            # Most text is plain, and then looking is cheaper than rewriting.
+            plain = segment.control or segment.text == "\n" or segment.text.isprintable()
+            yield segment if plain else Segment(visible(segment.text), segment.style)
 
     def on_broken_pipe(self) -> Never:
         """Leave the decision to `answering`."""
