@@ -130,10 +130,11 @@ class Told:
         (Told(0, 0, 0), "cannot tell"),
     ],
 )
-def test_what_is_said_follows_from_the_released_numbers(told, said):
+@pytest.mark.parametrize("votes", [20.0, 0.0], ids=["voted for", "without votes"])
+def test_what_is_said_follows_from_the_released_numbers(told, said, votes):
     weight = np.ones(4)
     asked = CoOccurrence(n_items=4, top=np.arange(4), weight=weight, near=0.8, apart=0.1, back=4)
-    tally = VoteEstimate.of(np.full(4, 20.0), 0.0)
+    tally = VoteEstimate.of(np.full(4, votes), 0.0)
     session = Session.open(None, budget(math.inf), PrivacyRandom.simulate(0), releases=told)
     assert order_informs(session, Fraction(1), asked, np.ones((4, 4)), tally, 0.02) == said
 
