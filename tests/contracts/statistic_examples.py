@@ -27,6 +27,7 @@ def examples():
         "RatingShares": lambda data: {"low": data.facts.low, "width": data.facts.high - data.facts.low},
         "ItemVotes": lambda data: {"n_items": data.n_items, "norm": "l1"},
         "ItemVotes l2": lambda data: {"n_items": data.n_items, "norm": "l2"},
+        "NameVotes": lambda data: {"n_items": data.n_items, "most": 5},
         "VotesAmong": lambda data: {"n_items": data.n_items, "top": np.arange(0, data.n_items, 2)},
         "RecentVotes": lambda data: {"n_items": data.n_items, "norm": "l1", "recency": recency(data)},
         "RecentVotes l2": lambda data: {"n_items": data.n_items, "norm": "l2", "recency": recency(data)},

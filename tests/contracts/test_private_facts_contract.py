@@ -14,6 +14,7 @@ from budgets import budget
 from discreet.audit.white_box.costs import price
 from discreet.audit.white_box.recording import Player, Recorder
 from discreet.core.randomness import PrivacyRandom
+from discreet.data.facts import PublicFacts
 from discreet.data.interactions import Interactions
 from discreet.models import private_facts
 from discreet.models.private_facts import USUAL_SCALES, PrivateCatalog, PrivateFacts, PrivateScale
@@ -104,6 +105,31 @@ def test_its_events_cost_what_it_says(name):
     assert epsilon_at(one.events(), one.delta) <= one.epsilon
     assert delta_at(one.events(), one.epsilon) <= one.delta
     assert epsilon_at([*one.events(), *one.events()], 2 * one.delta) > 1.2 * one.epsilon
+
+
+def test_facts_before_a_choice_are_the_same_for_all_data():
+    few = PublicFacts(n_items=3, low=1, high=5, from_file=("scale", "n_items"))
+    many = dataclasses.replace(few, n_items=8000, low=-7, high=30)
+    both = made("PrivateFacts")
+    assert both.before(few) == both.before(many)
+    catalog = dataclasses.replace(both, scale=None)
+    declared = dataclasses.replace(few, from_file=("n_items",))
+    assert catalog.before(declared) == catalog.before(dataclasses.replace(declared, n_items=8000))
+
+
+def test_a_chosen_catalog_has_an_order_of_its_own():
+    """Also what was learned of its items follows that order: users who come first must not decide it."""
+    data = dataset()
+    data = data.with_facts(dataclasses.replace(data.facts, low=0.0, high=100.0, from_file=()))
+    turned = data.select_items(np.arange(data.n_items)[::-1])
+    catalogs = []
+    for one in (data, turned):
+        session = Session.open(one, budget(30.0, 1e-6), PrivacyRandom.simulate(0))
+        chosen = PrivateFacts(catalog=PrivateCatalog(epsilon=20.0, delta=1e-6)).narrowed(session, one)
+        catalogs.append(chosen.catalog.ids.tolist())
+        assert len(chosen.catalog) > 2
+    assert catalogs[0] == catalogs[1]
+    assert data.catalog.ids.tolist() != turned.catalog.ids.tolist(), "twin"
 
 
 @pytest.mark.few(6)

@@ -180,6 +180,29 @@ def test_the_year_is_paid_once(tmp_path):
     assert not (tmp_path / "b.follow").exists() and len(ledger.entries()) == 1
 
 
+def test_a_stored_release_is_never_stored_again(tmp_path):
+    followed = year(tmp_path)
+    simulated(followed, weeks(1)[0])
+    with opened(followed.path, writing=False) as state:
+        (first,) = state.releases(N_ITEMS)
+    other = replace(first, drawn=ItemSums(*(part + 1 for part in first.drawn)))
+    for again in (lambda state: state.publish(other), lambda state: state.add_sums(0, other.drawn)):
+        with refuses("drawn-before"), opened(followed.path, writing=True) as state:
+            again(state)
+    with opened(followed.path, writing=False) as state:
+        np.testing.assert_array_equal(state.releases(N_ITEMS)[0].drawn.counts, first.drawn.counts)
+
+
+def test_one_release_with_simulated_noise_is_one_too_many(tmp_path):
+    """The twin is a year whose noise is all real."""
+    (tmp_path / "other").mkdir()
+    followed, other = year(tmp_path), year(tmp_path / "other")
+    first, second = weeks(2)
+    assert simulated(followed, first).model.guarantee.simulated
+    assert followed.add(second).model.guarantee.simulated
+    assert not other.add(first).model.guarantee.simulated
+
+
 def test_models_are_ordinary(tmp_path, snapshot):
     followed = year(tmp_path)
     for number, one in enumerate(weeks(3, users=400, each=600)):

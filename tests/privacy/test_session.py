@@ -82,14 +82,14 @@ def test_the_noise_of_a_pure_share_is_that_of_its_epsilon():
     assert noisy.deviation == pytest.approx(math.sqrt(2) / 0.25) == part.deviation(PURE, Fraction(1, 2))
 
 
-@pytest.mark.parametrize("wrong", [{"bound": 2.0}, {"norm": "l1"}, {"of": "rating"}])
-def test_names_need_votes_of_length_one_of_users(wrong):
+@pytest.mark.parametrize("wrong", [{"bound": 2.0}, {"norm": "l1"}, {"of": "rating"}, {"most": None}])
+def test_names_need_a_bounded_number_of_votes_of_length_one_of_users(wrong):
     data = Data()
     root = opened(data=data)
     with pytest.raises(PrivacyError):
-        root.names(Counts((Part("counts", (3,), bits=0, **wrong),)), epsilon=0.5, delta=1e-7, most=3)
+        root.names(Counts((Part("counts", (3,), bits=0, **{"most": 3, **wrong}),)), epsilon=0.5, delta=1e-7)
     assert data.reads == 0 and root.left == 1
-    root.names(Counts(), epsilon=0.5, delta=1e-7, most=3)
+    root.names(Counts((Part("counts", (3,), bits=0, most=3),)), epsilon=0.5, delta=1e-7)
     assert data.reads == 1 and root.left == Fraction(1, 2)
 
 

@@ -29,7 +29,7 @@ from discreet.privacy.guarantee import Guarantee, Neighbors, Unit
 from discreet.privacy.noise_plans import laplace_event, threshold_events
 from discreet.privacy.session import Session
 from discreet.report.guarantee import selection_cost
-from discreet.statistics.counts import ItemVotes, ScaleVotes
+from discreet.statistics.counts import NameVotes, ScaleVotes
 from discreet.statistics.data_source import DataSource
 
 CATALOG_PROOF = "proofs/private_catalog.md"
@@ -76,8 +76,8 @@ class PrivateCatalog:
         """Return which items are selected."""
         session = session.mapped(lambda data: data.bounded(self.max_per_user))
         most = min(self.max_per_user, session.facts.max_per_user or self.max_per_user)
-        votes = ItemVotes(n_items=session.n_items, norm="l2")
-        chosen = session.names(votes, epsilon=self.epsilon, delta=self.delta, most=most)
+        votes = NameVotes(n_items=session.n_items, most=most)
+        chosen = session.names(votes, epsilon=self.epsilon, delta=self.delta)
         if np.count_nonzero(chosen) < 2:
             raise SelectionTooSmall(what="catalog")
         return chosen

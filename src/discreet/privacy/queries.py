@@ -47,6 +47,10 @@ class PartOfSum(Protocol):
     def of(self) -> str:
         """Return the source of one contribution: `"person"` or `"rating"`."""
 
+    @property
+    def most(self) -> int | None:
+        """Return the most entries that one secret changes, all equally; None if it may change any."""
+
 
 class ExactSums(Protocol):
     """The exact sums of a statistic. Only a session reads them."""

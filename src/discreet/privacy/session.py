@@ -519,17 +519,21 @@ class Session:
             )
         return stream
 
-    def names(self, query: Query, *, epsilon: float, delta: float, most: int) -> npt.NDArray[np.bool_]:
+    def names(self, query: Query, *, epsilon: float, delta: float) -> npt.NDArray[np.bool_]:
         """Return which entries of a secret set enough users have, each decided with noise.
 
-        A user adds equal entries of norm at most 1 to at most `most` of them (proofs/private_catalog.md).
+        A user adds equal entries of norm at most 1 to as many of them as the part states
+        (proofs/private_catalog.md).
         """
         part = _part(query, None)
-        if part.of != _SECRETS[self._unit] or part.norm != "l2" or part.bound != 1.0:
+        bounded = part.norm == "l2" and part.bound == 1.0 and part.most is not None
+        if part.of != _SECRETS[self._unit] or not bounded or part.most is None:
             raise WrongSecret(
-                name="A selection of names", of="user with votes of l2 norm at most 1", unit=str(self._unit)
+                name="A selection of names",
+                of="user with a bounded number of votes of l2 norm at most 1",
+                unit=str(self._unit),
             )
-        mechanism = NoisyThreshold(epsilon=epsilon, delta=delta, most=most)
+        mechanism = NoisyThreshold(epsilon=epsilon, delta=delta, most=part.most)
         with self._log.lock:
             spent, failing = self._take(epsilon, delta)
             account = self._log.open(kind="approximate", epsilon=spent, delta=failing)

@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from discreet.core.arrays import Floats, require_fit, summed_over_rows
 from discreet.core.exports import Later
+from discreet.privacy.mechanisms.selection import MOST_NAMES_OF_ONE
 from discreet.statistics.domain import (
     FARTHEST,
     LEAST,
@@ -26,6 +27,7 @@ from discreet.statistics.domain import (
     Places,
     Ranges,
     Stated,
+    Whole,
 )
 from discreet.statistics.statistic import ROUNDING, Block, Norm, Part, Statistic, Steps, to_fixed_point
 from discreet.statistics.typical import USER_RIDGE
@@ -56,6 +58,27 @@ class ItemVotes(Statistic):
         pure = self.norm == "l1"
         equal = 1.0 / block.counts[block.people] if pure else block.unit_weights(np.ones(block.items.size))
         block.add_by_item(equal, sums[0])
+
+
+@final
+@dataclass(frozen=True, eq=False, kw_only=True)
+class NameVotes(Statistic):
+    """Sum of users' votes for their n items, 1/sqrt(n) each. A user with more than `most` items has none.
+
+    sqrt(n (1/sqrt(n))^2) = 1.
+    """
+
+    n_items: Annotated[int, Length("n")]
+    most: Annotated[int, Whole(1, MOST_NAMES_OF_ONE)]
+
+    @property
+    def parts(self) -> tuple[Part, ...]:
+        """Return one sum for each item."""
+        return (Part("votes", (self.n_items,), nonnegative=True, most=self.most),)
+
+    def _add(self, block: Block, sums: tuple[Steps, ...]) -> None:
+        few = (block.counts <= self.most)[block.people]
+        block.add_by_item(few * block.unit_weights(np.ones(block.items.size)), sums[0])
 
 
 @final

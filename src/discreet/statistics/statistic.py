@@ -201,6 +201,7 @@ class Part(NamedTuple):
 
     With `symmetric` only the upper triangle of a square matrix is added; its entries off the diagonal count
     twice in the norm, as they do in the whole matrix. With `nonnegative` no user adds less than 0 anywhere.
+    `most` bounds the number of entries that one user changes, all of them equally; None bounds neither.
     """
 
     name: str
@@ -211,6 +212,7 @@ class Part(NamedTuple):
     symmetric: bool = False
     of: Literal["person", "rating"] = "person"
     nonnegative: bool = False
+    most: int | None = None
 
 
 @final

@@ -240,6 +240,26 @@ class EstimatorContract:
         assert used.n_ratings - without.n_ratings == 1
         assert Fact.CAP not in {one.fact for one in self.make().promise(capped.facts).assumes}
 
+    def test_it_learns_from_bounded_rows(self) -> None:
+        """Ratings beyond the scale, and more of them than the cap allows, must not reach a statistic."""
+        self._needs_privacy()
+        facts = dataclasses.replace(self.data.facts, low=2.0, high=4.0, max_per_user=5)
+        wide, estimator = self.data.with_facts(facts), self.make()
+        bounded = estimator._bound(wide)
+        assert bounded.values.min() >= 2 and bounded.values.max() <= 4
+        if estimator.promise(facts).unit is Unit.USER:
+            assert np.diff(bounded.indptr).max() == 5
+        first, second = (_contents(quiet(estimator, one), self.data) for one in (wide, bounded))
+        assert all(np.array_equal(one, other) for one, other in zip(first, second, strict=True))
+
+    def test_what_is_public_about_items_is_assumed(self) -> None:
+        self._needs_privacy()
+        facts = self.data.facts
+        usual = set(self.make(1.0).promise(facts).assumes)
+        for name in {"item_features", "prior"} & self.make().settings.keys():
+            for settings in _accepted(self.estimator, self.tried, name):
+                assert set(self._at(1.0, **settings).promise(facts).assumes) > usual
+
     def test_every_setting_has_values_to_try(self) -> None:
         self._needs_privacy()
         missing = undeclared(self.estimator, self.tried)

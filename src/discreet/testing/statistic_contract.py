@@ -133,6 +133,7 @@ class StatisticContract:
             if any(part.of == "rating" for part in one.parts) and data.n_ratings > 1:
                 data = data.where(np.arange(data.n_ratings) == 0)
             assert largest(one, data) <= 1
+            assert all(map(_changes_few, one.parts, data.total(one).arrays))
             if kind == "nobody":
                 assert largest(one, data) == 0
 
@@ -351,6 +352,12 @@ class SearchResult:
     faults: list[str] = dataclasses.field(default_factory=list)
 
 
+def _changes_few(part: Part, steps: Steps) -> bool:
+    """Return whether one user's contribution changes at most as many entries as declared, all equally."""
+    changed = steps[steps != 0]
+    return part.most is None or (changed.size <= part.most and np.unique(changed).size <= 1)
+
+
 def search(kind: type[Statistic], made: int = 60, seed: int = 0) -> SearchResult:
     """Return the result of trying random statistics of a class on all unusual rows."""
     rng = np.random.default_rng([seed, *kind.__name__.encode()])
@@ -370,7 +377,8 @@ def search(kind: type[Statistic], made: int = 60, seed: int = 0) -> SearchResult
                 size = norm_of(part, steps)
                 found.largest = max(found.largest, size)
                 wrong = size > 1 or (data.n_ratings == 0 and size > 0)
-                if wrong or (part.nonnegative and steps.min(initial=0) < 0):
+                few = _changes_few(part, steps)
+                if wrong or not few or (part.nonnegative and steps.min(initial=0) < 0):
                     found.faults.append(f"{part.name}, {name}: {float(size):.3g} with {statistic}")
     return found
 

@@ -21,6 +21,8 @@ from discreet.privacy.mechanisms.fixed_point import FixedPoint, NoiseGrid
 #: The most names that data can have. The fixed-point unit of the noise must not depend on their number, and a
 #: refusal must not depend on one person's names.
 MOST_NAMES = (1 << 31) - 1
+#: The most names that one user can have.
+MOST_NAMES_OF_ONE = 1 << 20
 # The rounding error of a quantile or a root, with a margin.
 _SAFE = 1 + 1e-9
 
@@ -46,7 +48,7 @@ class NoisyThreshold:
     def __post_init__(self) -> None:
         positive_finite("epsilon", self.epsilon)
         require(0 < self.delta < 1, "delta", self.delta, must="be between 0 and 1", do="1e-7 is usual.")
-        integer("most", self.most, least=1, most=1 << 20)
+        integer("most", self.most, least=1, most=MOST_NAMES_OF_ONE)
         self.noise()
 
     def noise(self) -> Gaussian:
