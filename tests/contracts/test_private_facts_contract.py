@@ -122,13 +122,15 @@ def test_a_chosen_catalog_has_an_order_of_its_own():
     data = dataset()
     data = data.with_facts(dataclasses.replace(data.facts, low=0.0, high=100.0, from_file=()))
     turned = data.select_items(np.arange(data.n_items)[::-1])
-    catalogs = []
+    catalogs, rows = [], []
     for one in (data, turned):
         session = Session.open(one, budget(30.0, 1e-6), PrivacyRandom.simulate(0))
         chosen = PrivateFacts(catalog=PrivateCatalog(epsilon=20.0, delta=1e-6)).narrowed(session, one)
         catalogs.append(chosen.catalog.ids.tolist())
+        ids = chosen.catalog.id_at(chosen.items).tolist()
+        rows.append(set(zip(chosen.rows().tolist(), ids, chosen.values.tolist(), strict=True)))
         assert len(chosen.catalog) > 2
-    assert catalogs[0] == catalogs[1]
+    assert catalogs[0] == catalogs[1] and rows[0] == rows[1]
     assert data.catalog.ids.tolist() != turned.catalog.ids.tolist(), "twin"
 
 
