@@ -11,7 +11,7 @@ which counts for each of them. `--folder` keeps generated files and shards. A fi
 own: `cpu_seconds` counts every process in that session, the JVM and the workers, too, and `peak_mb` is the
 most memory that all of them had at a time. Both are sampled five times a second. A small fit in memory
 compiles kernels first. `passes` are over all shards. `exponents` are those of processor time from each size
-to the next.
+to the next. In `engines` are the fits for the first purpose, by engine and millions of ratings.
 """
 
 from __future__ import annotations
@@ -193,6 +193,16 @@ def grouped(run, files: Path) -> dict[str, object]:
     return json.loads(notes.read_text(encoding="utf8"))
 
 
+def by_engine(rows: list[dict[str, object]]) -> dict[str, dict[str, dict[str, object]]]:
+    """Return the costs and the digest by engine and millions of ratings, of fits for the first purpose."""
+    found: dict[str, dict[str, dict[str, object]]] = {}
+    for row in rows:
+        if row["purpose"] == rows[0]["purpose"]:
+            kept = {name: row[name] for name in ("cpu_seconds", "peak_mb", "digest")}
+            found.setdefault(str(row["engine"]), {})[f"{row['millions']:g}"] = kept
+    return found
+
+
 def exponents(rows: list[dict[str, object]]) -> list[dict[str, object]]:
     """Return how processor time grows from each size to the next, for each engine and purpose."""
     found = []
@@ -232,7 +242,8 @@ def main() -> None:
         if not options.toy and not (folder / "small").exists():
             generate(folder / "small", SMALL)
         rows = compared(options, folder)
-    harness.tell({"rows": rows, "exponents": exponents(rows)}, options.json, show)
+    found = {"engines": by_engine(rows), "rows": rows, "exponents": exponents(rows)}
+    harness.tell(found, options.json, show)
 
 
 def show(found: dict[str, list[dict[str, object]]]) -> None:
