@@ -10,25 +10,18 @@ Synthetic data are post-processing of a release, so its guarantee bounds how oft
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from discreet.audit.canaries.planting import Canaries, Game
 from discreet.audit.games.scores import Truth
 from discreet.audit.neighboring import Row, SyntheticSpec, Timing
 from discreet.core.arrays import Floats
-from discreet.core.exports import Later
+from discreet.core.exports import sp
 from discreet.core.randomness import PrivacyRandom, experiment_generator
 from discreet.data.interactions import Interactions
 from discreet.models.estimator import Estimator
 from discreet.models.fitted import FittedModel
 from discreet.synthesis.making import synthesize
-
-if TYPE_CHECKING:
-    import scipy.sparse as sp
-else:
-    sp = Later("scipy.sparse")
 
 #: The setting of models that can be synthesized.
 SETTING = "for_synthesis"

@@ -7,6 +7,7 @@ import sys
 
 # Replaces `typing.TYPE_CHECKING`; importing `typing` would take longer than the rest of this module.
 TYPE_CHECKING = False
+__all__ = ["Later", "exported", "pl", "sp"]
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -51,3 +52,10 @@ class Later:
         found = getattr(importlib.import_module(self._module), name)
         setattr(self, name, found)
         return found
+
+
+if TYPE_CHECKING:
+    import polars as pl
+    import scipy.sparse as sp
+else:
+    pl, sp = Later("polars"), Later("scipy.sparse")

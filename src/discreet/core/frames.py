@@ -4,16 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import Any, Literal, get_args
 
 from discreet.core.checks import one_of
 from discreet.core.errors import ExtraMissing
-from discreet.core.exports import Later
-
-if TYPE_CHECKING:
-    import polars as pl
-else:
-    pl = Later("polars")
+from discreet.core.exports import pl
 
 FrameKind = Literal["polars", "pandas", "pyarrow"]
 

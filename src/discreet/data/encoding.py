@@ -10,27 +10,17 @@ from __future__ import annotations
 import numbers
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeAlias, get_args
+from typing import Any, TypeAlias, get_args
 
 import numpy as np
 import numpy.typing as npt
 
 from discreet.core.checks import one_of
-from discreet.core.exports import Later
+from discreet.core.exports import pl, sp
 from discreet.data.errors import BadValues, NotDeclared, NotNumeric, OtherNumberOfItems, RepeatedPairs
 from discreet.data.exact_sums import exact_sums
 from discreet.data.facts import Duplicates
 from discreet.data.vocabulary import UNKNOWN, Codes, Vocabulary, as_series
-
-if TYPE_CHECKING:
-    import polars as pl
-else:
-    pl = Later("polars")
-
-if TYPE_CHECKING:
-    import scipy.sparse as sp
-else:
-    sp = Later("scipy.sparse")
 
 Column: TypeAlias = "Iterable[Any] | pl.Series"
 _CHUNK = 1 << 20

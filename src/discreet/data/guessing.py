@@ -12,10 +12,10 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict, final
+from typing import Any, NamedTuple, TypedDict, final
 
 from discreet.core.checks import one_of
-from discreet.core.exports import Later
+from discreet.core.exports import pl
 from discreet.data.errors import (
     KeysNeeded,
     MarkNeeded,
@@ -52,11 +52,6 @@ from discreet.data.schema import (
     Schema,
     stateless,
 )
-
-if TYPE_CHECKING:
-    import polars as pl
-else:
-    pl = Later("polars")
 
 _HEAD = 1 << 16
 _SEPARATORS = ("::", "\t", ",", ";", "|", " ")

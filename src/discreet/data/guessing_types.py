@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from discreet.core.exports import Later
+from discreet.core.exports import pl
 from discreet.core.progress import logger
 from discreet.data.errors import DeclaredByLayout, RolesMissing
 from discreet.data.guessing import Wishes, describe, is_year_last, keys_of, shown_order
@@ -23,11 +23,6 @@ from discreet.data.reading.tables import keys_in, tables_at
 from discreet.data.roles import ITEM, RATING, TIME, USER, Choice, choose
 from discreet.data.schema import ROLES, UTF_8, Schema
 from discreet.data.vocabulary import WHOLE
-
-if TYPE_CHECKING:
-    import polars as pl
-else:
-    pl = Later("polars")
 
 
 def schema_of(path: str | Path, wishes: Wishes) -> tuple[Schema, str | None]:

@@ -11,9 +11,9 @@ import io
 import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
-from discreet.core.exports import Later
+from discreet.core.exports import pl
 from discreet.data.errors import (
     NoFiles,
     NotATable,
@@ -29,11 +29,6 @@ from discreet.data.reading.frames import of_pandas
 from discreet.data.reading.limits import collected, or_damaged, scanned
 from discreet.data.roles import ITEM, USER, is_number, roles_by_name, simplify
 from discreet.data.vocabulary import Vocabulary
-
-if TYPE_CHECKING:
-    import polars as pl
-else:
-    pl = Later("polars")
 
 _SEPARATORS = ("\t", ",", ";", "|")
 _TABLES = (".csv", ".tsv")

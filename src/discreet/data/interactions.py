@@ -6,14 +6,14 @@ from collections.abc import Iterable, Mapping, Sized
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Protocol, Self, TypeVar, Unpack, final
+from typing import Any, Protocol, Self, TypeVar, Unpack, final
 
 import numpy as np
 import numpy.typing as npt
 
 from discreet.core.checks import require
 from discreet.core.errors import WrongKind
-from discreet.core.exports import Later
+from discreet.core.exports import sp
 from discreet.data.bounding import clip_counts, clip_to_scale, keep_per_user
 from discreet.data.encoding import (
     Column,
@@ -35,11 +35,6 @@ from discreet.data.facts import PICKED, Declarations, PublicFacts, check_scale, 
 from discreet.data.id_lists import checked_declarations
 from discreet.data.schema import Schema
 from discreet.data.vocabulary import Codes, Vocabulary
-
-if TYPE_CHECKING:
-    import scipy.sparse as sp
-else:
-    sp = Later("scipy.sparse")
 
 __all__ = ["ByItem", "Interactions", "PublicFacts", "Vocabulary"]
 

@@ -9,14 +9,9 @@ import hashlib
 import json
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from discreet.core.exports import Later
-
-if TYPE_CHECKING:
-    import polars as pl
-else:
-    pl = Later("polars")
+from discreet.core.exports import pl
 
 FORMAT = "discreet-synthetic"
 #: Version 2 has assumptions as objects instead of sentences.

@@ -7,19 +7,14 @@ import re
 from collections.abc import Iterable, Iterator
 from decimal import Decimal
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Self, TypeAlias, TypeGuard, final
+from typing import Any, Self, TypeAlias, TypeGuard, final
 
 import numpy as np
 import numpy.typing as npt
 
 from discreet.core.errors import WrongKind
-from discreet.core.exports import Later
+from discreet.core.exports import pl
 from discreet.data.errors import IdsMissing, RepeatedIds, WrongIds
-
-if TYPE_CHECKING:
-    import polars as pl
-else:
-    pl = Later("polars")
 
 Ids = npt.NDArray[np.int64] | npt.NDArray[np.object_]
 Codes = npt.NDArray[np.int32]

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from discreet.core.checks import one_of
-from discreet.core.exports import Later
+from discreet.core.exports import pl
 from discreet.core.files import filled_folder
 from discreet.export.vector_stores import (
     CANDIDATES,
@@ -32,11 +32,7 @@ from discreet.export.vector_stores import (
 from discreet.models.vectors import item_matrix
 
 if TYPE_CHECKING:
-    import polars as pl
-
     from discreet.models.fitted import FittedModel
-else:
-    pl = Later("polars")
 
 
 TARGETS = ("parquet", "faiss", "hnswlib", "pgvector", "qdrant", "feast", "onnx")

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, final
 
 from discreet.core.arrays import Singles
 from discreet.core.errors import ExtraMissing
-from discreet.core.exports import Later
+from discreet.core.exports import pl
 from discreet.models.errors import (
     BadStoreName,
     NotOurTable,
@@ -29,12 +29,8 @@ from discreet.models.errors import (
 )
 
 if TYPE_CHECKING:
-    import polars as pl
-
     from discreet.data.vocabulary import Vocabulary
     from discreet.models.items import PublicColumns
-else:
-    pl = Later("polars")
 
 # Links of each item, and candidates looked at while it is added: twice the usual, to agree with exact search.
 LINKS, CANDIDATES = 32, 400

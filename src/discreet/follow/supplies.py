@@ -12,19 +12,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from discreet.core.checks import require
 from discreet.core.errors import FileUnreadable
-from discreet.core.exports import Later
+from discreet.core.exports import pl
 from discreet.data.roles import DECIMAL_COMMA, ITEM, RATING, USER, Choice, choose
 from discreet.follow.columns import RatingColumns, decoded
 from discreet.follow.errors import NotParquet
-
-if TYPE_CHECKING:
-    import polars as pl
-else:
-    pl = Later("polars")
 
 _PARQUET = ".parquet"
 

@@ -20,7 +20,6 @@ import numpy.typing as npt
 from discreet.core.arrays import Floats, Singles
 from discreet.core.checks import integer
 from discreet.core.errors import CallOfAnotherLibrary
-from discreet.core.exports import Later
 from discreet.core.frames import kind_of, of_kind
 from discreet.data.facts import PublicFacts
 from discreet.data.interactions import Interactions
@@ -39,12 +38,8 @@ from discreet.report.guarantee import condition_text
 from discreet.report.pages import html_table
 
 if TYPE_CHECKING:
-    import polars as pl
-
     from discreet.privacy.ledger.records import Entry
     from discreet.privacy.release_log import ReleaseEntry
-else:
-    pl = Later("polars")
 
 
 _DIGEST = re.compile(r"[0-9a-f]{16}")

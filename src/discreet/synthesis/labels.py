@@ -14,7 +14,7 @@ import numpy as np
 
 from discreet.core.checks import DiscreetError, FileError
 from discreet.core.errors import BadEnding
-from discreet.core.exports import Later
+from discreet.core.exports import pl
 from discreet.core.files import refuse_output, write_whole
 from discreet.data.interactions import Interactions
 from discreet.data.synthetic_labels import (
@@ -32,11 +32,7 @@ from discreet.report.guarantee import condition_text, number_above
 from discreet.synthesis.errors import NotSynthetic
 
 if TYPE_CHECKING:
-    import polars as pl
-
     from discreet.synthesis.making import Synthetic
-else:
-    pl = Later("polars")
 
 #: The name of such a file in messages.
 KIND = "file of synthetic data"

@@ -18,10 +18,10 @@ from decimal import Decimal
 from importlib import import_module
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 from urllib.parse import quote
 
-from discreet.core.exports import Later
+from discreet.core.exports import pl
 from discreet.data.errors import NoColumn, NoTable, PackageMissing, UnreadableCells
 from discreet.data.reading.blocks import ZIP
 from discreet.data.reading.columns import Columns
@@ -29,11 +29,6 @@ from discreet.data.reading.frames import read_blocks
 from discreet.data.reading.limits import Allowance
 from discreet.data.schema import Schema
 from discreet.data.vocabulary import readable_text
-
-if TYPE_CHECKING:
-    import polars as pl
-else:
-    pl = Later("polars")
 
 _POSTGRESQL = re.compile(r"postgres(ql)?:/{1,2}")
 _SQLITE, _DUCKDB = b"SQLite format 3\x00", b"DUCK"

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
-from discreet.core.exports import Later
+from discreet.core.exports import pl
 from discreet.data.errors import NotNumeric
 from discreet.data.reading.tally import (
     FITS,
@@ -26,11 +25,6 @@ from discreet.data.reading.times import moments_of
 from discreet.data.roles import DECIMAL_COMMA, ITEM, RATING, TIME, USER, WEIGHT
 from discreet.data.schema import Schema
 from discreet.data.vocabulary import WHOLE
-
-if TYPE_CHECKING:
-    import polars as pl
-else:
-    pl = Later("polars")
 
 Marks = npt.NDArray[np.uint8]
 # Why a row of a role isn't read: its field is missing, or of another type.

@@ -6,13 +6,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib import import_module
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from discreet.core.checks import DiscreetError
-from discreet.core.exports import Later
+from discreet.core.exports import pl
 from discreet.data.errors import NotAFrame, UnreadableFrame
 from discreet.data.reading.columns import Columns, joined_columns, number_of, typed
 from discreet.data.reading.tally import Tally
@@ -20,11 +20,6 @@ from discreet.data.reading.times import YEARS, each_by_itself, times_of_objects
 from discreet.data.roles import RATING, TIME, USER, WEIGHT
 from discreet.data.schema import Schema
 from discreet.data.vocabulary import of_objects, readable_text
-
-if TYPE_CHECKING:
-    import polars as pl
-else:
-    pl = Later("polars")
 
 #: Columns by role: series of polars, or of pandas.
 Block = Mapping[str, Any]

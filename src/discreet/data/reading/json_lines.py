@@ -9,22 +9,16 @@ from __future__ import annotations
 
 from functools import reduce
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-from discreet.core.exports import Later
+from discreet.core.exports import pl
 from discreet.data.errors import QuotesInKey
 from discreet.data.reading.columns import Columns, Marks, joined_columns, typed
 from discreet.data.reading.tally import FITS, SHAPE, Tally
 from discreet.data.reading.text import read_lines
 from discreet.data.roles import ITEM, USER
 from discreet.data.schema import Schema
-
-if TYPE_CHECKING:
-    import polars as pl
-else:
-    pl = Later("polars")
 
 _SHAPE = "a JSON object with text or a whole number for the user and the item"
 # A number that is not whole, or too long, comes back rounded, and then two ids would be one. Texts that

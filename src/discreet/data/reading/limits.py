@@ -11,16 +11,11 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, final
+from typing import Any, NamedTuple, final
 
 from discreet.core.checks import DiscreetError
-from discreet.core.exports import Later
+from discreet.core.exports import pl
 from discreet.data.errors import DamagedFile, TooManyRows, UnpacksToTooMuch
-
-if TYPE_CHECKING:
-    import polars as pl
-else:
-    pl = Later("polars")
 
 # Ratings as text shrink to a tenth or so. Packed, or as Parquet, a rating seldom takes less than a byte.
 _MOST_GROWTH, _ALWAYS_ALLOWED = 100, 1 << 26

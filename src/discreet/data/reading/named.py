@@ -9,11 +9,11 @@ from __future__ import annotations
 import io
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from discreet.core.exports import Later
+from discreet.core.exports import pl
 from discreet.data.errors import LinesNeeded, NoFiles, NoneOfLayout, OtherCounts, OtherLayout, RolesNeeded
 from discreet.data.facts import Declarations
 from discreet.data.reading.blocks import blocks, packing
@@ -23,11 +23,6 @@ from discreet.data.reading.text import read_lines
 from discreet.data.roles import ITEM, RATING, TIME, USER
 from discreet.data.schema import Schema
 from discreet.data.vocabulary import Vocabulary
-
-if TYPE_CHECKING:
-    import polars as pl
-else:
-    pl = Later("polars")
 
 # An id in the usual form: no zeros in front, so that two texts are never one number.
 _ID = r"(0|[1-9][0-9]{0,17})"

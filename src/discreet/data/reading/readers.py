@@ -6,11 +6,11 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Unpack, cast, get_args
+from typing import Any, Literal, Unpack, cast, get_args
 
 from discreet.core.checks import one_of
 from discreet.core.errors import WrongKind
-from discreet.core.exports import Later
+from discreet.core.exports import pl
 from discreet.core.progress import logger
 from discreet.data.encoding import Column
 from discreet.data.errors import CatalogNeeded, EmptyData
@@ -26,11 +26,6 @@ from discreet.data.roles import Choice, choose, how_to_read
 from discreet.data.schema import LAYOUTS, Schema
 from discreet.data.synthetic_labels import origin_of
 from discreet.data.vocabulary import Vocabulary
-
-if TYPE_CHECKING:
-    import polars as pl
-else:
-    pl = Later("polars")
 
 
 class ReadOptions(Declarations, TextOptions, total=False):

@@ -8,10 +8,10 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from glob import glob
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 from urllib.parse import unquote
 
-from discreet.core.exports import Later
+from discreet.core.exports import pl
 from discreet.data.errors import FolderWithoutTables, NoFiles, NoKey, OtherFormat, OtherHeader, WrongType
 from discreet.data.facts import Declarations
 from discreet.data.guessing import is_json
@@ -26,11 +26,6 @@ from discreet.data.reading.tally import FITS, Tally, WrongGuess
 from discreet.data.reading.text import has_header_of, read_text
 from discreet.data.roles import ITEM, RATING, TIME, USER, WEIGHT, choose, how_to_read
 from discreet.data.schema import NOT_PACKED, ROLES, Schema
-
-if TYPE_CHECKING:
-    import polars as pl
-else:
-    pl = Later("polars")
 
 # Looked for in a folder, in this order, also with .gz or .zip behind.
 _KNOWN_FILES = (

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, Self, final
 import numpy as np
 import numpy.typing as npt
 
-from discreet.core.exports import Later
+from discreet.core.exports import Later, pl
 from discreet.data.errors import NoColumn, OtherHeader
 from discreet.data.reading.blocks import (
     MARK,
@@ -32,11 +32,8 @@ from discreet.data.roles import ITEM, RATING, TIME, USER, WEIGHT
 from discreet.data.schema import NOT_PACKED, UTF_8, Schema
 
 if TYPE_CHECKING:
-    import polars as pl
-
     from discreet.data.reading import line_splitting
 else:
-    pl = Later("polars")
     # Compiling, or loading what was compiled, takes longer than most other commands.
     line_splitting = Later("discreet.data.reading.line_splitting")
 

@@ -10,23 +10,18 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, date, datetime, timedelta
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 from zoneinfo import ZoneInfo
 
 import numpy as np
 import numpy.typing as npt
 
-from discreet.core.exports import Later
+from discreet.core.exports import pl
 from discreet.data.encoding import whole_number
 from discreet.data.epochs import EPOCHS, SECONDS
 from discreet.data.errors import NotNumeric
 from discreet.data.schema import DAY_FIRST, MONTH_FIRST, UTC_ZONE, Schema
 from discreet.data.vocabulary import readable_text
-
-if TYPE_CHECKING:
-    import polars as pl
-else:
-    pl = Later("polars")
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 #: The first and the last second that dates of Python have; a time in other years isn't read.
