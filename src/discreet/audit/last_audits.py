@@ -98,10 +98,12 @@ def audited_settings(subject: str) -> Mapping[str, Any]:
 def unaudited(subject: str, settings: Mapping[str, Any]) -> dict[str, Any]:
     """Return the settings of a model that the audit of this subject didn't have."""
     audited = audited_settings(subject)
+    # Interactions have no ratings to predict, so with them every purpose releases the same.
+    free = (*_FREE, "purpose") if settings.get("feedback") == "implicit" else _FREE
     return {
         key: value
         for key, value in settings.items()
-        if key in audited and key not in _FREE and _differ(key, audited[key], value)
+        if key in audited and key not in free and _differ(key, audited[key], value)
     }
 
 
