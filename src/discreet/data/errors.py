@@ -5,7 +5,19 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import ClassVar
 
-from discreet.core.errors import DataError, FileError, ParameterError, most_similar
+from discreet.core.errors import DataError, DiscreetError, FileError, ParameterError, most_similar
+
+
+class WithReason(DiscreetError):
+    """An error whose template ends with the reason that a field names."""
+
+    key: ClassVar[str] = "why"
+    reasons: ClassVar[Mapping[str, str]] = {}
+
+    def template(self) -> str:
+        """Return the template with the reason."""
+        named = getattr(self, self.key)
+        return self.text.replace("{reason}", self.reasons.get(named, named))
 
 
 class WeightsOverflow(DataError):
@@ -41,22 +53,23 @@ class OtherNumberOfItems(DataError):
     item ID, rated or not."""
 
 
-def _place(line: int) -> str:
-    return f" (the first in row {line:,})" if line else ""
+class BadRows(DataError):
+    """Rows with the same problem, and the number of the first if it is known."""
 
-
-class BadValues(DataError):
-    what: str
     count: int
     of: int
     line: int = 0
-    text = """{count:,} of {of:,} {what} are missing or not finite{first}. Fill them in, or skip these rows:
-    {arg:skip_bad_lines=True}."""
 
     @property
     def first(self) -> str:
         """The place of the first such row."""
-        return _place(self.line)
+        return f" (the first in row {self.line:,})" if self.line else ""
+
+
+class BadValues(BadRows):
+    what: str
+    text = """{count:,} of {of:,} {what} are missing or not finite{first}. Fill them in, or skip these rows:
+    {arg:skip_bad_lines=True}."""
 
 
 class NotNumeric(DataError):
@@ -187,19 +200,11 @@ class OneColumnTwice(ParameterError):
     text = "One column can't be the {roles:all}. Name different columns with {arg:columns}."
 
 
-class UnreadableValues(DataError):
-    count: int
-    of: int
+class UnreadableValues(BadRows):
     role: str
     column: str
-    line: int = 0
     text = """{count:,} of {of:,} {role}s in the column {column} aren't {kind}{first}. Choose a different
     column, or skip these rows: {arg:skip_bad_lines=True}."""
-
-    @property
-    def first(self) -> str:
-        """The place of the first such row."""
-        return _place(self.line)
 
     @property
     def kind(self) -> str:
@@ -249,22 +254,18 @@ class UnpacksToTooMuch(FileError):
     text = "{path} unpacks to more than {times} times its size, and ratings don't. Unpack it yourself first."
 
 
-class OtherLayout(DataError):
+class OtherLayout(WithReason, DataError):
     path: str
     layout: str
-    text = "{path} isn't written as {form}. Name a different layout, or none."
-    forms: ClassVar[Mapping[str, str]] = {
+    text = "{path} isn't written as {reason}. Name a different layout, or none."
+    key = "layout"
+    reasons: ClassVar[Mapping[str, str]] = {
         "movielens": "MovieLens files are: four fields between tabs or ::, or the header "
         "userId,movieId,rating,timestamp",
         "recbole": "RecBole's .inter files are: a header such as user_id:token, item_id:token, rating:float, "
         "with tabs between",
         "jester": "Jester's table is: 101 numbers in each line",
     }
-
-    @property
-    def form(self) -> str:
-        """Return what such a file looks like."""
-        return self.forms.get(self.layout, f"files of {self.layout} are")
 
 
 class OtherType(DataError):
@@ -307,18 +308,10 @@ class UnreadableCells(FileError):
     text = "{kind} can't read {source!r}. Check the table or the query, and that the file is not in use."
 
 
-class IdsNotWhole(DataError):
-    count: int
-    of: int
+class IdsNotWhole(BadRows):
     role: str
-    line: int = 0
     text = """{count:,} of {of:,} {role} IDs are not whole numbers in the usual form, as the schema
     declares{first}. Declare {role}_type = "text", or skip these rows: {arg:skip_bad_lines=True}."""
-
-    @property
-    def first(self) -> str:
-        """The place of the first such row."""
-        return _place(self.line)
 
 
 class NoFiles(FileError):
@@ -474,16 +467,15 @@ class UnclearHeader(DataError):
         return f"{self.path} doesn't show which column is which"
 
 
-class UnclearDates(DataError):
+class UnclearDates(WithReason, DataError):
     why: str
     text = """Dates such as DD/MM/YYYY don't show whether the day or the month is first: {reason}. Name the
     column as NAME:day-first or NAME:month-first in {arg:columns}."""
-
-    @property
-    def reason(self) -> str:
-        """Why they don't show it."""
-        known = {"both": "both orders occur", "none": "no part is above 12"}
-        return known.get(self.why, "the dates of one user alone show it")
+    reasons: ClassVar[Mapping[str, str]] = {
+        "both": "both orders occur",
+        "none": "no part is above 12",
+        "one user": "the dates of one user alone show it",
+    }
 
 
 class WrongType(FileError):
@@ -543,11 +535,12 @@ class CatalogNeeded(ParameterError):
     catalog, or remove the option."""
 
 
-class NotATable(FileError):
+class NotATable(WithReason, FileError):
     path: str
     found: str
-    text = "{path} is {form}."
-    forms: ClassVar[Mapping[str, str]] = {
+    text = "{path} is {reason}."
+    key = "found"
+    reasons: ClassVar[Mapping[str, str]] = {
         "binary": "not text. CSV, TSV, JSON lines, Parquet and MovieLens files can be read",
         "json": "one JSON value. Write one object per line (JSON lines), or CSV",
         "python": "made of Python dictionaries. Write them as JSON, one object per line",
@@ -555,16 +548,13 @@ class NotATable(FileError):
         "netflix": "not a table. For a file of the Netflix Prize, pass {arg:layout=netflix}",
     }
 
-    def template(self) -> str:
-        """Return the template with what the file is."""
-        return self.text.replace("{form}", self.forms.get(self.found, self.found))
 
-
-class NothingToRead(DataError):
+class NothingToRead(WithReason, DataError):
     path: str
     found: str
-    text = "{path} {form}."
-    forms: ClassVar[Mapping[str, str]] = {
+    text = "{path} {reason}."
+    key = "found"
+    reasons: ClassVar[Mapping[str, str]] = {
         "column": "has one column, and a table needs the user and the item. "
         "Pass its separator: {arg:delimiter=;}",
         "empty": "is empty, so there is nothing to learn. Check the path",
@@ -574,10 +564,6 @@ class NothingToRead(DataError):
         "lists": "has lines of different lengths. If each is a user and the user's items, pass "
         "{arg:layout=lightgcn}",
     }
-
-    def template(self) -> str:
-        """Return the template with what the file is."""
-        return self.text.replace("{form}", self.forms.get(self.found, self.found))
 
 
 class MarkNeeded(ParameterError):
@@ -653,21 +639,17 @@ class OtherLengths(DataError):
     the same length."""
 
 
-class UnsoundRows(DataError):
+class UnsoundRows(WithReason, DataError):
     rule: str
-    text = "{broken}. Build the data with from_arrays."
-    rules: ClassVar[Mapping[str, str]] = {
+    text = "{reason}. Build the data with from_arrays."
+    key = "rule"
+    reasons: ClassVar[Mapping[str, str]] = {
         "lengths": "The arrays of the interactions have different lengths",
         "rows": "The rows of the data don't follow each other",
         "items": "Some ratings are of items outside the catalog",
         "order": "A row isn't in the order of its items, or has an item twice",
         "finite": "Some ratings are NaN or infinite",
     }
-
-    @property
-    def broken(self) -> str:
-        """The rule in words."""
-        return self.rules.get(self.rule, self.rule)
 
 
 class NotIds(ParameterError):
@@ -677,7 +659,7 @@ class NotIds(ParameterError):
     dimension, a data frame, the path of a file, or a Vocabulary."""
 
 
-class UnclearIds(DataError):
+class UnclearIds(WithReason, DataError):
     path: str
     role: str
     why: str
@@ -696,10 +678,6 @@ class UnclearIds(DataError):
         "object": "has an object without the {role} ID. Write one object per line, each with an ID",
     }
 
-    def template(self) -> str:
-        """Return the template with the reason."""
-        return self.text.replace("{reason}", self.reasons.get(self.why, self.why))
-
 
 class UnreadableIds(FileError):
     path: str
@@ -708,7 +686,7 @@ class UnreadableIds(FileError):
     file, or write it in one of these forms."""
 
 
-class PublicTableWrong(DataError):
+class PublicTableWrong(WithReason, DataError):
     why: str
     what: str = "items"
     text = "The table of {what} {reason}."
@@ -723,12 +701,8 @@ class PublicTableWrong(DataError):
         "frame": "isn't a file or a data frame. Pass a path, or a frame of pandas, polars, or pyarrow",
     }
 
-    def template(self) -> str:
-        """Return the template with the reason."""
-        return self.text.replace("{reason}", self.reasons.get(self.why, self.why))
 
-
-class TooFewToSplit(DataError):
+class TooFewToSplit(WithReason, DataError):
     ratings: int
     why: str
     text = "{ratings:rating|ratings} can't be split: {reason}."
@@ -740,11 +714,6 @@ class TooFewToSplit(DataError):
         "date": "all are on one side of the date. Choose a different date",
         "empty": "both files of a given split need ratings",
     }
-
-    @property
-    def reason(self) -> str:
-        """The reason in words."""
-        return self.reasons.get(self.why, self.why)
 
 
 class SplitNeedsTimes(DataError):
