@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
@@ -23,6 +24,8 @@ from discreet.core.files import begun_path, refuse_output, write_whole
 if TYPE_CHECKING:
     from discreet.collect.blind_signatures import BlindPublicKey
     from discreet.collect.campaign import Campaign
+    from discreet.collect.collector import CatalogCollector, Collector
+    from discreet.collect.device import CatalogDevice, Device
     from discreet.collect.gradient_rounds import GradientCampaign
     from discreet.collect.hidden_items import CatalogCampaign
     from discreet.collect.opening import AnyCampaign
@@ -248,7 +251,7 @@ def simulate(
     found.model.save(out, force=force)
     if as_json:
         guarantee = found.model.guarantee.to_json()
-        emit({**found.counts(), "model": campaign_model(found), "file": str(out), "guarantee": guarantee})
+        emit({**found._asdict(), "model": found.model.name, "file": str(out), "guarantee": guarantee})
         return
     printing.show(
         f"{found.devices:,} devices sent {found.messages:,} messages, {found.sent_bytes:,} bytes. "
@@ -453,15 +456,6 @@ class SimulatedCollection(NamedTuple):
     messages: int
     sent_bytes: int
 
-    def counts(self) -> dict[str, int]:
-        """Return the counts by name."""
-        return {"devices": self.devices, "messages": self.messages, "sent_bytes": self.sent_bytes}
-
-
-def campaign_model(found: SimulatedCollection) -> str:
-    """Return the name of the model."""
-    return found.model.name
-
 
 def simulated_devices(
     file: Path, data: Interactions, model: str | None, settings: Sequence[str]
@@ -493,22 +487,14 @@ def _ratings(
     from discreet.collect.collector import Collector
     from discreet.collect.device import Device
     from discreet.models.scorers.one_bit import binary_ratings, public_threshold
-    from discreet.service.refitting import usual_model
 
     one_bit = campaign.mechanism.channel().outputs.size == 2
     if one_bit:
         liked = (binary_ratings(data, public_threshold(data.facts, None)) + 1) / 2
         data = data.with_values(liked, facts=replace(data.facts, low=0.0, high=1.0, step=1.0))
     capped = data.with_facts(replace(data.facts, max_per_user=campaign.max_reports)).bounded()
-    collector = Collector(campaign)
-    budget = campaign.for_person(campaign.max_reports).epsilon
-    sent = 0
-    for history in _histories(capped):
-        message = Device(campaign, budget=budget).message(history)
-        collector.receive(message)
-        sent += len(message)
-    fitted = _learned(collector.collected(), model or usual_model(campaign), settings)
-    return SimulatedCollection(fitted, capped.n_users, capped.n_users, sent)
+    device = partial(Device, campaign, budget=campaign.for_person(campaign.max_reports).epsilon)
+    return _learned(Collector(campaign), device, capped, model, settings)
 
 
 def _catalog(
@@ -516,15 +502,9 @@ def _catalog(
 ) -> SimulatedCollection:
     from discreet.collect.collector import CatalogCollector
     from discreet.collect.device import CatalogDevice
-    from discreet.service.refitting import usual_model
 
-    collector, budget, sent = CatalogCollector(campaign), campaign.for_person().epsilon, 0
-    for history in _histories(data):
-        message = CatalogDevice(campaign, budget=budget).message(history)
-        collector.receive(message)
-        sent += len(message)
-    fitted = _learned(collector.collected(), model or usual_model(campaign), settings)
-    return SimulatedCollection(fitted, data.n_users, data.n_users, sent)
+    device = partial(CatalogDevice, campaign, budget=campaign.for_person().epsilon)
+    return _learned(CatalogCollector(campaign), device, data, model, settings)
 
 
 def _rounds(campaign: GradientCampaign, data: Interactions) -> SimulatedCollection:
@@ -552,9 +532,22 @@ def _histories(data: Interactions) -> Iterator[dict[Any, float]]:
         yield dict(zip(items, data.values[span].tolist(), strict=True))
 
 
-def _learned(collected: Any, model: str, settings: Sequence[str]) -> FittedModel:
-    """Return the model of reports."""
+def _learned(
+    collector: Collector | CatalogCollector,
+    device: Callable[[], Device | CatalogDevice],
+    data: Interactions,
+    model: str | None,
+    settings: Sequence[str],
+) -> SimulatedCollection:
+    """Return the model of what one new device per user sends to a collector."""
     from discreet.model_settings import parse_settings
-    from discreet.service.refitting import fit_reports
+    from discreet.service.refitting import fit_reports, usual_model
 
-    return fit_reports(collected, model, parse_settings(model, settings))
+    sent = 0
+    for history in _histories(data):
+        message = device().message(history)
+        collector.receive(message)
+        sent += len(message)
+    model = model or usual_model(collector.campaign)
+    fitted = fit_reports(collector.collected(), model, parse_settings(model, settings))
+    return SimulatedCollection(fitted, data.n_users, data.n_users, sent)

@@ -127,38 +127,23 @@ def _advice(estimator: Estimator, result: Evaluation, measuring: Measuring, *, t
 def _not_behind(result: Evaluation, name: str) -> str:
     """Return the best simple baseline of a metric if the model does not beat it, else nothing."""
     from discreet.evaluation.metrics import Metric
+    from discreet.evaluation.report import best_baseline
 
-    value, of = _best_simple(result, name)
+    value, of = best_baseline([result], name)
     if not of:
         return ""
     sign = 1 if Metric.parse(name).lower_is_better else -1
     return of if sign * result.metrics[name].mean >= sign * value else ""
 
 
-def _best_simple(result: Evaluation, name: str) -> tuple[float, str]:
-    """Return the score and the name of the best simple baseline. The name is empty without a baseline."""
-    from discreet.evaluation.metrics import ListMetric, Metric, RatingMetric
-    from discreet.evaluation.references import PREFIX
-
-    metric = Metric.parse(name)
-    # Random items have the highest diversity, so for metrics that ignore held-out items baselines mean
-    # nothing.
-    compared = isinstance(metric.definition, ListMetric | RatingMetric)
-    simple = [
-        (known[name].mean, of.removeprefix(PREFIX))
-        for of, known in result.references.items()
-        if compared and name in known
-    ]
-    return (min if metric.lower_is_better else max)(simple, default=(0.0, ""))
-
-
 def _baseline(result: Evaluation, name: str) -> str:
     """Return the best baseline. If none is best, return all of them, so that a score can be compared."""
-    value, of = _best_simple(result, name)
+    from discreet.evaluation.references import PREFIX
+    from discreet.evaluation.report import best_baseline
+
+    value, of = best_baseline([result], name)
     if of:
         return f"{value:.4f} ({of})"
-    from discreet.evaluation.references import PREFIX
-
     known = {of.removeprefix(PREFIX): scores for of, scores in result.references.items()}
     return "\n".join(f"{scores[name].mean:.4f} ({of})" for of, scores in known.items() if name in scores)
 

@@ -300,15 +300,14 @@ def similar(
         titles, fitted, [*asked, *{other for near in found.values() for other, _ in near} - set(asked)]
     )
     if as_json:
-        rows = {str(item): _json(near, beside) for item, near in found.items()}
+        rows = {
+            str(item): items_json(near, beside, ("confidence", [one.confidence for one in near]))
+            for item, near in found.items()
+        }
         emit({"similar": rows if len(items) > 1 else rows[items[0]]})
         return
     for item, near in zip(asked, found.values(), strict=True):
         show_similar(fitted, item, near, k, beside)
-
-
-def _json(near: Sequence[SimilarItem], beside: Beside) -> list[dict[str, Any]]:
-    return items_json(near, beside, ("confidence", [one.confidence for one in near]))
 
 
 def explain(

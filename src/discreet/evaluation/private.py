@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Annotated, Any, Unpack, cast, final
@@ -234,16 +234,9 @@ class PrivateScore:
 
     def to_json(self) -> dict[str, Any]:
         """Return all fields; all of them may be published."""
-        return {
-            "metric": self.metric,
-            "value": self.value,
-            "low": self.low,
-            "high": self.high,
-            "noise": self.noise,
-            "people": self.people,
-            "guarantee": self.guarantee.to_json(),
-            **({} if self.certificate is None else {"certificate": self.certificate}),
-        }
+        found = {field.name: getattr(self, field.name) for field in fields(self)}
+        found["guarantee"] = self.guarantee.to_json()
+        return {name: value for name, value in found.items() if name != "certificate" or value is not None}
 
 
 def evaluate_privately(
@@ -283,29 +276,40 @@ def evaluate_privately(
         >>> bool(score.low < score.value < score.high)
         True
     """
-    asked = private_metric(metric)
+    models = (model,) if against is None else (model, against)
+    asked = PersonalScores(models=models, metric=private_metric(metric), difference=against is not None)
     check_budget(epsilon, delta, gaussian=True)
     positive_finite("epsilon", epsilon)
-    models = (model,) if against is None else (model, against)
-    data = scored_data(data, models, asked, columns, duplicates)
+    data = scored_data(data, models, asked.metric, columns, duplicates)
+    budget, record = (epsilon, delta), (ledger, f"score {asked.metric}")
+    (found,) = _spent_on(asked, data, budget, record, random, are_public=models_are_public)
+    return found
+
+
+def _spent_on(
+    asked: PersonalScores,
+    data: DataSource,
+    budget: tuple[float, float],
+    record: tuple[Ledger | None, str],
+    random: PrivacyRandom | None,
+    *,
+    are_public: bool,
+) -> list[PrivateScore]:
+    """Spend the budget in a ledger, for what `record` names, and release scores."""
+    models = cast("tuple[FittedModel, ...]", asked.models)
+    book, random = record[0] or Ledger.nowhere(), random or PrivacyRandom.from_os()
     refuse_other_catalogs(models, data)
-    _require_ratings(models, asked)
-    random = random or PrivacyRandom.from_os()
-    book, what = ledger or Ledger.nowhere(), f"score {asked}"
-    promise = promise_of_scores(data, epsilon, delta, book, simulated=random.simulated)
-    promise = given_models(promise, models, are_public=models_are_public)
-    with book.spend(data.name, promise, what=what, events=[gaussian_event(epsilon, delta)]):
-        session = Session.open(data.bounded(), promise, random)
-        scores = PersonalScores(models=models, metric=asked, difference=against is not None)
-        (found,) = released_scores(session.gaussian(), scores, promise)
-        session.check(promise)
-    return replace(found, certificate=session.certificate(promise))
-
-
-def _require_ratings(models: Sequence[FittedModel], metric: Metric) -> None:
-    """Raise, before any cost is recorded, for models that predict no ratings where these are compared."""
-    for model in () if metric.ranks else models:
+    # Models that predict no ratings can't be compared by ratings.
+    for model in () if asked.metric.ranks else models:
         model.require_ratings()
+    promise = promise_of_scores(data, *budget, book, simulated=random.simulated)
+    promise = given_models(promise, models, are_public=are_public)
+    with book.spend(data.name, promise, what=record[1], events=[gaussian_event(*budget)]):
+        session = Session.open(data.bounded(), promise, random)
+        found = released_scores(session.gaussian(), asked, promise)
+        session.check(promise)
+    proof = session.certificate(promise)
+    return [replace(one, certificate=proof) for one in found]
 
 
 def choose_privately(
@@ -348,26 +352,17 @@ def choose_privately(
         >>> best in models and sorted(scores) == ["biases", "popularity"]
         True
     """
-    asked = private_metric(metric)
+    by = private_metric(metric)
     check_budget(epsilon, delta, gaussian=True)
     positive_finite("epsilon", epsilon)
     enough = isinstance(models, Mapping) and len(models) >= 2
     if not enough:
         raise NothingGiven(name="models", least=2)
-    data = scored_data(data, tuple(models.values()), asked, columns, duplicates)
-    refuse_other_catalogs(tuple(models.values()), data)
-    _require_ratings(tuple(models.values()), asked)
-    random = random or PrivacyRandom.from_os()
-    book, what = ledger or Ledger.nowhere(), f"choice by {asked}"
-    promise = promise_of_scores(data, epsilon, delta, book, simulated=random.simulated)
-    promise = given_models(promise, tuple(models.values()), are_public=models_are_public)
-    with book.spend(data.name, promise, what=what, events=[gaussian_event(epsilon, delta)]):
-        session = Session.open(data.bounded(), promise, random)
-        asks = PersonalScores(models=tuple(models.values()), metric=asked)
-        scores = released_scores(session.gaussian(), asks, promise)
-        session.check(promise)
-    proof = session.certificate(promise)
-    named = {name: replace(one, certificate=proof) for name, one in zip(models, scores, strict=True)}
+    asked = PersonalScores(models=tuple(models.values()), metric=by)
+    data = scored_data(data, tuple(models.values()), by, columns, duplicates)
+    budget, record = (epsilon, delta), (ledger, f"choice by {by}")
+    scores = _spent_on(asked, data, budget, record, random, are_public=models_are_public)
+    named = dict(zip(models, scores, strict=True))
     return best_of(named), named
 
 

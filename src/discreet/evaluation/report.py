@@ -137,21 +137,26 @@ def _cost(score: Score, free: Score, sign: int) -> str:
     return f"{f'{share:.2g}' if share < 99.5 else f'{share:,.0f}'}% worse"
 
 
-def _against_baselines(
-    found: Sequence[Evaluation], private: Sequence[Score], metric: str, sign: int
-) -> Iterator[str]:
+def best_baseline(found: Sequence[Evaluation], metric: str) -> tuple[float, str]:
+    """Return the score and the name of the best simple baseline; the name is empty without one."""
+    named = Metric.parse(metric)
     # Chance is as diverse as can be: where held-out items do not count, baselines say nothing.
-    if not isinstance(Metric.parse(metric).definition, ListMetric | RatingMetric):
-        return
+    compared = isinstance(named.definition, ListMetric | RatingMetric)
     scores = [
         (scores[metric].mean, name.removeprefix(PREFIX))
         for one in found
         for name, scores in one.references.items()
-        if metric in scores
+        if compared and metric in scores
     ]
-    if not scores:
+    return (min if named.lower_is_better else max)(scores, key=lambda pair: pair[0], default=(0.0, ""))
+
+
+def _against_baselines(
+    found: Sequence[Evaluation], private: Sequence[Score], metric: str, sign: int
+) -> Iterator[str]:
+    value, name = best_baseline(found, metric)
+    if not name:
         return
-    value, name = min(scores, key=lambda pair: sign * pair[0])
     behind = sum(sign * (score.mean - value) >= 0 for score in private)
     said = f"The best simple baseline ({name}) reaches {value:.4g}"
     if behind == len(private) > 0:

@@ -6,7 +6,6 @@ user's whole contribution is scaled to length 1, so nothing is dropped and nothi
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar, final
 
@@ -14,18 +13,16 @@ import numpy as np
 
 from discreet.core.progress import Progress
 from discreet.data.facts import PublicFacts
-from discreet.models.estimator import Estimator, SumsEstimator, check_budget
-from discreet.models.recency import check_recency, recency_of, refuse_timeless, stated_recency
+from discreet.models.estimator import check_budget
+from discreet.models.recency import FadingEstimator, check_recency, recency_of
 from discreet.models.released_items import ItemView, pilot_release, refuse_one_value
 from discreet.models.scorers.factors import RatingScorer
 from discreet.models.scorers.scorer import Scorer
 from discreet.models.tuned_settings import ItemSettings
-from discreet.privacy.assumptions import Assumption
 from discreet.privacy.noise_plans import share
 from discreet.privacy.session import Session
 from discreet.solvers.empirical_bayes import EmpiricalBayes
 from discreet.statistics.counts import Recency
-from discreet.statistics.data_source import DataSource
 
 # How the budget is shared: overall mean, pilot release of the items, final item effects.
 SHARES = (share(0.02), share(0.25), share(0.73))
@@ -45,7 +42,7 @@ def release_biases(
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Biases(SumsEstimator):
+class Biases(FadingEstimator):
     """Ratings predicted from the item's noisy bias and the user's own bias.
 
     Guarantee
@@ -85,14 +82,6 @@ class Biases(SumsEstimator):
     def __post_init__(self) -> None:
         check_budget(self.epsilon, self.delta, gaussian=True)
         check_recency(self.half_life, self.now)
-
-    def public_inputs(self) -> Sequence[Assumption]:
-        """Return what is assumed if ratings fade."""
-        return stated_recency(self.half_life, self.now)
-
-    def _refuse(self, data: DataSource) -> None:
-        Estimator._refuse(self, data)
-        refuse_timeless(self.half_life, data)
 
     def _refuse_facts(self, facts: PublicFacts) -> None:
         refuse_one_value(facts)

@@ -11,8 +11,28 @@ from discreet.report.pages import html_table
 ItemId = str | int
 
 
+class _Pair(tuple[ItemId, float]):
+    """An item and a number, with more by name."""
+
+    title: str | None
+
+    @property
+    def item(self) -> ItemId:
+        """Return the item's id."""
+        return self[0]
+
+    def __getnewargs__(self) -> tuple[Any, ...]:
+        """Return what a copy is made from."""
+        return (*self, *vars(self).values())
+
+    def __repr__(self) -> str:
+        """Show all that is known."""
+        known = "".join(f", {name}={value!r}" for name, value in vars(self).items() if value is not None)
+        return f"({self[0]!r}, {self[1]!r}{known})"
+
+
 @final
-class ListedItem(tuple[ItemId, float]):
+class ListedItem(_Pair):
     """An item and the ranking score that its list is sorted by: `item, score = listed`, or `listed.item`.
 
     `expected_stars` is the rating that the user is expected to give, if the model predicts one, and `title`
@@ -20,7 +40,6 @@ class ListedItem(tuple[ItemId, float]):
     """
 
     expected_stars: float | None
-    title: str | None
 
     def __new__(
         cls, item: ItemId, score: float, expected_stars: float | None = None, title: str | None = None
@@ -29,11 +48,6 @@ class ListedItem(tuple[ItemId, float]):
         made = super().__new__(cls, (item, score))
         made.expected_stars, made.title = expected_stars, title
         return made
-
-    @property
-    def item(self) -> ItemId:
-        """Return the item's id."""
-        return self[0]
 
     @property
     def score(self) -> float:
@@ -45,21 +59,13 @@ class ListedItem(tuple[ItemId, float]):
         """Return `expected_stars`, by its earlier name."""
         return self.expected_stars
 
-    def __getnewargs__(self) -> tuple[Any, ...]:
-        """Return what a copy is made from."""
-        return (*self, self.expected_stars, self.title)
-
-    def __repr__(self) -> str:
-        """Show all that is known."""
-        return _shown(self, expected_stars=self.expected_stars, title=self.title)
-
 
 # The largest confidence in a neighbor.
 _SUREST = 0.999
 
 
 @final
-class SimilarItem(tuple[ItemId, float]):
+class SimilarItem(_Pair):
     """A neighbor and its similarity: `item, similarity = neighbor`, or `neighbor.item`; perhaps a `title`.
 
     `confidence` is the chance that it is a neighbor in what was found, and no work of the noise; at most
@@ -67,7 +73,6 @@ class SimilarItem(tuple[ItemId, float]):
     """
 
     confidence: float | None
-    title: str | None
 
     def __new__(
         cls, item: ItemId, similarity: float, confidence: float | None = None, title: str | None = None
@@ -78,27 +83,9 @@ class SimilarItem(tuple[ItemId, float]):
         return made
 
     @property
-    def item(self) -> ItemId:
-        """Return the neighbor's id."""
-        return self[0]
-
-    @property
     def similarity(self) -> float:
         """Return the similarity."""
         return self[1]
-
-    def __getnewargs__(self) -> tuple[Any, ...]:
-        """Return what a copy is made from."""
-        return (*self, self.confidence, self.title)
-
-    def __repr__(self) -> str:
-        """Show all that is known."""
-        return _shown(self, confidence=self.confidence, title=self.title)
-
-
-def _shown(pair: tuple[ItemId, float], **beside: object) -> str:
-    known = "".join(f", {name}={value!r}" for name, value in beside.items() if value is not None)
-    return f"({pair[0]!r}, {pair[1]!r}{known})"
 
 
 Entry = TypeVar("Entry", bound=ListedItem | SimilarItem)

@@ -2,26 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar, final
 
 from discreet.core.progress import Progress
-from discreet.models.estimator import Estimator, SumsEstimator, check_budget
-from discreet.models.recency import check_recency, recency_of, refuse_timeless, stated_recency
+from discreet.models.estimator import check_budget
+from discreet.models.recency import FadingEstimator, check_recency, recency_of
 from discreet.models.scorers.item_item import PopularityScorer
 from discreet.models.scorers.scorer import Scorer
-from discreet.privacy.assumptions import Assumption
 from discreet.privacy.session import Session
 from discreet.statistics.counts import ItemVotes, RecentVotes
-from discreet.statistics.data_source import DataSource
 from discreet.statistics.statistic import Norm, Statistic
 
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Popularity(SumsEstimator):
+class Popularity(FadingEstimator):
     """The most popular items, from noisy counts.
 
     Guarantee
@@ -63,14 +60,6 @@ class Popularity(SumsEstimator):
     def __post_init__(self) -> None:
         check_budget(self.epsilon, self.delta, gaussian=False)
         check_recency(self.half_life, self.now)
-
-    def public_inputs(self) -> Sequence[Assumption]:
-        """Return what is assumed if ratings fade."""
-        return stated_recency(self.half_life, self.now)
-
-    def _refuse(self, data: DataSource) -> None:
-        Estimator._refuse(self, data)
-        refuse_timeless(self.half_life, data)
 
     def _train(self, session: Session, progress: Progress) -> Scorer:
         norm: Norm = "l1" if self.is_pure else "l2"

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import UTC, datetime
 
 from discreet.core.checks import positive_finite
 from discreet.data.epochs import seconds_of
 from discreet.models.errors import SettingsConflict, TimesNeeded
+from discreet.models.estimator import Estimator, SumsEstimator
 from discreet.privacy.assumptions import Assumption, Fact, Kind
 from discreet.statistics.counts import Recency
 from discreet.statistics.data_source import DataSource
@@ -49,6 +51,23 @@ def refuse_timeless(half_life: float | None, data: DataSource) -> None:
     """Raise for data without times, before any cost is recorded, if ratings are to fade."""
     if half_life is not None and not may_have_times(data):
         raise TimesNeeded(setting="half_life")
+
+
+class FadingEstimator(SumsEstimator):
+    """A method whose ratings may fade: after `half_life` days one counts half. Ages count from `now`."""
+
+    __slots__ = ()
+
+    half_life: float | None
+    now: str | None
+
+    def public_inputs(self) -> Sequence[Assumption]:
+        """Return what is assumed if ratings fade."""
+        return stated_recency(self.half_life, self.now)
+
+    def _refuse(self, data: DataSource) -> None:
+        Estimator._refuse(self, data)
+        refuse_timeless(self.half_life, data)
 
 
 def may_have_times(data: DataSource) -> bool:

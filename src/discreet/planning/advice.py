@@ -187,7 +187,10 @@ def advise(
         options = sorted(options, key=lambda option: option.model != simple)
         notes.append(f"With {people:,} users little can be learned beyond which items are liked in general.")
     elif people is not None and people < _ENOUGH and sees == "us":
-        options = [_with_few(option) for option in options]
+        options = [
+            replace(option, why=_ACCURATE_WITH_MANY) if option.why == _ACCURATE else option
+            for option in options
+        ]
         notes.append(_few_people(people, stars=stars))
     if sees != "nobody" and parties > 1:
         options, more = _federated(options, wants)
@@ -205,11 +208,6 @@ def advise(
         why=(f"{best.model}: {best.why}.", *notes),
         others=tuple(unique.items()),
     )
-
-
-def _with_few(option: Option) -> Option:
-    """Return an option with a reason that also applies to few users."""
-    return replace(option, why=_ACCURATE_WITH_MANY) if option.why == _ACCURATE else option
 
 
 def _few_people(people: int, *, stars: bool) -> str:
