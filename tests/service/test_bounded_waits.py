@@ -24,6 +24,7 @@ from discreet.service import collect_app, recommend_app, refitting, running, sim
 from discreet.service import writer as writers
 from discreet.service.admission import submission
 from discreet.service.stores.opening import open_store
+from discreet.service.workers import Turns
 from discreet.service.writer import GroupWriter
 from ports import free_port
 from service.servers import InProcess, ask, ask_json, until
@@ -231,3 +232,26 @@ def test_a_store_that_does_not_answer_delays_only_what_asks_it(collecting, tmp_p
     finally:
         thawed.set()
     until(lambda: ask(f"{service.url}{path}")[0] == 200)
+
+
+@pytest.mark.parametrize("turns", [True, False])
+def test_a_burst_of_short_questions_leaves_turns_to_others(turns):
+    """Each round of the event loop answers for ten milliseconds; the twin answers all in one round."""
+
+    async def burst():
+        rounds, answering = 0, Turns(0.01)
+
+        async def ask():
+            if turns:
+                await answering.run(lambda: time.sleep(0.002))
+            else:
+                time.sleep(0.002)
+
+        asked = [asyncio.ensure_future(ask()) for _ in range(60)]
+        while not all(one.done() for one in asked):
+            rounds += 1
+            await asyncio.sleep(0)
+        return rounds
+
+    found = asyncio.run(burst())
+    assert found >= 12 if turns else found <= 2

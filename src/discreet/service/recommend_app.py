@@ -36,7 +36,7 @@ from discreet.service.questions import (
 from discreet.service.running import log
 from discreet.service.shared_app import add_metrics, answer_such_as, new_app, problem
 from discreet.service.similar import add_similar
-from discreet.service.workers import Workers
+from discreet.service.workers import Turns, Workers
 
 _SCHEMAS = "#/components/schemas/"
 
@@ -113,6 +113,7 @@ class _Recommend:
         self, app: ASGIApp, newest: Callable[[], Published], limit: Callable[..., None], workers: Workers
     ) -> None:
         self._app, self._newest, self._limit, self._workers = app, newest, limit, workers
+        self._turns = Turns()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a question, and leave everything else to the application."""
@@ -141,7 +142,7 @@ class _Recommend:
 
         # A hop to a thread and back takes longer than a short question to a small model.
         short = published.is_quick and len(raw) <= QUICK_BYTES
-        found = read() if short else await self._workers.run(read)
+        found = await (self._turns if short else self._workers).run(read)
         if not isinstance(found, list):
             return found
         self._limit(request, len(found) - 1)

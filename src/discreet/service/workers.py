@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import importlib
 import threading
+import time
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Generic, TypeVar, final
@@ -89,6 +90,32 @@ class Workers:
     def _release(self, _: object) -> None:
         with self._lock:
             self._held -= 1
+
+
+@final
+class Turns:
+    """Run short functions on the event loop, which looks after its other peers every few milliseconds."""
+
+    def __init__(self, seconds: float = 0.01) -> None:
+        self._seconds, self._spent = seconds, 0.0
+        self._counts = False
+
+    async def run(self, work: Callable[[], Result]) -> Result:
+        """Return what `work` returns, in this round of the loop or in a later one."""
+        while self._spent >= self._seconds:
+            await asyncio.sleep(0)
+        if not self._counts:
+            self._counts = True
+            asyncio.get_running_loop().call_soon(self._begin)
+        begun = time.perf_counter()
+        try:
+            return work()
+        finally:
+            self._spent += time.perf_counter() - begun
+
+    def _begin(self) -> None:
+        """Begin a round."""
+        self._spent, self._counts = 0.0, False
 
 
 @final
