@@ -82,8 +82,10 @@ def test_what_comes_together_is_written_in_the_order_of_senders(store_url, films
     devices = [Device(films) for _ in range(8)]
     written = []
     kind = type(store._transaction())
-    whole = kind.add_reports
-    monkeypatch.setattr(kind, "add_reports", lambda self, rows: (written.extend(rows), whole(self, rows)))
+    whole = kind.add
+    monkeypatch.setattr(
+        kind, "add", lambda self, table, rows: (written.extend(rows), whole(self, table, rows))
+    )
     store.take([submission(films, device.message({"film 3": 5.0})) for device in devices])
     store.dispose()
     assert [row.sender for row in written] == sorted(map(sender_of, devices))

@@ -22,8 +22,6 @@ def open_store(url: str, campaign: AnyCampaign | None = None) -> ReportStore:
         return PostgresqlStore(url, campaign)
     if separator and scheme != "sqlite":
         raise BadReportStore()
-    from discreet.service.stores.sqlite import SqliteStore
-
     return SqliteStore(Path(rest[1:] if separator else url), campaign)
 
 
@@ -59,11 +57,11 @@ def _fill(copy: SqliteStore, source: ReportStore) -> Counts:
     reports, messages, invitations = source.reports(), source.messages(), source.invitations()
     with copy._transaction() as transaction:
         while some := list(itertools.islice(reports, _ROWS)):
-            transaction.add_reports(some)
+            transaction.add("reports", some)
         while others := list(itertools.islice(messages, _ROWS)):
-            transaction.add_messages(others)
+            transaction.add("messages", others)
         while invited := list(itertools.islice(invitations, _ROWS)):
-            transaction.add_invitations(invited)
+            transaction.add("invitations", invited)
         for name, value in facts.items():
             if value is not None:
                 transaction.put(name, value)

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, final
 
 from discreet.collect.opening import AnyCampaign
 from discreet.core.checks import FileError
 from discreet.core.errors import ExtraMissing
 from discreet.service.errors import DatabaseBusy, DatabaseFails, DatabaseForbids
-from discreet.service.stores.store import Counts, ReportStore, StoredReport, Transaction
+from discreet.service.stores.store import ReportStore, Transaction, only_bytes
 
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS discreet_facts (name TEXT PRIMARY KEY, value BYTEA NOT NULL);
@@ -70,35 +70,19 @@ class PostgresqlStore(ReportStore):
         except psycopg.Error as error:
             raise DatabaseFails() from error
 
-    def _fact(self, name: str) -> bytes | None:
+    def _look(self, query: str, key: Any) -> bytes | None:
         with self._told(), self._looking.held() as connection:
-            return _value(connection, name)
+            return only_bytes(connection.execute(query, (key,)).fetchall())
 
-    def counts(self) -> Counts:
-        """Count what is stored."""
-        with self._told(), self._writing.held() as connection:
-            row = connection.execute(
-                "SELECT (SELECT count(*) FROM (SELECT DISTINCT sender FROM discreet_reports) AS each), "
-                "(SELECT count(*) FROM discreet_reports), (SELECT count(*) FROM discreet_messages)"
-            ).fetchone()
-        return Counts(row[0] + row[2], row[1] + row[2])
-
-    def reports(self) -> Iterator[StoredReport]:
-        """Return every report, by sender and item."""
-        query = "SELECT sender, item, code FROM discreet_reports ORDER BY sender, item"
-        yield from map(StoredReport._make, self._pages(query))
-
-    def messages(self) -> Iterator[tuple[bytes, bytes]]:
-        """Return every sender's message about a whole catalog."""
-        yield from self._pages("SELECT sender, body FROM discreet_messages ORDER BY sender")
-
-    def invitations(self) -> Iterator[tuple[bytes, bytes]]:
-        """Return every invitation's name, and the request it was used for."""
-        yield from self._pages("SELECT name, request FROM discreet_invitations ORDER BY name")
-
-    def _invitation(self, name: bytes) -> bytes | None:
-        with self._told(), self._looking.held() as connection:
-            return _invitation(connection, name)
+    def _all(self, query: str, *kinds: type) -> Iterator[Any]:
+        with (
+            self._told(),
+            self._writing.held() as connection,
+            connection.transaction(),
+            connection.cursor("all_rows") as cursor,
+        ):
+            cursor.itersize = _PAGE
+            yield from cursor.execute(query)
 
     def settle(self) -> None:
         """Leave the log of writes to the server."""
@@ -128,16 +112,6 @@ class PostgresqlStore(ReportStore):
         """Close the connections."""
         self._writing.close()
         self._looking.close()
-
-    def _pages(self, query: str) -> Iterator[Any]:
-        with (
-            self._told(),
-            self._writing.held() as connection,
-            connection.transaction(),
-            connection.cursor("all_rows") as cursor,
-        ):
-            cursor.itersize = _PAGE
-            yield from cursor.execute(query)
 
     def _transaction(self) -> Transaction:
         return _PostgresqlTransaction(self._writing)
@@ -213,64 +187,16 @@ class _PostgresqlTransaction(Transaction):
     def __exit__(self, *problem: Any) -> None:
         self._held.__exit__(*problem)
 
-    def value(self, name: str) -> bytes | None:
-        return _value(self._connection, name)
+    def run(self, query: str, *values: Any) -> list[Any]:
+        done = self._connection.execute(query, values)
+        return list(done.fetchall()) if done.description else []
 
-    def put(self, name: str, value: bytes) -> None:
-        self._connection.execute(
-            "INSERT INTO discreet_facts VALUES (%s, %s) "
-            "ON CONFLICT (name) DO UPDATE SET value = excluded.value",
-            (name, value),
-        )
+    def rows_of(self, table: str, senders: list[bytes]) -> Iterator[Any]:
+        query = f"SELECT * FROM discreet_{table} WHERE sender = ANY(%s)"
+        return iter(self._connection.execute(query, (senders,)).fetchall())
 
-    def reports_of(self, senders: list[bytes]) -> Iterable[StoredReport]:
-        query = "SELECT sender, item, code FROM discreet_reports WHERE sender = ANY(%s)"
-        return map(StoredReport._make, self._connection.execute(query, (senders,)).fetchall())
-
-    def add_reports(self, rows: list[StoredReport]) -> None:
+    def add(self, table: str, rows: Sequence[tuple[Any, ...]]) -> None:
         if rows:
-            self._connection.execute(
-                "INSERT INTO discreet_reports SELECT * FROM unnest(%s::bytea[], %s::int[], %s::int[])",
-                tuple(map(list, zip(*rows, strict=True))),
-            )
-
-    def messages_of(self, senders: list[bytes]) -> Iterable[tuple[bytes, bytes]]:
-        query = "SELECT sender, body FROM discreet_messages WHERE sender = ANY(%s)"
-        rows: list[tuple[bytes, bytes]] = self._connection.execute(query, (senders,)).fetchall()
-        return rows
-
-    def add_messages(self, rows: list[tuple[bytes, bytes]]) -> None:
-        if rows:
-            self._connection.execute(
-                "INSERT INTO discreet_messages SELECT * FROM unnest(%s::bytea[], %s::bytea[])",
-                tuple(map(list, zip(*rows, strict=True))),
-            )
-
-    def count_invitations(self) -> int:
-        return int(self._connection.execute("SELECT count(*) FROM discreet_invitations").fetchone()[0])
-
-    def invitation(self, name: bytes) -> bytes | None:
-        return _invitation(self._connection, name)
-
-    def add_invitations(self, rows: list[tuple[bytes, bytes]]) -> None:
-        if rows:
-            self._connection.execute(
-                "INSERT INTO discreet_invitations SELECT * FROM unnest(%s::bytea[], %s::bytea[])",
-                tuple(map(list, zip(*rows, strict=True))),
-            )
-
-    def use_invitation(self, name: bytes, request: bytes) -> None:
-        query = "UPDATE discreet_invitations SET request = %s WHERE name = %s"
-        self._connection.execute(query, (request, name))
-
-
-def _value(connection: Any, name: str) -> bytes | None:
-    query = "SELECT value FROM discreet_facts WHERE name = %s"
-    row = connection.execute(query, (name,)).fetchone()
-    return None if row is None else bytes(row[0])
-
-
-def _invitation(connection: Any, name: bytes) -> bytes | None:
-    query = "SELECT request FROM discreet_invitations WHERE name = %s"
-    row = connection.execute(query, (name,)).fetchone()
-    return None if row is None else bytes(row[0])
+            columns = [list(column) for column in zip(*rows, strict=True)]
+            kinds = ", ".join("%s::int[]" if type(one) is int else "%s::bytea[]" for one in rows[0])
+            self._connection.execute(f"INSERT INTO discreet_{table} SELECT * FROM unnest({kinds})", columns)

@@ -5,15 +5,15 @@ from __future__ import annotations
 import contextlib
 import sqlite3
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import final
+from typing import Any, final
 
 from discreet.collect.opening import AnyCampaign
 from discreet.core.checks import FileError
 from discreet.core.sqlite import connect
 from discreet.service.errors import DamagedStore, NotAStore, ReportStoreUnusable
-from discreet.service.stores.store import Counts, ReportStore, StoredReport, Transaction
+from discreet.service.stores.store import ReportStore, Transaction, only_bytes
 
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS facts (name TEXT PRIMARY KEY, value BLOB NOT NULL) WITHOUT ROWID;
@@ -78,48 +78,16 @@ class SqliteStore(ReportStore):
         except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
             raise DamagedStore(path=self._path, why=str(error)) from error
 
-    def _fact(self, name: str) -> bytes | None:
+    def _look(self, query: str, key: Any) -> bytes | None:
         with self._looking_lock, self._sound():
-            return _value(self._looking, name)
+            return only_bytes(self._looking.execute(_own(query), (key,)).fetchall())
 
-    def counts(self) -> Counts:
-        """Count what is stored."""
+    def _all(self, query: str, *kinds: type) -> Iterator[Any]:
         with self._lock, self._sound():
-            row = self._connection.execute(
-                "SELECT (SELECT count(*) FROM (SELECT DISTINCT sender FROM reports)), "
-                "(SELECT count(*) FROM reports), (SELECT count(*) FROM messages)"
-            ).fetchone()
-        return Counts(row[0] + row[2], row[1] + row[2])
-
-    def reports(self) -> Iterator[StoredReport]:
-        """Return every report, by sender and item."""
-        query = "SELECT sender, item, code FROM reports ORDER BY sender, item"
-        with self._lock, self._sound():
-            for row in self._connection.execute(query):
-                self._require(isinstance(row[0], bytes) and type(row[1]) is type(row[2]) is int)
-                yield StoredReport._make(row)
-
-    def messages(self) -> Iterator[tuple[bytes, bytes]]:
-        """Return every sender's message about a whole catalog."""
-        with self._lock, self._sound():
-            for sender, body in self._connection.execute("SELECT sender, body FROM messages ORDER BY sender"):
-                self._require(isinstance(sender, bytes) and isinstance(body, bytes))
-                yield sender, body
-
-    def invitations(self) -> Iterator[tuple[bytes, bytes]]:
-        """Return every invitation's name, and the request it was used for."""
-        with self._lock, self._sound():
-            for row in self._connection.execute("SELECT name, request FROM invitations ORDER BY name"):
-                self._require(isinstance(row[0], bytes) and isinstance(row[1], bytes))
-                yield row[0], row[1]
-
-    def _invitation(self, name: bytes) -> bytes | None:
-        with self._looking_lock, self._sound():
-            return _invitation(self._looking, name)
-
-    def _require(self, is_ours: bool) -> None:
-        if not is_ours:
-            raise DamagedStore(path=self._path, why="a row has the wrong type")
+            for row in self._connection.execute(_own(query)):
+                if tuple(map(type, row)) != kinds:
+                    raise DamagedStore(path=self._path, why="a row has the wrong type")
+                yield row
 
     def settle(self) -> None:
         """Empty the log of writes into the file, unless it is being read: then the next time."""
@@ -169,50 +137,19 @@ class _SqliteTransaction(Transaction):
                 self._connection.execute("ROLLBACK")
             self._lock.release()
 
-    def value(self, name: str) -> bytes | None:
-        return _value(self._connection, name)
+    def run(self, query: str, *values: Any) -> list[Any]:
+        return self._connection.execute(_own(query), values).fetchall()
 
-    def put(self, name: str, value: bytes) -> None:
-        self._connection.execute("INSERT OR REPLACE INTO facts VALUES (?, ?)", (name, value))
-
-    def reports_of(self, senders: list[bytes]) -> Iterable[StoredReport]:
-        query = "SELECT sender, item, code FROM reports WHERE sender = ?"
+    def rows_of(self, table: str, senders: list[bytes]) -> Iterator[Any]:
         for sender in senders:
-            yield from map(StoredReport._make, self._connection.execute(query, (sender,)))
+            yield from self._connection.execute(f"SELECT * FROM {table} WHERE sender = ?", (sender,))
 
-    def add_reports(self, rows: list[StoredReport]) -> None:
-        self._connection.executemany("INSERT INTO reports VALUES (?, ?, ?)", rows)
-
-    def messages_of(self, senders: list[bytes]) -> Iterable[tuple[bytes, bytes]]:
-        for sender in senders:
-            yield from self._connection.execute(
-                "SELECT sender, body FROM messages WHERE sender = ?", (sender,)
-            )
-
-    def add_messages(self, rows: list[tuple[bytes, bytes]]) -> None:
-        self._connection.executemany("INSERT INTO messages VALUES (?, ?)", rows)
-
-    def count_invitations(self) -> int:
-        return int(self._connection.execute("SELECT count(*) FROM invitations").fetchone()[0])
-
-    def invitation(self, name: bytes) -> bytes | None:
-        return _invitation(self._connection, name)
-
-    def add_invitations(self, rows: list[tuple[bytes, bytes]]) -> None:
-        self._connection.executemany("INSERT INTO invitations VALUES (?, ?)", rows)
-
-    def use_invitation(self, name: bytes, request: bytes) -> None:
-        self._connection.execute("UPDATE invitations SET request = ? WHERE name = ?", (request, name))
+    def add(self, table: str, rows: Sequence[tuple[Any, ...]]) -> None:
+        if rows:
+            marks = ", ".join("?" * len(rows[0]))
+            self._connection.executemany(f"INSERT INTO {table} VALUES ({marks})", rows)
 
 
-def _value(connection: sqlite3.Connection, name: str) -> bytes | None:
-    row = connection.execute("SELECT value FROM facts WHERE name = ?", (name,)).fetchone()
-    if row is not None and not isinstance(row[0], bytes):
-        # Of a number, bytes() would make as many zeros.
-        raise sqlite3.DatabaseError("a fact has the wrong type")
-    return None if row is None else row[0]
-
-
-def _invitation(connection: sqlite3.Connection, name: bytes) -> bytes | None:
-    row = connection.execute("SELECT request FROM invitations WHERE name = ?", (name,)).fetchone()
-    return None if row is None else row[0]
+def _own(query: str) -> str:
+    """Return a query in the words of SQLite, for a file that has no other tables."""
+    return query.replace("%s", "?").replace("discreet_", "")

@@ -1,10 +1,14 @@
-"""Define a store: one campaign, its reports, its invitations, and whether more reports are taken."""
+"""Define a store: one campaign, its reports, its invitations, and whether more reports are taken.
+
+Queries are written once, as PostgreSQL reads them: `%s` is a value, and tables have names with `discreet_`.
+"""
 
 from __future__ import annotations
 
+import sqlite3
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Sequence
-from typing import NamedTuple, final
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple, final
 
 from discreet.collect.campaign import Campaign, pack
 from discreet.collect.errors import ClosedMeanwhile, EmptyRound, NoRounds, RoundsOver
@@ -21,6 +25,8 @@ CAMPAIGN, CLOSED, SENDERS, ROUND = "campaign", "closed", "senders", "round"
 MOST_INVITATIONS = 1 << 20
 # What is kept of an unused invitation.
 _UNUSED = b""
+_FACT = "SELECT value FROM discreet_facts WHERE name = %s"
+_INVITATION = "SELECT request FROM discreet_invitations WHERE name = %s"
 
 
 class Counts(NamedTuple):
@@ -73,8 +79,8 @@ class ReportStore(ABC):
     ) -> tuple[list[Receipt], int]:
         assert isinstance(self.campaign, Campaign)
         known: dict[bytes, dict[int, int]] = {}
-        for row in transaction.reports_of(senders):
-            known.setdefault(row.sender, {})[row.item] = row.code
+        for sender, item, code in transaction.rows_of("reports", senders):
+            known.setdefault(sender, {})[item] = code
         rows: list[StoredReport] = []
         receipts, added = [], 0
         for one in batch:
@@ -89,13 +95,13 @@ class ReportStore(ABC):
             added += newcomer and bool(new)
             rows += (StoredReport(one.sender, item, code) for item, code in new)
             receipts.append(receipt)
-        transaction.add_reports(sorted(rows))
+        transaction.add("reports", sorted(rows))
         return receipts, added
 
     def _take_messages(
         self, batch: Sequence[Submission], transaction: Transaction, senders: list[bytes], room: int
     ) -> tuple[list[Receipt], int]:
-        known = dict(transaction.messages_of(senders))
+        known: dict[bytes, bytes] = dict(transaction.rows_of("messages", senders))
         rows: list[tuple[bytes, bytes]] = []
         receipts = []
         for one in batch:
@@ -114,7 +120,7 @@ class ReportStore(ABC):
                 rows.append((one.sender, one.body))
                 receipt.kept = 1
             receipts.append(receipt)
-        transaction.add_messages(sorted(rows))
+        transaction.add("messages", sorted(rows))
         return receipts, len(rows)
 
     def _is_asked(self, body: bytes, transaction: Transaction) -> bool:
@@ -150,9 +156,10 @@ class ReportStore(ABC):
     def add_invitations(self, names: Sequence[bytes]) -> None:
         """Keep the names of new invitations; see `code_name`."""
         with self._transaction() as transaction:
-            if transaction.count_invitations() + len(names) > MOST_INVITATIONS:
+            known = transaction.run("SELECT count(*) FROM discreet_invitations")[0][0]
+            if known + len(names) > MOST_INVITATIONS:
                 raise TooManyInvitations(most=MOST_INVITATIONS)
-            transaction.add_invitations([(name, _UNUSED) for name in sorted(names)])
+            transaction.add("invitations", [(name, _UNUSED) for name in sorted(names)])
 
     @final
     def redeem(self, name: bytes, request: bytes) -> bool:
@@ -166,9 +173,10 @@ class ReportStore(ABC):
         with self._transaction() as transaction:
             if transaction.value(CLOSED) is not None:
                 return False
-            known = transaction.invitation(name)
+            found = transaction.run(_INVITATION, name)
+            known = found[0][0] if found else None
             if known == _UNUSED:
-                transaction.use_invitation(name, request)
+                transaction.run("UPDATE discreet_invitations SET request = %s WHERE name = %s", request, name)
             return known in (_UNUSED, request)
 
     def close_collection(self) -> None:
@@ -181,29 +189,48 @@ class ReportStore(ABC):
         """Return whether no more reports are taken."""
         return self._fact(CLOSED) is not None
 
-    @abstractmethod
-    def _fact(self, name: str) -> bytes | None:
-        """Return what `Transaction.value` does, by a plain read."""
-
-    @abstractmethod
+    @final
     def counts(self) -> Counts:
         """Count what is stored."""
+        query = (
+            "SELECT (SELECT count(*) FROM (SELECT DISTINCT sender FROM discreet_reports) AS each), "
+            "(SELECT count(*) FROM discreet_reports), (SELECT count(*) FROM discreet_messages)"
+        )
+        ((senders, reports, messages),) = self._all(query, int, int, int)
+        return Counts(senders + messages, reports + messages)
 
-    @abstractmethod
+    @final
     def reports(self) -> Iterator[StoredReport]:
         """Return every report, by sender and item."""
+        query = "SELECT sender, item, code FROM discreet_reports ORDER BY sender, item"
+        return map(StoredReport._make, self._all(query, bytes, int, int))
 
-    @abstractmethod
+    @final
     def messages(self) -> Iterator[tuple[bytes, bytes]]:
         """Return every sender's answer to a whole catalog or a round."""
+        return self._all("SELECT sender, body FROM discreet_messages ORDER BY sender", bytes, bytes)
 
-    @abstractmethod
+    @final
     def invitations(self) -> Iterator[tuple[bytes, bytes]]:
         """Return every invitation's name, and the request it was used for."""
+        return self._all("SELECT name, request FROM discreet_invitations ORDER BY name", bytes, bytes)
+
+    @final
+    def _fact(self, name: str) -> bytes | None:
+        return self._look(_FACT, name)
+
+    @final
+    def _invitation(self, name: bytes) -> bytes | None:
+        """Return the request an invitation was used for, empty before; None if it is unknown."""
+        return self._look(_INVITATION, name)
 
     @abstractmethod
-    def _invitation(self, name: bytes) -> bytes | None:
-        """Return what `Transaction.invitation` does, by a plain read."""
+    def _look(self, query: str, key: Any) -> bytes | None:
+        """Return the one value of a query, or None, also while this store is written."""
+
+    @abstractmethod
+    def _all(self, query: str, *kinds: type) -> Iterator[Any]:
+        """Return all rows of a query, whose values are of these kinds, in pages."""
 
     @abstractmethod
     def settle(self) -> None:
@@ -260,41 +287,35 @@ class Transaction(ABC):
         """Commit, or take everything back if there was a problem."""
 
     @abstractmethod
+    def run(self, query: str, *values: Any) -> list[Any]:
+        """Run a query, and return its rows."""
+
+    @abstractmethod
+    def rows_of(self, table: str, senders: list[bytes]) -> Iterator[Any]:
+        """Return the rows of these senders in a table."""
+
+    @abstractmethod
+    def add(self, table: str, rows: Sequence[tuple[Any, ...]]) -> None:
+        """Add rows that are new to a table."""
+
+    @final
     def value(self, name: str) -> bytes | None:
         """Return what is kept about the store itself."""
+        return only_bytes(self.run(_FACT, name))
 
-    @abstractmethod
+    @final
     def put(self, name: str, value: bytes) -> None:
         """Keep something about the store itself."""
+        self.run(
+            "INSERT INTO discreet_facts VALUES (%s, %s) "
+            "ON CONFLICT (name) DO UPDATE SET value = excluded.value",
+            name,
+            value,
+        )
 
-    @abstractmethod
-    def reports_of(self, senders: list[bytes]) -> Iterable[StoredReport]:
-        """Return the reports of these senders."""
 
-    @abstractmethod
-    def add_reports(self, rows: list[StoredReport]) -> None:
-        """Add reports that are new."""
-
-    @abstractmethod
-    def messages_of(self, senders: list[bytes]) -> Iterable[tuple[bytes, bytes]]:
-        """Return the messages of these senders."""
-
-    @abstractmethod
-    def add_messages(self, rows: list[tuple[bytes, bytes]]) -> None:
-        """Add messages that are new."""
-
-    @abstractmethod
-    def count_invitations(self) -> int:
-        """Return the number of invitations."""
-
-    @abstractmethod
-    def invitation(self, name: bytes) -> bytes | None:
-        """Return the request an invitation was used for, empty before; None if it is unknown."""
-
-    @abstractmethod
-    def add_invitations(self, rows: list[tuple[bytes, bytes]]) -> None:
-        """Add invitations that are new."""
-
-    @abstractmethod
-    def use_invitation(self, name: bytes, request: bytes) -> None:
-        """Note the request that an invitation is used for."""
+def only_bytes(rows: Sequence[Any]) -> bytes | None:
+    """Return the value of the one row, or None without one; SQLite takes other types for bytes as well."""
+    if rows and not isinstance(rows[0][0], bytes):
+        raise sqlite3.DatabaseError("a value has the wrong type")
+    return rows[0][0] if rows else None
