@@ -5,7 +5,13 @@ import math
 import numpy as np
 import pytest
 
-from discreet.collect.errors import AnsweredRound, DifferentCampaign, RoundsCostMore, UnusableHistory
+from discreet.collect.errors import (
+    AnsweredRound,
+    DifferentCampaign,
+    NotInCatalog,
+    RoundsCostMore,
+    UnusableHistory,
+)
 from discreet.collect.gradient_device import GradientDevice
 from discreet.collect.gradient_rounds import GradientCampaign, read_answer
 from discreet.collect.wire import ReportRefusal
@@ -74,8 +80,8 @@ def test_a_device_spends_no_more_than_its_user_allows():
         GradientDevice(campaign(epsilon=21.0), history())
     with pytest.raises(RoundsCostMore):
         device(budget=2.0)
-    for wrong in ({"film 0": math.nan}, {"other": 3.0}):
-        with pytest.raises(UnusableHistory):
+    for error, wrong in ((UnusableHistory, {"film 0": math.nan}), (NotInCatalog, {"other": 3.0})):
+        with pytest.raises(error):
             GradientDevice(campaign(), wrong)
     assert len(GradientDevice(campaign(), {}).answer(campaign().question(0, np.zeros((12, 2))))) == 59
 

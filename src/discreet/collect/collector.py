@@ -28,7 +28,6 @@ from discreet.data.interactions import Interactions
 from discreet.data.vocabulary import Vocabulary
 
 _MOST_SENDERS = 1 << 24
-_FEW = 64
 
 
 @final
@@ -36,7 +35,7 @@ class Collector:
     """Collect the reports of one campaign, message by message.
 
     No message can stop the collection: a malformed message is rejected as a whole, an invalid report alone.
-    Memory grows with the accepted reports: some dozen bytes per report and some hundred per sender.
+    Memory grows with the accepted reports: about a hundred bytes per report and some hundred per sender.
 
     Parameters:
         campaign: The campaign to collect for.
@@ -50,7 +49,7 @@ class Collector:
         self._n_items = len(campaign.catalog)
         self._n_codes = campaign.mechanism.channel().outputs.size
         self._rows: dict[bytes, int] = {}
-        self._seen: list[array[int] | set[int]] = []
+        self._seen: list[set[int]] = []
         self._users, self._items, self._codes = array("i"), array("i"), array("H")
 
     @property
@@ -93,27 +92,17 @@ class Collector:
             if len(self._rows) >= self.max_senders:
                 return ReportRefusal.TOO_MANY_SENDERS
             row = self._rows[sender] = len(self._rows)
-            self._seen.append(array("i"))
+            self._seen.append(set())
         seen = self._seen[row]
         if item in seen:
             return ReportRefusal.REPLAYED
         if len(seen) >= self.campaign.max_reports:
             return ReportRefusal.OVER_CAP
-        self._remember(row, item)
+        seen.add(item)
         self._users.append(row)
         self._items.append(item)
         self._codes.append(code)
         return None
-
-    def _remember(self, row: int, item: int) -> None:
-        """Remember that a sender reported an item: in an array while it is short, then in a set."""
-        seen = self._seen[row]
-        if isinstance(seen, set):
-            seen.add(item)
-        elif len(seen) < _FEW:
-            seen.append(item)
-        else:
-            self._seen[row] = {*seen, item}
 
 
 def gathered(

@@ -35,6 +35,7 @@ from discreet.core.checks import (
 )
 from discreet.core.randomness import PrivacyRandom
 from discreet.data.interactions import Interactions
+from discreet.data.vocabulary import Vocabulary
 from discreet.privacy.accounting.rounding import times_up
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.mechanisms.cells import CellMechanism
@@ -240,18 +241,7 @@ class CatalogDevice:
             return self._sent
 
     def _answer(self, history: Mapping[ItemId, float]) -> CatalogReport:
-        ids = list(history)
-        items = self.campaign.catalog.index_of(ids).astype(np.int64) if ids else np.zeros(0, np.int64)
-        ratings = np.array([float(rating) for rating in history.values()])
-        unknown = int(np.count_nonzero(items < 0))
-        if unknown:
-            raise NotInCatalog(count=unknown, of=len(ids))
-        if np.unique(items).size < items.size:
-            raise UnusableHistory()
-        if not np.isfinite(ratings).all():
-            raise UnusableHistory()
-        order = np.argsort(items)
-        items, ratings = items[order], ratings[order]
+        items, ratings = rated_items(self.campaign.catalog, history)
         sender = self._random.token(SENDER_BYTES)
         total, count = len(self.campaign.catalog), self.campaign.answers
         if count is None:
@@ -264,6 +254,20 @@ class CatalogDevice:
             self.campaign.mechanism, np.searchsorted(asked, items[rated]), ratings[rated], count, self._random
         )
         return CatalogReport(sender, asked, asked[places], codes)
+
+
+def rated_items(catalog: Vocabulary, history: Mapping[ItemId, float]) -> tuple[Items, Floats]:
+    """Return the numbers of a history's items in increasing order, and their ratings."""
+    ids = list(history)
+    items = catalog.index_of(ids).astype(np.int64) if ids else np.zeros(0, np.int64)
+    ratings = np.array([float(rating) for rating in history.values()])
+    unknown = int(np.count_nonzero(items < 0))
+    if unknown:
+        raise NotInCatalog(count=unknown, of=len(ids))
+    if np.unique(items).size < items.size or not np.isfinite(ratings).all():
+        raise UnusableHistory()
+    order = np.argsort(items)
+    return items[order], ratings[order]
 
 
 @recorded

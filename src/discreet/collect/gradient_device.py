@@ -7,8 +7,8 @@ from typing import Any, final
 
 import numpy as np
 
-from discreet.collect.device import ItemId, Turn, limit
-from discreet.collect.errors import DifferentCampaign, RoundsCostMore, UnusableHistory
+from discreet.collect.device import ItemId, Turn, limit, rated_items
+from discreet.collect.errors import DifferentCampaign, RoundsCostMore
 from discreet.collect.gradient_bits import GradientBits
 from discreet.collect.gradient_rounds import (
     GradientAnswer,
@@ -82,17 +82,11 @@ class GradientDevice:
 
 def _one_user(campaign: GradientCampaign, history: Mapping[ItemId, float]) -> Interactions:
     """Return one user's ratings as data, clipped to the scale; an empty history is one, too."""
-    ids, values = list(history), np.array([float(value) for value in history.values()])
-    if not np.isfinite(values).all():
-        raise UnusableHistory
-    items = campaign.catalog.index_of(ids) if ids else np.zeros(0, np.int64)
-    if np.any(items < 0) or np.unique(items).size < items.size:
-        raise UnusableHistory
-    order = np.argsort(items)
+    items, ratings = rated_items(campaign.catalog, history)
     return Interactions(
         indptr=np.array([0, items.size]),
-        items=items[order].astype(np.int32),
-        values=np.clip(values[order], campaign.low, campaign.high).astype(np.float32),
+        items=items.astype(np.int32),
+        values=np.clip(ratings, campaign.low, campaign.high).astype(np.float32),
         users=Vocabulary.range(1),
         catalog=campaign.catalog,
         facts=campaign.facts,

@@ -13,7 +13,7 @@ import hashlib
 import json
 import re
 import secrets
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 from discreet.collect.blind_signatures import (
     PREFIX_BYTES,
@@ -24,6 +24,7 @@ from discreet.collect.blind_signatures import (
     prepare,
 )
 from discreet.collect.errors import BadInvitation, BadTokenRequest, NotAToken, NotInvited, UnsignedAnswer
+from discreet.collect.opening import AnyCampaign
 from discreet.collect.wire import SENDER_BYTES, ReportRefusal, ReportRefused
 from discreet.core.checks import require
 
@@ -34,18 +35,6 @@ MOST_REQUEST_BYTES = 4096
 _PURPOSE = b"discreet invitation\x00"
 _CODE_BYTES = 15
 _CODE = re.compile(r"[a-z2-7]{24}")
-
-
-class Invited(Protocol):
-    """A campaign of either kind."""
-
-    @property
-    def digest(self) -> bytes:
-        """Return the digest that identifies the campaign."""
-
-    @property
-    def invitations(self) -> BlindPublicKey | None:
-        """Return the key of invitations; None if anybody may send."""
 
 
 def new_code() -> str:
@@ -60,7 +49,7 @@ def code_name(code: str) -> bytes:
     return hashlib.sha256(_PURPOSE + code.encode()).digest()
 
 
-def key_of(campaign: Invited) -> BlindPublicKey:
+def key_of(campaign: AnyCampaign) -> BlindPublicKey:
     """Return the key of a campaign that invites."""
     if campaign.invitations is None:
         raise NotInvited()
@@ -78,7 +67,7 @@ class TokenRequest(NamedTuple):
     request: BlindRequest
 
     @classmethod
-    def new(cls, campaign: Invited, sender: bytes, code: str) -> TokenRequest:
+    def new(cls, campaign: AnyCampaign, sender: bytes, code: str) -> TokenRequest:
         """Draw the request by which a sender asks for its token."""
         code_name(code)
         return cls(code, sender, blind(key_of(campaign), prepare(_message(campaign, sender))))
@@ -87,7 +76,7 @@ class TokenRequest(NamedTuple):
         """Return what is sent to the service."""
         return json.dumps({"code": self.code, "blinded": self.request.blinded.hex()}).encode()
 
-    def token(self, campaign: Invited, answer: bytes) -> str:
+    def token(self, campaign: AnyCampaign, answer: bytes) -> str:
         """Return the token in the service's answer; raise if it isn't under the campaign's key."""
         try:
             signature = bytes.fromhex(json.loads(answer)["signature"])
@@ -125,7 +114,7 @@ def read_request(raw: bytes, key: BlindPublicKey) -> tuple[bytes, bytes]:
     return code_name(code), blinded
 
 
-def check_token(campaign: Invited, sender: bytes, token: str) -> None:
+def check_token(campaign: AnyCampaign, sender: bytes, token: str) -> None:
     """Raise `ReportRefused` unless the token was made for this sender in this campaign."""
     key = key_of(campaign)
     try:
@@ -138,6 +127,6 @@ def check_token(campaign: Invited, sender: bytes, token: str) -> None:
         raise ReportRefused(ReportRefusal.NOT_INVITED)
 
 
-def _message(campaign: Invited, sender: bytes) -> bytes:
+def _message(campaign: AnyCampaign, sender: bytes) -> bytes:
     require(len(sender) == SENDER_BYTES, "sender", len(sender), must=f"have {SENDER_BYTES} bytes")
     return _PURPOSE + campaign.digest + sender
