@@ -33,6 +33,7 @@ from discreet.cli.options.parsing import complete_models, listed, numbers, parse
 from discreet.cli.output.printing import emit, remark, remark_on_conditions, remark_on_delta, show, table_of
 from discreet.cli.output.tables import saying_what_was_paid, show_price
 from discreet.core.files import name_aside, refuse_output, write_whole
+from discreet.papers import titled
 from discreet.report.guarantee import condition_text
 
 if TYPE_CHECKING:
@@ -82,10 +83,10 @@ def evaluate(
     if out is not None:
         measuring.refuse_report(out, data, reading, force=force)
     result, timed, held_out = _measured(estimator, data, measuring, groups, reading, on)
+    title = f"{titled(estimator.name, estimator.settings)} on {data}"
     if out is not None:
         from discreet.evaluation.report import write_report
 
-        title = f"{estimator.name} on {data}"
         write_report([result], out, title=title, remarks=[f"Held out: {held_out}."], force=force)
     if as_json:
         emit(result.to_json())
@@ -93,7 +94,7 @@ def evaluate(
     runs = "" if measuring.repeat > 1 else " One run can't show small differences: use --repeat 5."
     what = "interactions" if reading.implicit else "ratings"
     show(
-        _table(result, f"{estimator.name} on {data}; held out: {held_out}"),
+        _table(result, f"{title}; held out: {held_out}"),
         *_groups(result, groups.by),
         f"The fits aren't kept. Their label would state: {result.guarantee.short()}",
         f"The scores are computed from held-out {what} without noise: don't publish them.{runs}",

@@ -219,8 +219,7 @@ def judge(claim: Claim, drawn: DrawnValues | Sequence[float], *, absent: str = "
 
     `absent` states why draws are missing.
     """
-    if not isinstance(drawn, DrawnValues):
-        drawn = DrawnValues(drawn, len(drawn))
+    drawn = DrawnValues.of(drawn)
     finite = bool(drawn.values) and all(math.isfinite(value) for value in drawn.values)
     error = None if claim.exact else standard_error(drawn)
     if not finite:

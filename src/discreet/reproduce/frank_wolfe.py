@@ -35,6 +35,7 @@ from discreet.papers.frank_wolfe.covariance_svd import CovarianceSvd
 from discreet.papers.frank_wolfe.frank_wolfe import FrankWolfe
 from discreet.papers.frank_wolfe.printed_frank_wolfe import PrintedFrankWolfe
 from discreet.papers.frank_wolfe.projected_gradient import ProjectedGradient
+from discreet.papers.frank_wolfe.theory import honest_noise
 from discreet.privacy.accounting.gaussian import gaussian_delta, gaussian_epsilon, gaussian_multiplier
 from discreet.privacy.experiments import simulated_gaussian
 from discreet.reproduce import copies
@@ -440,12 +441,6 @@ class Poster:
     rounds: int
     standard: bool = False
 
-    def honest_noise(self, epsilon: float) -> float:
-        """Return the accountant's deviation: rows of residuals reach 2 L, their squares 4 L^2."""
-        if math.isinf(epsilon):
-            return 0.0
-        return 4 * self.row_bound**2 * gaussian_multiplier(epsilon, DELTA) * math.sqrt(self.rounds)
-
     def complete(self, values: Any, seen: Any, noise: float, seed: int) -> Any:
         """Return the completed matrix; `values` are zero where nothing was seen, and rows at most L long."""
         n_items, random = values.shape[1], PrivacyRandom.simulate(seed)
@@ -498,7 +493,8 @@ def rate_errors(
     values *= np.minimum(1, bound / np.maximum(np.linalg.norm(values, axis=1), 1e-12))[:, None]
     radius = room * float(np.linalg.norm(truth))
     method = Poster(row_bound=bound, radius=radius, rounds=rounds, standard=standard)
-    squares = (method.complete(values, seen, method.honest_noise(epsilon), seed) - truth) ** 2
+    noise = 0.0 if math.isinf(epsilon) else honest_noise(epsilon, bound, rounds, DELTA)
+    squares = (method.complete(values, seen, noise, seed) - truth) ** 2
     return RateErrors(float((seen * squares).sum() / seen.sum()), float(squares.mean()))
 
 

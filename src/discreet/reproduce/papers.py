@@ -9,7 +9,7 @@ from __future__ import annotations
 import importlib
 import json
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -110,14 +110,15 @@ def reproduce(
         data=copies,
     )
     with using(copies):
-        found = load_paper(paper).measure(run)
+        measured = load_paper(paper).measure(run)
+    found = {claim.id: DrawnValues.of(measured.get(claim.id, ())) for claim in claims}
     if folder and stated.thumbnail:
         thumbnail(folder, stated.thumbnail)
     if run.missing:
         say(f"{len(run.missing)} parts were not reached, such as {run.missing[0]}.")
-    records = {claim.id: _record(found.get(claim.id, ())) for claim in claims}
+    records = {name: _record(drawn) for name, drawn in found.items()}
     run.write(FOUND, {"size": size, "draws": run.made, "claims": records})
-    return [judge(claim, found.get(claim.id, ()), absent=_ABSENT[size]) for claim in claims]
+    return [judge(claim, found[claim.id], absent=_ABSENT[size]) for claim in claims]
 
 
 def results_of(out: Path, paper: str) -> Path:
@@ -172,9 +173,7 @@ def _found(path: Path) -> Mapping[str, Any]:
         raise NotResults(path=path) from error
 
 
-def _record(drawn: DrawnValues | Sequence[float]) -> dict[str, Any]:
-    if not isinstance(drawn, DrawnValues):
-        drawn = DrawnValues(drawn, len(drawn))
+def _record(drawn: DrawnValues) -> dict[str, Any]:
     record = {"values": [float(value) for value in drawn.values], "draws": drawn.draws}
     return record if drawn.error is None else record | {"error": drawn.error}
 

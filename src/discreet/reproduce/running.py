@@ -34,6 +34,11 @@ class DrawnValues(NamedTuple):
     draws: int
     error: float | None = None
 
+    @classmethod
+    def of(cls, values: DrawnValues | Sequence[float]) -> DrawnValues:
+        """Return plain values as one draw each."""
+        return values if isinstance(values, DrawnValues) else cls(values, len(values))
+
 
 #: Values of claims, by the claim's ID.
 Found = dict[str, Sequence[float] | DrawnValues]

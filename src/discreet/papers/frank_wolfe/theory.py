@@ -70,9 +70,9 @@ def printed_noise(sizes: PublicSizes, row_bound: float, rounds: float, delta: fl
     return row_bound**2 * math.sqrt(64 * rounds * math.log(1 / delta)) / sizes.epsilon
 
 
-def honest_noise(sizes: PublicSizes, row_bound: float, rounds: float, delta: float) -> float:
+def honest_noise(epsilon: float, row_bound: float, rounds: float, delta: float) -> float:
     """Return the deviation that the accountant needs: rows of residuals reach 2 L, their squares 4 L^2."""
-    return 4 * row_bound**2 * gaussian_multiplier(sizes.epsilon, delta) * math.sqrt(rounds)
+    return 4 * row_bound**2 * gaussian_multiplier(epsilon, delta) * math.sqrt(rounds)
 
 
 def bounds(sizes: PublicSizes, settings: FrankWolfeSettings) -> list[Bound]:
@@ -90,7 +90,7 @@ def bounds(sizes: PublicSizes, settings: FrankWolfeSettings) -> list[Bound]:
     gen_terms = f"{gen[0]:.3g} + {gen[1]:.3g} at T = {general_rounds(sizes, radius):.1f}; order only."
     own = f"delta {settings.delta:g}; L = {row_bound:.3g}, k = {radius:.4g}."
     stated = printed_noise(sizes, row_bound, rounds, settings.delta)
-    honest = honest_noise(sizes, row_bound, rounds, settings.delta)
+    honest = honest_noise(sizes.epsilon, row_bound, rounds, settings.delta)
     noise, proof = "noise on the covariance", "proofs/printed_frank_wolfe.md"
     return [
         printed("E_emp", "Utility, E_emp", sum(emp), emp_terms, zero),
