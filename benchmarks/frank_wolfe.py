@@ -41,7 +41,7 @@ def one_round(data, view, factors, random) -> None:
     """Do what a fit does between two directions."""
     from discreet.papers.frank_wolfe.directions import item_factor
     from discreet.papers.frank_wolfe.frank_wolfe import oja_direction
-    from discreet.solvers.low_rank.oja import random_signs
+    from discreet.solvers.spectrum import random_signs
 
     start = view.look.counts * random_signs(data.n_items, "benchmark")
     item_factor(oja_direction(metered(data, random), view.scaling(factors), start, STEPS), view.look)

@@ -9,8 +9,9 @@ from scipy.stats import norm
 import discreet
 from discreet.core.checks import ParameterError
 from discreet.planning.curves import MARGIN, Curve, curves, expected, similar_curves, smallest_epsilon
-from discreet.planning.schedules import best_chance, best_chance_gaussian, schedule
+from discreet.planning.schedules import best_chance_gaussian, schedule
 from discreet.privacy.accounting.gaussian import gaussian_epsilon, gaussian_multiplier
+from discreet.report.odds import posterior
 from discreet.testing import refuses
 
 
@@ -34,8 +35,8 @@ def test_the_odds_are_what_the_best_guess_wins():
     assert abs(won - best_chance_gaussian(multiplier)) < spread
     assert abs(won - best_chance_gaussian(1.1 * multiplier)) > spread  # the twin
     epsilon = gaussian_epsilon(multiplier, 1e-6)
-    assert best_chance_gaussian(multiplier) <= best_chance(epsilon, 1e-6)
-    assert best_chance(1e-9, 0.0) == pytest.approx(0.5) and best_chance(1000.0, 0.0) == 1.0
+    assert best_chance_gaussian(multiplier) <= posterior(epsilon, 1e-6)
+    assert posterior(1e-9, 0.0) == pytest.approx(0.5) and posterior(1000.0, 0.0) == 1.0
 
 
 @pytest.mark.parametrize("bad", [{"epsilon": 0.0}, {"epsilon": math.inf}, {"delta": 0.0}, {"releases": 0}])

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from discreet.solvers.low_rank.oja import oja, random_signs, unit
+from discreet.solvers.spectrum import oja, random_signs, unit
 from discreet.testing import refuses
 
 

@@ -371,15 +371,7 @@ def released_scores(session: Session, scores: PersonalScores, promise: Guarantee
     noisy = session.release(scores, Fraction(1))
     count = 2 * float(noisy.values[-1])
     return [
-        read_score(
-            scores.metric,
-            float(total),
-            count,
-            noisy.deviation,
-            session.facts,
-            promise,
-            difference=scores.difference,
-        )
+        read_score(scores, float(total), count, noisy.deviation, session.facts, promise)
         for total in noisy.values[:-1]
     ]
 
@@ -427,17 +419,10 @@ def best_of(scores: Mapping[str, PrivateScore]) -> str:
 
 
 def read_score(
-    metric: Metric,
-    total: float,
-    count: float,
-    sigma: float,
-    facts: PublicFacts,
-    promise: Guarantee,
-    *,
-    difference: bool,
+    scores: PersonalScores, total: float, count: float, sigma: float, facts: PublicFacts, promise: Guarantee
 ) -> PrivateScore:
     """Turn a noisy sum into a mean with an interval that covers sampling and noise."""
-    people = max(count, 1.0)
+    metric, difference, people = scores.metric, scores.difference, max(count, 1.0)
     mean = float(np.clip(total / people, -0.5, 0.5))
     # The variance of numbers in an interval of length 1 is largest for two values at its ends.
     sampling = (0.5 + mean) * (0.5 - mean) / people

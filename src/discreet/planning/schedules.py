@@ -5,7 +5,6 @@ The attacker knows everything but one user's presence, and considers both cases 
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, cast, final
@@ -13,7 +12,6 @@ from typing import TYPE_CHECKING, Any, cast, final
 from scipy.special import ndtr
 
 from discreet.core.checks import (
-    failure_probability,
     integer,
     positive,
     positive_finite,
@@ -26,6 +24,7 @@ from discreet.privacy.guarantee import Basis, Guarantee, Neighbors, Trust, Unit
 from discreet.privacy.ledger.accounts import Account, allowed_each, epsilon_of
 from discreet.privacy.ledger.records import Amount
 from discreet.report.charts import GRAY, Axis, ChartLine, Point, axes_for, plot_lines
+from discreet.report.odds import posterior
 from discreet.report.pages import html_table
 
 if TYPE_CHECKING:
@@ -185,22 +184,8 @@ def schedule(epsilon: float, delta: float, releases: int) -> Schedule:
         adding=Amount(epsilon / releases, delta / releases),
         from_one=best_chance_gaussian(gaussian_multiplier(each, delta)),
         from_all=best_chance_gaussian(gaussian_multiplier(epsilon, delta)),
-        at_most=best_chance(epsilon, delta),
+        at_most=posterior(epsilon, delta),
     )
-
-
-def best_chance(epsilon: float, delta: float) -> float:
-    """Return an attacker's best chance against any (epsilon, delta) release.
-
-    Example:
-        >>> round(best_chance(1.0, 0.0), 3)
-        0.731
-    """
-    positive("epsilon", epsilon)
-    failure_probability("delta", delta)
-    # (e^epsilon + delta) / (1 + e^epsilon), written so that it does not overflow.
-    doubt = math.exp(-epsilon)
-    return min((1 + delta * doubt) / (1 + doubt), 1.0)
 
 
 def best_chance_gaussian(multiplier: float) -> float:

@@ -124,18 +124,16 @@ def test_the_released_value_is_the_truth_and_stated_noise():
 def test_intervals_cover_and_would_not_without_the_noise():
     """Draw people from a known rate many times: about 95 in 100 intervals hold it, noise included."""
     rng, random, rate, games = np.random.default_rng(6), PrivacyRandom.simulate(7), 0.2, 1500
-    promise, metric = (
-        promise_of_scores(DATA, 0.5, 1e-6, Ledger.in_memory(), simulated=True),
-        private_metric("hr@10"),
-    )
+    promise = promise_of_scores(DATA, 0.5, 1e-6, Ledger.in_memory(), simulated=True)
+    asked = PersonalScores(models=(None,), metric=private_metric("hr@10"))
     covered = without = 0
     for _ in range(games):
         hits = (rng.random(800) < rate).astype(float)[:, None] - 0.5
         noisy = released(hits, 0.2, random)
         total, count = noisy.values[0], 2 * noisy.values[1]
-        score = read_score(metric, total, count, noisy.deviation, DATA.facts, promise, difference=False)
+        score = read_score(asked, total, count, noisy.deviation, DATA.facts, promise)
         covered += score.low <= rate <= score.high
-        blind = read_score(metric, total, count, 0.0, DATA.facts, promise, difference=False)
+        blind = read_score(asked, total, count, 0.0, DATA.facts, promise)
         without += blind.low <= rate <= blind.high
     assert covered / games > 0.93
     assert without / games < 0.9

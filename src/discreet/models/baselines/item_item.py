@@ -27,24 +27,22 @@ from discreet.privacy.session import Session
 from discreet.solvers.item_regression import LocalPairs, OrderWeights
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ItemItem(Baseline):
     """A baseline of weights between items; one setting and `fading` are searched on hidden interactions.
 
     All items have weights, or only the `most_items` most popular ones.
     """
 
-    __slots__ = ()
-
     feedback = "implicit"
     #: The setting that is searched, where the search starts, and how it moves.
     searched: ClassVar[tuple[str, float, SearchDirection]]
 
-    fading: float | None
-    most_items: int | None
-    seed: int
+    fading: float | None = None
+    most_items: int | None = None
+    seed: int = 0
 
-    def _check(self) -> None:
-        """Raise for settings that no baseline of this kind can have, or that a file can't store."""
+    def __post_init__(self) -> None:
         self._check_budget()
         if self.most_items is not None:
             integer("most_items", self.most_items, least=2)
@@ -131,12 +129,9 @@ class Ease(ItemItem):
     searched = ("regularization", 200.0, SearchDirection(3.0, 2.0, 2e5))
 
     regularization: float | None = None
-    fading: float | None = None
-    most_items: int | None = None
-    seed: int = 0
 
     def __post_init__(self) -> None:
-        self._check()
+        ItemItem.__post_init__(self)
         if self.regularization is not None:
             positive_finite("regularization", self.regularization)
 
@@ -191,12 +186,9 @@ class ItemKnn(ItemItem):
 
     neighbors: int = 100
     shrinkage: float | None = None
-    fading: float | None = None
-    most_items: int | None = None
-    seed: int = 0
 
     def __post_init__(self) -> None:
-        self._check()
+        ItemItem.__post_init__(self)
         integer("neighbors", self.neighbors, least=1)
         if self.shrinkage is not None:
             non_negative("shrinkage", self.shrinkage)
@@ -348,12 +340,9 @@ class MarkovChain(ItemItem):
     searched = ("smoothing", 10.0, SearchDirection(3.0, 0.1, 1e4))
 
     smoothing: float | None = None
-    fading: float | None = None
-    most_items: int | None = None
-    seed: int = 0
 
     def __post_init__(self) -> None:
-        self._check()
+        ItemItem.__post_init__(self)
         if self.smoothing is not None:
             positive_finite("smoothing", self.smoothing)
 

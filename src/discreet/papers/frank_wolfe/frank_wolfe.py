@@ -25,7 +25,7 @@ from discreet.papers.frank_wolfe.directions import (
 )
 from discreet.privacy.noise_plans import share
 from discreet.privacy.session import Session
-from discreet.solvers.low_rank.oja import oja, random_signs
+from discreet.solvers.spectrum import oja, random_signs
 from discreet.statistics.scaled_rows import ScaledMoment, ScaledProduct, Scaling
 
 Solver = Literal["auto", "covariance", "oja"]

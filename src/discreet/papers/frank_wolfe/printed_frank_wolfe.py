@@ -17,8 +17,7 @@ from discreet.models.estimator import SumsEstimator, check_budget
 from discreet.models.scorers.low_rank import SteppedScorer
 from discreet.models.scorers.scorer import Scorer
 from discreet.privacy.session import Session
-from discreet.solvers.low_rank.oja import random_signs, unit
-from discreet.solvers.spectrum import with_fixed_signs
+from discreet.solvers.spectrum import random_signs, unit, with_fixed_signs
 from discreet.statistics.frank_wolfe_rounds import RoundsSoFar, SteppedMoment, SteppedProduct, SteppedStretch
 from discreet.statistics.typical import TYPICAL_RESIDUAL
 
