@@ -34,13 +34,12 @@ def shard(
         name: The data's name in a ledger. Default: the folder's name.
     """
     from discreet.core.progress import terminal_progress
-    from discreet.sources.pieces import tables_in
     from discreet.sources.sharding import make_shards
 
     reader, declared = plan_of(reading)
     with terminal_progress(None) as report:
         made = make_shards(
-            [table for file in files for table in tables_in(file)],
+            files,
             out,
             reader=reader,
             name=checked_name(name),

@@ -87,11 +87,6 @@ class FolderNotShared(FileError):
     the folder at one path on all machines."""
 
 
-class NoParquet(FileError):
-    folder: object
-    text = "The folder {folder} has no Parquet files, and only these are read from a folder. Check the path."
-
-
 class NotShards(FileError):
     folder: object
     text = "{folder} isn't a folder of shards, which this call needs. Make one with `discreet data shard`."

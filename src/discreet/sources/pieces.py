@@ -27,7 +27,7 @@ from discreet.data.reading.tables import read_rows, tables_at
 from discreet.data.reading.text import spans
 from discreet.data.schema import NOT_PACKED, Schema
 from discreet.data.vocabulary import UNKNOWN, Vocabulary, as_series
-from discreet.sources.errors import MixedColumns, NoParquet, NoRatings
+from discreet.sources.errors import MixedColumns, NoRatings
 
 _ROWS = 1 << 22
 _BYTES = 1 << 27
@@ -196,26 +196,3 @@ class Survey:
 
 def _of_one_kind(parts: list[pl.Series]) -> list[pl.Series]:
     return parts if len({part.dtype for part in parts}) == 1 else [part.cast(pl.String) for part in parts]
-
-
-def parquet_files(path: Path) -> list[Path]:
-    """Return the Parquet files in a folder and below it, or the file itself.
-
-    Names that begin with `_` or `.` are those of logs and markers.
-    """
-    if not path.is_dir():
-        return [path]
-    found = [
-        file
-        for file in sorted(path.rglob("*.parquet"))
-        if not any(part.startswith(("_", ".")) for part in file.relative_to(path).parts)
-    ]
-    if not found:
-        raise NoParquet(folder=path)
-    return found
-
-
-def tables_in(path: Path) -> list[Path]:
-    """Return the Parquet files of a folder that engines wrote, or the path itself."""
-    parts = path.is_dir() and not (path / "ratings.parquet").is_file() and any(path.rglob("*.parquet"))
-    return parquet_files(path) if parts else [path]

@@ -648,17 +648,17 @@ def grouped(
 
 def exported(table: str, on: str, folder: Path, *, spark: Any = None) -> list[Path]:
     """Return Parquet files with the rows of a table in an engine. Files that exist already are used."""
+    from discreet.data.reading.tables import tables_at
     from discreet.sources import duckdb
     from discreet.sources import spark as on_spark
-    from discreet.sources.pieces import parquet_files
 
     if on.startswith(duckdb.SCHEME):
         duckdb.export_table(on, table, folder / "rows.parquet")
         return [folder / "rows.parquet"]
     if not Path(table).exists():
         on_spark.export_table(spark, table, folder / "rows")
-        return parquet_files(folder / "rows")
-    return parquet_files(Path(table))
+        return tables_at(folder / "rows")
+    return tables_at(table)
 
 
 def plan_of(reading: Reading) -> tuple[PieceReader, dict[str, Any]]:
