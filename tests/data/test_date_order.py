@@ -103,6 +103,25 @@ def test_one_users_dates_decide_nothing_for_others():
     assert sorted(alone.times.tolist()) == sorted(days((12, 25), (2, 1)))
 
 
+def test_a_history_is_read_with_the_schema_of_its_model(tmp_path):
+    rows = ["K1;Käse;3,5;25.12.2024", "K2;Brot;4;13.01.2025", "K2;Käse;2;02.01.2025"]
+    path, mine = tmp_path / "all.csv", tmp_path / "mine.csv"
+    full = "Kunde;Artikel;Sterne;Tag"
+    path.write_text("\n".join([full, *rows, ""]), encoding="cp1252")
+    schema = read(path, columns={"user": "Kunde", "rating": "Sterne", "time": "Tag"}).schema
+    for header, row in (
+        ("Kunde;Artikel;Sterne;Tag", "K2;Brot;4;02.01.2025"),
+        ("Artikel;Sterne;Tag", "Brot;4;02.01.2025"),
+    ):
+        mine.write_text(f"{header}\n{row}\n", encoding="cp1252")
+        columns = None if "Kunde" in header else {"rating": "Sterne"}
+        with refuses("unclear-dates", why="none"):
+            read_history(mine, columns={"rating": "Sterne"})
+        found = read_history(mine, columns=columns, schema=schema)
+        assert found.items == ["Brot"] and found.ratings == [4.0] and found.times.tolist() == days((1, 2))
+    assert read_history(path, user="K1", schema=schema).items == ["Käse"]
+
+
 @pytest.mark.parametrize("tail", ["25", "2025 9:5", "2025  12:30", "25 10:00"])
 def test_a_date_that_shows_no_order_is_not_read_by_one(tmp_path, tail):
     """What the order of others would make readable stays as it is, with and without them."""

@@ -247,7 +247,9 @@ def _read_history(
     if not path.exists():
         raise NoHistoryFile(path=path)
     implicit = not fitted.scorer.needs_ratings
-    return read_history(path, user=user, columns=columns, implicit=implicit, catalog=fitted.catalog)
+    return read_history(
+        path, user=user, columns=columns, implicit=implicit, catalog=fitted.catalog, schema=fitted.schema
+    )
 
 
 def _refuse_header(fitted: FittedModel, items: Sequence[str | int], history: Path) -> None:

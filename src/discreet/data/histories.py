@@ -15,6 +15,7 @@ from discreet.data.errors import (
     HistoryRatingsNeeded,
     NoColumn,
     OneUserNeeded,
+    UnclearDates,
     UnclearHeader,
     UserNotInHistory,
 )
@@ -22,6 +23,7 @@ from discreet.data.guessing import Description, Wishes, describe
 from discreet.data.inputs import UserHistory, of_row
 from discreet.data.interactions import Interactions
 from discreet.data.reading.readers import read
+from discreet.data.reading.tables import fits
 from discreet.data.roles import (
     ITEM,
     RATING,
@@ -48,8 +50,11 @@ def read_history(
     columns: Choice | None = None,
     implicit: bool = False,
     catalog: Vocabulary | None = None,
+    schema: Schema | None = None,
 ) -> UserHistory:
     """Return one user's history; with several users in the file, `user` names one.
+
+    A file with the header of a `schema` is read with it, and other dates in the order that it declares.
 
     A line with blanks is one item if it is in the `catalog`, and otherwise a row of a table.
 
@@ -57,10 +62,19 @@ def read_history(
     ratings are not read, and a file of one column is a list of items, oldest first. Columns of a fit that a
     history does not need may be named and absent.
     """
+
+    def attempt(choice: Choice | None) -> UserHistory:
+        return _read(path, user, choice, catalog, schema, implicit=implicit)
+
     if user is not None:
-        return _read(path, user, columns, catalog, implicit=implicit)
+        return attempt(columns)
     try:
-        return as_history(lambda choice: _read(path, None, choice, catalog, implicit=implicit), columns)
+        return as_history(attempt, columns)
+    except UnclearDates:
+        if schema is None or not schema.date_order or TIME in (columns or {}):
+            raise
+        order = {TIME: f"{schema.time}:{schema.date_order}"}
+        return read_history(path, columns={**(columns or {}), **order}, implicit=implicit, catalog=catalog)
     except UnclearHeader as error:
         # One user's own file: what may be their record may be shown to them.
         names = "item=NAME" if implicit else "item=NAME,rating=NAME"
@@ -68,7 +82,13 @@ def read_history(
 
 
 def _read(
-    path: Path, user: str | None, columns: Choice | None, catalog: Vocabulary | None, *, implicit: bool
+    path: Path,
+    user: str | None,
+    columns: Choice | None,
+    catalog: Vocabulary | None,
+    schema: Schema | None,
+    *,
+    implicit: bool,
 ) -> UserHistory:
     listed = _listed_items(path, columns, catalog) if user is None else None
     if implicit and listed is not None:
@@ -78,7 +98,10 @@ def _read(
         return plain
     if not implicit and (listed is not None or _lacks_ratings(path, columns, alone=user is None)):
         raise HistoryRatingsNeeded()
-    data = _read_people(path, columns, implicit=implicit, alone=user is None)
+    if columns is None and schema is not None and schema.header and fits(path, schema):
+        data = read(path, schema=schema.with_fields(duplicates="last"), implicit=implicit)
+    else:
+        data = _read_people(path, columns, implicit=implicit, alone=user is None)
     if user is None:
         if data.n_users != 1:
             raise OneUserNeeded(users=data.n_users)
