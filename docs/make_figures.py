@@ -128,11 +128,14 @@ def draw_field(found: dict[str, Any], path: Path) -> None:
         for peer, side in (("SASRec", "bottom"), ("BERT4Rec", "bottom"), ("GRU4Rec", "top")):
             level = found["published"][name][peer][0]
             axes.axhline(level, color="gray", lw=0.8)
-            axes.text(1.0, level, peer, va=side, fontsize=8)
+            # To the right of the panel, where no curve is.
+            right = axes.get_yaxis_transform()
+            axes.text(1.01, level, peer, va=side, fontsize=8, transform=right)
         epsilon_axis(axes, (1, 5, 10))
         axes.set(title=name.replace("_", " "), ylabel="NDCG@10")
-    panels[0][0].legend(fontsize=8)
-    figure.tight_layout()
+    handles, names = panels[0][0].get_legend_handles_labels()
+    figure.legend(handles, names, loc="lower center", ncol=len(names), fontsize=8)
+    figure.tight_layout(rect=(0, 0.06, 1, 1))
     figure.savefig(path)
     plt.close(figure)
 

@@ -128,7 +128,6 @@ def fill(text: str, part: str, content: str) -> str:
 
 #: What pages take from the program, under the name of the comments around it.
 PARTS: list[tuple[Path, str, Callable[[], str]]] = [
-    (README, "first-models", first_models_table),
     (MODELS, "models", first_models_table),
     (MODELS, "baselines", baselines_table),
     (RESEARCH, "research", research_table),

@@ -107,7 +107,7 @@ def photograph(page: Any, made: Making) -> None:
     for title, stars in list(RATED.items())[:2]:
         rate(page, title, stars)
     page.click("#send")
-    page.wait_for_selector("#status:text('has kept')")
+    page.wait_for_selector("#status:text('stored')")
     rate(page, *list(RATED.items())[2])
     page.fill("#search", "camp")
     page.click("#found button >> nth=0")

@@ -48,6 +48,7 @@ ORDER: dict[str, dict[str, str]] = {
         "Migrate from 0.2": "migration.md",
     },
     "Reference": {
+        "All pages": "contents.md",
         "Overview of commands and errors": "reference.md",
         "Commands": "reference/commands.md",
         "Models in Python": "reference/python.md",

@@ -87,7 +87,7 @@ def opened(clean, url):
 
 def forget(page):
     page.click("#forget")
-    page.wait_for_selector("#status:text('forgotten')")
+    page.wait_for_selector("#status:text('was deleted')")
 
 
 def choose(page, title, rating=None):

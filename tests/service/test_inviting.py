@@ -278,17 +278,17 @@ def test_the_browser_asks_nothing_that_shares_a_factor_with_the_key():
 def test_the_page_uses_the_invitation_in_its_address(clean, inviting):
     service, store, codes = inviting()
     page = clean.open(service.url)
-    page.wait_for_selector("#status:text('invited people only')")
+    page.wait_for_selector("#status:text('invited users only')")
     page.close()
     page = clean.open(f"{service.url}/#{codes[0]}")
-    page.wait_for_selector("#status:text('Your invitation was taken')")
+    page.wait_for_selector("#status:text('Your invitation was accepted')")
     assert "#" not in page.url
     rate(page, "film 7", 4)
     page.click("#send")
-    page.wait_for_selector("#status:text('has kept 1 of your answers')")
+    page.wait_for_selector("#status:text('stored 1 of your answers')")
     page.reload()
     rate(page, "film 3", 4)
     page.click("#send")
-    page.wait_for_selector("#status:text('has kept 1 of your answers')")
+    page.wait_for_selector("#status:text('stored 1 of your answers')")
     assert store.counts() == (1, 2)
     assert sum(bool(request) for _, request in store.invitations()) == 1

@@ -34,17 +34,17 @@ def test_rate_look_send_and_find_the_row(clean, collecting, films):
     page = clean.open(service.url)
     assert "by a factor of at most about 2.7" in page.inner_text("#promise")
     # Which items were answered about is not hidden, and the first lines say so.
-    assert "does see which things you answered about" in page.inner_text("#seen")
-    assert page.inner_text("#left") == "0 of 20 is given away, or waits to be."
+    assert "can see which items you rated" in page.inner_text("#seen")
+    assert page.inner_text("#left") == "Privacy cost: 0 of your limit of 20, including answers not sent yet."
     assert page.query_selector("#found button") is None and page.is_hidden("#few")
-    assert "could have come from any answer" in page.inner_text("#outbox-about")
+    assert "any rating could have led to it" in page.inner_text("#outbox-about")
     rate(page, "film 7", 4)
     rate(page, "film 3", 1)
     before = cards(page)
     assert list(before) == ["film 3", "film 7"] and before["film 7"][0] == "4 of 5 stars"
     assert store.counts() == (0, 0) and clean.posts == []
     page.click("#send")
-    page.wait_for_selector("#status:text('has kept 2 of your answers')")
+    page.wait_for_selector("#status:text('stored 2 of your answers')")
     rows = {films.catalog.ids[row.item]: shown(films, row.code) for row in store.reports()}
     assert rows == {title: card[1] for title, card in before.items()}
     (body,) = clean.posts
@@ -137,7 +137,7 @@ def test_withdrawing_keeps_the_draw_and_the_limit_holds(clean, collecting, films
     page.fill("#limit", "1000")
     page.press("#limit", "Tab")
     page.click("#forget")
-    page.wait_for_selector("#answers :text('forgotten')")
+    page.wait_for_selector("#answers :text('deleted')")
     assert cards(page)["film 40"][1] == first[1]
 
 
@@ -148,7 +148,7 @@ def test_a_campaign_that_lies_is_refused(clean, collecting, films):
     clean.context.route("**/campaign", lambda route: route.fulfill(body=json.dumps(record)))
     page = clean.open(service.url)
     clean.context.unroute("**/campaign")
-    assert "reveals more than it promises" in page.inner_text("#refused")
+    assert "reveal more than its stated epsilon" in page.inner_text("#refused")
     assert not page.is_visible("#find") and store.counts() == (0, 0) and clean.posts == []
 
 
@@ -289,7 +289,7 @@ def test_few_items_are_listed_and_no_more_answers_than_items_are_counted(clean, 
 def test_the_page_over_a_catalog_says_that_items_are_hidden(clean, collecting, shelf):
     service, _ = collecting(shelf)
     page = clean.open(service.url)
-    assert "does not see which things you know" in page.inner_text("#seen")
+    assert "can't see which items you rated" in page.inner_text("#seen")
 
 
 def test_a_closed_collection_says_so_at_once(clean, collecting, films):

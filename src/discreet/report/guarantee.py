@@ -249,7 +249,7 @@ ASSUMPTION_WORDS: Mapping[tuple[str, str], _Words] = {
     ("selected", "scale"): (
         "the scale was selected from the data with noise, its cost is counted, and ratings are clipped"
     ),
-    ("declared", "interactions"): "a row states only that a user chose an item",
+    ("declared", "interactions"): "each row means only that a user interacted with an item",
     ("declared", "picked items"): "items were picked from the catalog without looking at the ratings",
     ("declared", "cap"): "at most {ratings:,} ratings per user are used",
     ("declared", "users"): "the approximate number of users ({users:,}) is public",
@@ -261,9 +261,9 @@ ASSUMPTION_WORDS: Mapping[tuple[str, str], _Words] = {
         "facts that parties took from their data are public. Parties that took facts: {members}"
     ),
     ("declared", "frame"): (
-        "no user's values changed the type or the values of other rows before the data frame was read"
+        "before the data frame was read, no user's values had changed the type or the values of other rows"
     ),
-    ("declared", "readable"): "whether every row of the data can be read is public",
+    ("declared", "readable"): "the fact that every row can be read is public",
     ("declared", "quotes"): "quotes that span lines are closed within the row of one user",
     ("declared", "times"): "the presence of times in the data is public",
     ("declared", "date"): "the date from which ages count ({date}) is public",

@@ -274,7 +274,7 @@ class Reading(TextFile):
 def reading_label(source: str) -> str:
     """Return what is shown while data is read; the address of a database may contain a password."""
     place = source.partition("::")[0]
-    return "reading the database" if "://" in place else f"reading {Path(place).name}"
+    return "reading the database" if "://" in place else f"reading {Path(place).name or place}"
 
 
 def rule_for_duplicates(given: str | None, schema: object | None, *, implicit: bool) -> str | None:

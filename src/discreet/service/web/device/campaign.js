@@ -31,7 +31,7 @@ export async function openCampaign(bytes) {
     throw new CampaignError("This campaign's tables are damaged.");
   }
   if (!keeps(campaign.ratio, campaign.epsilon)) {
-    throw new CampaignError("This campaign reveals more than it promises. Nothing was answered.");
+    throw new CampaignError("This campaign's sampling tables reveal more than its stated epsilon, so it was rejected. Nothing was answered.");
   }
   return Object.freeze(campaign);
 }

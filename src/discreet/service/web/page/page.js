@@ -24,9 +24,9 @@ let closed = false;
 start().catch((error) => refuse(error.message));
 
 async function start() {
-  if (!globalThis.isSecureContext) throw new Error("This page must be served over https: it cannot check anything else.");
+  if (!globalThis.isSecureContext) throw new Error("This page can't check a campaign without https. Open its https address.");
   const answer = await fetch("/campaign");
-  if (!answer.ok) throw new Error("The campaign cannot be read.");
+  if (!answer.ok) throw new Error("The campaign can't be read. Reload this page later.");
   campaign = await openCampaign(new Uint8Array(await answer.arrayBuffer()));
   keeping = await openKeeping();
   person = new Person(keeping, campaign);
@@ -36,7 +36,7 @@ async function start() {
   listen();
   await refresh();
   if (closed) {
-    say("This collection is closed: nothing more is taken. What you answered stays on this device.");
+    say("This collection is closed and accepts no more answers. Your ratings stay on this device.");
     return;
   }
   if (campaign.invitations !== null) await act(redeem);
@@ -46,38 +46,38 @@ async function start() {
 function refuse(sentence) {
   at("refused").textContent = sentence;
   at("refused").hidden = false;
-  at("promise").textContent = "Nothing was answered, and nothing was sent.";
+  at("promise").textContent = "No answer was drawn, and nothing was sent.";
   for (const section of document.querySelectorAll("section")) section.hidden = true;
 }
 
 function introduce() {
   const { answer, most, person: whole } = priceOf(campaign);
   const factor = about(Math.exp(answer));
-  const hidden = campaign.kind === "catalog" ? "Whether and how you rated any one thing" : "How you rated any one thing";
-  document.title = `${campaign.name} – rate without being seen`;
+  const hidden = campaign.kind === "catalog" ? "Whether and how you rated any one item" : "How you rated any one item";
+  document.title = `${campaign.name} – rate in private`;
   at("name").textContent = campaign.name;
   at("promise").textContent =
-    `Your answers are changed at random on this device before anything is sent. ${hidden} changes the ` +
-    `probability of any report by a factor of at most ${factor} (ε = ${number(answer)}). That holds against ` +
-    `everybody who reads it, whoever collects it included.`;
+    `This device adds noise to your answers before it sends them. ${hidden} changes the ` +
+    `probability of any report by a factor of at most ${factor} (ε = ${number(answer)}). This protects you against ` +
+    `everyone who reads the report, including the organizer.`;
   at("seen").textContent =
     campaign.kind === "catalog"
-      ? "Whoever collects does not see which things you know: the report covers the whole list."
-      : "Whoever collects does see which things you answered about, and that one device answered them. " +
-        "Answer only about things that others may know of.";
+      ? "The organizer can't see which items you rated, because the report covers the whole list."
+      : "The organizer can see which items you rated and that one device rated them, but not your true ratings. " +
+        "Rate only items you don't mind being linked to.";
   at("checked").textContent =
-    `This page has recomputed that from the campaign's own tables. All ${number(most)} answers together cost at most ` +
+    `This page has checked this in the campaign's tables. All ${number(most)} answers together cost at most ` +
     `ε = ${cost(whole)}. Campaign ${person.key.slice(0, 16)}…`;
   at("outbox-about").textContent =
     campaign.kind === "catalog"
-      ? "Your one answer covers the whole list, so that it does not tell what you know. It is drawn once."
-      : `A report may look like what you said. It could have come from any answer: from the one that makes it ` +
-        `likeliest only ${factor} times more often than from any other. It was drawn once, and stays as it is.`;
+      ? "Your answer covers the whole list, so it doesn't show which items you know. It is drawn once."
+      : `A report may equal your true rating, but any rating could have led to it. The rating that makes it ` +
+        `likeliest does so at most ${factor} times as often as any other. It was drawn once and doesn't change.`;
   at("draw").hidden = campaign.kind !== "catalog";
   for (const section of document.querySelectorAll("section")) section.hidden = false;
   at("suggestions").hidden = model === null;
   at("few").hidden = campaign.items.length > FEW_ITEMS;
-  at("few").textContent = "Choose from the list, or type to shorten it.";
+  at("few").textContent = "Choose an item from the list, or type to shorten the list.";
   find();
   at("ratings").replaceChildren(...ratingFields(campaign.ratings));
 }
@@ -87,9 +87,9 @@ async function redeem() {
   const code = location.hash.slice(1);
   const redeemed = await person.redeem(isCode(code) ? code : null, ask);
   history.replaceState(null, "", location.pathname);
-  if (redeemed) say("Your invitation was taken. Nothing in your reports names it.");
+  if (redeemed) say("Your invitation was accepted. Your reports don't contain it.");
   else if ((await person.token()) === null) {
-    say("This campaign takes answers of invited people only. Open the link that you were given.");
+    say("This campaign accepts answers of invited users only. Open the link that you were given.");
   }
 }
 
@@ -126,7 +126,7 @@ async function act(work) {
     await work();
   } catch (error) {
     if (!(error instanceof LimitError)) console.error(error);
-    say(error instanceof LimitError ? error.message : "Something went wrong on this device; nothing was sent.");
+    say(error instanceof LimitError ? error.message : "Something went wrong on this device. Nothing was sent.");
   }
   await refresh();
   others.postMessage("changed");
@@ -169,7 +169,7 @@ async function send() {
     told = await person.send(post);
   } catch (error) {
     if (error instanceof TypeError || error.name === "TimeoutError") {
-      say("No connection. Your answers are kept and will be sent when there is one.");
+      say("No connection. Your answers are kept and will be sent when you are online.");
       return;
     }
     await keeping.set(`queued ${person.key}`, false);
@@ -178,7 +178,7 @@ async function send() {
   }
   await keeping.set(`queued ${person.key}`, false);
   // Another tab may have been faster.
-  say(told ? `Sent. The service has kept ${told.kept + told.repeated} of your answers.` : "Nothing is left to send.");
+  say(told ? `Sent. The service stored ${told.kept + told.repeated} of your answers.` : "Nothing is left to send.");
 }
 
 async function resume() {
@@ -219,7 +219,7 @@ function showAnswers(open) {
     ...open.map(({ item, said, code, attempted, sent }) =>
       answerCard(
         campaign.items[item],
-        said === null ? "forgotten" : inWords(campaign.ratings, said),
+        said === null ? "deleted" : inWords(campaign.ratings, said),
         number(shownAs(campaign, code)),
         sent ? "sent" : attempted ? "on its way" : "not sent",
         attempted ? null : () => act(() => person.withdraw(item)),
@@ -265,7 +265,7 @@ function showLedger(costs, limit) {
   );
   if (document.activeElement !== at("limit")) at("limit").value = String(limit);
   const spent = costs.reduce((sum, { count, epsilon }) => sum + count * epsilon, 0);
-  at("left").textContent = `${cost(spent)} of ${number(limit)} is given away, or waits to be.`;
+  at("left").textContent = `Privacy cost: ${cost(spent)} of your limit of ${number(limit)}, including answers not sent yet.`;
 }
 
 /** Fetch the published model unless it is shown already; return whether there is a new one. */
@@ -287,7 +287,7 @@ function showSuggestions(open) {
   at("suggestions-about").textContent =
     history.length === 0
       ? "Rate something first."
-      : `Computed on this device from the published model; nobody is told. Sorted by ${model.rankedBy}.`;
+      : `Computed on this device from the published model; your ratings stay here. Sorted by ${model.rankedBy}.`;
   // Answers are kept by item, so they have no order.
   const best = history.length === 0 ? [] : model.recommend(history, { ordered: false });
   at("suggested").replaceChildren(...best.map(({ item, stars }) => listedItem(campaign.items[item], stars)));

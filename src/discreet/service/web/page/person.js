@@ -93,7 +93,7 @@ export class Person {
     return alone(async () => {
       const before = await this.#keeping.get("answers", [this.key, item]);
       if (this.#campaign.kind === "catalog" && (await this.catalogAnswer())) {
-        throw new LimitError("Your answer is drawn already; it cannot be changed.");
+        throw new LimitError("Your answer was already drawn, so it can't be changed.");
       }
       if (before?.code !== undefined && !before.withdrawn) {
         await this.#keeping.put("answers", { ...before, said });
@@ -178,10 +178,10 @@ export class Person {
     const [costs, limit, own] = [await this.costs(), await this.limit(), await this.answers()];
     const open = own.filter((one) => one.code !== undefined && !one.withdrawn).length;
     if (this.#campaign.kind === "ratings" && open + more > most) {
-      throw new LimitError(`This campaign takes at most ${most} answers of a person.`);
+      throw new LimitError(`This campaign accepts at most ${most} answers per user.`);
     }
     if (!affordable([...costs, { count: more, epsilon: answer }], limit)) {
-      throw new LimitError("This would exceed your limit. Raise it in your ledger, or withdraw something.");
+      throw new LimitError("This would exceed your limit. Raise the limit in your ledger, or withdraw an answer.");
     }
   }
 }

@@ -20,7 +20,7 @@ function pair(term, value) {
 /** Show one answer: what was said beside what is sent. */
 export function answerCard(title, said, reported, state, onWithdraw) {
   const card = make("li", {}, make("strong", { text: title }));
-  card.append(make("dl", {}, pair("You said", said), pair("The report says", reported), pair("State", state)));
+  card.append(make("dl", {}, pair("Your rating", said), pair("Report", reported), pair("State", state)));
   if (onWithdraw) {
     const button = make("button", { type: "button", text: "Withdraw", onclick: onWithdraw });
     button.setAttribute("aria-label", `Withdraw ${title}`);

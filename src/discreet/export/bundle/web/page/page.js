@@ -19,7 +19,7 @@ let chosen = null;
 
 start().catch((error) => {
   if (!(error instanceof BundleError)) console.error(error);
-  at("refused").textContent = error instanceof BundleError ? error.message : "This bundle cannot be opened here.";
+  at("refused").textContent = error instanceof BundleError ? error.message : "This browser can't open the bundle. Use a newer browser, or check the files.";
   at("refused").hidden = false;
 });
 
@@ -55,7 +55,7 @@ function listen() {
     event.preventDefault();
     keep(chosen, Number(new FormData(at("rate")).get("rating")));
   });
-  at("forget").addEventListener("click", () => change([], "Your history is forgotten."));
+  at("forget").addEventListener("click", () => change([], "Your history was deleted."));
   others.addEventListener("message", refresh);
 }
 
@@ -95,7 +95,7 @@ async function change(entries, sentence) {
 }
 
 async function refresh() {
-  // A later bundle may lack an item; what was kept stays until it is forgotten.
+  // A later bundle may lack an item; what was stored stays until it is deleted.
   history = await storage.setting("history", []);
   const known = history.filter(({ item }) => recommender.has(item));
   const shown = known.toReversed().slice(0, MOST_SHOWN);
@@ -103,7 +103,7 @@ async function refresh() {
   at("forget").disabled = history.length === 0;
   at("suggestions-about").textContent =
     known.length === 0
-      ? "Before you choose anything, the list is the same for everybody."
+      ? "Until you choose an item, every user gets this list."
       : `Computed here from your ${known.length === 1 ? "one item" : `${known.length} items`}. Sorted by ${recommender.rankedBy}.`;
   at("suggested").replaceChildren(...recommender.recommend(known).map(({ title, stars }) => listedItem(title, stars)));
 }
@@ -127,8 +127,8 @@ async function keepOffline() {
   try {
     await navigator.serviceWorker.register(policy?.createScriptURL("") ?? address);
     await navigator.serviceWorker.ready;
-    at("offline").textContent = "This page is kept on the device: it works without a connection.";
+    at("offline").textContent = "This page is stored on the device, so it works without a connection.";
   } catch {
-    at("offline").textContent = "This page could not be kept on the device: it needs a connection to open.";
+    at("offline").textContent = "This page can't be stored on the device, so it needs a connection to open.";
   }
 }

@@ -1,4 +1,4 @@
-// Show what a model promises, as `discreet model label` does.
+// Show what a model guarantees, as `discreet model label` does.
 
 import { make } from "./dom.js";
 

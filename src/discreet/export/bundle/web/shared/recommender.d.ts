@@ -1,7 +1,7 @@
 /** The ID of an item, as text or as a number: 7 and "7" find the same item if the catalog has one of them. */
 export type ItemId = string | number;
 
-/** An item that a person chose or rated; times decide the order where all entries have them. */
+/** An item that a user chose or rated; times decide the order where all entries have them. */
 export interface Entry {
   readonly item: ItemId;
   readonly rating?: number;
@@ -23,7 +23,7 @@ export interface Order {
 export interface Wanted extends Order {
   /** How many items. Default: 10. */
   readonly k?: number;
-  /** Whether items of the history are left out. Default: true. */
+  /** Whether to skip items of the history. Default: true. */
   readonly excludeSeen?: boolean;
   /** Items never to list. */
   readonly exclude?: Iterable<ItemId>;
@@ -36,11 +36,11 @@ export interface Listed {
   readonly title: string;
   /** What the list is sorted by. */
   readonly score: number;
-  /** The rating that the person is expected to give, where the model knows one. */
+  /** The rating that the user is expected to give, where the model knows one. */
   readonly stars?: number;
 }
 
-/** What a model promises, as `discreet model label` shows it. */
+/** What a model guarantees, as `discreet model label` shows it. */
 export interface Label {
   readonly name: string;
   readonly sentence: string;

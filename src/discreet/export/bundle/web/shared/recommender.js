@@ -101,7 +101,7 @@ export class Recommender {
     return String(this.#model.ranked_by ?? "");
   }
 
-  /** Return the ratings that a person may give, lowest first; empty where only interactions count. */
+  /** Return the ratings that a user may give, lowest first; empty where only interactions count. */
   get ratings() {
     const { low, high, step } = this.#model;
     if (!this.needsRatings || !(high > low)) return [];

@@ -1,4 +1,4 @@
-// Score all items for one person from the parts of a model. Only released numbers and the own history are used.
+// Score all items for one user from the parts of a model. Only released numbers and the own history are used.
 
 // The logistic function at this multiple is nearly the normal distribution, as in the library.
 const LOGISTIC = 1.702;
@@ -217,7 +217,7 @@ function logNormal(number, table, slopes) {
 const softplus = (value) => Math.max(value, 0) + Math.log1p(Math.exp(-Math.abs(value)));
 const logLogistic = (above) => -softplus(-LOGISTIC * above);
 
-/** Return stars inside the scale as people read them; a soft clip keeps very good items apart. */
+/** Return stars inside the scale as users read them; a soft clip keeps very good items apart. */
 export function shownStars(stars, { low, high }) {
   const soft = Math.max((high - low) * SOFTNESS, 1e-150);
   const inside = stars - soft * softplus((stars - high) / soft) + soft * softplus((low - stars) / soft);
