@@ -85,7 +85,7 @@ def falling(found: Found) -> Iterator[Failure]:
 
 
 def far_from_choices(found: Found) -> Iterator[Failure]:
-    """At epsilon 5 lists from ratings come within 5 % of lists from interactions alone."""
+    """At epsilon 5 lists from ratings come within 5% of lists from interactions alone."""
     for metric in LIST_METRICS:
         ours, theirs = found.mean(OURS, "5", metric), found.mean("choices-only", "5", metric)
         if ours is not None and theirs is not None and ours < NEAR * theirs:
