@@ -106,18 +106,17 @@ def test_one_users_dates_decide_nothing_for_others():
 def test_a_history_is_read_with_the_schema_of_its_model(tmp_path):
     rows = ["K1;Käse;3,5;25.12.2024", "K2;Brot;4;13.01.2025", "K2;Käse;2;02.01.2025"]
     path, mine = tmp_path / "all.csv", tmp_path / "mine.csv"
-    full = "Kunde;Artikel;Sterne;Tag"
+    full = "Kunde;Artikel;Sterne;Datum"
     path.write_text("\n".join([full, *rows, ""]), encoding="cp1252")
-    schema = read(path, columns={"user": "Kunde", "rating": "Sterne", "time": "Tag"}).schema
+    schema = read(path).schema
     for header, row in (
-        ("Kunde;Artikel;Sterne;Tag", "K2;Brot;4;02.01.2025"),
-        ("Artikel;Sterne;Tag", "Brot;4;02.01.2025"),
+        ("Kunde;Artikel;Sterne;Datum", "K2;Brot;4;02.01.2025"),
+        ("Artikel;Sterne;Datum", "Brot;4;02.01.2025"),
     ):
         mine.write_text(f"{header}\n{row}\n", encoding="cp1252")
-        columns = None if "Kunde" in header else {"rating": "Sterne"}
         with refuses("unclear-dates", why="none"):
-            read_history(mine, columns={"rating": "Sterne"})
-        found = read_history(mine, columns=columns, schema=schema)
+            read_history(mine)
+        found = read_history(mine, schema=schema)
         assert found.items == ["Brot"] and found.ratings == [4.0] and found.times.tolist() == days((1, 2))
     assert read_history(path, user="K1", schema=schema).items == ["Käse"]
 
