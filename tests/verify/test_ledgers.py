@@ -85,6 +85,19 @@ def test_two_releases_in_one_entry_add_up(tmp_path, capsys):
     assert verdict(path, capsys)[0] == 1
 
 
+@pytest.mark.parametrize(
+    "nothing", [{"kind": "NoOpDpEvent"}, {"kind": "ComposedDpEvent", "events": []}], ids=str
+)
+def test_events_that_cost_nothing_prove_nothing(nothing, tmp_path, capsys):
+    """An entry whose events are empty counts as stated; an account by weights has no weight for it."""
+    for account, code in ((Account.ADDING, 0), (Account.GAUSSIAN, 1)):
+        path = book(tmp_path / account.value, account, (2.5, 1e-5), [GAUSSIAN])
+        assert verdict(path, capsys)[0] == 0
+        change(path, "spendings", events=json.dumps([nothing]))
+        found, out = verdict(path, capsys)
+        assert found == code and (code or "1 of them stated without events" in out)
+
+
 def test_an_earlier_period_does_not_count(tmp_path, capsys):
     path = book(tmp_path / "l", None, (0.6, 1e-5), [GAUSSIAN], renews=Period.MONTHLY)
     change(path, "spendings", time="2001-01-05T00:00:00+00:00")

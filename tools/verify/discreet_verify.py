@@ -387,7 +387,7 @@ def check_database(path: Path) -> str:
             require(proved, f"entry {row['id']} costs more than it states")
     for budget in budgets.values():
         _check_budget(budget, spent)
-    silent = sum(not row["events"] for row in spent)
+    silent = sum(not any(leaves(row["events"])) for row in spent)
     rest = f", {silent} of them stated without events" if silent else ""
     return f"{len(spent)} ledger entries{rest}, {len(budgets)} budgets"
 
@@ -427,7 +427,7 @@ def _period(row: Record, limit: Record) -> tuple[int, int]:
 def _weight(row: Record, account: str) -> arb:
     """Return the lesser of two bounds on an entry's weight: mu^2 in a Gaussian account, rho in the other."""
     found = [_pure_weight(ball(of_float(row, "epsilon")), account)] if row["delta"] == 0 else []
-    if row["events"]:
+    if any(leaves(row["events"])):
         found.append(arb(0))
         for cost, times in leaves(row["events"]):
             require(cost.failing == 0, "an account by weights has an entry that may fail")
