@@ -17,7 +17,7 @@ from discreet.audit.games.scores import Truth
 from discreet.audit.neighboring import Row, SyntheticSpec, Timing
 from discreet.core.arrays import Floats
 from discreet.core.exports import sp
-from discreet.core.randomness import PrivacyRandom, experiment_generator
+from discreet.core.randomness import PrivacyRandom
 from discreet.data.interactions import Interactions
 from discreet.models.estimator import Estimator
 from discreet.models.fitted import FittedModel
@@ -53,14 +53,14 @@ class NearestNeighborAttack:
         self._rows = _directions(everyone.select_users(own))
         learned: list[Floats] = []
         for number in range(lessons):
-            truth = self._coins(seed + number)
+            truth = canaries.coins(seed + number)
             # A fit and its mirror image, in which the others are in: each canary is in half of the fits.
             learned += [self._nearest(present, seed + number) for present in (truth, ~truth)]
         self._usual, self._spread = np.mean(learned, axis=0), np.std(learned, axis=0)
 
     def play(self, seed: int) -> Game:
         """Return the scores of all canaries in one fit, and which of them were in it."""
-        truth = self._coins(seed)
+        truth = self._canaries.coins(seed)
         apart = self._nearest(truth, seed) - self._usual
         return Game(apart / np.where(self._spread > 0, self._spread, 1.0), truth)
 
@@ -77,9 +77,6 @@ class NearestNeighborAttack:
         )
         # A declared number of users: even with much noise there are neighbors to look at.
         return synthesize(model, users=_BACKGROUND.people, seed=seed)
-
-    def _coins(self, seed: int) -> Truth:
-        return experiment_generator(seed, "canaries").random(len(self._canaries.rows)) < 0.5
 
     def _nearest(self, present: Truth, seed: int) -> Floats:
         """Return, for each canary, the largest cosine between its items and those of a synthetic user."""

@@ -18,7 +18,7 @@ References:
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, final
 
@@ -29,17 +29,16 @@ from scipy.special import betainc, expit, ndtr, ndtri
 from discreet.audit.canaries.planting import Canaries, CanaryAttack, Game
 from discreet.audit.errors import NotAuditable
 from discreet.audit.findings import Finding
-from discreet.audit.games.bounds import BettingShares, curve_of, refuted_without_luck
+from discreet.audit.games.bounds import BettingShares, curve_of, largest, refuted_without_luck
 from discreet.audit.games.scores import LearnedScore, Truth
 from discreet.audit.neighboring import Row
 from discreet.core.arrays import Floats
-from discreet.core.randomness import PrivacyRandom, experiment_generator
+from discreet.core.randomness import PrivacyRandom
 from discreet.data.interactions import Interactions
 from discreet.models.estimator import Estimator
 from discreet.privacy.accounting.gaussian import gaussian_multiplier
 from discreet.privacy.guarantee import Neighbors, Unit
 
-_BISECTIONS = 40
 _MOST_EPSILON = 16.0
 # The shares of canaries that are guessed: half of the guesses at the highest scores, half at the lowest.
 _GUESSED = (1.0, 0.5, 0.2)
@@ -70,13 +69,15 @@ def one_run_epsilon(canaries: int, guesses: int, right: int, delta: float, error
         >>> round(one_run_epsilon(1000, 1000, 731, 0.0, 0.01), 2)
         0.83
     """
-    return _largest(lambda epsilon: one_run_chance(canaries, guesses, right, epsilon, delta) <= error)
+    return largest(
+        lambda epsilon: one_run_chance(canaries, guesses, right, epsilon, delta) <= error, most=_MOST_EPSILON
+    )
 
 
 def one_run_gaussian_epsilon(canaries: int, guesses: int, right: int, delta: float, error: float) -> float:
     """Return the largest epsilon at `delta` whose Gaussian trade-off curve `right` right guesses refute."""
-    return _largest(
-        lambda epsilon: epsilon == 0 or _curve_refuted(canaries, guesses, right, epsilon, delta, error)
+    return largest(
+        lambda epsilon: _curve_refuted(canaries, guesses, right, epsilon, delta, error), most=_MOST_EPSILON
     )
 
 
@@ -183,18 +184,6 @@ def _bounds(
     return one_run_epsilon(*arguments), curve, 2 * each, right
 
 
-def _largest(refutes: Callable[[float], bool]) -> float:
-    if not refutes(0.0) or not refutes(1e-3):
-        return 0.0
-    low, high = 1e-3, _MOST_EPSILON
-    for _ in range(_BISECTIONS):
-        middle = (low + high) / 2
-        low, high = (middle, high) if refutes(middle) else (low, middle)
-        if high - low < 1e-4:
-            break
-    return low
-
-
 def _tail(right: npt.ArrayLike, guesses: int, share: float) -> Floats:
     """Return the probability of at least `right` right guesses."""
     counts = np.asarray(right, dtype=np.float64)
@@ -211,7 +200,7 @@ class CanaryFileAttack:
         self._signs = _signs(canaries)
         features, truths = [], []
         for number in range(lessons):
-            truth = self._coins(seed + number)
+            truth = canaries.coins(seed + number)
             for present in (truth, ~truth):
                 features.append(self._features(present, seed + number))
                 truths.append(present)
@@ -225,11 +214,8 @@ class CanaryFileAttack:
 
     def play(self, seed: int) -> Game:
         """Return the scores of all canaries in one fit, and which of them were in it."""
-        truth = self._coins(seed)
+        truth = self._canaries.coins(seed)
         return Game(self._score(self._columns(self._features(truth, seed)) - self._middle), truth)
-
-    def _coins(self, seed: int) -> Truth:
-        return experiment_generator(seed, "canaries").random(len(self._canaries.rows)) < 0.5
 
     def _columns(self, features: Mapping[str, Floats]) -> Floats:
         none = np.zeros(len(self._signs))

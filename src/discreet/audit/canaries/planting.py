@@ -106,7 +106,7 @@ class Canaries:
 
     def _cost(self, estimator: Estimator, seed: int) -> Price:
         """Return the mean cost of a canary: canaries share no numbers, so their costs add up."""
-        present = _coins(seed, len(self.rows))
+        present = self.coins(seed)
         recorder = Recorder()
         estimator.rehearse(self.dataset(present), PrivacyRandom.recorded(seed, recorder))
         player = Player(recorder.calls, to_the_end=False)
@@ -118,6 +118,10 @@ class Canaries:
     @cached_property
     def _all_users(self) -> Interactions:
         return build({**self.background, **self.rows}, self.facts, self.timing)
+
+    def coins(self, seed: int) -> Truth:
+        """Return which canaries are in."""
+        return experiment_generator(seed, "canaries").random(len(self.rows)) < 0.5
 
     def dataset(self, present: Truth) -> Interactions:
         """Return the data with some of the canaries, whose names sort after all others."""
@@ -145,13 +149,13 @@ class CanaryAttack:
         self._estimator, self._canaries, self.fits = estimator, canaries, 0
         self._none = canaries.dataset(np.zeros(len(canaries.rows), dtype=np.bool_))
         # The squared weights of all releases, and of all but the last: what a fit of its own reveals.
-        first = self._transcript(_PLANNED, _coins(_PLANNED, len(canaries.rows)))
+        first = self._transcript(_PLANNED, canaries.coins(_PLANNED))
         self._total = float(np.median(first.revealed()))
         self._earlier = min(float(np.median(first.revealed(last=False))), self._total)
 
     def play(self, seed: int) -> Game:
         """Return the scores of all canaries in one fit, and which of them were in it."""
-        truth = _coins(seed, len(self._canaries.rows))
+        truth = self._canaries.coins(seed)
         transcript = self._transcript(seed, truth)
         return Game(transcript.scores(), truth, self._shares(transcript, seed))
 
@@ -240,11 +244,6 @@ class CanaryAttack:
             self._estimator.rehearse(data, PrivacyRandom.recorded(seed, recording))
         except EnoughError:
             return
-
-
-def _coins(seed: int, count: int) -> Truth:
-    """Return which canaries are in."""
-    return experiment_generator(seed, "canaries").random(count) < 0.5
 
 
 @final

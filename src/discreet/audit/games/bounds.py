@@ -30,7 +30,6 @@ from discreet.models.estimator import Estimator
 
 # With fewer guesses the share of games that are guessed at all is not known well enough for delta.
 _FEWEST = 100
-_BISECTIONS = 40
 _MOST_EPSILON = 32.0
 
 
@@ -77,6 +76,15 @@ def refuted_epsilon(tally: GuessCounts, delta: float, error: float) -> float:
     return max(math.log(odds), 0.0) if odds > 0 else 0.0
 
 
+def largest(refutes: Callable[[float], bool], *, most: float = _MOST_EPSILON) -> float:
+    """Return the largest epsilon, to six digits, that is refuted; 0 if none is."""
+    low, high = 0.0, most
+    while high - low >= 1e-6:
+        middle = (low + high) / 2
+        low, high = (middle, high) if refutes(middle) else (low, middle)
+    return low
+
+
 def refuted_on_curve(tally: GuessCounts, distance: Callable[[float], float], error: float) -> float:
     """Return the largest epsilon whose trade-off curve the games refute.
 
@@ -86,15 +94,7 @@ def refuted_on_curve(tally: GuessCounts, distance: Callable[[float], float], err
     seen = 2 * least_share(tally.right_of_all, tally.games, error) - 1
     if seen <= 0:
         return 0.0
-    low, high = 0.0, _MOST_EPSILON
-    if distance(high) < seen:
-        return math.inf
-    for _ in range(_BISECTIONS):
-        middle = (low + high) / 2
-        low, high = (middle, high) if distance(middle) < seen else (low, middle)
-        if high - low < 1e-6:
-            break
-    return low
+    return math.inf if distance(_MOST_EPSILON) < seen else largest(lambda epsilon: distance(epsilon) < seen)
 
 
 def curve_of(estimator: Estimator, n_items: int) -> Callable[[float], float] | None:
@@ -149,7 +149,7 @@ def refuted_by_betting(
     A share is a mean over canaries. Each canary is guessed right with probability at most (1 + distance) / 2,
     whatever the dependence between guesses.
     """
-    return _largest(lambda epsilon: is_refuted(lessons, numbers, (1 + distance(epsilon)) / 2, error))
+    return largest(lambda epsilon: is_refuted(lessons, numbers, (1 + distance(epsilon)) / 2, error))
 
 
 class BettingShares(NamedTuple):
@@ -184,16 +184,4 @@ def refuted_without_luck(
         return is_refuted(learned, counted, scaled((1 + distance(epsilon)) / 2), error)
 
     learned, counted = scaled(*lessons), scaled(*numbers)
-    return _largest(refutes)
-
-
-def _largest(refutes: Callable[[float], bool]) -> float:
-    if not refutes(0.0):
-        return 0.0
-    low, high = 0.0, _MOST_EPSILON
-    for _ in range(_BISECTIONS):
-        middle = (low + high) / 2
-        low, high = (middle, high) if refutes(middle) else (low, middle)
-        if high - low < 1e-6:
-            break
-    return low
+    return largest(refutes)

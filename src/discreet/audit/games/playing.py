@@ -7,7 +7,6 @@ is an outcome like any other.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any, Protocol, final
 
 import numpy as np
@@ -139,10 +138,3 @@ class FileAttack:
             return np.array([1.0 + sum(map(ord, str(error)))])
         numbers = [value for value in scorer.settings().values() if isinstance(value, int | float)]
         return np.concatenate([features_of(scorer.arrays()), np.array(numbers, dtype=np.float64)])
-
-
-def batches(first: int, checks: int) -> Iterator[int]:
-    """Yield how many games to add before each interim check: every check sees twice as many as the last."""
-    yield first
-    for check in range(checks - 1):
-        yield first * 2**check

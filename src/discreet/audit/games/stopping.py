@@ -8,12 +8,12 @@ few fail by chance.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import final
 
 from discreet.audit.games.bounds import GuessCounts, refuted_epsilon, refuted_on_curve
-from discreet.audit.games.playing import Attack, batches
+from discreet.audit.games.playing import Attack
 from discreet.audit.games.scores import Cuts
 
 CONFIRMING_ERROR = 1e-3
@@ -67,7 +67,7 @@ def play(
     cuts = Cuts.learned(*attack.play(plan.lessons, seed), delta, plan.error)
     tally, left = GuessCounts(games=0, guesses=0, right=0, right_of_all=0), plan.error
     refuted, curve = 0.0, 0.0
-    for check, count in enumerate(batches(max(plan.games >> (_CHECKS - 1), 1), _CHECKS)):
+    for check, count in enumerate(_batches(max(plan.games >> (_CHECKS - 1), 1), _CHECKS)):
         for number, size in enumerate(_parts(count)):
             tally += cuts.tally(*attack.play(size, seed + 1 + 1_000_000 * check + number))
             if time.perf_counter() > deadline:
@@ -86,6 +86,13 @@ def play(
     )
     shown = None if distance is None else curve
     return GameOutcome(refuted=refuted, curve=shown, broken=broken, tally=tally, error=plan.error)
+
+
+def _batches(first: int, checks: int) -> Iterator[int]:
+    """Yield how many games to add before each interim check: every check sees twice as many as the last."""
+    yield first
+    for check in range(checks - 1):
+        yield first * 2**check
 
 
 def _parts(count: int) -> list[int]:
