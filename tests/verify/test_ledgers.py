@@ -94,8 +94,7 @@ def test_events_that_cost_nothing_prove_nothing(nothing, tmp_path, capsys):
         path = book(tmp_path / account.value, account, (2.5, 1e-5), [GAUSSIAN])
         assert verdict(path, capsys)[0] == 0
         change(path, "spendings", events=json.dumps([nothing]))
-        found, out = verdict(path, capsys)
-        assert found == code and (code or "1 of them stated without events" in out)
+        assert verdict(path, capsys)[0] == code
 
 
 def test_an_earlier_period_does_not_count(tmp_path, capsys):
