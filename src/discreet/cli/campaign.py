@@ -244,9 +244,9 @@ def simulate(
         model: The model. Default: that of the campaign's mechanism.
         settings: Set an option of the model: key=value. May be repeated.
     """
-    from discreet.models.storage import KIND, is_model
+    from discreet.models.storage import refuse_model
 
-    refuse_output(out, force=force, kind=KIND, is_ours=is_model, inputs=[file, *reading.files()])
+    refuse_model(out, force=force, inputs=[file, *reading.files(data)])
     found = simulated_devices(file, reading.load(data, None), model, settings or [])
     found.model.save(out, force=force)
     if as_json:
@@ -322,11 +322,11 @@ def fit(
         settings: Set an option of the model: key=value. May be repeated.
     """
     from discreet.model_settings import parse_settings
-    from discreet.models.storage import KIND, is_model
+    from discreet.models.storage import refuse_model
     from discreet.service.refitting import fit_store, usual_model
     from discreet.service.stores.opening import open_store
 
-    refuse_output(out, force=force, kind=KIND, is_ours=is_model)
+    refuse_model(out, force=force)
     kept = open_store(store)
     try:
         model = model or usual_model(kept.campaign)

@@ -32,7 +32,7 @@ from discreet.cli.options.declared import (
 from discreet.cli.options.parsing import complete_models, listed, numbers, parse_columns
 from discreet.cli.output.printing import emit, remark, remark_on_conditions, remark_on_delta, show, table_of
 from discreet.cli.output.tables import saying_what_was_paid, show_price
-from discreet.core.files import name_aside, refuse_output, write_whole
+from discreet.core.files import name_aside, write_whole
 from discreet.papers import titled
 from discreet.report.guarantee import condition_text
 
@@ -385,13 +385,9 @@ class _Kept:
 
     def check(self, data: str, reading: Reading, paying: Paying) -> None:
         """Raise, before any budget is spent, if the model would overwrite something else."""
-        from discreet.data.inputs import files_of
-        from discreet.models.storage import KIND, is_model
-        from discreet.sources.shards import is_shard_folder
+        from discreet.models.storage import refuse_model
 
-        files = [] if is_shard_folder(data) else files_of(data, reading.layout)
-        inputs = [*files, *reading.files(), *paying.files()]
-        refuse_output(self.path, force=self.force, kind=KIND, is_ours=is_model, inputs=inputs)
+        refuse_model(self.path, force=self.force, inputs=[*reading.files(data), *paying.files()])
 
     @property
     def _aside(self) -> Path:

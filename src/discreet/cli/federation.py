@@ -41,7 +41,7 @@ from discreet.cli.options.declared import (
 )
 from discreet.cli.options.parsing import checked_name, listed, parse_columns, parse_scale, read_items
 from discreet.cli.output.printing import emit, remark, remark_on_delta, show, table_of
-from discreet.core.files import refuse_output, write_whole
+from discreet.core.files import write_whole
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -207,10 +207,9 @@ def simulate(
             alone. With --follow, also compare with fits and refits.
         out: Where to write the model.
     """
-    from discreet.data.inputs import files_of
     from discreet.federated.noise import SharedNoise
     from discreet.federated.protocols.choosing import way_of
-    from discreet.models.storage import KIND, is_model
+    from discreet.models.storage import refuse_model
 
     paying.check()
     way = way_of(protocol)
@@ -231,13 +230,7 @@ def simulate(
             show(f"Written to {out}. {paying.recorded(done.name, done.model.guarantee)}")
             return
         if out is not None:
-            refuse_output(
-                out,
-                force=force,
-                kind=KIND,
-                is_ours=is_model,
-                inputs=[*files_of(data, reading.layout), *reading.files(), *paying.files()],
-            )
+            refuse_model(out, force=force, inputs=[*reading.files(data), *paying.files()])
         if settings is not None and reading.duplicates is None:
             # As in a continual release, only the first of a user's interactions with an item counts.
             reading = replace(reading, duplicates="first")
@@ -309,7 +302,7 @@ def run(
     from discreet.federated.flower.transport import over_flower
     from discreet.federated.identity.agreement import Agreement
     from discreet.follow.federation import from_recipe, release_over_flower
-    from discreet.models.storage import KIND, is_model
+    from discreet.models.storage import refuse_model
 
     agreement = Agreement.read(folder)
     follows = from_recipe(agreement.recipe) is not None
@@ -322,7 +315,7 @@ def run(
     # The model of the release before may be replaced; anything else only with --force.
     last = folder / _LAST
     force = force or (follows and last.is_file() and last.read_text() == _signed(out))
-    refuse_output(out, force=force, kind=KIND, is_ours=is_model)
+    refuse_model(out, force=force)
     remark(f"Run {agreement.run!r}: {', '.join(agreement.parties)}.")
     how = _How(seconds=seconds, patience=patience, programs=flower, watched=watched_transport)
     outcome: RunOutcome | FollowedTogether

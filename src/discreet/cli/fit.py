@@ -24,7 +24,6 @@ from discreet.cli.options.declared import (
 )
 from discreet.cli.output.printing import emit, remark, remark_on_conditions, remark_on_delta, show
 from discreet.cli.output.tables import reading_of, reading_table, saying_what_was_paid, show_price
-from discreet.core.files import refuse_output
 
 if TYPE_CHECKING:
     from discreet.data.facts import PublicFacts
@@ -179,14 +178,11 @@ def _refuse_options(
     private_catalog: bool,
 ) -> None:
     """Raise, before anything is read, for an output that would overwrite an input, and for contradictions."""
-    from discreet.data.inputs import files_of
-    from discreet.models.storage import KIND, is_model
-    from discreet.sources.shards import is_shard_folder
+    from discreet.models.storage import refuse_model
 
-    files = [] if is_shard_folder(data) else files_of(data, reading.layout)
-    read = [*files, *reading.files(), *paying.files(), *([] if titles is None else [titles])]
     if out is not None:
-        refuse_output(out, force=force, kind=KIND, is_ours=is_model, inputs=read)
+        read = [*reading.files(data), *paying.files(), *([] if titles is None else [titles])]
+        refuse_model(out, force=force, inputs=read)
     if private_catalog and reading.items is not None:
         raise OptionsConflict(
             options=("--items", "--private-catalog"),

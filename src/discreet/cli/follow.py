@@ -42,7 +42,6 @@ from discreet.cli.options.declared import (
 from discreet.cli.options.parsing import group, parse_columns, parse_scale, read_items
 from discreet.cli.output import printing
 from discreet.cli.output.printing import emit
-from discreet.core.files import refuse_output
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -189,12 +188,12 @@ def release(state: Path, *, drawing: Drawing) -> None:
 
 def _refuse(year: Following, drawing: Drawing, read: list[Path]) -> bool:
     """Raise for an output that is in the way. Return whether a model may be replaced: the last one may."""
-    from discreet.models.storage import KIND, is_model
+    from discreet.models.storage import refuse_model
 
     out, kept = drawing.out, year.kept()
     force = drawing.force or models_of(kept).get(str(out.absolute())) == digest(out)
     inputs = [path for path in (*read, drawing.items, drawing.with_model, drawing.titles) if path is not None]
-    refuse_output(out, force=force, kind=KIND, is_ours=is_model, inputs=inputs)
+    refuse_model(out, force=force, inputs=inputs)
     return force
 
 

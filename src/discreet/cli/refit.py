@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 from discreet.cli.options.declared import AnyEpsilon, AsJson, Data, Force, Paying, Reading
 from discreet.cli.output.printing import emit, remark, remark_on_conditions, remark_on_delta, show
 from discreet.cli.output.tables import saying_what_was_paid, show_price
-from discreet.core.files import refuse_output
 
 if TYPE_CHECKING:
     from discreet.data.interactions import Interactions
@@ -44,9 +43,8 @@ def refit(
         epsilon: The privacy loss. Default: the epsilon of the last release.
         dry_run: Only show the cost and the budget left after it.
     """
-    from discreet.data.inputs import files_of
     from discreet.models.items import moved
-    from discreet.models.storage import KIND, is_model, load
+    from discreet.models.storage import load, refuse_model
 
     paying.check()
     last = load(model)
@@ -55,13 +53,13 @@ def refit(
         paying = replace(paying, name=last.origin.account)
     estimator = _next(last, model, epsilon)
     reading = replace(reading, implicit=reading.implicit or _learns_from_choices(last))
-    read = [model, *files_of(data, reading.layout), *reading.files(), *paying.files()]
+    read = [model, *reading.files(data), *paying.files()]
     with paying.releasing(None if dry_run else out, model, data, estimator, reading) as release:
         done = paying.finished(release, out)
         if done is not None:
             _report(done.model, out, done.name, [], paying, as_json=as_json)
             return
-        refuse_output(out, force=force, kind=KIND, is_ours=is_model, inputs=read)
+        refuse_model(out, force=force, inputs=read)
         catalog, news = _united(last.catalog, reading)
         loaded = reading.load(
             data, paying.name, catalog=catalog, scale=_declared_scale(last), remembered=last.schema

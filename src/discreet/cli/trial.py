@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from discreet.cli.options.declared import AsJson, Data, Epsilon, Force, Reading
 from discreet.cli.options.parsing import command_line
@@ -41,7 +41,7 @@ def trial(
     from discreet.report.pages import refuse_page, write_page
 
     if out is not None:
-        refuse_page(out, kind=KIND, force=force, inputs=_inputs(data, reading))
+        refuse_page(out, kind=KIND, force=force, inputs=reading.files(data))
     reading, interactions = _loaded(reading, data)
     with terminal_progress(None) as report:
         found = run(interactions, epsilon=epsilon, seed=seed, progress=report)
@@ -49,7 +49,7 @@ def trial(
     if out is not None:
         write_page(out, render(found, data, command), kind=KIND, force=force)
     if as_json:
-        emit(_as_json(found, command, out))
+        emit({**found.to_json(), "next": command, "report": None if out is None else str(out)})
         return
     show(*summary(found))
     show_next(command)
@@ -69,16 +69,6 @@ def _loaded(reading: Reading, data: str) -> tuple[Reading, Interactions]:
     remark("discreet: no column has a usual name for ratings, so rows are read as interactions (--implicit).")
     clicks = replace(reading, implicit=True)
     return clicks, clicks.load(data)
-
-
-def _inputs(data: str, reading: Reading) -> list[Path]:
-    from discreet.data.inputs import files_of
-
-    return [*files_of(data, reading.layout), *reading.files()]
-
-
-def _as_json(found: Trial, command: str, out: Path | None) -> dict[str, Any]:
-    return {**found.to_json(), "next": command, "report": None if out is None else str(out)}
 
 
 def _next_command(found: Trial, data: str, called: str, reading: Reading) -> str:

@@ -68,8 +68,13 @@ def save(model: FittedModel, path: Path, *, force: bool) -> None:
 
     An existing file is kept unless `force`; a file that is not a model is kept even then.
     """
-    refuse_output(path, force=force, kind=KIND, is_ours=is_model)
+    refuse_model(path, force=force)
     write_whole(path, _pack(model))
+
+
+def refuse_model(path: Path, *, force: bool, inputs: Iterable[Path] = ()) -> None:
+    """Raise, before any work, if a model can't be written here: `inputs` and other files are kept."""
+    refuse_output(path, force=force, kind=KIND, is_ours=is_model, inputs=inputs)
 
 
 def is_model(path: Path) -> bool:

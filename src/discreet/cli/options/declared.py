@@ -205,9 +205,13 @@ class Reading(TextFile):
             )
             object.__setattr__(self, "implicit", bool(schema.item) and not valued)
 
-    def files(self) -> list[Path]:
-        """Return the files to read other than DATA."""
-        return [path for path in (self.items, self.without, self.schema) if path is not None]
+    def files(self, data: str) -> list[Path]:
+        """Return the files to read: those of DATA, unless it is a folder of shards, and of these options."""
+        from discreet.data.inputs import files_of
+        from discreet.sources.shards import is_shard_folder
+
+        own = [] if is_shard_folder(data) else files_of(data, self.layout)
+        return [*own, *(path for path in (self.items, self.without, self.schema) if path is not None)]
 
     def check(self) -> None:
         """Raise for invalid options before any file is read."""
@@ -495,12 +499,11 @@ class Measuring:
     def refuse_report(self, out: Path, data: str, reading: Reading, *, force: bool) -> None:
         """Raise, before anything is measured, for a page that would overwrite something else."""
         from discreet.core.files import refuse_output
-        from discreet.data.inputs import files_of, folder_of
+        from discreet.data.inputs import folder_of
         from discreet.evaluation.report import KIND
         from discreet.report.pages import is_page
 
-        own = self.files(folder_of(data, reading.layout))
-        read = [*files_of(data, reading.layout), *own, *reading.files()]
+        read = [*reading.files(data), *self.files(folder_of(data, reading.layout))]
         refuse_output(out, force=force, kind=KIND, is_ours=partial(is_page, kind=KIND), inputs=read)
 
     def files(self, folder: Path | None) -> list[Path]:
