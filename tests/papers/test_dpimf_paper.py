@@ -8,8 +8,7 @@ from discreet.papers.dpimf import printed_losses as printed
 from discreet.papers.dpimf.estimators import Dpimf
 from discreet.papers.dpimf.theory import composed
 from discreet.reproduce.dpimf.federation import federate, overlap, split_parties
-from discreet.reproduce.dpimf.sampling import sampling_weights
-from discreet.reproduce.dpimf.theory import row_loss
+from discreet.reproduce.dpimf.theorems import row_loss, sampling_weights
 
 
 def clicks(people=60, items=40, seed=0):

@@ -17,14 +17,6 @@ from typing import Any
 from discreet.papers.dpimf.printed_losses import VARIANTS
 from discreet.papers.dpimf.theory import room_to_learn
 from discreet.reproduce import copies
-from discreet.reproduce.dpimf.claims import (
-    federated_claims,
-    figure5_claims,
-    figure78_claims,
-    popularity_claims,
-    table_claims,
-    theory_claims,
-)
 from discreet.reproduce.dpimf.experiments import (
     best_without_privacy,
     curves_of,
@@ -35,7 +27,6 @@ from discreet.reproduce.dpimf.experiments import (
     without_noise,
 )
 from discreet.reproduce.dpimf.federation import federations
-from discreet.reproduce.dpimf.figures import federation_panel, figure5_panels, figure78_panels, theorem5_panel
 from discreet.reproduce.dpimf.protocol import (
     BUDGETS,
     COPIES,
@@ -52,9 +43,8 @@ from discreet.reproduce.dpimf.protocol import (
     Place,
     Work,
 )
-from discreet.reproduce.dpimf.sampling import figure6
-from discreet.reproduce.dpimf.theory import theory
-from discreet.reproduce.figures import draw
+from discreet.reproduce.dpimf.results import values_of
+from discreet.reproduce.dpimf.theorems import figure6, theory
 from discreet.reproduce.running import Found, Reached, Run
 
 
@@ -67,17 +57,7 @@ def measure(run: Run) -> Found:
     values: Found = {
         f"settings-nonzero-{data}": [room_to_learn(*printed)] for data, printed in PRINTED_DENSITIES.items()
     }
-    for label in ("ml100k", "amazon"):
-        if parts := found.get(label):
-            for claims in (table_claims, figure5_claims, figure78_claims, theory_claims, popularity_claims):
-                values |= run.part(claims, label, parts)
-    if films := found.get("ml100k"):
-        values |= run.part(federated_claims, films)
-        run.part(lambda: draw(run, "algorithm-1", [federation_panel(films)]))
-        run.part(lambda: draw(run, "theorem5", [theorem5_panel(films["theory"])]))
-    run.part(lambda: draw(run, "figure-5", figure5_panels(found)))
-    for number, side in (("7", "items"), ("8", "users")):
-        run.part(lambda n=number, s=side: draw(run, f"figure-{n}", figure78_panels(found, n, s)))
+    values |= values_of(found, run)
     return values | run.part(figure6, run) | run.part(private_model, run)
 
 
