@@ -66,7 +66,7 @@ QUESTIONS = {
     "When was it made, with which version and file?": ["Fitted on 20", package.__version__, "m.discreet"],
     "Did tuning spend budget, and which side channels remain?": ["Such fits are releases", "error messages"],
     "Was it attacked, by whom, and can somebody else check the number?": [
-        "The authors of the package attack it. Last audit",
+        "The authors of the package attack their models. Last audit",
         "discreet-verify m.discreet",
         "It doesn't check the assumptions",
     ],

@@ -85,7 +85,7 @@ def label(
         method=_method(content["name"]),
         used=() if record is None else record.rows(),
         sentences=[*((odds["group"]["sentence"],) if "group" in odds else ()), *limits],
-        audit=audit_sentence(content, last),
+        audit=audit_sentence(content, last) if guarantee.is_private else "",
         releases=listed_releases(content) if full else [],
         officer=_officer(content, guarantee, facts) if full else [],
     )

@@ -95,9 +95,7 @@ def parts(found: Evidence) -> dict[str, str]:
         "columns": columns(label),
         "contents": _contents(found),
         "verified": _verified(found),
-        "attacked": f"The authors of the package attack it. {found.attacked}"
-        if found.attacked
-        else "This kind of model has not been audited in full. An audit isn't a proof.",
+        "attacked": f"The authors of the package attack their models. {found.attacked}",
         "households": " ".join(
             [*(found.for_people(people) for people in (2, 4)), "The same applies to one user's accounts."]
         ),

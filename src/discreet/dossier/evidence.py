@@ -19,6 +19,7 @@ from discreet.dossier.facts import HumanFacts
 from discreet.privacy.accounting.rounding import group_delta, times_up
 from discreet.privacy.guarantee import Guarantee, Unit
 from discreet.report.guarantee import number_above, under_condition
+from discreet.report.label import NOT_AUDITED
 from discreet.report.odds import Odds, percent, posterior
 from discreet.report.officer import listed_releases
 from discreet.synthesis.labels import DRAWN_FROM
@@ -173,7 +174,7 @@ class Evidence:
 
     @property
     def attacked(self) -> str:
-        """Return the last audit in words; empty if there is none."""
+        """Return the last audit in words."""
         return audit_sentence(self.label, self.audit)
 
     @property
@@ -199,7 +200,7 @@ def audited_as(label: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
 def audit_sentence(label: Mapping[str, Any], last: LastAudit | None) -> str:
     """Return the last audit in words, with the audited settings and what this model has instead."""
     if last is None:
-        return ""
+        return NOT_AUDITED
     other = unaudited(last.subject, audited_as(label)[1])
     changed = ", ".join(f"{key}={_short(value)}" for key, value in other.items())
     has = f" The audited model had other settings; this one has {changed}." if changed else ""

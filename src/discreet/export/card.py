@@ -17,7 +17,7 @@ from discreet.core.checks import visible
 from discreet.core.yaml_text import yaml_text
 from discreet.privacy.guarantee import Guarantee
 from discreet.report.guarantee import listed_assumptions
-from discreet.report.label import ALONE, Known, label_markdown
+from discreet.report.label import ALONE, NOT_AUDITED, Known, label_markdown
 
 if TYPE_CHECKING:
     from discreet.audit.last_audits import LastAudit
@@ -71,7 +71,7 @@ def model_card(
         "privacy": _privacy(promise),
         "audit": None if last is None else _audit(last),
     }
-    sentence = known.audit or "This kind of model has not been audited in full. An audit isn't a proof."
+    sentence = known.audit or NOT_AUDITED
     if last is not None and last.present and promise.is_private and promise.epsilon != last.promised:
         sentence += (
             f" Both numbers belong to models that guarantee epsilon {last.promised:g}. This model guarantees "

@@ -29,6 +29,9 @@ _RESTS_ON = ("Basis", "Noise", "Assumed", "Note", "Audit")
 Lines = list[tuple[str, str]]
 
 
+NOT_AUDITED = "This kind of model has not been audited in full. An audit isn't a proof."
+
+
 class Known(NamedTuple):
     """What is shown with a label and isn't in it; the same on a terminal, a page, and a card.
 
