@@ -13,8 +13,8 @@ import numpy as np
 import polars as pl
 import pytest
 
-from contracts import neighboring_rows
-from contracts.neighboring_rows import read_case, search
+from discreet.audit import neighboring_rows
+from discreet.audit.neighboring_rows import read_case, search
 from discreet.data import encoding
 from discreet.data.errors import OtherFormat
 from discreet.data.guessing import Wishes
@@ -39,11 +39,11 @@ def test_other_users_are_read_alike_in_many_pairs():
 @pytest.mark.slow
 def test_the_number_of_threads_changes_nothing():
     """What polars reads with one thread, it reads with three."""
-    code = "from contracts.neighboring_rows import search; print(search(640, seed=13).digest)"
+    code = "from discreet.audit.neighboring_rows import search; print(search(640, seed=13).digest)"
     digests = {
         subprocess.run(
             [sys.executable, "-c", code],
-            env={**os.environ, "POLARS_MAX_THREADS": threads, "PYTHONPATH": os.pathsep.join(sys.path)},
+            env={**os.environ, "POLARS_MAX_THREADS": threads},
             capture_output=True,
             text=True,
             check=True,

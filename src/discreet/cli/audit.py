@@ -171,6 +171,7 @@ def _without_data(
         found += once("white box", partial(quick_audit, name, estimator))
         if "files" in edges and has_files(estimator):
             found += once("files", partial(audit_files, name, estimator))
+            found += once("rows", partial(_read_rows, name, estimator))
         if "questions" in edges and has_questions(estimator):
             found += once("questions", partial(_asked, name, estimator))
         # A view that wasn't asked for by name is skipped if a model doesn't have it.
@@ -178,6 +179,12 @@ def _without_data(
         for view in has:
             found += once(view, partial(_played, name, estimator, view, seconds))
     return found
+
+
+def _read_rows(name: str, estimator: Estimator) -> list[Finding]:
+    from discreet.audit.neighboring_rows import audit_rows
+
+    return [audit_rows(name, estimator.epsilon, estimator.delta)]
 
 
 def _asked(name: str, estimator: Estimator) -> list[Finding]:

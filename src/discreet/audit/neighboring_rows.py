@@ -15,6 +15,7 @@ import json
 import math
 import random
 import sqlite3
+import time
 import zipfile
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -33,7 +34,8 @@ from unittest import mock
 import numpy as np
 import polars as pl
 
-from contracts import frames_of_rows
+from discreet.audit import frames_of_rows
+from discreet.audit.findings import Finding
 from discreet.core.checks import DiscreetError
 from discreet.data import encoding, interactions
 from discreet.data.errors import EmptyData
@@ -593,3 +595,22 @@ def search(
                         return result
     result.digest = digest.hexdigest()
     return result
+
+
+def audit_rows(name: str, epsilon: float, delta: float, *, pairs: int = 100, seed: int = 0) -> Finding:
+    """Return what a search over neighboring files found."""
+    start = time.perf_counter()
+    result = search(pairs, seed)
+    leaks = Counter(case.form for case in result.differences)
+    return Finding(
+        model=name,
+        attack="files: other users' rows",
+        promised=epsilon,
+        delta=delta,
+        refuted=math.inf if leaks else 0.0,
+        confidence=1.0,
+        fits=result.pairs // 2,
+        seconds=time.perf_counter() - start,
+        notes=tuple(f"{count} pairs of {form} files were read differently" for form, count in leaks.items()),
+        broken=bool(leaks),
+    )
