@@ -12,12 +12,25 @@ import pytest
 from discreet_verify import main
 
 import discreet
+from discreet.collect.campaign import Campaign
+from discreet.collect.collector import CatalogCollector, Collector
+from discreet.collect.device import CatalogDevice, Device
+from discreet.collect.gradient_rounds import GradientCampaign
+from discreet.collect.hidden_items import CatalogCampaign, cell_mechanism
 from discreet.core.randomness import PrivacyRandom
+from discreet.data.facts import PublicFacts
+from discreet.data.vocabulary import Vocabulary
 from discreet.federated.noise import SharedNoise
 from discreet.federated.protocols.estimator_sums import protocol_for
 from discreet.federated.simulation import simulate
 from discreet.model_settings import MODELS, estimator, is_never_private
 from discreet.models.storage import _digest, read_label
+from discreet.papers.collection.nuclear import LocalNuclear
+from discreet.papers.dpimf.neighbors import ItemNeighbors
+from discreet.papers.mixture.channel import LocalChannel
+from discreet.papers.mixture.gradient_server import GradientServer
+from discreet.papers.mixture.sgd import LocalSgd
+from discreet.privacy.mechanisms.local import rating_mechanism
 from discreet.synthesis.labels import write_synthetic
 from discreet.synthesis.making import make
 from followed_years import CHOICES, STARS, batch, weeks, year
@@ -25,6 +38,7 @@ from toy import toy_interactions
 from verify.certificates import sealed
 
 DATA = toy_interactions(seed=2)
+FILMS = Vocabulary.of([f"film {number}" for number in range(10)])
 
 
 def verdict(path, capsys):
@@ -103,6 +117,54 @@ def test_answers_after_a_fit_are_the_releases_that_its_certificate_lists(tmp_pat
     assert answered == [{**listed, "count": 1}] * 3
     fitted.save(tmp_path / "m.discreet")
     assert verdict(tmp_path / "m.discreet", capsys)[0] == 0
+
+
+def reports_on_stars(noise):
+    """Return a campaign about ratings, its collector, and a device."""
+    mechanism = rating_mechanism(noise, epsilon=4.0, low=1.0, high=5.0, points=9)
+    return Campaign(name="films", mechanism=mechanism, catalog=FILMS, max_reports=10), Collector, Device
+
+
+def reports_that_hide_items(high, step):
+    """Return a campaign that also hides which items a user rated, its collector, and a device."""
+    mechanism = cell_mechanism(4.0, PublicFacts(n_items=10, low=1.0, high=high, step=step))
+    return CatalogCampaign(name="films", mechanism=mechanism, catalog=FILMS), CatalogCollector, CatalogDevice
+
+
+CAMPAIGNS = {
+    "bounded Laplace": (LocalChannel, lambda: reports_on_stars("bounded-laplace")),
+    "clamped Laplace": (LocalSgd, lambda: reports_on_stars("clamped-laplace")),
+    "hidden interactions": (ItemNeighbors, lambda: reports_that_hide_items(1.0, None)),
+    "hidden stars": (LocalNuclear, lambda: reports_that_hide_items(5.0, 1.0)),
+    "hidden numbers": (LocalNuclear, lambda: reports_that_hide_items(5.0, None)),
+}
+
+
+@pytest.mark.parametrize("name", CAMPAIGNS)
+def test_a_model_of_a_campaign_is_certified(name, tmp_path, capsys):
+    """Devices made the releases, so the fit spends nothing; the certificate is about one report."""
+    model, make = CAMPAIGNS[name]
+    campaign, collector, device = make()
+    kept, random, path = collector(campaign), PrivacyRandom.simulate(1), tmp_path / "m.discreet"
+    high = campaign.facts.high
+    for user in range(40):
+        ratings = {f"film {item}": min(1.0 + (user + item) % 5, high) for item in range(8)}
+        kept.receive(device(campaign, random=random).message(ratings))
+    model(epsilon=4.0).fit_reports(kept.collected()).save(path)
+    code, out = verdict(path, capsys)
+    assert code == 0, out
+    forge(path, lambda label: tighten(label, Fraction(97, 100)))
+    assert verdict(path, capsys)[0] == 1
+
+
+def test_a_model_of_rounds_of_bits_is_certified_for_all_rounds(tmp_path, capsys):
+    campaign = GradientCampaign(name="bits", epsilon=4.0, rounds=5, catalog=FILMS, low=1.0, high=5.0)
+    path = tmp_path / "m.discreet"
+    GradientServer(campaign).model().save(path)
+    code, out = verdict(path, capsys)
+    assert code == 0, out
+    forge(path, lambda label: label["certificate"]["releases"][0].update(count=6))
+    assert verdict(path, capsys)[0] == 1
 
 
 def test_what_was_not_checked_is_listed(model, capsys):

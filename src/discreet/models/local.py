@@ -27,6 +27,7 @@ from discreet.models.fitted import FittedModel
 from discreet.models.scorers.local import PINNED
 from discreet.models.scorers.scorer import Scorer
 from discreet.privacy.accounting.rounding import times_up
+from discreet.privacy.certificate import certificate, perturbed_release
 from discreet.privacy.guarantee import Guarantee, Unit
 from discreet.privacy.mechanisms.cells import CellMechanism
 from discreet.privacy.mechanisms.channel import local_epsilon
@@ -142,6 +143,9 @@ def fitted_reports(
         name=estimator.name,
         parameters=estimator.settings,
         scorer=scorer,
+        certificate=certificate(promise, [perturbed_release("reports", collected.mechanism)])
+        if promise.is_private
+        else None,
     )
 
 

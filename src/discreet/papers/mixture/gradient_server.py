@@ -12,6 +12,7 @@ from discreet.collect.gradient_rounds import GradientAnswer, GradientCampaign, r
 from discreet.collect.wire import ReportRefusal, ReportRefused
 from discreet.models.fitted import FittedModel
 from discreet.papers.mixture.private_gradients import PrivateGradients
+from discreet.privacy.certificate import certificate, response_release
 
 
 @final
@@ -87,8 +88,10 @@ class GradientServer:
 
     def model(self) -> FittedModel:
         """Return the model of the item factors so far; its guarantee is that of all rounds."""
+        promise, rounds = self.campaign.guarantee(), self.campaign.rounds
         return FittedModel(
-            guarantee=self.campaign.guarantee(),
+            guarantee=promise,
+            certificate=certificate(promise, [response_release("bits", self.campaign.flip(), count=rounds)]),
             facts=self.campaign.facts,
             catalog=self.campaign.catalog,
             name=self._model.name,
