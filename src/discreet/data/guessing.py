@@ -27,6 +27,7 @@ from discreet.data.errors import (
     UnclearHeader,
 )
 from discreet.data.reading.blocks import head, packing, plain_name, shown_packing, unpacked_text
+from discreet.data.reading.json_lines import read_json_lines
 from discreet.data.reading.text import BREAK, read_text, split_fields
 from discreet.data.reading.times import YEAR_LAST
 from discreet.data.roles import (
@@ -273,9 +274,8 @@ def _of_table(file: Path, top: bytes, wishes: Wishes, declared: Mapping[str, Any
     sample |= {key: [value] for key, value in wishes.keys.items()}
     types = {name: kind for name, kind in _id_types(sample, roles).items() if name not in declared}
     schema = grammar.changed(header=header, columns=names, **keys_of(roles, wishes), **roles, **types)
-    return Description(
-        schema=_with_order(file, schema, sample), unread_times=unread_times(sample, roles, choice)
-    )
+    schema = _with_order_of(file, schema, sample)
+    return Description(schema=schema, unread_times=unread_times(sample, roles, choice))
 
 
 class _Lines(NamedTuple):
@@ -385,22 +385,22 @@ def _id_types(sample: Mapping[str, Sequence[str]], roles: Mapping[str, str]) -> 
     }
 
 
-def _with_order(file: Path, schema: Schema, sample: Mapping[str, Sequence[str]]) -> Schema:
-    """Return the schema with the order of day and month, which dates of two users must show."""
-    if not _has_open_order(schema, sample):
+def _with_order_of(file: Path, schema: Schema, sample: Mapping[str, Sequence[str]]) -> Schema:
+    """Return the schema with the order of day and month, if dates have their year last."""
+    if schema.time in ("", *schema.keys) or not is_year_last(sample[schema.time]):
         return schema
     texts = replace(
         schema, user_type="text", item=schema.time, item_type="text", rating="", weight="", time=""
     )
-    rows, _ = read_text(file, texts)
-    order = shown_order(rows.items, rows.users if schema.user else None)
-    return replace(schema, date_order=order, guessed=("date_order",))
+    rows, _ = read_json_lines(file, texts) if schema.format == "json" else read_text(file, texts)
+    return with_order(schema, rows.items, rows.users if schema.user else None)
 
 
-def _has_open_order(schema: Schema, sample: Mapping[str, Sequence[str]]) -> bool:
-    """Return whether dates are written with the year last, and nothing declares their order."""
-    is_declared = schema.date_order or schema.time_format or schema.time in ("", *schema.keys)
-    return not is_declared and is_year_last(sample[schema.time])
+def with_order(schema: Schema, dates: pl.Series, owners: pl.Series | None) -> Schema:
+    """Return the schema with the order of day and month, which dates of two users must show."""
+    if schema.date_order or schema.time_format:
+        return schema
+    return replace(schema, date_order=shown_order(dates, owners), guessed=(*schema.guessed, "date_order"))
 
 
 def keys_of(roles: Mapping[str, str], wishes: Wishes) -> dict[str, tuple[str, ...]]:
@@ -414,13 +414,7 @@ def _of_json(file: Path, top: bytes, wishes: Wishes, declared: Mapping[str, Any]
     schema = Schema(**{**declared, "format": "json", "header": False, **keys_of(roles, wishes), **roles})
     if schema.bad_rows == "drop":
         _require_declared(roles, wishes.choice)
-    if _has_open_order(schema, sample):
-        from discreet.data.reading.json_lines import read_json_lines
-
-        texts = replace(schema, item=schema.time, rating="", weight="", time="")
-        rows, _ = read_json_lines(file, texts)
-        order = shown_order(rows.items, rows.users if schema.user else None)
-        schema = replace(schema, date_order=order, guessed=("date_order",))
+    schema = _with_order_of(file, schema, sample)
     schema = schema.changed(**_id_types(sample, roles))
     return Description(schema=schema, unread_times=unread_times(sample, roles, wishes.choice))
 

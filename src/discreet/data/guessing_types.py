@@ -13,7 +13,7 @@ from typing import Any
 from discreet.core.exports import pl
 from discreet.core.progress import logger
 from discreet.data.errors import DeclaredByLayout, RolesMissing
-from discreet.data.guessing import Wishes, describe, is_year_last, keys_of, shown_order
+from discreet.data.guessing import Wishes, describe, is_year_last, keys_of, with_order
 from discreet.data.reading.blocks import PARQUET, magic
 from discreet.data.reading.cells import Address, address_of, read_texts, refuse_first_sheet
 from discreet.data.reading.frames import as_polars, texts_of
@@ -68,7 +68,7 @@ def _of_parquet(file: Path, wishes: Wishes) -> tuple[Schema, str | None]:
         own = {role: roles[role] for role in (TIME, USER) if roles.get(role) not in (None, *wishes.keys)}
         if TIME in own and kinds[own[TIME]] == pl.String:
             dates = table.select(own.values()).collect()
-            schema = _with_order(schema, dates[own[TIME]], dates[own[USER]] if USER in own else None)
+            schema = with_order(schema, dates[own[TIME]], dates[own[USER]] if USER in own else None)
     return schema, unread_of_types(kinds, roles, wishes.choice)
 
 
@@ -86,7 +86,7 @@ def _of_cells(address: Address, wishes: Wishes) -> Schema:
     schema = _typed_schema("cells", {**table.schema, **whole}, roles, wishes)
     if TIME not in roles or not is_year_last(table[roles[TIME]].drop_nulls().head(100).to_list()):
         return schema
-    return _with_order(schema, table[roles[TIME]], table[roles[USER]] if USER in roles else None)
+    return with_order(schema, table[roles[TIME]], table[roles[USER]] if USER in roles else None)
 
 
 def frame_schema(block: Mapping[str, Any], roles: Mapping[str, str], wishes: Wishes) -> Schema:
@@ -98,7 +98,7 @@ def frame_schema(block: Mapping[str, Any], roles: Mapping[str, str], wishes: Wis
     kinds = {roles[role]: column.dtype for role, column in ids.items()}
     schema = replace(_typed_schema("frame", kinds, roles, wishes), guessed=(), columns=())
     dates = texts_of(block[TIME]) if TIME in block else None
-    return schema if dates is None else _with_order(schema, dates, ids.get(USER))
+    return schema if dates is None else with_order(schema, dates, ids.get(USER))
 
 
 def _typed_schema(form: str, kinds: Mapping[str, Any], roles: Mapping[str, str], wishes: Wishes) -> Schema:
@@ -112,13 +112,6 @@ def _typed_schema(form: str, kinds: Mapping[str, Any], roles: Mapping[str, str],
     declared: dict[str, Any] = {"bad_rows": "reject", **types, **wishes.declared, **roles}
     declared |= {"format": form, "header": False, "guessed": ("format", *guessed), **keys_of(roles, wishes)}
     return Schema(columns=tuple(name for name in kinds if name not in wishes.keys), **declared)
-
-
-def _with_order(schema: Schema, dates: pl.Series, owners: pl.Series | None) -> Schema:
-    if schema.date_order or schema.time_format:
-        return schema
-    order = shown_order(dates, owners)
-    return replace(schema, date_order=order, guessed=(*schema.guessed, "date_order"))
 
 
 def unread_of_types(kinds: Mapping[str, Any], roles: Mapping[str, str], choice: Choice | None) -> str | None:
