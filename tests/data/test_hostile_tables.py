@@ -6,6 +6,7 @@ import math
 import os
 import random
 import tracemalloc
+import zipfile
 
 import numpy as np
 import polars as pl
@@ -229,3 +230,18 @@ def test_the_pages_of_a_file_are_walked_once_for_all_its_pieces_and_again_after_
         reader = PieceReader()
         assert sum(len(reader.read(piece).items) for piece in reader.pieces(path)) == rows
         assert len(walks) == 1
+
+
+@pytest.mark.parametrize("value", [b"secret", b"7" * 5000])
+def test_a_damaged_cell_of_a_spreadsheet_is_not_quoted(tmp_path, value):
+    openpyxl = pytest.importorskip("openpyxl", reason="needs the extra `excel`")
+    book = openpyxl.Workbook()
+    for row in (["user", "item", "rating"], ["ann", "i1", 777]):
+        book.active.append(row)
+    book.save(tmp_path / "sound.xlsx")
+    with zipfile.ZipFile(tmp_path / "sound.xlsx") as sound, zipfile.ZipFile(tmp_path / "a.xlsx", "w") as odd:
+        for entry in sound.infolist():
+            odd.writestr(entry.filename, sound.read(entry).replace(b"<v>777</v>", b"<v>" + value + b"</v>"))
+    with refuses("unreadable-cells", kind="Excel") as caught:
+        discreet.read(tmp_path / "a.xlsx")
+    assert "secret" not in str(caught.value) and caught.value.__suppress_context__

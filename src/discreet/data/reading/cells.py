@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import quote
 
+from discreet.core.checks import DiscreetError
 from discreet.core.exports import pl
 from discreet.data.errors import NoColumn, NoTable, PackageMissing, UnreadableCells
 from discreet.data.reading.blocks import ZIP
@@ -158,8 +159,8 @@ def _excel(address: Address) -> Iterator[tuple[Sequence[Any], Rows]]:
         if address.table and address.table not in sheets:
             raise NoTable(kind="Excel", table=address.table, tables=tuple(sheets))
         cells = book[address.table or sheets[0]].iter_rows(values_only=True)
-        rows = (row for row in cells if any(cell is not None for cell in row))
-        yield next(rows, ()), _counted(rows, budget)
+        rows = _filled(cells, budget, file.name)
+        yield next(rows, ()), rows
 
 
 def refuse_first_sheet(address: Address) -> None:
@@ -170,10 +171,17 @@ def refuse_first_sheet(address: Address) -> None:
                 raise NoTable(kind="Excel", table="", tables=tuple(book.sheetnames))
 
 
-def _counted(rows: Rows, budget: Allowance) -> Rows:
-    for row in rows:
-        budget.take_rows(1)
-        yield row
+def _filled(rows: Rows, budget: Allowance, name: str) -> Rows:
+    """Yield the rows that aren't blank; the error of the library for a damaged cell quotes it."""
+    try:
+        for row in rows:
+            if any(cell is not None for cell in row):
+                budget.take_rows(1)
+                yield row
+    except DiscreetError:
+        raise
+    except Exception:
+        raise UnreadableCells(kind="Excel", source=name) from None
 
 
 @contextmanager
