@@ -11,10 +11,8 @@ import numpy as np
 from discreet.core.checks import integer
 from discreet.core.progress import Progress
 from discreet.models.estimator import SumsEstimator, check_budget
-from discreet.models.scorers.factors import RatingScorer
 from discreet.models.scorers.scorer import Scorer
 from discreet.papers.frank_wolfe.directions import (
-    FACTOR_RIDGE,
     centered,
     item_factor,
     leading,
@@ -24,8 +22,7 @@ from discreet.papers.frank_wolfe.directions import (
 from discreet.papers.frank_wolfe.frank_wolfe import shared_rounds
 from discreet.privacy.session import Session
 from discreet.solvers.spectrum import outstanding
-from discreet.statistics.scaled_rows import ScaledMoment, Scaling
-from discreet.statistics.typical import USER_RIDGE
+from discreet.statistics.scaled_rows import ScaledMoment
 
 # Residuals are clamped to this, in units of half the scale.
 _CLAMP = 0.5
@@ -81,45 +78,21 @@ class CovarianceSvd(SumsEstimator):
         integer("factors", self.factors, least=1)
 
     def _train(self, session: Session, progress: Progress) -> Scorer:
-        if not self.biases:
-            return self._without_biases(self.metered(session), progress)
-        biases, rest = self.metered(session).split(*shared_rounds([Fraction(1)]))
-        view = centered(biases, progress)
-        scaling = view.scaling(np.zeros((session.n_items, 0)), clamp=_CLAMP)
-        moment, noise = rest.release(ScaledMoment(scaling=scaling), Fraction(1))
-        found = leading(moment, noise, view.look.people, self.factors)
-        progress("covariance-svd", 1, 1)
-        columns = [item_factor(one, view.look) for one in found]
-        factors = np.column_stack(columns) if columns else np.zeros((session.n_items, 0))
-        return view.scorer(factors, session.facts, {"directions kept": len(columns)})
-
-    def _without_biases(self, session: Session, progress: Progress) -> Scorer:
-        """Release the covariance of ratings minus users' own means, as the poster's comparison does."""
-        facts, (plain, rest) = session.facts, own_means_only(session)
-        d, half = facts.n_items, plain.half
-        scaling = Scaling(
-            middle=plain.middle,
-            half=half,
-            offsets=plain.offsets,
-            factors=np.zeros((d, 0)),
-            ridge=np.array([USER_RIDGE]),
+        session, facts = self.metered(session), session.facts
+        if self.biases:
+            biases, rest = session.split(*shared_rounds([Fraction(1)]))
+            view, look = centered(biases, progress)
+            moment, noise = rest.release(ScaledMoment(scaling=view.scaling(clamp=_CLAMP)), Fraction(1))
+            columns = [item_factor(one, look) for one in leading(moment, noise, look.people, self.factors)]
+            factors = np.column_stack([np.zeros((facts.n_items, 0)), *columns])
+        else:
+            view, rest = own_means_only(session)
             # With equal parts a row of c ratings weighs about 1 / c, as McSherry and Mironov weigh users.
-            part=_CLAMP,
-            clamp=_CLAMP,
-            least_length=0.0,
-        )
-        moment, noise = rest.release(ScaledMoment(scaling=scaling), Fraction(1))
-        found = outstanding(moment, noise, plain.people, most=self.factors)
+            scaling = view.scaling(clamp=_CLAMP, part=_CLAMP)
+            moment, noise = rest.release(ScaledMoment(scaling=scaling), Fraction(1))
+            found, d = outstanding(moment, noise, view.people, most=self.factors), facts.n_items
+            # A user with c of d items adds about c / d^2 of their covariance, over twice the squared clamp.
+            size = view.people * min(usual_length(facts), d) / (d**2 * 2 * _CLAMP**2)
+            factors = found.vectors * np.sqrt(found.strengths / size)
         progress("covariance-svd", 1, 1)
-        # A user with c of d items adds about c / d^2 of their covariance, over twice the squared clamp.
-        size = plain.people * min(usual_length(facts), d) / (d**2 * 2 * _CLAMP**2)
-        factors = half * found.vectors * np.sqrt(found.strengths / size)
-        return RatingScorer(
-            mean=plain.middle,
-            item_bias=plain.offsets,
-            item_factors=factors,
-            ridge=np.append(USER_RIDGE, np.full(factors.shape[1], half**2 * FACTOR_RIDGE)),
-            low=facts.low,
-            high=facts.high,
-            decisions={"directions kept": factors.shape[1]},
-        )
+        return view.scorer(factors, facts, **{"directions kept": factors.shape[1]})

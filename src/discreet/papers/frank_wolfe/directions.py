@@ -7,9 +7,10 @@ on their own row, given released numbers, or it uses released numbers alone.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import NamedTuple, final
+from typing import Any, NamedTuple, final
 
 import numpy as np
 
@@ -42,68 +43,74 @@ _USUAL_LENGTH = 100
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Centered:
-    """Released item biases, from which every user's row is centered."""
+    """From what every user's row is centered: released item biases, or zeros as the poster does.
 
-    look: ItemView
+    `middle` and `half` are of the scale. `listing` has what orders lists, where item biases were released.
+    """
+
+    middle: float
+    half: float
     offsets: Floats
+    people: float
+    mean: float = 0.0
+    listing: Mapping[str, Any] = field(default_factory=dict)
 
-    def scaling(self, factors: Floats, row_bound: float | None = None, clamp: float = math.inf) -> Scaling:
+    def scaling(
+        self,
+        factors: Floats | None = None,
+        row_bound: float | None = None,
+        *,
+        clamp: float = math.inf,
+        part: float = COUNT_PART,
+    ) -> Scaling:
         """Return how a user's residual row is scaled to length at most 1: the contribution to one release.
 
         Residuals are ratings minus the offsets, the user's own mean and the user's own factors.
         """
-        ridge = np.append(USER_RIDGE, np.full(factors.shape[1], FACTOR_RIDGE))
+        factors = np.zeros((self.offsets.size, 0)) if factors is None else factors
         return Scaling(
-            middle=self.look.middle,
-            half=self.look.half,
+            middle=self.middle,
+            half=self.half,
             offsets=self.offsets,
             factors=factors,
-            ridge=ridge,
-            part=COUNT_PART,
+            ridge=np.append(USER_RIDGE, np.full(factors.shape[1], FACTOR_RIDGE)),
+            part=part,
             clamp=clamp,
-            least_length=0.0 if row_bound is None else row_bound / self.look.half,
+            least_length=0.0 if row_bound is None else row_bound / self.half,
         )
 
-    def scorer(self, factors: Floats, facts: PublicFacts, decisions: dict[str, int]) -> RatingScorer:
-        """Return the scorer with these item factors."""
-        half = self.look.half
+    def base(self, facts: PublicFacts) -> dict[str, Any]:
+        """Return the fields of a scorer that don't depend on factors."""
+        return {
+            "mean": self.middle + self.half * self.mean,
+            "item_bias": self.half * (self.offsets - self.mean),
+            "low": facts.low,
+            "high": facts.high,
+            **self.listing,
+        }
+
+    def scorer(self, factors: Floats, facts: PublicFacts, **decisions: int) -> RatingScorer:
+        """Return the scorer with these item factors, which are in units of half the scale."""
         return RatingScorer(
-            mean=self.look.middle + half * self.look.mean,
-            item_bias=half * (self.offsets - self.look.mean),
-            item_factors=half * factors,
-            ridge=np.append(USER_RIDGE, np.full(factors.shape[1], half**2 * FACTOR_RIDGE)),
-            low=facts.low,
-            high=facts.high,
+            item_factors=self.half * factors,
+            ridge=np.append(USER_RIDGE, np.full(factors.shape[1], self.half**2 * FACTOR_RIDGE)),
             decisions=decisions,
-            **self.look.listing(),
+            **self.base(facts),
         )
 
 
-@final
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OwnMeansOnly:
-    """Ratings from which only users' own means are subtracted, as the poster does; `people` is released."""
+def own_means_only(session: Session) -> tuple[Centered, Session]:
+    """Release the number of users for a small share, and return the rest of the session.
 
-    middle: float
-    half: float
-    n_items: int
-    people: float
-
-    @property
-    def offsets(self) -> Floats:
-        """Return zeros: items have no biases."""
-        return np.zeros(self.n_items)
-
-
-def own_means_only(session: Session) -> tuple[OwnMeansOnly, Session]:
-    """Release the number of users for a small share, and return the rest of the session."""
+    Only users' own means are subtracted then, as the poster does.
+    """
     counting, rest = session.split(_COUNTING, 1 - _COUNTING)
     people, noise = counting.release(UserCount(), Fraction(1))
     facts = session.facts
     # On a scale of one value every row is zero, in any unit.
     middle, half = (facts.low + facts.high) / 2, (facts.high - facts.low) / 2 or 1.0
     known = max(float(people[0]), 2 * noise, 1.0)
-    return OwnMeansOnly(middle=middle, half=half, n_items=facts.n_items, people=known), rest
+    return Centered(middle=middle, half=half, offsets=np.zeros(facts.n_items), people=known), rest
 
 
 def usual_length(facts: PublicFacts) -> int:
@@ -111,10 +118,18 @@ def usual_length(facts: PublicFacts) -> int:
     return facts.max_per_user or _USUAL_LENGTH
 
 
-def centered(session: Session, progress: Progress) -> Centered:
+def centered(session: Session, progress: Progress) -> tuple[Centered, ItemView]:
     """Release the biases, from which all ratings are centered, for all of the session."""
     look, effects = release_biases(session, progress)
-    return Centered(look=look, offsets=look.mean + effects.mean)
+    view = Centered(
+        middle=look.middle,
+        half=look.half,
+        offsets=look.mean + effects.mean,
+        people=look.people,
+        mean=look.mean,
+        listing=look.listing(),
+    )
+    return view, look
 
 
 class FoundDirection(NamedTuple):

@@ -15,9 +15,9 @@ from discreet.core.checks import integer, one_of, positive_finite
 from discreet.core.progress import Progress
 from discreet.data.facts import PublicFacts
 from discreet.models.estimator import SumsEstimator, check_budget
+from discreet.models.released_items import ItemView
 from discreet.models.scorers.scorer import Scorer
 from discreet.papers.frank_wolfe.directions import (
-    Centered,
     FoundDirection,
     centered,
     item_factor,
@@ -126,25 +126,25 @@ class FrankWolfe(SumsEstimator):
     def _train(self, session: Session, progress: Progress) -> Scorer:
         session = self.metered(session)
         biases, *rounds = session.split(*self._shares(session.facts, session.multiplier))
-        view = centered(biases, progress)
+        view, look = centered(biases, progress)
         factors = np.zeros((session.n_items, 0))
         for number, part in enumerate(rounds):
             scaling = view.scaling(factors, self.row_bound)
-            found = self._direction(part, view, scaling, number)
+            found = self._direction(part, look, scaling, number)
             if found.value > 0:
-                factors = np.column_stack([factors, item_factor(found, view.look, self.row_bound)])
+                factors = np.column_stack([factors, item_factor(found, look, self.row_bound)])
             progress("frank-wolfe", number + 1, len(rounds))
         decisions = {"rounds": len(rounds), "directions kept": factors.shape[1]}
-        return view.scorer(factors, session.facts, decisions)
+        return view.scorer(factors, session.facts, **decisions)
 
-    def _direction(self, session: Session, view: Centered, scaling: Scaling, number: int) -> FoundDirection:
+    def _direction(self, session: Session, look: ItemView, scaling: Scaling, number: int) -> FoundDirection:
         """Release one round's direction; its value is 0 if it is not above the noise."""
         n_items = session.n_items
         if self._uses_oja(n_items):
-            start = view.look.counts * random_signs(n_items, "frank-wolfe", number)
+            start = look.counts * random_signs(n_items, "frank-wolfe", number)
             return oja_direction(session, scaling, start, self.steps)
         moment, noise = session.release(ScaledMoment(scaling=scaling), Fraction(1))
-        found = leading(moment, noise, view.look.people, 1)
+        found = leading(moment, noise, look.people, 1)
         return found[0] if found else FoundDirection(np.zeros(n_items), 0.0, 0.0)
 
 

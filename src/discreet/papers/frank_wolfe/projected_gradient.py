@@ -18,7 +18,7 @@ from discreet.data.interactions import Interactions
 from discreet.models.estimator import SumsEstimator, check_budget
 from discreet.models.scorers.low_rank import ProjectedGradientScorer, own_residuals
 from discreet.models.scorers.scorer import Scorer
-from discreet.papers.frank_wolfe.directions import centered, own_means_only, usual_length
+from discreet.papers.frank_wolfe.directions import Centered, centered, own_means_only, usual_length
 from discreet.papers.frank_wolfe.frank_wolfe import (
     MOST_ROUNDS,
     affordable_rounds,
@@ -149,41 +149,23 @@ class ProjectedGradient(SumsEstimator):
     def _train(self, session: Session, progress: Progress) -> Scorer:
         session, facts = self.metered(session), session.facts
         rounds = self._rounds(facts, session.multiplier)
-        if not self.biases:
-            plain, rest = own_means_only(session)
-            maps = self._maps(
-                rest.rounds(rounds), plain.offsets, plain.middle, plain.half, plain.people, progress
-            )
-            return ProjectedGradientScorer(
-                mean=plain.middle, item_bias=plain.offsets, low=facts.low, high=facts.high, **_stored(maps)
-            )
-        biases, *parts = session.split(*shared_rounds([Fraction(1)] * rounds))
-        view = centered(biases, progress)
-        look = view.look
-        maps = self._maps(parts, view.offsets, look.middle, look.half, look.people, progress)
-        return ProjectedGradientScorer(
-            mean=look.middle + look.half * look.mean,
-            item_bias=look.half * (view.offsets - look.mean),
-            low=facts.low,
-            high=facts.high,
-            **_stored(maps),
-            **look.listing(),
-        )
+        if self.biases:
+            biases, *parts = session.split(*shared_rounds([Fraction(1)] * rounds))
+            view, _ = centered(biases, progress)
+        else:
+            view, rest = own_means_only(session)
+            parts = list(rest.rounds(rounds))
+        maps = self._maps(parts, view, progress)
+        return ProjectedGradientScorer(**view.base(facts), **_stored(maps))
 
-    def _maps(
-        self,
-        parts: Sequence[Session],
-        offsets: Floats,
-        middle: float,
-        half: float,
-        people: float,
-        progress: Progress,
-    ) -> list[Projection]:
+    def _maps(self, parts: Sequence[Session], view: Centered, progress: Progress) -> list[Projection]:
         """Return the released map of each round, for rows minus the offsets and users' own means."""
-        d = offsets.size
-        bound = self._row_bound(parts[0].facts) / half
-        radius = _TYPICAL_ENTRY * math.sqrt(people * d) if self.radius is None else self.radius / half
-        moved = MovedRows(offsets, middle=middle, half=half, bound=bound)
+        d = view.offsets.size
+        bound = self._row_bound(parts[0].facts) / view.half
+        radius = (
+            _TYPICAL_ENTRY * math.sqrt(view.people * d) if self.radius is None else self.radius / view.half
+        )
+        moved = MovedRows(view.offsets, middle=view.middle, half=view.half, bound=bound)
         maps: list[Projection] = []
         for number, part in enumerate(parts):
             moment, noise = part.release(moved, Fraction(1))
