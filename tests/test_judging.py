@@ -4,9 +4,12 @@ import math
 
 import pytest
 
-from discreet.reproduce import Claim, DrawnValues, Outcome, PaperRow, judge, ratio_of_means
 from discreet.reproduce.claims import (
+    Claim,
+    Outcome,
     Paper,
+    PaperRow,
+    judge,
     over_readings,
     standard_error,
     statements,
@@ -14,6 +17,7 @@ from discreet.reproduce.claims import (
     tally,
     together,
 )
+from discreet.reproduce.running import DrawnValues, ratio_of_means
 
 
 def claim(name="c", **options):

@@ -61,7 +61,7 @@ tolerance = 0.0
 """
 RUN = """
 from pathlib import Path
-from discreet.reproduce import DrawnValues
+from discreet.reproduce.running import DrawnValues
 
 def work(number):
     with Path("calls.txt").open("a") as file:

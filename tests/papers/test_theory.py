@@ -133,7 +133,7 @@ def test_corrected_weights_keep_epsilon_and_printed_ones_do_not(epsilon, share, 
 
 def test_a_bound_is_vacuous_from_the_value_that_needs_no_learning():
     def bound(value, without):
-        return Bound(name="x", value=value, where="", standing=Standing.PRINTED, without=without)
+        return Bound(Standing.PRINTED, "x", "", value, without=without)
 
     assert bound(2.0, 2.0).vacuous
     assert not bound(1.9, 2.0).vacuous

@@ -9,6 +9,7 @@ import dataclasses
 import math
 from collections.abc import Callable, Mapping
 from enum import StrEnum
+from functools import partial
 from typing import Any, final
 
 from discreet.core.checks import integer, positive_finite, require
@@ -50,19 +51,19 @@ class PublicSizes:
 
 
 @final
-@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+@dataclasses.dataclass(frozen=True, slots=True)
 class Bound:
-    """One value of a theorem: where it is printed, its status, and the value that needs no learning.
+    """One value of a theorem: its status, where it is printed, and the value that needs no learning.
 
     `without` is None if the value is a noise level or a cost, which can't be vacuous.
     """
 
-    name: str
-    value: float
-    where: str
     standing: Standing
-    without: float | None = None
+    name: str
+    where: str
+    value: float
     note: str = ""
+    without: float | None = None
 
     @property
     def vacuous(self) -> bool:
@@ -75,19 +76,10 @@ class Bound:
         return {key: _plain(value) for key, value in fields.items()}
 
 
-def proved(name: str, where: str, value: float, note: str, without: float | None = None) -> Bound:
-    """Return a bound that is proved in this package."""
-    return Bound(name=name, value=value, where=where, standing=Standing.PROVED, without=without, note=note)
-
-
-def printed(name: str, where: str, value: float, note: str, without: float | None = None) -> Bound:
-    """Return a bound as the paper prints it."""
-    return Bound(name=name, value=value, where=where, standing=Standing.PRINTED, without=without, note=note)
-
-
-def refuted(name: str, where: str, value: float, note: str) -> Bound:
-    """Return what a refuted statement of the paper really costs."""
-    return Bound(name=name, value=value, where=where, standing=Standing.REFUTED, note=note)
+#: What is proved in this package, what the paper prints, and what a refuted statement really costs.
+proved = partial(Bound, Standing.PROVED)
+printed = partial(Bound, Standing.PRINTED)
+refuted = partial(Bound, Standing.REFUTED)
 
 
 def _plain(value: Any) -> Any:

@@ -4,7 +4,7 @@ A paper is a module here. Its function `measure(run)` returns, for each claim's 
 The checkout's `papers/PAPER/claims.toml` has the printed numbers and their tolerances.
 """
 
-from discreet.reproduce.claims import Claim, Outcome, PaperRow, Verdict, judge, read_claims
+from discreet.reproduce.claims import Outcome, Verdict, read_claims
 from discreet.reproduce.page import paper_page, papers_pages
 from discreet.reproduce.papers import (
     claims_of,
@@ -15,25 +15,20 @@ from discreet.reproduce.papers import (
     papers_folder,
     reproduce,
 )
-from discreet.reproduce.running import DrawnValues, Run, ratio_of_means
+from discreet.reproduce.running import Run
 
 __all__ = [
-    "Claim",
-    "DrawnValues",
     "Outcome",
-    "PaperRow",
     "Run",
     "Verdict",
     "claims_of",
     "folder_of",
-    "judge",
     "load_paper",
     "names",
     "paper_called",
     "paper_page",
     "papers_folder",
     "papers_pages",
-    "ratio_of_means",
     "read_claims",
     "reproduce",
 ]
