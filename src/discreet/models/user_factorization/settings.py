@@ -25,7 +25,7 @@ from discreet.models.tuned_settings import (
 from discreet.solvers.item_regression import OrderWeights
 
 # How settings were chosen, as far as the history of the repository shows.
-BOUND = "bound on time, memory or sizes; not tuned"
+BOUND = "bound on time, memory, or sizes; not tuned"
 EDGE = "theory: the edge of the noise's spectrum, with a small margin; not tuned"
 STATED = "a cost that the documentation states, chosen before anything was measured; not tuned"
 MERGED = (
