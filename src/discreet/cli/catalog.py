@@ -37,6 +37,8 @@ def errors(code: str | None = None, *, as_json: AsJson = False) -> None:
 
 def _show_one(row: dict[str, Any]) -> None:
     write(f"{row['code']}: {row['message']}")
+    for reason in row["reasons"]:
+        write(f"Possible reason: {reason}")
     write(f"Python: except discreet.{row['parent']}")
     if row["fields"]:
         write("Fields: " + ", ".join(f"{name} ({kind})" for name, kind in row["fields"].items()))
@@ -59,11 +61,14 @@ def error_classes() -> dict[str, type[DiscreetError]]:
 
 def described(kind: type[DiscreetError]) -> dict[str, Any]:
     """Return the code, message, fields and closest public parent of a class of errors."""
-    parents = [one for one in kind.__mro__ if issubclass(one, DiscreetError) and not one.text]
+    parents = [
+        one for one in kind.__mro__ if issubclass(one, DiscreetError) and hasattr(discreet, one.__name__)
+    ]
     types = {name: str(each) for one in reversed(kind.__mro__) for name, each in _own_types(one).items()}
     return {
         "code": kind.code,
         "message": readable(TEMPLATES.get(kind.code, kind.text), kind.fields),
+        "reasons": [f"{readable(one, kind.fields)}." for one in getattr(kind, "reasons", {}).values()],
         "fields": {name: types[name] for name in kind.fields},
         "parent": parents[0].__name__,
     }
@@ -83,7 +88,7 @@ def readable(template: str, fields: Collection[str]) -> str:
         elif name in fields:
             plural = f" {str(form).partition('|')[2]}" if "|" in str(form) else ""
             parts.append(f"<{name}>{plural}")
-        elif text.endswith(" ") and name is not None:
+        elif name is not None and (text.endswith(" ") or not "".join(parts)):
             parts.append(f"<{name}>")
     return "".join(parts)
 

@@ -58,9 +58,9 @@ def fit(
     """Fit a model and write it, with its privacy label, to a file.
 
     Options:
-        out: Where to write the model; needed unless --dry-run.
-        explain: Also show the decisions of the fit and their inputs.
-        dry_run: Only show the cost and the budget left after it.
+        out: Model file to write. Required unless --dry-run.
+        explain: Also show how the data was read, and which decisions the fit made.
+        dry_run: Show the cost and the remaining budget, then exit.
 
     More:
         private_catalog: Select the catalog (and the scale, unless declared) from the data with noise. Only

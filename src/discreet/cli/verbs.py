@@ -16,7 +16,7 @@ ROAD = {
     "compare": "Score several models and epsilons, with a page.",
     "refit": "Fit the next release on new data.",
     "follow": "Keep a model fresh all year at one budget.",
-    "serve": "Answer over HTTP: a model, or a collection.",
+    "serve": "Serve a model or a collection over HTTP.",
 }
 # The other names at the top.
 MORE = {

@@ -91,8 +91,8 @@ class NothingAlone(DataError):
 
 class BadMember(ParameterError):
     name: str
-    text = """{name!r} cannot be the name or the key of a member. Names consist of letters, digits, '-', '_'
-    and '.', each member has its own name and its own key, and coordinator, keeper and authority are taken."""
+    text = """{name!r} can't be the name or the key of a member. Use letters, digits, '-', '_', and '.', and
+    a different name and key for each member. The names coordinator, keeper, and authority are taken."""
 
 
 class BadPublicKey(ParameterError):

@@ -83,9 +83,9 @@ Columns = Annotated[
     str | None,
     typer.Option(
         "--columns",
-        help="Names of columns: user=who,item=sku and rating=stars,time=at. time=none ignores times, "
-        "time=at:day-first (or :month-first) sets how 01/02/2025 is read, and weight=NAME counts events by "
-        "it.",
+        help="Column names, for example user=who,item=sku,rating=stars,time=at. time=none ignores times. "
+        "time=at:day-first reads 01/02/2025 as 1 February. weight=NAME weights repeated events by that "
+        "column.",
     ),
 ]
 SchemaFile = Annotated[
@@ -93,13 +93,16 @@ SchemaFile = Annotated[
     typer.Option("--schema", help="Read DATA with this schema, which `discreet describe --out FILE` writes."),
 ]
 Delta = Annotated[
-    float | None, typer.Option("--delta", help="The delta of the guarantee. Default: the model's.")
+    float | None,
+    typer.Option(
+        "--delta", help="Additive term of the guarantee. Keep it far below 1/users. Default: the model's."
+    ),
 ]
 Purpose = Annotated[
     str | None,
     typer.Option(
         "--for",
-        help="What the budget is spent on: lists (ratings are ignored), ratings, or both. Default: both.",
+        help="What to spend the budget on: lists (ignores ratings), ratings, or both. Default: both.",
         metavar="lists|ratings|both",
     ),
 ]
@@ -132,7 +135,7 @@ class TextFile:
     Unusual files:
         delimiter: The character between fields. Default: detected.
         quote: The quote character, or none. Default: a double quote.
-        escape: The escape character inside quotes, such as \\.
+        escape: The escape character inside quotes, such as \.
         encoding: The text encoding: latin-1, cp1252, and so on. Default: UTF-8.
         comment: Skip lines that begin with this, such as #.
         skip_bad_lines: Skip lines with a wrong number of fields, or without an ID, a number, or a time, and
@@ -167,18 +170,18 @@ class Reading(TextFile):
     """How to read DATA, and what is declared about it.
 
     Options:
-        implicit: Treat rows as implicit feedback: ratings are ignored, and a model for both kinds of data
-            (user-factorization) learns from interactions.
-        scale: Declare the rating scale: LOW,HIGH or LOW,HIGH,STEP. Default: taken from the data.
-        items: Declare the catalog: a file with one item ID per line, or a table with an item column. Default:
-            taken from the data.
+        implicit: Ignore ratings, and learn only from which items users interacted with.
+        scale: Public rating scale: LOW,HIGH or LOW,HIGH,STEP. If omitted, it is read from the data, and the
+            guarantee applies only if it is public.
+        items: Public catalog: a file with one item ID per line, or a table with an item column. If omitted,
+            it is read from the data, and the guarantee applies only if it is public.
         drop_unknown: Skip ratings of items that --items doesn't list.
         without: Skip these users: a file with one user ID per line, or a table.
-        people: Declare the approximate number of users.
-        max_per_user: Keep at most this many ratings per user.
+        people: Public approximate number of users.
+        max_per_user: Use at most this many ratings per user.
 
     Unusual files:
-        zeros: Whether ratings of 0 are ratings or missing.
+        zeros: Whether 0 is a rating (`ratings`) or means "not rated" (`missing`).
     """
 
     columns: Columns = None
@@ -305,9 +308,9 @@ class Learning:
     """Which model to fit, at what cost, with which settings.
 
     Options:
-        epsilon: The privacy loss: smaller is more private; inf means no privacy.
-        model: The model; `discreet models` lists all.
-        settings: Set an option of the model: key=value. May be repeated.
+        epsilon: Privacy loss. Smaller is more private; 1 is a strong guarantee. inf trains without privacy.
+        model: Model to train. `discreet models` lists them.
+        settings: Set an option of the model: key=value. Repeatable.
     """
 
     epsilon: Epsilon
@@ -357,7 +360,7 @@ class Paying:
     """The ledger that records a release, and the name; common to all verbs that spend.
 
     Options:
-        ledger: Record the cost in this ledger file.
+        ledger: Record the cost in this ledger. Without one, nothing adds up or limits what you spend.
         name: The data's name in the ledger. Default: the file's name, or its folder's name if the file has a
             common name such as ratings.csv.
     """
