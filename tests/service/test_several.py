@@ -69,7 +69,9 @@ def test_a_campaign_has_one_process(discreet, tmp_path):
 
 
 @pytest.mark.slow
-def test_workers_share_a_port_limits_and_counts(tmp_path):
+def test_workers_share_a_port_limits_and_counts(tmp_path, monkeypatch):
+    (tmp_path / "counts").mkdir()
+    monkeypatch.setenv("TMPDIR", str(tmp_path / "counts"))
     data = toy_interactions(n_users=60)
     model = Popularity(epsilon=5.0).fit(data, random=PrivacyRandom.simulate(1))
     model.save(tmp_path / "model")
@@ -94,5 +96,6 @@ def test_workers_share_a_port_limits_and_counts(tmp_path):
         server.start()
         workers = children(server._process.pid)
         server.kill()
-        # Also without a word from the first process, nobody stays behind.
+        # Also without a word from the first process, nothing stays behind.
         until(lambda: not any(Path(f"/proc/{worker}").exists() for worker in workers))
+    assert not list((tmp_path / "counts").iterdir())

@@ -10,6 +10,7 @@ import contextlib
 import multiprocessing
 import os
 import secrets
+import shutil
 import signal
 import socket
 import tempfile
@@ -71,6 +72,8 @@ def _work(
 
     def follow() -> None:
         parent.join()
+        # Without a word from the first process, its folder is still there.
+        shutil.rmtree(os.environ[COUNTS_VARIABLE], ignore_errors=True)
         os.kill(os.getpid(), signal.SIGTERM)
 
     threading.Thread(target=follow, daemon=True).start()
