@@ -36,8 +36,8 @@ _STATUS = {
     ReportRefusal.WRONG_VERSION: 409,
     ReportRefusal.NOT_INVITED: 403,
 }
-# How long a peer waits for the state of the store, and for what a round asks: it is computed once.
-_HEALTH_SECONDS, _ROUND_SECONDS = 5.0, 25.0
+# How long a peer waits for the state of the store (less than probes wait), and for what a round asks.
+_HEALTH_SECONDS, _ROUND_SECONDS = 3.0, 25.0
 _BINARY, _JSON = "application/octet-stream", "application/json"
 # A pair in JSON takes at most so many bytes: brackets, two numbers, commas.
 _PAIR_BYTES, _HEAD_BYTES = 32, 1024
