@@ -54,7 +54,7 @@ def generated(choices: int):
 def sweeper(data, factors: int = FACTORS):
     """Return a function that runs one private sweep."""
     from discreet.core.randomness import PrivacyRandom
-    from discreet.papers.dpimf import questions
+    from discreet.papers.dpimf import item_solves
     from discreet.papers.dpimf.implicit_objective import VOTES, ImplicitObjective
     from discreet.privacy.session import Session
     from discreet.statistics import profiles as party
@@ -66,7 +66,7 @@ def sweeper(data, factors: int = FACTORS):
         return Session.open(data, estimator.promise(data.facts), random).gaussian()
 
     votes = party.ProfileVotes(n_items=data.n_items, norm="l2")
-    favor = questions.read_votes(*metered().release(votes, VOTES))
+    favor = item_solves.read_votes(*metered().release(votes, VOTES))
     vectors = np.random.default_rng(0).standard_normal((data.n_items, factors))
     profiles = party.Profiles.of(
         vectors,

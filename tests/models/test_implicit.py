@@ -13,7 +13,6 @@ from discreet.core.randomness import PrivacyRandom
 from discreet.data.facts import PublicFacts
 from discreet.data.interactions import Interactions
 from discreet.papers.dpimf import item_solves as items_of
-from discreet.papers.dpimf import questions
 from discreet.papers.dpimf.implicit_objective import ImplicitObjective, SampledTerms
 from discreet.privacy.accounting.accountant import epsilon_at
 from discreet.privacy.mechanisms.additive import Laplace
@@ -56,8 +55,8 @@ def profiles_for(data: Interactions, factors=3, seed=1, *, growing=False) -> par
 
 def ask(data: Interactions, loss: str, norm: str, factors=3) -> party.ProfileQuestion:
     _, pairs = ImplicitObjective(epsilon=1.0, loss=loss).objective(factors)
-    favor = questions.Favor(votes=np.linspace(1, 50, data.n_items), noise=1.0, people=300.0)
-    return questions.question(favor, factors, pairs, norm)
+    favor = items_of.Favor(votes=np.linspace(1, 50, data.n_items), noise=1.0, people=300.0)
+    return items_of.question(favor, factors, pairs, norm)
 
 
 def told_by_all(data: Interactions, loss: str, norm: str, *, growing: bool) -> dict[str, np.ndarray]:
@@ -150,7 +149,7 @@ def test_only_profiles_that_are_too_long_are_shortened(clip):
 @pytest.mark.parametrize("shows", [True, False])
 def test_all_releases_of_both_routes_cost_exactly_the_budget(delta, rounds, shows, monkeypatch):
     """Noisy votes decide the route; both spend all of the budget, and no more."""
-    monkeypatch.setattr(questions, "shows_factors", lambda *_: shows)
+    monkeypatch.setattr(items_of, "shows_factors", lambda *_: shows)
     model = ImplicitObjective(epsilon=2.0, delta=delta, rounds=rounds).fit(choices(n_users=200))
     assert sum(one.share for one in model.releases) == 1
     assert len(model.releases) == (2 + 2 * rounds if shows else 2)
@@ -227,7 +226,7 @@ def test_importance_sampling_is_unbiased_and_reads_fewer_people():
 
 def test_importance_sampling_fits_and_needs_a_pure_promise(monkeypatch):
     data = choices(n_users=300)
-    monkeypatch.setattr(questions, "shows_factors", lambda *_: True)
+    monkeypatch.setattr(items_of, "shows_factors", lambda *_: True)
     options = {"epsilon": 30.0, "delta": 0.0, "importance_sampling": True}
     model = ImplicitObjective(**options).fit(data, random=PrivacyRandom.simulate(3))
     assert np.isfinite(model.scores(data, np.arange(4))).all()
@@ -237,8 +236,8 @@ def test_importance_sampling_fits_and_needs_a_pure_promise(monkeypatch):
 
 def test_people_are_counted_with_noise_only():
     told = votes_of(choices(n_users=250), "l2")
-    assert questions.read_votes(told, 0.0).people == pytest.approx(250, rel=1e-6)
-    assert questions.read_votes(told * 0, 3.0).people >= 1
+    assert items_of.read_votes(told, 0.0).people == pytest.approx(250, rel=1e-6)
+    assert items_of.read_votes(told * 0, 3.0).people >= 1
 
 
 def test_covariance_follows_the_gram_and_forgets_it_under_noise():

@@ -46,7 +46,6 @@ from discreet.federated.wire import Arrays, Message, Refusal, Refused
 from discreet.models.scorers.profiles import ProfileScorer
 from discreet.models.scorers.scorer import Scorer
 from discreet.papers.dpimf import item_solves as items_of
-from discreet.papers.dpimf import questions
 from discreet.privacy.session import Session
 from discreet.solvers.spectrum import with_fixed_signs
 from discreet.statistics import profiles as statistics
@@ -105,7 +104,7 @@ class AveragedItems(OwnNoiseProtocol, ItemProtocol):
             return None
         favor = _favor(results[0])
         profiles = self._profiles(results, n_shared)
-        asked = questions.question(favor, profiles.factors, _NO_PAIRS, "l2")
+        asked = items_of.question(favor, profiles.factors, _NO_PAIRS, "l2")
         arrays = {**profile_arrays(profiles, asked), "votes": favor.votes}
         fields = {**profile_fields(profiles, asked), "people": favor.people, "noise": favor.noise}
         return MessagePart(kind="items", fields=fields, arrays=arrays)
@@ -137,7 +136,7 @@ class AveragedItems(OwnNoiseProtocol, ItemProtocol):
         parts = session.split(*(part / self.price(question) for part in self.shares("items").values()))
         gram = parts[0].release(statistics.ProfileGram(profiles=profiles, norm="l2"), whole)
         terms = parts[1].release(statistics.LinearTerms(profiles=profiles, question=asked), whole)
-        favor = questions.Favor(
+        favor = items_of.Favor(
             votes=np.asarray(question.arrays["votes"], dtype=np.float64),
             noise=float(question.fields["noise"]),
             people=float(question.fields["people"]),
@@ -227,9 +226,9 @@ class AveragedItems(OwnNoiseProtocol, ItemProtocol):
         )
 
 
-def _favor(results: StepResult) -> questions.Favor:
+def _favor(results: StepResult) -> items_of.Favor:
     """Return the votes of a party of average size: that is what each party's own sums are compared with."""
-    return questions.read_votes(
+    return items_of.read_votes(
         results.arrays["votes"] / results.parties, results.noise["votes"] / results.parties
     )
 

@@ -36,7 +36,6 @@ from discreet.federated.wire import Message, Refusal, Refused
 from discreet.models.scorers.profiles import ProfileScorer
 from discreet.models.scorers.scorer import Scorer
 from discreet.papers.dpimf import item_solves as items_of
-from discreet.papers.dpimf import questions
 from discreet.papers.dpimf.implicit_objective import GRAM, LINEAR, MOMENT, VOTES, ImplicitObjective
 from discreet.privacy.noise_shares import upper
 from discreet.privacy.session import Session
@@ -105,9 +104,9 @@ class SummedStatistics(OwnNoiseProtocol, ItemProtocol):
             return MessagePart(kind="votes")
         if len(results) == 1:
             noise = view.moment_noise
-            if not questions.shows_factors(view.favor, noise, self.norm):
+            if not items_of.shows_factors(view.favor, noise, self.norm):
                 return MessagePart(kind="recount")
-            items, item_weights = questions.starting_items(view.favor, noise)
+            items, item_weights = items_of.starting_items(view.favor, noise)
             return MessagePart(kind="moment", arrays={"items": items, "item_weights": item_weights})
         if results[1].kind == "recount" or len(results) == 2 + self.rounds:
             return None
@@ -171,7 +170,7 @@ class SummedStatistics(OwnNoiseProtocol, ItemProtocol):
         view = _View(self, results)
         if results[1].kind == "recount":
             solved = items_of.recounted(view.favor, results[1].arrays["votes"], results[1].noise["votes"])
-            profiles = questions.no_profiles(n_items)
+            profiles = items_of.no_profiles(n_items)
         else:
             begun, solved = view.last_round()
             profiles = begun.profiles
@@ -184,7 +183,7 @@ class _Begun(NamedTuple):
     """What a round begins with: users' profiles, and how items are favored."""
 
     profiles: statistics.Profiles
-    favor: questions.Favor
+    favor: items_of.Favor
 
 
 class _View:
@@ -194,9 +193,9 @@ class _View:
         self._protocol, self._results = protocol, results
 
     @property
-    def favor(self) -> questions.Favor:
+    def favor(self) -> items_of.Favor:
         votes = self._results[0]
-        return questions.read_votes(votes.arrays["votes"], votes.noise["votes"])
+        return items_of.read_votes(votes.arrays["votes"], votes.noise["votes"])
 
     @property
     def moment_noise(self) -> float:
@@ -223,16 +222,16 @@ class _View:
     def _first_round(self) -> _Begun:
         results = self._results[1]
         favor = self.favor
-        items, item_weights = questions.starting_items(favor, self.moment_noise)
+        items, item_weights = items_of.starting_items(favor, self.moment_noise)
         moment, most = symmetric_from(results.arrays["moment"]), self._protocol._estimator().most_factors()
-        profiles = questions.starting_profiles(
+        profiles = items_of.starting_profiles(
             moment, items, item_weights, favor, results.noise["moment"], most
         )
         return _Begun(profiles, favor)
 
     def asked(self, begun: _Begun) -> statistics.ProfileQuestion:
         """Return what users are asked in a round."""
-        return questions.question(begun.favor, begun.profiles.factors, _NO_PAIRS, self._protocol.norm)
+        return items_of.question(begun.favor, begun.profiles.factors, _NO_PAIRS, self._protocol.norm)
 
     def solved(self, begun: _Begun, terms: StepResult) -> items_of.ItemFactors:
         """Return the items as a round's sums give them."""
@@ -264,7 +263,7 @@ def _moment_items(question: MessagePart | Message, n_items: int) -> npt.NDArray[
         raise Refused(Refusal.WRONG_SHAPE)
     items, item_weights = arrays["items"], arrays["item_weights"]
     # A party has a square of that size: no one may ask for more than the rules ever do.
-    if items.size > questions.MOST_ITEMS:
+    if items.size > items_of.MOST_ITEMS:
         raise Refused(Refusal.OVERSIZED)
     if item_weights.shape != (n_items,) or item_weights.dtype != np.float64:
         raise Refused(Refusal.WRONG_SHAPE)

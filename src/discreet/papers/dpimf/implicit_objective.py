@@ -2,7 +2,7 @@
 
 Four kinds of releases share the budget: votes (popularity), a second moment of the popular items (it defines
 profiles), and, in each round, the Gram matrix of users' profiles and each item's linear term.
-`statistics/profiles.py` computes users' contributions; `questions.py` and `item_solves.py` use the noisy
+`statistics/profiles.py` computes users' contributions; `items_of.py` and `item_solves.py` use the noisy
 sums.
 """
 
@@ -22,7 +22,6 @@ from discreet.models.estimator import SumsEstimator, check_budget
 from discreet.models.scorers.profiles import ProfileScorer
 from discreet.models.scorers.scorer import Scorer
 from discreet.papers.dpimf import item_solves as items_of
-from discreet.papers.dpimf import questions
 from discreet.privacy.mechanisms.fixed_point import FixedPoint
 from discreet.privacy.noise_plans import share
 from discreet.privacy.session import Session
@@ -119,7 +118,7 @@ class ImplicitObjective(SumsEstimator):
 
     def most_factors(self) -> int:
         """Return the largest number of factors."""
-        rule = questions.MOST_FACTORS if self.loss == "shared" else _FACTORS_WITH_OWN_GRAMS
+        rule = items_of.MOST_FACTORS if self.loss == "shared" else _FACTORS_WITH_OWN_GRAMS
         return rule if self.factors is None else self.factors
 
     def objective(self, factors: int) -> tuple[items_of.Loss, npt.NDArray[np.int64]]:
@@ -145,17 +144,17 @@ class ImplicitObjective(SumsEstimator):
     def _train(self, session: Session, progress: Progress) -> Scorer:
         session, rounds = self.metered(session), self.rounds or 1
         steps, asked = 2 + rounds, party.ProfileVotes(n_items=session.n_items, norm=self.norm)
-        favor = questions.read_votes(*session.release(asked, VOTES))
+        favor = items_of.read_votes(*session.release(asked, VOTES))
         progress(self.name, 1, steps)
         noise = session.deviation(asked, MOMENT)
-        if not questions.shows_factors(favor, noise, self.norm):
+        if not items_of.shows_factors(favor, noise, self.norm):
             # No factors would be above the noise: the rest of the budget goes to popularity.
             recounted = items_of.recounted(favor, *session.release(asked, session.left))
-            return _scorer(recounted, questions.no_profiles(session.n_items))
-        items, item_weights = questions.starting_items(favor, noise)
+            return _scorer(recounted, items_of.no_profiles(session.n_items))
+        items, item_weights = items_of.starting_items(favor, noise)
         together = party.StartMoment(items=items, item_weights=item_weights, norm=self.norm)
         moment = session.release(together, MOMENT).values
-        profiles = questions.starting_profiles(moment, items, item_weights, favor, noise, self.most_factors())
+        profiles = items_of.starting_profiles(moment, items, item_weights, favor, noise, self.most_factors())
         progress(self.name, 2, steps)
         first, *later = session.rounds(rounds)
         solved = self.sweep(first, profiles, favor)
@@ -166,12 +165,12 @@ class ImplicitObjective(SumsEstimator):
             progress(self.name, 4 + number, steps)
         return _scorer(solved, profiles)
 
-    def sweep(self, session: Session, profiles: Profiles, favor: questions.Favor) -> items_of.ItemFactors:
+    def sweep(self, session: Session, profiles: Profiles, favor: items_of.Favor) -> items_of.ItemFactors:
         """Release the shared Gram and every item's terms, for all of the session, and solve all items."""
         loss, pairs = self.objective(profiles.factors)
         gram_share = GRAM / (GRAM + LINEAR)
         gram = session.release(party.ProfileGram(profiles=profiles, norm=self.norm), gram_share)
-        asked = questions.question(favor, profiles.factors, pairs, self.norm)
+        asked = items_of.question(favor, profiles.factors, pairs, self.norm)
         if self.importance_sampling and self.is_private:
             sampled = SampledTerms(profiles=profiles, question=asked)
             terms = session.sampled(sampled, session.left, max_weight=_MAX_WEIGHT)

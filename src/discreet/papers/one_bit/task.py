@@ -133,7 +133,6 @@ class OneBit(Estimator):
         delta: float = 0.0,
         trust: Trust = Trust.CENTRAL,
         notes: tuple[str, ...] = (),
-        basis: Basis = Basis.PROVED,
     ) -> Guarantee:
         above = public_threshold(facts, self.above)
         threshold = Assumption.of(Kind.DECLARED, Fact.THRESHOLD, threshold=above)
@@ -148,7 +147,7 @@ class OneBit(Estimator):
             trust=trust,
             assumes=(*assumptions_of(facts), *public, threshold),
             notes=notes,
-            basis=basis,
+            basis=Basis.PROVED,
             proof=proof,
         )
 
