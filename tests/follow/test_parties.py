@@ -8,17 +8,16 @@ import numpy as np
 import pytest
 
 from discreet.core.checks import BudgetError
-from discreet.core.errors import DomainError
+from discreet.core.errors import ParameterError
 from discreet.core.randomness import PrivacyRandom
 from discreet.data.vocabulary import Vocabulary
 from discreet.federated import InProcess, Keeper, OwnNoise, SharedNoise, transport
-from discreet.federated.keeper import ask_masks
+from discreet.federated.keeper import Summed, ask_masks
 from discreet.federated.masks import set_token
 from discreet.federated.wire import decode, encode
 from discreet.follow import FollowAgreement, FollowCoordinator, Following, FollowParty, FollowSettings
 from discreet.follow import entries as entry_book
 from discreet.follow import party as party_module
-from discreet.follow.agreement import ReleaseQuestion
 from discreet.follow.coordinator import completed
 from discreet.follow.pace import Pace
 from discreet.follow.settings import RELEASE_BITS
@@ -135,8 +134,8 @@ def test_a_question_chooses_nothing_but_the_release(tmp_path):
     assert decode(north.answer(b"junk")).fields["reason"] == "malformed"
     assert not Following(north.path).status().times
     for release in (-1, 1100, 1.5, True):
-        with pytest.raises(DomainError):
-            ReleaseQuestion(release=release)
+        with pytest.raises(ParameterError):
+            OWN.question(release, ITEMS)
     # Own promises may differ; with shared noise all promise the same.
     cheaper = replace(SETTINGS, epsilon=1.0)
     assert replace(OWN, settings=cheaper).terms() == OWN.terms()
@@ -305,7 +304,9 @@ def test_masks_of_fewer_than_all_parties_are_never_revealed(tmp_path, monkeypatc
         size = sum(array.size for array in answers[0].arrays.values())
         digest = question.digest()
         tokens = {name: set_token(handed[name], digest, names) for name in names if name in handed}
-        masks = ask_masks(keeper, question.run, question.step, digest, list(names), size, tokens=tokens)
+        masks = ask_masks(
+            keeper, Summed(question.run, question.step, digest), list(names), size, tokens=tokens
+        )
         return isinstance(masks, np.ndarray)
 
     handed = {}

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TypedDict
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
@@ -299,13 +299,13 @@ def run(
         flower: The folder of Flower's programs. Default: next to ours.
         release: Number of this release in a continual release. A release that exists is not requested again.
     """
-    from discreet.federated.flower.transport import over_flower
+    from discreet.federated.flower.transport import coordinated, flower_parties
     from discreet.federated.identity.agreement import Agreement
-    from discreet.follow.federation import from_recipe, release_over_flower
+    from discreet.follow import federation as follow
     from discreet.models.storage import refuse_model
 
     agreement = Agreement.read(folder)
-    follows = from_recipe(agreement.recipe) is not None
+    follows = follow.from_recipe(agreement.recipe) is not None
     if release is not None and not follows:
         raise OptionDoesNotApply(
             options=("--release",),
@@ -317,13 +317,17 @@ def run(
     force = force or (follows and last.is_file() and last.read_text() == _signed(out))
     refuse_model(out, force=force)
     remark(f"Run {agreement.run!r}: {', '.join(agreement.parties)}.")
-    how = _How(seconds=seconds, patience=patience, programs=flower, watched=watched_transport)
+    protocol = None if follows else agreed_protocol(agreement)[1]
     outcome: RunOutcome | FollowedTogether
-    if follows:
-        outcome = release_over_flower(folder, agreement, number=release, **how)
-    else:
-        protocol = agreed_protocol(agreement)[1]
-        outcome = over_flower(folder, agreement, protocol, **how)
+    with flower_parties(
+        folder, agreement, patience=patience, programs=flower, watched=watched_transport
+    ) as parties:
+        if protocol is None:
+            year = follow.coordinated(folder, agreement, parties, seconds=seconds)
+            outcome = year.release(number=release)
+        else:
+            found = coordinated(folder, agreement, protocol, parties, seconds=seconds)
+            outcome = found.train(agreement.facts)
     outcome.model.save(out, force=force)
     if follows:
         write_whole(last, _signed(out).encode())
@@ -340,15 +344,6 @@ _LAST = "last-model"
 def _signed(out: Path) -> str:
     """Return a file's path and digest, which identify the model that was written last."""
     return f"{out.absolute()} {digest(out)}"
-
-
-class _How(TypedDict):
-    """Settings of the transport."""
-
-    seconds: float
-    patience: float
-    programs: Path | None
-    watched: Callable[[Transport], Transport]
 
 
 def declare(folder: Path, items: Path, *, as_json: AsJson = False) -> None:

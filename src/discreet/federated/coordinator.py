@@ -36,7 +36,7 @@ from discreet.federated.errors import (
     UseRunRounds,
 )
 from discreet.federated.journal import Journal
-from discreet.federated.keeper import Line, ask_masks, read_names
+from discreet.federated.keeper import Line, Summed, ask_masks, read_names
 from discreet.federated.masks import Words, unmasked
 from discreet.federated.protocols.protocol import (
     CONFIRM,
@@ -291,9 +291,9 @@ class Coordinator:
     ) -> Words | frozenset[str]:
         """Return the sum of masks over a set that all of it confirmed, or a set that can be asked for."""
         assert self._keeper is not None
-        asked = (self._keeper, self._run, question.step, question.digest())
+        asked = Summed(self._run, question.step, question.digest())
         try:
-            return ask_masks(*asked, names, size, keys)
+            return ask_masks(self._keeper, asked, names, size, keys)
         except SetNotConfirmed:
             pass
         confirm = self._set_of(question, names)
@@ -311,7 +311,7 @@ class Coordinator:
         if others:
             raise SetNotConfirmed(parties=tuple(others), step=question.step)
         tokens = {name: str(answer.fields.get("token")) for name, answer in found.items()}
-        return ask_masks(*asked, names, size, keys, tokens)
+        return ask_masks(self._keeper, asked, names, size, keys, tokens)
 
     def _set_of(self, question: Message, names: Sequence[str]) -> Message:
         """Return the request to confirm the set of a step; it is kept, because a step has one set."""

@@ -209,17 +209,23 @@ def ask_place(line: Line, run: str, name: str) -> Anchor:
     return own_place(reply)
 
 
+class Summed(NamedTuple):
+    """What answers are summed over: a step of a run, and its question by its digest."""
+
+    run: str
+    step: int
+    question: str
+
+
 def ask_masks(
     line: Line,
-    run: str,
-    step: int,
-    question: str,
+    asked: Summed,
     names: Sequence[str],
     size: int,
     keys: Mapping[str, str] | None = None,
     tokens: Mapping[str, str] | None = None,
 ) -> Words | frozenset[str]:
-    """Return the sum of the masks on these parties' answers to a question, given by its digest.
+    """Return the sum of the masks on these parties' answers to a question.
 
     Or return those of them that the keeper can speak for, if not for all.
 
@@ -232,18 +238,20 @@ def ask_masks(
     fields: dict[str, str | int] = {
         "names": json.dumps(sorted(names)),
         "size": size,
-        "question": question,
+        "question": asked.question,
         "keys": json.dumps(dict(keys or {})),
         "tokens": json.dumps(dict(tokens or {})),
     }
-    reply = decode(line(encode(Message(kind="reveal", run=run, step=step, sender="-", fields=fields))))
+    reply = decode(
+        line(encode(Message(kind="reveal", run=asked.run, step=asked.step, sender="-", fields=fields)))
+    )
     if reply.kind == "masks":
         total = reply.arrays.get("total")
         if total is None or total.shape != (size,) or total.dtype != np.uint64:
             raise KeeperSilent
         return total
     if "unconfirmed" in reply.fields:
-        raise SetNotConfirmed(parties=tuple(sorted(read_names(reply.fields["unconfirmed"]))), step=step)
+        raise SetNotConfirmed(parties=tuple(sorted(read_names(reply.fields["unconfirmed"]))), step=asked.step)
     missing, only = read_names(reply.fields.get("missing", "[]")), read_names(reply.fields.get("only", "[]"))
     possible = only if only else frozenset(names) - missing
     if not possible < frozenset(names):

@@ -11,13 +11,12 @@ import json
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Annotated, Any, final
+from typing import Any, final
 
 import numpy as np
 import numpy.typing as npt
 
-from discreet.core.checks import require
-from discreet.core.errors import DomainError
+from discreet.core.checks import integer, require
 from discreet.data.facts import PublicFacts
 from discreet.data.vocabulary import Vocabulary
 from discreet.federated.chains import CHAINS, to_field
@@ -25,7 +24,6 @@ from discreet.federated.noise import OwnNoise, SharedNoise
 from discreet.federated.protocols.protocol import Shapes, names_digest, number, only_fields
 from discreet.federated.wire import Message, Refusal, Refused
 from discreet.follow.entries import MOST_USERS
-from discreet.follow.factorization import MOST_RELEASES
 from discreet.follow.pace import WEIGHT_BITS
 from discreet.follow.settings import (
     COUNT_PART,
@@ -39,7 +37,6 @@ from discreet.follow.settings import (
 from discreet.privacy.assumptions import Assumption, Fact, Kind
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.ledger.chain import Anchor
-from discreet.statistics.domain import Stated, Whole
 
 _KIND = "release"
 _COORDINATOR = "coordinator"
@@ -60,14 +57,6 @@ _TAILS = 16.0
 _ABOUT = 4.0
 # Parts of a contribution are cut to whole numbers, one unit each.
 _CUT = 2.0 ** -(WEIGHT_BITS + PART_BITS)
-
-
-@final
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReleaseQuestion(Stated):
-    """All that a question can choose: the number of a release, counted from 0."""
-
-    release: Annotated[int, Whole(0, MOST_RELEASES - 1)]
 
 
 @final
@@ -128,12 +117,12 @@ class FollowAgreement:
         self, release: int, catalog: Vocabulary, chains: Mapping[str, Anchor] | None = None
     ) -> Message:
         """Return the question for a release, with what is known of the parties' chains."""
-        asked = ReleaseQuestion(release=release)
+        integer("release", release, least=0, most=self.settings.releases - 1)
         fields = {"settings": self.terms(), "shared": names_digest(catalog)}
         return Message(
             kind=_KIND,
             run=self.run,
-            step=asked.release,
+            step=release,
             sender=_COORDINATOR,
             fields=fields if chains is None else {**fields, CHAINS: to_field(chains)},
         )
@@ -144,8 +133,8 @@ class FollowAgreement:
         deviation = math.ldexp(own.share_width(self.noise.least_parties), -RELEASE_BITS)
         return dict.fromkeys(self.shapes(question, 0), deviation)
 
-    def read(self, question: Message, catalog: Vocabulary) -> ReleaseQuestion:
-        """Return what a question asks for, or raise `Refused`."""
+    def read(self, question: Message, catalog: Vocabulary) -> int:
+        """Return the number of the release that a question asks for, or raise `Refused`."""
         if question.run != self.run:
             raise Refused(Refusal.WRONG_RUN)
         if question.kind != _KIND:
@@ -157,13 +146,9 @@ class FollowAgreement:
             raise Refused(Refusal.WRONG_VERSION)
         if question.fields.get("shared") != names_digest(catalog):
             raise Refused(Refusal.WRONG_NAMES)
-        try:
-            asked = ReleaseQuestion(release=question.step)
-        except DomainError:
-            raise Refused(Refusal.WRONG_ROUND) from None
-        if asked.release >= self.settings.releases:
+        if not 0 <= question.step < self.settings.releases:
             raise Refused(Refusal.WRONG_ROUND)
-        return asked
+        return question.step
 
     def shapes(self, question: Message, n_shared: int) -> Shapes:
         """Return the arrays that answer a question."""

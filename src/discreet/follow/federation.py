@@ -11,7 +11,7 @@ import contextlib
 import json
 import tempfile
 import tomllib
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -109,7 +109,7 @@ def following(
 
 
 def coordinated(
-    folder: Path, agreement: Agreement, transport: Transport, *, seconds: float = 60.0
+    folder: Path, agreement: Agreement, transport: Transport, *, seconds: float = 300.0
 ) -> FollowCoordinator:
     """Return the coordinator whose folder this is, with all that was declared and released so far."""
     return FollowCoordinator(
@@ -121,25 +121,6 @@ def coordinated(
         keeper=TlsLine(agreement.address(KEEPER), folder, agreement.keys[KEEPER]),
         seconds=seconds,
     )
-
-
-def release_over_flower(
-    folder: Path,
-    agreement: Agreement,
-    *,
-    number: int | None = None,
-    seconds: float = 300.0,
-    patience: float = 60.0,
-    programs: Path | None = None,
-    watched: Callable[[Transport], Transport] = lambda transport: transport,
-) -> FollowedTogether:
-    """Ask all parties for a release and return the model of all releases so far."""
-    from discreet.federated.flower.transport import flower_parties
-
-    folder = folder.resolve()
-    _year(agreement)
-    with flower_parties(folder, agreement, patience=patience, programs=programs, watched=watched) as parties:
-        return coordinated(folder, agreement, parties, seconds=seconds).release(number=number)
 
 
 def declare_items(folder: Path, agreement: Agreement, items: Vocabulary) -> int:

@@ -31,12 +31,12 @@ from discreet.federated.keeper import Line, hand_key
 from discreet.federated.masks import hidden
 from discreet.federated.noise import SharedNoise
 from discreet.federated.wire import Message, Refusal, Refused, Value
-from discreet.follow.agreement import FollowAgreement, ReleaseQuestion
+from discreet.follow.agreement import FollowAgreement
 from discreet.follow.batches import Source, batches, check_kind
 from discreet.follow.columns import RatingColumns
 from discreet.follow.errors import OtherAgreement, StateMissing
 from discreet.follow.stream import Following
-from discreet.follow.year import OpenYear, YearFile, begin, declare, make_release
+from discreet.follow.year import OpenYear, Terms, YearFile, begin, declare, make_release
 from discreet.privacy.ledger.book import EntryState, Ledger
 
 #: What is new at a release, counted from 0; None if nothing is. What entered before is excluded again.
@@ -99,18 +99,15 @@ class FollowParty(Answering):
         what = _called(agreement, name)
         if ledger is not None and not Path(path).exists():
             _refuse_again(ledger, what, agreement.run)
-        begin(
-            path,
-            items,
-            replace(agreement.facts, n_items=len(items)),
-            agreement.settings,
-            name=dataset or name,
-            ledger=ledger,
+        terms = Terms(
+            settings=agreement.settings,
+            facts=replace(agreement.facts, n_items=len(items)),
             shares=agreement.noise.least_parties,
             run=agreement.run,
             assumes=agreement.assumes(),
             what=what,
         )
+        begin(path, items, terms, name=dataset or name, ledger=ledger)
         return cls(name, path, agreement, supply, ledger=ledger, keeper=keeper, random=random)
 
     def declare(self, items: Vocabulary) -> int:
@@ -131,21 +128,21 @@ class FollowParty(Answering):
 
     def _answer(self, question: Message) -> Message:
         found = self._year.read()
-        asked, catalog = self._read(question, found)
-        if asked.release > len(found.releases):
+        release, catalog = self._read(question, found)
+        if release > len(found.releases):
             raise Refused(Refusal.WRONG_ROUND)
-        if asked.release == len(found.releases):
+        if release == len(found.releases):
             self._require_current(found.chain, self._ledger, self._what, question)
-            self._make(asked.release, catalog)
+            self._make(release, catalog)
             found = self._year.read()
             # Another process may have declared items and made the release for them meanwhile.
-            asked, catalog = self._read(question, found)
+            release, catalog = self._read(question, found)
         if self._ledger is not None:
             # A crash may have come between the state and the ledger; nothing is sent before both know.
             count_in(self._ledger, self._what, found.chain, self.agreement.run)
-        return self._sealed(question, found, asked.release, len(catalog))
+        return self._sealed(question, found, release, len(catalog))
 
-    def _read(self, question: Message, found: OpenYear) -> tuple[ReleaseQuestion, Vocabulary]:
+    def _read(self, question: Message, found: OpenYear) -> tuple[int, Vocabulary]:
         """Return what a question asks for, and its catalog: the present one, or that of a release made then.
 
         A question that was answered before items were declared gets the same bytes after it.

@@ -19,6 +19,7 @@ from discreet.follow.state import State
 from discreet.follow.year import (
     EntryCounts,
     OpenYear,
+    Terms,
     YearFile,
     begin,
     declare,
@@ -131,7 +132,7 @@ class Following:
             FileError: There is such a file already; nothing was spent.
             BudgetError: The ledger's budget does not cover the year; nothing was spent.
         """
-        begin(path, items, facts, settings, name=name, ledger=ledger)
+        begin(path, items, Terms(settings=settings, facts=facts), name=name, ledger=ledger)
         return cls(path)
 
     def add(

@@ -156,60 +156,69 @@ class EntryCounts(NamedTuple):
     undeclared: int = 0
 
 
-def begin(
-    path: str | Path,
-    items: Vocabulary,
-    facts: PublicFacts,
-    settings: FollowSettings,
-    *,
-    name: str,
-    ledger: Ledger | None,
-    shares: int = 1,
-    run: str = "",
-    assumes: Sequence[Assumption] = (),
-    what: str = "follow",
-) -> None:
-    """Pay for all releases of a year, and write its state; a party's state also states how noise is shared.
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Terms:
+    """What a year is begun with, all of it public.
 
+    A party's year also states its run, how many parties' noise hides a release, and what that assumes.
     `what` is how the ledger calls the year.
     """
-    instance("settings", settings, FollowSettings)
+
+    settings: FollowSettings
+    facts: PublicFacts
+    shares: int = 1
+    run: str = ""
+    assumes: tuple[Assumption, ...] = ()
+    what: str = "follow"
+
+    def __post_init__(self) -> None:
+        instance("settings", self.settings, FollowSettings)
+
+    @property
+    def plan(self) -> YearPlan:
+        """Return how the year is released."""
+        rated = self.facts.low != self.facts.high
+        return YearPlan(settings=self.settings, rated=rated, shares=self.shares)
+
+
+def begin(path: str | Path, items: Vocabulary, terms: Terms, *, name: str, ledger: Ledger | None) -> None:
+    """Pay for all releases of a year, and write its state."""
     path = Path(path)
     if not path.absolute().parent.is_dir():
         raise CannotWrite(path=path, why="its folder doesn't exist")
     if path.exists() and not draft_path(path).exists():
         raise FileExists(path=path, replaceable=False)
-    promise = settings.promise(facts)
+    promise = terms.settings.promise(terms.facts)
     of_ledger = () if ledger is None else ledger.assumptions(name)
     budget = None if ledger is None else ledger.budget(name)
     if budget is not None and budget.renews is not None:
         of_ledger += (PAID_AT_ONCE,)
-    promise = promise.assuming(*assumes, *of_ledger)
+    promise = promise.assuming(*terms.assumes, *of_ledger)
     book = ledger or Ledger.nowhere()
-    plan = YearPlan(settings=settings, rated=facts.low != facts.high, shares=shares)
     content = {
         "name": name,
         "began": datetime.now(UTC).isoformat(timespec="seconds"),
-        "settings": settings.to_json(),
-        "facts": facts.to_json(),
+        "settings": terms.settings.to_json(),
+        "facts": terms.facts.to_json(),
         "promise": promise.to_json(),
-        "shares": shares,
-        "run": run,
+        "shares": terms.shares,
+        "run": terms.run,
         "recorded": ledger is not None,
-        "certificate": certificate(promise, [plan.certified()]) if shares == 1 else None,
+        "certificate": certificate(promise, [terms.plan.certified()]) if terms.shares == 1 else None,
         "process": os.getpid(),
     }
     ids = items.ids.tolist()
     # The draft is on the disk before the budget is spent, so that a process that dies can be repeated.
     with drafted(path) as draft:
-        spending = _interrupted(draft, book, what, content, ids)
+        spending = _interrupted(draft, book, terms.what, content, ids)
         if path.exists():
             with spending or contextlib.nullcontext():
                 pass
             raise FileExists(path=path, replaceable=False)
         if spending is None:
             draft.write(content, ids)
-            spending = book.spend(name, promise, what=what, events=settings.events())
+            spending = book.spend(name, promise, what=terms.what, events=terms.settings.events())
         with spending:
             draft.publish()
 

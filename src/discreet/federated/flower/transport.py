@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import final
 
 from discreet.core.checks import positive
-from discreet.federated.coordinator import Coordinator, RunOutcome
+from discreet.federated.coordinator import Coordinator
 from discreet.federated.flower.app.discreet_relay import frames
 from discreet.federated.flower.processes import LATE, START_SECONDS, Flower, stop
 from discreet.federated.identity.agreement import COORDINATOR, KEEPER, Agreement
@@ -109,6 +109,7 @@ def flower_parties(
     watched: Callable[[Transport], Transport] = lambda transport: transport,
 ) -> Iterator[Transport]:
     """Lend what reaches the parties of a run over Flower: questions are signed, and so must answers be."""
+    folder = folder.resolve()
     flower = Flower(folder, programs)
     keys = {name: agreement.keys[name] for name in agreement.parties}
     superlink = flower.start_superlink(agreement.address(COORDINATOR))
@@ -122,34 +123,18 @@ def flower_parties(
         stop(superlink)
 
 
-def over_flower(
-    folder: Path,
-    agreement: Agreement,
-    protocol: Protocol,
-    *,
-    seconds: float = 300.0,
-    patience: float = 60.0,
-    programs: Path | None = None,
-    watched: Callable[[Transport], Transport] = lambda transport: transport,
-) -> RunOutcome:
-    """Run all rounds that are not finished yet and return the model; answers are kept in `folder`.
-
-    Raises:
-        FederationError: Too few parties answered, or Flower or the keeper is gone; run again to go on.
-    """
-    folder = folder.resolve()
-    with flower_parties(
-        folder, agreement, patience=patience, programs=programs, watched=watched
-    ) as transport:
-        coordinator = Coordinator(
-            protocol,
-            transport,
-            parties=agreement.parties,
-            shared=agreement.catalog,
-            run=agreement.run,
-            seconds=seconds,
-            state=folder / "coordinator.state",
-            least=agreement.noise.least_parties,
-            keeper=TlsLine(agreement.address(KEEPER), folder, agreement.keys[KEEPER]),
-        )
-        return coordinator.train(agreement.facts)
+def coordinated(
+    folder: Path, agreement: Agreement, protocol: Protocol, transport: Transport, *, seconds: float = 300.0
+) -> Coordinator:
+    """Return the coordinator whose folder this is, with all rounds that are finished."""
+    return Coordinator(
+        protocol,
+        transport,
+        parties=agreement.parties,
+        shared=agreement.catalog,
+        run=agreement.run,
+        seconds=seconds,
+        state=folder / "coordinator.state",
+        least=agreement.noise.least_parties,
+        keeper=TlsLine(agreement.address(KEEPER), folder, agreement.keys[KEEPER]),
+    )
