@@ -13,7 +13,7 @@ from discreet.model_settings import MODELS
 from discreet.privacy import session as session_module
 from discreet.privacy.mechanisms import additive
 from discreet.privacy.sampling import draws
-from discreet.privacy.sampling.recording import recorded
+from discreet.privacy.sampling.draws import recorded
 from discreet.privacy.session import Session
 from small_sources import observed
 

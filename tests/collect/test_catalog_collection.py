@@ -17,8 +17,14 @@ from discreet.data.vocabulary import Vocabulary
 from discreet.papers.collection.nuclear import LocalNuclear
 from discreet.privacy.guarantee import Neighbors, Trust, Unit
 from discreet.privacy.mechanisms.bounded import ModifiedLaplace
-from discreet.privacy.mechanisms.cells import HiddenNumbers, HiddenStars
-from discreet.privacy.mechanisms.gaps import MARGIN, gap_scale, pretending_cells, realized
+from discreet.privacy.mechanisms.cells import (
+    MARGIN,
+    HiddenNumbers,
+    HiddenStars,
+    gap_scale,
+    pretending_cells,
+    realized,
+)
 from discreet.privacy.mechanisms.randomized_response import RandomizedResponse
 from discreet.testing import refuses
 from evidence import cumulative, follows, samples_to_separate
@@ -65,7 +71,7 @@ def test_marks_follow_the_gaps_that_were_drawn(monkeypatch):
     def drawn(scale, size, random):
         return np.array([0, 2, 0, 1, 50])
 
-    monkeypatch.setattr("discreet.privacy.mechanisms.gaps.geometric", drawn)
+    monkeypatch.setattr("discreet.privacy.mechanisms.cells.geometric", drawn)
     marks = pretending_cells(2.0, 20, PrivacyRandom.simulate(0))
     assert marks.tolist() == [0, 3, 4, 6]
 
@@ -305,7 +311,7 @@ def test_a_device_works_in_proportion_to_what_it_sends(monkeypatch):
         drawn.append(size)
         return honest(scale, size, random)
 
-    monkeypatch.setattr("discreet.privacy.mechanisms.gaps.geometric", counted)
+    monkeypatch.setattr("discreet.privacy.mechanisms.cells.geometric", counted)
     asked = campaign(HiddenStars(epsilon=10.0), items=10_000)
     CatalogDevice(asked, random=PrivacyRandom.simulate(1)).message({3: 5.0})
     assert sum(drawn) < 100

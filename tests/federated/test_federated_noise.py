@@ -18,9 +18,8 @@ from discreet.federated.wire import Message, decode, encode
 from discreet.privacy.accounting.gaussian import gaussian_epsilon, gaussian_multiplier
 from discreet.privacy.assumptions import Assumption, Fact, Kind
 from discreet.privacy.mechanisms.fixed_point import FixedPoint
-from discreet.privacy.noise_shares import upper, with_share
+from discreet.privacy.noise_shares import SharedBudget, upper, with_share
 from discreet.privacy.session import Session
-from discreet.privacy.shared_budget import SharedBudget
 from discreet.statistics.counts import ItemVotes, UserCount
 from discreet.testing import refuses
 from evidence import follows, samples_to_separate

@@ -20,9 +20,9 @@ from discreet.models.popularity import Popularity
 from discreet.models.user_factorization.estimator import UserFactorization
 from discreet.papers.dpimf.implicit_objective import ImplicitObjective
 from discreet.privacy.accounting import gaussian
+from discreet.privacy.noise_shares import SharedBudget
 from discreet.privacy.release_log import Overspent
 from discreet.privacy.session import Session
-from discreet.privacy.shared_budget import SharedBudget
 from discreet.statistics.counts import ItemVotes, UserCount
 from discreet.testing import refuses
 from federation import coordinator, keeper_of, members, toy_parts

@@ -107,7 +107,7 @@ def test_an_earlier_period_does_not_count(tmp_path, capsys):
 
 def change(path, table, *, seal=True, **columns):
     """Write other values into the first row of a ledger, with a checksum that fits."""
-    from discreet.privacy.ledger.sealing import sealed
+    from discreet.privacy.ledger.records import sealed
 
     with sqlite3.connect(path) as connection:
         guards = connection.execute("SELECT name, sql FROM sqlite_master WHERE type = 'trigger'").fetchall()

@@ -38,10 +38,8 @@ from discreet.data.interactions import Interactions
 from discreet.data.vocabulary import Vocabulary
 from discreet.privacy.accounting.rounding import times_up
 from discreet.privacy.guarantee import Guarantee
-from discreet.privacy.mechanisms.cells import CellMechanism
-from discreet.privacy.mechanisms.gaps import pretending_cells
-from discreet.privacy.sampling.draws import uniform_below
-from discreet.privacy.sampling.recording import recorded
+from discreet.privacy.mechanisms.cells import CellMechanism, pretending_cells
+from discreet.privacy.sampling.draws import recorded, uniform_below
 
 ItemId = str | int
 

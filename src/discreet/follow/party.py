@@ -33,9 +33,9 @@ from discreet.federated.noise import SharedNoise
 from discreet.federated.wire import Message, Refusal, Refused, Value
 from discreet.follow.agreement import FollowAgreement
 from discreet.follow.batches import Source, batches, check_kind
-from discreet.follow.columns import RatingColumns
 from discreet.follow.errors import OtherAgreement, StateMissing
 from discreet.follow.stream import Following
+from discreet.follow.supplies import RatingColumns
 from discreet.follow.year import OpenYear, Terms, YearFile, begin, declare, make_release
 from discreet.privacy.ledger.book import EntryState, Ledger
 

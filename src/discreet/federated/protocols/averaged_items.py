@@ -10,8 +10,8 @@ than what `SummedStatistics` solves from the noisy sum over parties.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import ClassVar, final
 
@@ -22,8 +22,6 @@ from discreet.core.checks import integer
 from discreet.core.randomness import experiment_generator
 from discreet.federated.noise import OwnNoise
 from discreet.federated.protocols.averaged_users import check_averaging
-from discreet.federated.protocols.listing import LISTED, averaged_rows, check_listed, only_listed
-from discreet.federated.protocols.plausible import check_range, check_sum
 from discreet.federated.protocols.profiles import (
     PROFILE_ARRAYS,
     PROFILE_FIELDS,
@@ -39,6 +37,8 @@ from discreet.federated.protocols.protocol import (
     OwnNoiseProtocol,
     Shapes,
     StepResult,
+    check_range,
+    check_sum,
     number,
     only_fields,
 )
@@ -49,6 +49,34 @@ from discreet.papers.dpimf import item_solves as items_of
 from discreet.privacy.session import Session
 from discreet.solvers.spectrum import with_fixed_signs
 from discreet.statistics import profiles as statistics
+
+LISTED = "listed"
+
+
+def only_listed(part: MessagePart, listed: Indices | None, by_item: Collection[str]) -> MessagePart:
+    """Return an answer whose rows of other items are zero; None means that the party lists all items."""
+    if listed is None or LISTED not in part.arrays:
+        return part
+    mask = np.zeros_like(np.asarray(part.arrays[LISTED]))
+    mask[listed] = 1.0
+    arrays = {name: np.asarray(part.arrays[name]) for name in by_item}
+    kept = {name: array * (mask[:, None] if array.ndim == 2 else mask) for name, array in arrays.items()}
+    return replace(part, arrays={**part.arrays, **kept, LISTED: mask})
+
+
+def check_listed(answer: Message) -> None:
+    """Raise `Refused` unless a list consists of zeros and ones: averages divide by it."""
+    listed = answer.arrays.get(LISTED)
+    if listed is not None and not np.isin(listed, (0.0, 1.0)).all():
+        raise Refused(Refusal.OUT_OF_RANGE)
+
+
+def averaged_rows(totals: Arrays, name: str) -> Floats:
+    """Return the mean of an array over the parties that list each item; zero where no party does."""
+    share = np.maximum(np.asarray(totals[LISTED]), 1.0)
+    total = np.asarray(totals[name])
+    return np.asarray(total / (share[:, None] if total.ndim == 2 else share))
+
 
 _LOSS = items_of.Loss(shared_weight=1.0, chosen_weight=0.0)
 _NO_PAIRS = np.zeros((0, 2), dtype=np.int64)

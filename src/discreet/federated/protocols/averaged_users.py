@@ -22,13 +22,14 @@ from discreet.core.randomness import experiment_generator
 from discreet.data.interactions import Interactions
 from discreet.data.vocabulary import Vocabulary
 from discreet.federated.noise import OwnNoise
-from discreet.federated.protocols.plausible import TAILS, check_range
 from discreet.federated.protocols.protocol import (
+    TAILS,
     MessagePart,
     OwnNoiseProtocol,
     Shapes,
     StepResult,
     check_arrays,
+    check_range,
     number,
     only_fields,
 )

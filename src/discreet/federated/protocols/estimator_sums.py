@@ -25,16 +25,15 @@ from discreet.data.interactions import Interactions
 from discreet.federated.errors import NotOverParties
 from discreet.federated.noise import SharedNoise
 from discreet.federated.protocols.asked import Answerable, Asked, size_of
-from discreet.federated.protocols.plausible import check_sum
-from discreet.federated.protocols.protocol import ItemProtocol, MessagePart, Shapes, StepResult
+from discreet.federated.protocols.protocol import ItemProtocol, MessagePart, Shapes, StepResult, check_sum
 from discreet.federated.protocols.training import RemoteTraining, RemoteUsers
 from discreet.federated.wire import Message, Refusal, Refused
 from discreet.models.estimator import Estimator, statistics_of
 from discreet.models.scorers.scorer import Scorer
 from discreet.privacy.certificate import Release, shared_release
+from discreet.privacy.noise_shares import SharedBudget
 from discreet.privacy.queries import Releases
 from discreet.privacy.session import Session
-from discreet.privacy.shared_budget import SharedBudget
 from discreet.statistics.statistic import Statistic
 
 _SUM = "total"

@@ -23,8 +23,7 @@ from discreet.data.interactions import Interactions
 from discreet.data.vocabulary import Vocabulary
 from discreet.federated.errors import NoGuaranteeAsPrinted
 from discreet.federated.noise import OwnNoise
-from discreet.federated.protocols.listing import LISTED, averaged_rows, check_listed, only_listed
-from discreet.federated.protocols.plausible import check_range
+from discreet.federated.protocols.averaged_items import LISTED, averaged_rows, check_listed, only_listed
 from discreet.federated.protocols.protocol import (
     ItemProtocol,
     MessagePart,
@@ -32,6 +31,7 @@ from discreet.federated.protocols.protocol import (
     Shapes,
     StepResult,
     check_arrays,
+    check_range,
     only_fields,
 )
 from discreet.federated.wire import Arrays, Message, Refusal, Refused

@@ -13,7 +13,6 @@ import numpy.typing as npt
 
 from discreet.core.checks import integer, require
 from discreet.federated.noise import OwnNoise, symmetric_from
-from discreet.federated.protocols.plausible import check_sum
 from discreet.federated.protocols.profiles import (
     PROFILE_ARRAYS,
     PROFILE_FIELDS,
@@ -29,6 +28,7 @@ from discreet.federated.protocols.protocol import (
     OwnNoiseProtocol,
     Shapes,
     StepResult,
+    check_sum,
     number,
     only_fields,
 )

@@ -48,10 +48,10 @@ from discreet.privacy.ledger.records import (
     read_budget,
     read_entry,
     require_weighable,
+    sealed,
     spent_by_definition,
 )
 from discreet.privacy.ledger.report import entries_table, entry_columns, in_one_line, plot_ledger, report_json
-from discreet.privacy.ledger.sealing import sealed
 from discreet.privacy.ledger.store import LedgerStore, add_anchors, has_anchors
 
 if TYPE_CHECKING:

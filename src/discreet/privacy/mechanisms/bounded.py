@@ -31,7 +31,7 @@ from discreet.privacy.mechanisms.channel import (
 )
 from discreet.privacy.mechanisms.clamped_noise import ClampedNoise, clamped_noise
 from discreet.privacy.mechanisms.grid import GridMechanism, check_scale, inside, nearest_step
-from discreet.privacy.sampling.recording import recorded
+from discreet.privacy.sampling.draws import recorded
 
 if TYPE_CHECKING:
     from dp_accounting import DpEvent
