@@ -36,7 +36,7 @@ def key_of(name, key, question="votes", least=3):
 def ask_masks(keeper, run, step, question, names, size):
     """Ask for a sum over a set that all of its parties confirmed."""
     tokens = {name: set_token(KEYS[name], question, names) for name in names}
-    return keepers.ask_masks(keeper, keepers.Summed(run, step, question), names, size, tokens=tokens)
+    return keepers.ask_masks(keeper, keepers.SumStep(run, step, question), names, size, tokens=tokens)
 
 
 def keeper_with_keys(least=3, **changed):

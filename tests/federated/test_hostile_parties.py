@@ -8,7 +8,7 @@ import pytest
 from discreet.data.interactions import Interactions
 from discreet.federated.errors import NotAState, StateDamaged
 from discreet.federated.journal import Journal
-from discreet.federated.keeper import Keeper, Summed, ask_masks, hand_key
+from discreet.federated.keeper import Keeper, SumStep, ask_masks, hand_key
 from discreet.federated.masks import set_token
 from discreet.federated.party import Party
 from discreet.federated.protocols.averaged_items import AveragedItems
@@ -192,7 +192,7 @@ def test_a_keeper_tells_one_sum_to_threads_that_ask_for_two():
         def ask(some, keeper=keeper, found=found):
             try:
                 tokens = {name: set_token(bytes([names.index(name)] * 32), "q", some) for name in some}
-                results = ask_masks(keeper, Summed("r", 0, "q"), some, 4, tokens=tokens)
+                results = ask_masks(keeper, SumStep("r", 0, "q"), some, 4, tokens=tokens)
             except FederationError:
                 return
             if not isinstance(results, frozenset):

@@ -16,7 +16,7 @@ from discreet.core.randomness import PrivacyRandom
 from discreet.federated import masks
 from discreet.federated.chains import to_field
 from discreet.federated.journal import Journal
-from discreet.federated.keeper import Keeper, Summed, ask_masks
+from discreet.federated.keeper import Keeper, SumStep, ask_masks
 from discreet.federated.masks import mask_key
 from discreet.federated.party import Party
 from discreet.federated.protocols.summed import SummedStatistics
@@ -248,7 +248,7 @@ def test_a_restored_keeper_reveals_no_second_set(recorded, tmp_path, count):
                 with pytest.raises(FederationError):
                     result = ask_masks(
                         federation.keeper,
-                        Summed(RUN, question.step, question.digest()),
+                        SumStep(RUN, question.step, question.digest()),
                         some,
                         8,
                         tokens=tokens,
@@ -272,7 +272,7 @@ def test_the_twin_a_keeper_without_confirmed_sets_reveals_two(recorded, tmp_path
     for name in PARTS:
         federation.parties[name].answer(encode(question))
     some = list(PARTS)[:2]
-    assert ask_masks(federation.keeper, Summed(RUN, 0, question.digest()), some, 8).size == 8
+    assert ask_masks(federation.keeper, SumStep(RUN, 0, question.digest()), some, 8).size == 8
     federation.close()
 
 

@@ -12,7 +12,7 @@ from discreet.core.errors import ParameterError
 from discreet.core.randomness import PrivacyRandom
 from discreet.data.vocabulary import Vocabulary
 from discreet.federated import InProcess, Keeper, OwnNoise, SharedNoise, transport
-from discreet.federated.keeper import Summed, ask_masks
+from discreet.federated.keeper import SumStep, ask_masks
 from discreet.federated.masks import set_token
 from discreet.federated.wire import decode, encode
 from discreet.follow import FollowAgreement, FollowCoordinator, Following, FollowParty, FollowSettings
@@ -305,7 +305,7 @@ def test_masks_of_fewer_than_all_parties_are_never_revealed(tmp_path, monkeypatc
         digest = question.digest()
         tokens = {name: set_token(handed[name], digest, names) for name in names if name in handed}
         masks = ask_masks(
-            keeper, Summed(question.run, question.step, digest), list(names), size, tokens=tokens
+            keeper, SumStep(question.run, question.step, digest), list(names), size, tokens=tokens
         )
         return isinstance(masks, np.ndarray)
 

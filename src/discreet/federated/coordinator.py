@@ -36,7 +36,7 @@ from discreet.federated.errors import (
     UseRunRounds,
 )
 from discreet.federated.journal import Journal
-from discreet.federated.keeper import Line, Summed, ask_masks, read_names
+from discreet.federated.keeper import Line, SumStep, ask_masks, read_names
 from discreet.federated.masks import Words, unmasked
 from discreet.federated.protocols.protocol import (
     CONFIRM,
@@ -291,7 +291,7 @@ class Coordinator:
     ) -> Words | frozenset[str]:
         """Return the sum of masks over a set that all of it confirmed, or a set that can be asked for."""
         assert self._keeper is not None
-        asked = Summed(self._run, question.step, question.digest())
+        asked = SumStep(self._run, question.step, question.digest())
         try:
             return ask_masks(self._keeper, asked, names, size, keys)
         except SetNotConfirmed:

@@ -209,7 +209,7 @@ def ask_place(line: Line, run: str, name: str) -> Anchor:
     return own_place(reply)
 
 
-class Summed(NamedTuple):
+class SumStep(NamedTuple):
     """What answers are summed over: a step of a run, and its question by its digest."""
 
     run: str
@@ -219,7 +219,7 @@ class Summed(NamedTuple):
 
 def ask_masks(
     line: Line,
-    asked: Summed,
+    asked: SumStep,
     names: Sequence[str],
     size: int,
     keys: Mapping[str, str] | None = None,

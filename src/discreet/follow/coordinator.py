@@ -24,7 +24,7 @@ from discreet.federated.chains import CHAIN, CHAINS, known_place, own_place, to_
 from discreet.federated.coordinator import summed
 from discreet.federated.errors import ImpossibleSum
 from discreet.federated.journal import Journal
-from discreet.federated.keeper import Line, Summed, ask_masks
+from discreet.federated.keeper import Line, SumStep, ask_masks
 from discreet.federated.masks import unmasked
 from discreet.federated.noise import total_deviation
 from discreet.federated.transport import RoundAnswers, Transport, agreed_terms, collect, promised
@@ -243,7 +243,7 @@ class FollowCoordinator:
         totals = summed(answers)
         size = sum(array.size for array in totals.values())
         keys = {one.sender: str(one.fields.get("key")) for one in answers}
-        asked = Summed(question.run, question.step, question.digest())
+        asked = SumStep(question.run, question.step, question.digest())
         masks = ask_masks(self._keeper, asked, list(self._parties), size, keys)
         if isinstance(masks, frozenset):
             raise ReleaseWaits(release=wanted + 1, parties=tuple(sorted(set(self._parties) - masks)))

@@ -36,7 +36,7 @@ from discreet.follow.batches import Source, batches, check_kind
 from discreet.follow.errors import OtherAgreement, StateMissing
 from discreet.follow.stream import Following
 from discreet.follow.supplies import RatingColumns
-from discreet.follow.year import OpenYear, Terms, YearFile, begin, declare, make_release
+from discreet.follow.year import OpenYear, YearFile, YearTerms, begin, declare, make_release
 from discreet.privacy.ledger.book import EntryState, Ledger
 
 #: What is new at a release, counted from 0; None if nothing is. What entered before is excluded again.
@@ -99,7 +99,7 @@ class FollowParty(Answering):
         what = _called(agreement, name)
         if ledger is not None and not Path(path).exists():
             _refuse_again(ledger, what, agreement.run)
-        terms = Terms(
+        terms = YearTerms(
             settings=agreement.settings,
             facts=replace(agreement.facts, n_items=len(items)),
             shares=agreement.noise.least_parties,

@@ -19,8 +19,8 @@ from discreet.follow.state import State
 from discreet.follow.year import (
     EntryCounts,
     OpenYear,
-    Terms,
     YearFile,
+    YearTerms,
     begin,
     declare,
     make_release,
@@ -132,7 +132,7 @@ class Following:
             FileError: There is such a file already; nothing was spent.
             BudgetError: The ledger's budget does not cover the year; nothing was spent.
         """
-        begin(path, items, Terms(settings=settings, facts=facts), name=name, ledger=ledger)
+        begin(path, items, YearTerms(settings=settings, facts=facts), name=name, ledger=ledger)
         return cls(path)
 
     def add(

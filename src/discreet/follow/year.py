@@ -158,7 +158,7 @@ class EntryCounts(NamedTuple):
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Terms:
+class YearTerms:
     """What a year is begun with, all of it public.
 
     A party's year also states its run, how many parties' noise hides a release, and what that assumes.
@@ -182,7 +182,7 @@ class Terms:
         return YearPlan(settings=self.settings, rated=rated, shares=self.shares)
 
 
-def begin(path: str | Path, items: Vocabulary, terms: Terms, *, name: str, ledger: Ledger | None) -> None:
+def begin(path: str | Path, items: Vocabulary, terms: YearTerms, *, name: str, ledger: Ledger | None) -> None:
     """Pay for all releases of a year, and write its state."""
     path = Path(path)
     if not path.absolute().parent.is_dir():
