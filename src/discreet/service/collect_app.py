@@ -7,7 +7,7 @@ import gzip
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from fastapi import FastAPI, Request, Response
 from fastapi.responses import JSONResponse
@@ -88,7 +88,7 @@ def collecting_app(
         kind_of(request)
         limit(request)
 
-    _add_reports(app, store, Reception(writer, workers, tally), limit_message)
+    _add_reports(app, store, writer, workers, tally, limit_message)
     if signer is not None:
         add_invitations(app, store, signer, limit_message, writer.note_order)
     _add_facts(app, store, limit)
@@ -101,18 +101,14 @@ def collecting_app(
     return app
 
 
-class Reception(NamedTuple):
-    """What reads messages, what writes them, and what counts them."""
-
-    writer: GroupWriter
-    workers: Workers
-    tally: ServiceCounters
-
-
 def _add_reports(
-    app: FastAPI, store: ReportStore, reception: Reception, limit: Callable[[Request], None]
+    app: FastAPI,
+    store: ReportStore,
+    writer: GroupWriter,
+    workers: Workers,
+    tally: ServiceCounters,
+    limit: Callable[[Request], None],
 ) -> None:
-    writer, workers, tally = reception
     most = most_bytes(store)
     body = {"schema": {"type": "string", "format": "binary"}}
 
