@@ -17,6 +17,8 @@ from discreet.follow.entries import influence_left
 from discreet.follow.releases import YearPlan
 from discreet.follow.state import LEVEL, Entries, ItemSums, opened, summed
 from discreet.models.fitted import FittedModel
+from discreet.models.storage import label_of
+from discreet.privacy import continual
 from discreet.privacy.assumptions import Fact, Kind
 from discreet.privacy.ledger.book import Ledger
 from discreet.testing import refuses
@@ -178,6 +180,27 @@ def test_the_year_is_paid_once(tmp_path):
     with pytest.raises(BudgetError):
         Following.start(tmp_path / "b.follow", ITEMS, STARS, settings, name="shop", ledger=ledger)
     assert not (tmp_path / "b.follow").exists() and len(ledger.entries()) == 1
+
+
+def test_what_leaves_a_year_follows_from_its_releases(tmp_path, monkeypatch):
+    """A year of other ratings that gets the same releases must show the same; the twin gets its own."""
+
+    def shown(folder, seed):
+        folder.mkdir()
+        followed, found = year(folder), []
+        for one in weeks(3, seed=seed, users=30 + seed, each=40 + 9 * seed):
+            model = followed.add(one, random=PrivacyRandom.simulate(0)).model
+            arrays = {name: part.tobytes() for name, part in model.scorer.arrays().items()}
+            status = {**followed.status().to_json(), "releases": None}
+            found.append((label_of(model), arrays, status))
+        return found
+
+    def drawn(target, width, random):
+        target[:] = 1 << 30
+
+    assert shown(tmp_path / "a", 0) != shown(tmp_path / "b", 1)
+    monkeypatch.setattr(continual, "add_discrete_gaussian", drawn)
+    assert shown(tmp_path / "c", 0) == shown(tmp_path / "d", 1)
 
 
 def test_a_stored_release_is_never_stored_again(tmp_path):
