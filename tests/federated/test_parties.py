@@ -2,6 +2,7 @@
 
 import dataclasses
 import math
+from contextlib import closing
 
 import numpy as np
 import pytest
@@ -20,8 +21,10 @@ from discreet.privacy.assumptions import Fact, Kind
 from discreet.privacy.guarantee import Basis, Guarantee, Neighbors, Trust, Unit
 from discreet.privacy.ledger.book import Ledger
 from discreet.privacy.ledger.chain import Anchor
+from discreet.privacy.session import Session
 from discreet.statistics.profiles import ProfiledItems
 from discreet.testing import refuses
+from discreet.testing.estimator_contract import Transcript
 from federation import RUN, keeper_of, shared_sums, toy_parts
 
 DATA, PARTS = toy_parts()
@@ -385,3 +388,25 @@ def test_items_are_tuned_once_and_only_where_people_are_shared(tmp_path):
     assert len(ledger.entries()) == 1
     with refuses("nothing-to-tune"):
         party().tune(profiles)
+
+
+@pytest.mark.parametrize("protocol", [PROTOCOL, shared_sums(DATA)], ids=["own noise", "shared noise"])
+def test_what_a_party_sends_follows_from_its_releases(protocol, monkeypatch):
+    """A party with other users that gets the same releases must send the same; the twin gets its own."""
+    with closing(protocol.begin(DATA.n_items)) as run:
+        asked = run.question()
+    first = question(asked.kind, protocol=protocol, fields=dict(asked.fields), **asked.arrays)
+    questions = [first, first, question("nonsense", 1, protocol=protocol), b"junk"]
+
+    def sent(name):
+        keeper, random = keeper_of(protocol, PARTS), PrivacyRandom.simulate(0)
+        member = Party("p0", PARTS[name], protocol, run=RUN, random=random, keeper=keeper)
+        return [member.answer(raw) for raw in questions]
+
+    assert decode(sent("p0")[0]).kind == asked.kind and sent("p0")[0] != sent("p1")[0]
+    transcript = Transcript()
+    for name in ("_drawn", "release_share"):
+        monkeypatch.setattr(Session, name, transcript.around(getattr(Session, name)))
+    here = sent("p0")
+    transcript.replay()
+    assert here == sent("p1")
