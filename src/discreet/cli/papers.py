@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
+from textwrap import wrap
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -199,12 +200,12 @@ def summary(name: str, verdicts: Sequence[Verdict], *, quick: bool = False) -> l
         f"{_cut(row.what, 38):<40}{_cut(row_verdict(row, verdicts).replace('**', ''), 38)}"
         for row in paper.rows
     ]
-    lines = [f"{name}: {paper.title}", *rows, *(f"In sum, {one}" for one in counts)]
+    said = [f"In sum, {one}" for one in counts]
     full = committed(name, papers_folder()) if quick else []
     if any(verdict.measured is not None for verdict in full):
-        lines += ["A quick run has too few draws to decide most statements."]
-        lines += [f"In the full run, {one}" for one in count(paper, full).split("; ")]
-    return [_cut(line, 78) for line in lines]
+        said += ["A quick run has too few draws to decide most statements."]
+        said += [f"In the full run, {one}" for one in count(paper, full).split("; ")]
+    return [_cut(f"{name}: {paper.title}", 78), *rows, *(line for one in said for line in wrap(one, 78))]
 
 
 def _cut(text: str, width: int) -> str:
