@@ -342,12 +342,7 @@ def named_draw(route: Route, here: tuple[str, ...], there: tuple[str, ...]) -> N
 def names_of(file: Path, route: Route) -> tuple[str, ...]:
     """Return the items of a file in the order in which they are selected."""
     data = open_data(str(file), **route.declared())
-    return tuple(map(str, order_of(data.catalog).ids.tolist()))
-
-
-def order_of(catalog: Vocabulary) -> Vocabulary:
-    """Return the names in the order in which they are selected."""
-    return catalog.canonical()
+    return tuple(map(str, data.catalog.canonical().ids.tolist()))
 
 
 def _public() -> Interactions:
