@@ -253,10 +253,9 @@ class Following:
             wanted = canonical_ids([user])[0]
             known = state.user_ids()
             mark = user_fingerprint(found.secret, wanted)
-            if wanted not in known:
-                # For the data owner only; ratings that come later are excluded all the same.
-                return state.erase(-1, mark)
-            return state.erase(known.index(wanted), mark)
+            self._year.remember(found)
+            # For the data owner only: ratings of an unknown user that come later are excluded all the same.
+            return state.erase(known.index(wanted) if wanted in known else -1, mark)
 
     def _found(self) -> OpenYear:
         return self._year.read()
