@@ -78,6 +78,7 @@ _LARGE = (4095, 4100)
 _BLOCKS = (1 << 10, 1 << 12, 1 << 22)
 # Scales with a step and without one; ratings off them are clipped or dropped.
 _WIDE, _STARS = (-1e30, 1e30, None), (0.5, 4.5, 0.5)
+_ON_SCALE = ("3", "4.5", "0.5", "1e0")
 _RULES: tuple[Duplicates, ...] = ("first", "last", "mean", "count")
 
 
@@ -457,7 +458,7 @@ def drawn(chance: random.Random, forms: Sequence[str] = FORMS, large: float = 0.
     if form == "nested":
         roles |= {"user": "by.user", "item": "what.it.item"}
     kinds = {"json": "json", "nested": "json", "sqlite": "cells", "excel": "cells"}
-    scale = chance.choice((_WIDE, _WIDE, _STARS)) if not weighted and form in _SCALED else _WIDE
+    scale = chance.choice((_WIDE, _STARS)) if not weighted and form in _SCALED else _WIDE
     schema = Schema(
         format=kinds.get(form, "text" if text else "frame"),
         off_scale=chance.choice(("clip", "drop")) if scale == _STARS else "reject",
@@ -481,7 +482,10 @@ def drawn(chance: random.Random, forms: Sequence[str] = FORMS, large: float = 0.
     is_large = chance.random() < large
     few = (48, 60) if repeated else (1, 3, 3, 12, 12, 40)
     count = chance.choice(_LARGE if is_large else few)
-    ratings = _WEIGHTS if weighted else _RATINGS
+    ratings: tuple[str, ...] = _WEIGHTS if weighted else _RATINGS
+    if scale == _STARS and chance.random() < 0.75:
+        # A rating between the steps is a stranger's then.
+        ratings = _ON_SCALE
     case = Case(
         form=form,
         schema=schema,
@@ -513,9 +517,9 @@ def _stranger(
     rows: list[FileRow | str] = [_odd_row(chance, user, ratings) for _ in range(own)]
     odd = chance.choice((0, 0, 1, 2)) if case.form in (*_TEXTS, *_NAMED) else 0
     rows += [_odd_line(chance, user, case.schema.delimiter) for _ in range(odd)]
-    # The first line decides most, where one does.
-    places = (0, chance.randrange(len(case.others) + 1), chance.randrange(len(case.others) + 1))
-    return tuple((chance.choice(places), row) for row in rows)
+    # The first line decides most, where one does; rows at the end leave a sorted file sorted.
+    last = len(case.others)
+    return tuple((chance.choice((0, last, chance.randrange(last + 1))), row) for row in rows)
 
 
 def _others(chance: random.Random, count: int, ratings: tuple[str, ...]) -> tuple[FileRow, ...]:
@@ -556,7 +560,7 @@ def _odd_row(chance: random.Random, user: str, ratings: tuple[str, ...]) -> File
 def _odd_line(chance: random.Random, user: str, delimiter: str) -> str:
     """Return a line with a stranger's ID that may not be a row: quotes, delimiters and controls anywhere."""
     parts = [user, *(chance.choice((*_ODD, *ITEMS, "3", "7")) for _ in range(chance.randrange(1, 6)))]
-    first = chance.choice(("", '"', "#", "'", "\ufeff", chance.choice(_BEGINNINGS)))
+    first = chance.choice(("", '"', "#", "'", "\ufeff", *_BEGINNINGS))
     return first + chance.choice((delimiter, delimiter, '"' + delimiter, "")).join(parts)
 
 

@@ -325,18 +325,6 @@ def _sorted_places(columns: list[npt.NDArray[np.int32]]) -> tuple[Index, npt.NDA
     return order, last
 
 
-def sort_rows(
-    indptr: npt.NDArray[np.int64], items: npt.NDArray[np.int32], n_items: int, order: Index
-) -> tuple[npt.NDArray[np.int32], Index]:
-    """Put the items of each row in order, and `order` with them; both are used up."""
-    carried: npt.NDArray[Any] = order
-    # With wide row ends scipy would make the items wide, too, and copy them.
-    ends: npt.NDArray[Any] = indptr.astype(np.int32) if items.size < 2**31 else indptr
-    rows: Any = sp.csr_array((carried, items, ends), shape=(indptr.size - 1, n_items))
-    rows.sort_indices()
-    return rows.indices.astype(np.int32, copy=False), rows.data
-
-
 def sort_runs(numbers: npt.NDArray[np.int64], starts: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
     """Return the numbers, each run of them in ascending order."""
     ends = np.append(starts, numbers.size)

@@ -18,6 +18,7 @@ from discreet.data.bounding import clip_counts, clip_to_scale, keep_per_user
 from discreet.data.encoding import (
     Column,
     Index,
+    by_person_and_item,
     cells_of_rows,
     count_not_finite,
     encode,
@@ -26,7 +27,6 @@ from discreet.data.encoding import (
     repeats,
     rows_are_sorted,
     sort_ratings,
-    sort_rows,
     take_times,
     to_values,
 )
@@ -312,7 +312,8 @@ class Interactions:
         facts = replace(self.facts, n_items=chosen.size, from_file=(*self.facts.from_file, PICKED))
         if rows_are_sorted(kept.indptr, items):
             return replace(kept, items=items, catalog=catalog, facts=facts)
-        _, order = sort_rows(kept.indptr, items.copy(), chosen.size, np.arange(items.size))
+        order = by_person_and_item(kept.rows(), items.copy(), self.n_users, chosen.size)[2]
+        assert order is not None
         return replace(kept, items=items, catalog=catalog, facts=facts)._pick(order, kept.indptr)
 
     def with_values(self, values: npt.ArrayLike, facts: PublicFacts | None = None) -> Interactions:
