@@ -287,25 +287,35 @@ class NoTable(FileError):
     kind: str
     table: str
     tables: tuple[str, ...]
-    text = "The {kind} file has the tables {tables:and}, and no table {table!r}. {advice}"
+    text = "{kind}: the tables are {tables:and}, and {table!r} isn't one of them. {advice}"
 
     def template(self) -> str:
         """Return the template; without a name the caller has to choose."""
         if not self.tables:
-            return "The {kind} file has no tables. Check the path."
-        return self.text if self.table else "The {kind} file has the tables {tables:and}. {advice}"
+            return "{kind}: there are no tables. Check the path or the address."
+        return (
+            self.text if self.table else "{kind}: the tables are {tables:and}, and none was named. {advice}"
+        )
 
     @property
     def advice(self) -> str:
         """How to name a table, or to combine several."""
-        named = f"Write the table after the file's name: FILE::{(*self.tables, 'TABLE')[0]}"
-        return f"{named}." if self.kind == "Excel" else f"{named}, or a query: 'FILE::select ...'."
+        place = "ADDRESS" if self.kind == "PostgreSQL" else "FILE"
+        named = f"Name one: {place}::{(*self.tables, 'TABLE')[0]}"
+        return f"{named}." if self.kind == "Excel" else f"{named}, or write a query: '{place}::select ...'."
 
 
 class UnreadableCells(FileError):
     kind: str
     source: str
     text = "{kind} can't read {source!r}. Check the table or the query, and that the file is not in use."
+
+    def template(self) -> str:
+        """Return the template; a database server has no file."""
+        server = (
+            "{kind} can't read {source}. Check that the server runs, the address, and the table or query."
+        )
+        return server if self.kind == "PostgreSQL" else self.text
 
 
 class IdsNotWhole(BadRows):
