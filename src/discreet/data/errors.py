@@ -287,15 +287,13 @@ class NoTable(FileError):
     kind: str
     table: str
     tables: tuple[str, ...]
-    text = "{kind}: the tables are {tables:and}, and {table!r} isn't one of them. {advice}"
+    text = "{table!r} isn't one of the {kind} tables {tables:and}. {advice}"
 
     def template(self) -> str:
         """Return the template; without a name the caller has to choose."""
         if not self.tables:
-            return "{kind}: there are no tables. Check the path or the address."
-        return (
-            self.text if self.table else "{kind}: the tables are {tables:and}, and none was named. {advice}"
-        )
+            return "{kind} found no table. Check the path or the address."
+        return self.text if self.table else "No table was named, and {kind} has {tables:and}. {advice}"
 
     @property
     def advice(self) -> str:
