@@ -206,6 +206,18 @@ def test_a_bar_of_a_notebook_is_drawn_after_a_second_and_goes_at_the_end(below_c
     assert "<script>" not in place.shown[0]["text/html"] and "30 of 30" in place.shown[1]["text/plain"]
 
 
+def test_what_is_read_is_shown_on_a_terminal_and_then_gone(monkeypatch, capsys):
+    monkeypatch.delitem(sys.modules, "ipykernel", raising=False)
+    with progress.shown_while("reading ratings.csv"):
+        pass
+    assert capsys.readouterr() == ("", "")
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    with progress.shown_while("reading ratings.csv"):
+        pass
+    assert "reading ratings.csv" in capsys.readouterr().err
+
+
 def test_without_a_notebook_or_a_terminal_a_short_task_shows_nothing(monkeypatch, capsys):
     monkeypatch.delitem(sys.modules, "ipykernel", raising=False)
     with progress.terminal_progress(None) as report:

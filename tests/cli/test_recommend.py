@@ -148,6 +148,13 @@ def test_a_user_without_a_file_of_histories_is_refused(discreet, model):
     one_sentence(*discreet("recommend", model, "--user", "7"))
 
 
+def test_a_history_that_is_missing_is_named(discreet, model, tmp_path):
+    for verb in (["recommend"], ["model", "explain"]):
+        answer = discreet(*verb, model, "--history", tmp_path / "gone.csv")
+        rejected(answer, "no-history-file", path=tmp_path / "gone.csv")
+    rejected(discreet("recommend", model, "7"), "option-needs", options=("7",))
+
+
 def test_a_header_that_is_taken_for_an_item_is_named(discreet, ratings, tmp_path):
     model, history = tmp_path / "p.discreet", tmp_path / "me.csv"
     fit = ("fit", ratings, "--implicit", "--model", "popularity", "--epsilon", "1", "--out", model)

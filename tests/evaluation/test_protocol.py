@@ -11,6 +11,7 @@ from typing import ClassVar
 import numpy as np
 import pytest
 
+import discreet
 from discreet.core.checks import ParameterError
 from discreet.core.randomness import PrivacyRandom
 from discreet.data.datasets import catalog
@@ -241,3 +242,12 @@ def test_popularity_without_noise_hits_what_is_known_of_movielens_100k():
     assert found[PREFIX + "popularity"]["hr@10:99"] == pytest.approx(0.41, abs=0.02)
     assert found[PREFIX + "chance"]["hr@10:99"] == pytest.approx(0.1)
     assert found[PREFIX + "popularity"]["hr@10"] < 0.1
+
+
+def test_only_estimators_are_fitted_and_scored():
+    data = catalog.load("discreet-demo")
+    fitted = discreet.Popularity(epsilon=1.0).fit(data)
+    with refuses("not-an-estimator", function="evaluate", found="a FittedModel"):
+        evaluate(fitted, data)
+    with refuses("not-an-estimator", function="compare"):
+        discreet.compare([discreet.Popularity(epsilon=1.0), fitted], data)
