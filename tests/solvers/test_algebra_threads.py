@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-# The number of threads belongs to the whole process, and other tests leave threads that set it. This runs in its own.
+# Threads that other tests leave set this number for the whole process, so this runs in a process of its own.
 SCRIPT = """
 import numpy as np
 from scipy import linalg
