@@ -7,18 +7,17 @@ import numpy as np
 import pytest
 
 from audit.twins import TWINS, cases, spoil
+from audit.variants import variants
 from discreet.audit.neighboring import SyntheticSpec, neighboring
 from discreet.audit.white_box.noise import (
     DRAWS,
     examine_noise,
-    finest_bit,
-    is_fixed_point,
     is_reused,
     is_too_narrow,
 )
 from discreet.audit.white_box.recording import Player, RecordedAdditive, Recorder
 from discreet.audit.white_box.structure import examine
-from discreet.audit.white_box.subjects import quick_audit, variants
+from discreet.audit.white_box.subjects import quick_audit
 from discreet.core.checks import PrivacyError
 from discreet.core.randomness import PrivacyRandom
 from discreet.data.epochs import seconds_of
@@ -223,3 +222,29 @@ def test_a_rehearsal_needs_simulated_noise():
 def test_a_model_without_privacy_cannot_be_audited():
     with refuses("not-replayable", model="popularity"):
         examine(MODELS["popularity"](epsilon=math.inf))
+
+
+def finest_bit(outputs):
+    """Return the exponent of the lowest binary digit that is set; fixed-point outputs share one.
+
+    Example:
+        >>> finest_bit([0.75, 2.0]), finest_bit([1 / 3])
+        (-2, -54)
+    """
+    numbers = np.asarray(outputs, dtype=np.float64).reshape(-1)
+    fractions, exponents = np.frexp(numbers[numbers != 0])
+    whole = np.ldexp(fractions, 53).astype(np.int64)
+    lowest = np.log2((whole & -whole).astype(np.float64)).astype(np.int64)
+    return int(np.min(lowest + exponents - 53, initial=1023))
+
+
+def is_fixed_point(release, count=DRAWS):
+    """Return whether outputs have the same fixed-point resolution for all inputs.
+
+    Floating-point noise without one is open to Mironov's attack.
+
+    References:
+        Mironov, On significance of the least significant bits for differential privacy (2012).
+    """
+    inputs = (np.zeros(count), np.full(count, 1 / 3), np.full(count, -math.pi))
+    return len({finest_bit(release(values)) for values in inputs}) == 1

@@ -13,7 +13,7 @@ the settings of every audited subject; a label compares its file with them witho
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from functools import cache
 from importlib import resources
 from typing import Any, NamedTuple
@@ -21,10 +21,6 @@ from typing import Any, NamedTuple
 _SHIPPED, _PRESENT, _SETTINGS = "last_audits.json", "fingerprints.json", "audited_settings.json"
 #: The epsilons of a full run.
 EPSILONS = (0.5, 1.0, 4.0)
-# The bounds shown are those at the most common guarantee.
-_SHOWN = 1.0
-# The attacks that see every mechanism call of a fit; all others see what is computed from them.
-_SEE_ALL = ("white box", "transcript")
 # What a public date is doesn't change what is released; of these, whether there is any.
 _FREE, _ANY = ("now",), ("half_life", "item_features")
 
@@ -109,56 +105,6 @@ def unaudited(subject: str, settings: Mapping[str, Any]) -> dict[str, Any]:
 
 def _differ(key: str, audited: Any, value: Any) -> bool:
     return (audited is None) != (value is None) if key in _ANY else bool(audited != value)
-
-
-def summarized(rows: Iterable[Mapping[str, Any]], version: str) -> dict[str, dict[str, Any]]:
-    """Return the last audit of each subject in a kept run: a model's name, and settings if it is a preset."""
-    by_model: dict[str, list[Mapping[str, Any]]] = {}
-    for row in rows:
-        by_model.setdefault(row["subject"], []).append(row)
-    return {
-        model: {key: value for key, value in _summary(found, version).to_json().items() if key != "present"}
-        for model, found in sorted(by_model.items())
-        if any(row["asked"] == _SHOWN for row in found)
-    }
-
-
-def _summary(rows: list[Mapping[str, Any]], version: str) -> LastAudit:
-    audited = _audited(rows)
-    present = audited.get(f"{_SHOWN:g}")
-    output = [
-        row for row in rows if row["asked"] == _SHOWN and present in (None, row.get("fingerprint", present))
-    ]
-    games = [row for row in output if row["by"] in ("transcript", "file")]
-    (inside,) = (row for row in output if row["attack"] == "white box")
-    return LastAudit(
-        subject=rows[0]["subject"],
-        date=max(row["date"] for row in rows),
-        version=version,
-        verdict="refuted" if any(row["verdict"] == "refuted" for row in rows) else "not refuted",
-        tried=tuple(sorted({row["asked"] for row in rows})),
-        promised=_SHOWN,
-        exact=inside["refuted"],
-        refuted=max((row["refuted"] or 0.0 for row in games), default=0.0),
-        curve=max((row["curve"] or 0.0 for row in games), default=0.0),
-        confidence=min((row["confidence"] for row in games), default=1.0),
-        fingerprints=audited,
-        present=False,
-    )
-
-
-def _audited(rows: list[Mapping[str, Any]]) -> dict[str, str]:
-    """Return the fingerprint at each epsilon; none at all if a row has none or two rows differ.
-
-    Only attacks that see all mechanism calls count. Others see less, and an older one is kept as a record.
-    """
-    found: dict[str, set[str]] = {}
-    for row in rows:
-        if row["by"] not in _SEE_ALL:
-            continue
-        found.setdefault(f"{row['asked']:g}", set()).add(row.get("fingerprint", ""))
-    known = all(len(names) == 1 and "" not in names for names in found.values())
-    return {level: names.pop() for level, names in sorted(found.items())} if known else {}
 
 
 @cache

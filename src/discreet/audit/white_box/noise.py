@@ -7,12 +7,11 @@ of recorded fits is pooled, and topped up with draws of the same scales.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import final
 
 import numpy as np
-import numpy.typing as npt
 from scipy.special import betainc, gammainc
 
 from discreet.audit.white_box.costs import cell_answers, dense_cells, output_cells
@@ -174,32 +173,6 @@ def _again(call: RecordedTable | RecordedCells, random: PrivacyRandom) -> Record
         return replace(call, output=draws.draw_from_table(call.starts, call.rows, random))
     output = answer_cells(call.mechanism, call.rated, call.ratings, call.count, random)
     return replace(call, output=output)
-
-
-def finest_bit(outputs: npt.ArrayLike) -> int:
-    """Return the exponent of the lowest binary digit that is set; fixed-point outputs share one.
-
-    Example:
-        >>> finest_bit([0.75, 2.0]), finest_bit([1 / 3])
-        (-2, -54)
-    """
-    numbers = np.asarray(outputs, dtype=np.float64).reshape(-1)
-    fractions, exponents = np.frexp(numbers[numbers != 0])
-    whole = np.ldexp(fractions, 53).astype(np.int64)
-    lowest = np.log2((whole & -whole).astype(np.float64)).astype(np.int64)
-    return int(np.min(lowest + exponents - 53, initial=1023))
-
-
-def is_fixed_point(release: Callable[[Floats], Floats], count: int = DRAWS) -> bool:
-    """Return whether outputs have the same fixed-point resolution for all inputs.
-
-    Floating-point noise without one is open to Mironov's attack.
-
-    References:
-        Mironov, On significance of the least significant bits for differential privacy (2012).
-    """
-    inputs = (np.zeros(count), np.full(count, 1 / 3), np.full(count, -math.pi))
-    return len({finest_bit(release(values)) for values in inputs}) == 1
 
 
 def _topped_up(recorded: Sequence[RecordedAdditive], seed: int) -> Floats:

@@ -1,35 +1,15 @@
-"""Audit an estimator quickly, with its default settings and with every alternative of its settings."""
+"""Audit an estimator in seconds: its mechanism calls, and its noise."""
 
 from __future__ import annotations
 
 import math
 import time
-import types
-from collections.abc import Iterator, Mapping
-from dataclasses import MISSING, fields
-from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from discreet.audit.findings import Finding
 from discreet.audit.neighboring import SyntheticSpec, neighboring
 from discreet.audit.white_box.noise import examine_noise
 from discreet.audit.white_box.structure import examine
-from discreet.core.checks import ParameterError
 from discreet.models.estimator import Estimator
-
-
-def variants(kind: type[Estimator], epsilon: float) -> Iterator[tuple[str, Estimator]]:
-    """Yield the estimator with its defaults, and once with every other option of a setting that has few.
-
-    An option that the estimator rejects with the other defaults is skipped.
-    """
-    yield kind.name, kind(epsilon=epsilon)
-    for name, options in _options(kind).items():
-        for option in options:
-            try:
-                variant = kind(epsilon=epsilon, **{name: option})
-            except ParameterError:
-                continue
-            yield f"{kind.name} {name}={str(option).lower()}", variant
 
 
 def quick_audit(name: str, estimator: Estimator) -> list[Finding]:
@@ -71,24 +51,3 @@ def _noise_finding(name: str, estimator: Estimator, inside: Finding) -> Finding:
         notes=test.faults or (f"{test.draws:,} draws tested",),
         broken=bool(test.faults),
     )
-
-
-def _options(kind: type[Estimator]) -> Mapping[str, list[Any]]:
-    """Return the settings with few options, each with the options that are not the default."""
-    hints = get_type_hints(kind)
-    found: dict[str, list[Any]] = {}
-    for entry in fields(kind):  # type: ignore[arg-type]
-        if entry.default is MISSING:
-            continue
-        hint = hints[entry.name]
-        types_of = list(get_args(hint)) if get_origin(hint) in (Union, types.UnionType) else [hint]
-        others = [option for one in types_of for option in _listed(one) if option != entry.default]
-        if others:
-            found[entry.name] = others
-    return found
-
-
-def _listed(hint: Any) -> tuple[Any, ...]:
-    if get_origin(hint) is Literal:
-        return get_args(hint)
-    return (True, False) if hint is bool else ()
