@@ -16,9 +16,9 @@ def test_users_are_asked_once_a_round_and_nothing_else(rounds):
     users, votes = MessagePart(kind="users"), MessagePart(kind="votes")
     price = protocol.price(users)
     for asked in range(rounds):
-        assert protocol.allows(users, [price] * asked)
-        assert not protocol.allows(votes, [price] * asked)
-    assert not protocol.allows(users, [price] * rounds)
+        assert protocol.allows(price, [price] * asked)
+        assert not protocol.allows(protocol.price(votes), [price] * asked)
+    assert not protocol.allows(price, [price] * rounds)
     assert rounds * price + protocol.reserved == 1
 
 
@@ -33,10 +33,10 @@ def test_users_are_asked_once_a_round_and_nothing_else(rounds):
 def test_an_honest_run_costs_exactly_the_budget(protocol, kinds):
     prices = [protocol.price(MessagePart(kind=kind)) for kind in kinds]
     assert sum(prices) == 1
-    assert protocol.allows(MessagePart(kind=kinds[-1]), prices[:-1])
-    assert not protocol.allows(MessagePart(kind=kinds[0]), prices)
+    assert protocol.allows(prices[-1], prices[:-1])
+    assert not protocol.allows(prices[0], prices)
     assert protocol.price(MessagePart(kind="stranger")) == 0
-    assert not protocol.allows(MessagePart(kind="stranger"), [])
+    assert not protocol.allows(protocol.price(MessagePart(kind="stranger")), [])
 
 
 def test_profiles_are_averaged_over_holders_and_origins_over_parties():

@@ -100,9 +100,10 @@ def test_parties_that_share_users_keep_their_items_and_join_them_in_a_simulation
 def test_a_party_answers_the_agreed_rounds_and_records_a_release_without_a_guarantee():
     protocol, ledger = PrintedItems.of(Dpimf(epsilon=1.0, rounds=2)), Ledger.in_memory()
     one = members(PARTS, protocol, ledger=ledger)["p0"]
-    items, price = MessagePart(kind="items"), Fraction(1, 2)
-    assert [protocol.allows(items, [price] * n) for n in range(3)] == [True, True, False]
-    assert not protocol.allows(MessagePart(kind="users"), [])
+    price = protocol.price(MessagePart(kind="items"))
+    assert [protocol.allows(price, [price] * n) for n in range(3)] == [True, True, False]
+    assert price == Fraction(1, 2)
+    assert not protocol.allows(protocol.price(MessagePart(kind="users")), [])
     assert not one.promise.is_private
     train(protocol, PARTS, DATA, replaced={"p0": one.answer})
     (entry,) = ledger.entries()

@@ -110,14 +110,17 @@ class Schema:
     guessed: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        for name, choices in _CHOICES.items():
-            one_of(name, getattr(self, name), choices)
         object.__setattr__(self, "encoding", stateless(self.encoding))
         object.__setattr__(self, "columns", tuple(self.columns))
         object.__setattr__(self, "keys", tuple(self.keys))
         object.__setattr__(self, "guessed", tuple(dict.fromkeys(self.guessed)))
-        self._check_letters()
-        self._check_roles()
+        rules = self._rules()
+        for name, choices in _CHOICES.items():
+            one_of(name, getattr(self, name), choices)
+        for is_kept, name, value, must, advice in rules:
+            require(is_kept, name, value, must=must, do=advice)
+        if self.rating and self.weight:
+            raise RatingAndWeight()
         if self.time_zone != UTC_ZONE:
             self._check_zone()
         for name in ("low", "high"):
@@ -127,31 +130,30 @@ class Schema:
             positive_finite("step", self.step)
         if self.max_per_user is not None:
             integer("max_per_user", self.max_per_user, least=1)
-        unknown = set(self.guessed) - {field.name for field in fields(self)}
-        require(not unknown, "guessed", sorted(unknown), must="name fields of the schema")
 
-    def _check_letters(self) -> None:
-        known = self.delimiter == "::" or (len(self.delimiter) == 1 and self.delimiter not in "\r\n")
-        require(known, "delimiter", self.delimiter, must="be one letter", do="Or ::, as in MovieLens.")
-        for name in ("quote", "escape"):
-            value = getattr(self, name)
-            require(len(value.encode()) <= 1, name, value, must="be one letter of ASCII", do='Or "none".')
-        require("\n" not in self.comment, "comment", self.comment, must="not contain a line break")
+    def _rules(self) -> list[tuple[bool, str, object, str, str]]:
+        """Return whether each rule is kept, which field it is about, its value, the rule, and advice."""
+        delimiter = self.delimiter == "::" or (len(self.delimiter) == 1 and self.delimiter not in "\r\n")
+        letter, none = "be one letter of ASCII", 'Or "none".'
+        played = list(self.roles.values())
+        known = {*self.columns, *self.keys} if self.format == "text" and self.columns else set(played)
+        absent = [name for name in played if name not in known]
+        unknown = sorted(set(self.guessed) - set(_DEFAULTS))
+        return [
+            (delimiter, "delimiter", self.delimiter, "be one letter", "Or ::, as in MovieLens."),
+            (len(self.quote.encode()) <= 1, "quote", self.quote, letter, none),
+            (len(self.escape.encode()) <= 1, "escape", self.escape, letter, none),
+            ("\n" not in self.comment, "comment", self.comment, "not contain a line break", ""),
+            (len(set(played)) == len(played), "columns", played, "differ from role to role", ""),
+            (not absent, "columns", absent, "be among the columns of the schema", ""),
+            (not unknown, "guessed", unknown, "name fields of the schema", ""),
+        ]
 
     def _check_zone(self) -> None:
         try:
             zoneinfo.ZoneInfo(self.time_zone)
         except (zoneinfo.ZoneInfoNotFoundError, ValueError, OSError):
             require(False, "time_zone", self.time_zone, must="be a name such as Europe/Berlin")
-
-    def _check_roles(self) -> None:
-        played = [getattr(self, role) for role in ROLES if getattr(self, role)]
-        require(len(set(played)) == len(played), "columns", played, must="differ from role to role")
-        if self.rating and self.weight:
-            raise RatingAndWeight()
-        if self.format == "text" and self.columns:
-            absent = [name for name in played if name not in (*self.columns, *self.keys)]
-            require(not absent, "columns", absent, must="be among the columns of the schema")
 
     @property
     def roles(self) -> dict[str, str]:
@@ -241,7 +243,7 @@ class Schema:
             one_of("schema field", name, _DEFAULTS)
             kinds = _KINDS[name]
             fits = isinstance(value, kinds) and isinstance(value, bool) == (kinds == (bool,))
-            fits &= not isinstance(value, list | tuple) or all(isinstance(one, str) for one in value)
+            fits &= not isinstance(value, list | tuple) or set(map(type, value)) <= {str}
             require(fits, f"schema field {name}", value, must=f"be {' or '.join(k.__name__ for k in kinds)}")
         plain: dict[str, Any] = {
             name: tuple(value) if isinstance(value, list) else value for name, value in record.items()

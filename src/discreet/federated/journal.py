@@ -37,18 +37,14 @@ class Journal:
     """Append messages and read them back, in memory or in a file that only its owner can read."""
 
     def __init__(self, path: str | Path | None = None) -> None:
-        self._messages: list[Message] = []
+        #: All stored messages, oldest first.
+        self.messages: tuple[Message, ...] = ()
         self._usable = True
         self._process = os.getpid()
         self._path = None if path is None else Path(path)
         self._file = None if self._path is None else self._open(self._path)
         if self._file is not None:
             weakref.finalize(self, self._file.close)
-
-    @property
-    def messages(self) -> tuple[Message, ...]:
-        """Return all stored messages, oldest first."""
-        return tuple(self._messages)
 
     def keep(self, message: Message) -> None:
         """Append a message; when this returns it is on the disk."""
@@ -57,7 +53,7 @@ class Journal:
                 file.write(_record(message))
                 file.flush()
                 os.fsync(file.fileno())
-        self._messages.append(message)
+        self.messages += (message,)
 
     def replace(self, messages: Sequence[Message]) -> None:
         """Write these messages in place of all stored ones; a crash leaves the former or the latter."""
@@ -77,7 +73,7 @@ class Journal:
                 self._file = other
                 weakref.finalize(self, other.close)
                 file.close()
-        self._messages = list(messages)
+        self.messages = tuple(messages)
 
     @contextmanager
     def _writing(self) -> Iterator[BinaryIO | None]:
@@ -126,7 +122,7 @@ class Journal:
                 record = raw[offset : offset + size]
                 if hashlib.sha256(record).digest() != raw[offset + size : end]:
                     raise StateDamaged(path=path)
-                self._messages.append(decode(record, 2 * MOST_BYTES))
+                self.messages += (decode(record, 2 * MOST_BYTES),)
             except Refused as error:
                 if len(raw) - offset < PREFIX_BYTES:
                     return offset

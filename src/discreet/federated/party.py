@@ -108,19 +108,19 @@ class Party(Answering):
         self._listed = None if catalog is None else places_in(catalog, data.catalog)
         self._data = (data if catalog is None else over(data, catalog)).bounded()
         self._dataset = data.name
-        self._names = names_digest(protocol.shared(self._data))
+        self._shared = protocol.shared(self._data)
+        self._names = names_digest(self._shared)
+        promise = protocol.promise(self._data.facts)
+        #: What this party guarantees each of its users for the run.
+        self.promise = promise.as_simulated() if self._random.simulated else promise
+        # All that decides how much noise an answer gets. It may not change in a run.
+        self._agreed: dict[str, Value] = {"settings": protocol.settings(), "promise": _terms(self.promise)}
         self._ledger = ledger or Ledger.in_memory()
         self._journal = Journal(state)
         self._chain = Chain()
         for message in self._own():
             self._chain.add_digest(_digest(message))
         self._what = f"federated {protocol.name}, run {run}"
-
-    @property
-    def promise(self) -> Guarantee:
-        """Return what this party guarantees each of its users for the run."""
-        promise = self.protocol.promise(self._data.facts)
-        return promise.as_simulated() if self._random.simulated else promise
 
     def profiles(self, scorer: Scorer) -> Floats:
         """Fine-tune: return the profiles of this party's users by the released items; they stay here."""
@@ -146,7 +146,7 @@ class Party(Answering):
     def _answer(self, question: Message) -> Message:
         if question.run != self.run:
             raise Refused(Refusal.WRONG_RUN)
-        if question.fields.get("settings") != self.protocol.settings():
+        if question.fields.get("settings") != self._agreed["settings"]:
             raise Refused(Refusal.WRONG_VERSION)
         if question.fields.get("shared") != self._names:
             raise Refused(Refusal.WRONG_NAMES)
@@ -154,17 +154,17 @@ class Party(Answering):
             return self._confirmed(question)
         kept = self._kept(question)
         if kept is None:
-            shapes = self.protocol.shapes(question, len(self.protocol.shared(self._data)))
+            shapes = self.protocol.shapes(question, len(self._shared))
             self._require_current(self._chain, self._ledger, self._counted, question)
             dropped = self._dropped_for(shapes, question)
             if any(message.kind == _FAILED for message in self._own()):
                 raise Refused(Refusal.DECLINED)
-            before = self._drawn(question)
-            if not self.protocol.allows(question, before):
+            price = self.protocol.price(question)
+            if not self.protocol.allows(price, self._drawn(question)):
                 raise Refused(Refusal.TWICE)
             self._pay()
             self._drop(dropped)
-            kept = self._draw(question)
+            kept = self._draw(question, price)
         # A crash may have come between the journal and the ledger; nothing is sent before both know.
         self._count()
         self._hand_key(kept)
@@ -282,31 +282,27 @@ class Party(Answering):
     def _pay(self) -> None:
         """Spend the cost of the whole run once: the journal has what began, the ledger that it was spent."""
         what = self._what
-        begun = [m for m in self._journal.messages if m.kind == _BEGUN and m.run == self.run]
+        begun = [message for message in self._own() if message.kind == _BEGUN]
         paid = [entry for entry in self._ledger.entries(self._dataset) if entry.what == what]
         if paid and not begun:
             raise StateForgotten(run=self.run)
-        if any(dict(one.fields, **self._agreed()) != dict(one.fields) for one in begun) or any(
-            _terms(entry.guarantee) != _terms(self.promise) for entry in paid
+        if any(dict(one.fields, **self._agreed) != dict(one.fields) for one in begun) or any(
+            _terms(entry.guarantee) != self._agreed["promise"] for entry in paid
         ):
             raise OtherSettings(run=self.run)
         if not begun:
-            self._keep(self._message(MessagePart(kind=_BEGUN, fields=self._agreed()), -1))
+            self._keep(self._message(MessagePart(kind=_BEGUN, fields=self._agreed), -1))
         if not paid:
             with self._ledger.spend(self._dataset, self.promise, what=what, events=self.protocol.events()):
                 pass
 
-    def _agreed(self) -> dict[str, Value]:
-        """Return all that decides how much noise an answer gets; it may not change in a run."""
-        return {"settings": self.protocol.settings(), "promise": _terms(self.promise)}
-
-    def _draw(self, question: Message) -> Message:
+    def _draw(self, question: Message, price: Fraction | float) -> Message:
         """Draw an answer, or keep that it failed: a failure costs as much, and ends the party's run."""
         records = [one for one in self._own() if one.kind == _DRAWING and one.step == question.step]
         fields: dict[str, Value] = {
             "of": question.kind,
             "question": question.digest(),
-            "price": str(self.protocol.price(question)),
+            "price": str(price),
         }
         attempts = len(records)
         if attempts < _MOST_ATTEMPTS:
@@ -315,7 +311,7 @@ class Party(Answering):
         try:
             if attempts >= _MOST_ATTEMPTS:
                 raise DrawEndedProcess(times=_MOST_ATTEMPTS)
-            return self._drawn_answer(question)
+            return self._drawn_answer(question, price)
         except Exception as error:
             self._keep(self._message(MessagePart(kind=_FAILED), question.step))
             logger.error(
@@ -325,9 +321,9 @@ class Party(Answering):
             )
             raise Refused(Refusal.DECLINED) from None
 
-    def _drawn_answer(self, question: Message) -> Message:
+    def _drawn_answer(self, question: Message, price: Fraction | float) -> Message:
         """Compute an answer, add noise and keep it; before this returns no one has seen it."""
-        session = self.protocol.session(self._data, self._random, self.protocol.price(question))
+        session = self.protocol.session(self._data, self._random, price)
         part = self.protocol.answer(session, question)
         part = self.protocol.limited(part, self._listed)
         arrays, own = part.arrays, self._public()

@@ -8,14 +8,14 @@ the sentences of older files are in `discreet.privacy.old_sentences`.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Protocol, Self, final
 
 from discreet.core.errors import BrokenRule
 from discreet.privacy.errors import ImpossibleFact
-from discreet.report.guarantee import assumption_text
+from discreet.report.guarantee import assumption_text, assumption_texts
 
 Scalar = str | int | float | bool | None
 
@@ -228,12 +228,7 @@ class Assumption:
 
     def to_json(self) -> dict[str, Any]:
         """Return a JSON object that `from_json` reads back. `text` is for readers and other programs."""
-        return {
-            "kind": self.kind.value,
-            "fact": self.fact.value,
-            "detail": dict(self.detail),
-            "text": self.text,
-        }
+        return assumptions_to_json([self])[0]
 
     @classmethod
     def from_json(cls, record: Any) -> Self:
@@ -273,4 +268,19 @@ class Stating(Protocol):
 
 def assumptions_of(facts: Stating) -> tuple[Assumption, ...]:
     """Return the assumptions of a guarantee about a dataset with these public facts."""
-    return tuple(Assumption.of(Kind(kind), Fact(fact), **detail) for kind, fact, detail in facts.statements())
+    return tuple(
+        Assumption.of(Kind(kind), Fact(fact), **detail) for kind, fact, detail in list(facts.statements())
+    )
+
+
+def conditions_among(assumptions: Iterable[Assumption]) -> tuple[Assumption, ...]:
+    """Return the assumptions that a user must check."""
+    return tuple(one for one in assumptions if one.is_condition)
+
+
+def assumptions_to_json(assumptions: Sequence[Assumption]) -> list[dict[str, Any]]:
+    """Return the JSON object of each assumption."""
+    return [
+        {"kind": one.kind.value, "fact": one.fact.value, "detail": dict(one.detail), "text": text}
+        for one, text in zip(assumptions, assumption_texts(assumptions), strict=True)
+    ]

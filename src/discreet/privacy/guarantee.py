@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any, ClassVar, Self, final
@@ -15,7 +16,13 @@ from discreet.core.checks import (
     require,
 )
 from discreet.privacy.accounting.rounding import group_delta, sum_up, times_up
-from discreet.privacy.assumptions import Assumption, Fact, Kind
+from discreet.privacy.assumptions import (
+    Assumption,
+    Fact,
+    Kind,
+    assumptions_to_json,
+    conditions_among,
+)
 from discreet.privacy.errors import AlreadyPerUser, DamagedRecord, DefinitionsUnlike
 from discreet.privacy.old_sentences import read_assumptions, read_notes
 from discreet.report import guarantee as words
@@ -59,6 +66,7 @@ class Basis(StrEnum):
 
 #: Above this delta a guarantee is weak: few datasets worth a model have fewer than 1,000 users.
 LARGE_DELTA = 1e-3
+_SEQUENCES: Mapping[str, type] = {"assumes": Assumption, "notes": str}
 # Composed guarantees have the weaker basis.
 _WEAKNESS = {Basis.PROVED: 0, Basis.AS_PUBLISHED: 1, Basis.NONE: 2}
 
@@ -91,6 +99,7 @@ class Guarantee:
     notes: tuple[str, ...] = field(default=())
 
     def __post_init__(self) -> None:
+        others = {name: _has_others(getattr(self, name), kind) for name, kind in _SEQUENCES.items()}
         positive("epsilon", self.epsilon)
         failure_probability("delta", self.delta)
         for name, kind in (("unit", Unit), ("neighbors", Neighbors), ("trust", Trust), ("basis", Basis)):
@@ -98,15 +107,15 @@ class Guarantee:
             require(isinstance(value, kind), name, value, must=f"be a {kind.__name__}")
         object.__setattr__(self, "epsilon", float(self.epsilon))
         object.__setattr__(self, "delta", float(self.delta))
-        for name, element in (("assumes", Assumption), ("notes", str)):
-            value = getattr(self, name)
-            fits = not isinstance(value, str) and all(isinstance(one, element) for one in value)
-            require(fits, name, value, must=f"be a tuple of {element.__name__} values")
-            object.__setattr__(self, name, tuple(dict.fromkeys(value)))
+        for name, element in _SEQUENCES.items():
+            must = f"be a tuple of {element.__name__} values"
+            require(not others[name], name, getattr(self, name), must=must)
         if math.isinf(self.epsilon):
             object.__setattr__(self, "basis", Basis.NONE)
         else:
             require(self.basis is not Basis.NONE, "basis", self.basis, must="not be NONE unless epsilon=inf")
+        for name in _SEQUENCES:
+            object.__setattr__(self, name, tuple(dict.fromkeys(getattr(self, name))))
 
     @property
     def is_private(self) -> bool:
@@ -216,7 +225,7 @@ class Guarantee:
 
         If the guarantee has conditions, the label states PRIVATE IF.
         """
-        return tuple(one for one in self.assumes if one.is_condition)
+        return conditions_among(self.assumes)
 
     def assuming(self, *more: Assumption) -> Guarantee:
         """Return the guarantee with more assumptions."""
@@ -255,7 +264,7 @@ class Guarantee:
             "unit": self.unit.value,
             "neighbours": self.neighbors.value,
             "trust": self.trust.value,
-            "assumes": [one.to_json() for one in self.assumes],
+            "assumes": assumptions_to_json(self.assumes),
             "basis": self.basis.value,
             "proof": self.proof,
             "simulated": self.simulated,
@@ -285,6 +294,11 @@ class Guarantee:
             )
         except (KeyError, TypeError, ValueError) as error:
             raise DamagedRecord(kind="guarantee", reason=str(error)) from error
+
+
+def _has_others(values: str | Iterable[object], kind: type) -> bool:
+    """Return whether a sequence contains other values than those of a kind, or is a text."""
+    return isinstance(values, str) or not all(isinstance(one, kind) for one in values)
 
 
 def weaker_basis(one: Basis, other: Basis) -> Basis:

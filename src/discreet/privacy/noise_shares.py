@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, NamedTuple, final
 
@@ -102,29 +102,26 @@ class SharedBudget:
     delta: float
     parties: int
     least: int
+    #: The multiplier of one release that keeps the guarantee.
+    multiplier: float = field(init=False, default=0.0)
+    #: The epsilon of the noise that all parties add together. Training plans with it.
+    planned_epsilon: float = field(init=False, default=math.inf)
+    #: The multiplier of one release with the noise of all parties.
+    planned_multiplier: float = field(init=False, default=0.0)
+
+    def __post_init__(self) -> None:
+        if self.is_private:
+            multiplier = gaussian_multiplier(self.epsilon, self.delta)
+            wide = multiplier * math.sqrt(self.parties / self.least)
+            planned = min(gaussian_epsilon(wide, self.delta), self.epsilon)
+            object.__setattr__(self, "multiplier", multiplier)
+            object.__setattr__(self, "planned_epsilon", planned)
+            object.__setattr__(self, "planned_multiplier", gaussian_multiplier(planned, self.delta))
 
     @property
     def is_private(self) -> bool:
         """Return whether there is a guarantee. At an infinite epsilon nothing is metered."""
         return math.isfinite(self.epsilon)
-
-    @property
-    def multiplier(self) -> float:
-        """Return the multiplier of one release that keeps the guarantee."""
-        return gaussian_multiplier(self.epsilon, self.delta)
-
-    @property
-    def planned_epsilon(self) -> float:
-        """Return the epsilon of the noise that all parties add together. Training plans with it."""
-        if not self.is_private:
-            return self.epsilon
-        wide = self.multiplier * math.sqrt(self.parties / self.least)
-        return min(gaussian_epsilon(wide, self.delta), self.epsilon)
-
-    @property
-    def planned_multiplier(self) -> float:
-        """Return the multiplier of one release with the noise of all parties."""
-        return gaussian_multiplier(self.planned_epsilon, self.delta)
 
     def price(self, bound: float, sigma: float) -> Fraction | float:
         """Return the exact cost of a sum with this bound and planned deviation. Infinite without noise."""

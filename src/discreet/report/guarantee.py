@@ -322,6 +322,11 @@ def assumption_text(assumption: AssumptionView) -> str:
     return text + _TAKEN if taken and key not in ASSUMPTION_WORDS else text
 
 
+def assumption_texts(assumptions: Iterable[AssumptionView]) -> list[str]:
+    """Return assumptions in words."""
+    return [assumption_text(one) for one in assumptions]
+
+
 def listed_assumptions(guarantee: GuaranteeView) -> list[str]:
     """Return the assumptions in words, as labels list them; the one about raw ratings is a note there."""
     return [assumption_text(one) for one in guarantee.assumes if one.kind != "raw"]

@@ -6,8 +6,6 @@ on the bytes of that line and on the declared grammar: no state crosses a line b
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import numpy.typing as npt
 
@@ -407,12 +405,3 @@ def fill_table(table: npt.NDArray[np.int32], hashes: npt.NDArray[np.uint64], cou
         while table[at] != 0:
             at = (at + np.uint64(1)) & mask
         table[at] = code + 1
-
-
-def room(array: npt.NDArray[Any], size: int, likely: int = 0) -> npt.NDArray[Any]:
-    """Return an array with room for `size` entries or more, with the same entries at its beginning."""
-    if array.size >= size:
-        return array
-    larger = np.empty(max(size, likely, 2 * array.size), dtype=array.dtype)
-    larger[: array.size] = array
-    return larger

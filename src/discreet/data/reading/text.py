@@ -57,7 +57,7 @@ def read_text(file: Path, schema: Schema, span: Span | None = None) -> tuple[Col
         if has_header:
             has_header = not rows.skip_header(data)
         rows.add(data)
-    return rows.columns(), rows.tally
+    return rows.columns(), rows.tally()
 
 
 def _pieces(found: Iterator[bytes], schema: Schema) -> Iterator[Bytes]:
@@ -217,9 +217,9 @@ class _Rows:
         self._found: dict[str, npt.NDArray[Any]] = {
             role: np.empty(0, self._kind_of(role)) for role in self._roles
         }
-        self._line = self._count = 0
+        self._line = self._count = self._whole_rows = 0
         self._forms: dict[str, None] = {}
-        self.tally = Tally(name, schema.roles, len(schema.columns))
+        self._tally = Tally(name, schema.roles, len(schema.columns))
 
     def _type_of(self, role: str) -> str:
         return self._schema.user_type if role == USER else self._schema.item_type
@@ -254,15 +254,17 @@ class _Rows:
         # Room for as many rows as the file has if they stay this long: copies cost more than empty room.
         most = int(1.01 * (count + rows) * max(1.0, self._size / max(1, self._seen)))
         for slot, role in enumerate(self._roles):
-            self._found[role] = line_splitting.room(self._found[role], count + rows, most)
+            self._found[role] = _room(self._found[role], count + rows, most)
             fields = (split.data, split.starts[slot], split.ends[slot], split.marks)
             self._read(role, self._found[role][count : count + rows], *fields)
         fits = split.marks == FITS
         kept = int(np.count_nonzero(fits))
-        if kept < rows:
+        if kept == rows:
+            self._whole_rows += rows
+        else:
             for found in self._found.values():
                 found[count : count + kept] = found[count : count + rows][fits]
-        self.tally.add(split.marks, split.places[0] + self._line, split.places[1])
+            self._tally.add(split.marks, split.places[0] + self._line, split.places[1])
         self._line += int(np.count_nonzero(data == 10))
         self._count += kept
 
@@ -295,8 +297,23 @@ class _Rows:
         found = {role: self._series_of(role, values[: self._count]) for role, values in self._found.items()}
         return Columns.by_role(found, self._schema.roles, tuple(self._forms))
 
+    def tally(self) -> Tally:
+        """Return the count of all rows."""
+        self._tally.add(np.full(self._whole_rows, FITS, np.uint8))
+        self._whole_rows = 0
+        return self._tally
+
     def _series_of(self, role: str, values: npt.NDArray[Any]) -> pl.Series:
         return self._texts[role].series(values) if role in self._texts else pl.Series(values)
+
+
+def _room(array: npt.NDArray[Any], size: int, likely: int = 0) -> npt.NDArray[Any]:
+    """Return an array with room for `size` entries or more, with the same entries at its beginning."""
+    if array.size >= size:
+        return array
+    larger = np.empty(max(size, likely, 2 * array.size), dtype=array.dtype)
+    larger[: array.size] = array
+    return larger
 
 
 def _series(data: Bytes, starts: Any, ends: Any, chosen: npt.NDArray[np.int64]) -> pl.Series:
@@ -334,9 +351,9 @@ class Texts:
 
     def _make_room(self, rows: int, letters: int) -> None:
         most = self._count + rows + 2
-        self._hashes = line_splitting.room(self._hashes, most)
-        self._edges = line_splitting.room(self._edges, most)
-        self._letters = line_splitting.room(self._letters, int(self._edges[self._count]) + letters + rows + 1)
+        self._hashes = _room(self._hashes, most)
+        self._edges = _room(self._edges, most)
+        self._letters = _room(self._letters, int(self._edges[self._count]) + letters + rows + 1)
         if self._table.size < 2 * most:
             self._table = np.zeros(1 << (2 * most - 1).bit_length(), np.int32)
             line_splitting.fill_table(self._table, self._hashes, self._count)

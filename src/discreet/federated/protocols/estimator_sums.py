@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cache
 from typing import Any, ClassVar, Self, cast, final
@@ -59,6 +59,8 @@ class EstimatorSums(ItemProtocol):
     estimator: Estimator
     facts: PublicFacts
     noise: SharedNoise
+    #: The exact account of a party.
+    budget: SharedBudget = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         private = math.isfinite(self.epsilon)
@@ -66,22 +68,19 @@ class EstimatorSums(ItemProtocol):
         require(not private or self.delta > 0, "delta", self.delta, must="be greater than 0", do=do)
         features = self.estimator.settings.get("item_features")
         require(features is None, "item_features", features, must="be None over parties")
+        budget = SharedBudget(
+            epsilon=self.epsilon,
+            delta=self.delta,
+            parties=self.noise.parties,
+            least=self.noise.least_parties,
+        )
+        object.__setattr__(self, "budget", budget)
 
     @classmethod
     def of(cls, estimator: Estimator, facts: PublicFacts, noise: SharedNoise) -> Self:
         """Return the protocol that runs an estimator."""
         return cls(
             epsilon=estimator.epsilon, delta=estimator.delta, estimator=estimator, facts=facts, noise=noise
-        )
-
-    @property
-    def budget(self) -> SharedBudget:
-        """Return the exact account of a party."""
-        return SharedBudget(
-            epsilon=self.epsilon,
-            delta=self.delta,
-            parties=self.noise.parties,
-            least=self.noise.least_parties,
         )
 
     def events(self) -> Sequence[Any]:
@@ -135,9 +134,9 @@ class EstimatorSums(ItemProtocol):
             raise Refused(Refusal.OUT_OF_RANGE)
         return {_SUM: (size_of(asked.part),)}
 
-    def allows(self, question: Message, before: Sequence[Fraction | float]) -> bool:
+    def allows(self, price: Fraction | float, before: Sequence[Fraction | float]) -> bool:
         """Return whether a sum, with all that were drawn before, costs no more than the guarantee."""
-        return self.budget.covers([*before, self.price(question)])
+        return self.budget.covers([*before, price])
 
     def price(self, question: MessagePart | Message) -> Fraction | float:
         """Return the square of a user's length over the noise: the length is the statistic's own."""
@@ -178,13 +177,15 @@ class EstimatorSums(ItemProtocol):
         """Return a party's exact sum with its share of the noise."""
         asked = self.read(question, session.n_items)
         numbers = session.release_share(asked.statistic, asked.part.name, self.noise.units)
-        stated = {f"noise {_SUM}": self.own_deviations(question)[_SUM]}
+        stated = {f"noise {_SUM}": self._own_deviation(asked)}
         return MessagePart(kind=question.kind, arrays={_SUM: numbers}, fields=stated)
 
     def own_deviations(self, question: MessagePart | Message) -> Mapping[str, float]:
         """Return the deviation of a party's share of the noise."""
-        asked = self.read(question, self.facts.n_items)
-        return {_SUM: self.noise.units.deviation(self.budget.deviation(asked.part.bound, asked.sigma))}
+        return {_SUM: self._own_deviation(self.read(question, self.facts.n_items))}
+
+    def _own_deviation(self, asked: Asked) -> float:
+        return self.noise.units.deviation(self.budget.deviation(asked.part.bound, asked.sigma))
 
 
 @final

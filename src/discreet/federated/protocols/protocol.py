@@ -139,8 +139,8 @@ class Protocol(ABC):
         """Return the price of a draw that an earlier version kept without one."""
 
     @abstractmethod
-    def allows(self, question: Message, before: Sequence[Fraction | float]) -> bool:
-        """Return whether a party whose draws cost `before` may answer a question within its guarantee."""
+    def allows(self, price: Fraction | float, before: Sequence[Fraction | float]) -> bool:
+        """Return whether a party whose draws cost `before` may pay a price within its guarantee."""
 
     @abstractmethod
     def session(self, data: Interactions, random: PrivacyRandom, price: Fraction | float) -> Session:
@@ -172,7 +172,8 @@ class Protocol(ABC):
 
     def settings(self) -> str:
         """Return the public settings that all sides of a run share; guarantees may differ."""
-        shared = {entry.name: repr(getattr(self, entry.name)) for entry in fields(self)}  # type: ignore[arg-type]
+        given = [entry.name for entry in fields(self) if entry.init]  # type: ignore[arg-type]
+        shared = {name: repr(getattr(self, name)) for name in given}
         if not self.noise.masked:
             shared = {name: text for name, text in shared.items() if name not in ("epsilon", "delta")}
             # Laplace and Gaussian noise bound users in different norms, whose sums do not mix.
@@ -226,9 +227,8 @@ class OwnNoiseProtocol(Protocol):
         """Return the price of a kind of question, which earlier versions kept alone."""
         return sum(self.shares(str(kept.fields.get("of", kept.kind))).values(), Fraction(0))
 
-    def allows(self, question: Message, before: Sequence[Fraction | float]) -> bool:
+    def allows(self, price: Fraction | float, before: Sequence[Fraction | float]) -> bool:
         """Return whether all draws and this one cost at most the budget."""
-        price = self.price(question)
         spent = sum((Fraction(one) for one in before), self.reserved)
         return price > 0 and spent + price <= 1
 
