@@ -1,10 +1,8 @@
-"""What happens once before all tests: which examples are drawn, which kernels are run, and on what noise."""
+"""What happens once before all tests: which examples are drawn, and on what noise."""
 
 import gc
-import os
 import sys
 import tempfile
-from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -12,7 +10,6 @@ from hypothesis import settings
 
 import few
 from command_line import Answer
-from kernel_caches import forget_stale
 
 # The default run is the same on every machine; `make test-random` looks further, with fresh seeds.
 settings.register_profile("default", derandomize=True, max_examples=50, deadline=None)
@@ -21,10 +18,7 @@ settings.load_profile("default")
 
 
 def pytest_addoption(pluginmanager):
-    """See to it that tests run on the kernels as they are written now, and on noise that repeats."""
-    # Once: the processes that share the tests are started by one that has done it.
-    if "PYTEST_XDIST_WORKER" not in os.environ:
-        forget_stale(Path(find_spec("discreet").origin).parent)
+    """See to it that tests run on noise that repeats."""
     # Plugins of their own: the hooks of this file are not called for doctests of the package.
     pluginmanager.import_plugin("seeded_noise")
     pluginmanager.import_plugin("doctests")

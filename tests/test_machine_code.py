@@ -2,7 +2,9 @@
 
 import importlib.util
 import json
+import os
 import shutil
+import subprocess
 import sys
 
 import llvmlite.binding
@@ -94,3 +96,86 @@ def test_a_changed_source_is_compiled_again(kernel, ship, tmp_path):
 def test_without_kernels_in_the_wheel_numba_keeps_its_own(kernel):
     kernel("own")
     assert sum(kernel("own").cache_hits.values()) == 1
+
+
+INNER = """
+from discreet.core.kernels import inner
+{first}
+@inner
+def {name}(x):
+    return {value}
+"""
+OUTER = """
+from discreet.core.kernels import strict
+from toy_constants import STEPS
+from toy_middle import two
+
+@strict
+def steps(x):
+    return two(x) + STEPS + below(x)
+
+from toy_below import below
+"""
+LOOPS = {
+    "constants": "STEPS = 4\nOTHER = 5\n",
+    "shared": INNER.format(first="", name="one", value="x"),
+    "middle": INNER.format(first="from toy_shared import one", name="two", value="one(x)"),
+    "outer": OUTER,
+    "below": INNER.format(first="", name="below", value="0"),
+    "unused": "SIZE = 3\n",
+}
+CALL = "import toy_unused; from toy_outer import steps; print(steps(1), sum(steps.stats.cache_hits.values()))"
+
+
+def hits(folder, **changed):
+    """Return the answer of a kernel in a new process, and how often its machine code was found."""
+    for name, text in {**LOOPS, **changed}.items():
+        (folder / f"toy_{name}.py").write_text(text)
+    own = {"NUMBA_CACHE_DIR": str(folder / "cache"), "PYTHONPATH": os.pathsep.join([str(folder), *sys.path])}
+    own |= {"PYTHONDONTWRITEBYTECODE": "1"}
+    run = subprocess.run([sys.executable, "-c", CALL], env=os.environ | own, capture_output=True, text=True)
+    assert not run.returncode, run.stderr
+    return tuple(map(int, run.stdout.split()))
+
+
+@pytest.mark.few(2, "shared")
+@pytest.mark.parametrize(
+    ("changed", "old", "new", "answer"),
+    [
+        ("shared", "return x", "return 2 * x", 6),
+        ("constants", "STEPS = 4", "STEPS = 7", 8),
+        ("middle", "one(x)", "3 * one(x)", 7),
+        ("below", "return 0", "return 9", 14),
+    ],
+)
+def test_a_kernel_is_compiled_again_if_what_is_compiled_into_it_changes(tmp_path, changed, old, new, answer):
+    assert hits(tmp_path) == (5, 0)
+    # The twins: nothing changes, or something that the kernel doesn't contain.
+    assert hits(tmp_path, unused="SIZE = 4\n", constants="STEPS = 4\nOTHER = 6\n") == (5, 1)
+    assert hits(tmp_path, **{changed: LOOPS[changed].replace(old, new)}) == (answer, 0)
+
+
+COMPILE = """
+import sys
+from types import ModuleType
+sys.stderr.isatty = lambda: {terminal}
+if {notebook}:
+    sys.modules["ipykernel"] = ModuleType("ipykernel")
+import numpy as np
+from numba import njit
+from discreet.core import kernels
+for loop in (njit(lambda x: x + 1), njit(lambda x: x + 2)):
+    assert loop(np.ones(2)).size == 2
+"""
+SAID = ["Compiling numerical kernels, only the first time ..."]
+
+
+@pytest.mark.few(1)
+@pytest.mark.parametrize(
+    ("terminal", "notebook"),
+    [(True, False), (False, False), pytest.param(False, True, marks=pytest.mark.slow)],
+)
+def test_compiling_is_announced_once_on_a_terminal_or_in_a_notebook(terminal, notebook):
+    code = COMPILE.format(terminal=terminal, notebook=notebook)
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert run.stderr.splitlines() == SAID * terminal and run.stdout.splitlines() == SAID * notebook

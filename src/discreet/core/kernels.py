@@ -5,17 +5,19 @@ no synchronization, and the result does not depend on their number. Sums may be 
 and infinity keep their meaning.
 
 A wheel contains kernels as machine code (`.ci/kernels.py`): files of numba's own cache, for a processor that
-most machines have. numba compares the content of each kernel's module, its own version, and that of Python.
+most machines have. `KernelCache` compares the sources; numba compares its own version and that of Python.
 Kernels that don't fit are compiled at their first use, as in a checkout, which has no such folder.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 import sys
 from collections.abc import Callable
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from pathlib import Path
+from types import CodeType
 from typing import Any, NamedTuple, Protocol, TypeVar, cast
 
 import llvmlite.binding
@@ -60,28 +62,70 @@ def shipped() -> Target | None:
     return target if fits else None
 
 
-class ShippedFirst(FunctionCache):
-    """A kernel's cache that looks into the wheel before it looks where numba keeps compiled kernels."""
+class KernelCache(FunctionCache):
+    """A kernel's cache: machine code from the wheel, or code that was compiled here from the same sources.
+
+    numba compares the content of the kernel's own module. Code from other modules is compiled in, too, so an
+    upgrade that changes only a loop that clips would otherwise leave the old clipping in place.
+    """
 
     _impl: Any
+    _py_func: Any
+
+    @cached_property
+    def _stamp(self) -> tuple[Any, ...]:
+        return (self._impl.locator.get_source_stamp(), *sorted(_compiled_in(self._py_func)))
+
+    def _files(self, folder: str) -> Any:
+        return cast("Any", IndexDataCacheFile)(folder, self._impl.filename_base, self._stamp)
 
     def _load_overload(self, sig: Any, target_context: Any) -> Any:
         target, super_class = shipped(), cast("Any", super())
+        # numba looks for a kernel here before it saves one. Not earlier: a loop may call loops below it.
+        self._cache_file = self._files(cast("Any", self).cache_path)
         if target is not None:
             _, _, code = cast("Any", self)._index_key(sig, target_context.codegen())
-            stamp = self._impl.locator.get_source_stamp()
-            files = cast("Any", IndexDataCacheFile)(str(FOLDER), self._impl.filename_base, stamp)
-            found = files.load((sig, tuple(target), code))
+            found = self._files(str(FOLDER)).load((sig, tuple(target), code))
             if found is not None:
                 return self._impl.rebuild(target_context, found)
         return super_class._load_overload(sig, target_context)
 
 
-def load_shipped(kernel: Any) -> Any:
-    """Return a kernel that is loaded from the wheel if it is there."""
+def _compiled_in(loop: Any) -> set[str]:
+    """Return what decides the machine code of a loop: the modules of all loops in it, and their constants."""
+    found = {_digest(__file__)}  # how loops are compiled
+    left, seen = [loop], set()
+    while left:
+        one = left.pop()
+        if one in seen:
+            continue
+        seen.add(one)
+        found.add(_digest(one.__code__.co_filename))
+        for name in _names(one.__code__):
+            value = one.__globals__.get(name)
+            if hasattr(value, "py_func"):
+                left.append(value.py_func)
+            elif isinstance(value, bool | int | float | str | tuple):
+                found.add(f"{name} = {value!r}")
+    return found
+
+
+def _names(code: CodeType) -> set[str]:
+    """Return all names that a function and the functions within it use."""
+    inside = (const for const in code.co_consts if isinstance(const, CodeType))
+    return set(code.co_names).union(*map(_names, inside))
+
+
+@lru_cache(maxsize=256)
+def _digest(file: str) -> str:
+    return hashlib.sha256(Path(file).read_bytes()).hexdigest()
+
+
+def _cached(kernel: Any) -> Any:
+    """Return a kernel with our cache."""
     # Without just-in-time compilation, a kernel is a plain function.
-    if shipped() is not None and hasattr(kernel, "py_func"):
-        kernel._cache = cast("Any", ShippedFirst)(kernel.py_func)
+    if hasattr(kernel, "py_func"):
+        kernel._cache = cast("Any", KernelCache)(kernel.py_func)
     return kernel
 
 
@@ -126,12 +170,12 @@ _INNER: dict[str, Any] = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
 
 def compiled(loop: _Loop) -> _Loop:
     """Compile a loop that Python calls; sums may be reordered."""
-    return load_shipped(njit(cache=True, **_REORDERED)(loop))  # type: ignore[no-any-return]
+    return _cached(njit(**_REORDERED)(loop))  # type: ignore[no-any-return]
 
 
 def strict(loop: _Loop) -> _Loop:
     """Compile a loop that Python calls, and whose floating-point operations keep their order."""
-    return load_shipped(njit(cache=True, **_ORDERED)(loop))  # type: ignore[no-any-return]
+    return _cached(njit(**_ORDERED)(loop))  # type: ignore[no-any-return]
 
 
 #: The same two for loops that only compiled loops call.
