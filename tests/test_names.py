@@ -7,10 +7,12 @@ from pathlib import Path
 import pytest
 
 import discreet as package
+from discreet import evaluation
 from discreet.cli.application import command
 from discreet.cli.verbs import commands
 from discreet.data.facts import Declarations
 from discreet.service import recommend_app, similar
+from toy import toy_interactions
 
 ROOT = Path(__file__).parents[1]
 TYPES = ROOT / "src/discreet/export/bundle/web/shared/recommender.d.ts"
@@ -65,3 +67,12 @@ def test_a_name_that_is_not_there_is_found():
     """The twin."""
     assert not known_in_python("FittedModel.neighbours") and not known_in_python("top_k")
     assert "--top-k" not in options()
+
+
+def test_names_of_the_last_version_work_and_warn(tmp_path):
+    guarantee = package.Popularity(epsilon=1.0).fit(toy_interactions()).guarantee
+    with pytest.warns(DeprecationWarning):
+        assert guarantee.frame == guarantee.definition
+    with package.Ledger(tmp_path / "shop.ledger") as ledger, pytest.warns(DeprecationWarning):
+        assert ledger.spent_by_frame("shop") == {}
+    assert evaluation.bars is evaluation.baselines

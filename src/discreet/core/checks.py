@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Collection, Iterable
 from typing import TYPE_CHECKING, Any
 
@@ -24,6 +25,12 @@ from discreet.core.errors import ParameterError as ParameterError
 from discreet.core.errors import PrivacyError as PrivacyError
 from discreet.core.errors import most_similar as most_similar
 from discreet.core.errors import visible as visible
+
+
+def renamed(old: str, new: str) -> None:
+    """Warn that a public name has a new one."""
+    message = f"`{old}` is now `{new}`. The old name works in this version."
+    warnings.warn(message, DeprecationWarning, stacklevel=3)
 
 
 def require(ok: bool, name: str, value: object, *, must: str, do: str = "") -> None:

@@ -6,6 +6,7 @@ from discreet.evaluation.metrics import RatingMetric as RatingMetric
 from discreet.evaluation.metrics import ShownMetric as ShownMetric
 from discreet.evaluation.metrics import parse_metrics as parse_metrics
 from discreet.evaluation.protocol import evaluate as evaluate
+from discreet.evaluation.references import bars as bars
 from discreet.evaluation.references import baselines as baselines
 from discreet.evaluation.report import render_report as render_report
 from discreet.evaluation.report import write_report as write_report

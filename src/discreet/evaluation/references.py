@@ -91,6 +91,10 @@ def baselines(
     return found
 
 
+#: `baselines`, under its name in 0.2.
+bars = baselines
+
+
 def _means(groups: npt.NDArray[np.int32], values: Singles, size: int, otherwise: float) -> Floats:
     counts = np.bincount(groups, minlength=size)
     sums = np.bincount(groups, weights=values, minlength=size)

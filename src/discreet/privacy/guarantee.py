@@ -13,6 +13,7 @@ from discreet.core.checks import (
     integer,
     positive,
     real,
+    renamed,
     require,
 )
 from discreet.privacy.accounting.rounding import group_delta, sum_up, times_up
@@ -131,6 +132,12 @@ class Guarantee:
     def definition(self) -> tuple[Unit, Neighbors, Trust]:
         """Return the privacy definition, which two guarantees must share to be compared or added."""
         return self.unit, self.neighbors, self.trust
+
+    @property
+    def frame(self) -> tuple[Unit, Neighbors, Trust]:
+        """Return `definition`, under its name in 0.2."""
+        renamed("Guarantee.frame", "definition")
+        return self.definition
 
     def _same_definition(self, other: Guarantee) -> None:
         if self.definition != other.definition:

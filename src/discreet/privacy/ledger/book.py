@@ -17,7 +17,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, final
 
-from discreet.core.checks import DiscreetError, require
+from discreet.core.checks import DiscreetError, renamed, require
 from discreet.core.errors import Spent
 from discreet.core.frames import FrameKind, to_frame
 from discreet.privacy.accounting.events import event_from_json, event_to_json
@@ -272,6 +272,11 @@ class Ledger:
         """Return the spending on a dataset under each privacy definition."""
         with self._store.reading() as connection:
             return spent_by_definition(connection, dataset)
+
+    def spent_by_frame(self, dataset: str) -> dict[Frame, Amount]:
+        """Return `spent_by_definition`, under its name in 0.2."""
+        renamed("Ledger.spent_by_frame", "spent_by_definition")
+        return self.spent_by_definition(dataset)
 
     def budget(self, dataset: str) -> Budget | None:
         """Return the budget that counts, if any."""
