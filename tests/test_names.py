@@ -73,6 +73,6 @@ def test_names_of_the_last_version_work_and_warn(tmp_path):
     guarantee = package.Popularity(epsilon=1.0).fit(toy_interactions()).guarantee
     with pytest.warns(DeprecationWarning):
         assert guarantee.frame == guarantee.definition
-    with package.Ledger(tmp_path / "shop.ledger") as ledger, pytest.warns(DeprecationWarning):
+    with package.Ledger.open(tmp_path / "shop.ledger") as ledger, pytest.warns(DeprecationWarning):
         assert ledger.spent_by_frame("shop") == {}
     assert evaluation.bars is evaluation.baselines
