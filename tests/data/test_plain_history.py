@@ -14,10 +14,10 @@ from discreet.testing import refuses
 
 def both(path, content, *, implicit=False, columns=None):
     path.write_bytes(content.encode())
-    plain = read_plain_history(path, columns, implicit=implicit)
+    plain = read_plain_history(path, path.read_bytes(), columns, implicit=implicit)
     short = None if plain is None else by_item(plain)
     try:
-        data = long_way._read_people(path, columns, implicit=implicit, alone=True)
+        data = long_way._read_people(path, columns, None, implicit=implicit, alone=True)
     except DiscreetError:
         return short, None
     return short, by_item(of_row(data, 0))

@@ -26,7 +26,7 @@ from discreet.data.errors import (
     UnclearDates,
     UnclearHeader,
 )
-from discreet.data.reading.blocks import head, packing, plain_name, shown_packing, unpacked_text
+from discreet.data.reading.blocks import beginning, first_lines, packing, plain_name, shown_packing
 from discreet.data.reading.json_lines import read_json_lines
 from discreet.data.reading.text import BREAK, read_text, split_fields
 from discreet.data.reading.times import YEAR_LAST
@@ -47,6 +47,7 @@ from discreet.data.schema import (
     DAY_FIRST,
     LAYOUTS,
     MONTH_FIRST,
+    NOT_PACKED,
     ROLES,
     UTF_8,
     UTF_16,
@@ -149,16 +150,21 @@ class Description:
     unread_times: str | None = None
 
 
-def describe(file: Path, wishes: Wishes) -> Description:
+def describe(file: Path, wishes: Wishes, raw: bytes | None = None) -> Description:
     """Return the schema of a text file, or of JSON lines; what the caller declares is not guessed.
+
+    `raw` is the content of a file that isn't packed, if the caller has read it.
 
     Raises:
         FileError: The file is not text, or is known not to be a table.
         DataError: The file is empty, or nothing shows which column is which.
     """
-    packed = shown_packing(file) if wishes.layout is None else packing(file)
-    encoding = _encoding(file, wishes, packed)
-    top = head(file, encoding, packed, _HEAD)
+    packed = NOT_PACKED
+    if raw is None:
+        packed = shown_packing(file) if wishes.layout is None else packing(file)
+        raw = beginning(file, packed, _HEAD + 1)
+    encoding = _encoding(file, wishes, raw)
+    top = first_lines(raw, encoding, _HEAD)
     declared = {"bad_rows": "reject", **wishes.declared, "encoding": encoding}
     if packed != packing(file):
         declared["packed"] = packed
@@ -185,25 +191,24 @@ def _needs_mark(encoding: str) -> bool:
         return False
 
 
-def _encoding(file: Path, wishes: Wishes, packed: str) -> str:
+def _encoding(file: Path, wishes: Wishes, raw: bytes) -> str:
     """Return the declared encoding, or what a file shows: a mark of UTF-16, or lines that are not UTF-8."""
     said = wishes.declared.get("encoding")
     if said is not None and not _needs_mark(said):
         return str(said)
-    marked = marked_encoding(file, packed)
+    marked = marked_encoding(raw)
     if marked is None and said is not None:
         raise MarkNeeded(path=file.name)
-    return marked or _shown_encoding(file, packed)
+    return marked or _shown_encoding(raw)
 
 
-def _shown_encoding(file: Path, packed: str) -> str:
+def _shown_encoding(raw: bytes) -> str:
     """Return Windows-1252 if most lines with other letters than ASCII are of Western Europe, else UTF-8.
 
     One line shows nothing, since it is one user's. Many such letters in a row belong to other alphabets,
     whose encoding must be declared.
     """
-    with unpacked_text(file, packed) as source:
-        lines = [line for line in source.read(_HEAD).split(b"\n")[:-1] if not line.isascii()]
+    lines = [line for line in raw[:_HEAD].split(b"\n")[:-1] if not line.isascii()]
     odd = [line for line in lines if _is_western(line)]
     return _WESTERN if len(odd) > 1 and 2 * len(odd) > len(lines) else UTF_8
 
@@ -216,11 +221,9 @@ def _is_western(line: bytes) -> bool:
     return False
 
 
-def marked_encoding(file: Path, packed: str) -> str | None:
-    """Return the kind of UTF-16 that the mark at the beginning of a file shows, if it has one."""
-    with unpacked_text(file, packed) as source:
-        first = source.read(2)
-    return {b"\xff\xfe": UTF_16[0], b"\xfe\xff": UTF_16[1]}.get(first)
+def marked_encoding(raw: bytes) -> str | None:
+    """Return the kind of UTF-16 that the mark at the beginning of a text shows, if it has one."""
+    return {b"\xff\xfe": UTF_16[0], b"\xfe\xff": UTF_16[1]}.get(raw[:2])
 
 
 # An id such as {3F2504E0-...} also begins with a brace, so a key must follow.
@@ -321,10 +324,9 @@ def _separator(file: Path, line: bytes, grammar: Schema) -> str:
             (len(row or ()) for row in split_fields(line, replace(grammar, delimiter=mark))), default=0
         )
 
-    found = max(marks, key=width, default=None)
-    if found is None:
+    if not marks:
         raise NothingToRead(path=file.name, found="column")
-    return found
+    return marks[0] if len(marks) == 1 else max(marks, key=width)
 
 
 def _split(text: bytes, grammar: Schema) -> tuple[Schema, list[list[str]]]:

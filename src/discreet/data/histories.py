@@ -22,6 +22,7 @@ from discreet.data.errors import (
 from discreet.data.guessing import Description, Wishes, describe
 from discreet.data.inputs import UserHistory, of_row
 from discreet.data.interactions import Interactions
+from discreet.data.reading.blocks import packing_of
 from discreet.data.reading.readers import read
 from discreet.data.reading.tables import fits
 from discreet.data.roles import (
@@ -34,7 +35,7 @@ from discreet.data.roles import (
     choose,
     without_order,
 )
-from discreet.data.schema import Schema
+from discreet.data.schema import NOT_PACKED, Schema
 from discreet.data.vocabulary import Vocabulary
 
 # None of these is in a file with one column; a blank may, within an id.
@@ -62,12 +63,13 @@ def read_history(
     ratings are not read, and a file of one column is a list of items, oldest first. Columns of a fit that a
     history does not need may be named and absent.
     """
+    if user is not None:
+        return _one_of_many(path, user, columns, schema, implicit=implicit)
+    raw = _content(path)
 
     def attempt(choice: Choice | None) -> UserHistory:
-        return _read(path, user, choice, catalog, schema, implicit=implicit)
+        return _read(path, raw, choice, catalog, schema, implicit=implicit)
 
-    if user is not None:
-        return attempt(columns)
     try:
         return as_history(attempt, columns)
     except UnclearDates:
@@ -83,37 +85,54 @@ def read_history(
 
 def _read(
     path: Path,
-    user: str | None,
+    raw: bytes,
     columns: Choice | None,
     catalog: Vocabulary | None,
     schema: Schema | None,
     *,
     implicit: bool,
 ) -> UserHistory:
-    listed = _listed_items(path, columns, catalog) if user is None else None
+    listed = _listed_items(raw, columns, catalog)
     if implicit and listed is not None:
         return UserHistory.of(listed, None, range(len(listed)))
-    plain = read_plain_history(path, columns, implicit=implicit) if user is None and listed is None else None
+    plain = read_plain_history(path, raw, columns, implicit=implicit) if listed is None else None
     if plain is not None:
         return plain
-    if not implicit and (listed is not None or _lacks_ratings(path, columns, alone=user is None)):
+    if listed is not None and not implicit:
         raise HistoryRatingsNeeded()
-    if columns is None and schema is not None and schema.header and fits(path, schema):
-        data = read(path, schema=schema.with_fields(duplicates="last"), implicit=implicit)
-    else:
-        data = _read_people(path, columns, implicit=implicit, alone=user is None)
-    if user is None:
-        if data.n_users != 1:
-            raise OneUserNeeded(users=data.n_users)
-        return replace(of_row(data), user=None)
+    data = _read_people(path, columns, schema, implicit=implicit, alone=True)
+    if data.n_users != 1:
+        raise OneUserNeeded(users=data.n_users)
+    return replace(of_row(data), user=None)
+
+
+def _content(path: Path) -> bytes:
+    """Return a file's content, or nothing: the reader of tables states why a file can't be read."""
+    try:
+        return path.read_bytes() if path.is_file() else b""
+    except OSError:
+        return b""
+
+
+def _one_of_many(
+    path: Path, user: str, columns: Choice | None, schema: Schema | None, *, implicit: bool
+) -> UserHistory:
+    """Return the history of one of the users in a file."""
+    data = _read_people(path, columns, schema, implicit=implicit, alone=False)
     row = int(data.users.index_of([user])[0])
     if row < 0:
         raise UserNotInHistory(user=user, file=path.name)
     return of_row(data, row)
 
 
-def _read_people(path: Path, columns: Choice | None, *, implicit: bool, alone: bool) -> Interactions:
+def _read_people(
+    path: Path, columns: Choice | None, schema: Schema | None, *, implicit: bool, alone: bool
+) -> Interactions:
     """Read a history; one without a column for the user is one user's."""
+    if not implicit and _lacks_ratings(path, columns, alone=alone):
+        raise HistoryRatingsNeeded()
+    if columns is None and schema is not None and schema.header and fits(path, schema):
+        return read(path, schema=schema.with_fields(duplicates="last"), implicit=implicit)
     try:
         return read(path, columns=columns, implicit=implicit, duplicates="last")
     except (NoColumn, UnclearHeader):
@@ -124,13 +143,12 @@ def _read_people(path: Path, columns: Choice | None, *, implicit: bool, alone: b
         return read(path, columns={**(columns or {}), USER: None}, implicit=implicit, duplicates="last")
 
 
-def _listed_items(path: Path, columns: Choice | None, catalog: Vocabulary | None) -> list[str] | None:
+def _listed_items(raw: bytes, columns: Choice | None, catalog: Vocabulary | None) -> list[str] | None:
     """Return the ids in a text file of one column, with or without a header; None if it is a table."""
     try:
-        text = path.read_text(encoding="utf-8-sig")
-    except (OSError, UnicodeDecodeError):
+        lines = [line.strip() for line in raw.decode("utf-8-sig").splitlines() if line.strip()]
+    except UnicodeDecodeError:
         return None
-    lines = [line.strip() for line in text.splitlines() if line.strip()]
     if not lines or any(mark in lines[0] for mark in _BETWEEN_COLUMNS):
         return None
     ids = [row[0] for row in csv.reader(lines, delimiter=_NOWHERE)]
@@ -168,14 +186,16 @@ _RATING = re.compile(r"-?[0-9]{1,5}(\.[0-9]{1,4})?")
 _SECONDS = re.compile(r"0|-?[1-9][0-9]{0,17}")
 
 
-def read_plain_history(path: Path, columns: Choice | None, *, implicit: bool) -> UserHistory | None:
+def read_plain_history(
+    path: Path, raw: bytes, columns: Choice | None, *, implicit: bool
+) -> UserHistory | None:
     """Return what the reader of tables would, or None for a file that needs it: long, quoted, or odd."""
     try:
-        if not path.is_file() or path.stat().st_size >= _MOST_BYTES:
+        if len(raw) >= _MOST_BYTES or packing_of(raw, path.name) != NOT_PACKED:
             return None
-        lines = path.read_bytes().decode("utf-8-sig").split("\n")
-        found = _described(path, without_order(columns), implicit=implicit)
-    except (OSError, UnicodeDecodeError, DiscreetError):
+        lines = raw.decode("utf-8-sig").split("\n")
+        found = _described(path, raw, without_order(columns), implicit=implicit)
+    except (UnicodeDecodeError, DiscreetError):
         return None
     schema = found.schema
     if found.unread_times or schema.format != "text" or schema.comment or schema.delimiter not in _SEPARATORS:
@@ -185,11 +205,12 @@ def read_plain_history(path: Path, columns: Choice | None, *, implicit: bool) ->
     return _by_item(rows, schema) if _is_plain(rows, schema) else None
 
 
-def _described(path: Path, choice: Choice | None, *, implicit: bool) -> Description:
+def _described(path: Path, raw: bytes, choice: Choice | None, *, implicit: bool) -> Description:
     try:
-        return describe(path, Wishes(choice=choice, implicit=implicit, declared={}))
+        return describe(path, Wishes(choice=choice, implicit=implicit, declared={}), raw)
     except DataError:
-        return describe(path, Wishes(choice={**(choice or {}), USER: None}, implicit=implicit, declared={}))
+        alone = Wishes(choice={**(choice or {}), USER: None}, implicit=implicit, declared={})
+        return describe(path, alone, raw)
 
 
 def _is_plain(rows: list[list[str]], schema: Schema) -> bool:

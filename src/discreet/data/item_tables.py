@@ -21,7 +21,7 @@ import polars as pl
 from discreet.core.arrays import Floats
 from discreet.data.errors import NoFiles, PublicTableWrong
 from discreet.data.guessing import marked_encoding
-from discreet.data.reading.blocks import MARK, blocks, shown_packing
+from discreet.data.reading.blocks import MARK, beginning, blocks, shown_packing
 from discreet.data.reading.cells import address_of, read_texts
 from discreet.data.reading.limits import collected, or_damaged
 from discreet.data.schema import UTF_8, UTF_16, stateless
@@ -118,7 +118,8 @@ def read_public(file: Path, what: str, *, infer: bool, encoding: str | None = No
 
 def _as_utf8(file: Path, declared: str | None) -> bytes:
     own, packed = declared if declared in UTF_16 else UTF_8, shown_packing(file)
-    text = b"".join(blocks(file, marked_encoding(file, packed) or own, packed)).removeprefix(MARK)
+    encoding = marked_encoding(beginning(file, packed, 2)) or own
+    text = b"".join(blocks(file, encoding, packed)).removeprefix(MARK)
     try:
         text.decode()
     except UnicodeDecodeError:

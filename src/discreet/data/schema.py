@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any, Self, final, get_args
 
 from discreet.core.checks import finite, integer, one_of, positive_finite, require
+from discreet.core.errors import BrokenRule
 from discreet.core.files import write_whole
 from discreet.data.errors import (
     EncodingWithState,
@@ -239,12 +240,15 @@ class Schema:
     @classmethod
     def from_json(cls, record: Mapping[str, Any]) -> Self:
         """Read what `to_json` or a TOML file states; raise a ParameterError for anything else."""
-        for name, value in record.items():
+        for name in record:
             one_of("schema field", name, _DEFAULTS)
+        for name, value in record.items():
             kinds = _KINDS[name]
             fits = isinstance(value, kinds) and isinstance(value, bool) == (kinds == (bool,))
             fits &= not isinstance(value, list | tuple) or set(map(type, value)) <= {str}
-            require(fits, f"schema field {name}", value, must=f"be {' or '.join(k.__name__ for k in kinds)}")
+            if not fits:
+                must = f"be {' or '.join(kind.__name__ for kind in kinds)}"
+                raise BrokenRule(name=f"schema field {name}", value=value, must=must)
         plain: dict[str, Any] = {
             name: tuple(value) if isinstance(value, list) else value for name, value in record.items()
         }

@@ -87,28 +87,26 @@ class SharedNoise:
 
     def assumes(self, epsilon: float, delta: float) -> tuple[Assumption, ...]:
         """Return what the guarantee assumes, and the guarantee that is left if that is false."""
-        trusted = self.least_parties
-        always = (
+        trusted, known = self.least_parties, []
+        if math.isfinite(epsilon):
+            curious, alone = self._left(epsilon, delta, trusted - 1), self._left(epsilon, delta, 1)
+            # A coordinator chooses the parties that it skips: those that it works with are never among them.
+            coordinator = self.missing > 0
+            known = [
+                Assumption.of(Kind.PARTY, Fact.KNOWN_SHARE, epsilon=curious, coordinator=coordinator),
+                Assumption.of(Kind.PARTY, Fact.ONE_SHARE, epsilon=alone),
+            ]
+        return (
             Assumption.of(Kind.PARTY, Fact.COLLUSION),
             Assumption.of(Kind.PARTY, Fact.NOISE_SHARES, parties=trusted),
-        )
-        backups = Assumption.of(Kind.BACKUP, Fact.MEMBERS)
-        if math.isinf(epsilon):
-            return (*always, backups)
-        curious, alone = (self._left(epsilon, delta, shares) for shares in (trusted - 1, 1))
-        # A coordinator chooses the parties that it skips: those that it works with are never among them.
-        coordinator = self.missing > 0
-        return (
-            *always,
-            Assumption.of(Kind.PARTY, Fact.KNOWN_SHARE, epsilon=curious, coordinator=coordinator),
-            Assumption.of(Kind.PARTY, Fact.ONE_SHARE, epsilon=alone),
-            backups,
+            *known,
+            Assumption.of(Kind.BACKUP, Fact.MEMBERS),
         )
 
     def _left(self, epsilon: float, delta: float, shares: int) -> float | None:
         """Return the epsilon that `shares` shares of the noise guarantee, rounded up; None if it is none."""
-        multiplier = gaussian_multiplier(epsilon, delta) * math.sqrt(shares / self.least_parties)
-        left = gaussian_epsilon(multiplier, delta)
+        part = math.sqrt(shares / self.least_parties)
+        left = gaussian_epsilon(gaussian_multiplier(epsilon, delta) * part, delta)
         return math.ceil(100 * left) / 100 if math.isfinite(100 * left) else None
 
     @property

@@ -197,7 +197,7 @@ class Party(Answering):
 
     def _keep(self, message: Message) -> Message:
         """Append a record to the journal and to the chain; return it with its place in the chain."""
-        event = _event(message)
+        event = encode(message)
         placed = replace(message, fields={**message.fields, CHAIN: str(self._chain.after(event))})
         self._journal.keep(placed)
         self._chain.add(event)

@@ -32,7 +32,7 @@ from discreet.data.schema import NOT_PACKED, PACKED_GZIP, PACKED_ZIP, UTF_8, UTF
 GZIP, ZIP, PARQUET = b"\x1f\x8b", b"PK\x03\x04", b"PAR1"
 _ENDINGS = {".gz": PACKED_GZIP, ".zip": PACKED_ZIP}
 _ZSTANDARD = b"\x28\xb5\x2f\xfd"
-BLOCK = 1 << 18
+BLOCK = 1 << 19
 #: What some editors write at the beginning of a file; no line's first field contains it.
 MARK = b"\xef\xbb\xbf"
 _LABEL_OF_MODELS = "label.json"
@@ -76,10 +76,14 @@ def packing(path: Path, declared: str = "") -> str:
 
 def shown_packing(path: Path) -> str:
     """Return what packs a file by its first bytes, for guesses and public tables; reject other packing."""
-    kind = magic(path)
-    if kind == _ZSTANDARD:
-        raise OtherPacking(path=path.name, kind="Zstandard")
-    return PACKED_ZIP if kind == ZIP else PACKED_GZIP if kind.startswith(GZIP) else NOT_PACKED
+    return packing_of(magic(path), path.name)
+
+
+def packing_of(raw: bytes, name: str) -> str:
+    """Return what packs a file that begins with these bytes; reject other packing."""
+    if raw.startswith(_ZSTANDARD):
+        raise OtherPacking(path=name, kind="Zstandard")
+    return PACKED_ZIP if raw.startswith(ZIP) else PACKED_GZIP if raw.startswith(GZIP) else NOT_PACKED
 
 
 def plain_name(file: Path) -> str:
@@ -173,11 +177,19 @@ def to_utf8(raw: bytes, encoding: str) -> bytes:
 
 def head(file: Path, encoding: str, packed: str, size: int) -> bytes:
     """Return the beginning of a text in UTF-8, without a line that is cut."""
+    return first_lines(beginning(file, packed, size + 1), encoding, size)
+
+
+def beginning(file: Path, packed: str, size: int) -> bytes:
+    """Return the first bytes of a text as they are."""
     with unpacked_text(file, packed) as source:
-        raw = source.read(size)
-        is_whole = not source.read(1)
-    cut = 0 if is_whole else after_last_line(raw, encoding)
-    return to_utf8(raw[:cut] if cut else raw, encoding).removeprefix(MARK)
+        return source.read(size)
+
+
+def first_lines(raw: bytes, encoding: str, size: int) -> bytes:
+    """Return the first `size` bytes in UTF-8; without a line that is cut there."""
+    cut = 0 if len(raw) <= size else after_last_line(raw[:size], encoding)
+    return to_utf8(raw[: cut or size], encoding).removeprefix(MARK)
 
 
 def as_array(block: bytes) -> np.ndarray[tuple[int], np.dtype[np.uint8]]:

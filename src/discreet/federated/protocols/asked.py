@@ -99,6 +99,8 @@ class Answerable:
     """Know which statistics may be asked for, by the names of their classes."""
 
     kinds: dict[str, type[Statistic]]
+    #: The domain of every field of each kind, by its path.
+    paths: dict[str, dict[str, Domain]]
 
     @classmethod
     def of(cls, more: Iterable[type[Statistic]] = ()) -> Answerable:
@@ -107,10 +109,11 @@ class Answerable:
         for kind in more:
             if kinds.setdefault(kind.__name__, kind) is not kind:
                 raise StatisticNotAnswered(statistic=kind.__name__)
-        for kind in kinds.values():
-            if any(isinstance(domain, Held | Ranges) for _, domain in _flat(kind)):
-                raise StatisticNotAnswered(statistic=kind.__name__)
-        return cls(kinds)
+        paths = {name: dict(_flat(kind)) for name, kind in kinds.items()}
+        for name, found in paths.items():
+            if any(isinstance(domain, Held | Ranges) for domain in found.values()):
+                raise StatisticNotAnswered(statistic=name)
+        return cls(kinds, paths)
 
     def write(self, asked: Asked) -> MessagePart:
         """Return the question that asks for a part of a statistic."""
@@ -137,7 +140,7 @@ class Answerable:
         kind = self.kinds.get(str(question.fields.get("statistic")))
         if kind is None or question.kind != "sum":
             raise Refused(Refusal.WRONG_KIND)
-        paths = dict(_flat(kind))
+        paths = self.paths[kind.__name__]
         arrays = {path for path, domain in paths.items() if isinstance(domain, Numbers | Places)}
         given = {_GIVEN + path for path in paths if path not in arrays}
         only_fields(question, {"statistic", "part", "sigma"} | given, arrays)

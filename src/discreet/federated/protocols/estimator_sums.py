@@ -25,7 +25,14 @@ from discreet.data.interactions import Interactions
 from discreet.federated.errors import NotOverParties
 from discreet.federated.noise import SharedNoise
 from discreet.federated.protocols.asked import Answerable, Asked, size_of
-from discreet.federated.protocols.protocol import ItemProtocol, MessagePart, Shapes, StepResult, check_sum
+from discreet.federated.protocols.protocol import (
+    ItemProtocol,
+    MessagePart,
+    Shapes,
+    StepResult,
+    check_sum,
+    promise_of,
+)
 from discreet.federated.protocols.training import RemoteTraining, RemoteUsers
 from discreet.federated.wire import Message, Refusal, Refused
 from discreet.models.estimator import Estimator, statistics_of
@@ -61,6 +68,8 @@ class EstimatorSums(ItemProtocol):
     noise: SharedNoise
     #: The exact account of a party.
     budget: SharedBudget = field(init=False, repr=False, compare=False)
+    #: The statistics that parties answer in this run.
+    answerable: Answerable = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         private = math.isfinite(self.epsilon)
@@ -75,6 +84,7 @@ class EstimatorSums(ItemProtocol):
             least=self.noise.least_parties,
         )
         object.__setattr__(self, "budget", budget)
+        object.__setattr__(self, "answerable", _answerable(statistics_of(self.estimator)))
 
     @classmethod
     def of(cls, estimator: Estimator, facts: PublicFacts, noise: SharedNoise) -> Self:
@@ -119,13 +129,9 @@ class EstimatorSums(ItemProtocol):
             run.answer(result)
         return run
 
-    def answerable(self) -> Answerable:
-        """Return the statistics that parties answer in this run."""
-        return _answerable(statistics_of(self.estimator))
-
     def read(self, question: MessagePart | Message, n_items: int) -> Asked:
         """Return what a question asks for, or raise `Refused`."""
-        return self.answerable().read(question, n_items)
+        return self.answerable.read(question, n_items)
 
     def shapes(self, question: MessagePart | Message, n_shared: int) -> Shapes:
         """Return the one array that answers a question."""
@@ -169,7 +175,7 @@ class EstimatorSums(ItemProtocol):
 
     def session(self, data: Interactions, random: PrivacyRandom, price: Fraction | float) -> Session:
         """Return a session that owns the part of the budget that this price is."""
-        whole = Session.open(data, self.promise(data.facts), random).gaussian()
+        whole = Session.open(data, promise_of(self.epsilon, self.delta, ()), random).gaussian()
         budget = self.budget
         return whole.split(budget.part(price))[0] if budget.is_private else whole
 
@@ -193,7 +199,7 @@ class SumsRun:
     """One run over parties: training that waits for sums, and its questions as messages."""
 
     def __init__(self, protocol: EstimatorSums) -> None:
-        self._protocol, self._answerable = protocol, protocol.answerable()
+        self._protocol, self._answerable = protocol, protocol.answerable
         self._answered: list[Asked] = []
         self._training = RemoteTraining(lambda sums: _trained(protocol, sums))
 

@@ -173,6 +173,18 @@ class InteractionScorer(PairsAndHistories):
     fading: float
     evenly: float = 0.0
     length: float = 0.5
+    #: The weights between items.
+    following: NextItems = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        following = NextItems(
+            items=self.paired,
+            neighbors=self.neighbors,
+            weights=self.neighbor_weights,
+            blend=self.blend,
+            fading=self.pair_fading,
+        )
+        object.__setattr__(self, "following", following)
 
     @classmethod
     def of(
@@ -199,20 +211,6 @@ class InteractionScorer(PairsAndHistories):
             blend=following.blend,
             pair_fading=following.fading,
             decisions=decisions,
-        )
-
-    @property
-    def following(self) -> NextItems:
-        """Return the weights between items."""
-        return self.prepared(
-            "following",
-            lambda: NextItems(
-                items=self.paired,
-                neighbors=self.neighbors,
-                weights=self.neighbor_weights,
-                blend=self.blend,
-                fading=self.pair_fading,
-            ),
         )
 
     def check(self) -> None:
@@ -437,6 +435,15 @@ class InteractionsAndRatings(PairsAndHistories):
     choice_fading: float
     choice_evenly: float
     choice_length: float
+    #: The parts that predict ratings, and interactions.
+    stars: RatingScorer = field(init=False, repr=False, compare=False)
+    choice: InteractionScorer = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        stars = RatingScorer(**{name: getattr(self, name) for name in _STARS})
+        choice = InteractionScorer(**{name: getattr(self, here) for here, name in _CHOICE.items()})
+        object.__setattr__(self, "stars", stars)
+        object.__setattr__(self, "choice", choice)
 
     @classmethod
     def of(cls, stars: RatingScorer, choice: InteractionScorer, known: float, rated: float) -> Self:
@@ -447,19 +454,6 @@ class InteractionsAndRatings(PairsAndHistories):
         parts = {name: getattr(stars, name) for name in _STARS}
         parts |= {here: getattr(choice, name) for here, name in _CHOICE.items()}
         return cls(**parts, liking=liking(known, rated), decisions=stars.decisions)
-
-    @property
-    def stars(self) -> RatingScorer:
-        """Return the part that predicts ratings."""
-        return self.prepared("stars", lambda: RatingScorer(**{name: getattr(self, name) for name in _STARS}))
-
-    @property
-    def choice(self) -> InteractionScorer:
-        """Return the part that predicts interactions."""
-        return self.prepared(
-            "choice",
-            lambda: InteractionScorer(**{name: getattr(self, here) for here, name in _CHOICE.items()}),
-        )
 
     def check(self) -> None:
         """Raise for pairs that do not fit together."""
