@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from discreet.core.checks import DataError
-from discreet.privacy.accounting.rounding import round_up
-from discreet.privacy.mechanisms.fixed_point import NoiseGrid, root_above, round_down
+from discreet.privacy.accounting.rounding import root_above, round_down, round_up
+from discreet.privacy.mechanisms.fixed_point import NoiseGrid
 from discreet.privacy.sampling.draws import add_discrete_laplace
 
 FAR = 1 << 62

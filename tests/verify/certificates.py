@@ -7,6 +7,7 @@ from fractions import Fraction
 
 from discreet.follow.settings import RELEASE_BITS, FollowSettings
 from discreet.privacy.accounting.accountant import gaussian_multiplier, split_gaussian
+from discreet.privacy.accounting.rounding import root_above
 from discreet.privacy.certificate import (
     additive_release,
     certificate,
@@ -19,7 +20,7 @@ from discreet.privacy.certificate import (
 from discreet.privacy.guarantee import Basis, Guarantee, Neighbors, Trust, Unit
 from discreet.privacy.mechanisms.additive import Gaussian, Laplace
 from discreet.privacy.mechanisms.bounded import BoundedLaplace, ClampedLaplace, ModifiedLaplace
-from discreet.privacy.mechanisms.fixed_point import fixed_point_noise, root_above
+from discreet.privacy.mechanisms.fixed_point import fixed_point_noise
 from discreet.privacy.mechanisms.randomized_response import RandomizedResponse, SignFlip
 from discreet.privacy.mechanisms.selection import NoisyThreshold
 from discreet.privacy.mechanisms.subsampling import ImportanceSampling

@@ -25,10 +25,10 @@ from discreet.core.checks import finite, integer, within
 from discreet.core.randomness import experiment_generator
 from discreet.data.facts import PublicFacts
 from discreet.data.vocabulary import Vocabulary
+from discreet.privacy.accounting.rounding import round_down
 from discreet.privacy.assumptions import Assumption, Fact, Kind, assumptions_of
 from discreet.privacy.guarantee import Basis, Guarantee, Neighbors, Trust, Unit
 from discreet.privacy.mechanisms.channel import local_epsilon
-from discreet.privacy.mechanisms.fixed_point import round_down
 from discreet.privacy.mechanisms.local import sign_flip
 from discreet.privacy.mechanisms.randomized_response import SignFlip
 

@@ -47,7 +47,8 @@ class Kind(StrEnum):
     UNKNOWN = "unknown"
 
 
-_CONDITIONS = frozenset({Kind.TAKEN, Kind.UNKNOWN})
+#: The kinds of assumptions that a user must check.
+CONDITIONS = frozenset({Kind.TAKEN, Kind.UNKNOWN})
 
 
 class Fact(StrEnum):
@@ -219,7 +220,7 @@ class Assumption:
 
         A condition turns PRIVATE into PRIVATE IF.
         """
-        return self.kind in _CONDITIONS
+        return self.kind in CONDITIONS
 
     @property
     def text(self) -> str:
@@ -271,11 +272,6 @@ def assumptions_of(facts: Stating) -> tuple[Assumption, ...]:
     return tuple(
         Assumption.of(Kind(kind), Fact(fact), **detail) for kind, fact, detail in list(facts.statements())
     )
-
-
-def conditions_among(assumptions: Iterable[Assumption]) -> tuple[Assumption, ...]:
-    """Return the assumptions that a user must check."""
-    return tuple(one for one in assumptions if one.is_condition)
 
 
 def assumptions_to_json(assumptions: Sequence[Assumption]) -> list[dict[str, Any]]:

@@ -13,13 +13,13 @@ from collections.abc import Iterable, Sequence
 from fractions import Fraction
 from typing import Any
 
+from discreet.privacy.accounting.rounding import power_of_two
 from discreet.privacy.errors import NotCertified
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.mechanisms.additive import Gaussian, Laplace
 from discreet.privacy.mechanisms.bounded import ModifiedLaplace
 from discreet.privacy.mechanisms.cells import HiddenNumbers, HiddenStars
 from discreet.privacy.mechanisms.channel import WORDS, CountTable
-from discreet.privacy.mechanisms.fixed_point import power_of_two
 from discreet.privacy.mechanisms.grid import GridMechanism
 from discreet.privacy.mechanisms.randomized_response import RandomizedResponse, SignFlip
 from discreet.privacy.mechanisms.selection import MOST_NAMES, NoisyThreshold

@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet.core.randomness import PrivacyRandom
+from discreet.privacy.accounting.rounding import root_above
 from discreet.privacy.certificate import Release, continual_release
 from discreet.privacy.errors import (
     PeriodOver,
@@ -26,7 +27,7 @@ from discreet.privacy.errors import (
     SumTooLarge,
     WeightsTooLarge,
 )
-from discreet.privacy.mechanisms.fixed_point import fixed_point_noise, root_above
+from discreet.privacy.mechanisms.fixed_point import fixed_point_noise
 from discreet.privacy.sampling.draws import add_discrete_gaussian
 
 Whole = npt.NDArray[np.int64]

@@ -18,11 +18,11 @@ from discreet.core.checks import (
 )
 from discreet.privacy.accounting.rounding import group_delta, sum_up, times_up
 from discreet.privacy.assumptions import (
+    CONDITIONS,
     Assumption,
     Fact,
     Kind,
     assumptions_to_json,
-    conditions_among,
 )
 from discreet.privacy.errors import AlreadyPerUser, DamagedRecord, DefinitionsUnlike
 from discreet.privacy.old_sentences import read_assumptions, read_notes
@@ -232,7 +232,7 @@ class Guarantee:
 
         If the guarantee has conditions, the label states PRIVATE IF.
         """
-        return conditions_among(self.assumes)
+        return tuple(one for one in self.assumes if one.kind in CONDITIONS)
 
     def assuming(self, *more: Assumption) -> Guarantee:
         """Return the guarantee with more assumptions."""

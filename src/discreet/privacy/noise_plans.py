@@ -8,9 +8,8 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from discreet.privacy.accounting.gaussian import gaussian_multiplier
-from discreet.privacy.accounting.rounding import round_up
+from discreet.privacy.accounting.rounding import root_above, round_down, round_up
 from discreet.privacy.mechanisms.additive import Gaussian, Laplace
-from discreet.privacy.mechanisms.fixed_point import root_above, round_down
 from discreet.privacy.mechanisms.selection import NoisyThreshold
 from discreet.privacy.queries import Noise
 

@@ -10,9 +10,9 @@ from fractions import Fraction
 from typing import Any, Literal, final
 
 from discreet.privacy.accounting.gaussian import gaussian_delta
+from discreet.privacy.accounting.rounding import round_down
 from discreet.privacy.certificate import Release
 from discreet.privacy.errors import Overspent as Overspent
-from discreet.privacy.mechanisms.fixed_point import round_down
 
 # A delta that is computed once more agrees with the calibrated one to about 1e-9 (proofs/accounting.md).
 _CLOSE = Fraction(1_000_001, 1_000_000)

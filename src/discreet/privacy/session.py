@@ -25,6 +25,7 @@ import numpy.typing as npt
 from discreet.core.arrays import Floats
 from discreet.core.randomness import PrivacyRandom
 from discreet.privacy.accounting.gaussian import gaussian_multiplier
+from discreet.privacy.accounting.rounding import round_down
 from discreet.privacy.certificate import (
     Release,
     additive_release,
@@ -50,7 +51,7 @@ from discreet.privacy.errors import (
 )
 from discreet.privacy.guarantee import Guarantee, Unit
 from discreet.privacy.mechanisms.additive import Gaussian, Laplace
-from discreet.privacy.mechanisms.fixed_point import FixedPoint, round_down
+from discreet.privacy.mechanisms.fixed_point import FixedPoint
 from discreet.privacy.mechanisms.selection import NoisyThreshold
 from discreet.privacy.mechanisms.subsampling import ImportanceSampling
 from discreet.privacy.noise_plans import gaussian_sigma, laplace_noise
@@ -321,17 +322,19 @@ class Session:
         Raises:
             Overspent: Less than this share is left. No data were read.
         """
-        return self.release_parts(query, {_part(query, part).name: share})[0]
+        return self._released(query, [(_part(query, part), share)])[0]
 
     def release_parts(self, query: Query, shares: Mapping[str, Fraction]) -> list[Noisy]:
         """Return noisy sums of several parts of one statistic, each for its own share, from one pass."""
+        return self._released(query, [(_part(query, name), share) for name, share in shares.items()])
+
+    def _released(self, query: Query, wanted: Sequence[tuple[PartOfSum, Fraction]]) -> list[Noisy]:
         asked = []
         with self._log.lock:
-            self._reserve(*map(_share, shares.values()))
-            for name, share in shares.items():
-                part = _part(query, name)
-                noise = self._noise(part, _share(share))
-                self._log.entries.append(self._entry(query, part, noise, _share(share)))
+            self._reserve(*[_share(share) for _, share in wanted])
+            for part, share in wanted:
+                noise = self._noise(part, share)
+                self._log.entries.append(self._entry(query, part, noise, share))
                 asked.append((part, noise))
         if self._releases is not None:
             found = self._releases.released(query, asked)

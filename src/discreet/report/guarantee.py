@@ -153,10 +153,6 @@ class GuaranteeView(Protocol):
         """Return the delta above which it does."""
 
     @property
-    def reads_raw_ratings(self) -> bool:
-        """Return whether the fit read ratings that the guarantee hides."""
-
-    @property
     def assumes(self) -> Sequence[AssumptionView]:
         """Return the assumptions."""
 
@@ -367,7 +363,8 @@ def listing(names: Sequence[str]) -> str:
 
 def against(guarantee: GuaranteeView) -> str:
     """Return the attackers that the guarantee covers."""
-    return _AGAINST_RAW if guarantee.reads_raw_ratings else TRUST_WORDS[guarantee.trust]
+    read = any(one.kind == "raw" for one in guarantee.assumes)
+    return _AGAINST_RAW if read else TRUST_WORDS[guarantee.trust]
 
 
 def level(guarantee: GuaranteeView) -> str:

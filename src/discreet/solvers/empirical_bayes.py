@@ -7,7 +7,7 @@ implies, and a few are far more frequent.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple, Self, final
 
 import numpy as np
@@ -135,6 +135,12 @@ class VoteEstimate:
 
     votes: Floats
     variance: Floats
+    #: The votes, each raised to at least its own noise.
+    raised: Floats = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        raised = np.maximum(self.votes, np.maximum(self.error, _LEAST_VOTES))
+        object.__setattr__(self, "raised", raised)
 
     @classmethod
     def of(cls, votes: Floats, noise: float) -> Self:
@@ -159,11 +165,6 @@ class VoteEstimate:
     def error(self) -> Floats:
         """Return the standard deviation of the noise on each item."""
         return np.sqrt(self.variance)
-
-    @property
-    def raised(self) -> Floats:
-        """Return the votes, each raised to at least its own noise."""
-        return np.maximum(self.votes, np.maximum(self.error, _LEAST_VOTES))
 
     @property
     def likely(self) -> Floats:

@@ -21,10 +21,10 @@ from discreet.models.estimator import Estimator
 from discreet.models.scorers.factors import RatingScorer
 from discreet.models.scorers.local import PINNED
 from discreet.models.scorers.scorer import Scorer
+from discreet.privacy.accounting.rounding import round_down
 from discreet.privacy.assumptions import Assumption, Fact, Kind, assumptions_of
 from discreet.privacy.guarantee import Basis, Guarantee, Neighbors, Trust, Unit
 from discreet.privacy.mechanisms.channel import local_epsilon
-from discreet.privacy.mechanisms.fixed_point import round_down
 from discreet.privacy.mechanisms.local import sign_flip
 from discreet.privacy.session import Session
 from discreet.statistics.data_source import DataSource

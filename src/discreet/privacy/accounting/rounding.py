@@ -1,4 +1,4 @@
-"""Round privacy losses upward, so that a reported loss is never too small."""
+"""Round exact numbers to the side that is safe: a reported loss is never too small, nor is noise."""
 
 from __future__ import annotations
 
@@ -14,6 +14,12 @@ def round_up(exact: Fraction) -> float:
     except OverflowError:
         return math.inf
     return nearest if Fraction(nearest) >= exact else math.nextafter(nearest, math.inf)
+
+
+def round_down(exact: Fraction) -> float:
+    """Return the largest float that is not above an exact number."""
+    nearest = float(exact)
+    return nearest if Fraction(nearest) <= exact else math.nextafter(nearest, -math.inf)
 
 
 def sum_up(values: Iterable[float]) -> float:
@@ -54,3 +60,20 @@ def group_delta(epsilon: float, delta: float, size: int) -> float:
     slack = 1 + 2.0**-50 * (4 + abs(math.log(delta)) + (size - 1) * epsilon)
     ratio = math.expm1(-size * epsilon) / math.expm1(-epsilon)
     return math.nextafter(min(math.exp(exponent + math.log(ratio)) * slack, 1.0), 1.0)
+
+
+def power_of_two(exponent: int) -> Fraction:
+    """Return 2^exponent exactly."""
+    return Fraction(2) ** exponent
+
+
+def floor_log2(value: Fraction) -> int:
+    """Return the largest whole exponent whose power of two is not above the value."""
+    guess = value.numerator.bit_length() - value.denominator.bit_length()
+    return guess if power_of_two(guess) <= value else guess - 1
+
+
+def root_above(value: Fraction) -> Fraction:
+    """Return a number above the square root, by a share of less than 2^-60."""
+    digits = max(0, 64 - floor_log2(value) // 2)
+    return Fraction(math.isqrt(math.ceil(value * 4**digits)) + 1, 2**digits)

@@ -23,16 +23,13 @@ from discreet.core.arrays import Floats
 from discreet.core.checks import non_negative, positive, positive_finite, require
 from discreet.core.randomness import PrivacyRandom
 from discreet.privacy.accounting.events import event_types
-from discreet.privacy.accounting.rounding import round_up
+from discreet.privacy.accounting.rounding import power_of_two, root_above, round_down, round_up
 from discreet.privacy.mechanisms.fixed_point import (
     FixedPoint,
     NoiseGrid,
     finite_floats,
     fixed_point_noise,
     grid_exponent,
-    power_of_two,
-    root_above,
-    round_down,
     square_matrix,
 )
 from discreet.privacy.sampling.draws import add_discrete_gaussian, add_discrete_laplace

@@ -6,7 +6,6 @@ set of possible outputs doesn't depend on the data. Arrays are processed in chun
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
@@ -19,7 +18,7 @@ from discreet.core.arrays import Floats
 from discreet.core.checks import require
 from discreet.core.errors import NotFiniteArray
 from discreet.core.randomness import PrivacyRandom
-from discreet.privacy.accounting.rounding import round_up
+from discreet.privacy.accounting.rounding import floor_log2, round_up
 from discreet.privacy.errors import OffGrid, SumTooLarge
 from discreet.privacy.sampling.draws import LARGEST_SCALE
 
@@ -142,29 +141,6 @@ def fixed_point_noise(noise: Fraction) -> float:
         do="Release fewer values.",
     )
     return round_up(noise)
-
-
-def power_of_two(exponent: int) -> Fraction:
-    """Return 2^exponent exactly."""
-    return Fraction(2) ** exponent
-
-
-def floor_log2(value: Fraction) -> int:
-    """Return the largest whole exponent whose power of two is not above the value."""
-    guess = value.numerator.bit_length() - value.denominator.bit_length()
-    return guess if power_of_two(guess) <= value else guess - 1
-
-
-def root_above(value: Fraction) -> Fraction:
-    """Return a number above the square root, by a share of less than 2^-60."""
-    digits = max(0, 64 - floor_log2(value) // 2)
-    return Fraction(math.isqrt(math.ceil(value * 4**digits)) + 1, 2**digits)
-
-
-def round_down(exact: Fraction) -> float:
-    """Return the largest float that is not above an exact number."""
-    nearest = float(exact)
-    return nearest if Fraction(nearest) <= exact else math.nextafter(nearest, -math.inf)
 
 
 def finite_floats(values: npt.NDArray[Any]) -> Floats:
