@@ -355,8 +355,8 @@ class Session:
             if not isinstance(noise, Gaussian):
                 raise Overspent(asked="a share of Gaussian noise", left="none")
             self._reserve(share)
-            entry = self._entry(query, asked, noise, share)
-            self._log.entries.append(replace(entry, release=None))
+            # A share is certified with the shares of the others, not alone.
+            self._log.entries.append(self._entry(query, asked, noise, share, certified=False))
         sums: Any = self._source.total(query)
         return with_share(
             sums.steps(asked.name), noise.sigma, units, self._noise_source(), symmetric=asked.symmetric
@@ -396,8 +396,10 @@ class Session:
             case _:
                 raise WrongBudget(kind=self._account.kind, needs=("gaussian", "pure"))
 
-    def _entry(self, query: Query, part: PartOfSum, noise: Noise, share: Fraction) -> ReleaseEntry:
-        size = math.prod(part.shape)
+    def _entry(
+        self, query: Query, part: PartOfSum, noise: Noise, share: Fraction, *, certified: bool = True
+    ) -> ReleaseEntry:
+        name, size = f"{type(query).__name__}.{part.name}", math.prod(part.shape)
         grid = noise._grid(size)
         scale = noise.sigma if isinstance(noise, Gaussian) else noise.scale
         kind = "none" if not scale else "gaussian" if isinstance(noise, Gaussian) else "laplace"
@@ -413,13 +415,10 @@ class Session:
             share=self._whole * share,
             exponent=None if grid is None else grid.exponent,
             steps=None if grid is None else Fraction(grid.noise),
-            release=None if grid is None else self._certified(query, part, noise, size),
+            release=additive_release(name, noise, size, symmetric=part.symmetric)
+            if grid is not None and certified
+            else None,
         )
-
-    @staticmethod
-    def _certified(query: Query, part: PartOfSum, noise: Noise, size: int) -> Release:
-        name = f"{type(query).__name__}.{part.name}"
-        return additive_release(name, noise, size, symmetric=part.symmetric)
 
     def perturb(self, channel: Perturbation[Reports]) -> Reports:
         """Return the reports that users' devices perturb. Their cost is the channel's own epsilon."""

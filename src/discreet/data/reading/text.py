@@ -167,7 +167,8 @@ def _grammar(schema: Schema) -> tuple[Bytes, int, int, Bytes]:
 
     # Between "::" nothing is quoted.
     quote = code(schema.quote) if len(schema.delimiter) == 1 else -1
-    return as_array(schema.delimiter.encode()), quote, code(schema.escape), as_array(schema.comment.encode())
+    escape = code(schema.escape)
+    return as_array(schema.delimiter.encode()), quote, escape, as_array(schema.comment.encode())
 
 
 @final
