@@ -18,6 +18,8 @@ def others(items):
 
 
 def _left(group):
+    # In the order of their definition: items may come shuffled, and the default run tries the same every time.
+    group = sorted(group, key=lambda item: tuple(item.callspec.indices.values()))
     count, *names = group[0].get_closest_marker("few").args
     kept = spread(count, len(group))
     return [item for place, item in enumerate(group) if place not in kept and item.callspec.id not in names]

@@ -43,7 +43,7 @@ class Case:
     def __init__(self, name, **marks):
         self.nodeid, self.marks = f"test_it[{name}]", marks
         self.callspec = self
-        self.id = name
+        self.id, self.indices = name, {"name": ord(name)}
 
     def get_closest_marker(self, name):
         return pytest.Mark(name, self.marks[name], {}, _ispytest=True) if name in self.marks else None
@@ -52,3 +52,4 @@ class Case:
 def test_only_cases_that_would_run_are_counted_and_named_ones_stay():
     cases = [Case("a", few=(1, "d"), slow=()), *(Case(name, few=(1, "d")) for name in "bcde")]
     assert [case.id for case in others([*cases, Case("f")])] == ["c", "e"]
+    assert [case.id for case in others(cases[::-1])] == ["c", "e"], "the order of items doesn't matter"
