@@ -23,6 +23,8 @@ _VECTOR_STEPS = 30
 _VECTOR_SPREAD_AT_START = 0.01
 _SMALLEST_VECTOR_SPREAD = 1e-6
 _COORDINATE_SPREAD_AT_START = 0.3
+# Vectors of so many items at a time stay in the processor's cache.
+_ITEMS_AT_A_TIME = 512
 
 
 class EmpiricalBayes(NamedTuple):
@@ -82,12 +84,13 @@ def shrink_vectors(
     precision = counts**2 / variance
     right = (counts / variance)[:, None] * (residuals @ moment)
     spread = np.full(sums.shape[1], _VECTOR_SPREAD_AT_START)
-    relative = np.ones_like(sums)
-    relative[:, 0] = first
     for _ in range(_VECTOR_STEPS):
         offset, left = _vector_posterior(precision, right, moment, spread, first)
-        share = 1 - left / (spread * relative)
-        seen = (share * (offset**2 + left) / relative).sum(axis=0) / np.maximum(share.sum(axis=0), 1e-9)
+        share = 1 - left / spread
+        share[:, 0] = 1 - left[:, 0] / (spread[0] * first)
+        found = share * (offset**2 + left)
+        found[:, 0] /= first
+        seen = found.sum(axis=0) / np.maximum(share.sum(axis=0), 1e-9)
         spread = np.maximum(seen, _SMALLEST_VECTOR_SPREAD)
     offset, left = _vector_posterior(precision, right, moment, spread, first)
     return VectorEstimate(center + offset, left[:, 0])
@@ -99,14 +102,19 @@ def _vector_posterior(
     """Return the posterior offsets from the center and their variances, coordinate by coordinate."""
     root = np.sqrt(spread)
     values, basis = np.linalg.eigh(root[:, None] * (moment @ moment) * root)
-    turned = root[:, None] * basis
-    shrunk = 1 / (1 + precision[:, None] * np.maximum(values, 0.0))
-    mean, left = ((right @ turned) * shrunk) @ turned.T, shrunk @ (turned**2).T
+    values, turned = np.maximum(values, 0.0), root[:, None] * basis
     # Another spread of the first coordinate changes one entry of the normal matrix: an update of rank one.
     change = (1 / first - 1) / spread[0]
-    column = (shrunk * turned[0]) @ turned.T
-    factor = change / (1 + change * column[:, 0])
-    return mean - (factor * mean[:, 0])[:, None] * column, left - factor[:, None] * column**2
+    offsets, variances = np.empty_like(right), np.empty_like(right)
+    for start in range(0, len(right), _ITEMS_AT_A_TIME):
+        some = slice(start, start + _ITEMS_AT_A_TIME)
+        shrunk = 1 / (1 + precision[some, None] * values)
+        mean, left = ((right[some] @ turned) * shrunk) @ turned.T, shrunk @ (turned**2).T
+        column = (shrunk * turned[0]) @ turned.T
+        factor = change[some] / (1 + change[some] * column[:, 0])
+        offsets[some] = mean - (factor * mean[:, 0])[:, None] * column
+        variances[some] = left - factor[:, None] * column**2
+    return offsets, variances
 
 
 def shrink_coordinates(sums: Floats, counts: Floats, variance: Floats) -> Floats:
