@@ -37,14 +37,14 @@ def metered(data, random):
     return Session.open(data, FrankWolfe(epsilon=1.0).promise(data.facts), random).gaussian()
 
 
-def one_round(data, view, factors, random) -> None:
+def one_round(data, view, look, factors, random) -> None:
     """Do what a fit does between two directions."""
     from discreet.papers.frank_wolfe.directions import item_factor
     from discreet.papers.frank_wolfe.frank_wolfe import oja_direction
     from discreet.solvers.spectrum import random_signs
 
-    start = view.look.counts * random_signs(data.n_items, "benchmark")
-    item_factor(oja_direction(metered(data, random), view.scaling(factors), start, STEPS), view.look)
+    start = look.counts * random_signs(data.n_items, "benchmark")
+    item_factor(oja_direction(metered(data, random), view.scaling(factors), start, STEPS), look)
 
 
 def bare_products(matrix, vector) -> None:
@@ -72,9 +72,9 @@ def time_size(n_ratings: int) -> dict[str, float]:
 
     data, random = large(LargeShape.of(n_ratings)), PrivacyRandom.simulate(0)
     matrix = data.to_scipy()
-    view = centered(metered(data, random), silent)
-    ours = fastest(one_round, data, view, np.zeros((data.n_items, 0)), random)
-    later = fastest(one_round, data, view, np.full((data.n_items, 3), 0.1), random)
+    view, look = centered(metered(data, random), silent)
+    ours = fastest(one_round, data, view, look, np.zeros((data.n_items, 0)), random)
+    later = fastest(one_round, data, view, look, np.full((data.n_items, 3), 0.1), random)
     bare = fastest(bare_products, matrix, np.ones(data.n_items, dtype=np.float32))
     size = {"ratings": n_ratings, "people": data.n_users, "items": data.n_items}
     return {

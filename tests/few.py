@@ -18,7 +18,7 @@ def others(items):
 
 
 def _left(group):
-    # In the order of their definition: items may come shuffled, and the default run tries the same every time.
+    # In the order of their definition: items may come shuffled, and the default run never changes.
     group = sorted(group, key=lambda item: tuple(item.callspec.indices.values()))
     count, *names = group[0].get_closest_marker("few").args
     kept = spread(count, len(group))

@@ -173,7 +173,7 @@ UNIT_WORDS: Mapping[str, str] = {
 TRUST_WORDS: Mapping[str, str] = {
     "local": "everyone, including the organizer of the collection",
     "central": "everyone who sees the release",
-    "joint": "everyone except the user whose recommendations these are",
+    "joint": "everyone except the user who gets the recommendations",
 }
 _AGAINST_RAW = "everyone who sees the model or the perturbed reports, except the data owner who ran this fit"
 _SHORT_UNITS = {"value": "one rating's value", "rating": "one rating", "user": "a whole user"}

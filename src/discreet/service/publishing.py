@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import threading
 import time
 import weakref
 from pathlib import Path
 from typing import Any, NamedTuple, final
-
-import orjson
 
 from discreet.core.checks import DiscreetError, ParameterError
 from discreet.export.bundle.folder import device_file
@@ -102,7 +101,9 @@ def publish(path: Path) -> Published:
     vectors, form = browser_vectors(model), example(model)
     file = path.read_bytes()
     digest = hashlib.sha256(file).hexdigest()[:16]
-    return Published(model, file, orjson.dumps(label), vectors, _is_quick(model), form, digest)
+    # A certificate has integers of more than 64 bits, which the fast codec rejects.
+    shown = json.dumps(label, ensure_ascii=False, allow_nan=False).encode()
+    return Published(model, file, shown, vectors, _is_quick(model), form, digest)
 
 
 def _is_quick(model: FittedModel) -> bool:
