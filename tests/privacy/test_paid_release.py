@@ -64,3 +64,24 @@ def test_an_interrupted_release_is_repeated_for_what_was_spent(tmp_path):
         draw(tmp_path, end=KeyboardInterrupt())
     draw(tmp_path, {"epsilon": 2.0})
     assert len(states(tmp_path)) == 3
+
+
+def test_a_release_knows_what_is_spent_for_it_and_by_which_start(tmp_path):
+    with pytest.raises(KeyboardInterrupt):
+        draw(tmp_path, end=KeyboardInterrupt())
+    book = Ledger.open(tmp_path / "ledger")
+    with pytest.raises(KeyboardInterrupt), releasing(tmp_path / "model", COMMAND) as release:
+        assert release.has_begun and release.continues and not release.has_written
+        assert release.held(book) == book.entries()
+        raise KeyboardInterrupt
+    with releasing(tmp_path / "model", {"epsilon": 2.0}) as release:
+        assert not release.has_begun and not release.continues and release.held(book) == []
+
+
+def test_a_start_that_could_not_read_its_data_leaves_the_spending_to_the_next(tmp_path):
+    with pytest.raises(KeyboardInterrupt):
+        draw(tmp_path, end=KeyboardInterrupt())
+    with pytest.raises(ZeroDivisionError), releasing(tmp_path / "model", COMMAND):
+        raise ZeroDivisionError
+    draw(tmp_path)
+    assert states(tmp_path) == [EntryState.DONE]

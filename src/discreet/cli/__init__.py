@@ -26,6 +26,9 @@ def main() -> None:
 
             run()
     except KeyboardInterrupt as stop:
-        said = str(stop) or "Budget that a ledger had recorded by then stays spent."
+        # Only a process that has loaded ledgers can have spent.
+        loaded = "discreet.privacy.ledger.book" in sys.modules
+        unknown = "Budget that a ledger had recorded by then stays spent."
+        said = str(stop) or (unknown if loaded else "Nothing was spent.")
         sys.stderr.write(f"discreet: stopped. {said}\n")
         sys.exit(130)

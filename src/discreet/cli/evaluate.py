@@ -31,7 +31,7 @@ from discreet.cli.options.declared import (
 )
 from discreet.cli.options.parsing import complete_models, listed, numbers, parse_columns
 from discreet.cli.output.printing import emit, remark, remark_on_conditions, remark_on_delta, show, table_of
-from discreet.cli.output.tables import saying_what_was_paid, show_price
+from discreet.cli.output.tables import show_price
 from discreet.core.files import name_aside, write_whole
 from discreet.papers import titled
 from discreet.report.guarantee import condition_text
@@ -441,8 +441,8 @@ def measure_privately(
     out = None if paying.ledger is None or privately.dry_run else Path(f"{paying.ledger}.scores.json")
     with (
         terminal_progress(None) as report,
+        paying.releasing(out, data, estimators, measuring, privately, reading, keep, made="score") as release,
         opened(data, reading, paying.name, on, report) as source,
-        paying.releasing(out, data, estimators, measuring, privately, reading, keep) as release,
     ):
         if out is not None and release is not None and release.is_published:
             if keep is not None:
@@ -461,14 +461,13 @@ def measure_privately(
                 metrics = measuring.metrics or _usual(estimators)
                 show(_forecast(estimators, metrics, privately.share, source.facts))
             return
-        with saying_what_was_paid(book, paying.ledger, made="score"):
-            found = fit_and_evaluate(
-                estimators,
-                source,
-                metrics=measuring.metrics or _usual(estimators),
-                share=privately.share,
-                ledger=book,
-            )
+        found = fit_and_evaluate(
+            estimators,
+            source,
+            metrics=measuring.metrics or _usual(estimators),
+            share=privately.share,
+            ledger=book,
+        )
         names = _names(estimators)
         content = {**_as_json(found, names), "name": source.name}
         if keep is not None:

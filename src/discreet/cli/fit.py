@@ -23,7 +23,7 @@ from discreet.cli.options.declared import (
     opened,
 )
 from discreet.cli.output.printing import emit, remark, remark_on_conditions, remark_on_delta, show
-from discreet.cli.output.tables import reading_of, reading_table, saying_what_was_paid, show_price
+from discreet.cli.output.tables import reading_of, reading_table, show_price
 
 if TYPE_CHECKING:
     from discreet.data.facts import PublicFacts
@@ -102,14 +102,13 @@ def fit(
             if written is None:
                 show_price(estimator, source, book, chosen=chosen, how_read=how_read, as_json=as_json)
                 return
-            with saying_what_was_paid(book, paying.ledger):
-                fitted = estimator.fit(
-                    source,
-                    select_items=chosen.catalog,
-                    select_scale=chosen.scale,
-                    ledger=book,
-                    progress=report,
-                )
+            fitted = estimator.fit(
+                source,
+                select_items=chosen.catalog,
+                select_scale=chosen.scale,
+                ledger=book,
+                progress=report,
+            )
         remark_on_conditions(fitted.guarantee, schema=reading.schema, selects=True)
         if private_catalog and table is not None:
             public = beside_chosen(table, fitted.catalog)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from discreet.cli.options.declared import AnyEpsilon, AsJson, Data, Force, Paying, Reading
 from discreet.cli.output.printing import emit, remark, remark_on_conditions, remark_on_delta, show
-from discreet.cli.output.tables import saying_what_was_paid, show_price
+from discreet.cli.output.tables import show_price
 
 if TYPE_CHECKING:
     from discreet.data.interactions import Interactions
@@ -72,8 +72,7 @@ def refit(
         if dry_run:
             show_price(estimator, interactions, book, as_json=as_json)
             return
-        with saying_what_was_paid(book, paying.ledger):
-            fitted = estimator.fit(interactions, ledger=book)
+        fitted = estimator.fit(interactions, ledger=book)
         remark_on_conditions(fitted.guarantee, schema=reading.schema)
         fitted = replace(fitted, public=moved(last.public, last.catalog, fitted.catalog))
         fitted.save(out, force=force)

@@ -395,18 +395,33 @@ class Paying:
                 f"discreet: the cost is recorded for {name!r}, which has no budget. Names with a budget: "
                 f"{', '.join(map(repr, limited))}. Choose one with --name."
             )
+        if release is not None:
+            _remark_on_unfinished(book, name, release)
         return book
 
     @contextlib.contextmanager
-    def releasing(self, out: Path | None, *command: object) -> Iterator[PaidRelease | None]:
-        """Yield the path for a release that is recorded here. Without a ledger nothing can be spent twice."""
+    def releasing(
+        self, out: Path | None, *command: object, made: str = "model"
+    ) -> Iterator[PaidRelease | None]:
+        """Yield the path for a release that is recorded here. Without a ledger nothing can be spent twice.
+
+        On Ctrl-C, report what the ledger has recorded for this command, and how to continue.
+        """
         from discreet.privacy.ledger.release import releasing
 
         if out is None or self.ledger is None:
-            yield None
+            try:
+                yield None
+            except KeyboardInterrupt as stop:
+                raise KeyboardInterrupt(
+                    f"No {made} was written, and nothing was spent in a ledger."
+                ) from stop
             return
         with releasing(out, {"command": repr((*command, str(self.ledger.absolute()), self.name))}) as release:
-            yield release
+            try:
+                yield release
+            except KeyboardInterrupt as stop:
+                raise KeyboardInterrupt(_what_was_paid(self.ledger, release, made)) from stop
 
     def finished(self, release: PaidRelease | None, out: Path) -> Finished | None:
         """Return the model that an earlier run of the same command wrote before it was killed, if any."""
@@ -429,6 +444,41 @@ class Paying:
     def recorded(self, name: str, promise: Guarantee) -> str:
         """Return where a release was recorded, or that a private release was not recorded."""
         return self.paid(name) or UNRECORDED * promise.is_private
+
+
+def _remark_on_unfinished(book: Ledger, name: str, release: PaidRelease) -> None:
+    """Remark that other spending on these data is unfinished, before this command spends once more."""
+    if release.held(book):
+        return
+    unfinished = [one for one in book.entries(name) if one.state == "open"]
+    if unfinished:
+        last = unfinished[-1]
+        more = f", and {len(unfinished) - 1} older" if len(unfinished) > 1 else ""
+        remark(
+            f"discreet: spending {last.id} of {name!r} is open since {last.time:%Y-%m-%d %H:%M} UTC: "
+            f"{last.what}, epsilon={last.guarantee.epsilon:g}{more}. To finish it, repeat its command "
+            "exactly, with the same --out: that spends nothing more. This command differs: it spends again."
+        )
+
+
+def _what_was_paid(ledger: Path, release: PaidRelease, made: str) -> str:
+    """Return what a ledger has recorded for a stopped command, and how to continue."""
+    from discreet.privacy.ledger.book import Ledger
+
+    # A release that has begun has a ledger.
+    entries = release.held(Ledger.open(ledger)) if release.has_begun else []
+    written = f"the {made} was written" if release.has_written else f"no {made} was written"
+    if not entries:
+        return f"Nothing was spent in {ledger}, and {written}."
+    said = " and ".join(
+        f"epsilon={entry.guarantee.epsilon:g}, delta={entry.guarantee.delta:g} for {entry.dataset!r}"
+        for entry in entries
+    )
+    first = "An earlier start of this command" if release.continues else "This command"
+    return (
+        f"{first} spent {said} in {ledger}, and {written}. The spending is open: run the same command again "
+        "to continue. It spends nothing more."
+    )
 
 
 def refuse_without_ratings(estimators: Sequence[Estimator]) -> None:

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from pathlib import Path
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from discreet.cli.output.printing import emit, show, table_of
@@ -140,25 +137,6 @@ def show_price(
             f"One more release could have epsilon = {after.left.epsilon:.4g} at delta = "
             f"{after.left.delta:g}."
         )
-
-
-@contextmanager
-def saying_what_was_paid(book: Ledger | None, where: Path | None, *, made: str = "model") -> Iterator[None]:
-    """On Ctrl-C, report what this block spent, that nothing was written, and how to continue."""
-    before = set() if book is None else {entry.id for entry in book.entries()}
-    try:
-        yield
-    except KeyboardInterrupt as stop:
-        if book is None:
-            raise KeyboardInterrupt(f"No {made} was written. Nothing was recorded in a ledger.") from stop
-        paid = [one for one in book.entries() if one.id not in before and one.process == os.getpid()]
-        said = " and ".join(
-            f"epsilon={entry.guarantee.epsilon:g}, delta={entry.guarantee.delta:g} for {entry.dataset!r}"
-            for entry in paid
-        )
-        what = f"{said} is spent in {where}" if paid else f"Nothing was spent in {where}"
-        again = " Run the same command again to continue: it spends nothing more." if paid else ""
-        raise KeyboardInterrupt(f"{what}, and no {made} was written.{again}") from stop
 
 
 def traces_table(traces: Mapping[str, Mapping[int, float]]) -> Table:

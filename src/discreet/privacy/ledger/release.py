@@ -48,22 +48,39 @@ class PaidRelease:
         left = _read(record)
         self._left = left if left is not None and left["command"] == self._command else None
         self.is_published = self._left is not None and self._left["before"] != self._before
+        self._output = output
+        self._now = self._left
+
+    @property
+    def has_written(self) -> bool:
+        """Return whether the output is in its place."""
+        return self.is_published or _identity(self._output) != self._before
+
+    @property
+    def has_begun(self) -> bool:
+        """Return whether this process or an earlier one was about to spend."""
+        return self._now is not None
+
+    @property
+    def continues(self) -> bool:
+        """Return whether an earlier process began this release, and this one spends nothing more."""
+        return self._now is not None and self._now is self._left
+
+    def held(self, ledger: Ledger) -> list[Entry]:
+        """Return the open spending for this release, of this process or of an earlier one."""
+        return [one for one in _of(self._now, ledger) if one.state is EntryState.OPEN]
 
     def interrupted(self, ledger: Ledger, dataset: str, guarantee: Guarantee, what: str) -> Entry | None:
         """Return the spending of a killed process for this release, or record that a new release begins."""
-        left = self._left
-        if left is not None:
-            began = datetime.fromisoformat(left["began"])
-            for entry in ledger.entries(dataset):
-                if (
-                    entry.state is EntryState.OPEN
-                    and entry.what == what
-                    and entry.process == left["process"]
-                    and entry.time >= began
-                    and entry.guarantee == guarantee
-                ):
-                    return entry
-        content = {
+        for entry in _of(self._left, ledger):
+            if (
+                entry.state is EntryState.OPEN
+                and entry.dataset == dataset
+                and entry.what == what
+                and entry.guarantee == guarantee
+            ):
+                return entry
+        content: dict[str, Any] = {
             "command": self._command,
             "before": self._before,
             "process": os.getpid(),
@@ -75,6 +92,7 @@ class PaidRelease:
         self._record.write(json.dumps(content).encode())
         self._record.flush()
         os.fsync(self._record.fileno())
+        self._now = content
         return None
 
     def drawn(self, ledger: Ledger, entry: Entry) -> None:
@@ -84,13 +102,10 @@ class PaidRelease:
     def finish(self, ledger: Ledger) -> str:
         """Record that the release of a killed process is done. Return the name of its data."""
         name = ""
-        if self._left is not None:
-            began = datetime.fromisoformat(self._left["began"])
-            for entry in ledger.entries():
-                if entry.process == self._left["process"] and entry.time >= began:
-                    name = entry.dataset
-                    if entry.state is EntryState.OPEN:
-                        ledger.close(entry, EntryState.DONE)
+        for entry in _of(self._left, ledger):
+            name = entry.dataset
+            if entry.state is EntryState.OPEN:
+                ledger.close(entry, EntryState.DONE)
         return name
 
     def _close(self, state: EntryState) -> None:
@@ -132,9 +147,19 @@ def releasing(output: Path, command: Mapping[str, Any]) -> Iterator[PaidRelease]
             raise
         except BaseException:
             release._close(EntryState.FAILED)
-            path.unlink(missing_ok=True)
+            # What an earlier process spent isn't lost because this one couldn't read its data.
+            if not release.continues:
+                path.unlink(missing_ok=True)
             raise
         path.unlink(missing_ok=True)
+
+
+def _of(record: Mapping[str, Any] | None, ledger: Ledger) -> list[Entry]:
+    """Return what the process of a record has spent since the record began."""
+    if record is None:
+        return []
+    began, process = datetime.fromisoformat(record["began"]), record["process"]
+    return [one for one in ledger.entries() if one.process == process and one.time >= began]
 
 
 def _is_empty(handle: int) -> bool:
