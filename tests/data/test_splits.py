@@ -152,8 +152,29 @@ def test_given_files_that_cannot_be_are_refused(files):
     (files / "twice.test").write_text("1\t30\t2\n1\t30\t1\n")
     with refuses("given-split-wrong", count=1, why="repeated"):
         given("a.base", "twice.test", folder=files)
-    with refuses("columns-unused", argument="duplicates"):
-        given("a.base", "a.test", folder=files, duplicates="last")
+
+
+@pytest.mark.parametrize(("rule", "kept"), [("first", 2), ("last", 1), ("mean", 1.5)])
+@pytest.mark.parametrize("tester", [1, 3])
+def test_repeats_in_given_files_follow_the_rule_for_duplicates(files, rule, kept, tester):
+    """Also where the rows of both files together are sorted already."""
+    (files / "twice.base").write_text("1\t10\t2\n1\t10\t1\n1\t20\t4\n")
+    (files / "twice.test").write_text(f"{tester}\t30\t2\n{tester}\t30\t1\n")
+    split = given("twice.base", "twice.test", folder=files, duplicates=rule, low=1, high=5)
+    assert split.train.values.tolist() == [kept, 4] and split.test.values.tolist() == [kept]
+    assert split.test.catalog.id_at(split.test.items).tolist() == [30]
+
+
+def test_hidden_interactions_that_a_user_has_are_counted_and_not_tested(files, caplog):
+    (files / "more.test").write_text("1\t30\t2\n1\t20\t5\n3\t10\t1\n1\t30\t2\n")
+    split = given("a.base", "more.test", folder=files, implicit=True, duplicates="last")
+    assert (split.train.n_ratings, split.test.n_ratings) == (3, 2)
+    assert split.test.catalog.id_at(split.test.items).tolist() == [30, 10]
+    assert [one.args for one in caplog.records] == [("1", "4")]
+    with refuses("given-split-wrong", count=1, of=4, why="shared"):
+        given("a.base", "more.test", folder=files, duplicates="last")
+    with refuses("too-few-to-split", why="empty"):
+        given("a.base", "a.base", folder=files, implicit=True)
 
 
 def test_a_plan_is_read_from_words_and_carried_out(files):

@@ -561,7 +561,8 @@ def score(
         " If the model was fitted on what is held out here, its scores are too good: use --split time:DATE "
         "with the date of its fit."
     ) * (not (measuring.split or "").startswith("time:"))
-    repeats = " Only the first of repeated interactions counts." if past.facts.low == past.facts.high else ""
+    which = "latest" if (measuring.split or "").startswith("given:") else "first"
+    repeats = f" Only the {which} of repeated interactions counts." * (past.facts.low == past.facts.high)
     show(
         table,
         f"Scored on {asked}. Items that the model doesn't know are skipped.{repeats} The baseline learned "

@@ -233,7 +233,7 @@ def _merge(data: Sorted, first: npt.NDArray[np.bool_], how: Duplicates) -> Sorte
         items=data.items[chosen],
         values=values,
         times=None if data.times is None else data.times[chosen],
-        listed=None if data.listed is None else data.listed[chosen],
+        listed=chosen if data.listed is None else data.listed[chosen],
     )
 
 

@@ -747,8 +747,8 @@ class GivenSplitWrong(DataError):
     def template(self) -> str:
         """Return the template."""
         again = (
-            "{count:rating|ratings} of the given split repeat a user-item pair of the same file. Keep one of "
-            "each."
+            "{count:rating|ratings} of the given split repeat a user-item pair of the same file. Pass "
+            "{arg:duplicates=last} to keep the latest of each."
         )
         return self.text if self.why == "shared" else again
 

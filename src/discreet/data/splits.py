@@ -15,11 +15,12 @@ import polars as pl
 
 from discreet.core.checks import integer, real, require
 from discreet.core.errors import BrokenRule
+from discreet.core.progress import logger
 from discreet.core.randomness import experiment_generator
 from discreet.data.encoding import Index
 from discreet.data.epochs import epoch_seconds
-from discreet.data.errors import ColumnsUnused, GivenSplitWrong, SplitNeedsTimes, TooFewToSplit
-from discreet.data.facts import Declarations
+from discreet.data.errors import GivenSplitWrong, SplitNeedsTimes, TooFewToSplit
+from discreet.data.facts import Declarations, Duplicates
 from discreet.data.guessing import Wishes
 from discreet.data.interactions import Interactions
 from discreet.data.reading.columns import Columns
@@ -148,16 +149,21 @@ def given(
 ) -> Split:
     """Read two files of an existing split; both parts get the users and items of the two files together.
 
-    Names that are not a path themselves are searched in `folder`, also with `.gz` appended.
+    Names that are not a path themselves are searched in `folder`, also with `.gz` appended. `duplicates`
+    applies to each file by itself. Interactions of the second file that the first has, too, aren't hidden:
+    nothing that a user already has is recommended. A rating must not be in both files.
     """
-    if declared.get("duplicates", "refuse") != "refuse":
-        raise ColumnsUnused(argument="duplicates", found="a given split")
     wishes = Wishes.taken_from({}, columns, implicit=implicit)
     sources = [read_source(_find(path, folder), wishes) for path in (train, test)]
     learned_from = len(sources[0].columns.users)
     if not all(len(source.columns.users) for source in sources):
         raise TooFewToSplit(ratings=0, why="empty")
-    _refuse_repeats(*(source.columns for source in sources))
+    test_part = replace(sources[1], columns=_hidden(*(one.columns for one in sources), implicit=implicit))
+    if not len(test_part.columns.users):
+        raise TooFewToSplit(ratings=0, why="empty")
+    if declared.get("duplicates", "refuse") == "refuse":
+        _refuse_repeats(*(one.columns for one in sources))
+    sources[1] = test_part
     people = declared.get("people")
     if people is not None and any(np.any(people.index_of(one.columns.users) < 0) for one in sources):
         # They are new users, who have no row in the data.
@@ -166,19 +172,37 @@ def given(
     return Split.by_mask(data, _listing(data) >= learned_from)
 
 
-def _refuse_repeats(train: Columns, test: Columns) -> None:
-    """Reject pairs of user and item that are repeated, in the other file or in the same."""
-    users, items = _comparable(train.users, test.users), _comparable(train.items, test.items)
-    learned, hidden = (
-        pl.DataFrame({"user": user, "item": item}) for user, item in zip(users, items, strict=True)
+def _hidden(train: Columns, test: Columns, *, implicit: bool) -> Columns:
+    """Return the rows to hide: interactions without those of the training file, or all ratings."""
+    learned, hidden = _pairs(train, test)
+    place = hidden.with_row_index("row")
+    fresh = place.join(learned.unique(), on=["user", "item"], how="anti", maintain_order="left")["row"]
+    shared = hidden.height - len(fresh)
+    if not shared:
+        return test
+    if not implicit:
+        raise GivenSplitWrong(count=shared, of=hidden.height, why="shared")
+    logger.warning(
+        "%s of %s hidden interactions aren't tested: the training file has them, and nothing that a user "
+        "already has is recommended.",
+        f"{shared:,}",
+        f"{hidden.height:,}",
     )
-    known = learned.unique()
-    seen = hidden.join(known, on=["user", "item"], how="semi").height
-    if seen:
-        raise GivenSplitWrong(count=seen, of=hidden.height, why="shared")
-    again = learned.height - known.height + hidden.height - hidden.n_unique()
+    return test.only(place["row"].is_in(fresh.implode()))
+
+
+def _refuse_repeats(*parts: Columns) -> None:
+    """Reject pairs of user and item that are repeated in the same file."""
+    pairs = _pairs(*parts)
+    again = sum(one.height - one.n_unique() for one in pairs)
     if again:
-        raise GivenSplitWrong(count=again, of=learned.height + hidden.height, why="repeated")
+        raise GivenSplitWrong(count=again, of=sum(one.height for one in pairs), why="repeated")
+
+
+def _pairs(train: Columns, test: Columns) -> list[pl.DataFrame]:
+    """Return users and items of both files, in types that can be compared."""
+    users, items = _comparable(train.users, test.users), _comparable(train.items, test.items)
+    return [pl.DataFrame({"user": user, "item": item}) for user, item in zip(users, items, strict=True)]
 
 
 def _comparable(one: pl.Series, other: pl.Series) -> tuple[pl.Series, pl.Series]:
@@ -239,12 +263,16 @@ class SplitPlan:
         elif self.kind == "time":
             split = date_split(data, self.date) if self.date else time_split(data, self.fraction)
         else:
+            implicit = data.facts.low == data.facts.high
+            rule: Duplicates = "refuse" if data.schema is None else data.schema.duplicates
             split = given(
                 *self.files,
                 folder=folder,
                 columns=columns,
                 name=data.name,
-                implicit=data.facts.low == data.facts.high,
+                implicit=implicit,
+                # The files are split already: a repeat only shows what came last.
+                duplicates="last" if implicit else rule,
                 facts=data.facts,
                 catalog=data.catalog,
                 people=data.users,

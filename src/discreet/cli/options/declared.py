@@ -498,7 +498,8 @@ class Measuring:
 
     Options:
         split: Held-out part: random:0.1, kfold:10, leave-one-out, time:0.1, time:DATE, given:TRAIN,TEST.
-            Default: leave-one-out for lists, and random:0.1 for ratings.
+            Default: leave-one-out for lists, and random:0.1 for ratings. With given, rows come from the two
+            files. DATA then only declares how they are read, and their folder.
         repeat: The number of runs, each with a new split and new noise.
         seed: The seed of the splits and of the (simulated) noise.
         item_features: A public table for the metrics of content: item IDs first, then genres and so on.
