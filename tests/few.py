@@ -12,7 +12,7 @@ def others(items):
     cases = defaultdict(list)
     for item in items:
         is_elsewhere = any(map(item.get_closest_marker, ("slow", "systems", "scripts")))
-        if item.get_closest_marker("few") and not is_elsewhere:
+        if item.get_closest_marker("few") and hasattr(item, "callspec") and not is_elsewhere:
             cases[item.nodeid.partition("[")[0]].append(item)
     return [item for group in cases.values() for item in _left(group)]
 
