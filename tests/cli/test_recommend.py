@@ -177,3 +177,27 @@ def test_the_time_of_the_request_is_stated(discreet, model, tmp_path):
         code, out, _ = discreet(verb, model, "--history", history, "--now", "2026-01-31", "--json")
         assert code == 0 and json.loads(out)
         one_sentence(*discreet(verb, model, "--history", history, "--now", "yesterday"))
+
+
+def test_a_history_may_be_a_sheet(discreet, model, tmp_path):
+    book = pytest.importorskip("openpyxl").Workbook()
+    book.active.title = "mine"
+    for row in (("item", "rating"), (3, 5), (7, 1)):
+        book.active.append(row)
+    book.save(tmp_path / "me.xlsx")
+    plain = tmp_path / "me.csv"
+    plain.write_text("item,rating\n3,5\n7,1\n")
+    of_sheet = discreet("recommend", model, "--history", f"{tmp_path / 'me.xlsx'}::mine", "--json")
+    assert of_sheet[0] == 0
+    assert of_sheet == discreet("recommend", model, "--history", plain, "--json")
+    code, _, told = discreet("recommend", model, "--history", f"{tmp_path / 'you.xlsx'}::mine")
+    assert code and "[no-history-file]" in told and "::" not in told
+
+
+def test_the_ending_of_lists_is_checked_before_histories_are_read(discreet, model, tmp_path):
+    absent = tmp_path / "absent.csv"
+    told = discreet("recommend", model, "--histories", absent, "--out", tmp_path / "lists.xlsx")[2]
+    assert "[wrong-form]" in told
+    # The twin: with a known ending the histories are what is missing.
+    told = discreet("recommend", model, "--histories", absent, "--out", tmp_path / "lists.csv")[2]
+    assert "[no-such-data]" in told

@@ -267,6 +267,86 @@ def test_a_book_with_several_sheets_asks_for_one(tmp_path):
     assert open_data(f"{path}::Ratings").n_users == 2
 
 
+def sheet_of(path, *rows):
+    book = pytest.importorskip("openpyxl").Workbook()
+    book.active.title = "Ratings"
+    for row in rows:
+        book.active.append(row)
+    book.save(path)
+    return f"{path}::Ratings"
+
+
+ROWS = (("ann", "tea", 5, "2024-01-02"), ("bob", "jam", 4, "2024-01-03"))
+
+
+@pytest.mark.parametrize("columns", [None, {"user": "user", "item": "item"}])
+@pytest.mark.parametrize("above", [[("Ratings 2025",)], [(), ("Ratings 2025",), ("By", "us")]])
+def test_a_title_above_the_header_is_reported(above, columns, tmp_path):
+    address = sheet_of(tmp_path / "a.xlsx", *above, HEADER, *ROWS)
+    with refuses("header-not-found", source=address, names=1, cells=4):
+        open_data(address, columns=columns)
+    # The twin: without the title the sheet is read.
+    data = open_data(sheet_of(tmp_path / "b.xlsx", HEADER, *ROWS), columns=columns)
+    assert data.n_users == 2
+    with refuses("header-not-found", source=address, names=1, cells=4):
+        open_data(address, schema=data.schema)
+
+
+@pytest.mark.parametrize("rows", [[], [()]])
+def test_an_empty_sheet_is_reported(rows, tmp_path):
+    with refuses("header-not-found", names=0, cells=0):
+        open_data(sheet_of(tmp_path / "a.xlsx", *rows))
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        [(None, *HEADER), *((number, *row) for number, row in enumerate(ROWS))],
+        [HEADER, *((*row, "a note", None, "more") for row in ROWS)],
+        [(*HEADER, None, None), *ROWS],
+        [HEADER, *ROWS, ("total",)],
+    ],
+)
+def test_cells_beside_the_named_columns_change_nothing(rows, tmp_path):
+    address = sheet_of(tmp_path / "a.xlsx", *rows)
+    data = open_data(address, skip_bad_lines=True)
+    assert (data.n_users, data.n_items, data.schema.columns) == (2, 2, HEADER)
+
+
+def test_a_name_of_two_columns_is_reported(tmp_path):
+    with refuses("columns-alike", column="rating", count=2):
+        open_data(sheet_of(tmp_path / "a.xlsx", (*HEADER, "rating"), *((*row, 1) for row in ROWS)))
+
+
+@pytest.mark.parametrize("asked", ["RATINGS", "ratings", "Rating"])
+def test_the_most_similar_sheet_is_suggested(asked, tmp_path):
+    path = tmp_path / "club.xlsx"
+    write_excel(path, ANN)
+    with refuses("no-table", place=str(path), table="otter") as caught:
+        open_data(f"{path}::otter")
+    assert f"{path}::other" in str(caught.value) and f"{path}::Sheet" not in str(caught.value)
+    # The twin: no sheet is similar to this name, so all are suggested.
+    with refuses("no-table") as caught:
+        open_data(f"{path}::2")
+    assert f"{path}::other" in str(caught.value) and f"{path}::Sheet" in str(caught.value)
+    address = sheet_of(path, HEADER, *ROWS)
+    with refuses("no-table", table=asked, tables=("Ratings",)) as caught:
+        open_data(address.replace("Ratings", asked))
+    assert address in str(caught.value)
+
+
+def test_a_missing_file_of_an_address_is_named_alone(tmp_path):
+    path = tmp_path / "absent.xlsx"
+    with refuses("no-such-data", name=str(path)):
+        open_data(f"{path}::Ratings")
+    with refuses("no-files", source=str(path)):
+        discreet.read(f"{path}::Ratings")
+    # The twin: a file that is there isn't called absent.
+    path.write_text("user,item,rating\nann,tea,5\n")
+    with refuses("no-files", source=f"{path}::Ratings"):
+        discreet.read(f"{path}::Ratings")
+
+
 @pytest.mark.parametrize(
     ("names", "found"),
     [
@@ -274,6 +354,7 @@ def test_a_book_with_several_sheets_asks_for_one(tmp_path):
         (["order_id", "customer_no", "sku", "rating"], {"user": "customer_no", "item": "sku"}),
         (["user_id", "title_id", "seconds", "rating"], {"item": "title_id"}),
         (["reader_id", "isbn", "stars"], {"user": "reader_id", "item": "isbn"}),
+        (["Kundennummer", "Titel", "Bewertung", "Kaufdatum"], {"user": "Kundennummer", "item": "Titel"}),
         (["visitor key", "item_code", "rating"], {"user": "visitor key", "item": "item_code"}),
     ],
 )
@@ -281,3 +362,11 @@ def test_columns_of_shops_are_found(names, found):
     chosen = choose(names, None, implicit=False)
     assert choose(names, None, implicit=True)["item"] == chosen["item"]
     assert {role: chosen[role] for role in found} == found
+
+
+def test_columns_given_the_wrong_way_round_are_reported():
+    with refuses("columns-reversed", role="user", column="customer_id"):
+        choose(["customer_id", "item", "rating"], {"customer_id": "user"}, implicit=False)
+    # The twin: a role that is neither is unknown.
+    with refuses("unknown-choice", name="columns", value="who"):
+        choose(["customer_id", "item", "rating"], {"who": "customer_id"}, implicit=False)

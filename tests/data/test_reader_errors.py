@@ -134,7 +134,8 @@ def test_columns_that_are_not_there(tmp_path):
     path = tmp_path / "r.csv"
     path.write_text(HEADER + "1,2,3\n")
     refuse(path, "no-column", {"column": "stars", "role": "rating"}, columns={"rating": "stars"})
-    refuse(path, "unknown-choice", {"name": "columns"}, columns={"film": "item"})
+    refuse(path, "unknown-choice", {"name": "columns"}, columns={"film": "movie"})
+    refuse(path, "columns-reversed", {"role": "item", "column": "film"}, columns={"film": "item"})
     refuse(path, "one-column-twice", columns={"user": "item"})
 
 

@@ -27,6 +27,7 @@ from discreet.cli.options.parsing import parse_columns, read_ids
 from discreet.cli.output.printing import emit, show
 from discreet.core.checks import DiscreetError, integer
 from discreet.core.files import refuse_output, write_whole
+from discreet.core.progress import shown_while
 
 if TYPE_CHECKING:
     import polars as pl
@@ -104,6 +105,8 @@ def recommend(
             needs="--history FILE",
             why="a model contains no users, so their history comes from a file",
         )
+    if many is not None and out is not None:
+        _refuse_lists_file(out, many, file, force=force)
     fitted = load(file)
     limits: dict[str, Any] = {
         "exclude_seen": not include_seen,
@@ -131,14 +134,16 @@ def recommend(
                     to="a folder of shards",
                     why="the lists are written without titles, which you can join by item",
                 )
-            people = write_shard_lists(fitted, file, many, out, k, limits, on, force=force)
+            people = write_shard_lists(fitted, many, out, k, limits, on)
         elif on is not None:
             raise ShardsNeeded()
         else:
             # All public columns are written, not only the title.
-            lists = fitted.recommend_all(_many(fitted, many, named), k, **limits).drop("title", strict=False)
+            with shown_while("lists"):
+                people_read = _many(fitted, many, named)
+                lists = fitted.recommend_all(people_read, k, **limits).drop("title", strict=False)
             beside = public_columns(titles, fitted, lists["item"].unique().to_list())
-            people = write_lists(lists, out, beside, force, [file, Path(many)])
+            people = write_lists(lists, out, beside)
         if as_json:
             emit({"file": str(out), "people": people})
         else:
@@ -170,6 +175,17 @@ def _refuse_unclear(history: Path | None, many: str | None, out: Path | None) ->
         raise OptionNeeds(
             options=("--histories",), needs="--out", why="recommendations for many users go to a file"
         )
+
+
+def _refuse_lists_file(out: Path, many: str, model: Path, *, force: bool) -> None:
+    """Raise if the lists can't be written to this file, before anything is read."""
+    from discreet.sources.shards import is_shard_folder
+
+    endings = (".parquet",) if is_shard_folder(many) else (".csv", ".parquet")
+    if out.suffix not in endings:
+        form = " or ".join(f"NAME{ending}" for ending in endings)
+        raise WrongForm(option="--out", form=form, given=out.name)
+    refuse_output(out, force=force, kind=_KIND, is_ours=is_lists, inputs=[model, Path(many)])
 
 
 def _answer_one(
@@ -243,9 +259,11 @@ def _read_history(
 ) -> UserHistory:
     """Return one user's history, read as the model needs it."""
     from discreet.data.histories import read_history
+    from discreet.data.reading.cells import absent_part
+    from discreet.data.reading.tables import is_there
 
-    if not path.exists():
-        raise NoHistoryFile(path=path)
+    if not is_there(path):
+        raise NoHistoryFile(path=Path(absent_part(path)))
     implicit = not fitted.scorer.needs_ratings
     return read_history(
         path, user=user, columns=columns, implicit=implicit, catalog=fitted.catalog, schema=fitted.schema
@@ -256,6 +274,8 @@ def _refuse_header(fitted: FittedModel, items: Sequence[str | int], history: Pat
     """Raise if only the first line of a list of items is unknown: it may be a header."""
     known = (fitted.catalog.index_of(items) >= 0).tolist()
     if len(known) < 2 or known[0] or not all(known[1:]):
+        return
+    if not history.is_file():
         return
     with history.open("rb") as lines:
         first = lines.readline(_LONGEST_ID).decode("utf-8-sig", "replace").strip()
@@ -648,13 +668,10 @@ def _number(value: float | str | None) -> str:
     return "-" if value is None else f"{value:.2f}"
 
 
-def write_lists(lists: pl.DataFrame, out: Path, beside: Beside, force: bool, inputs: Sequence[Path]) -> int:
+def write_lists(lists: pl.DataFrame, out: Path, beside: Beside) -> int:
     """Write the lists of many users and return how many users have a list."""
     import polars as pl
 
-    if out.suffix not in (".csv", ".parquet"):
-        raise WrongForm(option="--out", form="NAME.csv or NAME.parquet", given=out.name)
-    refuse_output(out, force=force, kind=_KIND, is_ours=is_lists, inputs=inputs)
     if beside:
         rows = [
             {"item": item, **{f"item_{name}": text for name, text in row.items()}}
@@ -683,14 +700,11 @@ def is_lists(path: Path) -> bool:
 
 def write_shard_lists(
     fitted: FittedModel,
-    file: Path,
     folder: str,
     out: Path,
     k: int,
     limits: dict[str, Any],
     on: str | None,
-    *,
-    force: bool,
 ) -> int:
     """Write the lists of a folder of shards, on a cluster if given. Return the number of users."""
     from discreet.core.progress import terminal_progress
@@ -700,9 +714,6 @@ def write_shard_lists(
     from discreet.sources.lists import write_lists
     from discreet.sources.shards import open_shards
 
-    if out.suffix != ".parquet":
-        raise WrongForm(option="--out", form="NAME.parquet", given=out.name)
-    refuse_output(out, force=force, kind="file of lists", is_ours=is_lists, inputs=[file])
     closed = closed_items(fitted, limits["among"], limits["exclude"])
     shards = open_shards(folder)
     with terminal_progress(None) as show, nullcontext() if on is None else connected(on) as client:

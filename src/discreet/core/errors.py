@@ -256,8 +256,8 @@ class WrongKind(ParameterError):
 
 class CallOfAnotherLibrary(ParameterError):
     given: Collection[str]
-    text = """recommend has no arguments {given:and}. Pass the history, a list of items:
-    model.recommend(history, k=10). For many users, call model.recommend_all(histories)."""
+    text = """recommend takes no {given:and}, and a model contains no users. Pass the history, a list of
+    items: model.recommend(history, k=10). For many users, call model.recommend_all(histories)."""
 
 
 class OutOfRange(ParameterError):

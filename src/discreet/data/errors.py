@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import ClassVar
 
-from discreet.core.errors import DataError, DiscreetError, FileError, ParameterError, most_similar
+from discreet.core.errors import DataError, DiscreetError, FileError, ParameterError, listed, most_similar
+
+_MOST_TABLES = 5
 
 
 class WithReason(DiscreetError):
@@ -43,7 +45,7 @@ class NotDeclared(DataError):
     @property
     def such(self) -> str:
         """A declared ID, which is public, if no ID of the data matches."""
-        return "" if self.example is None else f" (such as {self.example!r})"
+        return "" if self.example is None else f" (one declared ID is {self.example!r})"
 
 
 class OtherNumberOfItems(DataError):
@@ -95,6 +97,11 @@ class UnknownArgument(ParameterError):
     argument: str
     known: Collection[str]
     text = "{argument!r} isn't an argument here.{close:?} Pass one of {known:all}."
+
+    def template(self) -> str:
+        """Return the template; that rows have no ratings is a setting of the estimator."""
+        of_estimator = '{argument!r} isn\'t an argument here. Set feedback="implicit" on the estimator.'
+        return of_estimator if self.argument == "implicit" else self.text
 
     @property
     def close(self) -> str | None:
@@ -186,13 +193,23 @@ class RolesMissing(DataError):
 
     @property
     def hint(self) -> str:
-        """The advice for data without ratings, in Python."""
-        return " If rows have no ratings, pass implicit=True." if "rating" in self.roles else ""
+        """The advice for data without ratings, in Python: estimators and readers name it differently."""
+        if "rating" not in self.roles:
+            return ""
+        return """ If rows have no ratings, set feedback="implicit" on the estimator, or read the data with
+        implicit=True."""
 
     @property
     def shell_hint(self) -> str:
         """The advice for data without ratings, on the command line."""
         return " If rows have no ratings, pass --implicit." if "rating" in self.roles else ""
+
+
+class ColumnsReversed(ParameterError):
+    role: str
+    column: str
+    text = """{arg:columns} names the column {column!r} first and its role {role!r} second. Put the role
+    first: {role}, then {column}."""
 
 
 class OneColumnTwice(ParameterError):
@@ -283,8 +300,31 @@ class PackageMissing(ParameterError):
     discreet[{extra}]."""
 
 
+class HeaderNotFound(DataError):
+    """The first row of a sheet that can't be its header; without names the sheet is empty."""
+
+    source: str
+    names: int
+    cells: int
+    text = """The first filled row of {source} has {names:cell|cells}, and rows below have {cells:,}, so it is
+    a title and not the header. Delete the rows above the names of the columns."""
+
+    def template(self) -> str:
+        """Return the template; an empty sheet has no header at all."""
+        return (
+            self.text if self.names else "{source} is empty. Write the names of the columns in its first row."
+        )
+
+
+class ColumnsAlike(DataError):
+    column: str
+    count: int
+    text = "{count:,} columns have the name {column!r}. Give each a name of its own."
+
+
 class NoTable(FileError):
     kind: str
+    place: str
     table: str
     tables: tuple[str, ...]
     text = "{table!r} isn't one of the {kind} tables {tables:and}. {advice}"
@@ -297,10 +337,12 @@ class NoTable(FileError):
 
     @property
     def advice(self) -> str:
-        """How to name a table, or to combine several."""
-        place = "ADDRESS" if self.kind == "PostgreSQL" else "FILE"
-        named = f"Name one: {place}::{(*self.tables, 'TABLE')[0]}"
-        return f"{named}." if self.kind == "Excel" else f"{named}, or write a query: '{place}::select ...'."
+        """How to name the most similar table or any of the first, or to combine several."""
+        by_letters = {name.lower(): name for name in self.tables}
+        close = most_similar(self.table, by_letters) if self.table else None
+        choices = self.tables[:_MOST_TABLES] if close is None else (by_letters[close],)
+        named = "Name one: " + listed([f"'{self.place}::{name}'" for name in choices], "or")
+        return named + ("." if self.kind == "Excel" else f", or write a query: '{self.place}::select ...'.")
 
 
 class UnreadableCells(FileError):

@@ -12,10 +12,10 @@ from typing import Any
 
 from discreet.core.exports import pl
 from discreet.core.progress import logger
-from discreet.data.errors import DeclaredByLayout, RolesMissing
+from discreet.data.errors import DeclaredByLayout, NoColumn, RolesMissing
 from discreet.data.guessing import Wishes, describe, is_year_last, keys_of, with_order
 from discreet.data.reading.blocks import PARQUET, magic
-from discreet.data.reading.cells import Address, address_of, read_texts, refuse_first_sheet
+from discreet.data.reading.cells import Address, address_of, read_texts, refuse_first_row, refuse_first_sheet
 from discreet.data.reading.frames import as_polars, texts_of
 from discreet.data.reading.limits import or_damaged, scanned
 from discreet.data.reading.named import has_own_form, named_schema
@@ -77,9 +77,10 @@ def _of_cells(address: Address, wishes: Wishes) -> Schema:
     table = read_texts(address)
     try:
         roles = choose(table.columns, wishes.choice, implicit=wishes.implicit)
-    except RolesMissing as missing:
-        if {USER, ITEM} & set(missing.roles):
+    except (NoColumn, RolesMissing) as missing:
+        if isinstance(missing, RolesMissing) and {USER, ITEM} & set(missing.roles):
             refuse_first_sheet(address)
+        refuse_first_row(address)
         raise
     ids = [roles[role] for role in (USER, ITEM) if role in roles]
     whole = {name: pl.Int64 for name in ids if table[name].str.contains(WHOLE).all()}

@@ -20,7 +20,7 @@ from discreet.core.errors import WrongKind
 from discreet.data.errors import BadHistory, ColumnsUnused, NoColumn, NoSuchData, OneUserNeeded
 from discreet.data.facts import Declarations, check_scale
 from discreet.data.interactions import Interactions
-from discreet.data.reading.cells import address_of
+from discreet.data.reading.cells import absent_part, address_of
 from discreet.data.reading.named import files_of_layout, has_own_form
 from discreet.data.reading.readers import ReadOptions, Zeros, read
 from discreet.data.reading.tables import is_there, tables_at
@@ -257,7 +257,7 @@ def open_data(
     from discreet.data.datasets import catalog
 
     if source not in catalog.DATASETS:
-        raise NoSuchData(name=str(source), datasets=tuple(catalog.DATASETS))
+        raise NoSuchData(name=absent_part(source), datasets=tuple(catalog.DATASETS))
     data = catalog.load(source, max_per_user=options.get("max_per_user"), name=name)
     low, high = options.get("low"), options.get("high")
     if low is not None and high is not None:

@@ -22,7 +22,7 @@ from discreet.core.arrays import Floats
 from discreet.data.errors import NoFiles, PublicTableWrong
 from discreet.data.guessing import marked_encoding
 from discreet.data.reading.blocks import MARK, beginning, blocks, shown_packing
-from discreet.data.reading.cells import address_of, read_texts
+from discreet.data.reading.cells import absent_part, address_of, read_texts
 from discreet.data.reading.limits import collected, or_damaged
 from discreet.data.schema import UTF_8, UTF_16, stateless
 from discreet.data.vocabulary import Vocabulary
@@ -103,7 +103,7 @@ def read_public(file: Path, what: str, *, infer: bool, encoding: str | None = No
     """
     address = address_of(file)
     if address is None and not file.exists():
-        raise NoFiles(source=str(file))
+        raise NoFiles(source=absent_part(file))
     with or_damaged(file, f"a table of {what} (.csv, .tsv, .xlsx or .parquet)"):
         if address is not None:
             text = read_texts(address).write_csv().encode()

@@ -8,7 +8,7 @@ from typing import TypeVar
 
 from discreet.core.checks import one_of
 from discreet.core.progress import logger
-from discreet.data.errors import NoColumn, OneColumnTwice, RatingAndWeight, RolesMissing
+from discreet.data.errors import ColumnsReversed, NoColumn, OneColumnTwice, RatingAndWeight, RolesMissing
 from discreet.data.schema import DAY_FIRST, MONTH_FIRST
 
 USER, ITEM, RATING, TIME, WEIGHT = "user", "item", "rating", "time", "weight"
@@ -27,7 +27,8 @@ _USUAL_NAMES = {
     ITEM: (
         "itemid item items iid movieid movie placeid place productid product asin parentasin bookid isbn "
         "book businessid jokeid joke trackid songid song artistid animeid filmid film gameid game recipeid "
-        "newsid articleid article sku titleid artikel artikelnr artikelnummer produkt"
+        "newsid articleid article sku titleid titel buch artikel artikelnr artikelnummer "
+        "produkt"
     ),
     RATING: (
         "rating ratings score stars overall ratingvalue bookrating value plays playcount listencount "
@@ -62,7 +63,9 @@ def choose(names: Sequence[str], choice: Choice | None, *, implicit: bool) -> di
     Weights of events are never guessed, and they take the place of ratings.
     """
     chosen = dict(without_order(choice) or {})
-    for role in chosen:
+    for role, name in chosen.items():
+        if role not in (*ROLES, WEIGHT) and name in (*ROLES, WEIGHT):
+            raise ColumnsReversed(role=name, column=role)
         one_of("columns", role, (*ROLES, WEIGHT))
     if implicit or chosen.get(WEIGHT) is not None:
         if chosen.get(WEIGHT) is not None and chosen.get(RATING) is not None:

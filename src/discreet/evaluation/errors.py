@@ -17,8 +17,7 @@ class MetricDoesNotFit(ParameterError):
     metric: str
     subject: str
     examples: tuple[str, ...]
-    text = """{metric} can't be computed for {subject}, which lacks what the metric compares. Choose
-    {examples:any}."""
+    text = "{metric} can't be computed for {subject}. Choose {examples:any}."
 
 
 class NotAnEstimator(ParameterError):

@@ -192,9 +192,11 @@ class FittedModel:
         1970, or "now" for the clock. If the history has times and its latest is long ago, the latest items
         count less and popular items more. If you don't state it, no time has passed.
         """
-        if others or _is_number(history) or not _is_number(k):
+        if others or isinstance(history, str) or _is_number(history) or not _is_number(k):
             # As in implicit: recommend(userid, user_items, N=10).
-            raise CallOfAnotherLibrary(given=[*others] or ["userid", "user_items"])
+            raise CallOfAnotherLibrary(
+                given=[*others] or ["userid", *([] if _is_number(k) else ["user_items"])]
+            )
         person = self._person(history, user=user, ignore_unknown=ignore_unknown, columns=columns, now=now)
         closed = closed_items(self, among, exclude)
         how = {"exclude_seen": exclude_seen, "closed": closed, "rank_by": rank_by, "diversify": diversify}

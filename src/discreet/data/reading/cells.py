@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 import sqlite3
 import zipfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from datetime import date
 from decimal import Decimal
@@ -23,7 +23,14 @@ from urllib.parse import quote
 
 from discreet.core.checks import DiscreetError
 from discreet.core.exports import pl
-from discreet.data.errors import NoColumn, NoTable, PackageMissing, UnreadableCells
+from discreet.data.errors import (
+    ColumnsAlike,
+    HeaderNotFound,
+    NoColumn,
+    NoTable,
+    PackageMissing,
+    UnreadableCells,
+)
 from discreet.data.reading.blocks import ZIP
 from discreet.data.reading.columns import Columns
 from discreet.data.reading.frames import read_blocks
@@ -34,6 +41,7 @@ from discreet.data.vocabulary import readable_text
 _POSTGRESQL = re.compile(r"postgres(ql)?:/{1,2}")
 _SQLITE, _DUCKDB = b"SQLite format 3\x00", b"DUCK"
 _ROWS = 1 << 16
+_FIRST_ROWS = 100
 _QUERY = re.compile(r"\s*(select|with|from|values)\b", re.I)
 _TABLES = {
     "SQLite": "SELECT name FROM sqlite_master WHERE type IN ('table', 'view') AND name NOT LIKE 'sqlite%'",
@@ -62,6 +70,11 @@ class Address(NamedTuple):
         own = "" if _QUERY.match(self.table) else self.table
         return own or (self.kind if self.kind == "PostgreSQL" else Path(self.place).stem)
 
+    @property
+    def shown(self) -> str:
+        """Return the file for a message; a URL may contain a password."""
+        return "ADDRESS" if self.kind == "PostgreSQL" else self.place
+
 
 def address_of(source: str | Path) -> Address | None:
     """Return the address of cells; None for a file of another kind."""
@@ -71,6 +84,12 @@ def address_of(source: str | Path) -> Address | None:
         return Address("PostgreSQL", _POSTGRESQL.sub("postgresql://", place, count=1), table)
     kind = _kind(Path(place))
     return None if kind is None else Address(kind, place, table)
+
+
+def absent_part(source: str | Path) -> str:
+    """Return what does not exist of a source that can't be found: the file of an address, or all of it."""
+    place = str(source).partition("::")[0]
+    return str(source) if Path(place).exists() else place
 
 
 def _kind(file: Path) -> str | None:
@@ -91,7 +110,11 @@ def _kind(file: Path) -> str | None:
 
 def read_cells(address: Address, schema: Schema) -> Columns:
     """Return the rows of a table of cells, each read by itself."""
-    table = read_texts(address, list(schema.roles.values()))
+    try:
+        table = read_texts(address, list(schema.roles.values()))
+    except NoColumn:
+        refuse_first_row(address)
+        raise
     if address.kind != "Excel":
         table = table.sort(table.columns, nulls_last=True)
     found = {role: table[name] for role, name in schema.roles.items()}
@@ -99,13 +122,17 @@ def read_cells(address: Address, schema: Schema) -> Columns:
 
 
 def read_texts(address: Address, names: Sequence[str] | None = None) -> pl.DataFrame:
-    """Return the columns of a table as texts, each cell converted by itself; blank cells are null."""
+    """Return the named columns of a table as texts, each cell converted by itself; blank cells are null."""
     with _opened(address) as (columns, rows):
-        header = [str(name) for name in columns]
-        for name in names or ():
-            if name not in header:
-                raise NoColumn(column=name, role="table", columns=tuple(header), spare=True)
-        places = [header.index(name) for name in names or header]
+        header = ["" if name is None else str(name) for name in columns]
+        known = [name for name in header if name]
+        wanted = known if names is None else names
+        for name in wanted:
+            if name not in known:
+                raise NoColumn(column=name, role="table", columns=tuple(known), spare=True)
+            if known.count(name) > 1:
+                raise ColumnsAlike(column=name, count=known.count(name))
+        places = [header.index(name) for name in wanted]
         kept = {header[place]: pl.String for place in places}
         parts = [pl.DataFrame(schema=kept)]
         while block := list(islice(rows, _ROWS)):
@@ -157,10 +184,11 @@ def _excel(address: Address) -> Iterator[tuple[Sequence[Any], Rows]]:
     with closing(book):
         sheets = book.sheetnames
         if address.table and address.table not in sheets:
-            raise NoTable(kind="Excel", table=address.table, tables=tuple(sheets))
-        cells = book[address.table or sheets[0]].iter_rows(values_only=True)
-        rows = _filled(cells, budget, file.name)
-        yield next(rows, ()), rows
+            raise NoTable(kind="Excel", place=str(file), table=address.table, tables=tuple(sheets))
+        found = book[address.table or sheets[0]]
+        # An error that is kept would otherwise keep the file open.
+        with closing(_filled(found.iter_rows(values_only=True), budget, file.name)) as rows:
+            yield next(rows, ()), rows
 
 
 def refuse_first_sheet(address: Address) -> None:
@@ -168,10 +196,28 @@ def refuse_first_sheet(address: Address) -> None:
     if address.kind == "Excel" and not address.table:
         with closing(_package("openpyxl", "excel").load_workbook(address.place, read_only=True)) as book:
             if len(book.sheetnames) > 1:
-                raise NoTable(kind="Excel", table="", tables=tuple(book.sheetnames))
+                raise NoTable(kind="Excel", place=address.place, table="", tables=tuple(book.sheetnames))
 
 
-def _filled(rows: Rows, budget: Allowance, name: str) -> Rows:
+def refuse_first_row(address: Address) -> None:
+    """Raise if the first row of a sheet is a title and not the header: rows have far more cells than it."""
+    if address.kind != "Excel":
+        return
+    with _opened(address) as (columns, rows):
+        names = _count_filled(columns)
+        widest = max(map(_count_filled, islice(rows, _FIRST_ROWS)), default=0)
+    # A column of row numbers often has no name.
+    if not names or (names < widest and names <= max(1, widest - 2)):
+        raise HeaderNotFound(
+            source=f"{address.place}::{address.table}".rstrip(":"), names=names, cells=widest
+        )
+
+
+def _count_filled(row: Sequence[Any]) -> int:
+    return sum(cell is not None for cell in row)
+
+
+def _filled(rows: Rows, budget: Allowance, name: str) -> Generator[Sequence[Any], None, None]:
     """Yield the rows that aren't blank; the error of the library for a damaged cell quotes it."""
     try:
         for row in rows:
@@ -260,7 +306,7 @@ def _queried(
 def _only_table(address: Address, execute: Callable[[str], Any]) -> str:
     tables = _tables(address, execute)
     if len(tables) != 1:
-        raise NoTable(kind=address.kind, table="", tables=tables)
+        raise NoTable(kind=address.kind, place=address.shown, table="", tables=tables)
     return tables[0]
 
 
@@ -273,4 +319,4 @@ def _refuse_absent(address: Address, execute: Callable[[str], Any]) -> None:
     tables = _tables(address, execute)
     known = {name.rpartition(".")[2].lower() for name in tables}
     if not _QUERY.match(address.table) and address.table.rpartition(".")[2].lower() not in known:
-        raise NoTable(kind=address.kind, table=address.table, tables=tables) from None
+        raise NoTable(kind=address.kind, place=address.shown, table=address.table, tables=tables) from None

@@ -16,7 +16,7 @@ from discreet.data.errors import FolderWithoutTables, NoFiles, NoKey, OtherForma
 from discreet.data.facts import Declarations
 from discreet.data.guessing import is_json
 from discreet.data.reading.blocks import PARQUET, Span, head, magic, packing, plain_name, shown_packing
-from discreet.data.reading.cells import address_of, read_cells
+from discreet.data.reading.cells import absent_part, address_of, read_cells
 from discreet.data.reading.columns import Columns, joined_columns, typed
 from discreet.data.reading.frames import read_blocks
 from discreet.data.reading.json_lines import read_json_lines
@@ -230,7 +230,7 @@ def tables_at(source: str | Path) -> list[Path]:
     if not path.exists():
         found = [file for part in _matching(str(source)) for file in tables_at(part)]
         if not found:
-            raise NoFiles(source=str(source))
+            raise NoFiles(source=absent_part(source))
         return found
     if not path.is_dir():
         return [path]
