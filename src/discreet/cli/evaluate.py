@@ -32,6 +32,7 @@ from discreet.cli.options.declared import (
 from discreet.cli.options.parsing import complete_models, listed, numbers, parse_columns
 from discreet.cli.output.printing import emit, remark, remark_on_conditions, remark_on_delta, show, table_of
 from discreet.cli.output.tables import show_price
+from discreet.core.errors import without_password
 from discreet.core.files import name_aside, write_whole
 from discreet.papers import titled
 from discreet.report.guarantee import condition_text
@@ -83,7 +84,7 @@ def evaluate(
     if out is not None:
         measuring.refuse_report(out, data, reading, force=force)
     result, timed, held_out = _measured(estimator, data, measuring, groups, reading, on)
-    title = f"{titled(estimator.name, estimator.settings)} on {data}"
+    title = f"{titled(estimator.name, estimator.settings)} on {without_password(data)}"
     if out is not None:
         from discreet.evaluation.report import write_report
 
@@ -255,7 +256,7 @@ def compare(
         from discreet.evaluation.report import write_report
 
         said = [f"Held out: {held_out}.", *hints]
-        write_report(found, out, title=f"Models on {data}", remarks=said, force=force)
+        write_report(found, out, title=f"Models on {without_password(data)}", remarks=said, force=force)
     if as_json:
         emit(
             {
@@ -357,7 +358,7 @@ def _show_comparison(
     said = [f"{name}: {' '.join(cost_of_privacy(found, name))}" for name in metrics]
     luck = [ran_once(found)] if ran_once(found) else []
     page = "--out FILE.html writes a page with charts." if out is None else f"Written to {out}."
-    title = f"Models on {data}; held out: {held_out}"
+    title = f"Models on {without_password(data)}; held out: {held_out}"
     show(comparison_table(found, title), *said, *luck, *hints)
     show(f"{page} The scores have no noise: do not publish them.")
 

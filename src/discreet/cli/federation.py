@@ -489,7 +489,7 @@ def _as_read(people: Interactions) -> list[Assumption]:
     """Return the assumptions of the party's own guarantee about how its file was read."""
     from discreet.privacy.assumptions import Fact, assumptions_of
 
-    about = (Fact.LAYOUT, Fact.FRAME, Fact.READABLE, Fact.QUOTES)
+    about = (Fact.LAYOUT, Fact.FRAME, Fact.READABLE, Fact.QUOTES, Fact.QUERY)
     return [one for one in assumptions_of(people.facts) if one.fact in about]
 
 

@@ -24,6 +24,7 @@ from discreet.cli.options.declared import AsJson, Data, Force, ForceFolder, Meas
 from discreet.cli.options.parsing import parse_columns
 from discreet.cli.output.printing import emit, remark, show, write
 from discreet.core.checks import visible
+from discreet.core.errors import without_password
 
 if TYPE_CHECKING:
     from discreet.audit.last_audits import LastAudit
@@ -551,7 +552,8 @@ def score(
         return
     from rich.table import Table
 
-    table = Table("metric", "model", "best simple baseline", title=f"{model} on {data}; held out: {held_out}")
+    title = f"{model} on {without_password(data)}; held out: {held_out}"
+    table = Table("metric", "model", "best simple baseline", title=title)
     for name, scores in found.items():
         simple = scores.get("simple")
         table.add_row(

@@ -35,6 +35,7 @@ def trial(
         seed: Seed of the split and of the simulated noise.
         out: Also write a page (HTML) to this file.
     """
+    from discreet.core.errors import without_password
     from discreet.core.progress import terminal_progress
     from discreet.evaluation.trial import KIND, render, summary
     from discreet.evaluation.trial import trial as run
@@ -47,7 +48,7 @@ def trial(
         found = run(interactions, epsilon=epsilon, seed=seed, progress=report)
     command = _next_command(found, data, interactions.name, reading)
     if out is not None:
-        write_page(out, render(found, data, command), kind=KIND, force=force)
+        write_page(out, render(found, without_password(data), command), kind=KIND, force=force)
     if as_json:
         emit({**found.to_json(), "next": command, "report": None if out is None else str(out)})
         return

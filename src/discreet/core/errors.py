@@ -39,6 +39,11 @@ _SHOWN = {code: f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" for code 
 
 # Longer representations are cut, and longer lists end with a count.
 _LONGEST, _MOST_NAMES = 120, 12
+# What is not part of an address, such as an @ in a query, may be hidden as well. A path has no double slash.
+_PASSWORD = re.compile(
+    r"(\b[a-z][a-z0-9+.-]+:/{1,2}[^/:@]*:)(?:(?:(?!::).)+|.+)(?=@)|([?&](?:ssl)?password=).*?(?=&|::|$)",
+    re.I | re.S,
+)
 
 # Longer words are similar to nothing, and two letters abbreviate anything.
 _LONGEST_WORD, _SHORTEST_ABBREVIATION = 100, 3
@@ -202,6 +207,11 @@ class _Filled(Formatter):
         if not format_spec and isinstance(value, float):
             return f"{value:g}"
         return format(value, format_spec) if format_spec else str(value)
+
+
+def without_password(address: object) -> str:
+    """Return an address as pages, logs and errors may show it: with the word PASSWORD for a password."""
+    return _PASSWORD.sub(r"\1\2PASSWORD", str(address))
 
 
 def shown(value: object) -> str:

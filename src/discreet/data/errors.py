@@ -346,16 +346,27 @@ class NoTable(FileError):
 
 
 class UnreadableCells(FileError):
+    """Cells that can't be read; `why` names the cause that a server gave, as far as it quotes no data."""
+
     kind: str
     source: str
+    why: str = "query"
     text = "{kind} can't read {source!r}. Check the table or the query, and that the file is not in use."
 
     def template(self) -> str:
         """Return the template; a database server has no file."""
-        server = (
-            "{kind} can't read {source}. Check that the server runs, the address, and the table or query."
-        )
-        return server if self.kind == "PostgreSQL" else self.text
+        return _SERVER[self.why] if self.kind == "PostgreSQL" else self.text
+
+
+_SERVER = {
+    "query": "{kind} can't read {source}. Check the table or the query, and that the server still runs.",
+    "name": "{kind} can't read {source}: a name in it doesn't exist. Check its tables and columns.",
+    "syntax": "{kind} can't read {source}: it isn't valid SQL. Correct the query.",
+    "permission": "{kind} can't read {source}: its user may not read it. Grant SELECT, or name another user.",
+    "address": "{kind} can't use the address. Write postgresql://USER@HOST/DATABASE::TABLE.",
+    "rejected": "{kind} rejected the connection. Check the address: database, user, and password.",
+    "unreachable": "{kind} can't be reached. Check that the server runs, and the address: host and port.",
+}
 
 
 class IdsNotWhole(BadRows):

@@ -22,8 +22,8 @@ SCALE, N_ITEMS = "scale", "n_items"
 #: Catalog or scale were chosen from the data with noise; items were picked by the data owner.
 CHOSEN, CHOSEN_SCALE, PICKED = "chosen", "chosen scale", "picked"
 #: What is assumed of a source that was read: a library changed no value of its frame, every row can be read,
-#: and no quote joins rows of several users.
-FRAME, READABLE, QUOTES = "frame", "readable", "quotes"
+#: no quote joins rows of several users, and a query decides about each row alone.
+FRAME, READABLE, QUOTES, QUERY = "frame", "readable", "quotes", "query"
 # Steps tried, in this order, when the scale is taken from a file.
 _USUAL_STEPS = (1.0, 0.5)
 
@@ -69,7 +69,7 @@ class PublicFacts:
             integer("n_users", self.n_users, least=1)
         known = {SCALE, N_ITEMS, CHOSEN, CHOSEN_SCALE, PICKED}
         require(set(self.from_file) <= known, "from_file", self.from_file, must=f"name only {sorted(known)}")
-        assumed = {FRAME, READABLE, QUOTES}
+        assumed = {FRAME, READABLE, QUOTES, QUERY}
         require(set(self.reading) <= assumed, "reading", self.reading, must=f"name only {sorted(assumed)}")
         object.__setattr__(self, "low", float(self.low))
         object.__setattr__(self, "high", float(self.high))

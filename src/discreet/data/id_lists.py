@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, cast
 
+from discreet.core.errors import without_password
 from discreet.core.exports import pl
 from discreet.data.errors import (
     NoFiles,
@@ -127,7 +128,7 @@ def _of_parquet(path: Path, role: str) -> list[str]:
 
 def _of_text(path: Path, role: str) -> list[str]:
     if not path.exists():
-        raise NoFiles(source=str(path))
+        raise NoFiles(source=without_password(path))
     try:
         # Some editors write a byte order mark, which is not part of the first id.
         text = path.read_text(encoding="utf-8-sig")

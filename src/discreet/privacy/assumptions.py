@@ -65,6 +65,7 @@ class Fact(StrEnum):
     FACTS_OF_PARTIES = "facts of parties"
     FRAME = "frame"
     QUOTES = "quotes"
+    QUERY = "query"
     TIMES = "times"
     DATE = "date"
     ITEM_FEATURES = "item features"
@@ -142,6 +143,7 @@ STATEMENTS: Mapping[tuple[Kind, Fact], tuple[str, ...]] = {
     (Kind.DECLARED, Fact.FRAME): (),
     (Kind.DECLARED, Fact.READABLE): (),
     (Kind.DECLARED, Fact.QUOTES): (),
+    (Kind.DECLARED, Fact.QUERY): (),
     (Kind.DECLARED, Fact.TIMES): (),
     (Kind.DECLARED, Fact.DATE): ("date",),
     (Kind.DECLARED, Fact.ITEM_FEATURES): (),

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, Self, final
 
 from discreet.core.checks import FileError, ParameterError
-from discreet.core.errors import CannotWrite, ExtraMissing, FileUnreadable
+from discreet.core.errors import CannotWrite, ExtraMissing, FileUnreadable, without_password
 from discreet.data.datasets.fetching import cache_folder
 from discreet.data.reading.cells import address_of
 from discreet.sources.errors import ShardsDamaged
@@ -111,8 +111,8 @@ class ObjectStore:
             raise ExtraMissing(package=f"the package of fsspec for {scheme}://", extra=str(error)) from error
         # Every store has its own errors, without a common base class.
         except Exception as error:
-            raise FileUnreadable(path=self.address, reason=_one_line(error)) from error
+            raise FileUnreadable(path=without_password(self.address), reason=_one_line(error)) from error
 
 
 def _one_line(error: Exception) -> str:
-    return (" ".join(str(error).split()) or type(error).__name__).rstrip(".")[:200]
+    return (" ".join(without_password(error).split()) or type(error).__name__).rstrip(".")[:200]

@@ -30,6 +30,7 @@ from discreet.data.encoding import encode, to_times, to_values
 from discreet.data.facts import Declarations, PublicFacts
 from discreet.data.id_lists import checked_declarations
 from discreet.data.interactions import Interactions
+from discreet.data.reading.cells import query_of
 from discreet.data.reading.readers import as_read
 from discreet.data.vocabulary import Vocabulary, as_series
 from discreet.sources.errors import (
@@ -126,7 +127,7 @@ def _make(
 ) -> Manifest:
     survey = _survey(work, pieces, reader, progress)
     facts, catalog = survey.settle(cast(Declarations, declared))
-    facts = as_read(facts, [piece.schema for piece in pieces])
+    facts = as_read(facts, [piece.schema for piece in pieces], {query_of(piece.file) for piece in pieces})
     count = n_shards or min(max(-(-survey.ratings // RATINGS_PER_SHARD), 1), MOST_SHARDS)
     sharder = _Sharder(folder=folder, facts=facts, catalog=catalog, survey=survey, n_shards=count)
     for number, piece in enumerate(pieces):

@@ -37,6 +37,7 @@ from discreet.cli.options.parsing import (
 )
 from discreet.cli.output.printing import remark
 from discreet.core.checks import integer, one_of
+from discreet.core.errors import without_password
 from discreet.core.registry import METRIC_EXAMPLES, PRIVATE_METRIC_EXAMPLES
 
 if TYPE_CHECKING:
@@ -417,7 +418,9 @@ class Paying:
                     f"No {made} was written, and nothing was spent in a ledger."
                 ) from stop
             return
-        with releasing(out, {"command": repr((*command, str(self.ledger.absolute()), self.name))}) as release:
+        # The record stays on the disk if the process is killed.
+        plain = [without_password(part) if isinstance(part, str) else part for part in command]
+        with releasing(out, {"command": repr((*plain, str(self.ledger.absolute()), self.name))}) as release:
             try:
                 yield release
             except KeyboardInterrupt as stop:
@@ -689,6 +692,8 @@ def grouped(
     A fit reads all rows several times, so the rows of each user are grouped once.
     """
     from discreet.core.files import folder_aside
+    from discreet.data.facts import QUERY
+    from discreet.data.reading.cells import is_query, warn_of
     from discreet.sources.sharding import make_shards
     from discreet.sources.shards import open_shards
 
@@ -700,7 +705,11 @@ def grouped(
         for file in files:
             if file.is_relative_to(folder):
                 file.unlink()
-        yield open_shards(folder / "shards")
+        shards = open_shards(folder / "shards")
+        if is_query(table):
+            warn_of(table)
+            shards = replace(shards, facts=replace(shards.facts, reading=(*shards.facts.reading, QUERY)))
+        yield shards
 
 
 def exported(table: str, on: str, folder: Path, *, spark: Any = None) -> list[Path]:

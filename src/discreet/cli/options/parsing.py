@@ -16,14 +16,11 @@ import typer
 
 from discreet.cli.errors import OptionEmpty, WrongForm
 from discreet.cli.messages import usage_error
-from discreet.core.errors import WrongKind, shown
+from discreet.core.errors import WrongKind, shown, without_password
 from discreet.core.registry import ESTIMATORS
 
 if TYPE_CHECKING:
     from discreet.data.vocabulary import Vocabulary
-
-
-_PASSWORD = re.compile(r"(://[^\s/:@]*:)[^\s@]+(?=@)|([?&]password=).*?(?=&|::|$)")
 
 
 def parse_number(text: str) -> float:
@@ -43,7 +40,7 @@ def command_line(*words: str, options: Mapping[str, object]) -> str:
         if value is not None and value is not False:
             words += (option,) if value is True else (option, str(value))
     # Pages and JSON keep this command, and the address of a database may have a password.
-    return shlex.join(_PASSWORD.sub(r"\1\2PASSWORD", word) for word in words)
+    return shlex.join(map(without_password, words))
 
 
 def read_items(path: Path) -> Vocabulary:

@@ -17,12 +17,15 @@ from datetime import date
 from decimal import Decimal
 from importlib import import_module
 from itertools import islice
+from os import environ
 from pathlib import Path
 from typing import Any, NamedTuple
-from urllib.parse import quote
+from urllib.parse import parse_qs, quote, unquote
 
 from discreet.core.checks import DiscreetError
+from discreet.core.errors import without_password
 from discreet.core.exports import pl
+from discreet.core.progress import logger
 from discreet.data.errors import (
     ColumnsAlike,
     HeaderNotFound,
@@ -43,6 +46,9 @@ _SQLITE, _DUCKDB = b"SQLite format 3\x00", b"DUCK"
 _ROWS = 1 << 16
 _FIRST_ROWS = 100
 _QUERY = re.compile(r"\s*(select|with|from|values)\b", re.I)
+# What may let one user's row decide about rows of others.
+_ACROSS = re.compile(r"\b(?:limit|offset|fetch|having|distinct|group\s+by|over|qualify)\b", re.I)
+_SELECT, _QUOTED = re.compile(r"\bselect\b", re.I), re.compile(r"'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"")
 _TABLES = {
     "SQLite": "SELECT name FROM sqlite_master WHERE type IN ('table', 'view') AND name NOT LIKE 'sqlite%'",
     "DuckDB": "SELECT table_name FROM information_schema.tables",
@@ -54,6 +60,9 @@ _TABLES = {
 _AS_TEXT = ("date", "timestamp", "timestamptz", "time", "timetz", "interval", "json", "jsonb")
 # Types of DuckDB of which Python can't represent every value, or only with another package.
 _ZONE_OR_SPAN = re.compile("WITH TIME ZONE|INTERVAL")
+# Codes of PostgreSQL: columns, tables, schemas and functions that aren't there; rights; the grammar.
+_STATES = dict.fromkeys(("42703", "42P01", "3F000", "42883"), "name")
+_STATES |= {"42501": "permission", "42601": "syntax"}
 Rows = Iterator[Sequence[Any]]
 
 
@@ -66,14 +75,53 @@ class Address(NamedTuple):
 
     @property
     def name(self) -> str:
-        """Return a name for the ledger; a URL may contain a password."""
-        own = "" if _QUERY.match(self.table) else self.table
-        return own or (self.kind if self.kind == "PostgreSQL" else Path(self.place).stem)
+        """Return a name for the ledger: that of a table or sheet, or of the database or file."""
+        own = "" if self.query else self.table
+        return own or (_database(self.place) if self.kind == "PostgreSQL" else Path(self.place).stem)
+
+    @property
+    def query(self) -> str:
+        """Return the query in place of a table, or an empty text."""
+        return self.table if is_query(self.table) else ""
 
     @property
     def shown(self) -> str:
         """Return the file for a message; a URL may contain a password."""
         return "ADDRESS" if self.kind == "PostgreSQL" else self.place
+
+
+def _database(url: str) -> str:
+    """Return the name of a database, which is that of its user by default, and never a password."""
+    place, _, parameters = url.partition("://")[2].partition("?")
+    user, _, host = place.rpartition("@")
+    given = parse_qs(parameters)
+    named = [unquote(host.partition("/")[2]), *given.get("dbname", []), *given.get("user", [])]
+    usual = [unquote(user.partition(":")[0]), environ.get("PGDATABASE", ""), environ.get("PGUSER", "")]
+    return next(filter(None, [*named, *usual]), "database")
+
+
+def is_query(table: str) -> bool:
+    """Return whether a text is a query in place of a table."""
+    return _QUERY.match(table) is not None
+
+
+def query_of(source: str | Path) -> str:
+    """Return the query in an address, or an empty text."""
+    address = address_of(source)
+    return "" if address is None else address.query
+
+
+def warn_of(query: str) -> None:
+    """Warn if the words of a query show that it may look at the rows of several users."""
+    plain = _QUOTED.sub("", query)
+    found = sorted({" ".join(word.upper().split()) for word in _ACROSS.findall(plain)})
+    found += ["a second SELECT"] * (len(_SELECT.findall(plain)) > 1)
+    if found:
+        logger.warning(
+            "The query has %s, with which one user's rows may decide about others' rows. Then the guarantee "
+            "doesn't apply. Select columns and whole rows, with conditions on the row itself only.",
+            ", ".join(found),
+        )
 
 
 def address_of(source: str | Path) -> Address | None:
@@ -88,8 +136,9 @@ def address_of(source: str | Path) -> Address | None:
 
 def absent_part(source: str | Path) -> str:
     """Return what does not exist of a source that can't be found: the file of an address, or all of it."""
-    place = str(source).partition("::")[0]
-    return str(source) if Path(place).exists() else place
+    shown = without_password(source)
+    place = shown.partition("::")[0]
+    return shown if Path(place).exists() else place
 
 
 def _kind(file: Path) -> str | None:
@@ -278,8 +327,8 @@ def _postgresql(address: Address) -> Iterator[tuple[Sequence[Any], Rows]]:
     try:
         connection = psycopg.connect(address.place, options=options, autocommit=True)
     except psycopg.Error as error:
-        # The error of the server may repeat the URL with its password.
-        raise UnreadableCells(kind="PostgreSQL", source="the database") from error
+        # The error may repeat the URL with its password, so it isn't shown as the cause either.
+        raise UnreadableCells(kind="PostgreSQL", source="the database", why=_no_connection(error)) from None
     # One user's date that Python doesn't have must not reject the table: it is a text that isn't a time.
     for kind in _AS_TEXT:
         connection.adapters.register_loader(kind, psycopg.types.string.TextLoader)
@@ -295,12 +344,22 @@ def _queried(
     try:
         table = address.table or _only_table(address, execute)
         names = ('"' + name.replace('"', '""') + '"' for name in table.split("."))
-        cursor = execute(table if _QUERY.match(table) else f"SELECT * FROM {'.'.join(names)}")
+        cursor = execute(address.query or f"SELECT * FROM {'.'.join(names)}")
         yield [entry[0] for entry in cursor.description], iter(cursor.fetchone, None)
-    except (failure, OverflowError):
+    except (failure, OverflowError) as error:
         with suppress(failure):
             _refuse_absent(address, execute)
-        raise UnreadableCells(kind=address.kind, source=address.table or Path(address.place).name) from None
+        # Codes of SQL name a rule, and quote nothing.
+        why = _STATES.get(getattr(error, "sqlstate", None) or "", "query")
+        source = address.table or address.name
+        raise UnreadableCells(kind=address.kind, source=source, why=why) from None
+
+
+def _no_connection(error: Exception) -> str:
+    """Return why no connection was made; only a server that answers has a severity, in any language."""
+    if not isinstance(error, _package("psycopg", "postgresql").OperationalError):
+        return "address"
+    return "rejected" if "FATAL" in str(error) else "unreachable"
 
 
 def _only_table(address: Address, execute: Callable[[str], Any]) -> str:
@@ -318,5 +377,5 @@ def _refuse_absent(address: Address, execute: Callable[[str], Any]) -> None:
     """Raise if a table is named that the database doesn't have."""
     tables = _tables(address, execute)
     known = {name.rpartition(".")[2].lower() for name in tables}
-    if not _QUERY.match(address.table) and address.table.rpartition(".")[2].lower() not in known:
+    if not address.query and address.table.rpartition(".")[2].lower() not in known:
         raise NoTable(kind=address.kind, place=address.shown, table=address.table, tables=tables) from None

@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from discreet.core.errors import without_password
 from discreet.core.exports import pl
 from discreet.data.errors import LinesNeeded, NoFiles, NoneOfLayout, OtherCounts, OtherLayout, RolesNeeded
 from discreet.data.facts import Declarations
@@ -132,7 +133,7 @@ def declared_by(schema: Schema) -> Declarations:
 def files_of_layout(path: Path, layout: str) -> list[Path]:
     """Return the files that are read for a path: itself, or the layout's files in a folder, in order."""
     if not path.exists():
-        raise NoFiles(source=str(path))
+        raise NoFiles(source=without_password(path))
     if not path.is_dir():
         return [path]
     patterns = _FORMS[layout].patterns

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal, Unpack, cast, get_args
@@ -14,10 +14,11 @@ from discreet.core.exports import pl
 from discreet.core.progress import logger
 from discreet.data.encoding import Column
 from discreet.data.errors import CatalogNeeded, EmptyData
-from discreet.data.facts import FRAME, QUOTES, READABLE, STEP_ERROR, Declarations, PublicFacts
+from discreet.data.facts import FRAME, QUERY, QUOTES, READABLE, STEP_ERROR, Declarations, PublicFacts
 from discreet.data.guessing import TextOptions, Wishes
 from discreet.data.id_lists import checked_declarations
 from discreet.data.interactions import Interactions
+from discreet.data.reading.cells import warn_of
 from discreet.data.reading.columns import Columns, joined_columns
 from discreet.data.reading.frames import Block, opened, or_unreadable, read_blocks
 from discreet.data.reading.tables import TableSource, choice_of, read_rows, tables_at
@@ -192,6 +193,7 @@ def build(
     rated = whole.weighted or declared.get("duplicates") != "count"
     given: list[Column | None] = [whole.users, whole.items, whole.values if rated else None, whole.times]
     schemas = [schema, *(source.schema for source in sources[1:])]
+    queries = {source.query for source in sources}
     unread = sources[0].columns.unread_times
     if are_mixed(whole.times_are):
         logger.warning(
@@ -212,17 +214,23 @@ def build(
         how_read={**how_read, **again},
         unread_times=unread,
         schema=schema,
-        facts=as_read(data.facts, schemas),
+        facts=as_read(data.facts, schemas, queries),
     )
 
 
-def as_read(facts: PublicFacts, schemas: Sequence[Schema]) -> PublicFacts:
-    """Return the facts of data that were read with these schemas: what was guessed, and what is assumed."""
+def as_read(facts: PublicFacts, schemas: Sequence[Schema], queries: Collection[str] = ()) -> PublicFacts:
+    """Return the facts of data that were read with these schemas: what was guessed, and what is assumed.
+
+    `queries` are those of a database that gave rows, which are searched for what looks at several rows.
+    """
+    for query in filter(None, queries):
+        warn_of(query)
     layouts = dict.fromkeys(schema.summary() for schema in schemas if schema.guessed)
     assumed = {
         FRAME: any(schema.format in ("frame", "cells") for schema in schemas),
         READABLE: any(map(_may_reject, schemas)),
         QUOTES: any(schema.multiline for schema in schemas),
+        QUERY: any(queries),
     }
     reading = tuple(name for name, applies in assumed.items() if applies)
     return replace(facts, layout=" | ".join(layouts), reading=reading)

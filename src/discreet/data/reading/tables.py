@@ -47,12 +47,13 @@ _FIELDS: Final = {USER: "users", ITEM: "items", RATING: "values", WEIGHT: "value
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableSource:
-    """The columns of a file, its schema, and the facts that its layout declares."""
+    """The columns of a file, its schema, the facts that its layout declares, and a query that made it."""
 
     columns: Columns
     name: str
     schema: Schema
     declared: Declarations = field(default_factory=lambda: Declarations())
+    query: str = ""
 
     def how_read(self) -> dict[str, str]:
         """Return how the table was understood; this shows how records are written, and none of them."""
@@ -96,7 +97,8 @@ def _read_rows(path: str | Path, schema: Schema, span: Span | None) -> TableSour
     if address is not None:
         if schema.format != "cells":
             raise OtherFormat(path=address.name, found=address.kind, declared=schema.format)
-        return TableSource(columns=read_cells(address, schema), name=address.name, schema=schema)
+        cells = read_cells(address, schema)
+        return TableSource(columns=cells, name=address.name, schema=schema, query=address.query)
     files = tables_at(path)
     found = [_rows_of(file, schema, span) for file in files]
     if len(found) == 1:
