@@ -127,6 +127,27 @@ def test_a_query_is_assumed_in_every_label(shop, tmp_path):
     assert (Kind.DECLARED, Fact.QUERY) not in facts(table)
 
 
+def test_a_refit_and_an_engine_assume_it_of_their_query(shop, discreet, tmp_path):
+    query = "SELECT user, item, rating, time FROM loans WHERE rating > 1"
+    first, second = tmp_path / "m.discreet", tmp_path / "n.discreet"
+    paid = ("--ledger", tmp_path / "l.ledger")
+    assert discreet("fit", f"{shop}::loans", *MODEL, *paid, "--name", "shop", "--out", first)[0] == 0
+    code, _, error = discreet("refit", first, f"{shop}::{query}", *paid, "--out", second)
+    assert code == 0, error
+    assert (Kind.DECLARED, Fact.QUERY) in facts(library.load(second)) - facts(library.load(first))
+    duckdb = pytest.importorskip("duckdb")
+    with duckdb.connect(tmp_path / "d.duckdb") as connection:
+        connection.execute(
+            "CREATE TABLE loans AS SELECT 'u' || u AS user, 'i' || i AS item, 3 AS rating, 5 * i + u AS time "
+            "FROM range(40) AS a(u), range(9) AS b(i)"
+        )
+    for table, expected in ((query, True), ("loans", False)):
+        words = ("fit", table, "--on", f"duckdb:{tmp_path / 'd.duckdb'}", *MODEL, "--out", second, "--force")
+        code, _, error = discreet(*words)
+        assert code == 0, error
+        assert ((Kind.DECLARED, Fact.QUERY) in facts(library.load(second))) == expected
+
+
 @pytest.mark.parametrize(
     ("query", "warned"),
     [
