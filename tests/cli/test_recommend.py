@@ -116,7 +116,12 @@ def test_alike_items_and_reasons(discreet, ratings, tmp_path):
 def test_similar_says_what_is_not_known(discreet, ratings, tmp_path):
     plain = tmp_path / "plain.discreet"
     assert discreet("fit", ratings, "--implicit", "--epsilon", "0.1", "--out", plain)[0] == 0
-    rejected(discreet("similar", plain, "3"), "no-factors-found")
+    assert discreet("similar", plain, "3")[0] == 0
+    code, shown, _ = discreet("similar", plain, "3", "--json")
+    found = json.loads(shown)
+    assert (code, found["similar"]) == (0, []) and found["why"]
+    several = json.loads(discreet("similar", plain, "3", "5", "--json")[1])
+    assert several == {"similar": {"3": [], "5": []}, "why": {"3": found["why"], "5": found["why"]}}
     code, shown, _ = discreet("explain", plain, "--history", ratings, "--user", "3")
     assert code == 0 and "latent factors" not in shown
 

@@ -265,11 +265,15 @@ const caught = async (call) => { try { await call(); } catch (error) { return er
 const id = plain.ids[3];
 const strange = await caught(() => plain.recommend([id, "no such", 7.5]));
 const among = await caught(() => plain.recommend([id], { among: ["elsewhere"] }));
+const refused = [{ N: 3 }, 3, null, [3]].map((options) => caught(() => plain.recommend([id], options)));
+refused.push(...[String(id), 7, null].map((history) => caught(() => plain.recommend(history))));
 const unread = await caught(() => openBundle(undefined, { read: async () => "text" }));
 console.log(JSON.stringify({
   lists: [plain, views, buffers].map((one) => one.recommend([id], { k: 5 }).map(({ item }) => item)),
   unknown: strange instanceof UnknownItemsError && strange.items,
   among: among.items,
+  refused: (await Promise.all(refused)).map((error) => error instanceof TypeError),
+  names: (await refused[0]).message,
   skipped: plain.recommend([id, "no such"], { k: 5, ignoreUnknown: true }).map(({ item }) => item),
   unread: unread instanceof BundleError,
   either: numbers(),
@@ -297,6 +301,7 @@ def test_node_reads_the_package_with_any_kind_of_bytes_and_ids(tmp_path, model_o
     done = subprocess.run([NODE, "use.mjs"], cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)
+    assert all(found["refused"]) and "{ k: 10 }" in found["names"] and " N" in found["names"]
     assert found["lists"][0] == found["lists"][1] == found["lists"][2] == found["skipped"]
     assert found["unknown"] == ["no such", 7.5] and found["among"] == ["elsewhere"] and found["unread"]
     assert found["either"] == {"same": True, "padded": False}

@@ -21,6 +21,8 @@ def test_the_call_of_implicit_shows_ours(model):
     calls = (
         lambda: model.recommend(3, row, N=5),
         lambda: model.recommend(3, row),
+        lambda: model.recommend("C100000", row, k=10),
+        lambda: model.recommend("C100000", row, 10, True),
         lambda: model.recommend(np.int64(3), user_items=row),
         lambda: model.recommend([1, 2], top_k=5),
         lambda: model.recommend("cust_1"),
@@ -46,3 +48,9 @@ def test_data_without_ratings_is_told_what_the_estimator_takes():
     # The advice works.
     advised = package.UserFactorization(epsilon=1.0, feedback="implicit")
     assert advised.fit(frame, catalog=["jam", "tea"], max_per_user=2).catalog.ids.tolist() == ["jam", "tea"]
+
+
+def test_similar_items_names_what_it_has_no_use_for(model):
+    item = model.catalog.ids.tolist()[0]
+    with refuses("similar-items-has-no", given=["N"]):
+        model.similar_items(item, N=5)

@@ -491,12 +491,25 @@ def export(
     what = "a graph that ranks" if to == "onnx" else "vectors of"
     show(f"Written to {place}: {what} {len(fitted.catalog):,} items, with their label.")
     show(fitted.guarantee.short())
+    if to != "onnx" and not _has_factors(fitted):
+        show("The model found no latent factors above the noise: its vectors give all users the same order.")
     # A graph contains everything that orders recommendations; vectors don't.
     if to != "onnx" and (left_out := fitted.scorer.search_leaves_out):
         show(
             f"The vectors don't include {left_out}. `model.rerank(history, found)` adds this to search "
             "results."
         )
+
+
+def _has_factors(model: FittedModel) -> bool:
+    """Return whether vectors can tell users apart."""
+    from discreet.models.errors import NoFactorsFound
+
+    try:
+        model.scorer.item_vectors()
+    except NoFactorsFound:
+        return False
+    return True
 
 
 def add_items(

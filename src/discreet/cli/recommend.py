@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from discreet.data.inputs import UserHistory
     from discreet.models.answers import Explanation
     from discreet.models.fitted import FittedModel
-    from discreet.models.listings import ListedItem, SimilarItem
+    from discreet.models.listings import ListedItem, Listing, SimilarItem
 
 
 _ORDERS = {"choice": "likely interactions, without ratings", "stars": "expected stars alone"}
@@ -326,7 +326,9 @@ def similar(
             str(item): items_json(near, beside, ("confidence", [one.confidence for one in near]))
             for item, near in found.items()
         }
-        emit({"similar": rows if len(items) > 1 else rows[items[0]]})
+        why = {str(item): near.why_empty or None for item, near in found.items()}
+        several = len(items) > 1
+        emit({"similar": rows if several else rows[items[0]], "why": why if several else why[items[0]]})
         return
     for item, near in zip(asked, found.values(), strict=True):
         show_similar(fitted, item, near, k, beside)
@@ -410,14 +412,12 @@ _WORDS = {
 
 
 def show_similar(
-    model: FittedModel, item: str | int, near: Sequence[SimilarItem], k: int, titles: Beside
+    model: FittedModel, item: str | int, near: Listing[SimilarItem], k: int, titles: Beside
 ) -> None:
     """Print the neighbors of an item, how they are compared, and what isn't known."""
     called = title_of(item, titles)
     if not near:
-        from discreet.models.answers import nothing_similar
-
-        show(nothing_similar(called))
+        show(near.why_empty)
         return
     show(f"Similar to {called}:")
     noised = near[0].confidence is not None

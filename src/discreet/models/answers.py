@@ -17,6 +17,7 @@ from discreet.core.arrays import Floats, Indices
 from discreet.core.frames import FrameKind, to_frame
 from discreet.data.inputs import History
 from discreet.data.interactions import Interactions
+from discreet.models.errors import NoFactorsFound
 from discreet.models.histories import Moment, person_row, variants
 from discreet.models.listings import ItemId, Listing, SimilarItem
 from discreet.models.lists import Wanted, best_items, listable
@@ -164,7 +165,10 @@ def similar_to(model: FittedModel, places: Sequence[int], k: int) -> list[Listin
 
     Effects that noise may have made are skipped: a simulated fit also has noise, an infinite epsilon none.
     """
-    neighbors = model.scorer.similarities(noised=model.guarantee.epsilon < np.inf)
+    try:
+        neighbors = model.scorer.similarities(noised=model.guarantee.epsilon < np.inf)
+    except NoFactorsFound as error:
+        return [Listing((), why_empty=str(error)) for _ in places]
     ids = model.catalog.id_at(np.asarray(places, dtype=np.int64)).tolist()
     found = (_named(model, place, neighbors(place, k), k) for place in places)
     return [Listing(near, why_empty=nothing_similar(item)) for item, near in zip(ids, found, strict=True)]

@@ -229,8 +229,13 @@ class NoVectors(DiscreetError):
 
 
 class NoFactorsFound(DiscreetError):
-    text = """The model found no latent factors above the noise, only how popular and how good items are, so
-    it can't find similar items. More users, a larger epsilon, or public item features would help."""
+    text = """The model found no latent factors above the noise, only one overall score for each item, so it
+    can't find similar items. More users, a larger epsilon, or public item features would help."""
+
+
+class SimilarItemsHasNo(ParameterError):
+    given: Collection[str]
+    text = "similar_items has no {given:and}. Pass an item and how many: model.similar_items(item, k=10)."
 
 
 class EntriesOnly(DiscreetError):

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
-from functools import cache
+from functools import cache, wraps
 from importlib import resources
 from itertools import starmap
 from numbers import Number
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self, final, overload
+from typing import TYPE_CHECKING, Any, ParamSpec, Self, TypeVar, final, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -27,7 +27,14 @@ from discreet.data.roles import Choice
 from discreet.data.schema import Schema
 from discreet.data.vocabulary import Vocabulary
 from discreet.models.answers import Explanation, one_list
-from discreet.models.errors import MalformedPart, NoRatingsPredicted, NotPairs, OtherCatalog, UnknownItems
+from discreet.models.errors import (
+    MalformedPart,
+    NoRatingsPredicted,
+    NotPairs,
+    OtherCatalog,
+    SimilarItemsHasNo,
+    UnknownItems,
+)
 from discreet.models.histories import History, ItemId, Moment, people_rows, person_row
 from discreet.models.items import PublicColumns, beside, read_columns, read_table, unknown_item
 from discreet.models.listings import ListedItem, Listing, SimilarItem, SimilarItems
@@ -40,6 +47,22 @@ from discreet.report.pages import html_table
 if TYPE_CHECKING:
     from discreet.privacy.ledger.records import Entry
     from discreet.privacy.release_log import ReleaseEntry
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+def _one_k(method: Callable[P, R]) -> Callable[P, R]:
+    """Reject a call with another library's arguments by place, before Python rejects it in its own words."""
+
+    @wraps(method)
+    def called(*given: P.args, **named: P.kwargs) -> R:
+        # The model, the history, and k.
+        if len(given) > (2 if "k" in named else 3):
+            raise CallOfAnotherLibrary(given=["userid", "user_items"])
+        return method(*given, **named)
+
+    return called
 
 
 _DIGEST = re.compile(r"[0-9a-f]{16}")
@@ -155,6 +178,7 @@ class FittedModel:
         self._same_catalog(histories)
         return self.scorer.worth_by(histories, np.asarray(rows, dtype=np.int64), rank_by)
 
+    @_one_k
     def recommend(
         self,
         history: History,
@@ -315,7 +339,7 @@ class FittedModel:
     def similar_items(self, item: Iterable[ItemId], k: int = 10) -> SimilarItems: ...
 
     def similar_items(
-        self, item: ItemId | Iterable[ItemId], k: int = 10
+        self, item: ItemId | Iterable[ItemId], k: int = 10, **others: object
     ) -> Listing[SimilarItem] | SimilarItems:
         """Return up to `k` neighbors of an item, nearest first: (item, similarity) pairs with a `confidence`.
 
@@ -325,6 +349,8 @@ class FittedModel:
         """
         from discreet.models.answers import similar_to
 
+        if others:
+            raise SimilarItemsHasNo(given=[*others])
         integer("k", k, least=1)
         several = not isinstance(item, str | bytes | int | np.integer)
         asked: list[Any] = list(item) if several else [item]  # type: ignore[arg-type]

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from discreet.cli.errors import OutputFailed
+from discreet.core.checks import visible
 from discreet.core.progress import logger
 
 if TYPE_CHECKING:
@@ -70,10 +71,8 @@ def show_next(command: str) -> None:
 
 
 def remark(sentence: str) -> None:
-    """Print a remark on standard error."""
-    from discreet.cli.output.terminal import plain_console
-
-    plain_console(stderr=True).print(sentence)
+    """Print a remark on standard error; above a progress bar, which takes what is written there."""
+    sys.stderr.write("\n".join(map(visible, sentence.split("\n"))) + "\n")
 
 
 class _Remarks(logging.Handler):

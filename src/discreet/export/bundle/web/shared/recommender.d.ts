@@ -8,8 +8,8 @@ export interface Entry {
   readonly time?: number;
 }
 
-/** Read oldest first: ids, pairs of id and rating, or entries. */
-export type History = Iterable<ItemId | readonly [ItemId, number] | Entry>;
+/** Read oldest first: ids, pairs of id and rating, or entries; not a text. */
+export type History = object & Iterable<ItemId | readonly [ItemId, number] | Entry>;
 
 export interface Order {
   /** Whether the history has an order: recent items count more. Default: true. */

@@ -7,6 +7,7 @@ export { BundleError };
 
 const MOST_BYTES = 2 ** 26;
 const MOST_NAMED = 5;
+const OPTIONS = new Set(["k", "excludeSeen", "exclude", "among", "ordered", "ignoreUnknown", "now"]);
 
 /** Items that the model's catalog doesn't have. `items` lists them. */
 export class UnknownItemsError extends RangeError {
@@ -126,6 +127,7 @@ export class Recommender {
 
   /** Return the best `k` items for a history, oldest first: ids, [id, rating] pairs, or { item, rating, time }. */
   recommend(history, options = {}) {
+    checkOptions(options);
     const { k = 10, excludeSeen = true, exclude = [], among = null } = options;
     if (!Number.isInteger(k) || k < 1) throw new RangeError(`k = ${k} must be a whole number of at least 1.`);
     const { scores, stars, scale, items } = this.#score(history, options);
@@ -165,6 +167,10 @@ export class Recommender {
 
   /** Return places, ratings and times of a history; of an item that comes twice the last entry counts. */
   #row(history, { ordered = true, ignoreUnknown = false, now = null }) {
+    // The letters of a text aren't items.
+    if (typeof history?.[Symbol.iterator] !== "function" || typeof history === "string") {
+      throw new TypeError('A history is a list of items, such as ["SKU-1", "SKU-2"].');
+    }
     const requested = now === null ? null : epochSeconds(now instanceof Date ? now.getTime() : now);
     if (Number.isNaN(requested)) throw new RangeError("now must be a Date, or an epoch time after 1973.");
     const last = new Map();
@@ -196,6 +202,15 @@ export class Recommender {
     if (!(rating >= low && rating <= high)) throw new RangeError(`This model needs ratings from ${low} to ${high}.`);
     return Math.fround(rating);
   }
+}
+
+/** Reject options that would have no effect: calls of other libraries have other names. */
+function checkOptions(options) {
+  const given = typeof options === "object" && options !== null && !Array.isArray(options);
+  const unknown = given ? Object.keys(options).filter((name) => !OPTIONS.has(name)) : [];
+  if (given && unknown.length === 0) return;
+  const what = given ? `There is no option ${unknown.join(", ")}.` : "Options are an object.";
+  throw new TypeError(`${what} Call recommend(history, { k: 10 }). The options are ${[...OPTIONS].join(", ")}.`);
 }
 
 /** Return the places of the `k` largest scores that are open, largest first and ties in their order. */
