@@ -22,7 +22,16 @@ from discreet.cli.errors import (
     ShardsNeeded,
     WrongForm,
 )
-from discreet.cli.options.declared import AsJson, Columns, Force, HowMany, ModelFile, On, Titles
+from discreet.cli.options.declared import (
+    AsJson,
+    Columns,
+    Force,
+    HowMany,
+    ModelFile,
+    On,
+    Titles,
+    reading_label,
+)
 from discreet.cli.options.parsing import parse_columns, read_ids
 from discreet.cli.output.printing import emit, show
 from discreet.core.checks import DiscreetError, integer
@@ -139,9 +148,10 @@ def recommend(
             raise ShardsNeeded()
         else:
             # All public columns are written, not only the title.
+            with shown_while(reading_label(many)):
+                read = _many(fitted, many, named)
             with shown_while("lists"):
-                people_read = _many(fitted, many, named)
-                lists = fitted.recommend_all(people_read, k, **limits).drop("title", strict=False)
+                lists = fitted.recommend_all(read, k, **limits).drop("title", strict=False)
             beside = public_columns(titles, fitted, lists["item"].unique().to_list())
             people = write_lists(lists, out, beside)
         if as_json:
