@@ -1,10 +1,12 @@
 """One person's own history in, a list out."""
 
 import json
+from pathlib import Path
 
 import pytest
 
 from command_line import one_sentence, rejected
+from discreet.cli.options.declared import reading_label
 from discreet.cli.recommend import tied_at_the_end
 
 
@@ -206,3 +208,10 @@ def test_the_ending_of_lists_is_checked_before_histories_are_read(discreet, mode
     # The twin: with a known ending the histories are what is missing.
     told = discreet("recommend", model, "--histories", absent, "--out", tmp_path / "lists.csv")[2]
     assert "[no-such-data]" in told
+
+
+@pytest.mark.parametrize("address", ["postgresql://ann:secret@host", Path("postgresql://ann:secret@host")])
+def test_no_password_is_shown_while_histories_are_read(address):
+    assert "secret" not in reading_label(f"{address}::rows")
+    # The twin: the name of a file is shown.
+    assert "rows.csv" in reading_label("folder/rows.csv")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import re
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -282,7 +283,9 @@ class Reading(TextFile):
 def reading_label(source: str) -> str:
     """Return what is shown while data is read; the address of a database may contain a password."""
     place = source.partition("::")[0]
-    return "reading the database" if "://" in place else f"reading {Path(place).name or place}"
+    # A path, as an option may be, has one slash where an address has two.
+    is_database = re.match(r"postgres(ql)?:/", place) or "://" in place
+    return "reading the database" if is_database else f"reading {Path(place).name or place}"
 
 
 def rule_for_duplicates(given: str | None, schema: object | None, *, implicit: bool) -> str | None:
