@@ -26,9 +26,10 @@ def main() -> None:
 
             run()
     except KeyboardInterrupt as stop:
-        # Only a process that has loaded ledgers can have spent.
-        loaded = "discreet.privacy.ledger.book" in sys.modules
-        unknown = "Budget that a ledger had recorded by then stays spent."
-        said = str(stop) or (unknown if loaded else "Nothing was spent.")
+        # Not imported here: without it, no ledger was opened.
+        ledgers = sys.modules.get("discreet.privacy.ledger.book")
+        may_have = ledgers is not None and ledgers.Ledger.any_opened
+        spent = "Budget that a ledger had recorded by then stays spent." if may_have else "Nothing was spent."
+        said = str(stop) or spent
         sys.stderr.write(f"discreet: stopped. {said}\n")
         sys.exit(130)

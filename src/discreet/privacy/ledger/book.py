@@ -15,7 +15,7 @@ from collections.abc import Iterable
 from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self, final
+from typing import TYPE_CHECKING, Any, ClassVar, Self, final
 
 from discreet.core.checks import DiscreetError, renamed, require
 from discreet.core.errors import Spent
@@ -81,6 +81,9 @@ class Ledger:
         Amount(epsilon=0.5, delta=0.0)
     """
 
+    #: Whether this process has opened a file that it may write. Without one, nothing was recorded.
+    any_opened: ClassVar[bool] = False
+
     def __init__(
         self,
         store: LedgerStore,
@@ -123,6 +126,7 @@ class Ledger:
         Raises:
             FileError: The file is missing (when `read_only`), damaged, or not a ledger. It was not changed.
         """
+        Ledger.any_opened |= not read_only
         store = LedgerStore(Path(path), read_only=read_only)
         return cls(store, allow_unbudgeted=allow_unbudgeted, release=release)
 
