@@ -321,7 +321,7 @@ def _members(package: str, names: Iterable[str]) -> list[str]:
 
 def troubleshooting_page() -> str:
     """List every error of the program with its message."""
-    from discreet.cli.catalog import described, error_classes
+    from discreet.cli.error_codes import described, error_classes
 
     rows = [described(kind) for kind in error_classes().values()]
     lines = [

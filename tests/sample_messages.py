@@ -6,7 +6,7 @@
 import argparse
 import random
 
-from discreet.cli.catalog import described, error_classes
+from discreet.cli.error_codes import described, error_classes
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)

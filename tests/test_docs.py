@@ -126,7 +126,7 @@ def test_the_site_describes_every_verb_name_proof_and_refusal():
 
 @pytest.mark.scripts
 def test_the_page_of_errors_lists_every_code():
-    from discreet.cli.catalog import error_classes
+    from discreet.cli.error_codes import error_classes
 
     page = generated_pages()["troubleshooting.md"]
     assert all(f"\n| `{code}` |" in page for code in error_classes())

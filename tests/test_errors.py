@@ -10,7 +10,7 @@ import pytest
 
 import discreet
 from discreet.cli import messages
-from discreet.cli.catalog import described, error_classes
+from discreet.cli.error_codes import described, error_classes
 from discreet.core.errors import (
     DataError,
     Dialect,

@@ -15,7 +15,7 @@ import pytest
 from dead_disk import Killed, dying
 from discreet.collect.invitations import code_name
 from discreet.collect.opening import campaign_from_bytes
-from discreet.privacy.ledger.book import Ledger
+from discreet.privacy.ledger.ledger import Ledger
 from discreet.service.admission import submission, unseal
 from discreet.service.stores.opening import open_store
 from service.senders import letters_of

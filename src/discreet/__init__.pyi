@@ -27,8 +27,8 @@ from discreet.models.biases import Biases as Biases
 from discreet.models.estimator import Estimator as Estimator
 from discreet.models.fitted import FittedModel as FittedModel
 from discreet.models.popularity import Popularity as Popularity
-from discreet.models.private_facts import PrivateCatalog as PrivateCatalog
-from discreet.models.private_facts import PrivateScale as PrivateScale
+from discreet.models.private_catalog import PrivateCatalog as PrivateCatalog
+from discreet.models.private_catalog import PrivateScale as PrivateScale
 from discreet.models.storage import load as load
 from discreet.models.user_factorization.estimator import UserFactorization as UserFactorization
 from discreet.papers.collection.nuclear import LocalNuclear as LocalNuclear
@@ -57,7 +57,7 @@ from discreet.privacy.guarantee import Guarantee as Guarantee
 from discreet.privacy.guarantee import Neighbors as Neighbors
 from discreet.privacy.guarantee import Trust as Trust
 from discreet.privacy.guarantee import Unit as Unit
-from discreet.privacy.ledger.book import Ledger as Ledger
+from discreet.privacy.ledger.ledger import Ledger as Ledger
 from discreet.synthesis.making import synthesize as synthesize
 
 __version__: str

@@ -25,9 +25,9 @@ from discreet.data.vocabulary import Vocabulary
 from discreet.evaluation import private as release
 from discreet.model_settings import MODELS, is_never_private
 from discreet.models.estimator import Estimator
-from discreet.models.private_facts import PrivateFacts
+from discreet.models.private_catalog import PrivateFacts
 from discreet.models.user_factorization import estimator as user_factorization
-from discreet.privacy.ledger.book import Ledger
+from discreet.privacy.ledger.ledger import Ledger
 
 ROUTE = {route.name: route for route in ROUTES}
 TEXT, OWN, MANY = "an item id in text", "all items, and one of their own", "many items of their own"

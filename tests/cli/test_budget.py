@@ -12,7 +12,7 @@ import pytest
 import discreet as package
 from command_line import one_sentence, other_remarks, rejected
 from discreet.privacy.guarantee import Basis, Guarantee, Neighbors, Trust, Unit
-from discreet.privacy.ledger.book import Ledger
+from discreet.privacy.ledger.ledger import Ledger
 
 
 def test_a_budget_is_set_kept_and_raised_with_a_reason_only(discreet, ratings, tmp_path):

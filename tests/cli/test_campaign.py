@@ -8,7 +8,7 @@ from command_line import one_sentence, rejected
 from discreet.collect.device import Device
 from discreet.collect.invitations import code_name
 from discreet.collect.opening import open_campaign
-from discreet.report.guarantee import TRUST_WORDS
+from discreet.report.guarantee_wording import TRUST_WORDS
 from discreet.service.admission import submission
 from discreet.service.stores.opening import open_store
 

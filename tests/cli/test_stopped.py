@@ -2,7 +2,7 @@
 
 import pytest
 
-from discreet.privacy.ledger.book import Ledger, Spending
+from discreet.privacy.ledger.ledger import Ledger, Spending
 
 FIT = ("fit", "ratings.csv", "--model", "popularity", "--epsilon", "0.5", "--scale", "1,5", "--out", "model")
 EVALUATE = (

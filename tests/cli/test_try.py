@@ -11,7 +11,7 @@ from command_line import one_sentence
 from discreet.cli.options.declared import Reading
 from discreet.cli.options.parsing import command_line
 from discreet.cli.trial import _next_command
-from discreet.privacy.ledger.book import Ledger
+from discreet.privacy.ledger.ledger import Ledger
 from toy import grouped
 
 

@@ -20,7 +20,7 @@ from discreet.federated.protocols.estimator_sums import protocol_for
 from discreet.follow import FollowAgreement, FollowSettings
 from discreet.privacy.assumptions import Fact, Kind
 from discreet.privacy.guarantee import Guarantee
-from discreet.report.guarantee import condition_text
+from discreet.report.guarantee_wording import condition_text
 from discreet.synthesis.labels import summary, synthetic_label
 from discreet.synthesis.making import make
 from federation import toy_parts, train

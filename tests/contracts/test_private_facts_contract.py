@@ -16,8 +16,8 @@ from discreet.audit.white_box.recording import Player, Recorder
 from discreet.core.randomness import PrivacyRandom
 from discreet.data.facts import PublicFacts
 from discreet.data.interactions import Interactions
-from discreet.models import private_facts
-from discreet.models.private_facts import USUAL_SCALES, PrivateCatalog, PrivateFacts, PrivateScale
+from discreet.models import private_catalog
+from discreet.models.private_catalog import USUAL_SCALES, PrivateCatalog, PrivateFacts, PrivateScale
 from discreet.privacy.accounting.accountant import delta_at, epsilon_at
 from discreet.privacy.session import Session
 from discreet.statistics.domain import Held
@@ -37,8 +37,8 @@ EXAMPLES = {
 def discovered():
     return {
         name: kind
-        for name, kind in inspect.getmembers(private_facts, inspect.isclass)
-        if kind.__module__ == private_facts.__name__
+        for name, kind in inspect.getmembers(private_catalog, inspect.isclass)
+        if kind.__module__ == private_catalog.__name__
         and (hasattr(kind, "choose") or hasattr(kind, "narrowed"))
     }
 
@@ -179,7 +179,7 @@ class Loud(Statistic):
 
 
 def test_a_choice_in_which_every_rating_votes_is_rejected(monkeypatch):
-    monkeypatch.setattr(private_facts, "ScaleVotes", Loud)
+    monkeypatch.setattr(private_catalog, "ScaleVotes", Loud)
     cost, _, _ = paid(choosing(made("PrivateScale")), (5.0,) * 8)
     assert cost.pure > 0.5 * 7
 

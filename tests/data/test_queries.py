@@ -13,7 +13,7 @@ from discreet.data.inputs import open_data
 from discreet.data.reading import cells
 from discreet.data.reading.cells import Address, address_of
 from discreet.privacy.assumptions import Fact, Kind
-from discreet.privacy.ledger.book import Ledger
+from discreet.privacy.ledger.ledger import Ledger
 
 SECRET = "geheim"
 SERVER = f"postgresql://postgres:{SECRET}@shop:5432/library"

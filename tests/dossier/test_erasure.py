@@ -14,8 +14,8 @@ from discreet.dossier.errors import NoReleases, UnknownEntries
 from discreet.follow import Following, FollowSettings
 from discreet.privacy.assumptions import Assumption, Fact, Kind
 from discreet.privacy.guarantee import Basis, Guarantee, Neighbors, Trust, Unit
-from discreet.privacy.ledger.book import Ledger
-from discreet.report.guarantee import condition_text
+from discreet.privacy.ledger.ledger import Ledger
+from discreet.report.guarantee_wording import condition_text
 
 USER = Guarantee(
     epsilon=1.0,

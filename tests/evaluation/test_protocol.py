@@ -23,8 +23,8 @@ from discreet.models.estimator import Estimator
 from discreet.models.scorers.parts import Constant, Stored, StoredNumber, StoredNumbers
 from discreet.models.scorers.scorer import Scorer
 from discreet.privacy.guarantee import Basis, Guarantee, Neighbors, Trust, Unit
-from discreet.privacy.ledger.book import Ledger
-from discreet.report.guarantee import SCORES_NOT_COVERED
+from discreet.privacy.ledger.ledger import Ledger
+from discreet.report.guarantee_wording import SCORES_NOT_COVERED
 from discreet.testing import refuses
 
 

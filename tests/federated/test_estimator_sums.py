@@ -19,7 +19,7 @@ from discreet.models.biases import Biases
 from discreet.models.popularity import Popularity
 from discreet.models.user_factorization.estimator import UserFactorization
 from discreet.privacy.accounting.gaussian import gaussian_multiplier
-from discreet.privacy.ledger.book import Ledger
+from discreet.privacy.ledger.ledger import Ledger
 from discreet.statistics.counts import ItemVotes, RatingShares
 from discreet.testing import refuses
 from federation import coordinator, keeper_of, members, toy_parts, train

@@ -33,8 +33,8 @@ from discreet.federated.serving import tls
 from discreet.federated.serving.tls import TlsLine, TlsServer, tls_context
 from discreet.federated.wire import Message, Refusal, decode, encode
 from discreet.models.popularity import Popularity
-from discreet.privacy.ledger.book import Ledger
 from discreet.privacy.ledger.chain import Anchor
+from discreet.privacy.ledger.ledger import Ledger
 from discreet.statistics.counts import ItemVotes
 from discreet.testing import refuses
 

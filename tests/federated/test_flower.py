@@ -38,7 +38,7 @@ from discreet.federated.serving.tls import TlsLine
 from discreet.federated.wire import Message, decode, encode
 from discreet.models.popularity import Popularity
 from discreet.models.user_factorization.estimator import UserFactorization
-from discreet.privacy.ledger.book import Ledger
+from discreet.privacy.ledger.ledger import Ledger
 from discreet.testing import refuses
 from federation import coordinator, keeper_of, members
 from flower import NAMES, Federation, wait_until

@@ -34,7 +34,7 @@ from discreet.papers.frank_wolfe.covariance_svd import CovarianceSvd
 from discreet.papers.frank_wolfe.frank_wolfe import FrankWolfe
 from discreet.papers.frank_wolfe.printed_frank_wolfe import PrintedFrankWolfe
 from discreet.privacy.accounting.gaussian import gaussian_multiplier
-from discreet.privacy.ledger.book import Ledger
+from discreet.privacy.ledger.ledger import Ledger
 from discreet.statistics.domain import Length, Number, Numbers
 from discreet.statistics.statistic import Part, Statistic
 from discreet.testing import refuses

@@ -19,8 +19,8 @@ from discreet.federated.wire import Message, Refusal, decode, encode
 from discreet.privacy.accounting.accountant import epsilon_at
 from discreet.privacy.assumptions import Fact, Kind
 from discreet.privacy.guarantee import Basis, Guarantee, Neighbors, Trust, Unit
-from discreet.privacy.ledger.book import Ledger
 from discreet.privacy.ledger.chain import Anchor
+from discreet.privacy.ledger.ledger import Ledger
 from discreet.privacy.session import Session
 from discreet.statistics.profiles import ProfiledItems
 from discreet.testing import refuses

@@ -16,7 +16,7 @@ from discreet.federated.identity.agreement import COORDINATOR, Agreement
 from discreet.federated.noise import SharedNoise
 from discreet.federated.protocols.averaged_items import AveragedItems
 from discreet.federated.protocols.choosing import item_protocol, simulated_protocol
-from discreet.federated.protocols.printed_averages import PrintedItems, PrintedUsers
+from discreet.federated.protocols.printed_dpimf import PrintedItems, PrintedUsers
 from discreet.federated.protocols.protocol import MessagePart
 from discreet.federated.serving.party import joining
 from discreet.federated.simulation import simulate, simulate_parties, simulate_shared_users, split_items
@@ -26,7 +26,7 @@ from discreet.models.popularity import Popularity
 from discreet.papers.dpimf.estimators import Dpimf, Dpmf, interactions_matrix
 from discreet.papers.dpimf.implicit_objective import ImplicitObjective
 from discreet.papers.dpimf.theory import LOSSES
-from discreet.privacy.ledger.book import Ledger
+from discreet.privacy.ledger.ledger import Ledger
 from federation import members, toy_parts, train
 
 DATA, PARTS = toy_parts(parties=3, n_items=30, per_user=8)

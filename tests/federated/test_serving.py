@@ -42,7 +42,7 @@ from discreet.federated.serving.tls import (
 )
 from discreet.federated.transport import InProcess
 from discreet.federated.wire import Message, Refused, decode, encode
-from discreet.privacy.ledger.book import Ledger
+from discreet.privacy.ledger.ledger import Ledger
 from discreet.testing import refuses
 from federation import shared_sums, toy_parts, train
 from ports import free_port

@@ -20,7 +20,7 @@ from discreet.models.fitted import FittedModel
 from discreet.models.storage import label_of
 from discreet.privacy import continual
 from discreet.privacy.assumptions import Fact, Kind
-from discreet.privacy.ledger.book import Ledger
+from discreet.privacy.ledger.ledger import Ledger
 from discreet.testing import refuses
 from followed_years import CHOICES, ITEMS, N_ITEMS, STARS, batch, weeks, year
 

@@ -15,7 +15,7 @@ from discreet.federated.wire import Refusal, decode, encode
 from discreet.follow import FollowAgreement, FollowCoordinator, FollowParty, FollowSettings
 from discreet.follow import coordinator as coordinators
 from discreet.follow.settings import RELEASE_BITS
-from discreet.privacy.ledger.book import Ledger
+from discreet.privacy.ledger.ledger import Ledger
 from discreet.testing import refuses
 from followed_years import CHOICES, ITEMS, STARS, weeks
 

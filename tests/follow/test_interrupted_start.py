@@ -11,7 +11,7 @@ from discreet.data.facts import PublicFacts
 from discreet.data.vocabulary import Vocabulary
 from discreet.follow import Following
 from discreet.follow.settings import FollowSettings
-from discreet.privacy.ledger.book import Ledger
+from discreet.privacy.ledger.ledger import Ledger
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="processes are forked")
 
@@ -19,7 +19,8 @@ ITEMS = Vocabulary.of(range(5))
 FACTS = PublicFacts(n_items=5, low=1.0, high=1.0)
 KILLS = 60
 # What writes: the state, the year, and the ledger.
-WRITING = ("/follow/state.py", "/follow/year.py", "/privacy/ledger/book.py", "/privacy/ledger/store.py")
+LEDGER = ("/privacy/ledger/ledger.py", "/privacy/ledger/sqlite_file.py")
+WRITING = ("/follow/state.py", "/follow/year.py", *LEDGER)
 
 
 def settings(releases=4):

@@ -22,8 +22,8 @@ from discreet.follow.coordinator import completed
 from discreet.follow.pace import Pace
 from discreet.follow.settings import RELEASE_BITS
 from discreet.privacy import continual as drawing
-from discreet.privacy.ledger.book import Ledger
-from discreet.report.guarantee import WEAKEST_PARTY
+from discreet.privacy.ledger.ledger import Ledger
+from discreet.report.guarantee_wording import WEAKEST_PARTY
 from discreet.testing import refuses
 from followed_years import CHOICES, ITEMS, STARS, Recorder, batch, weeks
 

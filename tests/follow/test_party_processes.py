@@ -40,7 +40,7 @@ from discreet.follow.state import State
 from discreet.follow.supplies import supply_from
 from discreet.privacy import continual as drawing
 from discreet.privacy.assumptions import Fact, Kind
-from discreet.privacy.ledger.book import Ledger
+from discreet.privacy.ledger.ledger import Ledger
 from discreet.testing import refuses
 from flower import Federation
 from followed_years import CHOICES, ITEMS, STARS, batch, weeks

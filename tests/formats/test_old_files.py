@@ -24,7 +24,7 @@ from discreet.models import storage
 from discreet.models.user_factorization.estimator import UserFactorization
 from discreet.privacy.assumptions import Fact, Kind
 from discreet.privacy.guarantee import Guarantee
-from discreet.privacy.ledger.book import Ledger
+from discreet.privacy.ledger.ledger import Ledger
 from discreet.privacy.mechanisms.cells import HiddenStars
 from discreet.synthesis.labels import read_synthetic_label
 from discreet.testing.small_data import toy_data

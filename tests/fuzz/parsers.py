@@ -25,7 +25,7 @@ from discreet.federated.protocols.protocol import check_arrays
 from discreet.federated.protocols.summed import SummedStatistics
 from discreet.federated.transport import addressed
 from discreet.federated.wire import Message, decode, encode
-from discreet.privacy.ledger.book import Ledger
+from discreet.privacy.ledger.ledger import Ledger
 from discreet.privacy.mechanisms.cells import HiddenStars
 from federation import coordinator, members, toy_parts
 from fuzz.models import OLD

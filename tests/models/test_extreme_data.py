@@ -11,7 +11,7 @@ from discreet.models.popularity import Popularity
 from discreet.models.user_factorization.estimator import UserFactorization
 from discreet.papers.collection.nuclear import LocalNuclear, LocalNuclearPlain
 from discreet.papers.frank_wolfe.projected_gradient import ProjectedGradient
-from discreet.privacy.ledger.book import Ledger
+from discreet.privacy.ledger.ledger import Ledger
 from discreet.solvers.low_rank.matrix import threshold
 from discreet.testing import refuses
 

@@ -17,9 +17,9 @@ from discreet.core.errors import most_similar
 from discreet.data.facts import SCALE
 from discreet.evaluation.private import evaluate_privately, fit_and_evaluate
 from discreet.models.listings import SimilarItem
-from discreet.models.private_facts import PrivateScale
+from discreet.models.private_catalog import PrivateScale
 from discreet.privacy.assumptions import Fact, Kind
-from discreet.report.guarantee import condition_text
+from discreet.report.guarantee_wording import condition_text
 from discreet.testing import refuses
 from toy import toy_interactions
 

@@ -26,7 +26,7 @@ from discreet.papers.frank_wolfe.projected_gradient import ProjectedGradient
 from discreet.privacy.accounting.accountant import epsilon_at
 from discreet.privacy.accounting.events import event_from_json
 from discreet.privacy.accounting.gaussian import gaussian_multiplier
-from discreet.privacy.ledger.book import Ledger
+from discreet.privacy.ledger.ledger import Ledger
 from discreet.privacy.mechanisms.additive import Gaussian
 from discreet.statistics import frank_wolfe_rounds as projection
 from discreet.statistics import scaled_rows as second_moment

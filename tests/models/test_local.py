@@ -34,7 +34,7 @@ from discreet.papers.one_bit.estimators import OneBitInput
 from discreet.privacy.assumptions import Fact, Kind
 from discreet.privacy.guarantee import Guarantee, Neighbors, Trust, Unit
 from discreet.privacy.mechanisms.bounded import BoundedLaplace, ClampedLaplace
-from discreet.report.guarantee import against
+from discreet.report.guarantee_wording import against
 from discreet.testing import refuses
 from toy import toy_interactions
 

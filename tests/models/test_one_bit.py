@@ -28,7 +28,7 @@ from discreet.privacy.guarantee import Basis, Neighbors, Trust, Unit
 from discreet.privacy.mechanisms.additive import Laplace
 from discreet.privacy.mechanisms.randomized_response import SignFlip
 from discreet.privacy.session import Session
-from discreet.report.guarantee import PROBIT_OBJECTIVE
+from discreet.report.guarantee_wording import PROBIT_OBJECTIVE
 from discreet.solvers.low_rank.losses import OneBitLoss
 from discreet.testing import refuses
 from evidence import follows, gap, samples_to_separate

@@ -14,15 +14,15 @@ from discreet.core.randomness import PrivacyRandom
 from discreet.data.facts import PublicFacts
 from discreet.data.interactions import Interactions
 from discreet.model_settings import MODELS, is_never_private
-from discreet.models.private_facts import PrivateCatalog, PrivateFacts, whole_events, whole_promise
+from discreet.models.private_catalog import PrivateCatalog, PrivateFacts, whole_events, whole_promise
 from discreet.models.storage import read_label
 from discreet.privacy.accounting.accountant import delta_at
 from discreet.privacy.assumptions import Fact, Kind, assumptions_of
 from discreet.privacy.guarantee import Neighbors, Trust, Unit
-from discreet.privacy.ledger.book import Ledger
+from discreet.privacy.ledger.ledger import Ledger
 from discreet.privacy.mechanisms.fixed_point import FixedPoint
 from discreet.privacy.mechanisms.selection import MOST_NAMES, NoisyThreshold
-from discreet.report.guarantee import condition_text
+from discreet.report.guarantee_wording import condition_text
 from discreet.testing import refuses
 from toy import toy_interactions
 

@@ -12,10 +12,16 @@ from discreet.core.checks import ParameterError
 from discreet.core.randomness import PrivacyRandom
 from discreet.data.facts import PublicFacts
 from discreet.data.interactions import Interactions
-from discreet.models.private_facts import USUAL_SCALES, PrivateCatalog, PrivateFacts, PrivateScale, narrowest
+from discreet.models.private_catalog import (
+    USUAL_SCALES,
+    PrivateCatalog,
+    PrivateFacts,
+    PrivateScale,
+    narrowest,
+)
 from discreet.models.storage import read_label
 from discreet.privacy.assumptions import Fact, Kind
-from discreet.privacy.ledger.book import Ledger
+from discreet.privacy.ledger.ledger import Ledger
 from discreet.privacy.mechanisms.additive import Laplace
 from discreet.privacy.session import Session
 from discreet.testing import refuses

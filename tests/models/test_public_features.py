@@ -20,7 +20,7 @@ from discreet.models.user_factorization.estimator import UserFactorization
 from discreet.models.user_factorization.public_features import Content, content_vectors, likeliest_weight
 from discreet.privacy.accounting.gaussian import gaussian_multiplier
 from discreet.privacy.errors import BadTable
-from discreet.privacy.ledger.book import Ledger
+from discreet.privacy.ledger.ledger import Ledger
 from discreet.privacy.mechanisms.additive import Gaussian
 from discreet.testing import refuses
 

@@ -12,7 +12,7 @@ from discreet.evaluation import evaluate
 from discreet.evaluation.private import evaluate_privately, fit_and_evaluate
 from discreet.model_settings import estimators, from_toml, to_toml
 from discreet.models.user_factorization.estimator import UserFactorization
-from discreet.privacy.ledger.book import Ledger
+from discreet.privacy.ledger.ledger import Ledger
 from discreet.testing import refuses
 from toy import toy_interactions
 

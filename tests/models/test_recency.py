@@ -14,7 +14,7 @@ from discreet.data.interactions import Interactions
 from discreet.data.splits import parse_split
 from discreet.evaluation.protocol import evaluate
 from discreet.privacy.assumptions import Fact, Kind
-from discreet.privacy.ledger.book import Ledger
+from discreet.privacy.ledger.ledger import Ledger
 from discreet.statistics.counts import ItemResiduals, Recency, RecentResiduals, RecentVotes
 from discreet.testing import refuses
 

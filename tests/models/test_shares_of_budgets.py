@@ -8,7 +8,7 @@ import pytest
 
 from assumption_examples import stated
 from discreet.models.popularity import Popularity
-from discreet.models.private_facts import PrivateFacts, whole_promise
+from discreet.models.private_catalog import PrivateFacts, whole_promise
 from discreet.models.user_factorization.budget_split import BudgetShares, refits
 from discreet.models.user_factorization.settings import FactorizationSettings
 from discreet.papers.mixture.private_gradients import PrivateGradients

@@ -23,7 +23,7 @@ from discreet.models.user_factorization.settings import FactorizationSettings
 from discreet.privacy.accounting.accountant import epsilon_at
 from discreet.privacy.accounting.events import event_from_json
 from discreet.privacy.accounting.gaussian import gaussian_multiplier
-from discreet.privacy.ledger.book import Ledger
+from discreet.privacy.ledger.ledger import Ledger
 from discreet.privacy.mechanisms.additive import Gaussian
 from discreet.statistics.item_context import ItemContext
 from discreet.testing import refuses

@@ -48,11 +48,11 @@ SUBJECTS = {
             "models/biases.py",
             "models/popularity.py",
             "models/released_items.py",
-            "models/private_facts.py",
+            "models/private_catalog.py",
             "models/estimator.py",
         ),
     ),
-    "labels": (30, ("report/guarantee.py", "report/guarantee.py", "report/label.py", "report/odds.py")),
+    "labels": (30, ("report/guarantee_wording.py", "report/label.py", "report/odds.py")),
 }
 #: The tests that are chosen from.
 TESTS = (

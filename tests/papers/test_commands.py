@@ -11,7 +11,7 @@ from discreet.collect.gradient_device import GradientDevice
 from discreet.collect.opening import open_campaign
 from discreet.models.storage import read_label
 from discreet.papers import PAPERS
-from discreet.report.guarantee import PRINTED_DPIMF, PRINTED_DPMF, PRINTED_OBJECTIVE, PRINTED_OUTPUT
+from discreet.report.guarantee_wording import PRINTED_DPIMF, PRINTED_DPMF, PRINTED_OBJECTIVE, PRINTED_OUTPUT
 from discreet.reproduce.papers import reproduce
 from discreet.service.admission import submission
 from discreet.service.stores.opening import open_store

@@ -14,7 +14,7 @@ from discreet.papers.dpimf import printed_losses as printed
 from discreet.papers.dpimf.estimators import PublishedNoise, interactions_matrix
 from discreet.papers.dpimf.theory import LOSSES
 from discreet.privacy.session import Session
-from discreet.report.guarantee import PRINTED_DPIMF
+from discreet.report.guarantee_wording import PRINTED_DPIMF
 
 FILMS = popularity_skewed(n_users=80, n_items=40, mean_per_user=15)
 KINDS = [

@@ -13,7 +13,7 @@ from discreet.data.datasets.synthetic import popularity_skewed
 from discreet.papers import PAPER_NAMES
 from discreet.papers.one_bit.estimators import projected_scorer
 from discreet.papers.one_bit.theory import printed_sensitivity
-from discreet.report.guarantee import PRINTED_OBJECTIVE, PRINTED_OUTPUT
+from discreet.report.guarantee_wording import PRINTED_OBJECTIVE, PRINTED_OUTPUT
 
 FILMS = popularity_skewed(n_users=80, n_items=40, mean_per_user=15)
 KINDS = [discreet.OneBitObjectivePrinted, discreet.OneBitOutputPrinted]

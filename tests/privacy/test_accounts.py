@@ -30,7 +30,7 @@ from discreet.privacy.ledger.accounts import (
     gaussian_shift,
     weight,
 )
-from discreet.privacy.ledger.book import Ledger, Period
+from discreet.privacy.ledger.ledger import Ledger, Period
 from discreet.testing import refuses
 from toy import toy_interactions
 
@@ -209,7 +209,7 @@ def test_a_period_begins_with_nothing_spent_even_if_the_clock_is_set_back(monkey
         def now(cls, zone=None):
             return clock["now"]
 
-    monkeypatch.setattr("discreet.privacy.ledger.book.datetime", Clock)
+    monkeypatch.setattr("discreet.privacy.ledger.ledger.datetime", Clock)
     ledger = book(renews=Period.YEARLY)
     pay(ledger, 4.9)
     with pytest.raises(BudgetError):

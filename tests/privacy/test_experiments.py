@@ -3,15 +3,15 @@
 import numpy as np
 
 from discreet.core.randomness import PrivacyRandom
-from discreet.privacy.experiments import (
+from discreet.privacy.mechanisms.additive import Gaussian, Laplace
+from discreet.privacy.mechanisms.subsampling import ImportanceSampling
+from discreet.privacy.simulated_noise import (
     largest_weights,
     sampling_loss,
     sampling_scale,
     simulated_gaussian,
     simulated_laplace,
 )
-from discreet.privacy.mechanisms.additive import Gaussian, Laplace
-from discreet.privacy.mechanisms.subsampling import ImportanceSampling
 from discreet.testing import refuses
 
 

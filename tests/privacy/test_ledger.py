@@ -20,8 +20,8 @@ from discreet.core import sqlite
 from discreet.core.checks import BudgetError, FileError, ParameterError, PrivacyError
 from discreet.privacy.accounting.accountant import epsilon_at, gaussian_epsilon
 from discreet.privacy.guarantee import Basis, Guarantee, Neighbors, Trust, Unit
-from discreet.privacy.ledger.book import Amount, EntryState, Ledger, report_json
 from discreet.privacy.ledger.chain import ANCHORS, Anchor, latest_anchor, record_anchor
+from discreet.privacy.ledger.ledger import Amount, EntryState, Ledger, report_json
 from discreet.testing import refuses
 from snapshot import page_text
 
@@ -546,7 +546,7 @@ def test_a_fork_shares_a_file_and_not_a_memory(source):
 
 FORK_IN_AN_OPERATION = """
 import os, threading
-from discreet.privacy.ledger import store
+from discreet.privacy.ledger import sqlite_file as store
 
 ended = threading.Event()
 

@@ -14,7 +14,7 @@ from discreet.core import sqlite
 from discreet.core.checks import BudgetError, FileError
 from discreet.privacy.accounting.events import pure_event
 from discreet.privacy.guarantee import Basis, Guarantee, Neighbors, Trust, Unit
-from discreet.privacy.ledger.book import Ledger
+from discreet.privacy.ledger.ledger import Ledger
 from discreet.testing import refuses
 
 PROMISE = Guarantee(
@@ -30,7 +30,7 @@ IMPATIENT = """
 import sys
 from pathlib import Path
 from discreet.privacy.ledger import locking
-from discreet.privacy.ledger.book import Ledger
+from discreet.privacy.ledger.ledger import Ledger
 locking.PATIENCE_SECONDS = 0.5
 try:
     ledger = Ledger.open(Path(sys.argv[1]))
@@ -46,7 +46,7 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from discreet.core.checks import BudgetError
-from discreet.privacy.ledger.book import Ledger
+from discreet.privacy.ledger.ledger import Ledger
 path = Path(sys.argv[1])
 ledger, done = Ledger.open(path), threading.Event()
 promise = replace(ledger.budget("films").guarantee, epsilon=0.125)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from discreet.privacy.ledger.book import Ledger
+from discreet.privacy.ledger.ledger import Ledger
 from discreet.privacy.ledger.records import EntryState
 from discreet.privacy.ledger.release import releasing
 from privacy_values import make

@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from discreet.report.guarantee import continual_release
+from discreet.report.guarantee_wording import continual_release
 from discreet.report.label import by_origin, label_html, label_markdown, used_rows
 from discreet.report.odds import Odds, odds_bar, posterior, power
 from privacy_values import make

@@ -12,7 +12,7 @@ import pytest
 from discreet.collect.device import Device
 from discreet.core.checks import DiscreetError, FileError
 from discreet.federated.journal import Journal
-from discreet.privacy.ledger.book import Ledger
+from discreet.privacy.ledger.ledger import Ledger
 from discreet.service.client import CollectionClient
 from discreet.service.running import log
 from discreet.service.stores.opening import open_store

@@ -10,7 +10,7 @@ from discreet.collect import wire
 from discreet.collect.device import CatalogDevice
 from discreet.collect.wire import RatingReport, ReportRefusal
 from discreet.core.checks import DiscreetError
-from discreet.privacy.ledger.book import Ledger
+from discreet.privacy.ledger.ledger import Ledger
 from discreet.service.admission import submission
 from discreet.service.refitting import collected_from
 from discreet.service.stores.opening import open_store

@@ -12,7 +12,7 @@ from discreet.cli.options.declared import Reading, opened, plan_of
 from discreet.core.checks import FileError, ParameterError
 from discreet.core.randomness import PrivacyRandom
 from discreet.model_settings import estimator
-from discreet.sources.duckdb import export_table
+from discreet.sources.duckdb_export import export_table
 from discreet.sources.sharding import make_shards
 
 N_ITEMS = 40

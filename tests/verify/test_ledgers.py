@@ -6,7 +6,7 @@ import sqlite3
 import pytest
 from discreet_verify import main
 
-from discreet.privacy.ledger.book import Account, Ledger, Period
+from discreet.privacy.ledger.ledger import Account, Ledger, Period
 from discreet.privacy.mechanisms.additive import Gaussian, Laplace
 from discreet.privacy.mechanisms.selection import NoisyThreshold
 from verify.certificates import guarantee

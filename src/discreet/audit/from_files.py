@@ -35,9 +35,9 @@ from discreet.models.baselines.als import Als
 from discreet.models.estimator import Estimator
 from discreet.models.fitted import FittedModel
 from discreet.models.popularity import Popularity
-from discreet.models.private_facts import PrivateCatalog, PrivateFacts, PrivateScale, whole_promise
+from discreet.models.private_catalog import PrivateCatalog, PrivateFacts, PrivateScale, whole_promise
 from discreet.privacy.guarantee import Guarantee, Neighbors, Trust, Unit
-from discreet.privacy.ledger.book import Ledger
+from discreet.privacy.ledger.ledger import Ledger
 
 # A budget large enough that a few dozen users suffice to select items and a scale.
 _CATALOG, _SCALE = PrivateCatalog(epsilon=8.0, delta=1e-3), PrivateScale(epsilon=4.0)

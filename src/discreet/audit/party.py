@@ -21,13 +21,13 @@ from discreet.federated.party import Party
 from discreet.federated.protocols.estimator_sums import protocol_for
 from discreet.federated.transport import InProcess
 from discreet.privacy.accounting.gaussian import gaussian_epsilon, gaussian_multiplier
-from discreet.privacy.ledger.book import Ledger
+from discreet.privacy.ledger.ledger import Ledger
 
 if TYPE_CHECKING:
     from discreet.data.interactions import Interactions
     from discreet.federated.protocols.protocol import ItemProtocol
     from discreet.models.estimator import Estimator
-    from discreet.privacy.ledger.book import Ledger
+    from discreet.privacy.ledger.ledger import Ledger
 
 
 _AUDITED, *_OTHERS = "audited", "second", "third"

@@ -38,7 +38,7 @@ from discreet.federated.protocols.protocol import names_digest
 from discreet.federated.wire import Message, encode
 from discreet.models.estimator import Estimator, statistics_of
 from discreet.privacy.accounting.gaussian import gaussian_epsilon, gaussian_multiplier
-from discreet.privacy.ledger.book import Ledger
+from discreet.privacy.ledger.ledger import Ledger
 
 QUESTIONS = "questions"
 

@@ -27,7 +27,7 @@ def main() -> None:
             run()
     except KeyboardInterrupt as stop:
         # Not imported here: without it, no ledger was opened.
-        ledgers = sys.modules.get("discreet.privacy.ledger.book")
+        ledgers = sys.modules.get("discreet.privacy.ledger.ledger")
         may_have = ledgers is not None and ledgers.Ledger.any_opened
         spent = "Budget that a ledger had recorded by then stays spent." if may_have else "Nothing was spent."
         said = str(stop) or spent

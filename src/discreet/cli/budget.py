@@ -92,7 +92,7 @@ def budget(
 ) -> None:
     """Show what a ledger has spent, on what, and what is left. With --epsilon, set a budget first."""
     from discreet.cli.output.ledger import PAGE, ledger_tables, write_ledger_page
-    from discreet.privacy.ledger.book import Ledger, report_json
+    from discreet.privacy.ledger.ledger import Ledger, report_json
     from discreet.report.pages import refuse_page
 
     name = checked_name(name)
@@ -123,7 +123,7 @@ def budget(
 
 def _rules(account: str | None, renews: str | None, renewed: str | None) -> dict[str, Any]:
     """Return the given rules of a budget other than its size."""
-    from discreet.privacy.ledger.book import Account, Period
+    from discreet.privacy.ledger.ledger import Account, Period
 
     rules: dict[str, Any] = {}
     if account is not None:
@@ -141,7 +141,7 @@ def _rules(account: str | None, renews: str | None, renewed: str | None) -> dict
 
 def _set_budget(file: Path, name: str, epsilon: float, wanted: WantedBudget) -> None:
     """Set a budget with the privacy definition of a model, else as `Ledger.set_budget` chooses it."""
-    from discreet.privacy.ledger.book import Ledger
+    from discreet.privacy.ledger.ledger import Ledger
 
     promise = None if wanted.model is None else _promise_of(wanted.model, epsilon, wanted.delta)
     size: dict[str, Any] = {"epsilon": epsilon, "delta": wanted.delta} if promise is None else {}

@@ -35,7 +35,7 @@ from discreet.cli.output.tables import show_price
 from discreet.core.errors import without_password
 from discreet.core.files import name_aside, write_whole
 from discreet.papers import titled
-from discreet.report.guarantee import condition_text
+from discreet.report.guarantee_wording import condition_text
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -419,7 +419,7 @@ def measure_privately(
     """Fit and score under one guarantee, or show the cost of doing that."""
     from discreet.core.progress import terminal_progress
     from discreet.evaluation.private import fit_and_evaluate
-    from discreet.privacy.ledger.book import Ledger
+    from discreet.privacy.ledger.ledger import Ledger
 
     paying.check()
     if not privately.private and not privately.dry_run:

@@ -61,7 +61,7 @@ if TYPE_CHECKING:
     from discreet.models.estimator import Estimator
     from discreet.privacy.assumptions import Assumption
     from discreet.privacy.guarantee import Guarantee
-    from discreet.privacy.ledger.book import Ledger
+    from discreet.privacy.ledger.ledger import Ledger
 
 
 Protocol = Annotated[
@@ -400,7 +400,7 @@ def party(
     from discreet.federated.identity.agreement import Agreement
     from discreet.federated.serving.party import PartyDaemon
     from discreet.follow.federation import year_of
-    from discreet.privacy.ledger.book import Ledger
+    from discreet.privacy.ledger.ledger import Ledger
 
     agreement = Agreement.read(folder)
     book, year = Ledger.open(ledger, allow_unbudgeted=allow_unbudgeted), year_of(agreement)
@@ -761,7 +761,7 @@ def play_simulated(
     as_json: bool,
 ) -> None:
     """Record the cost of a simulated run, run it, and print the outcome."""
-    from discreet.privacy.ledger.book import Ledger
+    from discreet.privacy.ledger.ledger import Ledger
 
     book = book or Ledger.nowhere()
     # Each user is at one party, so the whole run costs a user no more than their party's guarantee.

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from discreet.data.facts import PublicFacts
     from discreet.models.estimator import Estimator
     from discreet.models.fitted import FittedModel
-    from discreet.models.private_facts import PrivateFacts
+    from discreet.models.private_catalog import PrivateFacts
     from discreet.statistics.data_source import DataSource
 
 
@@ -72,7 +72,7 @@ def fit(
     """
     from discreet.core.progress import terminal_progress
     from discreet.models.items import beside_chosen, moved, read_columns, read_table
-    from discreet.models.private_facts import PrivateFacts
+    from discreet.models.private_catalog import PrivateFacts
 
     estimator = _wanted(learning.estimator(implicit=reading.implicit), for_synthesis=for_synthesis)
     if use_titles:
@@ -225,7 +225,7 @@ def _for_synthesis(estimator: Estimator) -> Estimator:
 def _sharing(estimator: Estimator, share: float, facts: PublicFacts) -> tuple[Estimator, PrivateFacts]:
     """Return the model with its part of the budget, and the selection of undeclared facts with the rest."""
     from discreet.data.facts import SCALE
-    from discreet.models.private_facts import PrivateFacts
+    from discreet.models.private_catalog import PrivateFacts
 
     epsilon, delta = estimator.epsilon, estimator.delta
     chosen = PrivateFacts.share_of(share, epsilon, delta, scale=SCALE in facts.from_file)

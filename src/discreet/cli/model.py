@@ -123,7 +123,7 @@ def _recorded(content: dict[str, Any], ledger: Path | None, name: str | None) ->
     if ledger is None:
         return None
     from discreet.dossier.evidence import LedgerRecord
-    from discreet.privacy.ledger.book import Ledger
+    from discreet.privacy.ledger.ledger import Ledger
 
     with Ledger.open(ledger, read_only=True) as book:
         return LedgerRecord.find(book, content, name)
@@ -261,7 +261,7 @@ def dossier(
     from discreet.dossier.facts import HumanFacts
     from discreet.dossier.writing import FACTS, refuse_folder, write_dossier
     from discreet.models.signatures import signed_sentence, signer
-    from discreet.privacy.ledger.book import Ledger
+    from discreet.privacy.ledger.ledger import Ledger
 
     if name is not None and ledger is None:
         raise OptionNeeds(options=("--name",), needs="--ledger", why="it names a dataset of the ledger")
@@ -357,7 +357,7 @@ def erase(
     from discreet.core.files import refuse_output, write_whole
     from discreet.dossier.erasure import erasure
     from discreet.models import signatures
-    from discreet.privacy.ledger.book import Ledger
+    from discreet.privacy.ledger.ledger import Ledger
 
     if key is not None and out is None:
         raise OptionNeeds(options=("--key",), needs="--out FILE", why="it signs that file")
@@ -547,7 +547,7 @@ def score(
     not seen: --split time:DATE with the date of the fit. Don't publish the scores: they have no noise.
     """
     from discreet.models.storage import load
-    from discreet.report.guarantee import SCORES_NOT_COVERED
+    from discreet.report.guarantee_wording import SCORES_NOT_COVERED
 
     fitted = load(model)
     past = _read(fitted, data, reading)

@@ -126,7 +126,7 @@ HIDDEN = {("follow", "init"): ("follow", "start"), ("follow", "status"): ("follo
 # The function of a command is in the module of its first word and has the name of its last word, except:
 _PLACES = {
     ("try",): "trial:trial",
-    ("errors",): "catalog:errors",
+    ("errors",): "error_codes:errors",
     ("compare",): "evaluate:compare",
     ("model", "choose"): "choose:choose",
     ("model", "audit"): "audit:audit",

@@ -48,7 +48,7 @@ from discreet.privacy.mechanisms.local import (
     mechanism_from,
     mechanism_name,
 )
-from discreet.report.guarantee import user_who_answers
+from discreet.report.guarantee_wording import user_who_answers
 
 PROOF = "proofs/local_nuclear.md"
 _MAGIC = b"DSCA"

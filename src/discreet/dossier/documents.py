@@ -12,7 +12,7 @@ from typing import final
 from discreet.dossier.evidence import Evidence
 from discreet.dossier.facts import MEANINGS
 from discreet.privacy.guarantee import Basis, Neighbors, Trust, Unit
-from discreet.report.guarantee import listed_assumptions, number_above, status
+from discreet.report.guarantee_wording import listed_assumptions, number_above, status
 from discreet.report.label import by_origin, program_of
 from discreet.report.officer import ERASURE, PERIOD, SIDE_CHANNELS, TUNING, USE, accuracy, bounds, columns
 

@@ -17,9 +17,9 @@ from discreet.core.checks import integer
 from discreet.dossier.errors import NoReleases, UnknownEntries
 from discreet.dossier.evidence import for_people
 from discreet.privacy.guarantee import Guarantee, Neighbors, Unit
-from discreet.privacy.ledger.book import Ledger
+from discreet.privacy.ledger.ledger import Ledger
 from discreet.privacy.ledger.records import Entry
-from discreet.report.guarantee import assumption_text, number_above, under_condition
+from discreet.report.guarantee_wording import assumption_text, number_above, under_condition
 from discreet.report.odds import percent, posterior
 
 FORMAT = "discreet-erasure"

@@ -18,14 +18,14 @@ from discreet.dossier.errors import NoGuarantee, NoLedgerEntry
 from discreet.dossier.facts import HumanFacts
 from discreet.privacy.accounting.rounding import group_delta, times_up
 from discreet.privacy.guarantee import Guarantee, Unit
-from discreet.report.guarantee import number_above, under_condition
+from discreet.report.guarantee_wording import number_above, under_condition
 from discreet.report.label import NOT_AUDITED
 from discreet.report.odds import Odds, percent, posterior
 from discreet.report.officer import listed_releases
 from discreet.synthesis.labels import DRAWN_FROM
 
 if TYPE_CHECKING:
-    from discreet.privacy.ledger.book import Ledger
+    from discreet.privacy.ledger.ledger import Ledger
 
 
 @final

@@ -19,7 +19,7 @@ from discreet.core.yaml_text import yaml_text
 from discreet.dossier.errors import NoGuarantee
 from discreet.dossier.facts import HumanFacts
 from discreet.privacy.guarantee import Basis, Guarantee, Neighbors, Trust, Unit
-from discreet.report.guarantee import listed_assumptions, number_above
+from discreet.report.guarantee_wording import listed_assumptions, number_above
 
 #: The name of such a file in messages.
 ENTRY = "registry entry"

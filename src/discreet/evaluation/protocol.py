@@ -41,8 +41,8 @@ from discreet.evaluation.scoring import (
 from discreet.models.estimator import Estimator
 from discreet.models.fitted import FittedModel
 from discreet.privacy.guarantee import Guarantee
-from discreet.privacy.ledger.book import Ledger
-from discreet.report.guarantee import SCORES_NOT_COVERED
+from discreet.privacy.ledger.ledger import Ledger
+from discreet.report.guarantee_wording import SCORES_NOT_COVERED
 from discreet.statistics.data_source import DataSource, Hiding, KnownPart
 
 

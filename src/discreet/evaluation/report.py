@@ -37,7 +37,7 @@ from discreet.report.charts import (
     plot_bars,
     plot_lines,
 )
-from discreet.report.guarantee import TRUST_WORDS, UNIT_WORDS, number_above
+from discreet.report.guarantee_wording import TRUST_WORDS, UNIT_WORDS, number_above
 from discreet.report.pages import Html, details, element, facts_table, is_page, page, table
 
 if TYPE_CHECKING:

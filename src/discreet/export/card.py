@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from discreet.core.checks import visible
 from discreet.core.yaml_text import yaml_text
 from discreet.privacy.guarantee import Guarantee
-from discreet.report.guarantee import listed_assumptions
+from discreet.report.guarantee_wording import listed_assumptions
 from discreet.report.label import ALONE, NOT_AUDITED, Known, label_markdown
 
 if TYPE_CHECKING:

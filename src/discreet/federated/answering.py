@@ -16,8 +16,8 @@ from discreet.federated.chains import known_place, require_contained
 from discreet.federated.keeper import Line, ask_place
 from discreet.federated.noise import OwnNoise, SharedNoise
 from discreet.federated.wire import Message, Refusal, Refused, decode, encode
-from discreet.privacy.ledger.book import Ledger
 from discreet.privacy.ledger.chain import Chain
+from discreet.privacy.ledger.ledger import Ledger
 
 
 def require_keeper(keeper: Line | None, noise: OwnNoise | SharedNoise) -> None:

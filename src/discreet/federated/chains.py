@@ -12,8 +12,8 @@ from collections.abc import Mapping
 
 from discreet.core.progress import logger
 from discreet.federated.wire import Message, Refusal, Refused
-from discreet.privacy.ledger.book import Ledger
 from discreet.privacy.ledger.chain import Anchor, Chain
+from discreet.privacy.ledger.ledger import Ledger
 
 #: The field of a question with a place for each party, and of an answer with the party's own.
 CHAINS, CHAIN = "chains", "chain"

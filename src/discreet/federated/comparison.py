@@ -21,7 +21,7 @@ from discreet.federated.noise import SharedNoise
 from discreet.federated.protocols.choosing import Way, simulated_protocol
 from discreet.federated.simulation import simulate, split_users
 from discreet.models.estimator import Estimator
-from discreet.report.guarantee import SCORES_NOT_COVERED
+from discreet.report.guarantee_wording import SCORES_NOT_COVERED
 
 # JSON of 0.1 and 0.2 has these keys.
 OLD_POOLED = "one holder of all data"

@@ -57,8 +57,8 @@ from discreet.federated.protocols.protocol import (
 from discreet.federated.wire import Message, Refusal, Refused, Value, encode
 from discreet.models.scorers.scorer import Scorer
 from discreet.privacy.guarantee import Guarantee
-from discreet.privacy.ledger.book import Ledger
 from discreet.privacy.ledger.chain import Chain, event_digest
+from discreet.privacy.ledger.ledger import Ledger
 
 _BEGUN, _KEY, _DRAWING, _FAILED, _DROPPED = "begun", "key", "drawing", "failed", "dropped"
 _BESIDE_ANSWERS = (_BEGUN, _KEY, TUNED, _DRAWING, _FAILED, CONFIRM)

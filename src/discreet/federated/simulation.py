@@ -14,12 +14,12 @@ from discreet.data.vocabulary import Vocabulary
 from discreet.federated.coordinator import Coordinator, RunOutcome
 from discreet.federated.keeper import Keeper
 from discreet.federated.party import Party
-from discreet.federated.protocols.printed_averages import PrintedUsers
+from discreet.federated.protocols.printed_dpimf import PrintedUsers
 from discreet.federated.protocols.protocol import Protocol
 from discreet.federated.transport import InProcess
 from discreet.models.fitted import FittedModel
 from discreet.papers.dpimf.estimators import profiles_scorer
-from discreet.privacy.ledger.book import Ledger
+from discreet.privacy.ledger.ledger import Ledger
 
 _RUN = "simulation"
 

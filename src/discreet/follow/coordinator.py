@@ -37,7 +37,7 @@ from discreet.follow.state import ItemSums, Whole
 from discreet.models.fitted import FittedModel
 from discreet.privacy.accounting.gaussian import gaussian_multiplier
 from discreet.privacy.ledger.chain import Anchor
-from discreet.report.guarantee import WEAKEST_PARTY
+from discreet.report.guarantee_wording import WEAKEST_PARTY
 
 _ALL = "all parties"
 

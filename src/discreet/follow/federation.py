@@ -42,7 +42,7 @@ from discreet.follow.errors import (
 from discreet.follow.party import FollowParty, Supply
 from discreet.follow.settings import FollowSettings
 from discreet.follow.year import vocabulary_of
-from discreet.privacy.ledger.book import Ledger
+from discreet.privacy.ledger.ledger import Ledger
 
 #: A party's state in its folder.
 STATE = "party.follow"

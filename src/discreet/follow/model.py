@@ -34,7 +34,7 @@ from discreet.models.scorers.item_item import PopularityScorer
 from discreet.models.scorers.next_items import NextItems
 from discreet.models.scorers.scorer import Scorer
 from discreet.privacy.guarantee import Guarantee
-from discreet.report.guarantee import continual_release
+from discreet.report.guarantee_wording import continual_release
 from discreet.solvers.empirical_bayes import EmpiricalBayes, shrink
 from discreet.statistics.typical import TYPICAL_RESIDUAL, USER_RIDGE
 

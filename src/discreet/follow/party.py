@@ -37,7 +37,7 @@ from discreet.follow.errors import OtherAgreement, StateMissing
 from discreet.follow.stream import Following
 from discreet.follow.supplies import RatingColumns
 from discreet.follow.year import OpenYear, YearFile, YearTerms, begin, declare, make_release
-from discreet.privacy.ledger.book import EntryState, Ledger
+from discreet.privacy.ledger.ledger import EntryState, Ledger
 
 #: What is new at a release, counted from 0; None if nothing is. What entered before is excluded again.
 Supply = Callable[[int], Source | RatingColumns | None]

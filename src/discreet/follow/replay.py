@@ -37,7 +37,7 @@ from discreet.models.popularity import Popularity
 from discreet.models.recency import month_of
 from discreet.models.user_factorization.estimator import UserFactorization
 from discreet.privacy.ledger.accounts import Account, allowed_each
-from discreet.report.guarantee import SCORES_NOT_COVERED
+from discreet.report.guarantee_wording import SCORES_NOT_COVERED
 
 _DAY = 86_400.0
 # How often refits are tried, at a shared budget; once is tried in any case.

@@ -19,7 +19,7 @@ from discreet.privacy.assumptions import Assumption, Fact, Kind, assumptions_of
 from discreet.privacy.continual import continual_width
 from discreet.privacy.guarantee import Basis, Guarantee, Neighbors, Trust, Unit
 from discreet.privacy.noise_plans import gaussian_event
-from discreet.report.guarantee import SEVERAL_YEARS, many_releases
+from discreet.report.guarantee_wording import SEVERAL_YEARS, many_releases
 
 PROOF = "proofs/follow.md"
 #: A contribution's count and value are whole multiples of 2^-PART_BITS of its weight.

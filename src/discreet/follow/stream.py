@@ -29,7 +29,7 @@ from discreet.follow.year import (
 from discreet.models.fitted import FittedModel
 from discreet.privacy.certificate import certificate
 from discreet.privacy.guarantee import Guarantee
-from discreet.privacy.ledger.book import Ledger
+from discreet.privacy.ledger.ledger import Ledger
 
 # An item is out of the noise from so many standard deviations on.
 _STANDS_OUT = 3.0

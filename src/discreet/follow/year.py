@@ -40,8 +40,8 @@ from discreet.follow.state import (
 from discreet.privacy.assumptions import Assumption, assumptions_of
 from discreet.privacy.certificate import certificate
 from discreet.privacy.guarantee import Guarantee
-from discreet.privacy.ledger.book import Ledger, Spending
 from discreet.privacy.ledger.chain import Chain
+from discreet.privacy.ledger.ledger import Ledger, Spending
 from discreet.privacy.ledger.records import PAID_AT_ONCE, EntryState
 from discreet.privacy.session import Session
 

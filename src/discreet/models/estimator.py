@@ -43,7 +43,7 @@ from discreet.models.errors import (
     UnknownSetting,
 )
 from discreet.models.fitted import FittedModel, Origin
-from discreet.models.private_facts import (
+from discreet.models.private_catalog import (
     PrivateCatalog,
     PrivateFacts,
     PrivateScale,
@@ -54,11 +54,11 @@ from discreet.models.scorers.scorer import Scorer
 from discreet.privacy.accounting.events import pure_event
 from discreet.privacy.assumptions import Assumption, assumptions_of
 from discreet.privacy.guarantee import Basis, Guarantee, Neighbors, Trust, Unit
-from discreet.privacy.ledger.book import Ledger
+from discreet.privacy.ledger.ledger import Ledger
 from discreet.privacy.noise_plans import gaussian_event
 from discreet.privacy.release_log import ReleaseEntry
 from discreet.privacy.session import Session
-from discreet.report.guarantee import condition_text
+from discreet.report.guarantee_wording import condition_text
 from discreet.statistics.data_source import DataSource, open_source
 from discreet.statistics.statistic import Statistic
 

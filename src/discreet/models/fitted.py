@@ -41,7 +41,7 @@ from discreet.models.listings import ListedItem, Listing, SimilarItem, SimilarIt
 from discreet.models.lists import Wanted, closed_items, recommend_rows
 from discreet.models.scorers.scorer import Scorer
 from discreet.privacy.guarantee import Guarantee
-from discreet.report.guarantee import condition_text
+from discreet.report.guarantee_wording import condition_text
 from discreet.report.pages import html_table
 
 if TYPE_CHECKING:

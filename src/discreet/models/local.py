@@ -33,7 +33,7 @@ from discreet.privacy.mechanisms.cells import CellMechanism
 from discreet.privacy.mechanisms.channel import local_epsilon
 from discreet.privacy.mechanisms.local import rating_mechanism
 from discreet.privacy.session import Session
-from discreet.report.guarantee import user_who_answers, user_with_ratings
+from discreet.report.guarantee_wording import user_who_answers, user_with_ratings
 from discreet.statistics.data_source import DataSource
 
 # The number of values a report can have: it fits one byte, and usual rating scales fall on these values.

@@ -15,7 +15,7 @@ from typing import Any, Protocol, Self, final
 
 from discreet.core.errors import BrokenRule
 from discreet.privacy.errors import ImpossibleFact
-from discreet.report.guarantee import assumption_text, assumption_texts
+from discreet.report.guarantee_wording import assumption_text, assumption_texts
 
 Scalar = str | int | float | bool | None
 

@@ -18,7 +18,6 @@ from discreet.core.checks import (
 )
 from discreet.privacy.accounting.rounding import group_delta, sum_up, times_up
 from discreet.privacy.assumptions import (
-    CONDITIONS,
     Assumption,
     Fact,
     Kind,
@@ -26,7 +25,7 @@ from discreet.privacy.assumptions import (
 )
 from discreet.privacy.errors import AlreadyPerUser, DamagedRecord, DefinitionsUnlike
 from discreet.privacy.old_sentences import read_assumptions, read_notes
-from discreet.report import guarantee as words
+from discreet.report import guarantee_wording as words
 
 
 class Unit(StrEnum):
@@ -232,13 +231,13 @@ class Guarantee:
 
         If the guarantee has conditions, the label states PRIVATE IF.
         """
-        return tuple(one for one in self.assumes if one.kind in CONDITIONS)
+        return tuple(one for one in self.assumes if one.is_condition)
 
     def assuming(self, *more: Assumption) -> Guarantee:
         """Return the guarantee with more assumptions."""
         return replace(self, assumes=(*self.assumes, *more))
 
-    # The words of a guarantee are in `discreet.report.guarantee`.
+    # The words of a guarantee are in `discreet.report.guarantee_wording`.
 
     def sentence(self) -> str:
         """Return the guarantee in sentences for users."""

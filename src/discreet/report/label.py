@@ -13,7 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from discreet.core.checks import visible
-from discreet.report.guarantee import GuaranteeView, number_above, rows, sentence
+from discreet.report.guarantee_wording import GuaranteeView, number_above, rows, sentence
 from discreet.report.odds import Odds, odds_picture
 from discreet.report.pages import Html, element, facts_table, page, table
 

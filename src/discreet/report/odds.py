@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import NamedTuple, Self
 
-from discreet.report.guarantee import GuaranteeView, under_condition
+from discreet.report.guarantee_wording import GuaranteeView, under_condition
 from discreet.report.pages import Html
 
 # What the attacker wants to know, by the unit and the neighbors of a guarantee.

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from fractions import Fraction
 from typing import Any
 
-from discreet.report.guarantee import GuaranteeView
+from discreet.report.guarantee_wording import GuaranteeView
 from discreet.report.label import Lines, grouped_rows, schema_digest, used_rows
 from discreet.report.odds import Odds
 

@@ -37,7 +37,7 @@ from discreet.papers.frank_wolfe.printed_frank_wolfe import PrintedFrankWolfe
 from discreet.papers.frank_wolfe.projected_gradient import ProjectedGradient
 from discreet.papers.frank_wolfe.theory import honest_noise
 from discreet.privacy.accounting.gaussian import gaussian_delta, gaussian_epsilon, gaussian_multiplier
-from discreet.privacy.experiments import simulated_gaussian
+from discreet.privacy.simulated_noise import simulated_gaussian
 from discreet.reproduce import copies
 from discreet.reproduce.figures import Panel, PlottedLine, draw, level, measured
 from discreet.reproduce.papers import printed_numbers

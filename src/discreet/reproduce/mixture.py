@@ -31,8 +31,8 @@ from discreet.papers.mixture.channel import LocalChannel
 from discreet.papers.mixture.mixture import LocalMixture
 from discreet.papers.mixture.private_gradients import PrivateGradients
 from discreet.papers.mixture.sgd import LocalSgd
-from discreet.privacy.experiments import simulated_laplace
 from discreet.privacy.mechanisms.local import rating_mechanism
+from discreet.privacy.simulated_noise import simulated_laplace
 from discreet.reproduce import copies
 from discreet.reproduce.figures import Panel, PlottedLine, draw, level, measured
 from discreet.reproduce.running import Found, Reached, Run

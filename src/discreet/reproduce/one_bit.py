@@ -31,7 +31,7 @@ from discreet.models.fitted import FittedModel
 from discreet.papers.one_bit.estimators import OneBitGradient, OneBitInput, OneBitObjective
 from discreet.papers.one_bit.printed import OneBitObjectivePrinted
 from discreet.papers.one_bit.theory import LINKS, link_constants, printed_constants
-from discreet.privacy.experiments import simulated_laplace
+from discreet.privacy.simulated_noise import simulated_laplace
 from discreet.reproduce import copies
 from discreet.reproduce.figures import Panel, PlottedLine, draw, level, measured
 from discreet.reproduce.running import Found, Run, ratio_of_means, slope

@@ -28,7 +28,7 @@ from discreet.data.synthetic_labels import (
 )
 from discreet.models.fitted import FittedModel
 from discreet.privacy.guarantee import Guarantee
-from discreet.report.guarantee import condition_text, number_above
+from discreet.report.guarantee_wording import condition_text, number_above
 from discreet.synthesis.errors import NotSynthetic
 
 if TYPE_CHECKING:

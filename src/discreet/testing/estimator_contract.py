@@ -33,7 +33,7 @@ from discreet.models.storage import label_of, load, read_label
 from discreet.privacy.accounting.gaussian import compose_gaussians, gaussian_epsilon
 from discreet.privacy.assumptions import Fact, assumptions_of
 from discreet.privacy.guarantee import Basis, Guarantee, Neighbors, Trust, Unit
-from discreet.privacy.ledger.book import Ledger
+from discreet.privacy.ledger.ledger import Ledger
 from discreet.privacy.release_log import ReleaseEntry
 from discreet.privacy.session import Session
 from discreet.sources.cluster import ClusterSource

@@ -29,7 +29,7 @@ from discreet.privacy.accounting.events import event_from_json
 from discreet.privacy.accounting.gaussian import gaussian_multiplier
 from discreet.privacy.assumptions import Fact
 from discreet.privacy.ledger import Ledger
-from discreet.privacy.ledger.book import Period
+from discreet.privacy.ledger.ledger import Period
 from discreet.privacy.mechanisms.fixed_point import FixedPoint
 from discreet.privacy.session import Session
 from discreet.testing import refuses

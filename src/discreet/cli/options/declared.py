@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from discreet.models.estimator import Estimator
     from discreet.models.fitted import FittedModel
     from discreet.privacy.guarantee import Guarantee
-    from discreet.privacy.ledger.book import Ledger
+    from discreet.privacy.ledger.ledger import Ledger
     from discreet.privacy.ledger.release import PaidRelease
     from discreet.sources.pieces import PieceReader
     from discreet.sources.shards import ShardFolder
@@ -388,7 +388,7 @@ class Paying:
 
     def book(self, name: str, release: PaidRelease | None = None) -> Ledger | None:
         """Open the ledger for data of this name, if a ledger was given. Warn of a missing budget."""
-        from discreet.privacy.ledger.book import Ledger
+        from discreet.privacy.ledger.ledger import Ledger
 
         if self.ledger is None:
             return None
@@ -432,7 +432,7 @@ class Paying:
     def finished(self, release: PaidRelease | None, out: Path) -> Finished | None:
         """Return the model that an earlier run of the same command wrote before it was killed, if any."""
         from discreet.models.storage import load
-        from discreet.privacy.ledger.book import Ledger
+        from discreet.privacy.ledger.ledger import Ledger
 
         if release is None or not release.is_published or self.ledger is None:
             return None
@@ -469,7 +469,7 @@ def _remark_on_unfinished(book: Ledger, name: str, release: PaidRelease) -> None
 
 def _what_was_paid(ledger: Path, release: PaidRelease, made: str) -> str:
     """Return what a ledger has recorded for a stopped command, and how to continue."""
-    from discreet.privacy.ledger.book import Ledger
+    from discreet.privacy.ledger.ledger import Ledger
 
     # A release that has begun has a ledger.
     entries = release.held(Ledger.open(ledger)) if release.has_begun else []
@@ -718,7 +718,7 @@ def grouped(
 def exported(table: str, on: str, folder: Path, *, spark: Any = None) -> list[Path]:
     """Return Parquet files with the rows of a table in an engine. Files that exist already are used."""
     from discreet.data.reading.tables import tables_at
-    from discreet.sources import duckdb
+    from discreet.sources import duckdb_export as duckdb
     from discreet.sources import spark as on_spark
 
     if on.startswith(duckdb.SCHEME):

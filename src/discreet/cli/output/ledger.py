@@ -12,14 +12,14 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from discreet.privacy.ledger.book import Account, Entry, Ledger
+from discreet.privacy.ledger.ledger import Account, Entry, Ledger
 from discreet.privacy.ledger.records import PAID_AT_ONCE
 from discreet.report.charts import Axis, Point, bar_chart
 from discreet.report.pages import Html, element, meter, page, table, write_page
 
 if TYPE_CHECKING:
     from discreet.privacy.ledger.balance import Balance
-    from discreet.privacy.ledger.book import Frame
+    from discreet.privacy.ledger.ledger import Frame
     from discreet.privacy.ledger.records import Amount, Budget, Period
 
 #: The kind of its page, by which we know our own.

@@ -144,7 +144,7 @@ def remark_on_conditions(
     of a given `schema` is declared there.
     """
     if promise.is_private and promise.conditions:
-        from discreet.report.guarantee import condition_names, condition_text
+        from discreet.report.guarantee_wording import condition_names, condition_text
 
         declares = _DECLARES if schema is None else {**_DECLARES, "layout": f"`guessed` of {schema}"}
         known = (declares[one.fact] for one in promise.conditions if one.fact in declares)

@@ -12,8 +12,8 @@ if TYPE_CHECKING:
 
     from discreet.evaluation.results import Evaluation
     from discreet.models.estimator import Estimator
-    from discreet.models.private_facts import PrivateFacts
-    from discreet.privacy.ledger.book import Ledger
+    from discreet.models.private_catalog import PrivateFacts
+    from discreet.privacy.ledger.ledger import Ledger
     from discreet.statistics.data_source import DataSource
 
 
@@ -116,7 +116,7 @@ def show_price(
 
     It includes the cost of facts that are `chosen` with noise. `how_read` is shown on request.
     """
-    from discreet.models.private_facts import PrivateFacts, whole_events, whole_promise
+    from discreet.models.private_catalog import PrivateFacts, whole_events, whole_promise
 
     chosen = chosen or PrivateFacts()
     promise = whole_promise(estimator, data, chosen)

@@ -2,7 +2,7 @@
 
 It shares the rounds of Algorithm 1 of DPIMF: items start at random, each party solves them for its own users,
 and the coordinator averages. Everything inside a round is ours: Gaussian noise on sums in which a user has
-norm at most 1, votes, and profiles that are computed from released items alone. `printed_averages.py` runs
+norm at most 1, votes, and profiles that are computed from released items alone. `printed_dpimf.py` runs
 the printed solves. Each party solves its items from its own noisy sums, so that the average is less accurate
 than what `SummedStatistics` solves from the noisy sum over parties.
 """

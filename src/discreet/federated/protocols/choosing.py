@@ -10,7 +10,7 @@ from discreet.federated.errors import CannotAverage, SharedUsersAreSimulated
 from discreet.federated.noise import SharedNoise
 from discreet.federated.protocols.averaged_items import AveragedItems
 from discreet.federated.protocols.estimator_sums import protocol_for
-from discreet.federated.protocols.printed_averages import PrintedItems, PrintedUsers
+from discreet.federated.protocols.printed_dpimf import PrintedItems, PrintedUsers
 from discreet.federated.protocols.protocol import ItemProtocol, Protocol
 from discreet.models.estimator import Estimator
 from discreet.papers.dpimf.estimators import PrintedFactorization

@@ -33,7 +33,7 @@ from discreet.privacy.guarantee import Basis, Guarantee, Neighbors, Trust, Unit
 from discreet.privacy.mechanisms.additive import Gaussian, Laplace
 from discreet.privacy.noise_plans import gaussian_event, planned_noise
 from discreet.privacy.session import Session
-from discreet.report.guarantee import WEAKEST_PARTY
+from discreet.report.guarantee_wording import WEAKEST_PARTY
 
 Shapes = Mapping[str, tuple[int, ...]]
 # No honest number comes near; sums of so many stay finite.

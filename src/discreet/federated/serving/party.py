@@ -20,7 +20,7 @@ from discreet.federated.protocols.protocol import Protocol
 from discreet.federated.serving.daemon import LocalServer
 from discreet.federated.serving.tls import TlsLine, sealed_endpoint
 from discreet.federated.transport import Endpoint
-from discreet.privacy.ledger.book import Ledger
+from discreet.privacy.ledger.ledger import Ledger
 
 # How long the relay waits for an answer; a party's computation has no limit.
 _ANSWER_SECONDS = 600.0

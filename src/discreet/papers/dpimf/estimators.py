@@ -27,7 +27,12 @@ from discreet.papers.dpimf import printed_losses as printed
 from discreet.papers.dpimf.theory import LOSSES, Loss
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.session import Session
-from discreet.report.guarantee import PRINTED_DPIMF, PRINTED_DPMF, PRINTED_WEIGHTS, TRAINED_WITHOUT_NOISE
+from discreet.report.guarantee_wording import (
+    PRINTED_DPIMF,
+    PRINTED_DPMF,
+    PRINTED_WEIGHTS,
+    TRAINED_WITHOUT_NOISE,
+)
 
 Sampling = Literal["none", "corrected", "printed"]
 
@@ -35,7 +40,7 @@ Sampling = Literal["none", "corrected", "printed"]
 class PrintedFactorization(Estimator):
     """Base of the printed models: profiles trained without privacy, then one side solved once with noise.
 
-    Over parties, `rounds` and `local` run Algorithm 1 (`federated/protocols/printed_averages.py`).
+    Over parties, `rounds` and `local` run Algorithm 1 (`federated/protocols/printed_dpimf.py`).
     """
 
     __slots__ = ()

@@ -17,7 +17,7 @@ from scipy.sparse import csr_matrix
 
 from discreet.core.randomness import experiment_generator
 from discreet.papers.dpimf.theory import LOSSES, Loss
-from discreet.privacy.experiments import largest_weights
+from discreet.privacy.simulated_noise import largest_weights
 from discreet.solvers.norm_ball import minimize_in_ball
 
 Floats = npt.NDArray[np.float64]

@@ -57,7 +57,7 @@ from discreet.privacy.mechanisms.local import sign_flip
 from discreet.privacy.mechanisms.randomized_response import SignFlip
 from discreet.privacy.noise_plans import gaussian_deviation, gaussian_event, laplace_event, laplace_scale
 from discreet.privacy.session import Session
-from discreet.report.guarantee import PROBIT_OBJECTIVE, answered_entries
+from discreet.report.guarantee_wording import PROBIT_OBJECTIVE, answered_entries
 from discreet.solvers.low_rank.losses import (
     MeteredGradient,
     OneBitLoss,

@@ -23,7 +23,7 @@ from discreet.papers.one_bit.task import Task, check_completion
 from discreet.papers.one_bit.theory import printed_sensitivity
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.session import Session
-from discreet.report.guarantee import PRINTED_OBJECTIVE, PRINTED_OUTPUT, TRAINED_WITHOUT_NOISE
+from discreet.report.guarantee_wording import PRINTED_OBJECTIVE, PRINTED_OUTPUT, TRAINED_WITHOUT_NOISE
 from discreet.solvers.low_rank.losses import Link
 
 _SOURCE = "Li et al., One-bit matrix completion with differential privacy, as printed: refuted"

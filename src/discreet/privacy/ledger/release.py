@@ -29,7 +29,7 @@ from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.ledger.records import Entry, EntryState
 
 if TYPE_CHECKING:
-    from discreet.privacy.ledger.book import Ledger
+    from discreet.privacy.ledger.ledger import Ledger
 
 
 @final

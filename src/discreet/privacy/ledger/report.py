@@ -14,13 +14,13 @@ from discreet.privacy.errors import DatasetUnclear
 from discreet.privacy.ledger.accounts import Account
 from discreet.privacy.ledger.balance import balance
 from discreet.report.charts import axes_for
-from discreet.report.guarantee import number_above
+from discreet.report.guarantee_wording import number_above
 from discreet.report.pages import html_table
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from discreet.privacy.ledger.book import Amount, Entry, Ledger
+    from discreet.privacy.ledger.ledger import Amount, Entry, Ledger
     from discreet.privacy.ledger.records import Budget
 
 # The margin that is drawn on both sides of a single release.

@@ -20,7 +20,7 @@ from discreet.papers.dpimf.printed_losses import (
     train,
 )
 from discreet.papers.dpimf.theory import DpimfSettings, corollary_holds, gamma, redesign_bound
-from discreet.privacy.experiments import largest_weights, sampling_loss, sampling_scale
+from discreet.privacy.simulated_noise import largest_weights, sampling_loss, sampling_scale
 from discreet.reproduce import copies
 from discreet.reproduce.dpimf.experiments import solve_side
 from discreet.reproduce.dpimf.protocol import FILMS, LOSS_EPSILONS, Bench, bench_on

@@ -28,7 +28,7 @@ from discreet.privacy.assumptions import Assumption, Fact, Kind
 from discreet.privacy.guarantee import Guarantee, Neighbors, Unit
 from discreet.privacy.noise_plans import laplace_event, threshold_events
 from discreet.privacy.session import Session
-from discreet.report.guarantee import selection_cost
+from discreet.report.guarantee_wording import selection_cost
 from discreet.statistics.counts import NameVotes, ScaleVotes
 from discreet.statistics.data_source import DataSource
 

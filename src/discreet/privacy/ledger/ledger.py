@@ -52,7 +52,7 @@ from discreet.privacy.ledger.records import (
     spent_by_definition,
 )
 from discreet.privacy.ledger.report import entries_table, entry_columns, in_one_line, plot_ledger, report_json
-from discreet.privacy.ledger.store import LedgerStore, add_anchors, has_anchors
+from discreet.privacy.ledger.sqlite_file import LedgerStore, add_anchors, has_anchors
 
 if TYPE_CHECKING:
     from dp_accounting import DpEvent
