@@ -8,8 +8,8 @@ import pytest
 import discreet as library
 from discreet import load
 from discreet.cli.recommend import alike_by_design, show_explanation, show_similar, title_of
-from discreet.models.answers import Explanation
-from discreet.models.listings import SimilarItem
+from discreet.models.answers import Explanation, nothing_similar
+from discreet.models.listings import Listing, SimilarItem
 from followed_years import CHOICES, STARS, batch, year
 
 
@@ -109,7 +109,7 @@ def test_neighbors_say_how_sure_and_what_is_not_known(said, snapshot):
 
 
 def test_no_neighbors_does_not_say_that_there_are_none(said, snapshot):
-    show_similar(_Model(), 7, [], 5, {})
+    show_similar(_Model(), 7, Listing((), why_empty=nothing_similar(7)), 5, {})
     snapshot(said())
 
 
