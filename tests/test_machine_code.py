@@ -107,17 +107,18 @@ def {name}(x):
 """
 OUTER = """
 from discreet.core.kernels import strict
-from toy_constants import STEPS
+from toy_constants import NONE, STEPS
 from toy_middle import two
 
 @strict
 def steps(x):
-    return two(x) + STEPS + below(x)
+    return two(x) + STEPS + below(x) + NONE[0]
 
 from toy_below import below
 """
+CONSTANTS = "import numpy as np\nSTEPS = 4\nOTHER = 5\nNONE = np.zeros(1, np.int64)\n"
 LOOPS = {
-    "constants": "STEPS = 4\nOTHER = 5\n",
+    "constants": CONSTANTS,
     "shared": INNER.format(first="", name="one", value="x"),
     "middle": INNER.format(first="from toy_shared import one", name="two", value="one(x)"),
     "outer": OUTER,
@@ -144,6 +145,7 @@ def hits(folder, **changed):
     [
         ("shared", "return x", "return 2 * x", 6),
         ("constants", "STEPS = 4", "STEPS = 7", 8),
+        ("constants", "np.zeros", "np.ones", 6),
         ("middle", "one(x)", "3 * one(x)", 7),
         ("below", "return 0", "return 9", 14),
     ],
@@ -151,7 +153,10 @@ def hits(folder, **changed):
 def test_a_kernel_is_compiled_again_if_what_is_compiled_into_it_changes(tmp_path, changed, old, new, answer):
     assert hits(tmp_path) == (5, 0)
     # The twins: nothing changes, or something that the kernel doesn't contain.
-    assert hits(tmp_path, unused="SIZE = 4\n", constants="STEPS = 4\nOTHER = 6\n") == (5, 1)
+    assert hits(tmp_path, unused="SIZE = 4\n", constants=CONSTANTS.replace("OTHER = 5", "OTHER = 6")) == (
+        5,
+        1,
+    )
     assert hits(tmp_path, **{changed: LOOPS[changed].replace(old, new)}) == (answer, 0)
 
 

@@ -22,6 +22,7 @@ from typing import Any, NamedTuple, Protocol, TypeVar, cast
 
 import llvmlite.binding
 import numba
+import numpy as np
 from llvmlite import ir
 from numba import njit, types
 from numba.core.caching import FunctionCache, IndexDataCacheFile
@@ -107,6 +108,8 @@ def _compiled_in(loop: Any) -> set[str]:
                 left.append(value.py_func)
             elif isinstance(value, bool | int | float | str | tuple):
                 found.add(f"{name} = {value!r}")
+            elif isinstance(value, np.generic | np.ndarray):
+                found.add(f"{name} = {value.dtype} {value.tobytes().hex()}")
     return found
 
 
