@@ -15,6 +15,7 @@ from discreet.core.checks import FileError
 from discreet.core.randomness import PrivacyRandom
 from discreet.data.interactions import Interactions
 from discreet.data.vocabulary import Vocabulary
+from discreet.federated.errors import TooFewAnswers
 from discreet.federated.flower.app.discreet_relay import frames
 from discreet.federated.identity.agreement import COORDINATOR, KEEPER, found_federation
 from discreet.federated.identity.keys import KEY, read_private_key
@@ -24,7 +25,7 @@ from discreet.federated.serving.party import PartyDaemon
 from discreet.federated.serving.tls import SealedTransport, TlsServer, keeper_service
 from discreet.federated.transport import InProcess
 from discreet.follow import FollowAgreement, Following, FollowParty, FollowSettings
-from discreet.follow.errors import ReleaseWaits, WrongRelease
+from discreet.follow.errors import WrongRelease
 from discreet.follow.federation import (
     STATE,
     coordinated,
@@ -182,7 +183,7 @@ def test_members_with_keys_follow_as_one_holder_would(members, tmp_path, monkeyp
 
 def test_whoever_is_not_the_coordinator_gets_nothing(members):
     write_week(members.folder, 1, weeks(1)[0])
-    with pytest.raises(ReleaseWaits):
+    with pytest.raises(TooFewAnswers):
         members.coordinator(key="north").release()
     for name in NAMES:
         assert not Following(members.folder / name / STATE).status().times
@@ -194,7 +195,7 @@ def test_files_that_cannot_be_read_delay_a_release_and_lose_nothing(members):
     write_week(members.folder, 1, weeks(1)[0])
     broken = members.folder / "east-new" / "2.parquet"
     broken.write_bytes(b"not Parquet")
-    with pytest.raises(ReleaseWaits):
+    with pytest.raises(TooFewAnswers):
         members.coordinator().release()
     broken.unlink()
     assert members.coordinator().release().counted == NAMES

@@ -48,8 +48,9 @@ if TYPE_CHECKING:
 
     from discreet.data.facts import PublicFacts
     from discreet.data.interactions import Interactions
+    from discreet.federated.asking import Round
     from discreet.federated.comparison import PartyScores
-    from discreet.federated.coordinator import Round, RunOutcome
+    from discreet.federated.coordinator import RunOutcome
     from discreet.federated.identity.agreement import Agreement
     from discreet.federated.noise import SharedNoise
     from discreet.federated.protocols.choosing import Way

@@ -9,21 +9,14 @@ from __future__ import annotations
 import threading
 from abc import ABC, abstractmethod
 
-from discreet.core.checks import require
 from discreet.core.progress import logger
 from discreet.core.randomness import PrivacyRandom
 from discreet.federated.chains import known_place, require_contained
-from discreet.federated.keeper import Line, ask_place
+from discreet.federated.keeper import Line, ask_place, require_keeper
 from discreet.federated.noise import OwnNoise, SharedNoise
 from discreet.federated.wire import Message, Refusal, Refused, decode, encode
 from discreet.privacy.ledger.chain import Chain
 from discreet.privacy.ledger.ledger import Ledger
-
-
-def require_keeper(keeper: Line | None, noise: OwnNoise | SharedNoise) -> None:
-    """Raise if parties share noise and no one takes the masks off."""
-    need = "A keeper is needed for shared noise."
-    require(keeper is not None or not noise.masked, "keeper", keeper, must="be given", do=need)
 
 
 class Answering(ABC):

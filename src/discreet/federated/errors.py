@@ -236,12 +236,12 @@ class TooManySteps(FederationError):
 
 
 class TooFewAnswers(FederationError):
-    counted: int
+    what: str
+    absent: tuple[str, ...]
     of: int
-    step: int
     least: int
-    text = """Only {counted} of {of} parties answered step {step}, and {least} are needed. Resume the run when
-    the others are back."""
+    text = """The sum of {what} waits for {absent:all}: it needs answers of {least} of {of} parties. Nothing
+    was published. Ask again when they are back."""
 
 
 class SetNotConfirmed(FederationError):

@@ -29,6 +29,7 @@ from discreet.federated.chains import CHAIN, own_place
 from discreet.federated.errors import KeeperSilent, KeyNotAccepted, SetNotConfirmed, SumNotRevealed
 from discreet.federated.journal import Journal
 from discreet.federated.masks import KEY_BYTES, Words, fingerprint, mask, set_token
+from discreet.federated.noise import OwnNoise, SharedNoise
 from discreet.federated.wire import Message, Refusal, Refused, decode, encode
 from discreet.privacy.ledger.chain import Anchor
 
@@ -193,6 +194,12 @@ class Keeper:
                 self._places[member] = max(self._places.get(member, Anchor()), own_place(message))
         else:
             self._revealed[message.run, message.step] = read_names(message.fields.get("names"))
+
+
+def require_keeper(keeper: Line | None, noise: OwnNoise | SharedNoise) -> None:
+    """Raise if parties share noise and no one takes the masks off."""
+    need = "A keeper is needed for shared noise."
+    require(keeper is not None or not noise.masked, "keeper", keeper, must="be given", do=need)
 
 
 def hand_key(line: Line, message: Message) -> None:

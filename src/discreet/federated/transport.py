@@ -14,8 +14,9 @@ from discreet.core.checks import require
 from discreet.federated.chains import CHAIN, own_place
 from discreet.federated.conditions import ASSUMES, read_facts
 from discreet.federated.keeper import read_names
-from discreet.federated.protocols.protocol import Shapes, check_arrays, number
-from discreet.federated.wire import Message, Refusal, Refused, decode, encode
+from discreet.federated.noise import OwnNoise, SharedNoise
+from discreet.federated.protocols.protocol import Shapes, StepResult, check_arrays, number
+from discreet.federated.wire import Arrays, Message, Refusal, Refused, decode, encode
 
 #: A party's endpoint: the bytes of a question in, the bytes of an answer out.
 Endpoint = Callable[[bytes], bytes]
@@ -67,7 +68,11 @@ class Terms(NamedTuple):
 
 
 class Judge(Protocol):
-    """What an answer is judged by: its arrays, their type, their noise, and what else can't be meant."""
+    """What answers and their sums are judged by: arrays, types, noise, and what users can give."""
+
+    @property
+    def noise(self) -> OwnNoise | SharedNoise:
+        """Return who adds how much noise."""
 
     @property
     def number_type(self) -> str:
@@ -81,6 +86,18 @@ class Judge(Protocol):
 
     def check_answer(self, question: Message, answer: Message) -> None:
         """Raise `Refused` if no users and no noise can give an answer."""
+
+    def combine(self, totals: Arrays, parties: int) -> Arrays:
+        """Turn sums of answers, without masks, into the result of a step."""
+
+    def combined_noise(self, deviations: Sequence[float]) -> float:
+        """Return the noise deviation of the result, from those of the answers."""
+
+    def check_sums(self, question: Message, results: StepResult) -> None:
+        """Raise `Refused` for sums that users and noise can't give."""
+
+    def called(self, step: int) -> str:
+        """Return what users call a step."""
 
 
 # What an answer states next to the noise on its arrays.
@@ -191,6 +208,7 @@ def agreed_terms(
     simulated: bool,
 ) -> dict[str, Terms]:
     """Return what was agreed with each party: its own guarantee, or that of the run."""
+    require(len(set(parties)) == len(parties) > 0, "parties", list(parties), must="be different names")
     require(set(promises) <= set(parties), "promises", sorted(promises), must="be of parties of the run")
     pairs = {name: promises.get(name, (epsilon, delta)) for name in parties}
     # Without noise there is nothing that a delta could be about.

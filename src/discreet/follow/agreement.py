@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, final
+from typing import final
 
 import numpy as np
 import numpy.typing as npt
@@ -20,9 +20,9 @@ from discreet.core.checks import integer, require
 from discreet.data.facts import PublicFacts
 from discreet.data.vocabulary import Vocabulary
 from discreet.federated.chains import CHAINS, to_field
-from discreet.federated.noise import OwnNoise, SharedNoise
-from discreet.federated.protocols.protocol import Shapes, names_digest, number, only_fields
-from discreet.federated.wire import Message, Refusal, Refused
+from discreet.federated.noise import OwnNoise, SharedNoise, total_deviation
+from discreet.federated.protocols.protocol import Shapes, StepResult, names_digest, number, only_fields
+from discreet.federated.wire import Arrays, Message, Refusal, Refused
 from discreet.follow.entries import MOST_USERS
 from discreet.follow.pace import WEIGHT_BITS
 from discreet.follow.settings import (
@@ -158,29 +158,37 @@ class FollowAgreement:
     def check_answer(self, question: Message, answer: Message) -> None:
         """Reject numbers that no party can send; behind a mask every number can be.
 
-        What is kept is part of every later release, so it must be such that a model can be made of it.
+        A release that is kept is part of every later model, so one that can't be is rejected before.
         """
         if not self.noise.masked:
-            self.check_sums(answer.arrays, number(answer, "noise counts", 0.0, math.inf), 1)
+            self._check(answer.arrays, number(answer, "noise counts", 0.0, math.inf), 1)
 
-    def check_sums(self, arrays: Mapping[str, npt.NDArray[Any]], noise: float, parties: int) -> None:
-        """Raise `Refused` unless users of so many parties, with this noise, can give a release."""
+    def check_sums(self, question: Message, results: StepResult) -> None:
+        """Reject sums that users of all parties, with the noise on them, can't give."""
+        self._check(results.arrays, results.noise["counts"], results.parties)
+
+    def _check(self, arrays: Arrays, noise: float, parties: int) -> None:
+        declared = self.facts.n_users
         for array in arrays.values():
             if array.min(initial=0) <= -FARTHEST or array.max(initial=0) >= FARTHEST:
                 raise Refused(Refusal.OUT_OF_RANGE)
-        check_release(arrays, noise, most_users(self.facts.n_users, parties))
+        _check_release(arrays, noise, parties * MOST_USERS if declared is None else _ABOUT * declared)
+
+    def combine(self, totals: Arrays, parties: int) -> Arrays:
+        """Return sums of all parties as whole numbers; the upper half of the ring is negative."""
+        return {name: array.view(np.int64) for name, array in totals.items()}
+
+    def combined_noise(self, deviations: Sequence[float]) -> float:
+        """Return the noise deviation of a sum of answers."""
+        return total_deviation(deviations)
+
+    def called(self, step: int) -> str:
+        """Return what users call a step."""
+        return f"release {step + 1}"
 
 
-def most_users(declared: int | None, parties: int) -> float:
-    """Return the most users that can be in sums over so many parties."""
-    return parties * float(MOST_USERS) if declared is None else _ABOUT * declared
-
-
-def check_release(arrays: Mapping[str, npt.NDArray[Any]], noise: float, users: float) -> None:
-    """Raise `Refused` unless at most `users` users and noise of this deviation can give a release.
-
-    A release that is kept is part of every later model, so a sum that can't be is rejected before.
-    """
+def _check_release(arrays: Arrays, noise: float, users: float) -> None:
+    """Raise `Refused` unless at most `users` users and noise of this deviation can give a release."""
     numbers = {name: np.ldexp(array.astype(np.float64), -RELEASE_BITS) for name, array in arrays.items()}
     far = _TAILS * noise
     whole = np.concatenate(list(numbers.values()))

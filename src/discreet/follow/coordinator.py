@@ -16,21 +16,18 @@ from typing import final
 
 import numpy as np
 
-from discreet.core.checks import integer, positive, require
+from discreet.core.checks import integer, require
 from discreet.data.facts import PublicFacts
 from discreet.data.vocabulary import Vocabulary
-from discreet.federated.answering import require_keeper
+from discreet.federated.asking import Asking
 from discreet.federated.chains import CHAIN, CHAINS, known_place, own_place, to_field
-from discreet.federated.coordinator import summed
-from discreet.federated.errors import ImpossibleSum
 from discreet.federated.journal import Journal
-from discreet.federated.keeper import Line, SumStep, ask_masks
-from discreet.federated.masks import unmasked
-from discreet.federated.noise import total_deviation
-from discreet.federated.transport import RoundAnswers, Transport, agreed_terms, collect, promised
-from discreet.federated.wire import Message, Refused, Value
+from discreet.federated.keeper import Line
+from discreet.federated.noise import SharedNoise
+from discreet.federated.transport import Transport, agreed_terms, promised
+from discreet.federated.wire import Message, Value
 from discreet.follow.agreement import ASSUMED, FARTHEST, FollowAgreement
-from discreet.follow.errors import NoReleaseYet, PeriodUsedUp, ReleaseIncomplete, ReleaseWaits, WrongRelease
+from discreet.follow.errors import NoReleaseYet, PeriodUsedUp, ReleaseIncomplete, WrongRelease
 from discreet.follow.factorization import FACTOR_BITS, Factorization
 from discreet.follow.model import FOLLOWED_TOGETHER, Kind, current, labeled, refuse_kind, scorer_of
 from discreet.follow.state import ItemSums, Whole
@@ -83,18 +80,23 @@ class FollowCoordinator:
         keeper: Line | None = None,
         seconds: float = 60.0,
     ) -> None:
-        require(len(set(parties)) == len(parties) > 0, "parties", list(parties), must="be different names")
         require(_ALL not in parties, "parties", list(parties), must=f"not hold {_ALL!r}")
-        require_keeper(keeper, agreement.noise)
-        count = getattr(agreement.noise, "parties", len(parties))
+        noise, settings = agreement.noise, agreement.settings
+        count = noise.parties if isinstance(noise, SharedNoise) else len(parties)
         require(len(parties) == count, "parties", list(parties), must=f"be the {count} that share the noise")
-        self._agreement, self._transport, self._keeper = agreement, transport, keeper
-        self._parties, self.catalog = tuple(parties), catalog
-        settings = agreement.settings
-        self._terms = agreed_terms(
-            parties, settings.epsilon, settings.delta, promises or {}, simulated=simulated
+        terms = agreed_terms(parties, settings.epsilon, settings.delta, promises or {}, simulated=simulated)
+        self._agreement, self._parties, self.catalog = agreement, tuple(parties), catalog
+        self._journal = Journal(state)
+        self._asking = Asking(
+            judge=agreement,
+            transport=transport,
+            terms=terms,
+            # Fewer parties than share the noise would leave less of it once some of them tell theirs.
+            least=count if noise.masked else 1,
+            seconds=seconds,
+            keeper=keeper,
+            journal=self._journal,
         )
-        self._seconds, self._journal = positive("seconds", seconds), Journal(state)
 
     def declare(self, items: Vocabulary) -> None:
         """Declare items that are new, as all members do between two releases.
@@ -222,51 +224,28 @@ class FollowCoordinator:
             ]
             if not behind:
                 continue
-            found = self._collected(self._question(release), behind)
+            found = self._asking.ask(self._question(release), behind, len(self.catalog))
             for name in behind:
                 if name in found.answers:
                     self._journal.keep(found.answers[name])
             left_out |= found.left_out
             refused += found.refused
         if self.made <= wanted:
-            raise ReleaseWaits(release=wanted + 1, parties=self._parties)
+            raise self._asking.too_few(wanted, ())
         return left_out, dict(refused)
 
     def _asked_together(self, wanted: int) -> dict[str, int]:
         """Ask all parties for one release and keep the sum of their answers without the masks."""
         question = self._question(wanted)
-        found = self._collected(question, self._parties)
-        if found.left_out:
-            raise ReleaseWaits(release=wanted + 1, parties=tuple(sorted(found.left_out)))
-        assert self._keeper is not None
-        answers = [found.answers[name] for name in self._parties]
-        totals = summed(answers)
-        size = sum(array.size for array in totals.values())
-        keys = {one.sender: str(one.fields.get("key")) for one in answers}
-        asked = SumStep(question.run, question.step, question.digest())
-        masks = ask_masks(self._keeper, asked, list(self._parties), size, keys)
-        if isinstance(masks, frozenset):
-            raise ReleaseWaits(release=wanted + 1, parties=tuple(sorted(set(self._parties) - masks)))
-        sums = {name: array.view(np.int64) for name, array in unmasked(totals, masks).items()}
-        noise = total_deviation([float(one.fields["noise counts"]) for one in answers])
-        try:
-            self._agreement.check_sums(sums, noise, len(answers))
-        except Refused:
-            suspects = tuple(sorted(self._parties))
-            raise ImpossibleSum(what=f"release {wanted + 1}", suspects=suspects) from None
-        states = [promised(one) for one in answers]
+        made = self._asking.round(question, len(self.catalog))
         fields: dict[str, Value] = {
-            "epsilon": max(one[0] for one in states),
-            "delta": max(one[1] for one in states),
-            "simulated": any(one[2] for one in states),
-            CHAINS: to_field({one.sender: own_place(one) for one in answers}),
+            "epsilon": made.epsilon,
+            "delta": made.delta,
+            "simulated": made.simulated,
+            CHAINS: to_field(made.chains),
         }
-        self._journal.keep(replace(question, sender=_ALL, fields=fields, arrays=sums))
-        return dict(found.refused)
-
-    def _collected(self, question: Message, parties: Sequence[str]) -> RoundAnswers:
-        terms = {name: self._terms[name] for name in parties}
-        return collect(question, self._transport, terms, self._agreement, len(self.catalog), self._seconds)
+        self._journal.keep(replace(question, sender=_ALL, fields=fields, arrays=made.result.arrays))
+        return dict(made.refused)
 
     def _sums(self, kept: Mapping[str, list[Message]], made: int) -> tuple[list[ItemSums], float]:
         """Return the sums over parties of every release so far, and how much noise is on them."""

@@ -112,13 +112,6 @@ class ReleaseIncomplete(FederationError):
     then declare the items."""
 
 
-class ReleaseWaits(FederationError):
-    release: int
-    parties: tuple[str, ...]
-    text = """Release {release} waits for {parties:all}, because a release has one sum over all of them.
-    Ask again when they are back. Nothing was published."""
-
-
 class NotDeclaredItems(FileError):
     path: object
     text = "{path} has no items that `federation declare` wrote. Declare the items again."

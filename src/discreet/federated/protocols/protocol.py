@@ -162,6 +162,10 @@ class Protocol(ABC):
         """Return what the parties share, as one party's data show it."""
         return data.catalog
 
+    def called(self, step: int) -> str:
+        """Return what users call a step."""
+        return f"step {step}"
+
     def combine(self, totals: Arrays, parties: int) -> dict[str, Floats]:
         """Turn sums of answers into the result of the step."""
         return {name: self.noise.read(array) for name, array in totals.items()}
