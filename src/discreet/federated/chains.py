@@ -13,7 +13,6 @@ from collections.abc import Mapping
 from discreet.core.progress import logger
 from discreet.federated.wire import Message, Refusal, Refused
 from discreet.privacy.ledger.chain import Anchor, Chain
-from discreet.privacy.ledger.ledger import Ledger
 
 #: The field of a question with a place for each party, and of an answer with the party's own.
 CHAINS, CHAIN = "chains", "chain"
@@ -57,9 +56,3 @@ def require_contained(chain: Chain, known: Mapping[str, Anchor], run: str) -> No
                 chain.latest.events,
             )
             raise Refused(Refusal.BEHIND)
-
-
-def count_in(ledger: Ledger, name: str, chain: Chain, run: str) -> None:
-    """Record a chain's latest place in the party's ledger, or raise `Refused` if that knows a later one."""
-    require_contained(chain, {"ledger": ledger.anchor(name)}, run)
-    ledger.keep_anchor(name, chain.latest)

@@ -30,9 +30,9 @@ from discreet.core.progress import logger
 from discreet.core.randomness import PrivacyRandom
 from discreet.data.interactions import Interactions
 from discreet.data.vocabulary import Vocabulary
-from discreet.federated.answering import Answering
+from discreet.federated.answering import Answering, Kept
 from discreet.federated.catalogs import over, places_in
-from discreet.federated.chains import CHAIN, count_in, known_place, own_place
+from discreet.federated.chains import CHAIN, known_place, own_place
 from discreet.federated.conditions import ASSUMES, named_facts
 from discreet.federated.errors import (
     DrawEndedProcess,
@@ -43,7 +43,7 @@ from discreet.federated.errors import (
     StateForgotten,
 )
 from discreet.federated.journal import Journal
-from discreet.federated.keeper import Line, hand_key, read_names
+from discreet.federated.keeper import Line, read_names
 from discreet.federated.masks import KEY_BYTES, hidden, set_token
 from discreet.federated.protocols.averaged_users import TUNED, AveragedUsers, LocalItems
 from discreet.federated.protocols.protocol import (
@@ -99,7 +99,7 @@ class Party(Answering):
         keeper: Line | None = None,
         catalog: Vocabulary | None = None,
     ) -> None:
-        super().__init__(name, run, protocol.noise, keeper, random)
+        super().__init__(name, run, protocol.noise, ledger, keeper, random)
         if ledger is None and state is None and not self._random.simulated:
             raise NoMemory
         self.protocol = protocol
@@ -115,11 +115,10 @@ class Party(Answering):
         self.promise = promise.as_simulated() if self._random.simulated else promise
         # All that decides how much noise an answer gets. It may not change in a run.
         self._agreed: dict[str, Value] = {"settings": protocol.settings(), "promise": _terms(self.promise)}
-        self._ledger = ledger or Ledger.in_memory()
         self._journal = Journal(state)
-        self._chain = Chain()
+        self._events = Chain()
         for message in self._own():
-            self._chain.add_digest(_digest(message))
+            self._events.add_digest(_digest(message))
         self._what = f"federated {protocol.name}, run {run}"
 
     def profiles(self, scorer: Scorer) -> Floats:
@@ -134,7 +133,7 @@ class Party(Answering):
             for message in self._journal.messages:
                 if message.kind == TUNED and message.run == self.run:
                     return LocalItems(bias=message.arrays["bias"], factors=message.arrays["factors"])
-            self._require_current(self._chain, self._ledger, self._counted)
+            self._require_current()
             self._pay()
             price = self.protocol.reserved
             items = self.protocol.tune(self.protocol.session(self._data, self._random, price), profiles)
@@ -143,32 +142,32 @@ class Party(Answering):
             self._count()
             return items
 
-    def _answer(self, question: Message) -> Message:
-        if question.run != self.run:
-            raise Refused(Refusal.WRONG_RUN)
+    def _kept(self, question: Message) -> Kept | None:
         if question.fields.get("settings") != self._agreed["settings"]:
             raise Refused(Refusal.WRONG_VERSION)
         if question.fields.get("shared") != self._names:
             raise Refused(Refusal.WRONG_NAMES)
         if question.kind == CONFIRM:
-            return self._confirmed(question)
-        kept = self._kept(question)
-        if kept is None:
-            shapes = self.protocol.shapes(question, len(self._shared))
-            self._require_current(self._chain, self._ledger, self._counted, question)
-            dropped = self._dropped_for(shapes, question)
-            if any(message.kind == _FAILED for message in self._own()):
-                raise Refused(Refusal.DECLINED)
-            price = self.protocol.price(question)
-            if not self.protocol.allows(price, self._drawn(question)):
-                raise Refused(Refusal.TWICE)
-            self._pay()
-            self._drop(dropped)
-            kept = self._draw(question, price)
-        # A crash may have come between the journal and the ledger; nothing is sent before both know.
-        self._count()
-        self._hand_key(kept)
-        return kept
+            return Kept(self._confirmed(question))
+        given = self._given(question)
+        return None if given is None else self._with_key(given)
+
+    def _draw(self, question: Message) -> Kept:
+        shapes = self.protocol.shapes(question, len(self._shared))
+        self._require_current(question)
+        dropped = self._dropped_for(shapes, question)
+        if any(message.kind == _FAILED for message in self._own()):
+            raise Refused(Refusal.DECLINED)
+        price = self.protocol.price(question)
+        if not self.protocol.allows(price, self._drawn(question)):
+            raise Refused(Refusal.TWICE)
+        self._pay()
+        self._drop(dropped)
+        return self._with_key(self._attempted(question, price))
+
+    def _with_key(self, answer: Message) -> Kept:
+        keys = [one for one in self._own() if one.kind == _KEY and one.step == answer.step]
+        return Kept(answer, keys[-1] if keys else None)
 
     def _confirmed(self, question: Message) -> Message:
         """Return what confirms a set of parties to the keeper; a step has one set, the first."""
@@ -181,31 +180,29 @@ class Party(Answering):
             names = read_names(question.fields["names"])
             if self.name not in names or len(names) < self.protocol.noise.least_parties:
                 raise Refused(Refusal.OUT_OF_RANGE)
-            self._require_current(self._chain, self._ledger, self._counted, question)
+            self._require_current(question)
             fields: dict[str, Value] = {"names": json.dumps(sorted(names))}
             earlier = [self._keep(self._message(MessagePart(kind=CONFIRM, fields=fields), question.step))]
-        self._count()
         key, names = keys[-1], read_names(earlier[0].fields["names"])
         token = set_token(bytes.fromhex(str(key.fields["key"])), str(key.fields["question"]), names)
         answered: dict[str, Value] = {"token": token, "question": question.digest()}
         return replace(earlier[0], fields={**earlier[0].fields, **answered})
 
     @property
+    def _chain(self) -> Chain:
+        return self._events
+
+    @property
     def _counted(self) -> str:
-        """Return how the ledger calls this party's chain."""
         return f"{self._what} as {self.name}"
 
     def _keep(self, message: Message) -> Message:
         """Append a record to the journal and to the chain; return it with its place in the chain."""
         event = encode(message)
-        placed = replace(message, fields={**message.fields, CHAIN: str(self._chain.after(event))})
+        placed = replace(message, fields={**message.fields, CHAIN: str(self._events.after(event))})
         self._journal.keep(placed)
-        self._chain.add(event)
+        self._events.add(event)
         return placed
-
-    def _count(self) -> None:
-        """Record the chain's latest place in the ledger, after the journal: the ledger never knows more."""
-        count_in(self._ledger, self._counted, self._chain, self.run)
 
     def _dropped_for(self, shapes: Shapes, question: Message) -> frozenset[int]:
         """Return the steps whose answers make room for one more; raise `Refused` if there isn't enough.
@@ -242,7 +239,7 @@ class Party(Answering):
                 ]
             )
 
-    def _kept(self, question: Message) -> Message | None:
+    def _given(self, question: Message) -> Message | None:
         """Return the answer that was given at this step; another question for the same step is rejected."""
         for message in self._own():
             if message.step == question.step and message.kind not in _BESIDE_ANSWERS:
@@ -296,7 +293,7 @@ class Party(Answering):
             with self._ledger.spend(self._dataset, self.promise, what=what, events=self.protocol.events()):
                 pass
 
-    def _draw(self, question: Message, price: Fraction | float) -> Message:
+    def _attempted(self, question: Message, price: Fraction | float) -> Message:
         """Draw an answer, or keep that it failed: a failure costs as much, and ends the party's run."""
         records = [one for one in self._own() if one.kind == _DRAWING and one.step == question.step]
         fields: dict[str, Value] = {
@@ -347,16 +344,6 @@ class Party(Answering):
             "simulated": promise.simulated,
         }
         return stated | {ASSUMES: named_facts(self._data.facts)}
-
-    def _hand_key(self, answer: Message) -> None:
-        """Give the keeper the key of an answer, and its place; handing it twice changes nothing."""
-        if self._keeper is None:
-            return
-        keys = [one for one in self._own() if one.kind == _KEY and one.step == answer.step]
-        if keys:
-            placed = {CHAIN: answer.fields[CHAIN]} if CHAIN in answer.fields else {}
-            fields = {name: value for name, value in keys[-1].fields.items() if name != CHAIN}
-            hand_key(self._keeper, replace(keys[-1], fields={**fields, **placed}))
 
     def close(self) -> None:
         """Release the state's file, so that this party can be resumed elsewhere."""

@@ -133,8 +133,8 @@ class FollowAgreement:
         deviation = math.ldexp(own.share_width(self.noise.least_parties), -RELEASE_BITS)
         return dict.fromkeys(self.shapes(question, 0), deviation)
 
-    def read(self, question: Message, catalog: Vocabulary) -> int:
-        """Return the number of the release that a question asks for, or raise `Refused`."""
+    def check_question(self, question: Message, catalog: Vocabulary) -> None:
+        """Raise `Refused` unless a question asks for a release of this year, over this catalog."""
         if question.run != self.run:
             raise Refused(Refusal.WRONG_RUN)
         if question.kind != _KIND:
@@ -148,7 +148,6 @@ class FollowAgreement:
             raise Refused(Refusal.WRONG_NAMES)
         if not 0 <= question.step < self.settings.releases:
             raise Refused(Refusal.WRONG_ROUND)
-        return question.step
 
     def shapes(self, question: Message, n_shared: int) -> Shapes:
         """Return the arrays that answer a question."""

@@ -25,9 +25,9 @@ import numpy.typing as npt
 
 from discreet.core.randomness import PrivacyRandom
 from discreet.data.vocabulary import Vocabulary
-from discreet.federated.answering import Answering
-from discreet.federated.chains import CHAIN, count_in
-from discreet.federated.keeper import Line, hand_key
+from discreet.federated.answering import Answering, Kept
+from discreet.federated.chains import CHAIN
+from discreet.federated.keeper import Line
 from discreet.federated.masks import hidden
 from discreet.federated.noise import SharedNoise
 from discreet.federated.wire import Message, Refusal, Refused, Value
@@ -37,6 +37,7 @@ from discreet.follow.errors import OtherAgreement, StateMissing
 from discreet.follow.stream import Following
 from discreet.follow.supplies import RatingColumns
 from discreet.follow.year import OpenYear, YearFile, YearTerms, begin, declare, make_release
+from discreet.privacy.ledger.chain import Chain
 from discreet.privacy.ledger.ledger import EntryState, Ledger
 
 #: What is new at a release, counted from 0; None if nothing is. What entered before is excluded again.
@@ -70,10 +71,9 @@ class FollowParty(Answering):
         keeper: Line | None = None,
         random: PrivacyRandom | None = None,
     ) -> None:
-        super().__init__(name, agreement.run, agreement.noise, keeper, random)
+        super().__init__(name, agreement.run, agreement.noise, ledger, keeper, random)
         self.agreement, self.path = agreement, Path(path)
-        self._supply, self._ledger = supply, ledger
-        self._what = _called(agreement, name)
+        self._supply = supply
         self._year = YearFile(path)
         _refuse_other(self._year.read(), agreement)
 
@@ -126,56 +126,60 @@ class FollowParty(Answering):
         """Stop adding a user's ratings from the next release on; return how many were taken out."""
         return Following(self.path).erase(user)
 
-    def _answer(self, question: Message) -> Message:
+    @property
+    def _chain(self) -> Chain:
+        return self._year.read().chain
+
+    @property
+    def _counted(self) -> str:
+        return _called(self.agreement, self.name)
+
+    def _kept(self, question: Message) -> Kept | None:
         found = self._year.read()
-        release, catalog = self._read(question, found)
-        if release > len(found.releases):
+        catalog = self._catalog(question, found)
+        if question.step > len(found.releases):
             raise Refused(Refusal.WRONG_ROUND)
-        if release == len(found.releases):
-            self._require_current(found.chain, self._ledger, self._what, question)
-            self._make(release, catalog)
-            found = self._year.read()
-            # Another process may have declared items and made the release for them meanwhile.
-            release, catalog = self._read(question, found)
-        if self._ledger is not None:
-            # A crash may have come between the state and the ledger; nothing is sent before both know.
-            count_in(self._ledger, self._what, found.chain, self.agreement.run)
-        return self._sealed(question, found, release, len(catalog))
+        return self._sealed(question, found, len(catalog)) if question.step < len(found.releases) else None
 
-    def _read(self, question: Message, found: OpenYear) -> tuple[int, Vocabulary]:
-        """Return what a question asks for, and its catalog: the present one, or that of a release made then.
-
-        A question that was answered before items were declared gets the same bytes after it.
-        """
-        try:
-            return self.agreement.read(question, found.catalog), found.catalog
-        except Refused as error:
-            if error.reason != Refusal.WRONG_NAMES or not 0 <= question.step < len(found.releases):
-                raise
-        earlier = found.catalog_at(question.step)
-        return self.agreement.read(question, earlier), earlier
-
-    def _make(self, release: int, catalog: Vocabulary) -> None:
+    def _draw(self, question: Message) -> Kept:
         """Enter what is new and draw a release, or do nothing: a release without what is new is never made.
 
         It would say that someone's rows failed, by everyone's being away. A transaction that failed is
         undone, and no one has seen what was drawn in it.
         """
-        data = self._supply(release)
+        self._require_current(question)
+        data = self._supply(question.step)
         with self._year.writing() as (state, found):
             # Another process may have made it since.
-            if len(found.releases) == release:
-                if found.catalog != catalog:
-                    # Items were declared since the question was read: a release of them answers another one.
-                    raise Refused(Refusal.WRONG_NAMES)
+            if len(found.releases) == question.step:
+                # If items were declared since, a release of them answers another question.
+                self._catalog(question, found)
                 data = data.usable(found.catalog, found.facts) if isinstance(data, RatingColumns) else data
                 check_kind(data)
                 given = batches(data, found.catalog, found.facts, drop_unknown=True)
                 make_release(state, found, given, self._random)
+        kept = self._kept(question)
+        assert kept is not None
+        return kept
 
-    def _sealed(self, question: Message, found: OpenYear, release: int, n_items: int) -> Message:
+    def _catalog(self, question: Message, found: OpenYear) -> Vocabulary:
+        """Return the catalog of a question, or raise: the present one, or that of a release made then.
+
+        A question that was answered before items were declared gets the same bytes after it.
+        """
+        try:
+            self.agreement.check_question(question, found.catalog)
+            return found.catalog
+        except Refused as error:
+            if error.reason != Refusal.WRONG_NAMES or not 0 <= question.step < len(found.releases):
+                raise
+        earlier = found.catalog_at(question.step)
+        self.agreement.check_question(question, earlier)
+        return earlier
+
+    def _sealed(self, question: Message, found: OpenYear, n_items: int) -> Kept:
         """Return a release as it was drawn, behind a mask where the noise is shared."""
-        kept, settings = found.releases[release], self.agreement.settings
+        kept, settings = found.releases[question.step], self.agreement.settings
         # Items that came later have no numbers in it.
         arrays: dict[str, npt.NDArray[Any]] = {"counts": kept.drawn.counts[:n_items]}
         if self.agreement.rated:
@@ -187,17 +191,16 @@ class FollowParty(Answering):
             "delta": settings.delta,
             "simulated": any(one.simulated for one in found.releases),
             "question": question.digest(),
-            CHAIN: str(found.chain.place(release + 1)),
+            CHAIN: str(found.chain.place(question.step + 1)),
         }
-        noise = self.agreement.noise
-        if self._keeper is not None and isinstance(noise, SharedNoise):
+        noise, key = self.agreement.noise, None
+        if isinstance(noise, SharedNoise):
             drawn = {name: one.view(np.uint64) for name, one in arrays.items()}
             # A sum over fewer would have less noise once those who may reveal theirs are among them.
             behind = hidden(drawn, found.secret, question.digest(), noise.parties)
-            sealed = {**behind.sealed, CHAIN: fields[CHAIN]}
-            hand_key(self._keeper, replace(question, kind="key", sender=self.name, fields=sealed))
+            key = replace(question, kind="key", sender=self.name, fields=behind.sealed)
             arrays, fields["key"] = {**behind.arrays}, behind.fingerprint
-        return replace(question, sender=self.name, fields=fields, arrays=arrays)
+        return Kept(replace(question, sender=self.name, fields=fields, arrays=arrays), key)
 
 
 def _called(agreement: FollowAgreement, name: str) -> str:
