@@ -63,7 +63,7 @@ class Round:
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asking:
-    """How a coordinator reaches the parties of a run, and what it holds their answers to.
+    """How a coordinator reaches the parties of a run, and what it checks their answers by.
 
     `terms` has what was agreed with each party, and `least` is the fewest answers that a sum may have.
     """
