@@ -186,6 +186,11 @@ def test_a_table_of_postgresql_reads_what_text_reads(tmp_path, postgresql):
     with pytest.raises(UnreadableCells) as caught:
         open_data(f"{address}::select gone from sold")
     assert "127.0.0.1" not in str(caught.value)
+    with psycopg.connect(address) as connection:
+        connection.execute("CREATE VIEW good AS SELECT * FROM sold WHERE rating > 1")
+        connection.execute("CREATE MATERIALIZED VIEW kept AS SELECT * FROM sold")
+    made = {"sold": False, "good": True, "public.good": True, "kept": True}
+    assert {name: bool(open_data(f"{address}::{name}").facts.reading.count("query")) for name in made} == made
 
 
 @pytest.mark.systems

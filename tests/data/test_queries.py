@@ -39,6 +39,7 @@ def server(shop, monkeypatch):
         return cells._sqlite(Address("SQLite", str(shop), address.table))
 
     monkeypatch.setattr(cells, "_postgresql", answered)
+    monkeypatch.setitem(cells._VIEWS, "PostgreSQL", cells._VIEWS["SQLite"])
     return SERVER
 
 

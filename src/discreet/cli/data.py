@@ -14,7 +14,7 @@ from discreet.cli.output.printing import emit, remark_on_conditions, show
 
 
 def shard(
-    files: list[Path],
+    files: list[str],
     *,
     out: Path,
     reading: Reading,
@@ -28,7 +28,7 @@ def shard(
     files and options.
 
     Options:
-        files: Rating files: Parquet, CSV, TSV or JSON lines, or a folder of Parquet files.
+        files: Rating files, folders of them, or addresses such as book.xlsx::SHEET and shop.db::TABLE.
         out: The folder to create.
         shards: The number of shards. Default: one per 4 million ratings.
         name: The data's name in a ledger. Default: the folder's name.

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from discreet.core.errors import ExtraMissing
+from discreet.data.reading.cells import Address, is_query, query_behind
 from discreet.sources.errors import NoDatabase, UnknownEngine, UnreadableTable
 
 SCHEME = "duckdb:"
@@ -17,10 +18,10 @@ SCHEME = "duckdb:"
 _MEMORY, _ROWS_OF_A_GROUP = "2GB", 1 << 20
 
 
-def export_table(address: str, table: str, file: Path) -> None:
-    """Write the rows of a table, a view or a query in a database to a Parquet file.
+def export_table(address: str, table: str, file: Path) -> str:
+    """Write the rows of a table, a view or a query in a database to a Parquet file; return the query.
 
-    The database is opened for reading only. `address` is `duckdb:PATH`.
+    The database is opened for reading only. `address` is `duckdb:PATH`. A table has no query.
 
     Raises:
         ParameterError: The address has no path, or the package isn't installed.
@@ -49,11 +50,12 @@ def export_table(address: str, table: str, file: Path) -> None:
     except duckdb.Error as error:
         # DuckDB's own sentence may quote a value of a row.
         raise UnreadableTable(engine="DuckDB", source=table, why=type(error).__name__) from error
+    return query_behind(Address("DuckDB", database, table))
 
 
 def _query(table: str) -> str:
     """Return the query of a table's name, or the query itself."""
-    if table.lower().startswith(("select ", "from ", "with ")):
+    if is_query(table):
         return table.rstrip().rstrip(";")
     names = ('"' + name.replace('"', '""') + '"' for name in table.split("."))
     return f"SELECT * FROM {'.'.join(names)}"

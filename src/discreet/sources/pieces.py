@@ -13,12 +13,14 @@ from typing import Any, NamedTuple, Self, final
 import numpy as np
 import polars as pl
 
+from discreet.core.errors import without_password
 from discreet.data.bounding import hash_ids
 from discreet.data.encoding import to_values
 from discreet.data.facts import N_ITEMS, SCALE, Declarations, PublicFacts, count_off_step
 from discreet.data.guessing import NOTHING, Wishes
 from discreet.data.guessing_types import schema_of
 from discreet.data.reading.blocks import Span, packing
+from discreet.data.reading.cells import Address, address_of
 from discreet.data.reading.columns import Columns
 from discreet.data.reading.limits import or_damaged, scanned
 from discreet.data.reading.named import files_of_layout, has_own_form
@@ -34,14 +36,35 @@ _BYTES = 1 << 27
 
 
 class Piece(NamedTuple):
-    """A part of a file (rows of Parquet, or bytes of text below its header), and the schema of the file."""
+    """A part of a file (rows of Parquet, or bytes of text below its header), and the schema of the file.
 
-    file: Path
+    For a spreadsheet or a database, `file` is its address.
+    """
+
+    file: str | Path
     start: int
     stop: int
     schema: Schema
-    #: Whether the file is read at once: packed files and layouts that are not tables are.
+    #: Whether the file is read at once: packed files, cells, and layouts that are not tables are.
     whole: bool = False
+
+    @property
+    def address(self) -> Address | None:
+        """Return the address of cells; None for a file."""
+        return address_of(self.file) if self.schema.format == "cells" else None
+
+    def identity(self) -> list[str | int]:
+        """Return what shows on another run whether this is the same piece of the same file.
+
+        A server doesn't state when its rows changed. Passwords are replaced.
+        """
+        address, changed = self.address, [0, 0]
+        place = self.file if address is None else address.place
+        name = without_password(place)
+        if address is None or address.kind != "PostgreSQL":
+            state = Path(place).stat()
+            name, changed = str(Path(place).resolve()), [state.st_size, state.st_mtime_ns]
+        return [name, address.table if address else "", *changed, self.start, self.stop]
 
 
 @final
@@ -61,11 +84,11 @@ class PieceReader:
     without: Vocabulary | None = None
     known: Vocabulary | None = None
 
-    def pieces(self, path: Path) -> list[Piece]:
+    def pieces(self, path: str | Path) -> list[Piece]:
         """Return the pieces of a file in order; some files are one piece."""
         schema = schema_of(path, self.wishes)[0] if self.schema is None else self.schema
         if has_own_form(schema.format):
-            files = files_of_layout(path, schema.format)
+            files = files_of_layout(Path(path), schema.format)
             return [Piece(file, 0, file.stat().st_size, schema, True) for file in files]
         if schema.format == "cells":
             return [Piece(path, 0, 0, schema, True)]

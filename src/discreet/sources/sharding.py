@@ -30,7 +30,7 @@ from discreet.data.encoding import encode, to_times, to_values
 from discreet.data.facts import Declarations, PublicFacts
 from discreet.data.id_lists import checked_declarations
 from discreet.data.interactions import Interactions
-from discreet.data.reading.cells import query_of
+from discreet.data.reading.cells import query_behind
 from discreet.data.reading.readers import as_read
 from discreet.data.vocabulary import Vocabulary, as_series
 from discreet.sources.errors import (
@@ -102,7 +102,7 @@ def make_shards(
         # A run that was killed after its manifest may have left some of its work.
         shutil.rmtree(folder / UNFINISHED, ignore_errors=True)
         raise ShardsFinished(folder=folder)
-    pieces = [piece for file in files for piece in reader.pieces(Path(file))]
+    pieces = [piece for file in files for piece in reader.pieces(file)]
     plan = {**reader.described(), "shards": n_shards, **_plain(declared)}
     new = not folder.exists()
     with _writing_to(folder), _alone(_begin(folder, pieces, plan)) as work:
@@ -127,7 +127,8 @@ def _make(
 ) -> Manifest:
     survey = _survey(work, pieces, reader, progress)
     facts, catalog = survey.settle(cast(Declarations, declared))
-    facts = as_read(facts, [piece.schema for piece in pieces], {query_of(piece.file) for piece in pieces})
+    queries = {query_behind(piece.address) for piece in pieces if piece.address is not None}
+    facts = as_read(facts, [piece.schema for piece in pieces], queries)
     count = n_shards or min(max(-(-survey.ratings // RATINGS_PER_SHARD), 1), MOST_SHARDS)
     sharder = _Sharder(folder=folder, facts=facts, catalog=catalog, survey=survey, n_shards=count)
     for number, piece in enumerate(pieces):
@@ -189,12 +190,7 @@ def _plain(declared: dict[str, Any]) -> dict[str, Any]:
 
 def _begin(folder: Path, pieces: Sequence[Piece], settings: dict[str, Any]) -> Path:
     """Return the folder for unfinished work; raise for a run with other files or settings."""
-    stats = {str(piece.file.resolve()): piece.file.stat() for piece in pieces}
-    plan = {
-        "files": [[name, one.st_size, one.st_mtime_ns] for name, one in stats.items()],
-        "pieces": [[str(piece.file.resolve()), piece.start, piece.stop] for piece in pieces],
-        "settings": settings,
-    }
+    plan = {"pieces": [piece.identity() for piece in pieces], "settings": settings}
     content = json.dumps(plan, sort_keys=True, default=str).encode()
     work = folder / UNFINISHED
     # A run that was killed at once left a folder for its work, and no plan in it.

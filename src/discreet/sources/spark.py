@@ -23,6 +23,7 @@ from typing import Any, final
 
 from discreet.core.checks import DiscreetError
 from discreet.core.errors import ExtraMissing
+from discreet.data.reading.cells import is_query
 from discreet.sources.cluster import OverShards, Whereabouts, fingerprint, sum_of_shards
 from discreet.sources.errors import (
     ExecutorFailed,
@@ -88,12 +89,16 @@ def _require_master(address: str) -> None:
     raise ConnectionError(address)
 
 
-def export_table(opened: Any, table: str, folder: Path) -> None:
-    """Write the rows of a table or a query in Spark's catalog to a folder of Parquet files."""
-    is_query = table.lower().startswith(("select ", "from ", "with "))
+def export_table(opened: Any, table: str, folder: Path) -> str:
+    """Write the rows of a table, a view or a query to a folder of Parquet files; return the query, if any."""
     try:
-        rows = opened.sql(table) if is_query else opened.table(table)
+        rows = opened.sql(table) if is_query(table) else opened.table(table)
         rows.write.parquet(str(folder))
+        if is_query(table) or opened.catalog.getTable(table).tableType not in ("VIEW", "TEMPORARY"):
+            return table if is_query(table) else ""
+        described = opened.sql(f"DESCRIBE TABLE EXTENDED {table}").collect()
+        texts = (row["data_type"] for row in described if row["col_name"] == "View Text")
+        return next(texts, table)
     except Exception as error:
         # Spark's own sentence may quote a value of a row.
         raise UnreadableTable(engine="Spark", source=table, why=type(error).__name__) from error

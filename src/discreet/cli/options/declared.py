@@ -696,38 +696,40 @@ def grouped(
     """
     from discreet.core.files import folder_aside
     from discreet.data.facts import QUERY
-    from discreet.data.reading.cells import is_query, warn_of
+    from discreet.data.reading.cells import warn_of
     from discreet.sources.sharding import make_shards
     from discreet.sources.shards import open_shards
 
     reader, declared = plan_of(reading)
     with folder_aside(Path(tempfile.gettempdir()) / "discreet-grouped") as folder:
-        files = exported(table, on, folder, spark=spark)
+        files, query = exported(table, on, folder, spark=spark)
         called = checked_name(name) or _name_of(table)
         make_shards(files, folder / "shards", reader=reader, name=called, progress=show, **declared)
         for file in files:
             if file.is_relative_to(folder):
                 file.unlink()
         shards = open_shards(folder / "shards")
-        if is_query(table):
-            warn_of(table)
+        if query:
+            warn_of(query)
             shards = replace(shards, facts=replace(shards.facts, reading=(*shards.facts.reading, QUERY)))
         yield shards
 
 
-def exported(table: str, on: str, folder: Path, *, spark: Any = None) -> list[Path]:
-    """Return Parquet files with the rows of a table in an engine. Files that exist already are used."""
+def exported(table: str, on: str, folder: Path, *, spark: Any = None) -> tuple[list[Path], str]:
+    """Return Parquet files with the rows of a table in an engine, and the query that made them, if any.
+
+    Files that exist already are used.
+    """
     from discreet.data.reading.tables import tables_at
     from discreet.sources import duckdb_export as duckdb
     from discreet.sources import spark as on_spark
 
     if on.startswith(duckdb.SCHEME):
-        duckdb.export_table(on, table, folder / "rows.parquet")
-        return [folder / "rows.parquet"]
+        return [folder / "rows.parquet"], duckdb.export_table(on, table, folder / "rows.parquet")
     if not Path(table).exists():
-        on_spark.export_table(spark, table, folder / "rows")
-        return tables_at(folder / "rows")
-    return tables_at(table)
+        query = on_spark.export_table(spark, table, folder / "rows")
+        return tables_at(folder / "rows"), query
+    return tables_at(table), ""
 
 
 def plan_of(reading: Reading) -> tuple[PieceReader, dict[str, Any]]:

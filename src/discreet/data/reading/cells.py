@@ -56,6 +56,13 @@ _TABLES = {
     "|| table_name FROM information_schema.tables WHERE table_schema NOT IN ('pg_catalog', "
     "'information_schema')",
 }
+# Queries for the names of views and their own queries.
+_VIEWS = {
+    "SQLite": "SELECT name, sql FROM sqlite_master WHERE type = 'view'",
+    "DuckDB": "SELECT view_name, sql FROM duckdb_views() WHERE NOT internal",
+    "PostgreSQL": "SELECT viewname, definition FROM pg_views WHERE schemaname NOT IN ('pg_catalog', "
+    "'information_schema') UNION ALL SELECT matviewname, definition FROM pg_matviews",
+}
 # Types of PostgreSQL of which Python can't represent every value.
 _AS_TEXT = ("date", "timestamp", "timestamptz", "time", "timetz", "interval", "json", "jsonb")
 # Types of DuckDB of which Python can't represent every value, or only with another package.
@@ -105,10 +112,15 @@ def is_query(table: str) -> bool:
     return _QUERY.match(table) is not None
 
 
-def query_of(source: str | Path) -> str:
-    """Return the query in an address, or an empty text."""
-    address = address_of(source)
-    return "" if address is None else address.query
+def query_behind(address: Address) -> str:
+    """Return the query that makes the rows at an address, which may be that of a view, or an empty text."""
+    if address.query or address.kind not in _VIEWS:
+        return address.query
+    with _opened(address._replace(table=_VIEWS[address.kind])) as (_, rows):
+        views = {str(name).lower(): str(query) for name, query in rows}
+    # Without a name, the only table is read.
+    name = address.table.rpartition(".")[2].lower() or next(iter(views), "")
+    return views.get(name, "")
 
 
 def warn_of(query: str) -> None:

@@ -16,7 +16,7 @@ from discreet.data.errors import FolderWithoutTables, NoFiles, NoKey, OtherForma
 from discreet.data.facts import Declarations
 from discreet.data.guessing import is_json
 from discreet.data.reading.blocks import PARQUET, Span, head, magic, packing, plain_name, shown_packing
-from discreet.data.reading.cells import absent_part, address_of, read_cells
+from discreet.data.reading.cells import absent_part, address_of, query_behind, read_cells
 from discreet.data.reading.columns import Columns, joined_columns, typed
 from discreet.data.reading.frames import read_blocks
 from discreet.data.reading.json_lines import read_json_lines
@@ -98,7 +98,7 @@ def _read_rows(path: str | Path, schema: Schema, span: Span | None) -> TableSour
         if schema.format != "cells":
             raise OtherFormat(path=address.name, found=address.kind, declared=schema.format)
         cells = read_cells(address, schema)
-        return TableSource(columns=cells, name=address.name, schema=schema, query=address.query)
+        return TableSource(columns=cells, name=address.name, schema=schema, query=query_behind(address))
     files = tables_at(path)
     found = [_rows_of(file, schema, span) for file in files]
     if len(found) == 1:
