@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 import discreet
+from discreet.data.block_sizes import other_block_sizes
 from discreet.data.reading.blocks import MARK
 from discreet.data.reading.text import split_fields
 from discreet.data.schema import Schema, stateless
-from discreet.sources import pieces
 from discreet.sources.pieces import PieceReader
 from discreet.sources.sharding import make_shards
 from discreet.sources.shards import open_shards
@@ -89,22 +89,21 @@ def test_encodings_with_state_are_rejected(tmp_path, encoding):
     "encoding", ["utf-8", "latin-1", "cp1252", "koi8-r", "utf-16-le", "utf-16-be", "utf-16", "cp037"]
 )
 @pytest.mark.parametrize("block", [4, 1 << 22])
-def test_letters_do_not_depend_on_blocks_or_on_other_lines(tmp_path, monkeypatch, encoding, block):
-    from discreet.data.reading import blocks
-
-    monkeypatch.setattr(blocks, "BLOCK", block)
+def test_letters_do_not_depend_on_blocks_or_on_other_lines(tmp_path, encoding, block):
     letters = "пж" if encoding == "koi8-r" else "éü"
     # In UTF-16 the first of these letters has a byte that is a line feed elsewhere.
     letters += "\u0a0a\u010a\U0001f600" if encoding.startswith("utf") else ""
     path = tmp_path / "a.csv"
     text = "user,item,rating\n" + "".join(f"{letters}{k},x{letters},{k % 5 + 1}\n" for k in range(20))
     path.write_bytes(text.encode(encoding))
-    alone = cells(discreet.read(path, encoding=encoding, **FACTS))
+    with other_block_sizes(text=block):
+        alone = cells(discreet.read(path, encoding=encoding, **FACTS))
     assert len(alone) == 20 and all(one[0].startswith(letters) for one in alone)
     if encoding.startswith("utf-16-"):
         raw = text.encode(encoding) + "zoe".encode(encoding) + b"\xd8\xd8\n\n\xdc\xdc" + "\n".encode(encoding)
         path.write_bytes(raw + text.encode(encoding).split("\n".encode(encoding), 1)[1])
-        again = discreet.read(path, encoding=encoding, skip_bad_lines=True, duplicates="last", **FACTS)
+        with other_block_sizes(text=block):
+            again = discreet.read(path, encoding=encoding, skip_bad_lines=True, duplicates="last", **FACTS)
         own = {one[0] for one in alone}
         assert [one for one in cells(again) if one[0] in own] == alone
 
@@ -142,16 +141,16 @@ def test_names_of_encodings():
     ["#zoe,i1,3", "# user,item,rating", '{"zoe": 1}', "<html>", "1:", "\ufeffx,i1,3", '"', "a;b;c;d;e"],
 )
 @pytest.mark.parametrize("size", [100, 200])
-def test_pieces_of_a_file_have_one_layout(tmp_path, monkeypatch, first, size):
+def test_pieces_of_a_file_have_one_layout(tmp_path, first, size):
     """A line of one user at the beginning of a piece does not change how the piece is read."""
     path = tmp_path / "a.csv"
     rows = [line.replace("u", "#u") if k % 3 == 0 else line for k, line in enumerate(OWN)]
     found = []
     for lines in (["a,i1,3", *rows], ["a,i1,3", *rows[:20], first, first, *rows[20:]]):
         path.write_text("\n".join(lines) + "\n")
-        monkeypatch.setattr(pieces, "_BYTES", size)
         reader = PieceReader(wishes=_skipping())
-        parts = [reader.read(piece) for piece in reader.pieces(path)]
+        with other_block_sizes(piece=size):
+            parts = [reader.read(piece) for piece in reader.pieces(path)]
         assert len(parts) > 2
         users = [one for part in parts for one in part.users.to_list()]
         items = [one for part in parts for one in part.items.to_list()]

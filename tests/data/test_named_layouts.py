@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from discreet.core.checks import DiscreetError
+from discreet.data.block_sizes import other_block_sizes
 from discreet.data.errors import TooManyRows, UnpacksToTooMuch
-from discreet.data.reading import blocks
 from discreet.data.reading.readers import read
 from discreet.testing import refuses
 from fuzz.mutations import bytes_of
@@ -79,11 +79,11 @@ def test_a_folder_of_netflix_files_is_read_as_one(tmp_path):
 
 
 @pytest.mark.parametrize(("layout", "name", "text"), SOUND)
-def test_blocks_make_no_difference(tmp_path, monkeypatch, layout, name, text):
+def test_blocks_make_no_difference(tmp_path, layout, name, text):
     path = written(tmp_path, name, text)
     whole = read(path, layout=layout)
-    monkeypatch.setattr(blocks, "BLOCK", 3)
-    parts = read(path, layout=layout)
+    with other_block_sizes(text=3):
+        parts = read(path, layout=layout)
     for field in ("indptr", "items", "values", "times"):
         assert np.array_equal(getattr(whole, field), getattr(parts, field), equal_nan=False)
     assert whole.users.ids.tolist() == parts.users.ids.tolist()
@@ -200,7 +200,7 @@ def test_hostile_files_get_one_sentence(tmp_path, layout, name, text):
 
 @pytest.mark.few(1)
 @pytest.mark.parametrize(("layout", "name", "text"), SOUND)
-def test_a_bomb_and_an_endless_line_cost_little(tmp_path, monkeypatch, layout, name, text):
+def test_a_bomb_and_an_endless_line_cost_little(tmp_path, layout, name, text):
     path = tmp_path / f"{name}.gz"
     with gzip.open(path, "wb", 9) as file:
         file.write(text.encode())
@@ -211,7 +211,6 @@ def test_a_bomb_and_an_endless_line_cost_little(tmp_path, monkeypatch, layout, n
         read(path, layout=layout)
     assert tracemalloc.get_traced_memory()[1] < 50 << 20
     tracemalloc.stop()
-    monkeypatch.setattr(blocks, "BLOCK", 1 << 10)
 
 
 def test_lists_of_items_are_answered_with_the_name_of_their_layout(tmp_path):

@@ -10,6 +10,7 @@ import pytest
 
 from discreet.core.checks import DataError, DiscreetError
 from discreet.data import encoding
+from discreet.data.block_sizes import other_block_sizes
 from discreet.data.exact_sums import exact_sums
 from discreet.data.inputs import accept_history
 from discreet.data.interactions import Interactions
@@ -149,11 +150,11 @@ def test_times_of_a_history_are_read_one_by_one():
 
 @pytest.mark.parametrize("bits", [63, 0])
 @pytest.mark.parametrize("count", [0, 1, 7, (1 << 16) + 3])
-def test_sorting_keeps_the_order_of_repeated_pairs(monkeypatch, bits, count):
-    monkeypatch.setattr(encoding, "_BITS", bits)
+def test_sorting_keeps_the_order_of_repeated_pairs(bits, count):
     draw = np.random.default_rng(count)
     rows, items = draw.integers(0, 40, count, np.int32), draw.integers(0, 9, count, np.int32)
-    starts, found, order = encoding.by_person_and_item(rows.copy(), items.copy(), 40, 9)
+    with other_block_sizes(key_bits=bits):
+        starts, found, order = encoding.by_person_and_item(rows.copy(), items.copy(), 40, 9)
     expected = np.lexsort((items, rows))
     assert (np.arange(count) if order is None else order).tolist() == expected.tolist()
     assert found.tolist() == items[expected].tolist() and np.diff(starts).sum() == count

@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 import pytest
 
 import discreet
+from discreet.data.block_sizes import other_block_sizes
 from discreet.data.reading import line_splitting
 from discreet.data.schema import Schema
 from discreet.testing import refuses
@@ -155,15 +156,13 @@ def test_a_byte_order_mark_is_part_of_no_line(tmp_path, encoding):
     assert found[0] == found[1] and [row[0] for row in found[0]] == ["a", "b"]
 
 
-def test_a_line_that_is_too_long_is_dropped_wherever_blocks_end(tmp_path, monkeypatch):
-    from discreet.data.reading import blocks
-
+def test_a_line_that_is_too_long_is_dropped_wherever_blocks_end(tmp_path):
     path, lines = tmp_path / "a.csv", ["a,i0,1,5", "b,i1,2,6"]
     for before in range(0, 40, 8):
         long = "zoe," + "x" * line_splitting.LONGEST_LINE + ",3,1"
-        monkeypatch.setattr(blocks, "BLOCK", (1 << 21) + before)
         path.write_text("\n".join([lines[0], long, lines[1]]))
-        data = discreet.read(path, schema=TEXT.changed(header=False), **FACTS)
+        with other_block_sizes(text=(1 << 21) + before):
+            data = discreet.read(path, schema=TEXT.changed(header=False), **FACTS)
         assert len(others(data)) == 2 and data.n_users == 2
     with refuses("line-too-long", line=2):
         discreet.read(path, schema=TEXT.changed(header=False, bad_rows="reject"), **FACTS)

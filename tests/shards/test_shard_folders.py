@@ -16,6 +16,7 @@ import pytest
 
 import discreet
 from discreet.core.checks import FileError
+from discreet.data.block_sizes import other_block_sizes
 from discreet.data.bounding import hash_ids
 from discreet.data.vocabulary import Vocabulary
 from discreet.sources import pieces
@@ -66,8 +67,8 @@ def test_files_are_read_in_pieces_of_any_size(user_data, tmp_path, monkeypatch):
     [piece] = PieceReader().pieces(file)
     whole = PieceReader().read(piece)
     for size in (5000, 100):
-        monkeypatch.setattr(pieces, "_BYTES", size)
-        parts = PieceReader().pieces(file)
+        with other_block_sizes(piece=size):
+            parts = PieceReader().pieces(file)
         assert len(parts) > 20
         read = [PieceReader().read(part) for part in parts]
         assert [one for part in read for one in part.users.to_list()] == whole.users.to_list()

@@ -29,7 +29,6 @@ from itertools import product
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple, final
-from unittest import mock
 
 import numpy as np
 import polars as pl
@@ -37,11 +36,10 @@ import polars as pl
 from discreet.audit import frames_of_rows
 from discreet.audit.findings import Finding
 from discreet.core.checks import DiscreetError
-from discreet.data import encoding, interactions
+from discreet.data.block_sizes import other_block_sizes
 from discreet.data.errors import EmptyData
 from discreet.data.facts import Duplicates
 from discreet.data.interactions import Interactions
-from discreet.data.reading import blocks, cells, tables, text
 from discreet.data.reading.columns import Columns
 from discreet.data.reading.readers import read
 from discreet.data.schema import Schema
@@ -186,14 +184,15 @@ def _packed(content: bytes, how: str) -> bytes:
 
 def read_case(case: Case, folder: Path, present: int) -> Interactions:
     """Write the rows of a case, and read them with its schema, or with what its layout's name declares."""
-    with (
-        mock.patch.object(blocks, "BLOCK", case.block),
-        mock.patch.object(tables, "_BLOCK_ROWS", 1 + case.block // 50),
-        mock.patch.object(cells, "_ROWS", 1 + case.block // 50),
-        mock.patch.object(text, "_FEWEST_TEXTS", 2 if case.block < 1000 else 1024),
-        mock.patch.object(pieces, "_BYTES", case.piece),
-        mock.patch.object(interactions, "_FEW", case.few),
-        mock.patch.object(encoding, "_BITS", case.key_bits),
+    rows = 1 + case.block // 50
+    with other_block_sizes(
+        text=case.block,
+        parquet=rows,
+        rows=rows,
+        piece=case.piece,
+        ids=2 if case.block < 1000 else 1024,
+        numbered_alone=case.few,
+        key_bits=case.key_bits,
     ):
         return _read_case(case, folder, present)
 

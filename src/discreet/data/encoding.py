@@ -17,6 +17,7 @@ import numpy.typing as npt
 
 from discreet.core.checks import one_of
 from discreet.core.exports import pl, sp
+from discreet.data.block_sizes import block_sizes
 from discreet.data.errors import BadValues, NotDeclared, NotNumeric, OtherNumberOfItems, RepeatedPairs
 from discreet.data.exact_sums import exact_sums
 from discreet.data.facts import Duplicates
@@ -251,8 +252,6 @@ def _outermost_of_runs(
     return np.flatnonzero(listed == outermost.reduceat(listed, starts)[run])
 
 
-# A whole number of 64 bits has so many without its sign.
-_BITS = 63
 _PART = 1 << 16
 Index = npt.NDArray[np.int32] | npt.NDArray[np.int64]
 
@@ -286,7 +285,7 @@ def by_person_and_item(
     # Codes that polars found are its own memory, which is read-only.
     rows, items = np.require(rows, requirements="W"), np.require(items, requirements="W")
     indptr = group_starts(rows, n_users)
-    if n_users.bit_length() + n_items.bit_length() + rows.size.bit_length() > _BITS:
+    if n_users.bit_length() + n_items.bit_length() + rows.size.bit_length() > block_sizes().key_bits:
         order, _ = _sorted_places([items.copy()])
         order = order[_sorted_places([rows[order]])[0]]
         items = np.take(items, order)

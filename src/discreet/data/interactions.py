@@ -14,6 +14,7 @@ import numpy.typing as npt
 from discreet.core.checks import require
 from discreet.core.errors import WrongKind
 from discreet.core.exports import sp
+from discreet.data.block_sizes import block_sizes
 from discreet.data.bounding import clip_counts, clip_to_scale, keep_per_user
 from discreet.data.encoding import (
     Column,
@@ -41,8 +42,8 @@ __all__ = ["ByItem", "Interactions", "PublicFacts", "Vocabulary"]
 # None keeps the width an array came with.
 _TYPES = {"indptr": np.int64, "items": np.int32, "values": np.float32, "times": np.int64, "listed": None}
 
-# Of fewer ratings, or of more, columns are numbered one after the other.
-_FEW, _MANY = 1 << 12, 1 << 24
+# Columns of more ratings are numbered one after the other.
+_MANY = 1 << 24
 
 Total = TypeVar("Total", covariant=True)
 
@@ -400,7 +401,7 @@ def _numbered(
     Numbering runs in compiled code that lets the other column be numbered meanwhile. Of a large file one
     column is numbered after the other, so that the first is freed before.
     """
-    if isinstance(given[0], Sized) and len(given[0]) < _FEW:
+    if isinstance(given[0], Sized) and len(given[0]) < block_sizes().numbered_alone:
         numbered_people = encode(given.pop(0), declared.get("people"), "user ids")  # type: ignore[arg-type]
         return numbered_people, encode_items(given.pop(0), declared.get("catalog"), n_items)  # type: ignore[arg-type]
     with ThreadPoolExecutor(1) as other:

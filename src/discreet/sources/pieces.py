@@ -14,6 +14,7 @@ import numpy as np
 import polars as pl
 
 from discreet.core.errors import without_password
+from discreet.data.block_sizes import block_sizes
 from discreet.data.bounding import hash_ids
 from discreet.data.encoding import to_values
 from discreet.data.facts import N_ITEMS, SCALE, Declarations, PublicFacts, count_off_step
@@ -32,7 +33,6 @@ from discreet.data.vocabulary import UNKNOWN, Vocabulary, as_series
 from discreet.sources.errors import MixedColumns, NoRatings
 
 _ROWS = 1 << 22
-_BYTES = 1 << 27
 
 
 class Piece(NamedTuple):
@@ -100,7 +100,7 @@ class PieceReader:
             return [Piece(file, at, min(at + _ROWS, rows), schema) for at in range(0, rows, _ROWS)]
         if schema.format != "text" or schema.multiline or packing(file, schema.packed) != NOT_PACKED:
             return [Piece(file, 0, file.stat().st_size, schema, True)]
-        return [Piece(file, start, stop, schema) for start, stop in spans(file, schema, _BYTES)]
+        return [Piece(file, start, stop, schema) for start, stop in spans(file, schema, block_sizes().piece)]
 
     def read(self, piece: Piece) -> Columns:
         """Return the columns of a piece."""

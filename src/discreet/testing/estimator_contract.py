@@ -416,11 +416,17 @@ _CLOSE = 1e-6
 
 
 @cache
+def _folder() -> tempfile.TemporaryDirectory[str]:
+    # Kept until the process ends, and then removed.
+    return tempfile.TemporaryDirectory(prefix="discreet-prior-")
+
+
+@cache
 def _earlier_release() -> str:
     """Return the file of an earlier release, to start from."""
-    folder = Path(tempfile.mkdtemp(prefix="discreet-prior-"))
-    Biases(epsilon=1.0).fit(timed_data(), random=PrivacyRandom.simulate(1)).save(folder / "earlier.discreet")
-    return str(folder / "earlier.discreet")
+    file = Path(_folder().name, "earlier.discreet")
+    Biases(epsilon=1.0).fit(timed_data(), random=PrivacyRandom.simulate(1)).save(file)
+    return str(file)
 
 
 def _features() -> Mapping[str, Any]:

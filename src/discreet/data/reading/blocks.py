@@ -17,6 +17,7 @@ from typing import IO, NamedTuple, cast
 
 import numpy as np
 
+from discreet.data.block_sizes import block_sizes
 from discreet.data.errors import (
     CannotRead,
     DamagedFile,
@@ -32,7 +33,6 @@ from discreet.data.schema import NOT_PACKED, PACKED_GZIP, PACKED_ZIP, UTF_8, UTF
 GZIP, ZIP, PARQUET = b"\x1f\x8b", b"PK\x03\x04", b"PAR1"
 _ENDINGS = {".gz": PACKED_GZIP, ".zip": PACKED_ZIP}
 _ZSTANDARD = b"\x28\xb5\x2f\xfd"
-BLOCK = 1 << 19
 #: What some editors write at the beginning of a file; no line's first field contains it.
 MARK = b"\xef\xbb\xbf"
 _LABEL_OF_MODELS = "label.json"
@@ -137,7 +137,8 @@ def in_whole_lines(
 ) -> Iterator[bytes]:
     """Yield the rest of a file, or `left` bytes of it, in UTF-8, in blocks of whole lines."""
     rest = b""
-    while raw := source.read(BLOCK if left is None else min(BLOCK, left)):
+    at_once = block_sizes().text
+    while raw := source.read(at_once if left is None else min(at_once, left)):
         left = None if left is None else left - len(raw)
         if budget is not None:
             budget.take_bytes(len(raw))

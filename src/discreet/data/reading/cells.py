@@ -26,6 +26,7 @@ from discreet.core.checks import DiscreetError
 from discreet.core.errors import without_password
 from discreet.core.exports import pl
 from discreet.core.progress import logger
+from discreet.data.block_sizes import block_sizes
 from discreet.data.errors import (
     ColumnsAlike,
     HeaderNotFound,
@@ -43,7 +44,6 @@ from discreet.data.vocabulary import readable_text
 
 _POSTGRESQL = re.compile(r"postgres(ql)?:/{1,2}")
 _SQLITE, _DUCKDB = b"SQLite format 3\x00", b"DUCK"
-_ROWS = 1 << 16
 _FIRST_ROWS = 100
 _QUERY = re.compile(r"\s*(select|with|from|values)\b", re.I)
 # What may let one user's row decide about rows of others.
@@ -196,7 +196,7 @@ def read_texts(address: Address, names: Sequence[str] | None = None) -> pl.DataF
         places = [header.index(name) for name in wanted]
         kept = {header[place]: pl.String for place in places}
         parts = [pl.DataFrame(schema=kept)]
-        while block := list(islice(rows, _ROWS)):
+        while block := list(islice(rows, block_sizes().rows)):
             texts = ([cell_text(row[k]) if k < len(row) else None for row in block] for k in places)
             parts.append(pl.DataFrame(dict(zip(kept, texts, strict=True)), schema=kept))
     return pl.concat(parts)

@@ -12,6 +12,7 @@ from typing import Final
 from urllib.parse import unquote
 
 from discreet.core.exports import pl
+from discreet.data.block_sizes import block_sizes
 from discreet.data.errors import FolderWithoutTables, NoFiles, NoKey, OtherFormat, OtherHeader, WrongType
 from discreet.data.facts import Declarations
 from discreet.data.guessing import is_json
@@ -38,7 +39,6 @@ _KNOWN_FILES = (
 )
 _TABLES = (".csv", ".tsv", ".txt", ".dat", ".data", ".inter", ".parquet", ".jsonl", ".ndjson")
 _PACKED = ("", ".gz", ".zip")
-_BLOCK_ROWS = 1 << 20
 _HEAD = 1 << 16
 # What engines write as the value of a key that is missing.
 _NO_VALUE = "__HIVE_DEFAULT_PARTITION__"
@@ -280,9 +280,10 @@ def read_parquet(file: Path, schema: Schema, span: Span | None = None) -> Column
         choose(kinds.names(), choice_of(schema), implicit=False)
         _check_types(file, kinds, schema)
         start, stop = span or Span(0, rows)
-        places = range(start, stop, _BLOCK_ROWS) or (start,)
+        at_once = block_sizes().parquet
+        places = range(start, stop, at_once) or (start,)
         table = table.select(schema.roles.values())
-        blocks = (table.slice(at, min(_BLOCK_ROWS, stop - at)).collect() for at in places)
+        blocks = (table.slice(at, min(at_once, stop - at)).collect() for at in places)
         return read_blocks((_counted(block, schema, budget) for block in blocks), schema, file.name)
 
 

@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet.core.exports import Later, pl
+from discreet.data.block_sizes import block_sizes
 from discreet.data.errors import NoColumn, OtherHeader
 from discreet.data.reading.blocks import (
     MARK,
@@ -40,7 +41,6 @@ else:
 Bytes = npt.NDArray[np.uint8]
 #: Replaces line breaks inside quotes when an unknown file is looked at.
 BREAK: Final = "\x01"
-_FEWEST_TEXTS: Final = 1 << 10
 _HEAD: Final = 1 << 16
 
 
@@ -334,13 +334,13 @@ class Texts:
     """IDs that are text, each stored once and numbered in the order in which they first occur."""
 
     def __init__(self) -> None:
-        self._count = 0
-        self._table = np.zeros(_FEWEST_TEXTS, np.int32)
-        self._hashes = np.zeros(_FEWEST_TEXTS, np.uint64)
+        self._count, room = 0, block_sizes().ids
+        self._table = np.zeros(room, np.int32)
+        self._hashes = np.zeros(room, np.uint64)
         # No user can write IDs beforehand whose hashes are equal.
         self._hashes[0] = int.from_bytes(os.urandom(8), "little")
-        self._edges = np.zeros(_FEWEST_TEXTS, np.int64)
-        self._letters = np.zeros(_FEWEST_TEXTS, np.uint8)
+        self._edges = np.zeros(room, np.int64)
+        self._letters = np.zeros(room, np.uint8)
 
     def number(
         self, data: Bytes, starts: Any, ends: Any, marks: Any, rest: Any, codes: npt.NDArray[np.int32]
