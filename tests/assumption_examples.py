@@ -2,7 +2,7 @@
 
 from hypothesis import strategies as st
 
-from discreet.privacy.assumptions import STATEMENTS, Assumption, Fact, Kind
+from discreet.privacy.guarantee import STATEMENTS, Assumption, Fact, Kind
 
 _DETAILS = {
     "items": 1682,

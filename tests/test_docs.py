@@ -234,7 +234,7 @@ def assumed_lines():
     from discreet.data.facts import PublicFacts
     from discreet.federated import SharedNoise
     from discreet.follow import FollowAgreement, FollowSettings
-    from discreet.privacy.assumptions import Kind
+    from discreet.privacy.guarantee import Kind
 
     kinds = [(), ("scale", "n_items"), ("chosen", "chosen scale"), ("picked",)]
     facts = [PublicFacts(n_items=9, step=1, max_per_user=5, n_users=70, from_file=kind) for kind in kinds]

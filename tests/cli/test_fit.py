@@ -8,7 +8,7 @@ import pytest
 from assumption_examples import conditions, stated
 from command_line import one_sentence, other_remarks, rejected
 from discreet.data.schema import Schema
-from discreet.privacy.assumptions import Fact, Kind
+from discreet.privacy.guarantee import Fact, Kind
 from toy import toy_interactions
 
 

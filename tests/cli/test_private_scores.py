@@ -7,7 +7,7 @@ from assumption_examples import stated
 from command_line import one_sentence, rejected
 from discreet.cli.evaluate import _verdict
 from discreet.models.storage import load
-from discreet.privacy.assumptions import Fact
+from discreet.privacy.guarantee import Fact
 
 
 def test_a_model_and_its_scores_cost_one_promise(discreet, ratings, tmp_path, snapshot):

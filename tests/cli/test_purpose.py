@@ -5,7 +5,7 @@ import json
 
 from assumption_examples import stated
 from command_line import rejected
-from discreet.privacy.assumptions import Fact, Kind
+from discreet.privacy.guarantee import Fact, Kind
 
 
 def test_the_command_line_says_what_the_budget_is_for(discreet, ratings, tmp_path):

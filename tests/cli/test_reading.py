@@ -6,7 +6,7 @@ import pytest
 
 from assumption_examples import stated
 from command_line import one_sentence, other_remarks, rejected
-from discreet.privacy.assumptions import Fact, Kind
+from discreet.privacy.guarantee import Fact, Kind
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ import pytest
 import discreet as package
 from assumption_examples import conditions, stated
 from command_line import one_sentence
-from discreet.privacy.assumptions import Fact, Kind
+from discreet.privacy.guarantee import Fact, Kind
 
 
 def test_the_next_release_starts_from_the_last(discreet, ratings, tmp_path, snapshot):

@@ -9,7 +9,7 @@ import pytest
 import discreet as library
 from assumption_examples import stated
 from command_line import rejected
-from discreet.privacy.assumptions import Fact, Kind
+from discreet.privacy.guarantee import Fact, Kind
 from discreet.sources.shards import open_shards
 from shard_files import files_of
 from toy import toy_interactions

@@ -8,7 +8,7 @@ import discreet as library
 from assumption_examples import stated
 from command_line import one_sentence
 from discreet.models.signatures import new_key, sign_file, signature_path
-from discreet.privacy.assumptions import Fact, Kind
+from discreet.privacy.guarantee import Fact, Kind
 
 
 def test_data_label_and_page_are_written(discreet, ratings, tmp_path, snapshot):

@@ -18,8 +18,7 @@ from discreet.evaluation.private import evaluate_privately, fit_and_evaluate
 from discreet.federated.noise import SharedNoise
 from discreet.federated.protocols.estimator_sums import protocol_for
 from discreet.follow import FollowAgreement, FollowSettings
-from discreet.privacy.assumptions import Fact, Kind
-from discreet.privacy.guarantee import Guarantee
+from discreet.privacy.guarantee import Fact, Guarantee, Kind
 from discreet.report.guarantee_wording import condition_text
 from discreet.synthesis.labels import summary, synthetic_label
 from discreet.synthesis.making import make

@@ -12,7 +12,7 @@ import scipy.sparse as sp
 import discreet
 from assumption_examples import stated
 from discreet.core.checks import DataError
-from discreet.privacy.assumptions import Fact, Kind
+from discreet.privacy.guarantee import Fact, Kind
 from discreet.testing import refuses
 
 PLAIN = "user,item,rating\nann,tea,3\nbob,jam,4\nbob,tea,5\n"

@@ -12,7 +12,7 @@ from discreet.data.errors import NoSuchData, UnreadableCells
 from discreet.data.inputs import open_data
 from discreet.data.reading import cells
 from discreet.data.reading.cells import Address, address_of
-from discreet.privacy.assumptions import Fact, Kind
+from discreet.privacy.guarantee import Fact, Kind
 from discreet.privacy.ledger.ledger import Ledger
 
 SECRET = "geheim"

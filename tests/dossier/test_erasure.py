@@ -12,8 +12,7 @@ from discreet.data.datasets.synthetic import popularity_skewed
 from discreet.dossier.erasure import erasure
 from discreet.dossier.errors import NoReleases, UnknownEntries
 from discreet.follow import Following, FollowSettings
-from discreet.privacy.assumptions import Assumption, Fact, Kind
-from discreet.privacy.guarantee import Basis, Guarantee, Neighbors, Trust, Unit
+from discreet.privacy.guarantee import Assumption, Basis, Fact, Guarantee, Kind, Neighbors, Trust, Unit
 from discreet.privacy.ledger.ledger import Ledger
 from discreet.report.guarantee_wording import condition_text
 

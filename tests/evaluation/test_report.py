@@ -13,8 +13,7 @@ from discreet.evaluation import Evaluation, Score, compare, render_report, write
 from discreet.evaluation.comparison import shown_names, variant_names
 from discreet.evaluation.references import PREFIX
 from discreet.evaluation.report import cost_of_privacy
-from discreet.privacy.assumptions import Assumption, Fact, Kind
-from discreet.privacy.guarantee import Basis, Guarantee, Neighbors, Trust, Unit
+from discreet.privacy.guarantee import Assumption, Basis, Fact, Guarantee, Kind, Neighbors, Trust, Unit
 from discreet.testing import refuses
 
 BESIDE = {PREFIX + "user mean": {"rmse": Score((1.04, 1.06))}}

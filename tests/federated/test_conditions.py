@@ -12,7 +12,7 @@ from discreet.federated.conditions import ASSUMES, assumptions_at, named_facts, 
 from discreet.federated.protocols.averaged_items import AveragedItems
 from discreet.federated.simulation import simulate_parties
 from discreet.federated.wire import Message, Refusal, Refused, decode, encode
-from discreet.privacy.assumptions import Fact, Kind
+from discreet.privacy.guarantee import Fact, Kind
 from federation import coordinator, members, shared_sums, toy_parts, train
 
 LAYOUTS, FACTS = (Kind.TAKEN, Fact.LAYOUTS_OF_PARTIES), (Kind.TAKEN, Fact.FACTS_OF_PARTIES)

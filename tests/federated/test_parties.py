@@ -17,8 +17,7 @@ from discreet.federated.protocols.protocol import names_digest
 from discreet.federated.protocols.summed import SummedStatistics
 from discreet.federated.wire import Message, Refusal, decode, encode
 from discreet.privacy.accounting.accountant import epsilon_at
-from discreet.privacy.assumptions import Fact, Kind
-from discreet.privacy.guarantee import Basis, Guarantee, Neighbors, Trust, Unit
+from discreet.privacy.guarantee import Basis, Fact, Guarantee, Kind, Neighbors, Trust, Unit
 from discreet.privacy.ledger.chain import Anchor
 from discreet.privacy.ledger.ledger import Ledger
 from discreet.privacy.session import Session

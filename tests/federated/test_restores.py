@@ -21,7 +21,7 @@ from discreet.federated.masks import mask_key
 from discreet.federated.party import Party
 from discreet.federated.protocols.summed import SummedStatistics
 from discreet.federated.wire import FederationError, decode, encode
-from discreet.privacy.assumptions import Fact, Kind
+from discreet.privacy.guarantee import Fact, Kind
 from discreet.privacy.ledger.chain import Anchor
 from discreet.privacy.ledger.ledger import Ledger
 from federation import RUN, coordinator, shared_sums, toy_parts

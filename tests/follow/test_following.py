@@ -19,7 +19,7 @@ from discreet.follow.state import LEVEL, Entries, ItemSums, opened, summed
 from discreet.models.fitted import FittedModel
 from discreet.models.storage import label_of
 from discreet.privacy import continual
-from discreet.privacy.assumptions import Fact, Kind
+from discreet.privacy.guarantee import Fact, Kind
 from discreet.privacy.ledger.ledger import Ledger
 from discreet.testing import refuses
 from followed_years import CHOICES, ITEMS, N_ITEMS, STARS, batch, weeks, year

@@ -40,7 +40,7 @@ from discreet.follow.pace import ONCE
 from discreet.follow.state import State
 from discreet.follow.supplies import supply_from
 from discreet.privacy import continual as drawing
-from discreet.privacy.assumptions import Fact, Kind
+from discreet.privacy.guarantee import Fact, Kind
 from discreet.privacy.ledger.ledger import Ledger
 from discreet.testing import refuses
 from flower import Federation

@@ -21,7 +21,7 @@ from discreet.follow.pace import Pace
 from discreet.follow.settings import RELEASE_BITS
 from discreet.follow.state import opened
 from discreet.follow.year import make_release, read_year
-from discreet.privacy.assumptions import Fact, Kind
+from discreet.privacy.guarantee import Fact, Kind
 from discreet.testing import refuses
 from followed_years import CHOICES, ITEMS, STARS, Recorder, batch
 

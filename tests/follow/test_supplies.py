@@ -20,7 +20,7 @@ from discreet.follow import FollowAgreement, FollowParty, FollowSettings, Rating
 from discreet.follow.pace import ONCE
 from discreet.follow.settings import RELEASE_BITS
 from discreet.follow.supplies import supply_from
-from discreet.privacy.assumptions import Fact, Kind
+from discreet.privacy.guarantee import Fact, Kind
 from discreet.testing import refuses
 from followed_years import Recorder
 

@@ -18,7 +18,7 @@ from discreet.data.facts import SCALE
 from discreet.evaluation.private import evaluate_privately, fit_and_evaluate
 from discreet.models.listings import SimilarItem
 from discreet.models.private_catalog import PrivateScale
-from discreet.privacy.assumptions import Fact, Kind
+from discreet.privacy.guarantee import Fact, Kind
 from discreet.report.guarantee_wording import condition_text
 from discreet.testing import refuses
 from toy import toy_interactions

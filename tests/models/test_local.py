@@ -31,8 +31,7 @@ from discreet.papers.mixture.mixture import LocalMixture
 from discreet.papers.mixture.private_gradients import PrivateGradients
 from discreet.papers.mixture.sgd import LocalSgd
 from discreet.papers.one_bit.estimators import OneBitInput
-from discreet.privacy.assumptions import Fact, Kind
-from discreet.privacy.guarantee import Guarantee, Neighbors, Trust, Unit
+from discreet.privacy.guarantee import Fact, Guarantee, Kind, Neighbors, Trust, Unit
 from discreet.privacy.mechanisms.bounded import BoundedLaplace, ClampedLaplace
 from discreet.report.guarantee_wording import against
 from discreet.testing import refuses

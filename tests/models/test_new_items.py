@@ -14,7 +14,7 @@ from discreet.models.lists import diversified
 from discreet.models.popularity import Popularity
 from discreet.models.scorers.similarity import refuse_plain
 from discreet.models.user_factorization.estimator import UserFactorization
-from discreet.privacy.assumptions import Fact, Kind
+from discreet.privacy.guarantee import Fact, Kind
 from discreet.testing import refuses
 from toy import toy_interactions
 

@@ -23,8 +23,7 @@ from discreet.papers.one_bit.estimators import OneBitGradient, OneBitInput, OneB
 from discreet.papers.one_bit.releases import released_mean
 from discreet.papers.one_bit.task import OneBit
 from discreet.privacy.accounting.accountant import epsilon_at
-from discreet.privacy.assumptions import Fact, Kind
-from discreet.privacy.guarantee import Basis, Neighbors, Trust, Unit
+from discreet.privacy.guarantee import Basis, Fact, Kind, Neighbors, Trust, Unit
 from discreet.privacy.mechanisms.additive import Laplace
 from discreet.privacy.mechanisms.randomized_response import SignFlip
 from discreet.privacy.session import Session

@@ -9,8 +9,7 @@ from assumption_examples import CONDITIONS, EXAMPLES, TAKEN_CATALOG, conditions,
 from discreet.core.checks import PrivacyError
 from discreet.core.randomness import PrivacyRandom
 from discreet.models.user_factorization.prior import carrying_over
-from discreet.privacy.assumptions import Fact, Kind
-from discreet.privacy.guarantee import Basis, Trust
+from discreet.privacy.guarantee import Basis, Fact, Kind, Trust
 from toy import toy_interactions
 
 

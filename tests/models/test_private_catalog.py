@@ -17,8 +17,7 @@ from discreet.model_settings import MODELS, is_never_private
 from discreet.models.private_catalog import PrivateCatalog, PrivateFacts, whole_events, whole_promise
 from discreet.models.storage import read_label
 from discreet.privacy.accounting.accountant import delta_at
-from discreet.privacy.assumptions import Fact, Kind, assumptions_of
-from discreet.privacy.guarantee import Neighbors, Trust, Unit
+from discreet.privacy.guarantee import Fact, Kind, Neighbors, Trust, Unit, assumptions_of
 from discreet.privacy.ledger.ledger import Ledger
 from discreet.privacy.mechanisms.fixed_point import FixedPoint
 from discreet.privacy.mechanisms.selection import MOST_NAMES, NoisyThreshold

@@ -20,7 +20,7 @@ from discreet.models.private_catalog import (
     narrowest,
 )
 from discreet.models.storage import read_label
-from discreet.privacy.assumptions import Fact, Kind
+from discreet.privacy.guarantee import Fact, Kind
 from discreet.privacy.ledger.ledger import Ledger
 from discreet.privacy.mechanisms.additive import Laplace
 from discreet.privacy.session import Session

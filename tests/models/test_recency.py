@@ -13,7 +13,7 @@ from discreet.core.checks import DataError, ParameterError
 from discreet.data.interactions import Interactions
 from discreet.data.splits import parse_split
 from discreet.evaluation.protocol import evaluate
-from discreet.privacy.assumptions import Fact, Kind
+from discreet.privacy.guarantee import Fact, Kind
 from discreet.privacy.ledger.ledger import Ledger
 from discreet.statistics.counts import ItemResiduals, Recency, RecentResiduals, RecentVotes
 from discreet.testing import refuses

@@ -12,7 +12,7 @@ from discreet.models.private_catalog import PrivateFacts, whole_promise
 from discreet.models.user_factorization.budget_split import BudgetShares, refits
 from discreet.models.user_factorization.settings import FactorizationSettings
 from discreet.papers.mixture.private_gradients import PrivateGradients
-from discreet.privacy.assumptions import Fact, Kind
+from discreet.privacy.guarantee import Fact, Kind
 from discreet.testing import refuses
 from toy import toy_interactions
 

@@ -17,7 +17,7 @@ from discreet.models.user_factorization.estimator import UserFactorization
 from discreet.privacy.accounting.accountant import epsilon_at
 from discreet.privacy.accounting.events import event_from_json
 from discreet.privacy.accounting.gaussian import gaussian_multiplier
-from discreet.privacy.assumptions import Fact, Kind
+from discreet.privacy.guarantee import Fact, Kind
 from discreet.privacy.ledger.ledger import Ledger
 from discreet.privacy.mechanisms.additive import Gaussian
 from discreet.statistics.typical import TYPICAL_RESIDUAL

@@ -19,8 +19,7 @@ from discreet.models.biases import Biases
 from discreet.privacy.accounting.accountant import epsilon_at
 from discreet.privacy.accounting.events import event_to_json, pure_event
 from discreet.privacy.accounting.gaussian import gaussian_delta, gaussian_epsilon, gaussian_multiplier
-from discreet.privacy.assumptions import Assumption, Fact, Kind
-from discreet.privacy.guarantee import Basis, Guarantee, Neighbors, Trust, Unit
+from discreet.privacy.guarantee import Assumption, Basis, Fact, Guarantee, Kind, Neighbors, Trust, Unit
 from discreet.privacy.ledger import accounts
 from discreet.privacy.ledger.accounts import (
     Account,

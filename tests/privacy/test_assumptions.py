@@ -13,8 +13,18 @@ from hypothesis import strategies as st
 from assumption_examples import CONDITIONS, EXAMPLES, TAKEN_CATALOG, assumptions
 from discreet.core.checks import ParameterError
 from discreet.data.facts import PublicFacts
-from discreet.privacy.assumptions import STATEMENTS, Assumption, Fact, Kind, assumptions_of
-from discreet.privacy.guarantee import Basis, Guarantee, Neighbors, Trust, Unit
+from discreet.privacy.guarantee import (
+    STATEMENTS,
+    Assumption,
+    Basis,
+    Fact,
+    Guarantee,
+    Kind,
+    Neighbors,
+    Trust,
+    Unit,
+    assumptions_of,
+)
 from discreet.privacy.old_sentences import assumed_in
 
 GUARANTEE = Guarantee(

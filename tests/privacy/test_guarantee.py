@@ -14,8 +14,7 @@ from hypothesis import strategies as st
 
 from assumption_examples import TAKEN_CATALOG, TAKEN_SCALE
 from discreet.core.checks import ParameterError
-from discreet.privacy.assumptions import Assumption, Fact, Kind
-from discreet.privacy.guarantee import Basis, Guarantee, Neighbors, Unit
+from discreet.privacy.guarantee import Assumption, Basis, Fact, Guarantee, Kind, Neighbors, Unit
 from discreet.testing import refuses
 from privacy_values import FRAMES, deltas, epsilons, guarantees, make
 

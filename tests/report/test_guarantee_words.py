@@ -12,8 +12,17 @@ from rich.console import Console
 from assumption_examples import CONDITIONS, EXAMPLES, TAKEN_CATALOG, TAKEN_SCALE
 from discreet.dossier.registry import registry_entry
 from discreet.export.card import model_card
-from discreet.privacy.assumptions import STATEMENTS, Assumption, Fact, Kind
-from discreet.privacy.guarantee import Basis, Guarantee, Neighbors, Trust, Unit
+from discreet.privacy.guarantee import (
+    STATEMENTS,
+    Assumption,
+    Basis,
+    Fact,
+    Guarantee,
+    Kind,
+    Neighbors,
+    Trust,
+    Unit,
+)
 from discreet.report import guarantee_wording as words
 from discreet.report.label import label_html, label_markdown, label_table
 from privacy_values import guarantees, make

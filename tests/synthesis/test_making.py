@@ -14,7 +14,7 @@ from discreet import PrivacyRandom, UserFactorization, synthesize
 from discreet.data.datasets.synthetic import popularity_skewed
 from discreet.data.synthetic_labels import KEY, label_path, origin_of
 from discreet.models.scorers.released_histories import ReleasedHistories
-from discreet.privacy.assumptions import Fact, Kind
+from discreet.privacy.guarantee import Fact, Kind
 from discreet.statistics.history_summary import LENGTH_STARTS
 from discreet.synthesis import page as comparison
 from discreet.synthesis.labels import is_synthetic, read_synthetic_label, summary, write_synthetic

@@ -464,7 +464,7 @@ def simulated_devices(
     from discreet.collect.campaign import Campaign
     from discreet.collect.gradient_rounds import GradientCampaign
     from discreet.collect.opening import open_campaign
-    from discreet.privacy.assumptions import Fact, Kind, assumptions_of
+    from discreet.privacy.guarantee import Fact, Kind, assumptions_of
 
     campaign = open_campaign(file)
     if isinstance(campaign, GradientCampaign):

@@ -60,8 +60,7 @@ if TYPE_CHECKING:
     from discreet.follow import FollowAgreement, FollowSettings
     from discreet.follow.coordinator import FollowedTogether
     from discreet.models.estimator import Estimator
-    from discreet.privacy.assumptions import Assumption
-    from discreet.privacy.guarantee import Guarantee
+    from discreet.privacy.guarantee import Assumption, Guarantee
     from discreet.privacy.ledger.ledger import Ledger
 
 
@@ -488,7 +487,7 @@ def _fit(
 
 def _as_read(people: Interactions) -> list[Assumption]:
     """Return the assumptions of the party's own guarantee about how its file was read."""
-    from discreet.privacy.assumptions import Fact, assumptions_of
+    from discreet.privacy.guarantee import Fact, assumptions_of
 
     about = (Fact.LAYOUT, Fact.FRAME, Fact.READABLE, Fact.QUOTES, Fact.QUERY)
     return [one for one in assumptions_of(people.facts) if one.fact in about]

@@ -258,8 +258,8 @@ def _layouts(source: Source | None, kept: Mapping[str, str]) -> list[str]:
 
 def _if_public(model: FittedModel, layouts: Sequence[str]) -> FittedModel:
     """Return the model with the condition that layouts guessed from files are public."""
-    from discreet.privacy.assumptions import Assumption, Fact
-    from discreet.privacy.assumptions import Kind as Entered
+    from discreet.privacy.guarantee import Assumption, Fact
+    from discreet.privacy.guarantee import Kind as Entered
 
     conditions = [Assumption.of(Entered.TAKEN, Fact.LAYOUT, layout=layout) for layout in layouts]
     return replace(model, guarantee=model.guarantee.assuming(*conditions))

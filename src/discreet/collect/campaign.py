@@ -33,8 +33,16 @@ from discreet.collect.mechanisms import (
 from discreet.core.checks import ParameterError, integer, require
 from discreet.data.facts import PublicFacts
 from discreet.data.vocabulary import Vocabulary
-from discreet.privacy.assumptions import Assumption, Fact, Kind, assumptions_of
-from discreet.privacy.guarantee import Basis, Guarantee, Neighbors, Trust
+from discreet.privacy.guarantee import (
+    Assumption,
+    Basis,
+    Fact,
+    Guarantee,
+    Kind,
+    Neighbors,
+    Trust,
+    assumptions_of,
+)
 
 FORMAT = "discreet-campaign"
 VERSION, VERSIONS = 2, (1, 2)

@@ -26,8 +26,17 @@ from discreet.core.randomness import experiment_generator
 from discreet.data.facts import PublicFacts
 from discreet.data.vocabulary import Vocabulary
 from discreet.privacy.accounting.rounding import round_down
-from discreet.privacy.assumptions import Assumption, Fact, Kind, assumptions_of
-from discreet.privacy.guarantee import Basis, Guarantee, Neighbors, Trust, Unit
+from discreet.privacy.guarantee import (
+    Assumption,
+    Basis,
+    Fact,
+    Guarantee,
+    Kind,
+    Neighbors,
+    Trust,
+    Unit,
+    assumptions_of,
+)
 from discreet.privacy.mechanisms.channel import local_epsilon
 from discreet.privacy.mechanisms.local import sign_flip
 from discreet.privacy.mechanisms.randomized_response import SignFlip

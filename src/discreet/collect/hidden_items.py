@@ -38,8 +38,17 @@ from discreet.core.checks import integer, positive_finite, require
 from discreet.data.facts import PublicFacts
 from discreet.data.vocabulary import Vocabulary
 from discreet.privacy.accounting.rounding import times_up
-from discreet.privacy.assumptions import Assumption, Fact, Kind, assumptions_of
-from discreet.privacy.guarantee import Basis, Guarantee, Neighbors, Trust, Unit
+from discreet.privacy.guarantee import (
+    Assumption,
+    Basis,
+    Fact,
+    Guarantee,
+    Kind,
+    Neighbors,
+    Trust,
+    Unit,
+    assumptions_of,
+)
 from discreet.privacy.mechanisms.cells import MOST_LEVELS, POINTS, CellMechanism, HiddenNumbers, HiddenStars
 from discreet.privacy.mechanisms.local import (
     CELL_MECHANISMS,

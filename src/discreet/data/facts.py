@@ -79,7 +79,7 @@ class PublicFacts:
     def statements(self) -> Iterator[tuple[str, str, dict[str, str | int | float | None]]]:
         """Return each fact: how it is known (declared, taken or selected), its name, and its details.
 
-        The kinds and names are those of `discreet.privacy.assumptions`, which turns them into assumptions of
+        The kinds and names are those of `discreet.privacy.guarantee`, which turns them into assumptions of
         a guarantee. This package doesn't import that one.
         """
         catalog = "taken" if N_ITEMS in self.from_file else "declared"

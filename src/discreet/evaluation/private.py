@@ -47,9 +47,19 @@ from discreet.models.estimator import Estimator, check_budget
 from discreet.models.fitted import FittedModel
 from discreet.models.lists import listable
 from discreet.privacy.accounting.gaussian import gaussian_epsilon
-from discreet.privacy.assumptions import Assumption, Fact, Kind, assumptions_of
 from discreet.privacy.certificate import certificate
-from discreet.privacy.guarantee import Basis, Guarantee, Neighbors, Trust, Unit, weaker_basis
+from discreet.privacy.guarantee import (
+    Assumption,
+    Basis,
+    Fact,
+    Guarantee,
+    Kind,
+    Neighbors,
+    Trust,
+    Unit,
+    assumptions_of,
+    weaker_basis,
+)
 from discreet.privacy.ledger import Ledger
 from discreet.privacy.mechanisms.additive import Gaussian
 from discreet.privacy.noise_plans import gaussian_event, planned_noise

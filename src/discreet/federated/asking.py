@@ -33,7 +33,7 @@ from discreet.federated.transport import (
     promised,
 )
 from discreet.federated.wire import Message, Refusal, Refused
-from discreet.privacy.assumptions import Fact
+from discreet.privacy.guarantee import Fact
 from discreet.privacy.ledger.chain import Anchor
 
 Reasons = Mapping[str, str]

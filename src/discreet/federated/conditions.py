@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 
 from discreet.data.facts import PublicFacts
 from discreet.federated.wire import Message, Refusal, Refused
-from discreet.privacy.assumptions import Assumption, Fact, Kind, assumptions_of
+from discreet.privacy.guarantee import Assumption, Fact, Kind, assumptions_of
 
 #: The field of an answer that names the facts.
 ASSUMES = "assumes"

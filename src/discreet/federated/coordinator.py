@@ -42,8 +42,8 @@ from discreet.federated.transport import Transport, agreed_terms
 from discreet.federated.wire import Message
 from discreet.models.fitted import FittedModel
 from discreet.models.scorers.scorer import Scorer
-from discreet.privacy.assumptions import Fact
 from discreet.privacy.certificate import certificate
+from discreet.privacy.guarantee import Fact
 from discreet.privacy.ledger.chain import Anchor
 
 _MOST_STEPS = 1000

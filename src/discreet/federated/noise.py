@@ -19,7 +19,7 @@ import numpy.typing as npt
 from discreet.core.arrays import Floats
 from discreet.core.checks import integer, require
 from discreet.privacy.accounting.gaussian import gaussian_epsilon, gaussian_multiplier
-from discreet.privacy.assumptions import Assumption, Fact, Kind
+from discreet.privacy.guarantee import Assumption, Fact, Kind
 from discreet.privacy.noise_shares import ShareUnits
 from discreet.statistics.statistic import PRODUCT_BITS
 

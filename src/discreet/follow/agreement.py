@@ -34,8 +34,7 @@ from discreet.follow.settings import (
     USUAL,
     FollowSettings,
 )
-from discreet.privacy.assumptions import Assumption, Fact, Kind
-from discreet.privacy.guarantee import Guarantee
+from discreet.privacy.guarantee import Assumption, Fact, Guarantee, Kind
 from discreet.privacy.ledger.chain import Anchor
 
 _KIND = "release"

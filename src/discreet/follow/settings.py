@@ -15,9 +15,18 @@ from discreet.follow.factorization import FACTOR_BITS, MOST_RELEASES, Factorizat
 from discreet.follow.pace import WEIGHT_BITS, Pace
 from discreet.models.estimator import check_budget
 from discreet.privacy.accounting.gaussian import gaussian_multiplier
-from discreet.privacy.assumptions import Assumption, Fact, Kind, assumptions_of
 from discreet.privacy.continual import continual_width
-from discreet.privacy.guarantee import Basis, Guarantee, Neighbors, Trust, Unit
+from discreet.privacy.guarantee import (
+    Assumption,
+    Basis,
+    Fact,
+    Guarantee,
+    Kind,
+    Neighbors,
+    Trust,
+    Unit,
+    assumptions_of,
+)
 from discreet.privacy.noise_plans import gaussian_event
 from discreet.report.guarantee_wording import SEVERAL_YEARS, many_releases
 

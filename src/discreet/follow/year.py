@@ -37,9 +37,8 @@ from discreet.follow.state import (
     summed,
     written_mark,
 )
-from discreet.privacy.assumptions import Assumption, assumptions_of
 from discreet.privacy.certificate import certificate
-from discreet.privacy.guarantee import Guarantee
+from discreet.privacy.guarantee import Assumption, Guarantee, assumptions_of
 from discreet.privacy.ledger.chain import Chain
 from discreet.privacy.ledger.ledger import Ledger, Spending
 from discreet.privacy.ledger.records import PAID_AT_ONCE, EntryState

@@ -52,8 +52,7 @@ from discreet.models.private_catalog import (
 )
 from discreet.models.scorers.scorer import Scorer
 from discreet.privacy.accounting.events import pure_event
-from discreet.privacy.assumptions import Assumption, assumptions_of
-from discreet.privacy.guarantee import Basis, Guarantee, Neighbors, Trust, Unit
+from discreet.privacy.guarantee import Assumption, Basis, Guarantee, Neighbors, Trust, Unit, assumptions_of
 from discreet.privacy.ledger.ledger import Ledger
 from discreet.privacy.noise_plans import gaussian_event
 from discreet.privacy.release_log import ReleaseEntry

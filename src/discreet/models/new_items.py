@@ -17,7 +17,7 @@ from discreet.models.errors import NothingNew, NoVectors, OtherIds, TooFewKnown
 from discreet.models.items import moved
 from discreet.models.scorers.parts import ITEMS, StoredNumbers
 from discreet.models.scorers.scorer import Scorer
-from discreet.privacy.assumptions import Assumption, Fact, Kind
+from discreet.privacy.guarantee import Assumption, Fact, Kind
 from discreet.solvers.features import ridge_map
 
 if TYPE_CHECKING:

@@ -24,8 +24,7 @@ from discreet.models.errors import (
     SelectionTooSmall,
 )
 from discreet.privacy.accounting.rounding import sum_up
-from discreet.privacy.assumptions import Assumption, Fact, Kind
-from discreet.privacy.guarantee import Guarantee, Neighbors, Unit
+from discreet.privacy.guarantee import Assumption, Fact, Guarantee, Kind, Neighbors, Unit
 from discreet.privacy.noise_plans import laplace_event, threshold_events
 from discreet.privacy.session import Session
 from discreet.report.guarantee_wording import selection_cost

@@ -9,7 +9,7 @@ from discreet.core.checks import positive_finite
 from discreet.data.epochs import seconds_of
 from discreet.models.errors import SettingsConflict, TimesNeeded
 from discreet.models.estimator import Estimator, SumsEstimator
-from discreet.privacy.assumptions import Assumption, Fact, Kind
+from discreet.privacy.guarantee import Assumption, Fact, Kind
 from discreet.statistics.counts import Recency
 from discreet.statistics.data_source import DataSource
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from discreet.core.checks import ParameterError
-from discreet.privacy.assumptions import Assumption, Fact, Kind
+from discreet.privacy.guarantee import Assumption, Fact, Kind
 
 _Reader = Callable[[re.Match[str]], tuple[Assumption, ...]]
 _WHOLE = r"\d{1,3}(?:,?\d{3}){0,6}"

@@ -31,8 +31,7 @@ from discreet.models.estimator import Estimator
 from discreet.models.fitted import FittedModel
 from discreet.models.storage import label_of, load, read_label
 from discreet.privacy.accounting.gaussian import compose_gaussians, gaussian_epsilon
-from discreet.privacy.assumptions import Fact, assumptions_of
-from discreet.privacy.guarantee import Basis, Guarantee, Neighbors, Trust, Unit
+from discreet.privacy.guarantee import Basis, Fact, Guarantee, Neighbors, Trust, Unit, assumptions_of
 from discreet.privacy.ledger.ledger import Ledger
 from discreet.privacy.release_log import ReleaseEntry
 from discreet.privacy.session import Session

@@ -27,7 +27,7 @@ from discreet.evaluation.scoring import measure
 from discreet.privacy.accounting.accountant import epsilon_at
 from discreet.privacy.accounting.events import event_from_json
 from discreet.privacy.accounting.gaussian import gaussian_multiplier
-from discreet.privacy.assumptions import Fact
+from discreet.privacy.guarantee import Fact
 from discreet.privacy.ledger import Ledger
 from discreet.privacy.ledger.ledger import Period
 from discreet.privacy.mechanisms.fixed_point import FixedPoint

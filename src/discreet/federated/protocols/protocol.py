@@ -27,9 +27,18 @@ from discreet.federated.noise import OwnNoise, SharedNoise, total_deviation
 from discreet.federated.wire import Arrays, Message, Refusal, Refused, Value
 from discreet.models.scorers.scorer import Scorer
 from discreet.privacy.accounting.events import pure_event
-from discreet.privacy.assumptions import Assumption, Fact, Kind, assumptions_of
 from discreet.privacy.certificate import Release
-from discreet.privacy.guarantee import Basis, Guarantee, Neighbors, Trust, Unit
+from discreet.privacy.guarantee import (
+    Assumption,
+    Basis,
+    Fact,
+    Guarantee,
+    Kind,
+    Neighbors,
+    Trust,
+    Unit,
+    assumptions_of,
+)
 from discreet.privacy.mechanisms.additive import Gaussian, Laplace
 from discreet.privacy.noise_plans import gaussian_event, planned_noise
 from discreet.privacy.session import Session

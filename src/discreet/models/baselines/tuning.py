@@ -20,8 +20,7 @@ from discreet.data.facts import PublicFacts
 from discreet.data.interactions import Interactions
 from discreet.models.errors import NoPrivateVersion
 from discreet.models.estimator import Estimator, check_budget
-from discreet.privacy.assumptions import assumptions_of
-from discreet.privacy.guarantee import Guarantee, Neighbors, Trust, Unit
+from discreet.privacy.guarantee import Guarantee, Neighbors, Trust, Unit, assumptions_of
 
 Draws = npt.NDArray[np.uint64]
 

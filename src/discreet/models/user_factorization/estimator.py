@@ -37,8 +37,7 @@ from discreet.models.user_factorization.public_features import content_vectors
 from discreet.models.user_factorization.ratings import learn_ratings
 from discreet.models.user_factorization.recent import RecentReleases
 from discreet.models.user_factorization.settings import FactorizationSettings
-from discreet.privacy.assumptions import Assumption, Fact, Kind
-from discreet.privacy.guarantee import Guarantee
+from discreet.privacy.guarantee import Assumption, Fact, Guarantee, Kind
 from discreet.privacy.noise_plans import share
 from discreet.privacy.session import Session
 from discreet.statistics.data_source import DataSource

@@ -20,8 +20,7 @@ from discreet.data.vocabulary import Vocabulary
 from discreet.models.errors import PriorNotPrivate, PriorUnusable
 from discreet.models.fitted import FittedModel
 from discreet.models.storage import load, read_label
-from discreet.privacy.assumptions import Assumption, Fact, Kind
-from discreet.privacy.guarantee import Guarantee, weaker_basis
+from discreet.privacy.guarantee import Assumption, Fact, Guarantee, Kind, weaker_basis
 from discreet.solvers.spectrum import with_fixed_signs
 
 # Most principal components of an earlier release: a bound on time, not tuned.

@@ -22,8 +22,17 @@ from discreet.models.scorers.factors import RatingScorer
 from discreet.models.scorers.local import PINNED
 from discreet.models.scorers.scorer import Scorer
 from discreet.privacy.accounting.rounding import round_down
-from discreet.privacy.assumptions import Assumption, Fact, Kind, assumptions_of
-from discreet.privacy.guarantee import Basis, Guarantee, Neighbors, Trust, Unit
+from discreet.privacy.guarantee import (
+    Assumption,
+    Basis,
+    Fact,
+    Guarantee,
+    Kind,
+    Neighbors,
+    Trust,
+    Unit,
+    assumptions_of,
+)
 from discreet.privacy.mechanisms.channel import local_epsilon
 from discreet.privacy.mechanisms.local import sign_flip
 from discreet.privacy.session import Session

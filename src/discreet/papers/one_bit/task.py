@@ -33,8 +33,17 @@ from discreet.models.scorers.scorer import Scorer
 from discreet.papers.one_bit.releases import released_mean
 from discreet.privacy.accounting.events import pure_event
 from discreet.privacy.accounting.rounding import left_over
-from discreet.privacy.assumptions import Assumption, Fact, Kind, assumptions_of
-from discreet.privacy.guarantee import Basis, Guarantee, Neighbors, Trust, Unit
+from discreet.privacy.guarantee import (
+    Assumption,
+    Basis,
+    Fact,
+    Guarantee,
+    Kind,
+    Neighbors,
+    Trust,
+    Unit,
+    assumptions_of,
+)
 from discreet.privacy.noise_plans import laplace_scale
 from discreet.privacy.session import Session
 from discreet.solvers.errors import NothingToLearn

@@ -21,9 +21,8 @@ from discreet.core.checks import DiscreetError, renamed, require
 from discreet.core.errors import Spent
 from discreet.core.frames import FrameKind, to_frame
 from discreet.privacy.accounting.events import event_from_json, event_to_json
-from discreet.privacy.assumptions import Assumption
 from discreet.privacy.errors import NeedsEpsilon, SeveralDefinitions, Unbudgeted
-from discreet.privacy.guarantee import Guarantee
+from discreet.privacy.guarantee import Assumption, Guarantee
 from discreet.privacy.ledger.accounts import Account
 from discreet.privacy.ledger.balance import Balance, balance, require_covered
 from discreet.privacy.ledger.chain import Anchor, latest_anchor, record_anchor

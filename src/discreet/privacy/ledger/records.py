@@ -19,9 +19,8 @@ from enum import StrEnum
 from typing import Any, NamedTuple, cast, final
 
 from discreet.privacy.accounting.rounding import sum_up
-from discreet.privacy.assumptions import Assumption, Fact, Kind
 from discreet.privacy.errors import BudgetIsFixed, ReasonNeeded, SpendingNotCounted, TwoEpsilons
-from discreet.privacy.guarantee import Basis, Guarantee, Neighbors, Trust, Unit
+from discreet.privacy.guarantee import Assumption, Basis, Fact, Guarantee, Kind, Neighbors, Trust, Unit
 from discreet.privacy.ledger.accounts import Account
 
 _SEAL = "row"
