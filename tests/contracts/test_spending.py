@@ -13,7 +13,7 @@ from discreet.models.popularity import Popularity
 from discreet.models.scorers.item_item import PopularityScorer
 from discreet.models.user_factorization import estimator as flagship
 from discreet.models.user_factorization.estimator import UserFactorization
-from discreet.privacy.release_log import Overspent
+from discreet.privacy.errors import Overspent
 from discreet.privacy.session import Session
 from discreet.statistics.counts import ItemVotes
 from discreet.testing.estimator_contract import (

@@ -17,7 +17,7 @@ from discreet.federated.noise import STEP_BITS, OwnNoise, SharedNoise, symmetric
 from discreet.federated.wire import Message, decode, encode
 from discreet.privacy.accounting.gaussian import gaussian_epsilon, gaussian_multiplier
 from discreet.privacy.guarantee import Assumption, Fact, Kind
-from discreet.privacy.mechanisms.fixed_point import FixedPoint
+from discreet.privacy.mechanisms.additive import FixedPoint
 from discreet.privacy.noise_shares import SharedBudget, upper, with_share
 from discreet.privacy.session import Session
 from discreet.statistics.counts import ItemVotes, UserCount

@@ -20,8 +20,8 @@ from discreet.models.popularity import Popularity
 from discreet.models.user_factorization.estimator import UserFactorization
 from discreet.papers.dpimf.implicit_objective import ImplicitObjective
 from discreet.privacy.accounting import gaussian
+from discreet.privacy.errors import Overspent
 from discreet.privacy.noise_shares import SharedBudget
-from discreet.privacy.release_log import Overspent
 from discreet.privacy.session import Session
 from discreet.statistics.counts import ItemVotes, UserCount
 from discreet.testing import refuses

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from discreet.privacy.assumptions import Fact, Kind
 
 import discreet
 from assumption_examples import conditions, stated
@@ -22,7 +23,6 @@ from discreet.federated.journal import Journal
 from discreet.follow import Following
 from discreet.models import storage
 from discreet.models.user_factorization.estimator import UserFactorization
-from discreet.privacy.assumptions import Fact, Kind
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.ledger.ledger import Ledger
 from discreet.privacy.mechanisms.cells import HiddenStars

@@ -17,8 +17,8 @@ from discreet.papers.mixture.channel import LocalChannel
 from discreet.papers.mixture.mixture import LocalMixture
 from discreet.papers.mixture.private_gradients import PrivateGradients
 from discreet.papers.mixture.sgd import LocalSgd
+from discreet.privacy.errors import Overspent
 from discreet.privacy.mechanisms.local import hidden_numbers, hidden_stars, rating_mechanism, sign_flip
-from discreet.privacy.release_log import Overspent
 from discreet.privacy.session import Session
 from discreet.testing import refuses
 from spending import costs_all_of, trained

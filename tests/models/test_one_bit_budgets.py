@@ -19,9 +19,9 @@ from discreet.papers.one_bit.releases import (
 )
 from discreet.papers.one_bit.task import OneBit
 from discreet.privacy.accounting.gaussian import gaussian_multiplier
+from discreet.privacy.errors import Overspent
+from discreet.privacy.mechanisms.additive import laplace_scale
 from discreet.privacy.mechanisms.local import sign_flip
-from discreet.privacy.noise_plans import laplace_scale
-from discreet.privacy.release_log import Overspent
 from discreet.privacy.session import Session
 from discreet.solvers.low_rank.losses import MeteredGradient
 from discreet.testing import refuses

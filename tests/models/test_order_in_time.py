@@ -16,8 +16,7 @@ from discreet.evaluation.scoring import measure
 from discreet.models.user_factorization.estimator import UserFactorization
 from discreet.models.user_factorization.order_in_time import order_informs
 from discreet.models.user_factorization.settings import FactorizationSettings
-from discreet.privacy.noise_plans import share
-from discreet.privacy.session import Session
+from discreet.privacy.session import Session, share
 from discreet.solvers.empirical_bayes import VoteEstimate
 from discreet.solvers.item_regression import OrderWeights
 from discreet.statistics.co_occurrence import CoOccurrence

@@ -19,7 +19,7 @@ from discreet.models.storage import read_label
 from discreet.privacy.accounting.accountant import delta_at
 from discreet.privacy.guarantee import Fact, Kind, Neighbors, Trust, Unit, assumptions_of
 from discreet.privacy.ledger.ledger import Ledger
-from discreet.privacy.mechanisms.fixed_point import FixedPoint
+from discreet.privacy.mechanisms.additive import FixedPoint
 from discreet.privacy.mechanisms.selection import MOST_NAMES, NoisyThreshold
 from discreet.report.guarantee_wording import condition_text
 from discreet.testing import refuses

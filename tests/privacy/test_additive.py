@@ -12,8 +12,7 @@ from scipy.special import ndtr
 from discreet.core.checks import ParameterError
 from discreet.core.randomness import PrivacyRandom
 from discreet.privacy.accounting import accountant
-from discreet.privacy.mechanisms.additive import Gaussian, Laplace
-from discreet.privacy.mechanisms.fixed_point import FixedPoint, NoiseGrid
+from discreet.privacy.mechanisms.additive import FixedPoint, Gaussian, Laplace, NoiseGrid
 from discreet.testing import refuses
 from evidence import follows, gap, samples_to_separate
 

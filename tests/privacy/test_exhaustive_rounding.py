@@ -7,7 +7,7 @@ import pytest
 
 from discreet.core.checks import DataError
 from discreet.privacy.accounting.rounding import root_above, round_down, round_up
-from discreet.privacy.mechanisms.fixed_point import NoiseGrid
+from discreet.privacy.mechanisms.additive import NoiseGrid
 from discreet.privacy.sampling.draws import add_discrete_laplace
 
 FAR = 1 << 62

@@ -20,12 +20,10 @@ from discreet.privacy import session as module
 from discreet.privacy.accounting.accountant import epsilon_at
 from discreet.privacy.accounting.gaussian import gaussian_multiplier
 from discreet.privacy.certificate import additive_release
+from discreet.privacy.errors import Overspent
 from discreet.privacy.guarantee import Unit
-from discreet.privacy.mechanisms.additive import Gaussian, Laplace
-from discreet.privacy.mechanisms.fixed_point import FixedPoint
-from discreet.privacy.noise_plans import planned_noise, share
-from discreet.privacy.release_log import Overspent, SpendingAccount, spent
-from discreet.privacy.session import Session
+from discreet.privacy.mechanisms.additive import FixedPoint, Gaussian, Laplace, planned_noise
+from discreet.privacy.session import Session, SpendingAccount, share, spent
 from discreet.statistics.statistic import Part
 from discreet.testing import refuses
 

@@ -11,9 +11,9 @@ import pytest
 
 from budgets import budget
 from discreet.core.randomness import PrivacyRandom
+from discreet.privacy.errors import Overspent
 from discreet.privacy.guarantee import Unit
-from discreet.privacy.noise_plans import gaussian_deviation, laplace_scale
-from discreet.privacy.release_log import Overspent
+from discreet.privacy.mechanisms.additive import gaussian_deviation, laplace_scale
 from discreet.privacy.session import Session
 from discreet.statistics.counts import RatingShares
 from discreet.testing import refuses

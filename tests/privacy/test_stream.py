@@ -12,8 +12,8 @@ from discreet.core.randomness import PrivacyRandom
 from discreet.data.facts import PublicFacts
 from discreet.privacy.accounting.gaussian import gaussian_delta
 from discreet.privacy.continual import continual_width
+from discreet.privacy.errors import Overspent
 from discreet.privacy.guarantee import Unit
-from discreet.privacy.release_log import Overspent
 from discreet.privacy.session import Session
 
 

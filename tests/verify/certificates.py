@@ -18,9 +18,8 @@ from discreet.privacy.certificate import (
     threshold_release,
 )
 from discreet.privacy.guarantee import Basis, Guarantee, Neighbors, Trust, Unit
-from discreet.privacy.mechanisms.additive import Gaussian, Laplace
+from discreet.privacy.mechanisms.additive import Gaussian, Laplace, fixed_point_noise
 from discreet.privacy.mechanisms.bounded import BoundedLaplace, ClampedLaplace, ModifiedLaplace
-from discreet.privacy.mechanisms.fixed_point import fixed_point_noise
 from discreet.privacy.mechanisms.randomized_response import RandomizedResponse, SignFlip
 from discreet.privacy.mechanisms.selection import NoisyThreshold
 from discreet.privacy.mechanisms.subsampling import ImportanceSampling

@@ -15,9 +15,8 @@ import discreet
 from discreet.models.user_factorization.estimator import UserFactorization, learn_ratings
 from discreet.models.user_factorization.history_release import HISTORY_SHARE, release_histories
 from discreet.models.user_factorization.recent import RecentReleases
-from discreet.privacy.noise_plans import share
-from discreet.privacy.release_log import Overspent
-from discreet.privacy.session import Session
+from discreet.privacy.errors import Overspent
+from discreet.privacy.session import Session, share
 from discreet.statistics.counts import Recency
 from golden.cases import users_in_groups
 

@@ -32,7 +32,7 @@ from discreet.audit.white_box.recording import (
 from discreet.audit.white_box.structure import ask
 from discreet.core.randomness import PrivacyRandom
 from discreet.models.estimator import Estimator
-from discreet.privacy.release_log import ReleaseEntry
+from discreet.privacy.session import ReleaseEntry
 
 _SEED = 37
 _LETTERS = 16

@@ -61,10 +61,9 @@ from discreet.privacy.guarantee import (
     weaker_basis,
 )
 from discreet.privacy.ledger import Ledger
-from discreet.privacy.mechanisms.additive import Gaussian
-from discreet.privacy.noise_plans import gaussian_event, planned_noise
-from discreet.privacy.noise_plans import share as exact
+from discreet.privacy.mechanisms.additive import Gaussian, gaussian_event, planned_noise
 from discreet.privacy.session import Session
+from discreet.privacy.session import share as exact
 from discreet.statistics.data_source import DataSource, KnownPart, open_source
 from discreet.statistics.domain import Held
 from discreet.statistics.statistic import (

@@ -27,7 +27,7 @@ from discreet.privacy.guarantee import (
     Unit,
     assumptions_of,
 )
-from discreet.privacy.noise_plans import gaussian_event
+from discreet.privacy.mechanisms.additive import gaussian_event
 from discreet.report.guarantee_wording import SEVERAL_YEARS, many_releases
 
 PROOF = "proofs/follow.md"

@@ -19,8 +19,7 @@ from discreet.models.released_items import ItemView, pilot_release, refuse_one_v
 from discreet.models.scorers.factors import RatingScorer
 from discreet.models.scorers.scorer import Scorer
 from discreet.models.tuned_settings import ItemSettings
-from discreet.privacy.noise_plans import share
-from discreet.privacy.session import Session
+from discreet.privacy.session import Session, share
 from discreet.solvers.empirical_bayes import EmpiricalBayes
 from discreet.statistics.counts import Recency
 

@@ -54,9 +54,8 @@ from discreet.models.scorers.scorer import Scorer
 from discreet.privacy.accounting.events import pure_event
 from discreet.privacy.guarantee import Assumption, Basis, Guarantee, Neighbors, Trust, Unit, assumptions_of
 from discreet.privacy.ledger.ledger import Ledger
-from discreet.privacy.noise_plans import gaussian_event
-from discreet.privacy.release_log import ReleaseEntry
-from discreet.privacy.session import Session
+from discreet.privacy.mechanisms.additive import gaussian_event
+from discreet.privacy.session import ReleaseEntry, Session
 from discreet.report.guarantee_wording import condition_text
 from discreet.statistics.data_source import DataSource, open_source
 from discreet.statistics.statistic import Statistic

@@ -46,7 +46,7 @@ from discreet.report.pages import html_table
 
 if TYPE_CHECKING:
     from discreet.privacy.ledger.records import Entry
-    from discreet.privacy.release_log import ReleaseEntry
+    from discreet.privacy.session import ReleaseEntry
 
 P = ParamSpec("P")
 R = TypeVar("R")

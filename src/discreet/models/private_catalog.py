@@ -25,7 +25,8 @@ from discreet.models.errors import (
 )
 from discreet.privacy.accounting.rounding import sum_up
 from discreet.privacy.guarantee import Assumption, Fact, Guarantee, Kind, Neighbors, Unit
-from discreet.privacy.noise_plans import laplace_event, threshold_events
+from discreet.privacy.mechanisms.additive import laplace_event
+from discreet.privacy.mechanisms.selection import threshold_events
 from discreet.privacy.session import Session
 from discreet.report.guarantee_wording import selection_cost
 from discreet.statistics.counts import NameVotes, ScaleVotes

@@ -27,7 +27,7 @@ from discreet.privacy.errors import (
     SumTooLarge,
     WeightsTooLarge,
 )
-from discreet.privacy.mechanisms.fixed_point import fixed_point_noise
+from discreet.privacy.mechanisms.additive import fixed_point_noise
 from discreet.privacy.sampling.draws import add_discrete_gaussian
 
 Whole = npt.NDArray[np.int64]

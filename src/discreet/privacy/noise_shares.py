@@ -23,9 +23,7 @@ import numpy.typing as npt
 from discreet.core.randomness import PrivacyRandom
 from discreet.privacy.accounting.gaussian import gaussian_epsilon, gaussian_multiplier
 from discreet.privacy.accounting.rounding import round_up
-from discreet.privacy.mechanisms.additive import Gaussian
-from discreet.privacy.mechanisms.fixed_point import FixedPoint
-from discreet.privacy.noise_plans import gaussian_sigma
+from discreet.privacy.mechanisms.additive import FixedPoint, Gaussian, gaussian_sigma
 from discreet.privacy.sampling.draws import LARGEST_SCALE, add_discrete_gaussian
 
 if TYPE_CHECKING:

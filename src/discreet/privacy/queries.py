@@ -10,14 +10,12 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar
 
 from discreet.core.arrays import Floats
 from discreet.core.randomness import PrivacyRandom
-from discreet.privacy.mechanisms.additive import Gaussian, Laplace
-from discreet.privacy.mechanisms.fixed_point import FixedPoint
+from discreet.privacy.mechanisms.additive import FixedPoint, Noise
 
 if TYPE_CHECKING:
     from discreet.privacy.session import Session
 
 Reports = TypeVar("Reports", covariant=True)
-Noise = Gaussian | Laplace
 
 
 class PartOfSum(Protocol):

@@ -36,7 +36,7 @@ from discreet.data.interactions import Interactions
 from discreet.statistics.domain import Stated
 
 if TYPE_CHECKING:
-    from discreet.privacy.mechanisms.fixed_point import FixedPoint
+    from discreet.privacy.mechanisms.additive import FixedPoint
     from discreet.statistics import row_kernels as kernels
 else:
     kernels = Later("discreet.statistics.row_kernels")
@@ -234,7 +234,7 @@ class Sums:
     def steps(self, name: str | None = None) -> FixedPoint:
         """Return a part (the only one, if not named) in fixed point, so that noise is added exactly."""
         # A model that is loaded reads blocks, and draws no noise.
-        from discreet.privacy.mechanisms.fixed_point import FixedPoint
+        from discreet.privacy.mechanisms.additive import FixedPoint
 
         number = 0 if name is None else [part.name for part in self.parts].index(name)
         return FixedPoint(self.arrays[number], self.parts[number].bits)

@@ -33,8 +33,7 @@ from discreet.models.storage import label_of, load, read_label
 from discreet.privacy.accounting.gaussian import compose_gaussians, gaussian_epsilon
 from discreet.privacy.guarantee import Basis, Fact, Guarantee, Neighbors, Trust, Unit, assumptions_of
 from discreet.privacy.ledger.ledger import Ledger
-from discreet.privacy.release_log import ReleaseEntry
-from discreet.privacy.session import Session
+from discreet.privacy.session import ReleaseEntry, Session
 from discreet.sources.cluster import ClusterSource
 from discreet.sources.sharding import make_shards
 from discreet.sources.shards import ShardFolder, open_shards

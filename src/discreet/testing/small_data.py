@@ -19,7 +19,7 @@ from discreet.data.interactions import Interactions
 from discreet.data.vocabulary import Vocabulary
 from discreet.models.estimator import Estimator
 from discreet.models.fitted import FittedModel
-from discreet.privacy.mechanisms.fixed_point import FixedPoint
+from discreet.privacy.mechanisms.additive import FixedPoint
 
 
 def toy_interactions(

@@ -30,7 +30,7 @@ from discreet.privacy.accounting.gaussian import gaussian_multiplier
 from discreet.privacy.guarantee import Fact
 from discreet.privacy.ledger import Ledger
 from discreet.privacy.ledger.ledger import Period
-from discreet.privacy.mechanisms.fixed_point import FixedPoint
+from discreet.privacy.mechanisms.additive import FixedPoint
 from discreet.privacy.session import Session
 from discreet.testing import refuses
 from toy import toy_interactions

@@ -39,8 +39,7 @@ from discreet.privacy.guarantee import (
     Unit,
     assumptions_of,
 )
-from discreet.privacy.mechanisms.additive import Gaussian, Laplace
-from discreet.privacy.noise_plans import gaussian_event, planned_noise
+from discreet.privacy.mechanisms.additive import Gaussian, Laplace, gaussian_event, planned_noise
 from discreet.privacy.session import Session
 from discreet.report.guarantee_wording import WEAKEST_PARTY
 

@@ -37,7 +37,7 @@ from discreet.models.scorers.parts import (
 )
 from discreet.models.scorers.scorer import Scorer
 from discreet.privacy.accounting.rounding import times_up
-from discreet.privacy.release_log import Overspent
+from discreet.privacy.errors import Overspent
 from discreet.privacy.session import Session
 from discreet.solvers.low_rank.losses import Link, OneBitLoss, curvature_at_0
 from discreet.statistics.statistic import ExactNumbers, Part

@@ -8,7 +8,7 @@ from fractions import Fraction
 from typing import final
 
 from discreet.models.user_factorization.settings import FactorizationSettings
-from discreet.privacy.noise_plans import share
+from discreet.privacy.session import share
 
 #: What a budget may be spent on.
 PURPOSES = ("lists", "ratings", "both")

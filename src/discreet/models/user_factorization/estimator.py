@@ -38,8 +38,7 @@ from discreet.models.user_factorization.ratings import learn_ratings
 from discreet.models.user_factorization.recent import RecentReleases
 from discreet.models.user_factorization.settings import FactorizationSettings
 from discreet.privacy.guarantee import Assumption, Fact, Guarantee, Kind
-from discreet.privacy.noise_plans import share
-from discreet.privacy.session import Session
+from discreet.privacy.session import Session, share
 from discreet.statistics.data_source import DataSource
 
 

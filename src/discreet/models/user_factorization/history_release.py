@@ -11,8 +11,7 @@ import numpy as np
 
 from discreet.data.facts import PublicFacts
 from discreet.models.scorers.released_histories import ReleasedHistories
-from discreet.privacy.noise_plans import share
-from discreet.privacy.session import Session
+from discreet.privacy.session import Session, share
 from discreet.statistics.history_summary import LENGTH_PART, LENGTH_STARTS, MOST_LEVELS, HistorySummary
 
 #: The share of the budget that a fit with `for_synthesis` spends on histories; the model gets the rest.

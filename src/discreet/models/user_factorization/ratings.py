@@ -47,8 +47,7 @@ from discreet.models.user_factorization.recent import RecentReleases
 from discreet.models.user_factorization.settings import FactorizationSettings
 from discreet.models.user_factorization.votes_first import last_votes, share_for_votes
 from discreet.models.user_factorization.whole_catalog import whole_catalog
-from discreet.privacy.noise_plans import share
-from discreet.privacy.session import Session
+from discreet.privacy.session import Session, share
 from discreet.solvers.item_regression import OrderWeights
 from discreet.statistics.counts import ItemVotes
 

@@ -22,9 +22,8 @@ from discreet.models.estimator import SumsEstimator, check_budget
 from discreet.models.scorers.profiles import ProfileScorer
 from discreet.models.scorers.scorer import Scorer
 from discreet.papers.dpimf import item_solves as items_of
-from discreet.privacy.mechanisms.fixed_point import FixedPoint
-from discreet.privacy.noise_plans import share
-from discreet.privacy.session import Session
+from discreet.privacy.mechanisms.additive import FixedPoint
+from discreet.privacy.session import Session, share
 from discreet.statistics import profiles as party
 from discreet.statistics.profiles import ProfileQuestion, Profiles, norms_of_all, weighted_terms
 from discreet.statistics.statistic import ROUNDING, VECTOR_BITS, Norm, Part

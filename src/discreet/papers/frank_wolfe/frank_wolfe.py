@@ -23,8 +23,7 @@ from discreet.papers.frank_wolfe.directions import (
     item_factor,
     leading,
 )
-from discreet.privacy.noise_plans import share
-from discreet.privacy.session import Session
+from discreet.privacy.session import Session, share
 from discreet.solvers.spectrum import oja, random_signs
 from discreet.statistics.scaled_rows import ScaledMoment, ScaledProduct, Scaling
 

@@ -53,9 +53,14 @@ from discreet.papers.one_bit.task import OneBit, Task
 from discreet.privacy.accounting.gaussian import least
 from discreet.privacy.accounting.rounding import sum_up, times_up
 from discreet.privacy.guarantee import Guarantee, Trust
+from discreet.privacy.mechanisms.additive import (
+    gaussian_deviation,
+    gaussian_event,
+    laplace_event,
+    laplace_scale,
+)
 from discreet.privacy.mechanisms.local import sign_flip
 from discreet.privacy.mechanisms.randomized_response import SignFlip
-from discreet.privacy.noise_plans import gaussian_deviation, gaussian_event, laplace_event, laplace_scale
 from discreet.privacy.session import Session
 from discreet.report.guarantee_wording import PROBIT_OBJECTIVE, answered_entries
 from discreet.solvers.low_rank.losses import (

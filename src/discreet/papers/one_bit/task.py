@@ -44,7 +44,7 @@ from discreet.privacy.guarantee import (
     Unit,
     assumptions_of,
 )
-from discreet.privacy.noise_plans import laplace_scale
+from discreet.privacy.mechanisms.additive import laplace_scale
 from discreet.privacy.session import Session
 from discreet.solvers.errors import NothingToLearn
 from discreet.solvers.low_rank.losses import LINKS, Link, OneBitLoss, Oracle, curvature_at_0

@@ -15,8 +15,7 @@ from discreet.core.checks import integer, positive_finite, require
 from discreet.core.randomness import PrivacyRandom
 from discreet.privacy.accounting.events import FailureEvent
 from discreet.privacy.errors import TooManyNames
-from discreet.privacy.mechanisms.additive import Gaussian
-from discreet.privacy.mechanisms.fixed_point import FixedPoint, NoiseGrid
+from discreet.privacy.mechanisms.additive import FixedPoint, Gaussian, NoiseGrid
 
 #: The most names that data can have. The fixed-point unit of the noise must not depend on their number, and a
 #: refusal must not depend on one person's names.
@@ -94,3 +93,8 @@ class NoisyThreshold:
     def _rare(self) -> float:
         """Return the allowed probability that any of one user's own names passes."""
         return self.delta / (2 * math.exp(self.epsilon))
+
+
+def threshold_events(*, epsilon: float, delta: float, most: int) -> Sequence[Any]:
+    """Return the events of `Session.names`. Raise for a budget that it can't spend."""
+    return NoisyThreshold(epsilon=epsilon, delta=delta, most=most).events()

@@ -19,9 +19,8 @@ from discreet.core.checks import (
 from discreet.core.randomness import PrivacyRandom
 from discreet.privacy.accounting.events import pure_event
 from discreet.privacy.errors import OffGrid, SumOverflows, TableReveals
-from discreet.privacy.mechanisms.additive import MOST_SHIFT_LAPLACE
+from discreet.privacy.mechanisms.additive import MOST_SHIFT_LAPLACE, FixedPoint
 from discreet.privacy.mechanisms.channel import WORDS, CountTable, local_epsilon
-from discreet.privacy.mechanisms.fixed_point import FixedPoint
 from discreet.privacy.sampling.draws import add_discrete_laplace
 
 if TYPE_CHECKING:
