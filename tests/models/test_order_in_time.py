@@ -14,7 +14,7 @@ from discreet.data.interactions import Interactions
 from discreet.data.splits import leave_one_out
 from discreet.evaluation.scoring import measure
 from discreet.models.user_factorization.estimator import UserFactorization
-from discreet.models.user_factorization.order_in_time import order_informs
+from discreet.models.user_factorization.implicit_feedback import order_informs
 from discreet.models.user_factorization.settings import FactorizationSettings
 from discreet.privacy.session import Session, share
 from discreet.solvers.empirical_bayes import VoteEstimate

@@ -8,7 +8,7 @@ import discreet
 from assumption_examples import CONDITIONS, EXAMPLES, TAKEN_CATALOG, conditions, stated
 from discreet.core.checks import PrivacyError
 from discreet.core.randomness import PrivacyRandom
-from discreet.models.user_factorization.prior import carrying_over
+from discreet.models.user_factorization.estimator import carrying_over
 from discreet.privacy.guarantee import Basis, Fact, Kind, Trust
 from toy import toy_interactions
 

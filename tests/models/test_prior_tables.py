@@ -6,7 +6,7 @@ import pytest
 from discreet.core.randomness import PrivacyRandom
 from discreet.data.vocabulary import Vocabulary
 from discreet.models.biases import Biases
-from discreet.models.user_factorization.prior import prior_table
+from discreet.models.user_factorization.estimator import prior_table
 from discreet.testing import refuses
 from toy import toy_interactions
 

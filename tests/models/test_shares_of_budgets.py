@@ -9,8 +9,7 @@ import pytest
 from assumption_examples import stated
 from discreet.models.popularity import Popularity
 from discreet.models.private_catalog import PrivateFacts, whole_promise
-from discreet.models.user_factorization.budget_split import BudgetShares, refits
-from discreet.models.user_factorization.settings import FactorizationSettings
+from discreet.models.user_factorization.settings import BudgetShares, FactorizationSettings, refits
 from discreet.papers.mixture.private_gradients import PrivateGradients
 from discreet.privacy.guarantee import Fact, Kind
 from discreet.testing import refuses

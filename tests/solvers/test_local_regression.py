@@ -7,8 +7,8 @@ import pytest
 
 from discreet import PrivacyRandom, UserFactorization
 from discreet.data.interactions import Interactions
+from discreet.models.user_factorization.implicit_feedback import steps_in_time
 from discreet.models.user_factorization.settings import FactorizationSettings
-from discreet.models.user_factorization.whole_catalog import steps_in_time
 from discreet.solvers.item_regression import LocalPairs, OrderWeights, strongest_of_sparse
 
 N_USERS, N_ITEMS = 60, 12

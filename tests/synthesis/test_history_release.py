@@ -10,7 +10,7 @@ from discreet import PrivacyRandom, UserFactorization, load
 from discreet.data.facts import PublicFacts
 from discreet.data.interactions import Interactions
 from discreet.models.scorers.released_histories import ReleasedHistories, nearest_counts
-from discreet.models.user_factorization.history_release import (
+from discreet.models.user_factorization.estimator import (
     HISTORY_SHARE,
     history_question,
     release_histories,

@@ -12,9 +12,13 @@ import pytest
 from discreet_verify import main
 
 import discreet
-from discreet.models.user_factorization.estimator import UserFactorization, learn_ratings
-from discreet.models.user_factorization.history_release import HISTORY_SHARE, release_histories
-from discreet.models.user_factorization.recent import RecentReleases
+from discreet.models.released_items import RecentReleases
+from discreet.models.user_factorization.estimator import (
+    HISTORY_SHARE,
+    UserFactorization,
+    learn_ratings,
+    release_histories,
+)
 from discreet.privacy.errors import Overspent
 from discreet.privacy.session import Session, share
 from discreet.statistics.counts import Recency

@@ -19,8 +19,7 @@ from discreet.core.randomness import experiment_generator
 from discreet.data.facts import PublicFacts
 from discreet.data.interactions import Interactions
 from discreet.data.vocabulary import Vocabulary
-from discreet.models.estimator import Estimator
-from discreet.models.recency import recency_of
+from discreet.models.estimator import Estimator, recency_of
 from discreet.privacy.guarantee import Guarantee, Neighbors, Unit
 
 Row = Mapping[int, float]

@@ -460,7 +460,7 @@ def _fit(
     from discreet.data.inputs import open_data
     from discreet.federated.catalogs import read_salt, salted_data
     from discreet.federated.serving.party import joining
-    from discreet.models.recency import refuse_timeless
+    from discreet.models.estimator import refuse_timeless
 
     (estimator, protocol), facts = agreed_protocol(agreement), agreement.facts
     implicit = estimator.feedback == "implicit"
@@ -682,7 +682,7 @@ def simulated_fit(estimator: Estimator, whole: Interactions, noise: SharedNoise,
     """Return a run in which parties fit a model."""
     from discreet.federated.protocols.choosing import simulated_protocol
     from discreet.federated.simulation import simulate
-    from discreet.models.recency import refuse_timeless
+    from discreet.models.estimator import refuse_timeless
 
     refuse_timeless(getattr(estimator, "half_life", None), whole)
     remark_on_delta([estimator], whole.facts)
@@ -732,7 +732,7 @@ def _in_year(whole: Interactions, settings: FollowSettings, begins: str) -> tupl
 
 def refuse_empty_year(whole: Interactions, settings: FollowSettings, begins: str) -> None:
     """Raise for a year without data, as reading rejects an empty file: the date must be wrong."""
-    from discreet.models.recency import month_of
+    from discreet.models.estimator import month_of
 
     if whole.times is None or _in_year(whole, settings, begins)[1]:
         return

@@ -31,10 +31,9 @@ from discreet.follow.model import Kind
 from discreet.follow.settings import FollowSettings
 from discreet.follow.stream import Following
 from discreet.models.biases import Biases
-from discreet.models.estimator import Estimator
+from discreet.models.estimator import Estimator, month_of
 from discreet.models.fitted import FittedModel
 from discreet.models.popularity import Popularity
-from discreet.models.recency import month_of
 from discreet.models.user_factorization.estimator import UserFactorization
 from discreet.privacy.ledger.accounts import Account, allowed_each
 from discreet.report.guarantee_wording import SCORES_NOT_COVERED

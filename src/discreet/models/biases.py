@@ -13,8 +13,7 @@ import numpy as np
 
 from discreet.core.progress import Progress
 from discreet.data.facts import PublicFacts
-from discreet.models.estimator import check_budget
-from discreet.models.recency import FadingEstimator, check_recency, recency_of
+from discreet.models.estimator import FadingEstimator, check_budget, check_recency, recency_of
 from discreet.models.released_items import ItemView, pilot_release, refuse_one_value
 from discreet.models.scorers.factors import RatingScorer
 from discreet.models.scorers.scorer import Scorer

@@ -11,6 +11,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import fields, is_dataclass, replace
+from datetime import UTC, datetime
 from functools import wraps
 from pathlib import Path
 from typing import Any, ClassVar, Self, Unpack, cast, final
@@ -21,10 +22,12 @@ from discreet.core.checks import (
     failure_probability,
     instance,
     positive,
+    positive_finite,
     within,
 )
 from discreet.core.progress import Progress, logger, silent, terminal_progress
 from discreet.core.randomness import PrivacyRandom
+from discreet.data.epochs import seconds_of
 from discreet.data.facts import Declarations, DeclaredFacts, Duplicates, PublicFacts, refuse_unknown_names
 from discreet.data.inputs import accept, refuse_columns, refuse_declared
 from discreet.data.interactions import Interactions, refuse_unsound
@@ -39,6 +42,8 @@ from discreet.models.errors import (
     RealNoiseInRehearsal,
     RowsNeeded,
     ScaleUnused,
+    SettingsConflict,
+    TimesNeeded,
     TooFewToLearn,
     UnknownSetting,
 )
@@ -52,11 +57,22 @@ from discreet.models.private_catalog import (
 )
 from discreet.models.scorers.scorer import Scorer
 from discreet.privacy.accounting.events import pure_event
-from discreet.privacy.guarantee import Assumption, Basis, Guarantee, Neighbors, Trust, Unit, assumptions_of
+from discreet.privacy.guarantee import (
+    Assumption,
+    Basis,
+    Fact,
+    Guarantee,
+    Kind,
+    Neighbors,
+    Trust,
+    Unit,
+    assumptions_of,
+)
 from discreet.privacy.ledger.ledger import Ledger
 from discreet.privacy.mechanisms.additive import gaussian_event
 from discreet.privacy.session import ReleaseEntry, Session
 from discreet.report.guarantee_wording import condition_text
+from discreet.statistics.counts import Recency
 from discreet.statistics.data_source import DataSource, open_source
 from discreet.statistics.statistic import Statistic
 
@@ -468,3 +484,75 @@ def statistics_of(estimator: Estimator) -> tuple[type[Statistic], ...]:
     """Return the statistics that an estimator brings, also one that derives from `Estimator` alone."""
     brought: tuple[type[Statistic], ...] = getattr(estimator, "statistics", ())
     return brought
+
+
+# Ratings that fade with age: a half-life in days, and the public date from which ages count.
+
+#: What an estimator that reads times takes as public.
+TIMES_ARE_PUBLIC = Assumption.of(Kind.DECLARED, Fact.TIMES)
+_DAY = 86400.0
+# Beyond this an exponent isn't a number any more; nothing fades in so long a time, and all in so short a one.
+_SHORTEST, _LONGEST = 1e-9, 1e9
+
+
+def check_recency(half_life: float | None, now: str | None) -> None:
+    """Raise for a half-life that isn't a time, and for a date that is invalid or unused."""
+    if half_life is not None:
+        positive_finite("half_life", half_life)
+    if now is None:
+        return
+    if half_life is None:
+        raise SettingsConflict(setting="now", other="a model without half_life")
+    seconds_of(now)
+
+
+def recency_of(half_life: float | None, now: str | None) -> Recency | None:
+    """Return how ratings fade; None where they do not."""
+    if half_life is None:
+        return None
+    moment = datetime.now(UTC).timestamp() if now is None else seconds_of(now)
+    return Recency(now=moment, half_life=min(max(half_life, _SHORTEST), _LONGEST) * _DAY)
+
+
+def stated_recency(half_life: float | None, now: str | None) -> tuple[Assumption, ...]:
+    """Return what is assumed if ratings fade: times are read, and a declared date doesn't come from users."""
+    if half_life is None:
+        return ()
+    date = () if now is None else (Assumption.of(Kind.DECLARED, Fact.DATE, date=str(now)),)
+    return (TIMES_ARE_PUBLIC, *date)
+
+
+def refuse_timeless(half_life: float | None, data: DataSource) -> None:
+    """Raise for data without times, before any cost is recorded, if ratings are to fade."""
+    if half_life is not None and not may_have_times(data):
+        raise TimesNeeded(setting="half_life")
+
+
+class FadingEstimator(SumsEstimator):
+    """A method whose ratings may fade: after `half_life` days one counts half. Ages count from `now`."""
+
+    __slots__ = ()
+
+    half_life: float | None
+    now: str | None
+
+    def public_inputs(self) -> Sequence[Assumption]:
+        """Return what is assumed if ratings fade."""
+        return stated_recency(self.half_life, self.now)
+
+    def _refuse(self, data: DataSource) -> None:
+        Estimator._refuse(self, data)
+        refuse_timeless(self.half_life, data)
+
+
+def may_have_times(data: DataSource) -> bool:
+    """Return whether data have a column of times, which is public; a source that does not say may have."""
+    return bool(getattr(data, "has_times", True))
+
+
+def month_of(moment: float) -> str:
+    """Return the month of a time in seconds since 1970, or the number roughly if it can be none."""
+    try:
+        return f"{datetime.fromtimestamp(moment, UTC):%Y-%m}"
+    except (ValueError, OverflowError, OSError):
+        return f"{moment:.2g}"

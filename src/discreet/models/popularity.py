@@ -7,8 +7,7 @@ from fractions import Fraction
 from typing import ClassVar, final
 
 from discreet.core.progress import Progress
-from discreet.models.estimator import check_budget
-from discreet.models.recency import FadingEstimator, check_recency, recency_of
+from discreet.models.estimator import FadingEstimator, check_budget, check_recency, recency_of
 from discreet.models.scorers.item_item import PopularityScorer
 from discreet.models.scorers.scorer import Scorer
 from discreet.privacy.session import Session

@@ -1,6 +1,10 @@
 """Release counts and effects of items, and combine all releases so far.
 
 Ratings are in units in which the scale runs from -1 to 1. The proof is in proofs/biases.md.
+
+What belongs together is learned from whole histories. If ratings fade, how popular items are, and how they
+are rated, comes from a release of its own (`RecentReleases`), in which a rating counts half after a public
+half-life. Ages count from a public date.
 """
 
 from __future__ import annotations
@@ -8,7 +12,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any, final
+from typing import Any, NamedTuple, final
 
 import numpy as np
 
@@ -19,7 +23,7 @@ from discreet.models.scorers.counts import liking
 from discreet.models.tuned_settings import ItemSettings
 from discreet.privacy.session import Session
 from discreet.solvers.empirical_bayes import EmpiricalBayes, VoteEstimate, shrink
-from discreet.statistics.counts import ItemResiduals, Recency, RecentResiduals, UserMeans
+from discreet.statistics.counts import ItemResiduals, Recency, RecentResiduals, RecentVotes, UserMeans
 from discreet.statistics.typical import COUNT_PART, TYPICAL_RESIDUAL, USER_RIDGE
 
 # Weights of count^-1/2 give the sums of all items one variance.
@@ -242,3 +246,45 @@ def sum_variance(
     spread = TYPICAL_RESIDUAL**2
     person = people / ((spread + part**2) * max(float(weights @ (1 / item_weights)), 1.0))
     return multiplier**2 + spread * person * item_weights * weights
+
+
+class RecentItems(NamedTuple):
+    """How popular items are now, and how much better they are rated than over all time."""
+
+    popularity: Floats
+    shift: Floats
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecentReleases:
+    """How ratings fade with age, and the session that their release may spend."""
+
+    recency: Recency
+    session: Session
+
+    def votes(self) -> VoteEstimate:
+        """Release votes that fade; a user's have length at most 1."""
+        statistic = RecentVotes(n_items=self.session.n_items, norm="l2", recency=self.recency)
+        return VoteEstimate.of(*self.session.release(statistic, Fraction(1)))
+
+    def items(self, view: ItemView, offsets: Floats) -> RecentItems:
+        """Release counts and residuals of `offsets` that fade; a user's have length at most 1."""
+        n_items = self.session.n_items
+        plain = ItemResiduals(
+            middle=view.middle,
+            half=view.half,
+            mean=view.mean,
+            effects=offsets - view.mean,
+            item_weights=np.ones(n_items),
+            # Counts have as much variance as residuals.
+            count_part=TYPICAL_RESIDUAL,
+        )
+        asked = RecentResiduals(plain=plain, recency=self.recency)
+        (sums, counted), multiplier = self.session.release(asked, Fraction(1))
+        length = math.hypot(TYPICAL_RESIDUAL, plain.count_part) / plain.count_part
+        tally = VoteEstimate.of(counted * length, multiplier * length)
+        counts = tally.raised / (length * plain.count_part)
+        variance = sum_variance(counts, plain.item_weights, view.people, multiplier, plain.count_part)
+        shift = shrink(sums, counts, variance, np.zeros((n_items, 0))).mean
+        return RecentItems(tally.likely, shift)

@@ -20,7 +20,7 @@ from discreet.data.interactions import Interactions
 from discreet.data.roles import Choice
 from discreet.models.fitted import FittedModel
 from discreet.models.scorers.released_histories import ReleasedHistories
-from discreet.models.user_factorization.history_release import history_question
+from discreet.models.user_factorization.estimator import history_question
 from discreet.report.pages import Html, bar, bullets, element, is_page, page, table
 from discreet.statistics.counts import ItemVotes
 from discreet.statistics.history_summary import LENGTH_STARTS

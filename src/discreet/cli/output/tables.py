@@ -92,7 +92,7 @@ def reading_of(source: DataSource) -> dict[str, str]:
     )
     times = getattr(source, "times", None)
     if times is not None and len(times):
-        from discreet.models.recency import month_of
+        from discreet.models.estimator import month_of
 
         found["for_holder_only"] += f", from {month_of(float(times.min()))} to {month_of(float(times.max()))}"
     return found

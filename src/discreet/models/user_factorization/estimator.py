@@ -1,45 +1,166 @@
-"""Factor users' ratings or interactions with user-level privacy: the model we recommend."""
+"""Factor users' ratings or interactions with user-level privacy: the model we recommend.
+
+With `prior` a fit starts from an earlier release. That release is public, so using it costs no budget. Its
+effects and vectors become item features, toward which the new fit shrinks as far as its own released numbers
+agree. The new model carries information of the earlier one, so an earlier model without privacy is rejected,
+and what weakens the earlier guarantee is carried over (proofs/user_factorization.md).
+
+With `for_synthesis` a share of the budget is spent on lengths, order, and levels of histories
+(proofs/history_summary.md).
+"""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from os import PathLike
+from pathlib import Path
 from typing import Any, ClassVar, Literal, final
 
 import numpy as np
 
 from discreet.core.arrays import Floats, one_algebra_thread
-from discreet.core.checks import one_of
+from discreet.core.checks import ParameterError, one_of
 from discreet.core.errors import WrongKind, shown
 from discreet.core.progress import Progress
 from discreet.data.facts import PublicFacts
 from discreet.data.item_tables import read_item_table, read_items
 from discreet.data.item_words import item_words
 from discreet.data.vocabulary import Vocabulary
-from discreet.models.errors import SettingsConflict
-from discreet.models.estimator import Estimator, SumsEstimator, check_budget, joint_promise
-from discreet.models.recency import (
+from discreet.models.errors import PriorNotPrivate, PriorUnusable, SettingsConflict
+from discreet.models.estimator import (
     TIMES_ARE_PUBLIC,
+    Estimator,
+    SumsEstimator,
+    check_budget,
     check_recency,
+    joint_promise,
     recency_of,
     refuse_timeless,
     stated_recency,
 )
-from discreet.models.released_items import refuse_one_value
+from discreet.models.fitted import FittedModel
+from discreet.models.released_items import RecentReleases, refuse_one_value
 from discreet.models.scorers.interactions import InteractionsAndRatings, InteractionScorer
+from discreet.models.scorers.released_histories import ReleasedHistories
 from discreet.models.scorers.scorer import Scorer
-from discreet.models.user_factorization.budget_split import PURPOSES
-from discreet.models.user_factorization.history_release import HISTORY_SHARE, release_histories
+from discreet.models.storage import load, read_label
 from discreet.models.user_factorization.implicit_feedback import learn_implicit
-from discreet.models.user_factorization.prior import carrying_over, earlier_columns, prior_table
 from discreet.models.user_factorization.public_features import content_vectors
 from discreet.models.user_factorization.ratings import learn_ratings
-from discreet.models.user_factorization.recent import RecentReleases
-from discreet.models.user_factorization.settings import FactorizationSettings
-from discreet.privacy.guarantee import Assumption, Fact, Guarantee, Kind
+from discreet.models.user_factorization.settings import PURPOSES, FactorizationSettings
+from discreet.privacy.guarantee import Assumption, Fact, Guarantee, Kind, weaker_basis
 from discreet.privacy.session import Session, share
+from discreet.solvers.spectrum import with_fixed_signs
 from discreet.statistics.data_source import DataSource
+from discreet.statistics.history_summary import LENGTH_PART, LENGTH_STARTS, MOST_LEVELS, HistorySummary
+
+#: The share of the budget that a fit with `for_synthesis` spends on histories; the model gets the rest.
+HISTORY_SHARE = share(0.03)
+
+
+def history_question(facts: PublicFacts, *, rated: bool) -> HistorySummary:
+    """Return the statistic; it depends on public facts alone. Without `rated` it does not look at ratings."""
+    longest = min(facts.n_items, facts.max_per_user or facts.n_items)
+    width = facts.high - facts.low if rated else 0.0
+    levels = MOST_LEVELS
+    if not width:
+        # All ratings are at one level, whatever they are.
+        levels = 1
+    elif facts.step is not None:
+        levels = min(round(width / facts.step) + 1, MOST_LEVELS)
+    return HistorySummary(
+        bins=int(np.searchsorted(LENGTH_STARTS, longest, side="right")),
+        low=facts.low,
+        width=width or 1.0,
+        levels=levels,
+    )
+
+
+def release_histories(session: Session, *, rated: bool) -> ReleasedHistories:
+    """Release the summary of all users' histories, for all of the session."""
+    question = history_question(session.facts, rated=rated)
+    noisy, deviation = session.release(question, Fraction(1))
+    return ReleasedHistories.cleaned(question.split(noisy), deviation / LENGTH_PART)
+
+
+# Most principal components of an earlier release: a bound on time, not tuned.
+_MOST_PRIOR = 15
+
+
+def carrying_over(promise: Guarantee, path: str | Path) -> Guarantee:
+    """Return the guarantee of a fit that starts from the model in a file, with all that weakens that model's.
+
+    The added assumption has the earlier release's cost, which is not part of this guarantee.
+
+    Raises:
+        PrivacyError: The model in the file is not private, or has another privacy definition.
+    """
+    if math.isinf(promise.epsilon):
+        unstated = Assumption.of(Kind.EARLIER, Fact.PRIOR, epsilon=None, delta=None, simulated=None)
+        return promise.assuming(unstated)
+    earlier = _promise_of(path)
+    if math.isinf(earlier.epsilon):
+        raise PriorNotPrivate(path=path)
+    if earlier.definition != promise.definition:
+        raise PriorNotPrivate(path=path)
+    started = Assumption.of(
+        Kind.EARLIER,
+        Fact.PRIOR,
+        epsilon=earlier.epsilon,
+        delta=earlier.delta,
+        simulated=earlier.simulated,
+    )
+    return replace(
+        promise.assuming(*earlier.conditions, started),
+        basis=weaker_basis(promise.basis, earlier.basis),
+        simulated=promise.simulated or earlier.simulated,
+    )
+
+
+def _promise_of(path: str | Path) -> Guarantee:
+    try:
+        return Guarantee.from_json(read_label(path)["guarantee"])
+    except ParameterError as error:
+        raise PriorUnusable(path=path) from error
+
+
+def prior_table(path: str | Path, catalog: Vocabulary) -> Floats:
+    """Return a row per item from the model in a file: its effect and its principal components.
+
+    Items that the earlier release does not know get the mean row.
+
+    Raises:
+        DataError: The file's model has no item effects, or knows none of these items.
+    """
+    earlier, columns = earlier_columns(path)
+    known = earlier.catalog.index_of(catalog.series)
+    if not np.any(known >= 0):
+        raise PriorUnusable(path=path)
+    table = np.tile(columns.mean(axis=0), (len(catalog), 1))
+    table[known >= 0] = columns[known[known >= 0]]
+    return table
+
+
+def earlier_columns(path: str | Path) -> tuple[FittedModel, Floats]:
+    """Return the model in a file, and the effects and principal components of its items.
+
+    Raises:
+        DataError: The file's model has no item effects.
+    """
+    earlier = load(path)
+    arrays = earlier.scorer.arrays()
+    if "item_bias" not in arrays:
+        raise PriorUnusable(path=path)
+    effects = np.asarray(arrays["item_bias"], dtype=np.float64)[:, None]
+    vectors = np.asarray(arrays.get("item_factors", np.zeros((len(effects), 0))), dtype=np.float64)
+    centered = vectors - vectors.mean(axis=0)
+    left, sizes, _ = np.linalg.svd(centered, full_matrices=False)
+    kept = sizes[:_MOST_PRIOR] > 1e-9 * max(float(sizes.max(initial=0.0)), 1e-300)
+    directions = with_fixed_signs(left[:, :_MOST_PRIOR]) * sizes[:_MOST_PRIOR]
+    return earlier, np.column_stack([effects, directions[:, kept]])
 
 
 @final

@@ -1,37 +1,83 @@
 """Learn item embeddings from implicit feedback: co-occurrence directions, and each item's embedding in them.
 
 A user's contribution is a function of their items, the order of these, and earlier releases, scaled to length
-at most 1. The proofs are in proofs/user_factorization.md and proofs/user_factorization_implicit.md.
+at most 1. Times may be those of an import, or drawn at random. So after the co-occurrences three numbers are
+released: how well they predict each user's own order, without that user's part in them. If order doesn't
+inform, the rest learns as from data without times.
+
+Released co-occurrences cover the most popular items, because noise hides the pairs of all others. Without
+noise, `whole_catalog` counts the other pairs as well. The proofs are in proofs/user_factorization.md and
+proofs/user_factorization_implicit.md.
 """
 
 from __future__ import annotations
 
 import math
 from fractions import Fraction
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
 from discreet.core.arrays import Floats, Indices
 from discreet.core.progress import Progress
+from discreet.data.interactions import Interactions
+from discreet.models.released_items import RecentReleases
 from discreet.models.scorers.interactions import FADING, InteractionScorer
 from discreet.models.scorers.next_items import NextItems
-from discreet.models.user_factorization.budget_split import detail, part_of_pairs, users_per_noise
 from discreet.models.user_factorization.latent_factors import feature_prior
-from discreet.models.user_factorization.order_in_time import Informs, order_informs
 from discreet.models.user_factorization.public_features import learn_content
-from discreet.models.user_factorization.recent import RecentReleases
-from discreet.models.user_factorization.settings import FactorizationSettings
+from discreet.models.user_factorization.settings import (
+    FactorizationSettings,
+    detail,
+    part_of_pairs,
+    users_per_noise,
+)
 from discreet.models.user_factorization.votes_first import last_votes, share_for_votes
-from discreet.models.user_factorization.whole_catalog import whole_catalog
 from discreet.privacy.session import Session, share
 from discreet.solvers.empirical_bayes import VoteEstimate, denoised_pairs, shrink_coordinates
-from discreet.solvers.item_regression import OrderWeights, regression_weights, strongest
+from discreet.solvers.item_regression import (
+    LocalPairs,
+    OrderWeights,
+    regression_weights,
+    strongest,
+    strongest_of_sparse,
+)
 from discreet.solvers.spectrum import clearest_part, edge_of_noise
 from discreet.statistics.co_occurrence import BACK_PARTS, CoOccurrence
 from discreet.statistics.counts import ItemVotes, UserCount
 from discreet.statistics.item_context import ItemContext
+from discreet.statistics.order_evidence import OrderEvidence
 from discreet.statistics.typical import COUNT_PART
+
+# Standard deviations that make a finding sure.
+_SURE = 2.0
+
+Informs = Literal["yes", "no", "cannot tell", "not asked"]
+
+
+def order_informs(
+    session: Session,
+    share: Fraction,
+    asked: CoOccurrence,
+    pairs: Floats,
+    tally: VoteEstimate,
+    least_order: float,
+) -> Informs:
+    """Release how well co-occurrences predict the order of interactions, and return whether it informs.
+
+    `pairs` is the released sum of `asked`. Order informs if the mean correlation is surely positive. It does
+    not if that is surely below `least_order`. The deviation is that of the noise and, from the released sum
+    of squares, of sampling.
+    """
+    # Entries have about the variance that popularity expects; dividing by its root makes them comparable.
+    scale = 1 / np.sqrt(tally.raised[asked.top] * asked.weight)
+    evidence = OrderEvidence(asked=asked, pairs=pairs, scale=scale / scale.max())
+    (total, half_squares, halves), sigma = session.release(evidence, share)
+    unsure = _SURE * math.sqrt(max(2 * half_squares, 0.0) + sigma**2)
+    if total + unsure < least_order * 2 * halves:
+        return "no"
+    return "yes" if total > unsure else "cannot tell"
+
 
 # Weights of count^-1/2 give all co-occurrences one variance. Without noise, each counts as it is.
 _EQUAL_VARIANCE = -0.5
@@ -383,3 +429,40 @@ def _slopes(guess: Floats, centered: Floats, counts: Floats, variance: Floats) -
 def _sampling_variance(counts: Floats, item_weights: Floats, people: float, length: float) -> Floats:
     """Return the sampling variance of the sums, where embeddings have variance 1 in each direction."""
     return counts * item_weights * people / (length * max(float(counts @ (1 / item_weights)), 1.0))
+
+
+def whole_catalog(
+    session: Session, settings: FactorizationSettings, *, blend: float, ordered: bool
+) -> NextItems | None:
+    """Return the weights between all items; None with noise, in small catalogs, and of data elsewhere."""
+    if session.is_private or session.n_items <= settings.most_co_occurrence_items:
+        return None
+    data = session.rows()
+    if not isinstance(data, Interactions):
+        return None
+    ordered = ordered and data.times is not None
+    order = settings.order if ordered else OrderWeights()
+    pairs = LocalPairs.of(
+        data.indptr, data.items, steps_in_time(data), data.n_items, order, settings.nearest_items
+    )
+    kept = strongest_of_sparse(pairs.weights(settings.pair_ridge_users), settings.most_neighbors)
+    return NextItems(
+        items=np.arange(data.n_items),
+        neighbors=kept.items,
+        weights=kept.weights,
+        blend=blend,
+        fading=FADING if ordered else 0.0,
+    )
+
+
+def steps_in_time(data: Interactions) -> Indices:
+    """Return the place of each interaction in its user's order; those at one time share a place."""
+    if data.times is None:
+        return np.zeros(data.n_ratings, dtype=np.int64)
+    rows = data.rows()
+    order = np.lexsort((data.times, rows))
+    later = np.zeros(order.size, dtype=np.int64)
+    later[1:] = (rows[order][1:] == rows[order][:-1]) & (np.diff(data.times[order]) != 0)
+    steps = np.empty(order.size, dtype=np.int64)
+    steps[order] = np.cumsum(later)
+    return steps

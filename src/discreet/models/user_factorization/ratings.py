@@ -16,22 +16,16 @@ import numpy as np
 from discreet.core.arrays import Floats
 from discreet.core.progress import Progress
 from discreet.data.facts import PublicFacts
-from discreet.models.released_items import ItemView, pilot_release
+from discreet.models.released_items import ItemView, RecentReleases, pilot_release
 from discreet.models.scorers.factors import RatingScorer
 from discreet.models.scorers.interactions import InteractionsAndRatings, InteractionScorer
 from discreet.models.scorers.next_items import NextItems
-from discreet.models.user_factorization.budget_split import (
-    BudgetShares,
-    are_many,
-    part_rated,
-    refits,
-    users_per_noise,
-)
 from discreet.models.user_factorization.implicit_feedback import (
     KnownVotes,
     PairsInOrder,
     even_lengths,
     may_show,
+    whole_catalog,
 )
 from discreet.models.user_factorization.latent_factors import (
     LatentFactors,
@@ -43,10 +37,15 @@ from discreet.models.user_factorization.latent_factors import (
     with_curves,
 )
 from discreet.models.user_factorization.public_features import learn_content
-from discreet.models.user_factorization.recent import RecentReleases
-from discreet.models.user_factorization.settings import FactorizationSettings
+from discreet.models.user_factorization.settings import (
+    BudgetShares,
+    FactorizationSettings,
+    are_many,
+    part_rated,
+    refits,
+    users_per_noise,
+)
 from discreet.models.user_factorization.votes_first import last_votes, share_for_votes
-from discreet.models.user_factorization.whole_catalog import whole_catalog
 from discreet.privacy.session import Session, share
 from discreet.solvers.item_regression import OrderWeights
 from discreet.statistics.counts import ItemVotes
