@@ -9,7 +9,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from discreet.privacy.assumptions import Fact, Kind
 
 import discreet
 from assumption_examples import conditions, stated
@@ -23,7 +22,7 @@ from discreet.federated.journal import Journal
 from discreet.follow import Following
 from discreet.models import storage
 from discreet.models.user_factorization.estimator import UserFactorization
-from discreet.privacy.guarantee import Guarantee
+from discreet.privacy.guarantee import Fact, Guarantee, Kind
 from discreet.privacy.ledger.ledger import Ledger
 from discreet.privacy.mechanisms.cells import HiddenStars
 from discreet.synthesis.labels import read_synthetic_label
