@@ -50,10 +50,10 @@ def show_tour(tour: Tour, console: Console) -> None:
     console.print(_comparison_table(tour.comparison))
     console.print(
         "RMSE (lower is better) measures how well stars are predicted. NDCG (higher is better) measures "
-        "whether the films that users watched next are at the top. For NDCG, popular films are hard to beat. "
-        "Each model is compared in the task it is made for. A private model can score higher than `ease` "
-        "here: the data are small and invented, most interactions follow popularity, which needs little "
-        "budget, and this is one draw. `discreet try FILE` measures it on your data.\n"
+        "whether the films that users watched next are at the top. A list of popular films scores well on "
+        "NDCG. Each model is scored only on the task it is made for. Here, a private model can beat `ease`, "
+        "because the data are small and invented, and most interactions follow popularity. These are the "
+        "scores of one run. To compare models on your data, run `discreet try FILE`.\n"
         "Your own ratings: [bold]discreet fit ratings.csv --epsilon 1 --out mine.discreet[/]",
         highlight=False,
     )

@@ -29,8 +29,10 @@ COUNTS = StoredNumbers(
 )
 LIKING = StoredNumber(least=0.0, most=100.0)
 RANKINGS = ("both", "choice", "stars")
-BY_COUNTS = "how often items are chosen, and expected stars"
-BY_STARS = "expected stars alone, for this model has no counts: good at the stars themselves, poor for lists"
+BY_COUNTS = "the number of ratings, and expected stars"
+BY_STARS = (
+    "expected stars alone, because this model has no counts. Its ratings are good, its recommendations poor"
+)
 
 # A rating deviates from its prediction by about this part of half the scale.
 DEVIATION = 0.45

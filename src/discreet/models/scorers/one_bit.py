@@ -84,7 +84,7 @@ class OneBitScorer(CountedScorer):
     def ranked_by(self) -> str:
         """Return what orders lists, and whether it is the odds of liking alone."""
         if self.popularity.size:
-            return "how often items are chosen, and the odds of liking"
+            return "the number of ratings, and the odds of liking"
         return "the odds of liking alone, for this model has no counts: poor for lists"
 
     def fold_in(self, histories: Interactions) -> Floats:

@@ -144,7 +144,7 @@ class Scorer(ABC):
     @property
     def ranked_by(self) -> str:
         """Return what `worth` is, in a few words."""
-        return "what the user would choose"
+        return "how likely an interaction is"
 
     def knows(self, user: object) -> bool:
         """Return whether the release has a row of this user, so that their history is not looked at."""
