@@ -128,6 +128,8 @@ SYMPTOMS = {
     "party does not answer": ("federated", "symptoms"),
     "can I publish evaluation scores": ("evaluation", "symptoms"),
     "model is simulated": ("symptoms", "limits", "labels"),
+    "filter rows by event type": ("data", "symptoms"),
+    "how much privacy budget is left": ("symptoms", "a_year"),
 }
 _LINK = re.compile(r"(!?)\[([^\]]*)\]\(([^)\s]+)\)")
 
