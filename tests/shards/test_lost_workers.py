@@ -19,58 +19,89 @@ from discreet.sources.errors import ClusterError
 from discreet.testing import refuses
 
 
-class Pending:
-    """A task that is done after some questions, or never."""
+class Task:
+    """A task that ends after its scheduler was asked a number of times, or never."""
 
-    def __init__(self, after):
-        self.asked, self.after, self.status = 0, after, "pending"
+    def __init__(self, after, *, canceled=False, error=None):
+        self.asked, self.after, self.canceled, self.error = 0, after, canceled, error
 
-    def result(self, timeout=None):
-        self.asked += 1
+    def add_done_callback(self, call):
+        self.call = call
+        self.is_asked(0)
+
+    def is_asked(self, times=1):
+        self.asked += times
         if self.asked >= self.after:
-            self.status = "finished"
-            return "sum"
-        raise TimeoutError
+            self.call(self)
+
+    def cancelled(self):
+        return self.canceled
+
+    def result(self):
+        if self.error:
+            raise self.error
+        return "sum"
 
 
-def cluster(cores):
-    """Return a client whose scheduler reports these workers in turn, and the last one from then on."""
+def result_from(cores, task):
+    """Return the result of a task whose scheduler reports these workers in turn; the last ones stay."""
     answers = list(cores)
+
+    def asked(ask, callback_timeout):
+        task.is_asked()
+        return ask()
+
     scheduler = SimpleNamespace(ncores=lambda: answers.pop(0) if len(answers) > 1 else answers[0])
-    return SimpleNamespace(scheduler=scheduler, sync=lambda ask, callback_timeout: ask())
+    return result_of(SimpleNamespace(scheduler=scheduler, sync=asked), task)
 
 
 @pytest.fixture
 def clock(monkeypatch):
     seconds = iter(range(10_000))
     monkeypatch.setattr(connection.time, "monotonic", lambda: next(seconds))
+    monkeypatch.setattr(connection, "_ASKED_EVERY", 0)
 
 
 @pytest.mark.usefixtures("clock")
 def test_no_worker_for_some_seconds_ends_the_wait():
-    task = Pending(after=1000)
+    task = Task(after=1000)
     with pytest.raises(ClusterError):
-        result_of(cluster([{"a": 1}, {}]), task)
+        result_from([{"a": 1}, {}], task)
     assert task.asked <= 10
 
 
 @pytest.mark.usefixtures("clock")
 @pytest.mark.parametrize("cores", [[{"a": 1}], [{}, {}, {"b": 1}, {}, {}, {"b": 1}]])
 def test_a_slow_task_and_a_worker_that_comes_back_are_waited_for(cores):
-    assert result_of(cluster(cores), Pending(after=100)) == "sum"
+    assert result_from(cores, Task(after=100)) == "sum"
 
 
-def test_an_error_of_the_task_itself_is_not_taken_for_a_wait():
-    task = Pending(after=1000)
-    task.status = "error"
+def test_an_error_of_the_task_itself_is_not_taken_for_a_loss():
     with pytest.raises(TimeoutError):
-        result_of(cluster([{"a": 1}]), task)
+        result_from([{}], Task(after=0, error=TimeoutError()))
 
 
-def test_a_task_that_ends_right_after_a_wait_has_its_result():
-    task = Pending(after=2)
-    task.status = "finished"
-    assert result_of(cluster([{}]), task) == "sum"
+def test_a_task_that_the_scheduler_cancels_is_a_lost_cluster():
+    with pytest.raises(ClusterError):
+        result_from([{"a": 1}], Task(after=0, canceled=True))
+
+
+@pytest.mark.thorough
+def test_a_slow_task_of_a_real_cluster_has_its_result(monkeypatch):
+    """Thousands of short waits end in the result: none of them may break the task."""
+    distributed = pytest.importorskip("distributed", reason="needs the extra `distributed`")
+    monkeypatch.setattr(connection, "_ASKED_EVERY", 0.001)
+
+    def slept(number):
+        time.sleep(0.1)
+        return number
+
+    with (
+        distributed.LocalCluster(n_workers=1, dashboard_address=":0") as there,
+        distributed.Client(there) as client,
+    ):
+        tasks = [client.submit(slept, number, pure=False) for number in range(20)]
+        assert [result_of(client, task) for task in tasks] == list(range(20))
 
 
 @pytest.mark.slow

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import signal
+import threading
 import time
 from collections.abc import Iterator
 from concurrent import futures
@@ -103,18 +104,18 @@ def result_of(client: Any, future: Any) -> Any:
     Raises:
         ClusterError: No worker is left, or the scheduler doesn't answer.
     """
+    # `result(timeout=…)` cancels its own wait, and on a busy machine that ends in an internal error of Dask.
+    ended = threading.Event()
+    future.add_done_callback(lambda _: ended.set())
     seen = time.monotonic()
-    while True:
-        try:
-            return future.result(timeout=_ASKED_EVERY)
-        except TimeoutError:
-            # The task ended meanwhile, or raised the same error itself.
-            if future.status != "pending":
-                return future.result()
+    while not ended.wait(_ASKED_EVERY):
         if client.sync(client.scheduler.ncores, callback_timeout=PATIENCE):
             seen = time.monotonic()
         elif time.monotonic() - seen > PATIENCE:
             raise ClusterLost(why=f"it has had no workers for {PATIENCE:g} seconds")
+    if future.cancelled():
+        raise ClusterLost(why="its scheduler canceled the work")
+    return future.result()
 
 
 @contextmanager
