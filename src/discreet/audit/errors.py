@@ -29,7 +29,8 @@ class StrayError(DiscreetError):
 
 class UnknownDraw(StrayError):
     draw: str
-    text = "An audit doesn't know the privacy cost of a draw called {draw}. Register the mechanism."
+    text = """The audit doesn't know draws called {draw}, so it can't compute their privacy cost. Register the
+    mechanism."""
 
 
 class DrawsDiffer(StrayError):

@@ -71,7 +71,7 @@ class WrongArguments(ParameterError):
 
 class OptionEmpty(ParameterError):
     option: str
-    text = "{option} is empty. Pass a text, or remove the option."
+    text = "{option} is empty, but it needs a text. Pass a text, or remove the option."
 
 
 class UnsupportedByModel(ParameterError):
@@ -108,7 +108,8 @@ class ShardsNeeded(ParameterError):
 class FixedByShards(ParameterError):
     option: str
     folder: str
-    text = "{option} was fixed when {folder} was made. Pass it to `discreet data shard`."
+    text = """{option} can't be changed, because it was fixed when {folder} was made. Pass it to `discreet
+    data shard` instead."""
 
 
 class ShardsGiven(ParameterError):
@@ -155,8 +156,8 @@ class OldCampaign(ParameterError):
 
 class NotServable(FileError):
     path: Path
-    text = """{path} is neither a campaign nor a model. Pass a file of `discreet campaign new` or `discreet
-    fit`."""
+    text = """{path} is neither a campaign nor a model, so it can't be served. Pass a file of `discreet
+    campaign new` or `discreet fit`."""
 
 
 class OutputFailed(FileError):
@@ -198,8 +199,8 @@ class ReleasesSkipped(ParameterError):
 class HeaderOrUnknownItem(DataError):
     file: str
     column: str
-    text = """The first line of {file} isn't in the model's catalog, and all other lines are. If it is a
-    header, pass --columns item={column}. Otherwise pass --ignore-unknown."""
+    text = """All lines of {file} are in the model's catalog except the first, which may be a header. If it is
+    a header, pass --columns item={column}. Otherwise pass --ignore-unknown."""
 
 
 class RunTooExpensive(BudgetError):

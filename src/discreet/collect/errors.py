@@ -33,7 +33,7 @@ class InteractionsNeedHiding(ParameterError):
 
 class AnsweredRound(ParameterError):
     number: int
-    text = """This device doesn't answer round {number}: it answers each round of its campaign once. Wait
+    text = """This device doesn't answer round {number}: it answers each round of its campaign only once. Wait
     for the next round."""
 
 
@@ -66,7 +66,7 @@ class UnusableHistory(DataError):
 
 
 class NoRounds(ParameterError):
-    text = """This campaign has no rounds, so none can be asked or closed. Create a campaign with
+    text = """This campaign has no rounds, so you can't ask or close a round. Create a campaign with
     {arg:rounds=10}."""
 
 
@@ -88,8 +88,8 @@ class EmptyRound(DataError):
 
 class ClosedMeanwhile(DataError):
     number: int
-    text = """Another command closed round {number} first, and a round is closed once. Nothing was
-    changed. Continue with the next round."""
+    text = """Another command already closed round {number}, and a round can be closed only once. Continue
+    with the next round. Nothing was changed."""
 
 
 class NoClosedRound(DataError):
@@ -187,13 +187,15 @@ class NothingKept(DataError):
 
 
 class PartOfCatalog(ParameterError):
-    text = "This campaign asks about some items only, and a model needs answers for all. Use CatalogTotals."
+    text = """This campaign asks about only some items, but a model needs answers for all items. Use
+    CatalogTotals."""
 
 
 class NotInCatalog(DataError):
     count: int
     of: int
-    text = "{count:item|items} of {of} aren't in the campaign's catalog. Nothing was answered. Remove them."
+    text = """{count:item|items} of {of} aren't in the campaign's catalog, so the campaign doesn't ask about
+    them. Remove them. Nothing was answered."""
 
 
 class NotADevice(ParameterError):
@@ -204,7 +206,7 @@ class NotADevice(ParameterError):
 class TooManyAnswers(BudgetError):
     count: int
     most: int
-    text = "{count} more answers would exceed the {most} that this device may give. Answer for fewer items."
+    text = "{count} more answers would exceed this device's limit of {most} answers. Answer for fewer items."
 
 
 class AnswerCostsMore(BudgetError):

@@ -368,12 +368,13 @@ class ExtraMissing(ParameterError):
 class BadEnding(FileError, ParameterError):
     path: object
     endings: tuple[str, ...]
-    text = "{path} must end in {endings:any}, which decides the format. Choose another name."
+    text = """The name {path} must end in {endings:any}, because the ending selects the format. Choose another
+    name."""
 
 
 class ArgumentMissing(ParameterError):
     names: tuple[str, ...]
-    text = "The call needs {names:any}, and none was passed. Pass one of them."
+    text = "The call needs {names:any}, but none was passed. Pass one of them."
 
 
 class NotASource(PrivacyError):

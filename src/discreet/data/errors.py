@@ -39,8 +39,8 @@ class NotDeclared(DataError):
     what: str
     declared: int
     example: object = None
-    text = """{count:,} of {of:,} {what} aren't among the {declared:,} declared ones{such}. Declare them too,
-    or ignore them: {arg:drop_unknown=True}."""
+    text = """{count:,} of {of:,} {what} aren't among the {declared:,} declared {what}{such}. Declare them
+    too, or ignore them: {arg:drop_unknown=True}."""
 
     @property
     def such(self) -> str:
@@ -111,7 +111,7 @@ class UnknownArgument(ParameterError):
 
 class DeclaredTwice(ParameterError):
     names: tuple[str, ...]
-    text = "{names:all} are already part of the facts. Declare them once."
+    text = "{names:all} are already part of the facts, and you can declare a fact only once. Remove them."
 
 
 class NoRows(DataError):
@@ -126,7 +126,7 @@ class OffDeclaredScale(DataError):
     high: float
     step: float | None = None
     text = """{count:,} of {of:rating is|ratings are} not on the declared scale, {low} to {high}{steps}.
-    Declare the scale of the data."""
+    Declare the scale that the data has."""
 
     @property
     def steps(self) -> str:
@@ -137,13 +137,14 @@ class OffDeclaredScale(DataError):
 class ColumnsUnused(ParameterError):
     argument: str
     found: str
-    text = """{arg:{argument}} is for a file or a data frame, and {found} has its own. Remove it, or declare
-    it where the data is read."""
+    text = """{arg:{argument}} applies to files and data frames, but {found} already has its own. Remove
+    {arg:{argument}}, or pass it where you read the data."""
 
 
 class OneUserNeeded(DataError):
     users: int
-    text = "The history has {users:user|users}, and one is needed. Pass the rows of one user, or {arg:user}."
+    text = """The history has {users:user|users}, but this call is for one user. Pass only that user's rows,
+    or choose the user with {arg:user}."""
 
 
 class BadHistory(DataError):
@@ -172,7 +173,7 @@ class NoColumn(DataError):
     role: str
     columns: tuple[str, ...]
     spare: bool
-    text = "The column {column!r} for the {role} doesn't exist. Name one of {columns:all}."
+    text = "The column {column!r}, which you named as the {role}, doesn't exist. Name one of {columns:all}."
 
 
 class RolesMissing(DataError):
@@ -214,7 +215,8 @@ class ColumnsReversed(ParameterError):
 
 class OneColumnTwice(ParameterError):
     roles: tuple[str, ...]
-    text = "One column can't be the {roles:all}. Name different columns with {arg:columns}."
+    text = """You named the same column for the {roles:all}, but each needs its own. Name different columns
+    with {arg:columns}."""
 
 
 class UnreadableValues(BadRows):
@@ -231,7 +233,8 @@ class UnreadableValues(BadRows):
 
 class NotAFrame(ParameterError):
     found: str
-    text = "{found} isn't a data frame. Pass one of pandas, polars, or pyarrow."
+    text = """{found} isn't a data frame, so its columns can't be read. Pass a frame of pandas, polars, or
+    pyarrow."""
 
 
 class HeaderUnclear(DataError):
@@ -243,8 +246,8 @@ class HeaderUnclear(DataError):
 
 
 class HistoryRatingsNeeded(DataError):
-    text = """This model was fitted on ratings, and no column of the history is known to have them. Name it
-    with {arg:columns}."""
+    text = """This model was fitted on ratings, but the history has no known column of ratings. Name the
+    column with {arg:columns}."""
 
 
 class UserNotInHistory(DataError):
@@ -261,14 +264,15 @@ class DamagedFile(FileError):
 
 class TooManyRows(FileError):
     path: str
-    text = """{path} states more rows than a file of its size can contain. If it is your file, write it as
-    text without packing it."""
+    text = """{path} states more rows than a file of its size can contain, so reading it could use all memory.
+    If you trust the file, convert it to uncompressed text."""
 
 
 class UnpacksToTooMuch(FileError):
     path: str
     times: int
-    text = "{path} unpacks to more than {times} times its size, and ratings don't. Unpack it yourself first."
+    text = """{path} decompresses to more than {times} times its size, which is unusual for ratings and could
+    use all memory. If you trust the file, decompress it yourself first."""
 
 
 class OtherLayout(WithReason, DataError):
@@ -383,8 +387,8 @@ class NoFiles(FileError):
 
 class UnreadableFrame(DataError):
     found: str
-    text = """{found} can't be read: a column has a type that isn't known, or its query fails. Convert the
-    columns to text, numbers, or dates."""
+    text = """{found} can't be read: a column has an unknown type, or its query fails. Convert the columns to
+    text, numbers, or dates."""
 
 
 class UnreadableLine(FileError):
@@ -417,7 +421,8 @@ class WrongQuotes(UnreadableLine):
 
 class NotText(UnreadableLine):
     encoding: str
-    text = "{where} isn't {encoding} text. Pass the encoding of the file, as in {arg:encoding=latin-1}."
+    text = """{where} can't be read, because it isn't {encoding} text. Pass the encoding of the file, as in
+    {arg:encoding=latin-1}."""
 
 
 class LineTooLong(UnreadableLine):
@@ -431,8 +436,8 @@ class OtherShape(DataError):
     line: int
     count: int
     shape: str
-    text = """Line {line:,} of {path} isn't {shape} ({count:line|lines} like it). Pass a different layout, or
-    skip these lines: {arg:skip_bad_lines=True}."""
+    text = """Line {line:,} of {path} isn't {shape} ({count:line|lines} like it), so it can't be read. Pass a
+    different layout, or skip these lines: {arg:skip_bad_lines=True}."""
 
 
 class NotAFile(FileError):
@@ -449,7 +454,7 @@ class CannotRead(FileError):
 class OtherPacking(FileError):
     path: str
     kind: str
-    text = "{path} is packed with {kind}, which can't be read. Unpack it, or pack it with gzip."
+    text = "{path} is compressed with {kind}, which can't be read. Decompress it, or use gzip."
 
 
 class IsAModel(FileError):
@@ -472,26 +477,27 @@ class OtherHeader(FileError):
 
 
 class QuotesInKey(DataError):
-    text = "A key has quotes or a backslash in its name and can't be read. Rename it."
+    text = "A key can't be read, because its name has quotes or a backslash. Rename the key."
 
 
 class RolesNeeded(ParameterError):
     layout: str
-    text = """A row of {arg:layout={layout}} needs the user and the item. Only the time and the rating can be
-    skipped."""
+    text = """A row of {arg:layout={layout}} needs the user and the item, so neither can be skipped. Skip only
+    the time or the rating."""
 
 
 class LinesNeeded(ParameterError):
     layout: str
-    text = """No line of {arg:layout={layout}} can be skipped: ratings below it could become those of
-    another item. Correct the line, and remove the option."""
+    text = """{arg:layout={layout}} can't skip lines, because ratings below a skipped line could be assigned
+    to the wrong item. Correct the line, and remove the option."""
 
 
 class NoneOfLayout(FileError):
     folder: str
     layout: str
     patterns: tuple[str, ...]
-    text = "The folder {folder} has no file of {arg:layout={layout}}{called}. Name a file."
+    text = """The folder {folder} has no file of {arg:layout={layout}}{called}, so there is nothing to read.
+    Name a file."""
 
     @property
     def called(self) -> str:
@@ -552,19 +558,22 @@ class OtherFormat(FileError):
     path: str
     found: str
     declared: str
-    text = "{path} is {found}, and {declared} was declared. Describe the file again."
+    text = """{path} is {found}, but the schema declares {declared}. Describe the file again, or pass a
+    different schema."""
 
 
 class DeclaredByLayout(ParameterError):
     layout: str
     names: tuple[str, ...]
-    text = "{arg:layout={layout}} declares {names:all} itself, and a fact is declared once. Remove them."
+    text = """{arg:layout={layout}} already declares {names:all}, and you can declare a fact only once. Remove
+    them."""
 
 
 class FolderWithoutTables(FileError):
     folder: str
     netflix: bool = False
-    text = "The folder {folder} has no tables, such as .csv, .jsonl or .parquet files. Name a file."
+    text = """The folder {folder} has no tables, such as .csv, .jsonl or .parquet files, so there is nothing
+    to read. Name a file."""
 
     def template(self) -> str:
         """Return the template; a known folder needs its layout."""
@@ -575,7 +584,7 @@ class FolderWithoutTables(FileError):
 class NoKey(FileError):
     path: str
     key: str
-    text = """The path of {path} has no {key}=VALUE, and the schema declares it as a column. Rename the
+    text = """The path of {path} has no {key}=VALUE, but the schema declares the column {key}. Rename the
     folder, or describe the files again."""
 
 
@@ -592,7 +601,7 @@ class EmptyData(DataError):
 
 
 class CatalogNeeded(ParameterError):
-    text = """{arg:drop_unknown=True} needs {arg:catalog}: without a catalog every item is known. Pass the
+    text = """{arg:drop_unknown=True} needs {arg:catalog}: without a catalog, every item is known. Pass the
     catalog, or remove the option."""
 
 
@@ -658,9 +667,8 @@ class UnknownEncoding(ParameterError):
 
 class EncodingWithState(ParameterError):
     encoding: str
-    text = """{arg:encoding} is {encoding!r}, and its letters depend on earlier bytes: one user's text could
-    change how others are read. Convert the file to UTF-8, as with iconv. UTF-8, UTF-16 and code pages such as
-    cp1252 can be read."""
+    text = """In {arg:encoding} {encoding!r}, the meaning of a byte depends on earlier bytes, so one user's
+    text could change how other users' text is read. Convert the file to UTF-8, for example with iconv."""
 
 
 class RepeatedIds(DataError):
@@ -691,7 +699,8 @@ class IdsMissing(DataError):
 class WrongIds(DataError):
     what: str
     found: str
-    text = "The {what} must be whole numbers of 64 bits or text, not {found}. Convert them first."
+    text = """The {what} can't be used, because they are {found}, not 64-bit whole numbers or text. Convert
+    them first."""
 
 
 class OtherLengths(DataError):

@@ -17,7 +17,7 @@ class MetricDoesNotFit(ParameterError):
     metric: str
     subject: str
     examples: tuple[str, ...]
-    text = "{metric} can't be computed for {subject}. Choose {examples:any}."
+    text = "{metric} isn't available for {subject}, so it can't be computed. Choose {examples:any}."
 
 
 class NotAnEstimator(ParameterError):
@@ -47,7 +47,8 @@ class SplitNeedsMemory(ParameterError):
 
 class NothingHeldOut(DataError):
     metric: str = "the metrics"
-    text = "The split leaves no held-out ratings for {metric}. Use a larger share, or another split."
+    text = """The split hides no ratings that {metric} can use, so there is nothing to score. Hide a larger
+    share, or use another split."""
 
 
 class NothingToRank(DataError):
@@ -60,13 +61,13 @@ class TooFewToSample(DataError):
     of: int
     count: int
     text = """{users} of {of:user has|users have} fewer than {count} items left to sample. Rank the whole
-    catalog: remove :{count}."""
+    catalog: remove :{count} from the metric."""
 
 
 class SplitOverlaps(DataError):
     count: int
     text = """{count:held-out rating is|held-out ratings are} also in the training data, so scores would be
-    too good. Split the data so that none is."""
+    too good. Keep each rating in only one part."""
 
 
 class SplitMismatch(ParameterError):
@@ -83,7 +84,7 @@ class ModelBroken(DiscreetError):
 class NothingGiven(ParameterError):
     name: str
     least: int = 1
-    text = "{arg:{name}} has too few entries to compare. Pass at least {least}."
+    text = "{arg:{name}} has too few entries, so there is nothing to compare. Pass at least {least}."
 
 
 class ZeroTruth(DataError):
@@ -123,8 +124,8 @@ class ScoreReveals(PrivacyError):
 
 
 class ScoreOutOfBounds(ParameterError):
-    text = """A user's score is outside of -1/2 to 1/2, so the noise would not cover it. Scale the score
-    before it is summed."""
+    text = """A user's score is outside of -1/2 to 1/2, so the noise would not cover it. Scale the scores to
+    this range before you sum them."""
 
 
 class CatalogsDiffer(DataError):

@@ -16,14 +16,14 @@ class CannotAverage(ParameterError):
 
 
 class SharedUsersAreSimulated(ParameterError):
-    text = """Parties that share users are simulated only, because parties of an agreement share items.
-    Use solve=items, or simulate."""
+    text = """Parties of an agreement share items, but these parties share users, which works only in a
+    simulation. Use solve=items, or simulate."""
 
 
 class NoGuaranteeAsPrinted(ParameterError):
     epsilon: float
-    text = """A printed protocol has no guarantee, so epsilon={epsilon:g} can't be its guarantee. Pass an
-    infinite epsilon."""
+    text = """A printed protocol has no guarantee, so its epsilon can't be {epsilon:g}. Pass an infinite
+    epsilon."""
 
 
 class NotOverParties(ParameterError):
@@ -45,8 +45,9 @@ class OnlyGaussianShares(ParameterError):
 
 class StatisticNotAnswered(FederationError):
     statistic: str
-    text = """{statistic} is not a statistic that parties answer. List the statistics of your model in
-    `statistics`. Their fields must be numbers and arrays, and their names must be unique."""
+    text = """{statistic} isn't a statistic that parties know, so they can't answer it. List the statistics of
+    your model in `statistics`. Their fields must be numbers and arrays, and their names must be
+    unique."""
 
 
 class TrainingOutOfStep(FederationError):
@@ -56,7 +57,7 @@ class TrainingOutOfStep(FederationError):
 class TooManyItems(DataError):
     count: int
     most: int
-    text = "The lists name {count:,} items, and each may name {most:,} at most. Shorten the lists."
+    text = "The lists name {count:,} items, but the maximum is {most:,}. Shorten the lists."
 
 
 class ItemsNotInUnion(DataError):
@@ -86,7 +87,8 @@ class BadSalt(FileError):
 
 
 class NothingAlone(DataError):
-    text = "No party has both ratings to learn from and held-out ratings. Use fewer parties."
+    text = """No party has both training ratings and held-out ratings, so parties can't be scored alone. Use
+    fewer parties."""
 
 
 class BadMember(ParameterError):
@@ -112,7 +114,8 @@ class NotAnAgreement(FileError):
 
 class NotAgreedCatalog(DataError):
     path: object
-    text = "{path} is not the catalog that was agreed on. Get the file from the agreement's author again."
+    text = """{path} isn't the catalog of the agreement: its content changed. Get the file again from the
+    author of the agreement."""
 
 
 class KeyOpen(FileError):
@@ -131,7 +134,8 @@ class BadPrivateKey(FileError):
 class NotAMember(FileError):
     folder: object
     role: str = "member"
-    text = "The key in {folder} is not that of a {role} of this run. Use the folder of a {role}."
+    text = """The key in {folder} isn't the key of a {role} of this run, so this machine can't act as the
+    {role}. Use the folder of a {role}."""
 
 
 class NoMemberFolder(FileError):
@@ -169,7 +173,7 @@ class StateDamaged(FileError):
 
 class NotAState(FileError):
     path: object
-    text = "{path} is not the state of a run and was not changed. Choose another file."
+    text = "{path} isn't the state of a run, so it was not changed. Choose another file."
 
 
 class StateInUse(FileError):
@@ -188,19 +192,19 @@ class NoUnitedList(PrivacyError):
 
 
 class NothingToTune(PrivacyError):
-    text = "Items are tuned only if parties share users, and these parties share items. Remove the call."
+    text = "These parties share items, but you can tune items only if parties share users. Remove the call."
 
 
 class StateForgotten(PrivacyError):
     run: str
-    text = """The ledger has the cost of run {run!r}, but the party's state doesn't know what was answered in
-    it. Agree on a new run. An older copy of the state can't continue this one."""
+    text = """The ledger has the cost of run {run!r}, but the party's state doesn't have its answers in that
+    run. Agree on a new run. Don't restore an older copy of the state: it can't continue this run."""
 
 
 class OtherSettings(PrivacyError):
     run: str
-    text = """Run {run!r} began with other settings, and one cost covers one set of settings. Continue
-    with those, or agree on a new run."""
+    text = """Run {run!r} started with different settings, and its cost covers only those settings. Continue
+    with the settings of the agreement, or agree on a new run."""
 
 
 class DrawEndedProcess(PrivacyError):
@@ -212,9 +216,9 @@ class DrawEndedProcess(PrivacyError):
 class ImpossibleSum(FederationError):
     what: str
     suspects: tuple[str, ...]
-    text = """The sum of {what} over {suspects:all} is not one that users and noise can give. Masks hide whose
-    answer is the reason. Nothing was published or kept. Begin a new run without the party that you can't
-    vouch for."""
+    text = """The sum of {what} over {suspects:all} is out of range, so at least one party sent an invalid
+    answer. Masks hide which one. Start a new run without the party that you don't trust. Nothing was
+    published or kept."""
 
 
 class NoModelFromSum(FederationError):
@@ -247,19 +251,20 @@ class TooFewAnswers(FederationError):
 class SetNotConfirmed(FederationError):
     parties: tuple[str, ...]
     step: int
-    text = """{parties:all} answered step {step}, but did not confirm the set of its sum. Resume the run when
-    they are back, or begin a new run without them. No sum was revealed."""
+    text = """{parties:all} answered step {step}, but did not confirm which parties are in its sum, so the sum
+    can't be revealed. Resume the run when they are back, or start a new run without them."""
 
 
 class StepWaits(FederationError):
     parties: tuple[str, ...]
     step: int
-    text = """Step {step} waits for {parties:all}: its sum was begun with them, and a step has one sum. Resume
-    the run when they are back."""
+    text = """Step {step} waits for {parties:all}, because its sum must contain the answers that they gave
+    before. Resume the run when they are back."""
 
 
 class KeyNotAccepted(FederationError):
-    text = "The keeper did not accept the key of a mask, so nothing was sent. Agree on a new run."
+    text = """The keeper rejected the key of a mask, so nothing was sent: without the key, no one could remove
+    the mask. Agree on a new run."""
 
 
 class KeeperSilent(FederationError):
@@ -268,8 +273,8 @@ class KeeperSilent(FederationError):
 
 
 class SumNotRevealed(FederationError):
-    text = """The keeper did not reveal the sum of masks: too few parties, or others than before a crash.
-    Resume the run when they are back."""
+    text = """The keeper did not reveal the sum of masks, because too few parties answered, or other parties
+    than before a crash. Resume the run when they are back."""
 
 
 class KeeperUnreachable(FederationError):
@@ -291,7 +296,7 @@ class FlowerMissing(FileError):
 class AddressTaken(FederationError):
     address: str
     why: str = "another program listens there"
-    text = "{address} cannot be used: {why}. Stop the other program, or agree on another port."
+    text = "{address} can't be used: {why}. Stop the program that uses it, or agree on another port."
 
 
 class FlowerFailed(FederationError):

@@ -8,7 +8,7 @@ from discreet.federated.errors import FederationError
 
 class UsersUnnamed(DataError):
     text = """The users of this data are row numbers, which don't identify them in the next batch. Pass a
-    column of IDs that stay the same during the whole period."""
+    column of IDs that don't change during the whole period."""
 
 
 class UndeclaredItems(DataError):
@@ -19,7 +19,7 @@ class UndeclaredItems(DataError):
 
 
 class ValuesNeeded(DataError):
-    text = "This period follows ratings, and each new row needs one. Pass {arg:values} of equal length."
+    text = "This period follows ratings, so each new row needs a rating. Pass {arg:values} of equal length."
 
 
 class WrongColumnType(DataError):
@@ -32,8 +32,8 @@ class WrongColumnType(DataError):
 class PeriodUsedUp(PrivacyError):
     most: int
     made: int
-    text = """The period has {most:release|releases}, and {made:,} were made. Start a new period, which costs
-    a new budget. No budget was spent."""
+    text = """The period has {most:release|releases}, and all {made:,} were made. Start a new period, which
+    costs a new budget. No budget was spent."""
 
 
 class WrongRelease(PrivacyError):
@@ -64,11 +64,13 @@ class BadPeriodRecipe(ParameterError):
 
 class NotAPeriod(FileError):
     run: str
-    text = "The run {run!r} fits one model, without continual releases. Use the commands for one model."
+    text = """The run {run!r} fits one model and has no continual releases, so this command doesn't apply. Use
+    the commands for one model."""
 
 
 class KeeperHasNoItems(FileError):
-    text = "The keeper of masks knows no items. Declare them at the coordinator and at the parties."
+    text = """The keeper stores no items, so you can't declare items there. Declare them at the coordinator
+    and at the parties."""
 
 
 class NoState(FileError):
@@ -88,15 +90,15 @@ class StateBeingStarted(FileError):
 
 class NotAReleaseState(FileError):
     path: object
-    text = "{path} is not the state of a continual release and was not changed. Check the path."
+    text = "{path} isn't the state of a continual release, so it was not changed. Check the path."
 
 
 class OtherStateVersion(FileError):
     path: object
     found: int
     read: int
-    text = """{path} has version {found}, and this discreet reads version {read}. Use the version that
-    wrote it. The file was not changed."""
+    text = """{path} has version {found}, but this version of discreet reads only version {read}. Use the
+    version of discreet that wrote the file. The file was not changed."""
 
 
 class StateUnusable(FileError):
@@ -108,13 +110,14 @@ class StateUnusable(FileError):
 
 class ReleaseIncomplete(FederationError):
     release: int
-    text = """Release {release} was asked for and is not complete. Call release() until all parties answered,
-    then declare the items."""
+    text = """Release {release} isn't complete, because some parties haven't answered. Call release() until
+    all parties have answered, then declare the items."""
 
 
 class NotDeclaredItems(FileError):
     path: object
-    text = "{path} has no items that `federation declare` wrote. Declare the items again."
+    text = """{path} has no items that `discreet federation declare` wrote, so none can be added. Declare the
+    items again."""
 
 
 class TimesForReplay(DataError):
@@ -139,8 +142,9 @@ class NotCombinable(ParameterError):
 
 class StateMissing(PrivacyError):
     run: str
-    text = """The ledger has a cost of run {run!r}, but its state isn't here, and users who entered would
-    enter again. Agree on a new run: an older copy of the state can't continue this one."""
+    text = """The ledger has a cost of run {run!r}, but the party's state is missing, so users who already
+    entered could enter again. Agree on a new run. Don't restore an older copy of the state: it can't
+    continue this run."""
 
 
 class OtherAgreement(PrivacyError):
@@ -162,13 +166,13 @@ class DrawnBefore(PrivacyError):
 class MadeWithoutBatch(PrivacyError):
     release: int
     batch: str
-    text = """Release {release} was made without {batch}, so nothing entered. Remove {arg:release} to use the
-    next release, or pass its number."""
+    text = """Release {release} already exists without {batch}, so its ratings were not added. To add them to
+    the next release, remove {arg:release} or pass the number of the next release."""
 
 
 class ShareNotShown(PrivacyError):
-    text = """This state has one party's share of the noise, which doesn't satisfy the guarantee alone.
-    Ask the coordinator, which has the sums of all parties."""
+    text = """The releases in this state can't be shown: they have only one party's share of the noise, which
+    doesn't satisfy the guarantee. Ask the coordinator, which has the sums of all parties."""
 
 
 class NotParquet(FileError):

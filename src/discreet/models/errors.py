@@ -34,13 +34,15 @@ class SettingsMissing(ParameterError):
 
 class BadSettingText(ParameterError):
     pair: str
-    text = "{pair!r} isn't a setting. Write it as key=value."
+    text = """{pair!r} isn't a setting, because it has no equals sign between a name and a value. Write it as
+    key=value."""
 
 
 class SetForAll(ParameterError):
     model: str
     setting: str
-    text = "{model} sets {setting}, which is the same for all models. Pass {arg:{setting}} for all of them."
+    text = """{model} sets {setting}, but all models must have the same {setting}. Pass {arg:{setting}} for
+    all of them."""
 
 
 class NoPurpose(ParameterError):
@@ -73,7 +75,7 @@ class DeltaTooSmall(ParameterError):
 
 
 class DeltaNeeded(ParameterError):
-    text = """{arg:delta} is 0, and this model adds Gaussian noise, which needs a delta above 0. Pass
+    text = """{arg:delta} is 0, but this model adds Gaussian noise, which needs a delta above 0. Pass
     {arg:delta=1e-6}."""
 
 
@@ -116,8 +118,8 @@ class RealNoiseInRehearsal(PrivacyError):
 
 class NotPairs(ParameterError):
     name: str
-    text = """{name} doesn't fit the other argument: rows and items form pairs of places in the histories and
-    the catalog. Pass equal shapes, and places that exist."""
+    text = """{name} doesn't match the other argument, but each row needs one item. Pass two arrays of equal
+    length, with rows of the histories and items of the catalog."""
 
 
 class UnknownItems(DataError):
@@ -159,8 +161,8 @@ class NoHistories(DataError):
 
 
 class MixedOrders(DataError):
-    text = """Some histories have an order and others don't, but one call treats all alike. Pass all of them
-    as lists, oldest first, or all as mappings."""
+    text = """Some histories have an order and others don't, but all histories of a call must be alike. Pass
+    all of them as lists, oldest first, or all as mappings."""
 
 
 class RatingsNeeded(DataError):
@@ -262,8 +264,8 @@ class UnknownUser(DataError):
 
 
 class NotFoldedIn(DataError):
-    text = """The model's factors are ill-conditioned or it has no threshold for likes, so it can't predict
-    for new users. Fit it again."""
+    text = """The model can't predict for new users, because its factors are ill-conditioned or it has no
+    threshold for likes. Fit the model again."""
 
 
 class ScaleTooSmall(DataError, ParameterError):

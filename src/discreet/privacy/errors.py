@@ -12,19 +12,21 @@ class WeightsTooLarge(PrivacyError):
 
 class SumsOfTheFuture(PrivacyError):
     plan: str
-    text = """{plan!r} releases sums of what enters later, which isn't known yet. Make its matrices lower
+    text = """{plan!r} releases sums of later entries, which don't exist yet. Make its matrices lower
     triangular."""
 
 
 class PlanMovesTooFar(PrivacyError):
     plan: str
-    text = "One user can move {plan!r} farther than its noise covers. Use smaller weights. Nothing was drawn."
+    text = """One user can change {plan!r} by more than its noise covers. Use smaller weights. Nothing was
+    drawn."""
 
 
 class Overspent(PrivacyError):
     asked: str
     left: str
-    text = "This release needs {asked}, but only {left} is left. Ask for less. No data were read."
+    text = """This release costs {asked}, but only {left} of the budget is left. Ask for less. No data were
+    read."""
 
 
 class PeriodOver(Overspent):
@@ -41,8 +43,8 @@ class MadeByHand(PrivacyError):
 
 
 class NoNoiseSource(PrivacyError):
-    text = """This session has no source of noise of its own, because others release its sums. Pass a random
-    source, or use a model that draws noise on sums only."""
+    text = """This session can't draw noise, because others release its sums. Pass a random source, or use a
+    model that adds noise only to sums."""
 
 
 class WrongBudget(PrivacyError):
@@ -64,7 +66,7 @@ class WrongNorm(PrivacyError):
     name: str
     norm: str
     needs: str
-    text = "{name!r} is bounded in {norm}, but this noise needs {needs} to cover it. Use the other noise."
+    text = "{name!r} is bounded in {norm}, but this noise covers only {needs}. Use the noise for {norm}."
 
 
 class ClaimedEpsilon(PrivacyError):
@@ -77,7 +79,8 @@ class RowsAreSecret(PrivacyError):
 
 
 class SpentOnce(PrivacyError):
-    text = "A budget is spent once, so real noise can't repeat. Use simulated noise, which protects no users."
+    text = """Real noise can't be drawn twice, because its budget covers one draw. Use simulated noise, which
+    protects no users."""
 
 
 class GuaranteeExceeded(Overspent):
@@ -97,7 +100,8 @@ class SharesNeeded(PrivacyError):
 
 class InexactShare(PrivacyError):
     share: object
-    text = "The share {share!r} isn't a Fraction, and a rounded share isn't exact. Pass a Fraction."
+    text = """The share {share!r} isn't a Fraction, and a rounded share would spend a slightly wrong budget.
+    Pass a Fraction."""
 
 
 class NoiseInsufficient(PrivacyError):
@@ -115,8 +119,9 @@ class UnknownEvent(PrivacyError):
 
 
 class SampledEvent(PrivacyError):
-    text = """The privacy loss of a Poisson sample is known for Gaussians and for one (discrete) Laplace
-    mechanism only. Sample again for each release, or remove the sampling from the event."""
+    text = """The accountant can't compute this privacy loss: for Poisson samples, it knows only Gaussians and
+    one (discrete) Laplace mechanism. Sample again for each release, or remove the sampling from the
+    event."""
 
 
 class DamagedRecord(ParameterError):
@@ -128,7 +133,8 @@ class DamagedRecord(ParameterError):
 class ImpossibleFact(ParameterError):
     kind: str
     fact: str
-    text = "A fact of kind {kind!r} can't be {fact!r}. See `STATEMENTS` for the pairs that exist."
+    text = """A fact of kind {kind!r} can't be {fact!r}, because that pair has no meaning. Choose a pair of
+    `STATEMENTS`."""
 
 
 class NotCertified(PrivacyError):
@@ -172,8 +178,9 @@ class AlreadyPerUser(PrivacyError):
 
 class NotCounted(PrivacyError):
     account: str
-    text = """An account by {account} weights can't count this release, which is neither Gaussian nor pure.
-    Under a different name, set a budget that adds epsilons. The same users then lose the sum of both."""
+    text = """An account by {account} weights can't count this release, because the release is neither
+    Gaussian nor pure. Under a new name, set a budget that adds epsilons. The two accounts then add up
+    for the same users."""
 
 
 class BudgetNeedsDelta(PrivacyError):
@@ -242,13 +249,13 @@ class NotALedger(FileError):
 
 class LedgerDamaged(FileError):
     path: object
-    text = """{path} is a damaged ledger and was not changed. An older copy doesn't know what was spent since.
-    Begin a new ledger, with a budget of what is certainly left."""
+    text = """{path} is a damaged ledger and was not changed. Don't restore an older copy, which lacks later
+    spending. Start a new ledger, and set its budget to at most what is left."""
 
 
 class TwoEpsilons(ParameterError):
-    text = """A budget needs exactly one epsilon, and none or two were passed. Write set_budget("shop",
-    3.0), or pass a Guarantee alone."""
+    text = """A budget needs exactly one epsilon, but the call has none or two. Write set_budget("shop", 3.0),
+    or pass a Guarantee alone."""
 
 
 class SpendingNotCounted(PrivacyError):
@@ -275,7 +282,8 @@ class ReadOnlyLedger(PrivacyError):
 
 
 class LedgerOfOtherProcess(PrivacyError):
-    text = "A ledger in memory belongs to the process that made it. Share a file: Ledger.open(path)."
+    text = """This ledger is in the memory of another process, so this process can't use it. Share a file:
+    Ledger.open(path)."""
 
 
 class DatasetUnclear(ParameterError):

@@ -30,8 +30,8 @@ class DifferentInvitationKey(ParameterError):
 
 
 class BadReportStore(ParameterError):
-    text = """The address isn't that of a store of reports. Name a store by sqlite:///FILE,
-    postgresql://USER@HOST/DATABASE, or the path of a file."""
+    text = """The address isn't the address of a store of reports, so reports can't be read or written. Name a
+    store by sqlite:///FILE, postgresql://USER@HOST/DATABASE, or the path of a file."""
 
 
 class NotAStore(FileError):
@@ -71,7 +71,8 @@ class ForeignReports(DataError):
 
 
 class DatabaseForbids(FileError):
-    text = "The database rejects its user. Let that user create tables, or own the tables of this store."
+    text = """The database denies its user a permission, so reports can't be stored. Let the user create
+    tables, or own the tables of this store."""
 
 
 class DatabaseBusy(FileError):
@@ -128,7 +129,8 @@ class ServiceRejected(DataError):
 
 class NoKeptRequest(FileError):
     path: Path
-    text = "{path} doesn't contain a request for a token. Choose another file."
+    text = """{path} doesn't contain a request for a token, so a token can't be made from it. Pass the file in
+    which the request was kept."""
 
 
 class DifferentDevice(ParameterError):

@@ -95,8 +95,8 @@ class NotShards(FileError):
 class OldShards(FileError):
     folder: object
     version: int
-    text = """{folder} was made by another version of `discreet data shard`, and this one reads format
-    {version}. Make it again."""
+    text = """{folder} has a different format than version {version}, which this version of `discreet data
+    shard` reads. Make the folder again."""
 
 
 class ShardsDamaged(FileError):
@@ -129,8 +129,8 @@ class ShardingStopped(FileError):
 
 
 class MixedColumns(DataError):
-    text = """Some files have ratings or times and others have none, but one folder has one form. Drop the
-    column with {arg:columns=rating=none}."""
+    text = """Some files have ratings or times and other files don't, but all files of a folder need the same
+    columns. Drop the column with {arg:columns=rating=none}."""
 
 
 class NoRatings(DataError):

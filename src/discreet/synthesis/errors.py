@@ -13,7 +13,7 @@ class NotSynthetic(FileError):
 
 class UsersUnknown(ParameterError):
     text = """The model didn't release the number of users, so the size of the data isn't known. Pass
-    {arg:users=N}, or fit it with {arg:for_synthesis=True}."""
+    {arg:users=N}, or fit the model with {arg:for_synthesis=True}."""
 
 
 class NoHistoriesIn(ParameterError):
