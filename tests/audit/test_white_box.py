@@ -8,6 +8,7 @@ import pytest
 
 from audit.twins import TWINS, cases, spoil
 from audit.variants import variants
+from discreet.audit.full import quick_audit
 from discreet.audit.neighboring import SyntheticSpec, neighboring
 from discreet.audit.white_box.noise import (
     DRAWS,
@@ -17,7 +18,6 @@ from discreet.audit.white_box.noise import (
 )
 from discreet.audit.white_box.recording import Player, RecordedAdditive, Recorder
 from discreet.audit.white_box.structure import examine
-from discreet.audit.white_box.subjects import quick_audit
 from discreet.core.checks import PrivacyError
 from discreet.core.randomness import PrivacyRandom
 from discreet.data.epochs import seconds_of

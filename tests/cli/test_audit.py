@@ -81,7 +81,7 @@ def test_what_a_party_sends_costs_what_its_own_share_of_the_noise_promises(discr
     left = SharedNoise(parties=3, missing=1).assumes(1.0, Popularity(epsilon=1.0).delta)[-2]
     assert report["promised"] <= dict(left.detail)["epsilon"] < report["promised"] + 0.011
 
-    from discreet.audit.party import price_a_party
+    from discreet.audit.questions import price_a_party
 
     real = session.with_share
 
@@ -104,7 +104,7 @@ def test_a_page_shows_the_curves(discreet, tmp_path, snapshot):
 
 
 def test_a_run_is_taken_up_where_it_stopped(discreet, tmp_path, monkeypatch):
-    from discreet.audit.white_box import subjects
+    from discreet.audit import full
 
     kept = tmp_path / "run.json"
     code, out, error = discreet("audit", "neighbours", "--out", kept, "--json")
@@ -113,7 +113,7 @@ def test_a_run_is_taken_up_where_it_stopped(discreet, tmp_path, monkeypatch):
     def never(*_):
         raise AssertionError("what is kept is not found again")
 
-    monkeypatch.setattr(subjects, "examine", never)
+    monkeypatch.setattr(full, "examine", never)
     code, again, error = discreet("audit", "neighbours", "--out", kept, "--json")
     assert code == 0 and json.loads(again) == json.loads(out), error
     assert json.loads(kept.read_text())["found"][0]["date"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -15,6 +16,8 @@ from discreet.audit.errors import NotAnAudit
 from discreet.core.files import write_whole
 
 NOT_REFUTED, REFUTED = "not refuted", "refuted"
+# Costs are computed in double precision.
+ROUNDING = 1e-9
 
 
 @final
@@ -80,6 +83,39 @@ class Finding:
             refuted=_value(content["refuted"]),
             notes=tuple(content.get("notes", ())),
             broken=content["verdict"] == REFUTED,
+        )
+
+
+@dataclass(slots=True, kw_only=True)
+class ExactSearch:
+    """What a search over neighboring datasets has found so far: the highest exact cost, and leaks by kind.
+
+    A leak reaches the release without noise, so no finite epsilon is guaranteed.
+    """
+
+    promised: float = math.inf
+    delta: float = 0.0
+    paid: float = 0.0
+    fits: int = 0
+    leaks: dict[str, str] = field(default_factory=dict)
+    started: float = field(default_factory=time.perf_counter)
+
+    def finding(
+        self, model: str, attack: str, notes: Iterable[str] = (), *, confidence: float = 1.0
+    ) -> Finding:
+        """Return the finding: a guarantee is refuted by any leak, and by a cost above its epsilon."""
+        refuted = math.inf if self.leaks else self.paid
+        return Finding(
+            model=model,
+            attack=attack,
+            promised=self.promised,
+            delta=self.delta,
+            refuted=refuted,
+            confidence=confidence,
+            fits=self.fits,
+            seconds=time.perf_counter() - self.started,
+            notes=tuple(notes),
+            broken=bool(self.leaks) or refuted > self.promised * (1 + ROUNDING),
         )
 
 

@@ -10,7 +10,6 @@ the mechanisms have a privacy cost, as in the white-box audit.
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -18,11 +17,10 @@ from tempfile import TemporaryDirectory
 from typing import Any, final
 
 from discreet.audit.errors import StrayError
-from discreet.audit.findings import Finding
+from discreet.audit.findings import ExactSearch, Finding
 from discreet.audit.neighboring_files import CANARIES, ITEMS, OUTSIDE, SCHEMA, Line, specs, written
 from discreet.audit.white_box.costs import price
 from discreet.audit.white_box.recording import Named, Player, Recorder
-from discreet.audit.white_box.structure import ROUNDING
 from discreet.core.checks import DiscreetError
 from discreet.core.progress import silent
 from discreet.core.randomness import PrivacyRandom
@@ -141,11 +139,11 @@ def audit_route(
     name: str, estimator: Estimator, route: Route, *, canaries: Collection[str] | None = None, seed: int = 0
 ) -> Finding:
     """Record and replay releases over neighboring files, by one route."""
-    start, paid, fits = time.perf_counter(), 0.0, 0
     # The first leak of each kind is reported.
-    leaks: dict[str, str] = {}
+    found = ExactSearch()
     with TemporaryDirectory() as folder:
         promised = _promised(estimator, route, Path(folder))
+        found.promised, found.delta = promised.epsilon, promised.delta
         for spec, people in specs():
             base = written(Path(folder), people)
             recorder = Recorder()
@@ -156,34 +154,23 @@ def audit_route(
                 file = written(Path(folder), [*lines, *people] if number % 2 else [*people, *lines])
                 named = named_draw(route, names, names_of(file, route))
                 player = Player(recorder.calls, named=named)
-                fits += 1
+                found.fits += 1
                 try:
                     there = released(estimator, route, file, PrivacyRandom.recorded(seed, player))
                     player.finish()
                 except StrayError as error:
-                    leaks.setdefault("draws", f"{canary}, {position} in {spec}: {error}")
+                    found.leaks.setdefault("draws", f"{canary}, {position} in {spec}: {error}")
                     continue
                 if not (here.claims or there.claims):
                     continue
                 if difference := here.difference(there):
-                    leaks.setdefault(
+                    found.leaks.setdefault(
                         difference,
                         f"{canary}, {position} in {spec}: "
                         f"given the same mechanism outputs, the {difference} differs",
                     )
-                paid = max(paid, _paid(recorder, player, named, promised.delta))
-    return Finding(
-        model=name,
-        attack=f"files: {route.name}",
-        promised=promised.epsilon,
-        delta=promised.delta,
-        refuted=math.inf if leaks else paid,
-        confidence=1.0,
-        fits=fits,
-        seconds=time.perf_counter() - start,
-        notes=tuple(leaks.values()),
-        broken=bool(leaks) or paid > promised.epsilon * (1 + ROUNDING),
-    )
+                found.paid = max(found.paid, _paid(recorder, player, named, promised.delta))
+    return found.finding(name, f"files: {route.name}", found.leaks.values())
 
 
 def released(estimator: Estimator, route: Route, file: Path, random: PrivacyRandom) -> Left:
@@ -265,7 +252,7 @@ def _scored(
 
 def audit_budget(name: str, estimator: Estimator) -> Finding:
     """Try to exceed a budget by naming the data differently from the budget."""
-    start, leaks = time.perf_counter(), []
+    found = ExactSearch(promised=_LIMIT, delta=estimator.delta)
     with TemporaryDirectory() as folder:
         _, people = next(specs())
         data = open_data(
@@ -286,6 +273,7 @@ def audit_budget(name: str, estimator: Estimator) -> Finding:
                 model, data, epsilon=20 * _LIMIT, metric=metric, ledger=book, random=random
             ),
         }
+        found.fits = 1 + len(spending)
         for what, spend in spending.items():
             book = Ledger.in_memory()
             book.set_budget(_NAME, replace(dear.promise(data.facts), epsilon=_LIMIT))
@@ -294,22 +282,11 @@ def audit_budget(name: str, estimator: Estimator) -> Finding:
             except DiscreetError as error:
                 if not book.entries():
                     continue
-                leaks.append(f"{what} recorded a cost before it was rejected: {error}")
+                found.leaks[what] = f"{what} recorded a cost before it was rejected: {error}"
                 continue
             spent = book.entries()[-1].guarantee.epsilon
-            leaks.append(f"{what} spent epsilon={spent:g} outside the budget of epsilon={_LIMIT:g}")
-    return Finding(
-        model=name,
-        attack="files: a budget under another name",
-        promised=_LIMIT,
-        delta=estimator.delta,
-        refuted=math.inf if leaks else 0.0,
-        confidence=1.0,
-        fits=1 + len(spending),
-        seconds=time.perf_counter() - start,
-        notes=tuple(leaks),
-        broken=bool(leaks),
-    )
+            found.leaks[what] = f"{what} spent epsilon={spent:g} outside the budget of epsilon={_LIMIT:g}"
+    return found.finding(name, "files: a budget under another name", found.leaks.values())
 
 
 def _promised(estimator: Estimator, route: Route, folder: Path) -> Guarantee:

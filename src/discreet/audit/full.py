@@ -1,10 +1,10 @@
-"""Audit a model in full: membership games in every view, some minutes per model."""
+"""Audit a model: in seconds by its mechanism calls and its noise, or in full by games in every view."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import final
 
 import numpy as np
@@ -12,13 +12,14 @@ import numpy as np
 from discreet.audit.canaries.one_run import CanaryFileAttack, one_run_epsilon
 from discreet.audit.canaries.planting import Canaries, CanaryAttack, Game
 from discreet.audit.errors import NotAuditable
-from discreet.audit.findings import Finding
+from discreet.audit.findings import ExactSearch, Finding
 from discreet.audit.games.bounds import curve_of, joined, refuted_by_betting, refuted_without_luck
-from discreet.audit.games.playing import FileAttack, TranscriptAttack
+from discreet.audit.games.playing import Attack, FileAttack, TranscriptAttack
 from discreet.audit.games.scores import Cuts, Truth
 from discreet.audit.games.stopping import CONFIRMING_ERROR, GameOutcome, Plan, play
 from discreet.audit.neighboring import Row, SyntheticSpec, Timing, neighboring
 from discreet.audit.synthetic import NearestNeighborAttack, has_synthetic, similar_canaries
+from discreet.audit.white_box.noise import ERROR, examine_noise
 from discreet.audit.white_box.recording import Recorder
 from discreet.audit.white_box.structure import examine
 from discreet.core.arrays import Floats
@@ -42,25 +43,73 @@ _ITEMS_OF_FILES = 300
 _FEWEST_FITS, _MOST_FITS = 20, 4_000
 
 
+def quick_audit(name: str, estimator: Estimator) -> list[Finding]:
+    """Run the white-box audit and test the noise, in seconds; only the noise test can err by chance."""
+    inside = examine(estimator)
+    notes = (*inside.leaks[:3], *(() if inside.additive else ("sums depend on the other users",)))
+    costliest: tuple[str, ...] = (f"worst case: {inside.dataset}",) if inside.dataset else ()
+    if inside.paid_by_all < inside.paid:
+        costliest += (f"the longest fits, with {inside.draws} draws, cost {inside.paid_by_all:.4g}",)
+    search = ExactSearch(promised=inside.promised, delta=inside.delta)
+    test = examine_noise(estimator, next(neighboring(estimator, SyntheticSpec())).base)
+    search.fits, search.leaks = test.fits, {fault: fault for fault in test.faults}
+    drawn = test.faults or (f"{test.draws:,} draws tested",)
+    return [
+        inside.finding(name, "white box", notes or costliest),
+        search.finding(name, "noise", drawn, confidence=1 - ERROR),
+    ]
+
+
+def _promised(estimator: Estimator) -> Guarantee:
+    """Return the guarantee on the small dataset."""
+    return estimator.promise(SMALL.facts(implicit=estimator.feedback == "implicit"))
+
+
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Subject:
-    """An estimator, its guarantee on the small dataset, and its total variation by epsilon."""
+class _Match:
+    """Games against one estimator: its guarantee, its total variation by epsilon, and how long to play."""
 
     name: str
-    estimator: Estimator
     promise: Guarantee
     distance: Callable[[float], float] | None
+    seconds: float
+    error: float
+    seed: int
+    start: float = field(default_factory=time.process_time)
 
-    @classmethod
-    def of(cls, name: str, estimator: Estimator) -> Subject:
-        """Prepare an estimator."""
-        facts = SMALL.facts(implicit=estimator.feedback == "implicit")
-        distance = curve_of(estimator, SMALL.items)
-        return cls(name=name, estimator=estimator, promise=estimator.promise(facts), distance=distance)
+    @property
+    def left(self) -> float:
+        """Return the processor time that is left."""
+        return max(self.start + self.seconds - time.process_time(), 0.0)
 
-    def finding(self, attack: str, outcome: GameOutcome, fits: int, start: float) -> Finding:
-        """Return the finding of an attack."""
+    def one_by_one(self, view: str, attack: Attack, games: int) -> Finding:
+        """Play games that are a draw or a fit each."""
+        plan = Plan(lessons=max(games // 20, 200), games=games, seconds=self.left, error=self.error)
+        promise, shape = self.promise, self.distance
+        outcome = play(
+            attack, plan, epsilon=promise.epsilon, delta=promise.delta, distance=shape, seed=self.seed
+        )
+        return self._finding(view, outcome, attack.fits)
+
+    def many_at_once(
+        self, view: str, attack: CanaryAttack | CanaryFileAttack | NearestNeighborAttack
+    ) -> Finding:
+        """Play fits with many canaries each; confirm a refutation on fresh fits."""
+        promise = self.promise
+        games: list[Game] = []
+        while len(games) < _FEWEST_FITS or (len(games) < _MOST_FITS and self.left > 0):
+            games.append(attack.play(self.seed + 1_000 + len(games)))
+            if sum(game.truth.size for game in games) >= _MOST_DRAWS:
+                break
+        outcome = settled(games, promise.delta, self.distance, self.error)
+        if max(outcome.refuted, outcome.curve or 0.0) > promise.epsilon:
+            again = [attack.play(self.seed + 10_000_000 + number) for number in range(len(games))]
+            second = settled(again, promise.delta, self.distance, CONFIRMING_ERROR)
+            outcome = replace(outcome, broken=max(second.refuted, second.curve or 0.0) > promise.epsilon)
+        return self._finding(view, outcome, attack.fits)
+
+    def _finding(self, attack: str, outcome: GameOutcome, fits: int) -> Finding:
         tally = outcome.tally
         return Finding(
             model=self.name,
@@ -71,14 +120,14 @@ class Subject:
             curve=outcome.curve,
             confidence=1 - outcome.error,
             fits=fits,
-            seconds=time.process_time() - start,
+            seconds=time.process_time() - self.start,
             notes=(f"{tally.games:,} games, {tally.guesses:,} guesses, {tally.right:,} right",),
             broken=outcome.broken,
         )
 
 
 def play_view(
-    name: str, estimator: Estimator, view: str, *, seconds: float = 60.0, error: float = 0.01, seed: int = 1
+    name: str, estimator: Estimator, view: str, *, seconds: float = 60.0, error: float = 0.01
 ) -> Finding:
     """Play games in one view: `transcript`, `file`, `synthetic`, or `report`, which is enumerated instead.
 
@@ -86,76 +135,47 @@ def play_view(
         ParameterError: The model has no such view.
     """
     if view == REPORT:
-        return _report(name, estimator)
+        if REPORT not in views_of(estimator):
+            raise NotAuditable(model=name, view="reports")
+        # A device's report has finitely many answers.
+        notes = ("every answer of the worst-case rating enumerated",)
+        return examine(estimator, SMALL).finding(name, REPORT, notes)
     if view == SYNTHETIC and not has_synthetic(estimator):
         raise NotAuditable(model=name, view="synthetic data")
-    subject, start = Subject.of(name, estimator), time.process_time()
-    deadline = start + seconds
-    promise = subject.promise
+    promise, seed = _promised(estimator), 1
+    match = _Match(
+        name=name,
+        promise=promise,
+        distance=curve_of(estimator, SMALL.items),
+        seconds=seconds,
+        error=error,
+        seed=seed,
+    )
     added = promise.unit is Unit.USER and promise.neighbors is Neighbors.ADD_OR_REMOVE
     if view == SYNTHETIC:
         nearest = NearestNeighborAttack(estimator, similar_canaries(estimator), lessons=_MIRRORED, seed=seed)
-        return _many_games(subject, SYNTHETIC, nearest, deadline, error, seed, start)
+        return match.many_at_once(SYNTHETIC, nearest)
     if view == FILE and added:
         lessons = CanaryFileAttack(
             estimator, _canaries_in_background(estimator), lessons=_MIRRORED, seed=seed
         )
-        return _many_games(subject, FILE, lessons, deadline, error, seed, start)
+        return match.many_at_once(FILE, lessons)
     pair = costliest_pair(estimator)
     if view == FILE:
         files = FileAttack(estimator, pair, lessons=_LESSONS_OF_FILES, seed=seed)
-        return _games(subject, FILE, files, _MOST_FILES, deadline, error, seed, start)
+        return match.one_by_one(FILE, files, _MOST_FILES)
     transcripts = TranscriptAttack(estimator, pair)
     if transcripts.needs_fits and added:
-        many = CanaryAttack(estimator, _many_canaries(estimator))
-        return _many_games(subject, TRANSCRIPT, many, deadline, error, seed, start)
+        return match.many_at_once(TRANSCRIPT, CanaryAttack(estimator, _many_canaries(estimator)))
     games = _MOST_FILES if transcripts.needs_fits else _MOST_DRAWS
-    return _games(subject, TRANSCRIPT, transcripts, games, deadline, error, seed, start)
+    return match.one_by_one(TRANSCRIPT, transcripts, games)
 
 
 def views_of(estimator: Estimator) -> tuple[str, ...]:
     """Return the views that a model has; only local models have reports that leave a device."""
-    promise = Subject.of(estimator.name, estimator).promise
+    promise = _promised(estimator)
     drawn = (SYNTHETIC,) if has_synthetic(estimator) else ()
     return (TRANSCRIPT, FILE, *drawn, *((REPORT,) if promise.trust is Trust.LOCAL else ()))
-
-
-def _report(name: str, estimator: Estimator) -> Finding:
-    """Return the exact privacy cost of a device's report, by enumerating its finitely many answers."""
-    if REPORT not in views_of(estimator):
-        raise NotAuditable(model=name, view="reports")
-    inside = examine(estimator, SMALL)
-    return Finding(
-        model=name,
-        attack=REPORT,
-        promised=inside.promised,
-        delta=inside.delta,
-        refuted=inside.refuted,
-        confidence=1.0,
-        fits=inside.fits,
-        seconds=inside.seconds,
-        notes=("every answer of the worst-case rating enumerated",),
-        broken=not inside.holds,
-    )
-
-
-def _games(
-    subject: Subject,
-    view: str,
-    attack: TranscriptAttack | FileAttack,
-    games: int,
-    deadline: float,
-    error: float,
-    seed: int,
-    start: float,
-) -> Finding:
-    promise = subject.promise
-    seconds = max(deadline - time.process_time(), 0.0)
-    plan = Plan(lessons=max(games // 20, 200), games=games, seconds=seconds, error=error)
-    outcome = play(
-        attack, plan, epsilon=promise.epsilon, delta=promise.delta, distance=subject.distance, seed=seed
-    )
-    return subject.finding(view, outcome, attack.fits, start)
 
 
 def _canaries_in_background(estimator: Estimator) -> Canaries:
@@ -188,30 +208,6 @@ def _many_canaries(estimator: Estimator) -> Canaries:
     return Canaries.costliest(estimator, people, facts)
 
 
-def _many_games(
-    subject: Subject,
-    view: str,
-    attack: CanaryAttack | CanaryFileAttack | NearestNeighborAttack,
-    deadline: float,
-    error: float,
-    seed: int,
-    start: float,
-) -> Finding:
-    """Play fits with many canaries each; confirm a refutation on fresh fits."""
-    promise = subject.promise
-    games: list[Game] = []
-    while len(games) < _FEWEST_FITS or (len(games) < _MOST_FITS and time.process_time() < deadline):
-        games.append(attack.play(seed + 1_000 + len(games)))
-        if sum(game.truth.size for game in games) >= _MOST_DRAWS:
-            break
-    outcome = settled(games, promise.delta, subject.distance, error)
-    if max(outcome.refuted, outcome.curve or 0.0) > promise.epsilon:
-        again = [attack.play(seed + 10_000_000 + number) for number in range(len(games))]
-        second = settled(again, promise.delta, subject.distance, CONFIRMING_ERROR)
-        outcome = replace(outcome, broken=max(second.refuted, second.curve or 0.0) > promise.epsilon)
-    return subject.finding(view, outcome, attack.fits, start)
-
-
 def settled(
     games: list[Game], delta: float, distance: Callable[[float], float] | None, error: float
 ) -> GameOutcome:
@@ -239,10 +235,10 @@ def _on_curve(
     return refuted_by_betting(right[:lessons], right[lessons:], distance, error)
 
 
-def sample_games(estimator: Estimator, *, seed: int = 1) -> tuple[Floats, Truth]:
+def sample_games(estimator: Estimator) -> tuple[Floats, Truth]:
     """Return some games on transcripts, for plotting their trade-off curve."""
     attack = TranscriptAttack(estimator, costliest_pair(estimator))
-    return attack.play(_FEW_FITTED if attack.needs_fits else _MOST_DRAWS // 4, seed)
+    return attack.play(_FEW_FITTED if attack.needs_fits else _MOST_DRAWS // 4, 1)
 
 
 def costliest_pair(estimator: Estimator) -> tuple[Interactions, Interactions]:

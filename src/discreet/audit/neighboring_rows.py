@@ -15,7 +15,6 @@ import json
 import math
 import random
 import sqlite3
-import time
 import zipfile
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -34,7 +33,7 @@ import numpy as np
 import polars as pl
 
 from discreet.audit import frames_of_rows
-from discreet.audit.findings import Finding
+from discreet.audit.findings import ExactSearch, Finding
 from discreet.core.checks import DiscreetError
 from discreet.data.block_sizes import other_block_sizes
 from discreet.data.errors import EmptyData
@@ -78,6 +77,8 @@ _BLOCKS = (1 << 10, 1 << 12, 1 << 22)
 _WIDE, _STARS = (-1e30, 1e30, None), (0.5, 4.5, 0.5)
 _ON_SCALE = ("3", "4.5", "0.5", "1e0")
 _RULES: tuple[Duplicates, ...] = ("first", "last", "mean", "count")
+# Pairs of files that an audit compares.
+_PAIRS = 100
 
 
 class FileRow(NamedTuple):
@@ -600,20 +601,10 @@ def search(
     return result
 
 
-def audit_rows(name: str, epsilon: float, delta: float, *, pairs: int = 100, seed: int = 0) -> Finding:
+def audit_rows(name: str, epsilon: float, delta: float) -> Finding:
     """Return what a search over neighboring files found."""
-    start = time.perf_counter()
-    result = search(pairs, seed)
-    leaks = Counter(case.form for case in result.differences)
-    return Finding(
-        model=name,
-        attack="files: other users' rows",
-        promised=epsilon,
-        delta=delta,
-        refuted=math.inf if leaks else 0.0,
-        confidence=1.0,
-        fits=result.pairs // 2,
-        seconds=time.perf_counter() - start,
-        notes=tuple(f"{count} pairs of {form} files were read differently" for form, count in leaks.items()),
-        broken=bool(leaks),
-    )
+    found, result = ExactSearch(promised=epsilon, delta=delta), search(_PAIRS)
+    found.fits = result.pairs // 2
+    for form, count in Counter(case.form for case in result.differences).items():
+        found.leaks[form] = f"{count} pairs of {form} files were read differently"
+    return found.finding(name, "files: other users' rows", found.leaks.values())

@@ -1,5 +1,7 @@
-"""Ask a party of a federation whatever a hostile coordinator could ask, about neighboring data sets.
+"""Audit a party of a federation: what it sends, and its answers to whatever a hostile coordinator could ask.
 
+`price_a_party` runs honest rounds and computes what a party reveals to an attacker who removes its masks.
+`audit_questions` asks about neighboring data sets.
 Questions of honest runs are changed in every way that has broken a guarantee before: numbers at or above the
 ends of what can be meant, one item made loud and all ridges weak, sides of length 0, fields that name a
 price, questions asked again. Each is put to a party with and without one user more. All that comes out
@@ -24,23 +26,27 @@ from tempfile import TemporaryDirectory
 from typing import Any, final
 
 from discreet.audit.errors import StrayError
-from discreet.audit.findings import Finding
+from discreet.audit.findings import ROUNDING, ExactSearch, Finding
+from discreet.audit.full import REPORT, SMALL
 from discreet.audit.hostile_questions import ITEMS, NOISE, HostileQuestion, facts, questions, rows
+from discreet.audit.neighboring import neighboring
 from discreet.audit.white_box.costs import price
 from discreet.audit.white_box.recording import Player, Recorder
-from discreet.audit.white_box.structure import ROUNDING
 from discreet.core.randomness import PrivacyRandom
 from discreet.data.interactions import Interactions
+from discreet.federated.coordinator import Coordinator
 from discreet.federated.keeper import Keeper
 from discreet.federated.party import Party
 from discreet.federated.protocols.estimator_sums import protocol_for
-from discreet.federated.protocols.protocol import names_digest
+from discreet.federated.protocols.protocol import ItemProtocol, names_digest
+from discreet.federated.transport import InProcess
 from discreet.federated.wire import Message, encode
 from discreet.models.estimator import Estimator, statistics_of
 from discreet.privacy.accounting.gaussian import gaussian_epsilon, gaussian_multiplier
 from discreet.privacy.ledger.ledger import Ledger
 
 QUESTIONS = "questions"
+_AUDITED, *_OTHERS = _MEMBERS = ("audited", "second", "third")
 
 
 @final
@@ -73,17 +79,85 @@ class Outputs:
 
 @final
 @dataclass(slots=True, kw_only=True)
-class SearchFindings:
-    """Results of a search so far."""
+class SearchFindings(ExactSearch):
+    """Results of a search so far; its `fits` are answers."""
 
     tried: int = 0
     accepted: int = 0
-    answers: int = 0
     statistics: set[str] = field(default_factory=set)
-    promised: float = math.inf
-    paid: float = 0.0
     costliest: str = ""
-    leaks: dict[str, str] = field(default_factory=dict)
+
+
+def price_a_party(name: str, estimator: Estimator) -> Finding:
+    """Return the exact privacy loss of a party's answers against the guarantee of its own share of the noise.
+
+    Raises:
+        ParameterError: The model cannot run over parties.
+    """
+    found = ExactSearch(promised=_own_share(estimator), delta=estimator.delta)
+    protocol = protocol_for(estimator, SMALL.facts(implicit=estimator.feedback == "implicit"), NOISE)
+    for neighbors in neighboring(estimator, SMALL):
+        recorder = Recorder()
+        sent = _sent(protocol, neighbors.base, neighbors.base, recorder)
+        for dataset, data in neighbors.others.items():
+            player = Player(recorder.calls)
+            try:
+                same = _sent(protocol, data, neighbors.base, player) == sent
+                player.finish()
+            except StrayError as error:
+                found.leaks[dataset] = f"{dataset}: {error}"
+                continue
+            if not same:
+                leak = f"{dataset}: with the same mechanism outputs the party sends other bytes"
+                found.leaks[dataset] = leak
+            found.paid = max(found.paid, price(recorder.calls, player.calls).epsilon(estimator.delta))
+        found.fits += 1 + len(neighbors.others)
+    few = list(found.leaks.values())[:3]
+    return found.finding(name, REPORT, (*few, f"one of {NOISE.parties} parties, with its masks removed"))
+
+
+def _own_share(estimator: Estimator) -> float:
+    """Return the epsilon of one party's own share of the noise."""
+    own = gaussian_multiplier(estimator.epsilon, estimator.delta) / math.sqrt(NOISE.least_parties)
+    return gaussian_epsilon(own, estimator.delta)
+
+
+def _sent(
+    protocol: ItemProtocol, data: Interactions, others: Interactions, recording: Recorder | Player
+) -> list[bytes]:
+    """Run a federation with the first party's mechanism calls recorded; return all that this party sends."""
+    sent: list[bytes] = []
+    keeper = Keeper(roster=list(_MEMBERS), least=NOISE.least_parties)
+    members = {
+        name: Party(
+            name,
+            data if name == _AUDITED else others,
+            protocol,
+            run="audit",
+            ledger=Ledger.in_memory(),
+            random=PrivacyRandom.recorded(0, recording)
+            if name == _AUDITED
+            else PrivacyRandom.simulate(number),
+            keeper=keeper,
+        )
+        for number, name in enumerate(_MEMBERS)
+    }
+
+    def audited(question: bytes) -> bytes:
+        sent.append(members[_AUDITED].answer(question))
+        return sent[-1]
+
+    endpoints = {_AUDITED: audited, **{name: members[name].answer for name in _OTHERS}}
+    Coordinator(
+        protocol,
+        InProcess(endpoints),
+        parties=list(_MEMBERS),
+        shared=others.catalog,
+        run="audit",
+        keeper=keeper,
+        simulated=True,
+    ).train(others.facts)
+    return sent
 
 
 def has_questions(estimator: Estimator) -> bool:
@@ -101,27 +175,14 @@ def audit_questions(name: str, estimator: Estimator) -> Finding:
     Raises:
         ParameterError: The model cannot run over parties.
     """
-    start = time.perf_counter()
+    started = time.perf_counter()
     protocol_for(estimator, facts(), NOISE)
-    own = gaussian_multiplier(estimator.epsilon, estimator.delta) / math.sqrt(NOISE.least_parties)
-    promised = gaussian_epsilon(own, estimator.delta)
-    found = _searched_once(_Budget(estimator, promised))
+    found = _searched(_Budget(estimator))
     output = (
         f"{found.tried:,} questions about {len(found.statistics)} statistics, {found.accepted:,} accepted; "
         f"the costliest answer costs {found.paid:.4g} ({found.costliest})"
     )
-    return Finding(
-        model=name,
-        attack=QUESTIONS,
-        promised=promised,
-        delta=estimator.delta,
-        refuted=math.inf if found.leaks else found.paid,
-        confidence=1.0,
-        fits=found.answers,
-        seconds=time.perf_counter() - start,
-        notes=(*found.leaks.values(), output),
-        broken=bool(found.leaks) or found.paid > promised * (1 + ROUNDING),
-    )
+    return replace(found, started=started).finding(name, QUESTIONS, (*found.leaks.values(), output))
 
 
 @final
@@ -133,8 +194,8 @@ class _Budget:
     that agree on these are equal here, and one search serves all of them.
     """
 
-    def __init__(self, estimator: Estimator, promised: float) -> None:
-        self.estimator, self.promised = estimator, promised
+    def __init__(self, estimator: Estimator) -> None:
+        self.estimator = estimator
         self._key = (estimator.epsilon, estimator.delta, statistics_of(estimator))
 
     def __eq__(self, other: object) -> bool:
@@ -145,18 +206,15 @@ class _Budget:
 
 
 @cache
-def _searched_once(budget: _Budget) -> SearchFindings:
-    return _searched(budget.estimator, budget.promised)
-
-
-def _searched(estimator: Estimator, promised: float) -> SearchFindings:
+def _searched(budget: _Budget) -> SearchFindings:
     """Search in a process of its own; where it dies, the question is a leak, and the next one follows."""
+    estimator = budget.estimator
     context = multiprocessing.get_context("spawn")
-    found, begin = SearchFindings(), 0
+    found, begin = SearchFindings(promised=_own_share(estimator), delta=estimator.delta), 0
     while True:
         here, there = context.Pipe(duplex=False)
         with TemporaryDirectory() as cache, _checked_bounds(cache):
-            child = context.Process(target=_search, args=(estimator, promised, begin, there))
+            child = context.Process(target=_search, args=(estimator, found.promised, begin, there))
             child.start()
             there.close()
             ended, begin, last = _heard(here, found)
@@ -200,7 +258,7 @@ def _checked_bounds(cache: str) -> Iterator[None]:
 
 
 def _join(found: SearchFindings, more: SearchFindings) -> None:
-    for count in ("tried", "accepted", "answers"):
+    for count in ("tried", "accepted", "fits"):
         setattr(found, count, getattr(found, count) + getattr(more, count))
     found.statistics |= more.statistics
     if more.paid > found.paid:
@@ -226,14 +284,14 @@ def try_question(estimator: Estimator, asked: HostileQuestion, found: SearchFind
     data, others = _neighbors()
     recorder = Recorder()
     here = outputs(estimator, asked.question, data, recorder)
-    found.answers += 1
+    found.fits += 1
     found.accepted += here.accepted
     if here.failed:
         found.leaks.setdefault(f"error {asked.change}", f"{asked.label}: the party fails")
     # A refusal that hangs on a row shows where the row is long.
     for canary, other in others.items() if here.accepted else [*others.items()][:1]:
         player = Player(recorder.calls)
-        found.answers += 1
+        found.fits += 1
         try:
             there = outputs(estimator, asked.question, other, player)
         except StrayError as error:
@@ -256,17 +314,16 @@ def outputs(
     estimator: Estimator, question: Message, data: Interactions, recording: Recorder | Player
 ) -> Outputs:
     """Return all that comes out of a party that is asked a question, and asked it again as the next step."""
-    names = ["audited", "second", "third"]
     ledger = Ledger.in_memory()
     protocol = protocol_for(estimator, facts(), NOISE)
     party = Party(
-        names[0],
+        _AUDITED,
         data,
         protocol,
         run="audit",
         ledger=ledger,
         random=PrivacyRandom.recorded(0, recording),
-        keeper=Keeper(roster=names, least=NOISE.least_parties),
+        keeper=Keeper(roster=list(_MEMBERS), least=NOISE.least_parties),
     )
     agreed = {"settings": protocol.settings(), "shared": names_digest(data.catalog)}
     replies: list[bytes | str] = []

@@ -159,9 +159,8 @@ def _without_data(
 ) -> list[Finding]:
     from discreet.audit.fingerprint import fingerprint
     from discreet.audit.from_files import audit_files, has_files
-    from discreet.audit.full import views_of
+    from discreet.audit.full import quick_audit, views_of
     from discreet.audit.questions import has_questions
-    from discreet.audit.white_box.subjects import quick_audit
 
     found: list[Finding] = []
     for estimator in subjects:
@@ -197,7 +196,7 @@ def _played(name: str, estimator: Estimator, view: str, seconds: float) -> list[
     from discreet.audit.full import REPORT, play_view, views_of
 
     if view == REPORT and REPORT not in views_of(estimator):
-        from discreet.audit.party import price_a_party
+        from discreet.audit.questions import price_a_party
 
         # If a model has no device reports, a party of a federation may have an audit.
         return [price_a_party(name, estimator)]

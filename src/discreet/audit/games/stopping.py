@@ -67,6 +67,12 @@ def play(
     cuts = Cuts.learned(*attack.play(plan.lessons, seed), delta, plan.error)
     tally, left = GuessCounts(games=0, guesses=0, right=0, right_of_all=0), plan.error
     refuted, curve = 0.0, 0.0
+
+    def bounds(tally: GuessCounts, error: float) -> tuple[float, float]:
+        """Return both bounds, each at half of the error."""
+        on_curve = 0.0 if distance is None else refuted_on_curve(tally, distance, error / 2)
+        return refuted_epsilon(tally, delta, error / 2), on_curve
+
     for check, count in enumerate(_batches(max(plan.games >> (_CHECKS - 1), 1), _CHECKS)):
         for number, size in enumerate(_parts(count)):
             tally += cuts.tally(*attack.play(size, seed + 1 + 1_000_000 * check + number))
@@ -75,15 +81,13 @@ def play(
         last = time.perf_counter() > deadline or check == _CHECKS - 1
         error = left if last else left / 4
         left -= error
-        # Each of the two bounds gets half of the error.
-        refuted = max(refuted, refuted_epsilon(tally, delta, error / 2))
-        if distance is not None:
-            curve = max(curve, refuted_on_curve(tally, distance, error / 2))
+        refuted, curve = map(max, (refuted, curve), bounds(tally, error))
         if last or max(refuted, curve) >= plan.enough * epsilon:
             break
-    broken = max(refuted, curve) > epsilon and _confirmed(
-        attack, cuts, tally.games, epsilon=epsilon, delta=delta, distance=distance, seed=seed + 500_000
-    )
+    broken = max(refuted, curve) > epsilon
+    if broken:
+        again = cuts.tally(*attack.play(tally.games, seed + 500_000))
+        broken = max(bounds(again, CONFIRMING_ERROR)) > epsilon
     shown = None if distance is None else curve
     return GameOutcome(refuted=refuted, curve=shown, broken=broken, tally=tally, error=plan.error)
 
@@ -98,19 +102,3 @@ def _batches(first: int, checks: int) -> Iterator[int]:
 def _parts(count: int) -> list[int]:
     """Split a batch into parts, between which the clock is checked."""
     return [min(_PART, count - start) for start in range(0, count, _PART)]
-
-
-def _confirmed(
-    attack: Attack,
-    cuts: Cuts,
-    games: int,
-    *,
-    epsilon: float,
-    delta: float,
-    distance: Callable[[float], float] | None,
-    seed: int,
-) -> bool:
-    tally = cuts.tally(*attack.play(games, seed))
-    error = CONFIRMING_ERROR / 2
-    curve = 0.0 if distance is None else refuted_on_curve(tally, distance, error)
-    return max(refuted_epsilon(tally, delta, error), curve) > epsilon

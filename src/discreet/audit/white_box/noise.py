@@ -79,8 +79,8 @@ def examine_noise(estimator: Estimator, data: Interactions, *, seed: int = 0) ->
     return NoiseTest(faults=tuple(faults), draws=count, fits=_FITS)
 
 
-def is_too_narrow(standardized: Floats, *, gaussian: bool, error: float = ERROR) -> bool:
-    """Return whether noise in units of its scale is too narrow; wrongly yes with probability `error`.
+def is_too_narrow(standardized: Floats, *, gaussian: bool) -> bool:
+    """Return whether noise in units of its scale is too narrow; wrongly yes with probability `ERROR`.
 
     Squares of n normal draws, and magnitudes of n Laplace draws, sum to a gamma distribution.
     """
@@ -89,11 +89,11 @@ def is_too_narrow(standardized: Floats, *, gaussian: bool, error: float = ERROR)
         below = gammainc(count / 2, float(np.sum(standardized**2)) / 2)
     else:
         below = gammainc(count, float(np.sum(np.abs(standardized))))
-    return bool(below < error)
+    return bool(below < ERROR)
 
 
-def is_uniform(numbers: Floats, *, error: float = ERROR) -> bool:
-    """Return whether numbers may be uniform on [0, 1]; wrongly no with probability at most `error`.
+def is_uniform(numbers: Floats) -> bool:
+    """Return whether numbers may be uniform on [0, 1]; wrongly no with probability at most `ERROR`.
 
     The bound is that of Dvoretzky, Kiefer and Wolfowitz with Massart's constant.
     """
@@ -101,7 +101,7 @@ def is_uniform(numbers: Floats, *, error: float = ERROR) -> bool:
     rising = np.sort(numbers)
     above = np.arange(1, count + 1) / count - rising
     farthest = float(np.max(np.maximum(above, 1 / count - above)))
-    return farthest <= math.sqrt(math.log(2 / error) / (2 * count))
+    return farthest <= math.sqrt(math.log(2 / ERROR) / (2 * count))
 
 
 def is_reused(calls: Sequence[MechanismCall]) -> bool:

@@ -16,6 +16,7 @@ from typing import final
 import numpy as np
 
 from discreet.audit.errors import AuditStopped, NotReplayable, StrayError
+from discreet.audit.findings import ROUNDING, Finding
 from discreet.audit.neighboring import (
     NeighboringDatasets,
     SyntheticSpec,
@@ -32,9 +33,6 @@ from discreet.data.interactions import Interactions
 from discreet.models.estimator import Estimator
 from discreet.models.scorers.scorer import Scorer
 from discreet.privacy.guarantee import Neighbors, Unit
-
-# Costs are computed in double precision.
-ROUNDING = 1e-9
 
 
 @final
@@ -67,13 +65,28 @@ class WhiteBox:
         """Return whether nothing leaked and no cost exceeds the guarantee."""
         return self.refuted <= self.promised * (1 + ROUNDING)
 
+    def finding(self, model: str, attack: str, notes: tuple[str, ...]) -> Finding:
+        """Return the finding; no chance is involved."""
+        return Finding(
+            model=model,
+            attack=attack,
+            promised=self.promised,
+            delta=self.delta,
+            refuted=self.refuted,
+            confidence=1.0,
+            fits=self.fits,
+            seconds=self.seconds,
+            notes=notes,
+            broken=not self.holds,
+        )
+
     @property
     def ratio(self) -> float:
         """Return the cost over the guarantee: 1 if the guarantee is tight."""
         return self.refuted / self.promised
 
 
-def examine(estimator: Estimator, spec: SyntheticSpec | None = None, *, seed: int = 0) -> WhiteBox:
+def examine(estimator: Estimator, spec: SyntheticSpec | None = None) -> WhiteBox:
     """Record and replay the estimator over neighboring datasets.
 
     Raises:
@@ -82,7 +95,7 @@ def examine(estimator: Estimator, spec: SyntheticSpec | None = None, *, seed: in
     start, fits, leaks = time.perf_counter(), 0, []
     promise = estimator.promise((spec or SyntheticSpec()).facts(implicit=estimator.feedback == "implicit"))
     seen = [
-        (neighbors, _replayed(estimator, neighbors, outcomes, promise.delta, seed))
+        (neighbors, _replayed(estimator, neighbors, outcomes, promise.delta))
         for neighbors in neighboring(estimator, spec)
         for outcomes in neighbors.outcomes
     ]
@@ -99,7 +112,7 @@ def examine(estimator: Estimator, spec: SyntheticSpec | None = None, *, seed: in
         draws=most_draws,
         paid_by_all=max(one.paid for _, one in seen if one.draws == most_draws),
         leaks=tuple(leaks),
-        additive=_is_additive(estimator, spec or SyntheticSpec(), seed),
+        additive=_is_additive(estimator, spec or SyntheticSpec()),
         fits=fits,
         seconds=time.perf_counter() - start,
     )
@@ -115,16 +128,16 @@ class _Seen:
 
 
 def _replayed(
-    estimator: Estimator, neighbors: NeighboringDatasets, outcomes: NoiseScale | None, delta: float, seed: int
+    estimator: Estimator, neighbors: NeighboringDatasets, outcomes: NoiseScale | None, delta: float
 ) -> _Seen:
     recorder = Recorder(noise_scale=outcomes)
-    file = _file(estimator, neighbors.base, PrivacyRandom.recorded(seed, recorder))
+    file = _file(estimator, neighbors.base, PrivacyRandom.recorded(0, recorder))
     _require_hook(estimator, neighbors.base, recorder, file)
     paid, costliest, leaks = 0.0, "", []
     for name, dataset in neighbors.others.items():
         player = Player(recorder.calls)
         try:
-            same = _file(estimator, dataset, PrivacyRandom.recorded(seed, player)) == file
+            same = _file(estimator, dataset, PrivacyRandom.recorded(0, player)) == file
             player.finish()
         except StrayError as error:
             leaks.append(f"{name}: {error}")
@@ -169,7 +182,7 @@ def ask(estimator: Estimator, scorer: Scorer, data: Interactions) -> None:
         scorer.predict(data, cells // data.n_items, cells % data.n_items)
 
 
-def _is_additive(estimator: Estimator, spec: SyntheticSpec, seed: int) -> bool:
+def _is_additive(estimator: Estimator, spec: SyntheticSpec) -> bool:
     """Return whether a canary moves every statistic by the same vector, bit for bit, among any other users.
 
     Only a guarantee about adding or removing one user rests on that; for others this is true.
@@ -180,11 +193,11 @@ def _is_additive(estimator: Estimator, spec: SyntheticSpec, seed: int) -> bool:
         return True
     recorder, statistics = Recorder(), []
     many, few = additive_neighbors(facts, spec, Timing.of(estimator))
-    estimator.rehearse(many[0], PrivacyRandom.recorded(seed, recorder))
+    estimator.rehearse(many[0], PrivacyRandom.recorded(0, recorder))
     for dataset in (*many, *few):
         player = Player(recorder.calls)
         try:
-            estimator.rehearse(dataset, PrivacyRandom.recorded(seed, player))
+            estimator.rehearse(dataset, PrivacyRandom.recorded(0, player))
         except DiscreetError:
             return False
         statistics.append(player.statistics)
