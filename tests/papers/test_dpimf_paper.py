@@ -7,7 +7,7 @@ from scipy.sparse import csr_matrix
 from discreet.papers.dpimf import printed_losses as printed
 from discreet.papers.dpimf.estimators import Dpimf
 from discreet.papers.dpimf.theory import composed
-from discreet.reproduce.dpimf.federation import federate, overlap, split_parties
+from discreet.reproduce.dpimf.experiments import federate, overlap, split_parties
 from discreet.reproduce.dpimf.theorems import row_loss, sampling_weights
 
 

@@ -11,10 +11,10 @@ from discreet import reproduce
 from discreet.data.datasets.synthetic import rank_one
 from discreet.data.splits import random_split
 from discreet.papers.dpimf import printed_losses as printed
-from discreet.papers.dpimf.theory import room_to_learn
+from discreet.papers.dpimf.theory import printed_epsilon_before, room_to_learn
 from discreet.papers.one_bit.theory import link_constants, printed_constants
 from discreet.reproduce import frank_wolfe, one_bit
-from discreet.reproduce.dpimf.federation import split_parties
+from discreet.reproduce.dpimf.experiments import split_parties
 from discreet.solvers.norm_ball import minimize_in_ball
 
 
@@ -49,7 +49,8 @@ def test_lowered_noise_is_what_the_second_reading_allows_and_no_more():
             found = printed.noisy_rows(rows, others, "opt", epsilon, setting, noise)
         else:
             weights = np.full(len(others), weight)
-            found = printed.lowered_rows(rows, others, epsilon, weights, weight, setting, noise)
+            before = printed_epsilon_before(epsilon, weight)
+            found = printed.lowered_rows(rows, others, weights, before, setting, noise)
         return found.std()
 
     wide = {"opt": spread(None, 10.0), 1: spread(1.0, 10.0), 4: spread(4.0, 10.0)}

@@ -273,8 +273,8 @@ def dossier(
     if ledger is not None:
         with Ledger.open(ledger, read_only=True) as book:
             record = LedgerRecord.find(book, label, name)
-    found = Evidence.of(
-        label,
+    found = Evidence(
+        label=label,
         facts=stated,
         ledger=record,
         signed=signed_sentence(key),

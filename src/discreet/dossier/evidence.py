@@ -114,49 +114,28 @@ def _level(epsilon: float, delta: float) -> str:
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Evidence:
-    """Everything that the documents of one release are written from."""
+    """Everything that the documents of one release are written from.
+
+    Raises:
+        ParameterError: The release protects no users, so there is nothing to sign.
+    """
 
     label: Mapping[str, Any]
-    guarantee: Guarantee
     facts: HumanFacts
     ledger: LedgerRecord | None
-    audit: LastAudit | None
     signed: str
     file: str
     sha256: str
     version: str
 
-    @classmethod
-    def of(
-        cls,
-        label: Mapping[str, Any],
-        *,
-        facts: HumanFacts,
-        ledger: LedgerRecord | None,
-        signed: str,
-        file: str,
-        sha256: str,
-        version: str,
-    ) -> Self:
-        """Return the evidence of a label.
-
-        Raises:
-            ParameterError: The release protects no users, so there is nothing to sign.
-        """
-        guarantee = Guarantee.from_json(label["guarantee"])
-        if not guarantee.is_private:
+    def __post_init__(self) -> None:
+        if not self.guarantee.is_private:
             raise NoGuarantee(what="a dossier")
-        return cls(
-            label=label,
-            guarantee=guarantee,
-            facts=facts,
-            ledger=ledger,
-            audit=last_audit(*audited_as(label)),
-            signed=signed,
-            file=file,
-            sha256=sha256,
-            version=version,
-        )
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """Return the guarantee on the label."""
+        return Guarantee.from_json(self.label["guarantee"])
 
     @property
     def odds(self) -> Odds:
@@ -175,7 +154,7 @@ class Evidence:
     @property
     def attacked(self) -> str:
         """Return the last audit in words."""
-        return audit_sentence(self.label, self.audit)
+        return audit_sentence(self.label, last_audit(*audited_as(self.label)))
 
     @property
     def facts_digest(self) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, final
+from typing import Any, Unpack, final
 
 import numpy as np
 
@@ -17,7 +17,7 @@ from discreet.data.vocabulary import Vocabulary
 from discreet.evaluation.errors import GroupsNeedTable
 from discreet.evaluation.metrics import Flags, Metric, Predictor
 from discreet.evaluation.results import GroupRun
-from discreet.evaluation.scoring import measure
+from discreet.evaluation.scoring import HowScored, measure
 from discreet.evaluation.shown_metrics import popularity_thirds
 
 #: Groups that need no table.
@@ -73,7 +73,7 @@ def score_groups(
     train: Interactions,
     test: Interactions,
     metrics: Iterable[Metric],
-    **how: Any,
+    **how: Unpack[HowScored],
 ) -> dict[str, GroupRun]:
     """Return each group's scores by the model and, if there is one, by the model without noise."""
     metrics, found = tuple(metrics), dict[str, GroupRun]()

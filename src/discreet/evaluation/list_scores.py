@@ -7,7 +7,6 @@ from typing import final
 
 import numpy as np
 import numpy.typing as npt
-import scipy.sparse as sp
 
 from discreet.core.arrays import Floats, Indices, Singles
 from discreet.core.checks import integer
@@ -93,22 +92,16 @@ _SCORES_PER_BLOCK = 1 << 23
 
 def list_scores(
     model: Predictor,
-    train: Interactions,
+    context: ListContext,
     test: Interactions,
     metrics: Sequence[Metric],
     *,
     liked: float,
-    seed: int,
-    run: int,
-    words: sp.csr_matrix | None = None,
+    negatives: npt.NDArray[np.int32] | None = None,
 ) -> dict[Metric, float]:
-    """Return each list metric; all of them rank the same candidates. `words` are of a public table."""
-    people = np.flatnonzero(np.diff(test.indptr))
-    sampled = metrics[0].sampled
-    negatives = (
-        None if sampled is None else sample_negatives(train, test, people, sampled, seed=seed, run=run)
-    )
-    showing = _Showing(metrics, train, people, words)
+    """Return each list metric; all of them rank the same candidates, the whole catalog or `negatives`."""
+    train, people = context.train, np.flatnonzero(np.diff(test.indptr))
+    showing = _Showing(metrics, context, people)
     counted = {
         metric: counted_ratings(metric, train, test, people, liked)
         for metric in metrics
@@ -135,10 +128,9 @@ def list_scores(
 class _Showing:
     """Scores of the lists that are shown, block by block."""
 
-    def __init__(
-        self, metrics: Sequence[Metric], train: Interactions, people: Indices, words: sp.csr_matrix | None
-    ) -> None:
-        self._train, self._people, self._context = train, people, ListContext(train, words)
+    def __init__(self, metrics: Sequence[Metric], context: ListContext, people: Indices) -> None:
+        train = context.train
+        self._train, self._people, self._context = train, people, context
         self._counted = {
             metric: counted_people(metric, train, people)
             for metric in metrics

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, final
+from typing import Unpack, final
 
 import numpy as np
 import numpy.typing as npt
@@ -12,7 +12,7 @@ import numpy.typing as npt
 from discreet.core.arrays import Floats, Singles
 from discreet.data.interactions import Interactions
 from discreet.evaluation.metrics import ListMetric, Metric, parse_metrics
-from discreet.evaluation.scoring import measure
+from discreet.evaluation.scoring import HowScored, measure
 
 #: What a reader sees: these numbers have no guarantee.
 PREFIX = "reference (NOT PRIVATE): "
@@ -66,13 +66,9 @@ def baselines(
     train: Interactions,
     test: Interactions,
     metrics: str | Iterable[str | Metric],
-    *,
-    seed: int = 0,
-    run: int = 0,
-    above: float | None = None,
-    item_features: Any = None,
+    **how: Unpack[HowScored],
 ) -> dict[str, dict[str, float]]:
-    """Return the scores of the reference predictors that can be scored by each metric.
+    """Return the scores of the reference predictors that can be scored by each metric, `how` as in `measure`.
 
     Rating metrics get the means, ranking metrics get popularity and chance. The keys say NOT PRIVATE.
     """
@@ -86,7 +82,6 @@ def baselines(
                 metric for metric in fitting if name != CHANCE or isinstance(metric.definition, ListMetric)
             ]
             if asked:
-                how = {"seed": seed, "run": run, "above": above, "item_features": item_features}
                 found[PREFIX + name] = measure(reference, train, test, asked, **how)
     return found
 

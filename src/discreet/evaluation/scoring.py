@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, TypedDict
 
 import numpy as np
 import scipy.sparse as sp
@@ -21,7 +21,7 @@ from discreet.evaluation.errors import (
     SplitOverlaps,
     ThresholdsDiffer,
 )
-from discreet.evaluation.list_scores import list_scores, rating_keys
+from discreet.evaluation.list_scores import list_scores, rating_keys, sample_negatives
 from discreet.evaluation.metrics import (
     Metric,
     Predictor,
@@ -31,10 +31,20 @@ from discreet.evaluation.metrics import (
     refuse_broken,
     refuse_without_table,
 )
+from discreet.evaluation.shown_metrics import ListContext
 from discreet.models.estimator import Estimator
 from discreet.statistics.data_source import DataSource
 
 _RATINGS_PER_BLOCK = 1 << 18
+
+
+class HowScored(TypedDict, total=False):
+    """What `measure` may be told besides the model, the data and the metrics."""
+
+    seed: int
+    run: int
+    above: float | None
+    item_features: Any
 
 
 def measure(
@@ -64,9 +74,14 @@ def measure(
     if errors:
         found |= _rating_scores(model, train, test, errors, liked)
     words = None if item_features is None else known_words(item_features, train.catalog)
+    context = ListContext(train, words)
     for sampled in dict.fromkeys(metric.sampled for metric in chosen if metric.ranks):
         lists = [metric for metric in chosen if metric.ranks and metric.sampled == sampled]
-        found |= list_scores(model, train, test, lists, liked=liked, seed=seed, run=run, words=words)
+        negatives = None
+        if sampled is not None:
+            people = np.flatnonzero(np.diff(test.indptr))
+            negatives = sample_negatives(train, test, people, sampled, seed=seed, run=run)
+        found |= list_scores(model, context, test, lists, liked=liked, negatives=negatives)
     return {str(metric): found[metric] for metric in chosen}
 
 

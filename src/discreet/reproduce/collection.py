@@ -364,24 +364,28 @@ def _held_out(name: str, intrinsic: float, epsilon: float, *, seed: int) -> Erro
 def _synthetic(kind: str, run: Run, panels: list[Panel]) -> Found:
     sizes = run.pick(full=(300, 200), quick=(300, 200), toy=(60, 40))
     work, title = partial(_recovery, kind, *sizes), f"Low rank, {kind}"
-    return _compared(f"synthetic-{kind}", f"recovery {kind}", title, EPSILONS, work, run, panels)
+    compared = Compared(f"synthetic-{kind}", f"recovery {kind}", title, EPSILONS)
+    return _compared(compared, work, run, panels)
 
 
 def _real(name: str, run: Run, panels: list[Panel]) -> Found:
     epsilons, intrinsic = REAL[name]
-    return _compared(name, name, _TITLES[name], epsilons, partial(_held_out, name, intrinsic), run, panels)
+    compared = Compared(name, name, _TITLES[name], epsilons)
+    return _compared(compared, partial(_held_out, name, intrinsic), run, panels)
 
 
-def _compared(
-    key: str,
-    step: str,
-    title: str,
-    epsilons: Sequence[float],
-    work: Callable[..., Errors],
-    run: Run,
-    panels: list[Panel],
-) -> Found:
+class Compared(NamedTuple):
+    """Data on which the ways are compared: its names in claims, steps and figures, and its epsilons."""
+
+    key: str
+    step: str
+    title: str
+    epsilons: Sequence[float]
+
+
+def _compared(data: Compared, work: Callable[..., Errors], run: Run, panels: list[Panel]) -> Found:
     """Return by how much the corrected recovery is below the others (negative is better); add a panel."""
+    key, step, title, epsilons = data
     epsilons = run.pick(full=epsilons, quick=epsilons, toy=(4.0,))
     values: Found = {}
     by_epsilon = []

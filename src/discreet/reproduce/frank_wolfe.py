@@ -470,18 +470,19 @@ class RateErrors(NamedTuple):
     everywhere: float
 
 
+class Shape(NamedTuple):
+    """Users, items, and seen cells of each user."""
+
+    n: int
+    d: int
+    m: int
+
+
 def rate_errors(
-    n: int,
-    d: int,
-    m: int,
-    epsilon: float,
-    rounds: int,
-    seed: int,
-    *,
-    room: float = _ROOM,
-    standard: bool = False,
+    shape: Shape, epsilon: float, rounds: int, seed: int, *, room: float = _ROOM, standard: bool = False
 ) -> RateErrors:
     """Complete a rank-one matrix with entries of mean square 1/9 whose rows have m seen cells."""
+    n, d, m = shape
     drawn = experiment_generator(seed, "rates", n, d, m)
     items = drawn.uniform(-1, 1, d)
     items *= math.sqrt(d / 3) / np.linalg.norm(items)
@@ -511,26 +512,26 @@ def _gen_rounds(d: int, m: int) -> int:
 def _emp_curves(seed: int, scale: int) -> dict[str, list[Any]]:
     """Return E_emp over n, epsilon and d; `scale` is the smallest number of users."""
     users, widths, many = [scale * times for times in _USERS], [16, 64, 256], 16 * scale
-    by_n = [rate_errors(n, 16, 4, 4.0, _emp_rounds(n, 4.0), seed).seen for n in users]
-    by_epsilon = [rate_errors(many, 16, 4, e, _emp_rounds(many, e), seed).seen for e in _OVER_EPSILON]
+    by_n = [rate_errors(Shape(n, 16, 4), 4.0, _emp_rounds(n, 4.0), seed).seen for n in users]
+    by_epsilon = [rate_errors(Shape(many, 16, 4), e, _emp_rounds(many, e), seed).seen for e in _OVER_EPSILON]
     fixed = _emp_rounds(4 * scale, 4.0)
-    by_d = [rate_errors(4 * scale, d, math.isqrt(d), 4.0, fixed, seed).seen for d in widths]
+    by_d = [rate_errors(Shape(4 * scale, d, math.isqrt(d)), 4.0, fixed, seed).seen for d in widths]
     return {"n": [users, by_n], "epsilon": [_OVER_EPSILON, by_epsilon], "d": [widths, by_d]}
 
 
 def _gen_curves(seed: int, scale: int) -> dict[str, list[Any]]:
     """Return E_gen over n, epsilon and m."""
     users, cells, rounds = [scale * times for times in _USERS], [4, 8, 16, 32], _gen_rounds(16, 8)
-    by_n = [rate_errors(n, 16, 8, 4.0, rounds, seed).everywhere for n in users]
-    by_epsilon = [rate_errors(16 * scale, 16, 8, e, rounds, seed).everywhere for e in _OVER_EPSILON]
-    by_m = [rate_errors(2 * scale, 64, m, 16.0, _gen_rounds(64, m), seed).everywhere for m in cells]
+    by_n = [rate_errors(Shape(n, 16, 8), 4.0, rounds, seed).everywhere for n in users]
+    by_epsilon = [rate_errors(Shape(16 * scale, 16, 8), e, rounds, seed).everywhere for e in _OVER_EPSILON]
+    by_m = [rate_errors(Shape(2 * scale, 64, m), 16.0, _gen_rounds(64, m), seed).everywhere for m in cells]
     return {"n": [users, by_n], "epsilon": [_OVER_EPSILON, by_epsilon], "m": [cells, by_m]}
 
 
 def _over_rounds(seed: int, scale: int, *, room: float = 1.0, standard: bool = False) -> list[float]:
     """Return E_emp without noise over T, with k `room` times the nuclear norm."""
     return [
-        rate_errors(4 * scale, 16, 4, math.inf, rounds, seed, room=room, standard=standard).seen
+        rate_errors(Shape(4 * scale, 16, 4), math.inf, rounds, seed, room=room, standard=standard).seen
         for rounds in _OVER_ROUNDS
     ]
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -113,17 +113,25 @@ def released(method: str, matrix: Floats, bound: float, epsilon: float, seed: in
     return np.clip(noisy, -bound, bound)
 
 
+class SquareMatrix(NamedTuple):
+    """A synthetic matrix of ratings: its link, its side, its observed share, and steps of its solver."""
+
+    link: str
+    side: int
+    iterations: int
+    observed: float = 0.15
+
+    @classmethod
+    def of(cls, run: Run, link: str) -> SquareMatrix:
+        """Return the matrix of a run's size."""
+        return cls(link, run.pick(full=100, quick=100, toy=20), _iterations(run))
+
+
 def errors(
-    link: str,
-    epsilons: Sequence[float],
-    methods: Sequence[str],
-    *,
-    seed: int,
-    observed: float = 0.15,
-    side: int,
-    iterations: int,
+    wanted: SquareMatrix, epsilons: Sequence[float], methods: Sequence[str], *, seed: int
 ) -> dict[str, list[float]]:
     """Return, for one draw, the relative error |X - M|^2 / |M|^2 of each method at each epsilon."""
+    link, side, iterations, observed = wanted
     sample = one_bit(n_users=side, n_items=side, link=link, observed=observed, seed=seed)
 
     def completed(method: str, epsilon: float) -> Floats:
@@ -257,10 +265,6 @@ def _iterations(run: Run) -> int:
     return run.pick(full=100, quick=30, toy=2)
 
 
-def _side(run: Run) -> int:
-    return run.pick(full=100, quick=100, toy=20)
-
-
 def _panel(
     title: str,
     x: Sequence[float],
@@ -281,11 +285,11 @@ def _panel(
 
 
 def _figure_1(run: Run, link: str, panels: list[Panel]) -> Found:
-    epsilons, options = _epsilons(run), {"side": _side(run), "iterations": _iterations(run)}
+    epsilons, matrix = _epsilons(run), SquareMatrix.of(run, link)
 
     def lines(words: str, methods: Sequence[str], draws: int) -> Lines:
         name = f"figure 1, {link}{words}, draw"
-        return _gathered(run.seeds(name, errors, link, epsilons, methods, full=draws, **options))
+        return _gathered(run.seeds(name, errors, matrix, epsilons, methods, full=draws))
 
     more = (CLIPPED, PROJECTED, OBJECTIVE_PRINTED)[: 3 if link == "probit" else 2]
     # As in the paper, 40 draws here and 10 for the other figures.
@@ -353,7 +357,6 @@ def _over_best(lines: Lines, method: str) -> np.ndarray:
 
 def _shares(run: Run, number: str, link: str) -> Found:
     """Run figures 4 and 5: errors over the observed share, at several epsilons."""
-    options = {"side": _side(run), "iterations": _iterations(run)}
     shares = run.pick(full=(0.2, 0.5, 0.8), quick=(0.2, 0.8), toy=(0.2, 0.8))
 
     def cube(words: str, methods: Sequence[str]) -> Lines:
@@ -361,7 +364,8 @@ def _shares(run: Run, number: str, link: str) -> Found:
         by_share = []
         for share in shares:
             name = f"figure {number}, {link}, {share:.0%} observed{words}, draw"
-            found = run.seeds(name, errors, link, _SHARE_EPSILONS, methods, observed=share, **options)
+            matrix = SquareMatrix.of(run, link)._replace(observed=share)
+            found = run.seeds(name, errors, matrix, _SHARE_EPSILONS, methods)
             by_share.append(_gathered(found))
         draws = min(len(lines[methods[0]]) for lines in by_share)
         return {name: np.stack([lines[name][:draws] for lines in by_share], axis=2) for name in methods}

@@ -20,7 +20,7 @@ from discreet.reproduce.claims import Paper, Verdict, judge, read_claims
 from discreet.reproduce.copies import checked_copies, using
 from discreet.reproduce.errors import FullRunKept, NotResults
 from discreet.reproduce.figures import thumbnail
-from discreet.reproduce.running import DrawnValues, Run, Size, Tick, read_steps
+from discreet.reproduce.running import DrawnValues, Run, Size, Tick, read_steps, silent
 
 FOUND = "claims.json"
 # Names under which papers were run before.
@@ -81,8 +81,8 @@ def reproduce(
     *,
     size: Size = "full",
     out: Path | None = None,
-    say: Callable[[str], None] = lambda text: None,
-    tick: Callable[[Tick], None] = lambda tick: None,
+    say: Callable[[str], None] = silent,
+    tick: Callable[[Tick], None] = silent,
     minutes: float = math.inf,
     draws: int | None = None,
     data: Mapping[str, Path] | None = None,

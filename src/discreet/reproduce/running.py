@@ -11,6 +11,7 @@ import math
 import statistics
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass, field
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypeVar, final
 
@@ -20,7 +21,6 @@ from discreet.core.files import write_whole
 from discreet.reproduce.errors import NotResults
 
 Size = Literal["full", "quick", "toy"]
-Say = Callable[[str], None]
 Option = TypeVar("Option")
 
 
@@ -81,44 +81,38 @@ class Tick(NamedTuple):
     seconds_left: float | None
 
 
+def silent(_: object) -> None:
+    """Show nothing."""
+
+
 @final
+@dataclass(eq=False)
 class Run:
     """One run of a paper: its size, stored steps, and a folder for figures (None stores nothing).
 
-    `data` has paths of your copies of datasets by name. `missing` lists the parts without a single draw.
-    `made` has, by an experiment's first step, how many draws were reached and how many are wanted.
+    After `minutes` no further step begins; `most` limits the draws of every experiment; `earlier` has the
+    seconds of an earlier run's steps. `data` has paths of your copies of datasets by name. `missing` lists
+    the parts without a single draw. `made` has, by an experiment's first step, how many draws were reached
+    and how many are wanted.
     """
 
-    def __init__(
-        self,
-        size: Size,
-        folder: Path | None,
-        *,
-        say: Say = lambda text: None,
-        tick: Callable[[Tick], None] = lambda tick: None,
-        earlier: Mapping[str, float] | None = None,
-        minutes: float = math.inf,
-        most: int | None = None,
-        data: Mapping[str, Path] | None = None,
-    ) -> None:
-        self.size = size
-        self.data = dict(data or {})
-        self.missing: list[str] = []
-        self.made: dict[str, tuple[int, int]] = {}
-        self._first = ""
-        self._most = most
-        self._ends = time.monotonic() + 60 * minutes
-        self.folder = folder
-        self.say = say
-        self._tick = tick
-        self._earlier = dict(earlier or {})
-        self._kept = KeptSteps(folder / "steps.jsonl", size) if folder else None
-        self._seconds: dict[str, float] = {}
+    size: Size
+    folder: Path | None
+    _: KW_ONLY
+    say: Callable[[str], None] = silent
+    tick: Callable[[Tick], None] = silent
+    earlier: Mapping[str, float] = field(default_factory=dict)
+    minutes: float = math.inf
+    most: int | None = None
+    data: Mapping[str, Path] = field(default_factory=dict)
+    missing: list[str] = field(init=False, default_factory=list)
+    made: dict[str, tuple[int, int]] = field(init=False, default_factory=dict)
 
-    @property
-    def complete(self) -> bool:
-        """Whether every part so far has at least one draw."""
-        return not self.missing
+    def __post_init__(self) -> None:
+        self._first = ""
+        self._ends = time.monotonic() + 60 * self.minutes
+        self._kept = KeptSteps(self.folder / "steps.jsonl", self.size) if self.folder else None
+        self._seconds: dict[str, float] = {}
 
     def pick(self, *, full: Option, quick: Option, toy: Option) -> Option:
         """Return the option for this run's size."""
@@ -129,7 +123,7 @@ class Run:
         found: list[Option] = []
         self._first = ""
         try:
-            while len(found) < min(count, self._most or count):
+            while len(found) < min(count, self.most or count):
                 found.append(work(len(found)))
         except NotReached:
             if not found:
@@ -175,7 +169,7 @@ class Run:
             if self._kept:
                 self._kept.add(kept)
             self._seconds[name] = kept["seconds"]
-            self._tick(self._progress(name))
+            self.tick(self._progress(name))
         else:
             self._seconds[name] = 0.0
         return kept["found"]
@@ -186,11 +180,11 @@ class Run:
             write_whole(self.folder / name, (json.dumps(content, indent=1) + "\n").encode())
 
     def _progress(self, name: str) -> Tick:
-        left = {step: seconds for step, seconds in self._earlier.items() if step not in self._seconds}
-        both = [step for step, seconds in self._seconds.items() if seconds and step in self._earlier]
-        before = sum(self._earlier[step] for step in both)
+        left = {step: seconds for step, seconds in self.earlier.items() if step not in self._seconds}
+        both = [step for step, seconds in self._seconds.items() if seconds and step in self.earlier]
+        before = sum(self.earlier[step] for step in both)
         pace = sum(self._seconds[step] for step in both) / before if before else 1.0
-        seconds_left = pace * sum(left.values()) if self._earlier else None
+        seconds_left = pace * sum(left.values()) if self.earlier else None
         return Tick(name, len(self._seconds), len(self._seconds) + len(left), seconds_left)
 
 

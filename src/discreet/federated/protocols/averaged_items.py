@@ -169,16 +169,7 @@ class AveragedItems(OwnNoiseProtocol, ItemProtocol):
             noise=float(question.fields["noise"]),
             people=float(question.fields["people"]),
         )
-        solved = items_of.solve_items(
-            terms.values,
-            terms.deviation,
-            gram.values,
-            gram.deviation,
-            asked=asked,
-            profiles=profiles,
-            favor=favor,
-            loss=_LOSS,
-        )
+        solved = items_of.solve_items(terms, gram, asked=asked, profiles=profiles, favor=favor, loss=_LOSS)
         arrays = {
             "factors": solved.factors,
             "places": solved.places,

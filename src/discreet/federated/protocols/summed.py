@@ -38,7 +38,7 @@ from discreet.models.scorers.scorer import Scorer
 from discreet.papers.dpimf import item_solves as items_of
 from discreet.papers.dpimf.implicit_objective import GRAM, LINEAR, MOMENT, VOTES, ImplicitObjective
 from discreet.privacy.noise_shares import upper
-from discreet.privacy.session import Session
+from discreet.privacy.session import Noisy, Session
 from discreet.statistics import profiles as statistics
 from discreet.statistics.statistic import Norm
 
@@ -236,10 +236,8 @@ class _View:
     def solved(self, begun: _Begun, terms: StepResult) -> items_of.ItemFactors:
         """Return the items as a round's sums give them."""
         return items_of.solve_items(
-            terms.arrays["linear"].reshape(-1, begun.profiles.factors + 1),
-            terms.noise["linear"],
-            symmetric_from(terms.arrays["gram"]),
-            terms.noise["gram"],
+            Noisy(terms.arrays["linear"].reshape(-1, begun.profiles.factors + 1), terms.noise["linear"]),
+            Noisy(symmetric_from(terms.arrays["gram"]), terms.noise["gram"]),
             asked=self.asked(begun),
             profiles=begun.profiles,
             favor=begun.favor,

@@ -24,7 +24,7 @@ from discreet.models.estimator import Estimator
 from discreet.models.scorers.profiles import TrainedProfileScorer
 from discreet.models.scorers.scorer import Scorer
 from discreet.papers.dpimf import printed_losses as printed
-from discreet.papers.dpimf.theory import LOSSES, Loss
+from discreet.papers.dpimf.theory import LOSSES, Loss, printed_epsilon_before
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.session import Session
 from discreet.report.guarantee_wording import (
@@ -232,8 +232,8 @@ class Dpimf(PrintedFactorization):
             return printed.sampled_rows(rows, others, self.epsilon, setting, noise)
         if self.sampling == "printed":
             weights = printed.inverse_weights(others, self.mean_weight)
-            least = float(weights.min())
-            return printed.lowered_rows(rows, others, self.epsilon, weights, least, setting, noise)
+            before = printed_epsilon_before(self.epsilon, float(weights.min()))
+            return printed.lowered_rows(rows, others, weights, before, setting, noise)
         return printed.noisy_rows(rows, others, self.variant, self.epsilon, setting, noise)
 
 

@@ -175,7 +175,7 @@ class ImplicitObjective(SumsEstimator):
             terms = session.sampled(sampled, session.left, max_weight=_MAX_WEIGHT)
         else:
             terms = session.release(party.LinearTerms(profiles=profiles, question=asked), session.left)
-        return items_of.solve_items(*terms, *gram, asked=asked, profiles=profiles, favor=favor, loss=loss)
+        return items_of.solve_items(terms, gram, asked=asked, profiles=profiles, favor=favor, loss=loss)
 
 
 def _scorer(solved: items_of.ItemFactors, profiles: Profiles) -> ProfileScorer:

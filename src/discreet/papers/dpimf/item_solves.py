@@ -18,6 +18,7 @@ from typing import final
 import numpy as np
 
 from discreet.core.arrays import Floats, Indices
+from discreet.privacy.session import Noisy
 from discreet.solvers.norm_ball import minimize_in_ball
 from discreet.solvers.spectrum import edge_of_noise, outstanding
 from discreet.statistics.profiles import PEOPLE_PART, ProfileQuestion, Profiles, gram_bound
@@ -164,10 +165,8 @@ class Loss:
 
 
 def solve_items(
-    released: Floats,
-    term_noise: float,
-    shared: Floats,
-    shared_noise: float,
+    terms: Noisy,
+    gram: Noisy,
     *,
     asked: ProfileQuestion,
     profiles: Profiles,
@@ -180,14 +179,14 @@ def solve_items(
     profiles, in units where the item's share of users is 1. The ridge follows from the known noise and the
     estimated spread of the items' mean profiles.
     """
-    factors = profiles.factors
+    factors, (released, term_noise) = profiles.factors, terms
     released_counts = released[:, 0] / asked.count_part
     counts = np.maximum(released_counts, max(term_noise / asked.count_part, 0.1))
     sums = released[:, 1 : 1 + factors]
     mass = max(float(released_counts.sum()), float(counts.max()))
     origin = np.clip(sums.sum(axis=0) / mass, -profiles.lens.clip, profiles.lens.clip)
     sums = sums - counts[:, None] * origin
-    covariance = _covariance(shared, shared_noise, profiles, asked.norm)
+    covariance = _covariance(*gram, profiles, asked.norm)
     weight = _typical_weight(counts, asked, factors, favor.people)
     chance = weight if asked.norm == "l2" else 0.0
     variance = np.maximum(term_noise**2 + chance * asked.item_weights * counts, 1e-9)

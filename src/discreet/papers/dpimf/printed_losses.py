@@ -190,24 +190,16 @@ def inverse_weights(others: Floats, mean: float) -> Floats:
 
 
 def lowered_rows(
-    rows: csr_matrix,
-    others: Floats,
-    epsilon: float,
-    weights: Floats,
-    weight: float,
-    setting: Setting,
-    noise: NoiseSource,
+    rows: csr_matrix, others: Floats, weights: Floats, before: float, setting: Setting, noise: NoiseSource
 ) -> Floats:
-    """Sample users with these weights, and lower the noise by Theorem 2 at one weight. NOT PRIVATE.
+    """Sample users with these weights, with the noise for the epsilon `before` sampling. NOT PRIVATE.
 
-    Theorem 2 allows epsilon_1 = ln(1 + w (e^epsilon - 1)) before sampling if a user moves the sum by Delta.
+    Theorem 2 allows so large an epsilon (`printed_epsilon_before`) if a user moves the sum by Delta.
     Algorithm 2 takes Delta without the weights, but its sum has them: a user moves it by w Delta. Theorem 2
     has one weight per cell and does not state which weight the one noise is for.
     """
-    before = float(np.log1p(weight * np.expm1(epsilon)))
-    return _weighted_rows(
-        rows, others, weights, noise_scales(others, "opt", before, setting)[0], setting, noise
-    )
+    scale = noise_scales(others, "opt", before, setting)[0]
+    return _weighted_rows(rows, others, weights, scale, setting, noise)
 
 
 def _weighted_rows(

@@ -18,16 +18,6 @@ from discreet.papers.dpimf.printed_losses import VARIANTS
 from discreet.papers.dpimf.theory import room_to_learn
 from discreet.reproduce import copies
 from discreet.reproduce.dpimf.experiments import (
-    best_without_privacy,
-    curves_of,
-    ground_truth,
-    neighbors,
-    noise_on_matrix,
-    private_model,
-    without_noise,
-)
-from discreet.reproduce.dpimf.federation import federations
-from discreet.reproduce.dpimf.protocol import (
     BUDGETS,
     COPIES,
     EPSILONS,
@@ -42,6 +32,14 @@ from discreet.reproduce.dpimf.protocol import (
     Parts,
     Place,
     Work,
+    best_without_privacy,
+    curves_of,
+    federations,
+    ground_truth,
+    neighbors,
+    noise_on_matrix,
+    private_model,
+    without_noise,
 )
 from discreet.reproduce.dpimf.results import values_of
 from discreet.reproduce.dpimf.theorems import figure6, theory

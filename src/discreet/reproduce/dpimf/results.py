@@ -10,16 +10,18 @@ import numpy as np
 
 from discreet.papers.dpimf.printed_losses import VARIANTS, Floats
 from discreet.papers.dpimf.theory import composed
-from discreet.reproduce.dpimf.federation import LOCAL, ROUNDS, SHARED
-from discreet.reproduce.dpimf.protocol import (
+from discreet.reproduce.dpimf.experiments import (
     BUDGETS,
     CURVES,
     EPSILONS,
     FEW_EPSILONS,
     HIGH_EPSILONS,
+    LOCAL,
     LOSS_EPSILONS,
     METRICS,
+    ROUNDS,
     SAMPLING,
+    SHARED,
     SIDES,
     TITLES,
     Parts,

@@ -22,8 +22,7 @@ from discreet.papers.dpimf.printed_losses import (
 from discreet.papers.dpimf.theory import DpimfSettings, corollary_holds, gamma, redesign_bound
 from discreet.privacy.simulated_noise import largest_weights, sampling_loss, sampling_scale
 from discreet.reproduce import copies
-from discreet.reproduce.dpimf.experiments import solve_side
-from discreet.reproduce.dpimf.protocol import FILMS, LOSS_EPSILONS, Bench, bench_on
+from discreet.reproduce.dpimf.experiments import FILMS, LOSS_EPSILONS, Bench, bench_on, solve_side
 from discreet.reproduce.figures import Panel, PlottedLine, draw
 from discreet.reproduce.papers import printed_numbers
 from discreet.reproduce.running import Found, Run
