@@ -28,6 +28,15 @@ _ASIDE = ".discreet-"
 _JOURNAL = "-journal"
 
 
+def first_bytes(path: Path, count: int) -> bytes:
+    """Return how a file begins, by which we know our own; nothing if it can't be read."""
+    try:
+        with path.open("rb") as file:
+            return file.read(count)
+    except OSError:
+        return b""
+
+
 def name_aside(path: Path) -> str:
     """Return how the names of everything begin that is put aside for an output."""
     return f"{_ASIDE}{hashlib.sha256(os.fsencode(path.name)).hexdigest()[:16]}"

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from discreet.core.checks import visible
+from discreet.core.files import first_bytes
 from discreet.core.yaml_text import yaml_text
 from discreet.dossier.errors import NoGuarantee
 from discreet.dossier.facts import HumanFacts
@@ -70,11 +71,7 @@ _JUSTIFICATION = (
 
 def is_entry(path: Path) -> bool:
     """Return whether a file begins like an entry that this module writes."""
-    try:
-        with path.open("rb") as file:
-            return file.read(len(_FIRST)) == _FIRST
-    except OSError:
-        return False
+    return first_bytes(path, len(_FIRST)) == _FIRST
 
 
 def registry_entry(
@@ -98,9 +95,7 @@ def registry_record(
 ) -> dict[str, Any]:
     """Return the entry as a value; `registry_entry` writes it as YAML."""
     guarantee = Guarantee.from_json(label["guarantee"])
-    if not math.isfinite(guarantee.epsilon):
-        raise NoGuarantee(what="a registry entry")
-    if guarantee.simulated:
+    if not math.isfinite(guarantee.epsilon) or guarantee.simulated:
         raise NoGuarantee(what="a registry entry")
     slug = "".join(letter if letter.isalnum() else "-" for letter in str(label["name"]).lower())
     return {

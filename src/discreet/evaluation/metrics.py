@@ -149,11 +149,6 @@ def is_summable(kind: MetricKind | None) -> bool:
 _FORM = re.compile(
     r"([a-z][a-z0-9-]*)(?:@([1-9][0-9]{0,8}))?(?::([1-9][0-9]{0,8}))?(:liked)?(?::(few|many))?"
 )
-# What may follow the name of a metric, for help texts.
-SUFFIXES = (
-    ":99 to rank among 99 sampled items instead of the whole catalog, :liked to count liked items only, "
-    ":few or :many for users with few or many ratings"
-)
 
 
 def _unknown(text: str) -> UnknownMetric:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from discreet.core.checks import visible
+from discreet.core.files import first_bytes
 from discreet.core.yaml_text import yaml_text
 from discreet.privacy.guarantee import Guarantee
 from discreet.report.guarantee_wording import listed_assumptions
@@ -132,11 +133,7 @@ def _is_plain(value: object) -> bool:
 
 def is_card(path: Path) -> bool:
     """Return whether a file begins like our cards. Words that others added below don't matter."""
-    try:
-        with path.open("rb") as file:
-            return _FIRST.match(file.read(64)) is not None
-    except OSError:
-        return False
+    return _FIRST.match(first_bytes(path, 64)) is not None
 
 
 def _privacy(promise: Guarantee) -> dict[str, Any]:

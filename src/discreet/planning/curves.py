@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, final
 
 from discreet.core.checks import integer, one_of, positive_finite
 from discreet.core.errors import BadEnding
-from discreet.core.files import refuse_output, write_whole
+from discreet.core.files import first_bytes, refuse_output, write_whole
 from discreet.planning.errors import AccuracyNotReached
 from discreet.report.charts import GRAY, Axis, ChartLine, Point, axes_for, plot_lines, require_matplotlib
 
@@ -97,7 +97,18 @@ class Curve:
 
     def plot(self, people: int, *, epsilon: float | None = None, ax: Axes | None = None) -> Axes:
         """Draw the accuracy to expect by epsilon for `people` users, and mark one epsilon (matplotlib)."""
-        return plot_curve(self, people, epsilon, ax)
+        drawn = axes_for(ax)
+        points = tuple(Point(x * self.people / people, value) for x, value in self.points)
+        lines = [
+            ChartLine(name=f"as on {self.dataset}", points=points),
+            ChartLine(name="without privacy", level=self.bar, color=GRAY, dashes="7 4"),
+            ChartLine(name="without learning anything", level=self.floor, color=GRAY, dashes="2 4"),
+        ]
+        if epsilon is not None:
+            words = f"one release of the plan: {epsilon:.3g}"
+            drawn.axvline(epsilon, color="tab:red", lw=0.8, label=words)
+        across = Axis(label=f"epsilon of one release, for {people:,} users", logarithmic=True)
+        return plot_lines(drawn, lines, title="Accuracy to expect", x=across, y=Axis(label=self.metric))
 
 
 @lru_cache(maxsize=1)
@@ -222,28 +233,9 @@ def smallest_epsilon(
 _MAKER, _HEAD = "discreet, plan", 2048
 
 
-def plot_curve(curve: Curve, people: int, epsilon: float | None, ax: Axes | None) -> Axes:
-    """Draw the expected accuracy by epsilon of one release, and mark one epsilon."""
-    drawn = axes_for(ax)
-    points = tuple(Point(x * curve.people / people, value) for x, value in curve.points)
-    lines = [
-        ChartLine(name=f"as on {curve.dataset}", points=points),
-        ChartLine(name="without privacy", level=curve.bar, color=GRAY, dashes="7 4"),
-        ChartLine(name="without learning anything", level=curve.floor, color=GRAY, dashes="2 4"),
-    ]
-    if epsilon is not None:
-        drawn.axvline(epsilon, color="tab:red", lw=0.8, label=f"one release of the plan: {epsilon:.3g}")
-    across = Axis(label=f"epsilon of one release, for {people:,} users", logarithmic=True)
-    return plot_lines(drawn, lines, title="Accuracy to expect", x=across, y=Axis(label=curve.metric))
-
-
 def is_picture(path: Path) -> bool:
     """Return whether we drew this file, by the maker that it names."""
-    try:
-        with path.open("rb") as file:
-            return _MAKER.encode() in file.read(_HEAD)
-    except OSError:
-        return False
+    return _MAKER.encode() in first_bytes(path, _HEAD)
 
 
 def draw_plan(path: Path, curve: Curve, people: int, epsilon: float | None, *, force: bool = False) -> None:
@@ -256,7 +248,7 @@ def draw_plan(path: Path, curve: Curve, people: int, epsilon: float | None, *, f
 
     # Not through pyplot, which would keep the figure.
     figure = Figure(figsize=(6.4, 3.6), layout="constrained")
-    plot_curve(curve, people, epsilon, figure.add_subplot())
+    curve.plot(people, epsilon=epsilon, ax=figure.add_subplot())
     content, form = io.BytesIO(), path.suffix[1:]
     figure.savefig(content, format=form, metadata={"Creator" if form == "svg" else "Software": _MAKER})
     write_whole(path, content.getvalue())

@@ -12,7 +12,7 @@ from html import escape
 from importlib import resources
 from pathlib import Path
 
-from discreet.core.files import refuse_output, write_whole
+from discreet.core.files import first_bytes, refuse_output, write_whole
 
 # Among the first bytes of every page; by it we know our own.
 _MARK, _HEAD = '<meta name="generator" content="discreet, {}">', 512
@@ -39,11 +39,7 @@ def page(title: str, body: Iterable[str], *, kind: str, narrow: bool = False) ->
 
 def is_page(path: Path, *, kind: str) -> bool:
     """Return whether we wrote this file as a page of this kind, by its generator line."""
-    try:
-        with path.open("rb") as file:
-            return _MARK.format(kind).encode() in file.read(_HEAD)
-    except OSError:
-        return False
+    return _MARK.format(kind).encode() in first_bytes(path, _HEAD)
 
 
 def refuse_page(

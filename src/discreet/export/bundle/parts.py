@@ -292,35 +292,25 @@ def _item_weights(scorer: ItemWeightsScorer) -> list[ScorePart]:
     lengths[scorer.items] = np.count_nonzero(scorer.weights, axis=1)
     # Rows of the matrix stand in the order of `items`, those of a part in the order of the catalog.
     order = np.argsort(scorer.items[rows], kind="stable")
-    arrays = {
-        "starts": np.append(0, np.cumsum(lengths)).astype(np.uint32),
-        "columns": scorer.items[columns[order]].astype(np.uint32),
-        "values": scorer.weights[rows[order], columns[order]],
-    }
-    numbers = {"fading": scorer.fading, "evenly": 0.0, "weight": 1.0}
-    return [_bias(scorer.base), ScorePart("item-item", numbers, arrays)]
+    starts, values = np.append(0, np.cumsum(lengths)), scorer.weights[rows[order], columns[order]]
+    return [_bias(scorer.base), _item_item(starts, scorer.items[columns[order]], values, scorer.fading)]
+
+
+def _item_item(starts: Numbers, columns: Numbers, values: Numbers, fading: float = 0.0) -> ScorePart:
+    """Return weights between items, which may fade by how late an item of the history came."""
+    arrays = {"starts": starts.astype(np.uint32), "columns": columns.astype(np.uint32), _VALUES: values}
+    return ScorePart("item-item", {**EVENLY, "fading": fading, "weight": 1.0}, arrays)
 
 
 def _sparse_weights(scorer: SparseWeightsScorer) -> list[ScorePart]:
     table = scorer.table()
-    arrays = {
-        "starts": table.indptr.astype(np.uint32),
-        "columns": table.indices.astype(np.uint32),
-        "values": table.data,
-    }
-    numbers = {"fading": scorer.fading, "evenly": 0.0, "weight": 1.0}
-    return [_bias(scorer.base), ScorePart("item-item", numbers, arrays)]
+    return [_bias(scorer.base), _item_item(table.indptr, table.indices, table.data, scorer.fading)]
 
 
 def _neighbors(scorer: NeighborScorer) -> list[ScorePart]:
     """Return the table by the history's item: an item's row shows whose neighbor it is."""
     table = scorer._table().T.tocsr()
-    arrays = {
-        "starts": table.indptr.astype(np.uint32),
-        "columns": table.indices.astype(np.uint32),
-        "values": table.data.astype(np.float32),
-    }
-    return [ScorePart("item-item", {**EVENLY, "weight": 1.0}, arrays)]
+    return [_item_item(table.indptr, table.indices, table.data.astype(np.float32))]
 
 
 # Lengths of histories order no list; only synthetic data need them.
