@@ -1,4 +1,4 @@
-"""Declare our docstring sections to the docstring parser: `Guarantee`, `Noise` and `Assumes` have no colon.
+"""Declare our docstring sections to the docstring parser: `Guarantee` and others have no colon.
 
 mkdocstrings loads this extension (mkdocs.yml). Contract suites hold every mechanism and estimator to these
 sections, also those of other packages, so that the source keeps its form and the site adds the colon.
@@ -14,7 +14,7 @@ try:
 except ImportError:  # Tests look at the function below without the libraries of the site.
     Extension = object
 
-_SECTION = re.compile(r"^(Guarantee|Noise|Assumes|Parameters)\n(?=    )", re.MULTILINE)
+_SECTION = re.compile(r"^(Guarantee|Noise|Assumes|Parameters|Stability)\n(?=    )", re.MULTILINE)
 
 
 def with_colons(text: str) -> str:

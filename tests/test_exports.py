@@ -1,9 +1,12 @@
 """The door: everything a user needs is offered, and nothing is loaded before it is used."""
 
 import ast
+import doctest
 import importlib
+import inspect
 import subprocess
 import sys
+from enum import Enum
 from pathlib import Path
 
 import pytest
@@ -15,6 +18,24 @@ PACKAGES = tuple(
     f"discreet.{name}".rstrip(".")
     for name in ("", "audit", "collect", "evaluation", "federated", "follow", "testing")
 )
+#: How firm the names of a class are (docs/stability.md).
+LEVELS = ("Stable", "Provisional", "Internal")
+
+
+def taught(kind):
+    """Return the level of stability that a class states, and how many examples it has for doctest to run."""
+    text = inspect.cleandoc(kind.__doc__ or "")
+    level = text.partition("\nStability\n    ")[2].partition(".")[0].partition(":")[0]
+    return level, len(doctest.DocTestParser().get_examples(text))
+
+
+def exported_classes():
+    """Return every exported class; errors and enumerations explain themselves by their texts and members."""
+    for name in (*PACKAGES, "discreet.reproduce"):
+        package = importlib.import_module(name)
+        for one in (getattr(package, exported) for exported in package.__all__):
+            if inspect.isclass(one) and not issubclass(one, Exception | Enum):
+                yield one
 
 
 @pytest.mark.parametrize("name", PACKAGES)
@@ -63,3 +84,21 @@ def test_importing_discreet_loads_next_to_nothing():
         "discreet.core.exports",
     ]
     assert len(loaded) <= 10, loaded
+
+
+def test_every_exported_class_states_its_stability_and_has_an_example():
+    found = {one.__qualname__: taught(one) for one in exported_classes()}
+    assert len(found) > 60
+    assert not {name for name, (level, count) in found.items() if level not in LEVELS or not count}
+
+
+def test_a_class_that_teaches_nothing_is_found():
+    class Plain:
+        """A class.
+
+        Stability
+            Soon.
+        """
+
+    level, count = taught(Plain)
+    assert level not in LEVELS and not count

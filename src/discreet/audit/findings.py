@@ -38,6 +38,17 @@ class Finding:
             that was tried.
         notes: What was found, in sentences.
         broken: Whether the guarantee is refuted.
+
+    Example:
+        >>> import numpy as np
+        >>> from discreet.audit import audit
+        >>> noise = np.random.default_rng(1)
+        >>> found = audit(lambda x: x + noise.laplace(scale=0.5), (0.0, 1.0), epsilon=1.0)
+        >>> found.promised, found.refuted > 1.5, found.verdict
+        (1.0, True, 'refuted')
+
+    Stability
+        Provisional: names may still change in 0.x.
     """
 
     model: str

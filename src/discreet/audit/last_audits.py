@@ -34,6 +34,16 @@ class LastAudit(NamedTuple):
     assumption; `curve` assumes that the shape of the noise is known.
     `fingerprints` names what was audited, by epsilon; empty if not recorded. `present` states whether
     the model still releases the same.
+
+    Example:
+        >>> from discreet.audit import last_audit
+        >>> last_audit("popularity").verdict
+        'not refuted'
+        >>> last_audit("a model of your own") is None
+        True
+
+    Stability
+        Provisional: names may still change in 0.x.
     """
 
     subject: str

@@ -193,6 +193,9 @@ class Campaign(WrittenCampaign):
         ...                  catalog=Vocabulary.of(["Alien", "Brazil"]), max_reports=20, step=1.0)
         >>> films.for_person(20).epsilon
         20.0
+
+    Stability
+        Stable.
     """
 
     name: str

@@ -40,6 +40,20 @@ class Collector:
     Parameters:
         campaign: The campaign to collect for.
         max_senders: The most senders accepted, against a flood of invented ones.
+
+    Example:
+        >>> from discreet.collect import BoundedLaplace, Campaign, Device
+        >>> from discreet.data.vocabulary import Vocabulary
+        >>> films = Campaign(name="films", mechanism=BoundedLaplace(epsilon=1.0, low=1, high=5),
+        ...         catalog=Vocabulary.of(["Alien", "Brazil"]), max_reports=20)
+        >>> collector = Collector(films)
+        >>> collector.receive(Device(films, budget=1.5).message({"Alien": 4.5})), collector.receive(b"noise")
+        (1, 0)
+        >>> collector.collected().reports.n_ratings
+        1
+
+    Stability
+        Stable.
     """
 
     def __init__(self, campaign: Campaign, *, max_senders: int = _MOST_SENDERS) -> None:
@@ -137,6 +151,17 @@ class CatalogCollector:
     """Collect catalog messages one by one; reject and count malformed ones and a sender's second one.
 
     Memory is six bytes for every item that was reported as rated, and a few dozen for every sender.
+
+    Example:
+        >>> from discreet.collect import CatalogCampaign, CatalogDevice
+        >>> from discreet.data.vocabulary import Vocabulary
+        >>> films = CatalogCampaign.spread(10.0, catalog=Vocabulary.of(range(10)))
+        >>> collector, raw = CatalogCollector(films), CatalogDevice(films).message({3: 1})
+        >>> collector.receive(raw), collector.receive(raw), collector.senders
+        (True, False, 1)
+
+    Stability
+        Stable.
     """
 
     def __init__(self, campaign: CatalogCampaign) -> None:
@@ -193,6 +218,17 @@ class CatalogTotals:
 
     A malformed message is rejected as a whole and counted by its reason. Senders are not remembered: to count
     each device once, filter messages before, where senders are known.
+
+    Example:
+        >>> from discreet.collect import CatalogCampaign, CatalogDevice
+        >>> from discreet.data.vocabulary import Vocabulary
+        >>> films = CatalogCampaign.spread(10.0, catalog=Vocabulary.of(range(10)))
+        >>> totals = CatalogTotals(films)
+        >>> totals.receive(CatalogDevice(films).message({3: 1})), totals.receive(b"noise"), totals.devices
+        (True, False, 1)
+
+    Stability
+        Stable.
     """
 
     def __init__(self, campaign: CatalogCampaign) -> None:

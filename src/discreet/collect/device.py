@@ -66,6 +66,9 @@ class Device:
         >>> device = Device(films, budget=1.5)
         >>> len(device.message({"Alien": 4.5})) < 64, device.spent
         (True, 1.0)
+
+    Stability
+        Stable.
     """
 
     def __init__(
@@ -208,6 +211,17 @@ class CatalogDevice:
         budget: The largest epsilon that the whole message may cost this user; default 20.
         sent: The message that this device sent before, if any.
         random: Another source of noise; anything but the operating system's is for experiments.
+
+    Example:
+        >>> from discreet.collect import CatalogCampaign
+        >>> from discreet.data.vocabulary import Vocabulary
+        >>> films = CatalogCampaign.spread(10.0, catalog=Vocabulary.of(range(10)))
+        >>> device = CatalogDevice(films)
+        >>> device.message({3: 1}) == device.message({3: 1}) == device.sent
+        True
+
+    Stability
+        Stable.
     """
 
     def __init__(

@@ -86,6 +86,9 @@ class CatalogCampaign(WrittenCampaign):
         >>> films = CatalogCampaign.spread(100.0, catalog=Vocabulary.of(range(1000)), answers=25)
         >>> films.mechanism.epsilon, films.for_person().epsilon
         (4.0, 100.0)
+
+    Stability
+        Stable.
     """
 
     name: str
@@ -201,7 +204,17 @@ class CatalogCampaign(WrittenCampaign):
 
 
 class CatalogReport(NamedTuple):
-    """A checked message: increasing item numbers, and codes, which are indices of outputs."""
+    """A checked message: increasing item numbers, and codes, which are indices of outputs.
+
+    Example:
+        >>> import numpy as np
+        >>> report = CatalogReport(sender=b"one", asked=None, items=np.array([3]), codes=np.array([0]))
+        >>> report.items.tolist()
+        [3]
+
+    Stability
+        Stable.
+    """
 
     sender: bytes
     asked: Items | None

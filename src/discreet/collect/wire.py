@@ -49,7 +49,15 @@ class ReportRefused(DataError):
 
 
 class RatingReport(NamedTuple):
-    """An untrusted message; items and codes are integers, but not yet checked against the campaign."""
+    """An untrusted message; items and codes are integers, but not yet checked against the campaign.
+
+    Example:
+        >>> RatingReport(sender=b"one", items=(0, 4), codes=(7, 3)).items
+        (0, 4)
+
+    Stability
+        Stable.
+    """
 
     sender: bytes
     items: tuple[int, ...]

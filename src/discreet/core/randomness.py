@@ -83,6 +83,9 @@ class PrivacyRandom:
         False
         >>> PrivacyRandom.simulate(7).bytes(4).tolist() == PrivacyRandom.simulate(7).bytes(4).tolist()
         True
+
+    Stability
+        Stable.
     """
 
     __slots__ = ("_recording", "_script", "_stream", "simulated")

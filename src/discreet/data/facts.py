@@ -44,6 +44,9 @@ class PublicFacts:
     Example:
         >>> list(PublicFacts(n_items=1682, low=1, high=5, step=1, max_per_user=100).statements())[0]
         ('declared', 'catalog', {'items': 1682})
+
+    Stability
+        Stable.
     """
 
     n_items: int

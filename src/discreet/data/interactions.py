@@ -79,6 +79,9 @@ class Interactions:
         >>> data = Interactions.from_arrays(["ann", "bob", "ann"], ["Brazil", "Brazil", "Alien"], [5, 3, 4])
         >>> data.items.tolist(), data.values.tolist(), data.users.ids.tolist()
         ([0, 1, 1], [4.0, 5.0, 3.0], ['ann', 'bob'])
+
+    Stability
+        Stable.
     """
 
     indptr: npt.NDArray[np.int64]

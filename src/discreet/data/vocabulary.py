@@ -43,6 +43,9 @@ class Vocabulary:
         >>> films = Vocabulary.of(["Alien", "Brazil"])
         >>> films.index_of(["Brazil", "Clue"]).tolist()
         [1, -1]
+
+    Stability
+        Stable.
     """
 
     def __init__(self, ids: Given, *, positional: bool = False) -> None:

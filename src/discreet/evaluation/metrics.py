@@ -71,6 +71,16 @@ class RatingMetric(MetricKind):
     states it, and can then be computed from shards: `of_error` is the contribution of a rating, between 0 and
     1, given its absolute error in units of the scale's width (for a binary metric: 1 if predicted wrong, else
     0); `from_mean` turns the mean contribution and the width into the metric.
+
+    Example:
+        >>> import numpy as np
+        >>> worst = RatingMetric(name="worst", lower_is_better=True,
+        ...         function=lambda predicted, actual: float(np.abs(predicted - actual).max()))
+        >>> worst.function(np.array([3.0, 4.0]), np.array([3.5, 2.0]))
+        2.0
+
+    Stability
+        Stable.
     """
 
     function: Callable[..., float]
@@ -85,6 +95,17 @@ class ListMetric(MetricKind):
     """Metric of lists: `function(ranks, k)` is a number between 0 and 1 for each user.
 
     `k` is None if the metric was asked for without a depth, which `needs_depth` forbids.
+
+    Example:
+        >>> import numpy as np
+        >>> from discreet.evaluation.ranking_metrics import Ranks
+        >>> first = ListMetric(name="first", function=lambda ranks, k: (ranks.better < 1).astype(float))
+        >>> ranks = Ranks(starts=np.array([0, 1]), better=np.array([0, 7]), tied=np.array([1, 1]))
+        >>> first.function(ranks, 10).tolist()
+        [1.0, 0.0]
+
+    Stability
+        Stable.
     """
 
     function: Callable[[Ranks, int], Floats] | Callable[[Ranks, int | None], Floats]
@@ -94,7 +115,17 @@ class ListMetric(MetricKind):
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShownMetric(MetricKind):
-    """Metric of all lists together: `function(lists, train)`, given in how many lists each item is shown."""
+    """Metric of all lists together: `function(lists, train)`, given in how many lists each item is shown.
+
+    Example:
+        >>> import numpy as np
+        >>> unseen = ShownMetric(name="unseen", function=lambda lists, train: int(np.sum(lists == 0)))
+        >>> unseen.function(np.array([2, 0, 1]), None)
+        1
+
+    Stability
+        Stable.
+    """
 
     function: Callable[[Indices, Interactions], float]
 
@@ -106,6 +137,16 @@ class EachListMetric(MetricKind):
 
     `lists` has a row of items for each of the `users`, filled up with -1; a user without a score gets NaN and
     is excluded from the mean. A metric that `needs_table` compares items by a public table.
+
+    Example:
+        >>> import numpy as np
+        >>> even = EachListMetric(name="even",
+        ...         function=lambda lists, users, context: np.mean(lists % 2 == 0, axis=1))
+        >>> even.function(np.array([[2, 4], [1, 2]]), np.array([0, 1]), None).tolist()
+        [1.0, 0.5]
+
+    Stability
+        Stable.
     """
 
     function: Callable[[Indices, Indices, ListContext], Floats]
@@ -174,6 +215,9 @@ class Metric:
         99
         >>> str(Metric("hr", 10, liked=True, people="few"))
         'hr@10:liked:few'
+
+    Stability
+        Stable.
     """
 
     kind: str

@@ -31,7 +31,16 @@ if TYPE_CHECKING:
 @final
 @dataclass(frozen=True, slots=True)
 class Score:
-    """One metric's value in each run."""
+    """One metric's value in each run.
+
+    Example:
+        >>> score = Score((0.2, 0.4))
+        >>> round(score.mean, 3), round(score.std, 3)
+        (0.3, 0.141)
+
+    Stability
+        Stable.
+    """
 
     values: tuple[float, ...]
 
@@ -112,6 +121,19 @@ class Evaluation:
     `groups` are the scores of each group, if groups were asked for.
 
     `frame_kind` is the kind of frame that was given, which `to_frame` returns.
+
+    Example:
+        >>> from discreet import Popularity, evaluate
+        >>> from discreet.data.datasets.synthetic import popularity_skewed
+        >>> films = popularity_skewed(n_users=100, n_items=40, mean_per_user=15)
+        >>> found = evaluate(Popularity(epsilon=1.0), films, metrics="hr@10", references=True)
+        >>> found.model, 0 < found.metrics["hr@10"].mean <= 1
+        ('popularity', True)
+        >>> found.to_frame()["kind"].to_list()
+        ['model', 'baseline', 'baseline']
+
+    Stability
+        Stable.
     """
 
     model: str

@@ -39,7 +39,7 @@ _RATINGS_PER_BLOCK = 1 << 18
 
 
 class HowScored(TypedDict, total=False):
-    """What `measure` may be told besides the model, the data and the metrics."""
+    """Options of `measure`."""
 
     seed: int
     run: int

@@ -52,7 +52,21 @@ _MOST_STEPS = 1000
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunOutcome:
-    """The model of a run and its rounds."""
+    """The model of a run and its rounds.
+
+    Example:
+        >>> from discreet import PrivacyRandom
+        >>> from discreet.federated import SummedStatistics, simulate_parties
+        >>> from discreet.data.datasets.synthetic import popularity_skewed
+        >>> films = popularity_skewed(n_users=100, n_items=40, mean_per_user=15)
+        >>> protocol = SummedStatistics(epsilon=2.0)
+        >>> run = simulate_parties(protocol, films.without_ratings(), 3, random=PrivacyRandom.simulate(0))
+        >>> len(run.rounds) > 1, run.model.guarantee.simulated
+        (True, True)
+
+    Stability
+        Stable.
+    """
 
     model: FittedModel
     rounds: tuple[Round, ...]
@@ -87,6 +101,25 @@ class Coordinator:
         promises: The epsilon and delta of parties whose guarantee is not the protocol's, by name. An answer
             that states a different guarantee than agreed is rejected, and its party is excluded by name.
         simulated: Whether parties may state that their noise is simulated, as in experiments.
+
+    Example:
+        >>> from discreet import Popularity, PrivacyRandom
+        >>> from discreet.federated import Coordinator, InProcess, Keeper, Party, SharedNoise, protocol_for
+        >>> from discreet.federated.simulation import split_users
+        >>> from discreet.data.datasets.synthetic import popularity_skewed
+        >>> films = popularity_skewed(n_users=100, n_items=40, mean_per_user=15)
+        >>> own = split_users(films, 3)
+        >>> protocol = protocol_for(Popularity(epsilon=2.0), films.facts, SharedNoise(parties=3, missing=1))
+        >>> keeper = Keeper(roster=list(own), least=protocol.noise.least_parties)
+        >>> parties = {name: Party(name, data, protocol, run="spring", keeper=keeper,
+        ...         random=PrivacyRandom.simulate(0)).answer for name, data in own.items()}
+        >>> coordinator = Coordinator(protocol, InProcess(parties), parties=list(own), shared=films.catalog,
+        ...         run="spring", simulated=True, keeper=keeper)
+        >>> coordinator.train(films.facts).model.guarantee.epsilon
+        2.0
+
+    Stability
+        Stable.
     """
 
     def __init__(

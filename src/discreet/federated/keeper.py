@@ -74,6 +74,25 @@ class Keeper:
         run: The name of the run; messages of other runs are rejected. Without it every run is served.
         journal: The keys and what was revealed. Without a file, a keeper that restarts asks parties for
             their keys again.
+
+    Example:
+        >>> from discreet import Popularity, PrivacyRandom
+        >>> from discreet.federated import Coordinator, InProcess, Keeper, Party, SharedNoise, protocol_for
+        >>> from discreet.federated.simulation import split_users
+        >>> from discreet.data.datasets.synthetic import popularity_skewed
+        >>> films = popularity_skewed(n_users=100, n_items=40, mean_per_user=15)
+        >>> own = split_users(films, 3)
+        >>> protocol = protocol_for(Popularity(epsilon=2.0), films.facts, SharedNoise(parties=3, missing=1))
+        >>> keeper = Keeper(roster=list(own), least=protocol.noise.least_parties)
+        >>> parties = {name: Party(name, data, protocol, run="spring", keeper=keeper,
+        ...         random=PrivacyRandom.simulate(0)).answer for name, data in own.items()}
+        >>> coordinator = Coordinator(protocol, InProcess(parties), parties=list(own), shared=films.catalog,
+        ...         run="spring", simulated=True, keeper=keeper)
+        >>> coordinator.train(films.facts).model.guarantee.epsilon
+        2.0
+
+    Stability
+        Stable.
     """
 
     def __init__(

@@ -31,7 +31,16 @@ STEP_BITS = PRODUCT_BITS
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OwnNoise:
-    """Every party adds all the noise that its own guarantee needs."""
+    """Every party adds all the noise that its own guarantee needs.
+
+    Example:
+        >>> from discreet.federated import SummedStatistics
+        >>> SummedStatistics(epsilon=1.0).noise == OwnNoise()
+        True
+
+    Stability
+        Stable.
+    """
 
     masked: ClassVar[bool] = False
     number_type: ClassVar[str] = "<f8"
@@ -62,6 +71,13 @@ class SharedNoise:
         parties: The number of parties.
         missing: How many of them, together, may be absent or reveal their noise. The others add enough. A
             coordinator can exclude parties: the label states what is left if it works with one of them.
+
+    Example:
+        >>> SharedNoise(parties=4, missing=1).least_parties
+        3
+
+    Stability
+        Stable.
     """
 
     masked: ClassVar[bool] = True

@@ -84,6 +84,25 @@ class Party(Answering):
         keeper: The line to the keeper of masks, for protocols with shared noise.
         catalog: The united list of all parties' items, if the party's own is a part of it only. Which items
             the party lists is public; no user of this party chose the others' items.
+
+    Example:
+        >>> from discreet import Popularity, PrivacyRandom
+        >>> from discreet.federated import Coordinator, InProcess, Keeper, Party, SharedNoise, protocol_for
+        >>> from discreet.federated.simulation import split_users
+        >>> from discreet.data.datasets.synthetic import popularity_skewed
+        >>> films = popularity_skewed(n_users=100, n_items=40, mean_per_user=15)
+        >>> own = split_users(films, 3)
+        >>> protocol = protocol_for(Popularity(epsilon=2.0), films.facts, SharedNoise(parties=3, missing=1))
+        >>> keeper = Keeper(roster=list(own), least=protocol.noise.least_parties)
+        >>> parties = {name: Party(name, data, protocol, run="spring", keeper=keeper,
+        ...         random=PrivacyRandom.simulate(0)).answer for name, data in own.items()}
+        >>> coordinator = Coordinator(protocol, InProcess(parties), parties=list(own), shared=films.catalog,
+        ...         run="spring", simulated=True, keeper=keeper)
+        >>> coordinator.train(films.facts).model.guarantee.epsilon
+        2.0
+
+    Stability
+        Stable.
     """
 
     def __init__(

@@ -73,6 +73,9 @@ class FollowAgreement:
         ...                          noise=SharedNoise(parties=4, missing=1))
         >>> agreed.noise.least_parties, agreed.number_type
         (3, '<u8')
+
+    Stability
+        Provisional: names may still change in 0.x.
     """
 
     run: str

@@ -58,6 +58,27 @@ class FollowParty(Answering):
         ledger: The ledger with the year's cost. It also counts the releases that were drawn, so that an
             older copy of the state is noticed.
         keeper: The line to the keeper of masks, for shared noise.
+
+    Example:
+        >>> import tempfile
+        >>> from discreet import PrivacyRandom
+        >>> from discreet.data.datasets.synthetic import popularity_skewed
+        >>> from discreet.federated import InProcess, OwnNoise
+        >>> from discreet.follow import FollowAgreement, FollowCoordinator, FollowParty, FollowSettings
+        >>> films = popularity_skewed(n_users=100, n_items=40, mean_per_user=15)
+        >>> folder = tempfile.TemporaryDirectory()
+        >>> settings = FollowSettings(releases=12, epsilon=2.0)
+        >>> agreed = FollowAgreement(run="spring", settings=settings, facts=films.facts, noise=OwnNoise())
+        >>> party = FollowParty.start("north", f"{folder.name}/north.follow", films.catalog, agreed,
+        ...         lambda release: films, random=PrivacyRandom.simulate(0))
+        >>> coordinator = FollowCoordinator(agreed, InProcess({"north": party.answer}), parties=["north"],
+        ...         catalog=films.catalog, simulated=True)
+        >>> coordinator.release().model.guarantee.epsilon
+        2.0
+        >>> folder.cleanup()
+
+    Stability
+        Provisional: names may still change in 0.x.
     """
 
     def __init__(

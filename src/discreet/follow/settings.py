@@ -57,6 +57,9 @@ class FollowSettings:
         >>> year = FollowSettings(releases=52, half_life=7.0, epsilon=2.0)
         >>> round(year.half_life_in_releases, 2)
         1.0
+
+    Stability
+        Provisional: names may still change in 0.x.
     """
 
     releases: int

@@ -43,6 +43,21 @@ class Status:
     `half_life`, in days, is what lists count with now: longer than declared where the noise asks for it, None
     if nothing fades or nothing was released. `recorded` states whether a ledger has the cost, None if the
     period began with a version that did not write that.
+
+    Example:
+        >>> import tempfile
+        >>> from discreet.data.datasets.synthetic import popularity_skewed
+        >>> from discreet.follow import Following, FollowSettings
+        >>> films = popularity_skewed(n_users=100, n_items=40, mean_per_user=15)
+        >>> folder = tempfile.TemporaryDirectory()
+        >>> settings = FollowSettings(releases=12, epsilon=2.0)
+        >>> year = Following.start(f"{folder.name}/films.follow", films.catalog, films.facts, settings)
+        >>> year.status().left, year.status().noise is None
+        (12, True)
+        >>> folder.cleanup()
+
+    Stability
+        Provisional: names may still change in 0.x.
     """
 
     name: str
@@ -109,6 +124,9 @@ class Following:
         >>> added.model.guarantee.notes[0][:15], year.status().left
         ('release 1 of 12', 11)
         >>> folder.cleanup()
+
+    Stability
+        Provisional: names may still change in 0.x.
     """
 
     def __init__(self, path: str | Path, *, steady: bool = False) -> None:

@@ -47,6 +47,9 @@ class RatingColumns:
         >>> kept = new.usable(Vocabulary.of([1, 2]), PublicFacts(n_items=2, low=1, high=5))
         >>> kept.users.ids.tolist(), kept.values.tolist()
         (['ann'], [5.0])
+
+    Stability
+        Provisional: names may still change in 0.x.
     """
 
     users: Column

@@ -66,6 +66,9 @@ class Biases(FadingEstimator):
         >>> film = films.catalog.id_at(0)
         >>> len(model.recommend({film: 5}, k=3))
         3
+
+    Stability
+        Stable.
     """
 
     name: ClassVar[str] = "biases"

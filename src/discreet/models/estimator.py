@@ -90,6 +90,19 @@ class Estimator(ABC):
     is final: the cost is recorded before anything is learned, and a model whose releases cost more than its
     guarantee does not leave. Data that nothing can be learned from are rejected before that, with a message
     for the data owner.
+
+    Example:
+        >>> from discreet import Estimator, Popularity, PrivacyRandom
+        >>> from discreet.data.datasets.synthetic import popularity_skewed
+        >>> films = popularity_skewed(n_users=100, n_items=40, mean_per_user=15)
+        >>> recipe = Popularity(epsilon=1.0)
+        >>> isinstance(recipe, Estimator), recipe.promise(films.facts).epsilon
+        (True, 1.0)
+        >>> recipe.fit(films, random=PrivacyRandom.simulate(0)).name
+        'popularity'
+
+    Stability
+        Stable.
     """
 
     __slots__ = ()

@@ -131,7 +131,19 @@ def code_digest() -> str:
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FittedModel:
-    """A model that answers from released numbers. A user's vector comes from the history in the request."""
+    """A model that answers from released numbers. A user's vector comes from the history in the request.
+
+    Example:
+        >>> from discreet import Popularity, PrivacyRandom
+        >>> from discreet.data.datasets.synthetic import popularity_skewed
+        >>> films = popularity_skewed(n_users=100, n_items=40, mean_per_user=15)
+        >>> model = Popularity(epsilon=1.0).fit(films, random=PrivacyRandom.simulate(0))
+        >>> [len(model.recommend([films.catalog.id_at(0)], k=k)) for k in (1, 3)]
+        [1, 3]
+
+    Stability
+        Stable.
+    """
 
     guarantee: Guarantee
     facts: PublicFacts

@@ -44,6 +44,9 @@ class Popularity(FadingEstimator):
         >>> film = films.catalog.id_at(0)
         >>> len(model.recommend([film], k=3))
         3
+
+    Stability
+        Stable.
     """
 
     name: ClassVar[str] = "popularity"

@@ -55,6 +55,9 @@ class PrivateCatalog:
         >>> model = Biases(epsilon=0.5, delta=5e-7).fit(films, select_items=chosen)
         >>> model.guarantee.epsilon, len(model.catalog) < 60
         (1.0, True)
+
+    Stability
+        Stable.
     """
 
     epsilon: float
@@ -126,6 +129,9 @@ class PrivateScale:
         >>> model = Biases(epsilon=0.5).fit(films, select_scale=PrivateScale(epsilon=0.5))
         >>> model.facts.low, model.facts.high
         (1.0, 5.0)
+
+    Stability
+        Stable.
     """
 
     epsilon: float

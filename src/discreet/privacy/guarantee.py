@@ -343,6 +343,9 @@ class Guarantee:
         >>> Guarantee(epsilon=1.0, unit=Unit.USER, trust=Trust.JOINT, neighbors=Neighbors.ADD_OR_REMOVE,
         ...           basis=Basis.PROVED).is_private
         True
+
+    Stability
+        Stable.
     """
 
     large_delta: ClassVar[float] = LARGE_DELTA

@@ -195,6 +195,15 @@ class Verdict:
     """A claim with its measured value; `runs` is the number of draws that were made.
 
     `strict` is the outcome without the excuse of settings that the paper doesn't print.
+
+    Example:
+        >>> claim = Claim(id="rmse", where="Table 1", measure="RMSE", expected=0.9, tolerance=0.01,
+        ...         exact=True)
+        >>> str(judge(claim, [0.905]).outcome)
+        'holds'
+
+    Stability
+        Provisional: names may still change in 0.x.
     """
 
     claim: Claim

@@ -94,6 +94,14 @@ class Run:
     seconds of an earlier run's steps. `data` has paths of your copies of datasets by name. `missing` lists
     the parts without a single draw. `made` has, by an experiment's first step, how many draws were reached
     and how many are wanted.
+
+    Example:
+        >>> run = Run("toy", None)
+        >>> run.pick(full=10, quick=3, toy=1), run.step("one half", lambda: 0.5)
+        (1, 0.5)
+
+    Stability
+        Provisional: names may still change in 0.x.
     """
 
     size: Size

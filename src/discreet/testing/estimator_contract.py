@@ -55,6 +55,16 @@ class EstimatorContract:
 
     `proofs_in` is the folder of the note that the estimator names. `tried` has values of its own settings,
     for the law that it spends exactly what it guarantees. `spending.SETTINGS` has values for usual names.
+
+    Example:
+        >>> from discreet import Biases
+        >>> class TestBiases(EstimatorContract):
+        ...     estimator = Biases
+        >>> TestBiases().make().name
+        'biases'
+
+    Stability
+        Stable.
     """
 
     estimator: ClassVar[type[Estimator]]

@@ -28,6 +28,17 @@ class MechanismContract:
     `never_free` are parameters without noise, which the accountant must reject. `takes_mask` means that a
     release also needs a mask of the present values, and `empty_is_empty` that no input gives no output.
     `proofs_in` is the folder of the notes that it names.
+
+    Example:
+        >>> from discreet.privacy.mechanisms.additive import Laplace
+        >>> class TestLaplace(MechanismContract):
+        ...     mechanism, parameters = Laplace, {"scale": 1.0, "bound": 1.0}
+        ...     values = (0.0, 0.5, 1.0, 2.0)
+        >>> TestLaplace.takes_mask
+        False
+
+    Stability
+        Stable.
     """
 
     mechanism: ClassVar[type]

@@ -28,7 +28,17 @@ _K = 5
 
 
 class MetricContract:
-    """The contract of one metric of any kind."""
+    """The contract of one metric of any kind.
+
+    Example:
+        >>> from discreet.evaluation.ranking_metrics import NDCG
+        >>> class TestNdcg(MetricContract):
+        ...     metric = NDCG
+        >>> TestNdcg().test_its_name_can_be_asked_for()
+
+    Stability
+        Stable.
+    """
 
     metric: ClassVar[AnyMetric]
 

@@ -27,6 +27,16 @@ class ScorerContract:
 
     `lists_by_stars` means that lists are ordered by predicted ratings, without counts.
     `knows_similar_items` means that the model must list similar items.
+
+    Example:
+        >>> from discreet import Popularity
+        >>> class TestPopularityScorer(ScorerContract):
+        ...     estimator = Popularity
+        >>> TestPopularityScorer.lists_by_stars
+        False
+
+    Stability
+        Stable.
     """
 
     estimator: ClassVar[type[Estimator]]

@@ -75,6 +75,16 @@ class StatisticContract:
     Set `reaches_half_its_bound` to False if no user is near the bound, or if the bound is for one rating. Set
     `whole_domain` to False if a different suite searches the same class. `searched` is how many
     instances a search makes.
+
+    Example:
+        >>> from discreet.statistics.counts import UserCount
+        >>> class TestUserCount(StatisticContract):
+        ...     statistic = UserCount
+        >>> TestUserCount.whole_domain
+        True
+
+    Stability
+        Stable.
     """
 
     statistic: ClassVar[type[Statistic]]

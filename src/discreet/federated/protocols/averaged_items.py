@@ -103,6 +103,19 @@ class AveragedItems(OwnNoiseProtocol, ItemProtocol):
         factors: The length of a profile.
         users: About how many users one party has at most: a public number. A party whose votes need more
             users is named and excluded.
+
+    Example:
+        >>> from discreet import PrivacyRandom
+        >>> from discreet.federated import simulate_parties
+        >>> from discreet.data.datasets.synthetic import popularity_skewed
+        >>> films = popularity_skewed(n_users=100, n_items=40, mean_per_user=15)
+        >>> protocol = AveragedItems(epsilon=2.0, rounds=1, factors=2)
+        >>> run = simulate_parties(protocol, films.without_ratings(), 3, random=PrivacyRandom.simulate(0))
+        >>> run.model.guarantee.epsilon
+        2.0
+
+    Stability
+        Stable.
     """
 
     name: ClassVar[str] = "averaged-items"

@@ -77,6 +77,14 @@ class AveragedUsers(OwnNoiseProtocol):
     Parameters:
         rounds: How often profiles are sent and averaged.
         factors: The length of a profile.
+
+    Example:
+        >>> protocol = AveragedUsers(epsilon=2.0, factors=2)
+        >>> protocol.rounds, protocol.noise.masked
+        (2, False)
+
+    Stability
+        Stable.
     """
 
     name: ClassVar[str] = "averaged-users"

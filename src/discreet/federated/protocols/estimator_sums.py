@@ -57,6 +57,18 @@ class EstimatorSums(ItemProtocol):
         party keeps the account itself: it answers as long as the squares of length over noise of all that it
         drew add up to no more than the guarantee allows, whatever it is asked. Lengths are those that the
         statistic declares, as the party reads it; nothing a question states about them counts.
+
+    Example:
+        >>> from discreet import Biases, PrivacyRandom
+        >>> from discreet.federated import SharedNoise, protocol_for, simulate_parties
+        >>> from discreet.data.datasets.synthetic import popularity_skewed
+        >>> films = popularity_skewed(n_users=100, n_items=40, mean_per_user=15)
+        >>> protocol = protocol_for(Biases(epsilon=2.0), films.facts, SharedNoise(parties=3, missing=1))
+        >>> simulate_parties(protocol, films, 3, random=PrivacyRandom.simulate(0)).model.guarantee.epsilon
+        2.0
+
+    Stability
+        Stable.
     """
 
     name: ClassVar[str] = "estimator-sums"

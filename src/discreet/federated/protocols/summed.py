@@ -63,6 +63,19 @@ class SummedStatistics(OwnNoiseProtocol, ItemProtocol):
         users: About how many users one party has at most: a public number. A party whose sums need more
             users is named and excluded.
         noise: Every party adds its own.
+
+    Example:
+        >>> from discreet import PrivacyRandom
+        >>> from discreet.federated import simulate_parties
+        >>> from discreet.data.datasets.synthetic import popularity_skewed
+        >>> films = popularity_skewed(n_users=100, n_items=40, mean_per_user=15)
+        >>> protocol = SummedStatistics(epsilon=2.0)
+        >>> run = simulate_parties(protocol, films.without_ratings(), 3, random=PrivacyRandom.simulate(0))
+        >>> len(run.model.recommend([films.catalog.id_at(0)], k=3))
+        3
+
+    Stability
+        Stable.
     """
 
     name: ClassVar[str] = "summed-statistics"

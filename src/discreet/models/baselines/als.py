@@ -147,6 +147,9 @@ class ImplicitAls(Baseline):
         >>> film = films.catalog.id_at(0)
         >>> len(model.recommend([film], k=3))
         3
+
+    Stability
+        Stable.
     """
 
     name: ClassVar[str] = "implicit-als"
@@ -260,6 +263,9 @@ class Als(Baseline):
         >>> film = films.catalog.id_at(0)
         >>> len(model.recommend({film: 5}, k=3))
         3
+
+    Stability
+        Stable.
     """
 
     name: ClassVar[str] = "als"

@@ -122,6 +122,9 @@ class Ease(ItemItem):
         >>> film = films.catalog.id_at(0)
         >>> len(model.recommend([film], k=3))
         3
+
+    Stability
+        Stable.
     """
 
     name: ClassVar[str] = "ease"
@@ -178,6 +181,9 @@ class ItemKnn(ItemItem):
         >>> film = films.catalog.id_at(0)
         >>> len(model.recommend([film], k=3))
         3
+
+    Stability
+        Stable.
     """
 
     name: ClassVar[str] = "item-knn"
@@ -333,6 +339,9 @@ class MarkovChain(ItemItem):
         >>> film = films.catalog.id_at(0)
         >>> len(model.recommend([film], k=3))
         3
+
+    Stability
+        Stable.
     """
 
     name: ClassVar[str] = "markov-chain"

@@ -210,6 +210,9 @@ class UserFactorization(SumsEstimator):
         >>> film = films.catalog.id_at(0)
         >>> len(model.recommend({film: 5}, k=3))
         3
+
+    Stability
+        Stable.
     """
 
     name: ClassVar[str] = "user-factorization"

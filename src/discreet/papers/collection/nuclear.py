@@ -84,6 +84,9 @@ class LocalNuclear(CellEstimator):
         >>> film = films.catalog.id_at(0)
         >>> len(model.recommend({film: 5}, k=3))
         3
+
+    Stability
+        Stable.
     """
 
     name: ClassVar[str] = "local-nuclear"
@@ -222,6 +225,9 @@ class LocalNuclearPlain(CellEstimator):
         >>> film = films.catalog.id_at(0)
         >>> len(model.recommend({film: 5}, k=3))
         3
+
+    Stability
+        Stable.
     """
 
     name: ClassVar[str] = "local-nuclear-plain"

@@ -158,6 +158,9 @@ class Dpimf(PrintedFactorization):
         False
         >>> len(model.recommend([films.catalog.id_at(0)], k=3))
         3
+
+    Stability
+        Stable.
     """
 
     name: ClassVar[str] = "dpimf"
@@ -268,6 +271,9 @@ class Dpmf(PrintedFactorization):
         >>> model = Dpmf(epsilon=1.0).fit(films, random=PrivacyRandom.simulate(0))
         >>> model.guarantee.is_private
         False
+
+    Stability
+        Stable.
     """
 
     name: ClassVar[str] = "dpmf"

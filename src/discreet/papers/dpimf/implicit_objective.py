@@ -81,6 +81,9 @@ class ImplicitObjective(SumsEstimator):
         >>> film = films.catalog.id_at(0)
         >>> len(model.recommend([film], k=3))
         3
+
+    Stability
+        Stable.
     """
 
     name: ClassVar[str] = "implicit-objective"

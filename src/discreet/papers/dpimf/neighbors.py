@@ -80,6 +80,9 @@ class ItemNeighbors(Estimator):
         >>> film = films.catalog.id_at(0)
         >>> len(model.recommend([film], k=3))
         3
+
+    Stability
+        Stable.
     """
 
     name: ClassVar[str] = "neighbours"

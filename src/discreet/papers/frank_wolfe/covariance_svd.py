@@ -62,6 +62,9 @@ class CovarianceSvd(SumsEstimator):
         >>> film = films.catalog.id_at(0)
         >>> len(model.recommend({film: 5}, k=3))
         3
+
+    Stability
+        Stable.
     """
 
     name: ClassVar[str] = "covariance-svd"

@@ -82,6 +82,9 @@ class FrankWolfe(SumsEstimator):
         >>> film = films.catalog.id_at(0)
         >>> len(model.recommend({film: 5}, k=3))
         3
+
+    Stability
+        Stable.
     """
 
     name: ClassVar[str] = "frank-wolfe"

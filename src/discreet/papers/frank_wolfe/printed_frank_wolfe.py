@@ -70,6 +70,9 @@ class PrintedFrankWolfe(SumsEstimator):
         >>> model = PrintedFrankWolfe(epsilon=1.0).fit(films, random=PrivacyRandom.simulate(0))
         >>> model.guarantee.unit.value, model.guarantee.proof
         ('user', 'proofs/printed_frank_wolfe.md')
+
+    Stability
+        Stable.
     """
 
     name: ClassVar[str] = "frank-wolfe-printed"

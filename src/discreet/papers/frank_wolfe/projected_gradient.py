@@ -119,6 +119,9 @@ class ProjectedGradient(SumsEstimator):
         >>> film = films.catalog.id_at(0)
         >>> len(model.recommend({film: 5}, k=3))
         3
+
+    Stability
+        Stable.
     """
 
     name: ClassVar[str] = "projected-gradient"

@@ -81,6 +81,9 @@ class PrivateGradients(Estimator):
         >>> film = films.catalog.id_at(0)
         >>> len(model.recommend({film: 5}, k=3))
         3
+
+    Stability
+        Stable.
     """
 
     name: ClassVar[str] = "private-gradients"

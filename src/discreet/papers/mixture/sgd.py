@@ -51,6 +51,9 @@ class LocalSgd(LocalEstimator):
         >>> film = films.catalog.id_at(0)
         >>> len(model.recommend({film: 5}, k=3))
         3
+
+    Stability
+        Stable.
     """
 
     name: ClassVar[str] = "local-sgd"

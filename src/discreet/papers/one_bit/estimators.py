@@ -112,6 +112,9 @@ class OneBitInput(OneBit):
         >>> film = films.catalog.id_at(0)
         >>> len(model.recommend({film: 5}, k=3))
         3
+
+    Stability
+        Stable.
     """
 
     name: ClassVar[str] = "one-bit-input"
@@ -210,6 +213,9 @@ class OneBitObjective(OneBit):
         >>> film = films.catalog.id_at(0)
         >>> len(model.recommend({film: 5}, k=3))
         3
+
+    Stability
+        Stable.
     """
 
     name: ClassVar[str] = "one-bit-objective"
@@ -329,6 +335,9 @@ class OneBitGradient(OneBit):
         >>> film = films.catalog.id_at(0)
         >>> len(model.recommend({film: 5}, k=3))
         3
+
+    Stability
+        Stable.
     """
 
     name: ClassVar[str] = "one-bit-gradient"
@@ -421,6 +430,9 @@ class OneBitOutput(OneBit):
         >>> model = OneBitOutput(epsilon=1.0).fit(films, random=PrivacyRandom.simulate(0))
         >>> model.guarantee.unit.value, model.guarantee.proof
         ('value', 'proofs/one_bit_output.md')
+
+    Stability
+        Stable.
     """
 
     name: ClassVar[str] = "one-bit-output"

@@ -108,6 +108,9 @@ class OneBitObjectivePrinted(PrintedOneBit):
         >>> model = OneBitObjectivePrinted(epsilon=1.0).fit(films, random=PrivacyRandom.simulate(0))
         >>> model.guarantee.is_private
         False
+
+    Stability
+        Stable.
     """
 
     name: ClassVar[str] = "one-bit-objective-printed"
@@ -156,6 +159,9 @@ class OneBitOutputPrinted(PrintedOneBit):
         >>> model = OneBitOutputPrinted(epsilon=1.0).fit(films, random=PrivacyRandom.simulate(0))
         >>> model.guarantee.is_private
         False
+
+    Stability
+        Stable.
     """
 
     name: ClassVar[str] = "one-bit-output-printed"

@@ -78,6 +78,9 @@ class Ledger:
         ...     pass  # draw the noise here
         >>> ledger.spent("films")
         Amount(epsilon=0.5, delta=0.0)
+
+    Stability
+        Stable.
     """
 
     #: Whether this process has opened a file that it may write. Without one, nothing was recorded.

@@ -57,6 +57,9 @@ class BoundedLaplace(GridMechanism):
         >>> stars = BoundedLaplace(epsilon=1.0, low=1.0, high=5.0)
         >>> bool(stars.largest_log_ratio() <= 1.0)
         True
+
+    Stability
+        Stable.
     """
 
     def _probabilities(self, decay: float) -> Floats:

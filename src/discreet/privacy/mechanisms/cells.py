@@ -162,6 +162,9 @@ class HiddenStars(CellMechanism):
         >>> stars = HiddenStars(epsilon=2.0)
         >>> stars.levels, round(stars.keep, 3), round(stars.fake, 3)
         (5, 0.919, 0.404)
+
+    Stability
+        Stable.
     """
 
     epsilon: float
