@@ -9,15 +9,18 @@ import pytest
 import discreet as package
 from discreet.audit import from_files
 from discreet.audit.from_files import (
+    CANARIES,
     ROUTES,
+    SCHEMA,
     audit_budget,
     audit_files,
     audit_route,
     has_files,
     named_draw,
     names_of,
+    specs,
+    written,
 )
-from discreet.audit.neighboring_files import CANARIES, SCHEMA, specs, written
 from discreet.audit.white_box.recording import Player, Recorder
 from discreet.core.randomness import PrivacyRandom
 from discreet.data.schema import Schema

@@ -22,9 +22,8 @@ from discreet.audit.games.bounds import (
     refuted_on_curve,
     refuted_without_luck,
 )
-from discreet.audit.games.playing import FileAttack, TranscriptAttack
+from discreet.audit.games.playing import FileAttack, Plan, TranscriptAttack, play
 from discreet.audit.games.scores import Cuts, LearnedScore
-from discreet.audit.games.stopping import Plan, play
 from discreet.audit.neighboring import SyntheticSpec
 from discreet.audit.page import claimed_curve, measured_band
 from discreet.model_settings import MODELS, is_never_private

@@ -11,8 +11,8 @@ import numpy.typing as npt
 
 from discreet.audit.errors import NotNumbers
 from discreet.audit.findings import Finding
+from discreet.audit.games.playing import Plan, play
 from discreet.audit.games.scores import LearnedScore, Truth, aligned
-from discreet.audit.games.stopping import Plan, play
 from discreet.core.arrays import Floats
 from discreet.core.checks import failure_probability, integer, non_negative, within
 from discreet.core.errors import OutOfRange

@@ -14,9 +14,16 @@ from discreet.audit.canaries.planting import Canaries, CanaryAttack, Game
 from discreet.audit.errors import NotAuditable
 from discreet.audit.findings import ExactSearch, Finding
 from discreet.audit.games.bounds import curve_of, joined, refuted_by_betting, refuted_without_luck
-from discreet.audit.games.playing import Attack, FileAttack, TranscriptAttack
+from discreet.audit.games.playing import (
+    CONFIRMING_ERROR,
+    Attack,
+    FileAttack,
+    GameOutcome,
+    Plan,
+    TranscriptAttack,
+    play,
+)
 from discreet.audit.games.scores import Cuts, Truth
-from discreet.audit.games.stopping import CONFIRMING_ERROR, GameOutcome, Plan, play
 from discreet.audit.neighboring import Row, SyntheticSpec, Timing, neighboring
 from discreet.audit.synthetic import NearestNeighborAttack, has_synthetic, similar_canaries
 from discreet.audit.white_box.noise import ERROR, examine_noise

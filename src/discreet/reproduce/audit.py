@@ -16,8 +16,8 @@ import numpy as np
 from scipy.special import log_ndtr
 
 from discreet.audit.games.bounds import least_share
+from discreet.audit.games.playing import Plan, play
 from discreet.audit.games.scores import log_ratios
-from discreet.audit.games.stopping import Plan, play
 from discreet.audit.neighboring import SyntheticSpec, neighboring
 from discreet.audit.white_box.costs import price
 from discreet.audit.white_box.recording import Player, RecordedAdditive, Recorder
