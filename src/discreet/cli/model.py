@@ -257,9 +257,9 @@ def dossier(
         facts: A TOML file with facts that only a human knows. The folder contains one to fill in.
     """
     from discreet import __version__
+    from discreet.dossier.documents import FACTS, refuse_folder, write_dossier
     from discreet.dossier.evidence import Evidence, LedgerRecord
     from discreet.dossier.facts import HumanFacts
-    from discreet.dossier.writing import FACTS, refuse_folder, write_dossier
     from discreet.models.signatures import signed_sentence, signer
     from discreet.privacy.ledger.ledger import Ledger
 
