@@ -23,7 +23,9 @@ ROUNDING = 1e-9
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """The result of one attack on one guarantee.
+    """The result of one attack on one guarantee: a lower bound on the epsilon of what was attacked.
+
+    A finding can refute a guarantee, and can never prove one: the proofs are in proofs/.
 
     Parameters:
         model: The model, with its settings that are not the default.

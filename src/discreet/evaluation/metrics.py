@@ -64,7 +64,7 @@ class MetricKind:
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RatingMetric(MetricKind):
-    """Metric of ratings: `function(predicted, actual)` is one number.
+    """Metric of ratings: `function(predicted, actual)` is one number. Use it for errors of predicted ratings.
 
     A `binary` metric also scores models that predict only liked or not; its function takes two more
     arguments, `above` and `cut` (see `rating_metrics.accuracy`). A metric that is a mean over ratings
@@ -94,6 +94,8 @@ class RatingMetric(MetricKind):
 class ListMetric(MetricKind):
     """Metric of lists: `function(ranks, k)` is a number between 0 and 1 for each user.
 
+    Use it for a score by the places of held-out items in a list, such as a hit rate. Packages register their
+    own under the entry point `discreet.metrics`; `MetricContract` checks them.
     `k` is None if the metric was asked for without a depth, which `needs_depth` forbids.
 
     Example:
@@ -117,6 +119,9 @@ class ListMetric(MetricKind):
 class ShownMetric(MetricKind):
     """Metric of all lists together: `function(lists, train)`, given in how many lists each item is shown.
 
+    Use it for what only all lists show, such as the share of the catalog that any list has. Held-out items
+    don't count.
+
     Example:
         >>> import numpy as np
         >>> unseen = ShownMetric(name="unseen", function=lambda lists, train: int(np.sum(lists == 0)))
@@ -135,6 +140,7 @@ class ShownMetric(MetricKind):
 class EachListMetric(MetricKind):
     """Metric of the items of each list: `function(lists, users, context)` is a number for each user.
 
+    Use it for how the items of a list go together, or fit a history, without held-out items.
     `lists` has a row of items for each of the `users`, filled up with -1; a user without a score gets NaN and
     is excluded from the mean. A metric that `needs_table` compares items by a public table.
 

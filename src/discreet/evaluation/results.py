@@ -33,6 +33,9 @@ if TYPE_CHECKING:
 class Score:
     """One metric's value in each run.
 
+    Compare models by `mean`; `std` shows which differences may be luck. Runs of `compare` share their splits,
+    so the values of two models form pairs.
+
     Example:
         >>> score = Score((0.2, 0.4))
         >>> round(score.mean, 3), round(score.std, 3)
@@ -116,11 +119,15 @@ class GroupScores(NamedTuple):
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Evaluation:
-    """The results of an evaluation; `references` are simple baselines, NOT PRIVATE.
+    """The results of an evaluation: what `evaluate` returns, and what `compare` returns for each estimator.
 
-    `groups` are the scores of each group, if groups were asked for.
+    `metrics` has each score over the runs, `references` the scores of simple baselines, and `groups` the
+    scores of each group, if groups were asked for. `to_frame`, `plot` and `to_json` show all of it, and a
+    notebook shows a table. `frame_kind` is the kind of frame that was given, which `to_frame` returns.
 
-    `frame_kind` is the kind of frame that was given, which `to_frame` returns.
+    Guarantee
+        `guarantee` is that of the fits. The scores are exact and NOT PRIVATE: they are for the data owner.
+        `evaluate_privately` releases scores.
 
     Example:
         >>> from discreet import Popularity, evaluate

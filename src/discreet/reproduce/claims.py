@@ -194,6 +194,7 @@ def _build(kind: type, record: Mapping[str, Any], path: Path) -> Any:
 class Verdict:
     """A claim with its measured value; `runs` is the number of draws that were made.
 
+    `reproduce` returns one for each claim of a paper.
     `strict` is the outcome without the excuse of settings that the paper doesn't print.
 
     Example:
