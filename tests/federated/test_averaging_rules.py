@@ -5,15 +5,15 @@ import pytest
 
 from discreet.federated.protocols.averaged_items import AveragedItems
 from discreet.federated.protocols.averaged_users import AveragedUsers
-from discreet.federated.protocols.protocol import MessagePart
 from discreet.federated.protocols.summed import SummedStatistics
+from discreet.federated.wire import Message
 
 
 @pytest.mark.parametrize("rounds", [1, 3])
 def test_users_are_asked_once_a_round_and_nothing_else(rounds):
     """A question more than the rounds would cost privacy that was never promised."""
     protocol = AveragedUsers(epsilon=1.0, delta=1e-6, rounds=rounds)
-    users, votes = MessagePart(kind="users"), MessagePart(kind="votes")
+    users, votes = Message(kind="users"), Message(kind="votes")
     price = protocol.price(users)
     for asked in range(rounds):
         assert protocol.allows(price, [price] * asked)
@@ -31,12 +31,12 @@ def test_users_are_asked_once_a_round_and_nothing_else(rounds):
     ],
 )
 def test_an_honest_run_costs_exactly_the_budget(protocol, kinds):
-    prices = [protocol.price(MessagePart(kind=kind)) for kind in kinds]
+    prices = [protocol.price(Message(kind=kind)) for kind in kinds]
     assert sum(prices) == 1
     assert protocol.allows(prices[-1], prices[:-1])
     assert not protocol.allows(prices[0], prices)
-    assert protocol.price(MessagePart(kind="stranger")) == 0
-    assert not protocol.allows(protocol.price(MessagePart(kind="stranger")), [])
+    assert protocol.price(Message(kind="stranger")) == 0
+    assert not protocol.allows(protocol.price(Message(kind="stranger")), [])
 
 
 def test_profiles_are_averaged_over_holders_and_origins_over_parties():

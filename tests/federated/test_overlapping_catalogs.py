@@ -12,7 +12,7 @@ from discreet.federated.party import Party
 from discreet.federated.protocols.averaged_items import AveragedItems
 from discreet.federated.protocols.averaged_users import AveragedUsers
 from discreet.federated.protocols.estimator_sums import protocol_for
-from discreet.federated.protocols.protocol import MessagePart, names_digest
+from discreet.federated.protocols.protocol import names_digest
 from discreet.federated.protocols.summed import SummedStatistics
 from discreet.federated.transport import InProcess
 from discreet.federated.wire import Message, Refusal, decode, encode
@@ -217,5 +217,5 @@ def test_parties_that_share_people_have_no_united_list():
 
 
 def test_votes_are_not_cut_to_a_list():
-    part = MessagePart(kind="votes", arrays={"votes": np.ones(3)})
+    part = Message(kind="votes", arrays={"votes": np.ones(3)})
     assert AveragedItems(epsilon=1.0).limited(part, np.array([0])) is part

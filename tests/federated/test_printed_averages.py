@@ -17,11 +17,10 @@ from discreet.federated.noise import SharedNoise
 from discreet.federated.protocols.averaged_items import AveragedItems
 from discreet.federated.protocols.choosing import item_protocol, simulated_protocol
 from discreet.federated.protocols.printed_dpimf import PrintedItems, PrintedUsers
-from discreet.federated.protocols.protocol import MessagePart
 from discreet.federated.serving.party import joining
 from discreet.federated.simulation import simulate, simulate_parties, simulate_shared_users, split_items
 from discreet.federated.transport import InProcess
-from discreet.federated.wire import Refused
+from discreet.federated.wire import Message, Refused
 from discreet.models.popularity import Popularity
 from discreet.papers.dpimf.estimators import Dpimf, Dpmf, interactions_matrix
 from discreet.papers.dpimf.implicit_objective import ImplicitObjective
@@ -100,10 +99,10 @@ def test_parties_that_share_users_keep_their_items_and_join_them_in_a_simulation
 def test_a_party_answers_the_agreed_rounds_and_records_a_release_without_a_guarantee():
     protocol, ledger = PrintedItems.of(Dpimf(epsilon=1.0, rounds=2)), Ledger.in_memory()
     one = members(PARTS, protocol, ledger=ledger)["p0"]
-    price = protocol.price(MessagePart(kind="items"))
+    price = protocol.price(Message(kind="items"))
     assert [protocol.allows(price, [price] * n) for n in range(3)] == [True, True, False]
     assert price == Fraction(1, 2)
-    assert not protocol.allows(protocol.price(MessagePart(kind="users")), [])
+    assert not protocol.allows(protocol.price(Message(kind="users")), [])
     assert not one.promise.is_private
     train(protocol, PARTS, DATA, replaced={"p0": one.answer})
     (entry,) = ledger.entries()
@@ -115,7 +114,7 @@ def test_a_party_answers_the_agreed_rounds_and_records_a_release_without_a_guara
 )
 def test_profiles_that_no_coordinator_can_mean_are_rejected(profiles):
     protocol = PrintedItems.of(Dpimf(epsilon=1.0))
-    good = MessagePart(kind="items", arrays={"profiles": np.ones((30, 8))})
+    good = Message(kind="items", arrays={"profiles": np.ones((30, 8))})
     assert set(protocol.shapes(good, 30)) == {"profiles", "listed"}
     with pytest.raises(Refused):
         protocol.shapes(replace(good, arrays={"profiles": profiles}), 30)
@@ -125,7 +124,7 @@ def test_profiles_that_no_coordinator_can_mean_are_rejected(profiles):
 
 def test_items_that_a_party_does_not_list_are_not_averaged():
     protocol = PrintedItems.of(Dpimf())
-    part = MessagePart(kind="items", arrays={"profiles": np.ones((4, 8)), "listed": np.ones(4)})
+    part = Message(kind="items", arrays={"profiles": np.ones((4, 8)), "listed": np.ones(4)})
     some = protocol.limited(part, np.array([0, 2]))
     totals = {name: np.asarray(part.arrays[name]) + np.asarray(some.arrays[name]) for name in part.arrays}
     np.testing.assert_array_equal(protocol.combine(totals, 2)["profiles"], np.ones((4, 8)))

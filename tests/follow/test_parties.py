@@ -11,7 +11,7 @@ from discreet.core.checks import BudgetError
 from discreet.core.errors import ParameterError
 from discreet.core.randomness import PrivacyRandom
 from discreet.data.vocabulary import Vocabulary
-from discreet.federated import InProcess, Keeper, OwnNoise, SharedNoise, answering, transport
+from discreet.federated import InProcess, Keeper, OwnNoise, SharedNoise, answering, asking
 from discreet.federated.keeper import SumStep, ask_masks
 from discreet.federated.masks import set_token
 from discreet.federated.wire import decode, encode
@@ -386,7 +386,7 @@ def test_promises_that_were_not_agreed_on_are_refused_before_they_are_kept(tmp_p
     last = here.release()
     assert last.counted == ("north", "east") and last.model.guarantee.epsilon == 2.0
     # The twin: what is kept unseen breaks this release and all later ones.
-    monkeypatch.setattr(transport, "_check_terms", lambda *given: None)
+    monkeypatch.setattr(asking, "_check_terms", lambda *given: None)
     stated.update(epsilon=33.0)
     there = coordinator("there")
     for _ in range(2):

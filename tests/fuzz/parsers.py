@@ -18,12 +18,12 @@ from discreet.collect.opening import campaign_from_bytes
 from discreet.core.checks import DataError
 from discreet.data.reading.readers import read
 from discreet.data.vocabulary import Vocabulary
+from discreet.federated.asking import addressed
 from discreet.federated.journal import Journal
 from discreet.federated.keeper import Keeper
 from discreet.federated.protocols.averaged_items import AveragedItems
 from discreet.federated.protocols.protocol import check_arrays
 from discreet.federated.protocols.summed import SummedStatistics
-from discreet.federated.transport import addressed
 from discreet.federated.wire import Message, decode, encode
 from discreet.privacy.ledger.ledger import Ledger
 from discreet.privacy.mechanisms.cells import HiddenStars

@@ -8,35 +8,55 @@ behind masks, the keeper takes them off one sum.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, final
+import math
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cache, partial
+from typing import Any, NamedTuple, final
 
 import numpy as np
 import numpy.typing as npt
 
-from discreet.core.checks import positive
-from discreet.federated.chains import own_place
-from discreet.federated.conditions import read_facts
+from discreet.core.checks import positive, require
+from discreet.federated.chains import CHAIN, own_place
+from discreet.federated.conditions import ASSUMES, read_facts
 from discreet.federated.errors import ImpossibleSum, SetNotConfirmed, StepWaits, TooFewAnswers
 from discreet.federated.journal import Journal
 from discreet.federated.keeper import Line, SumStep, ask_masks, read_names, require_keeper
 from discreet.federated.masks import Words, unmasked
-from discreet.federated.protocols.protocol import CONFIRM, StepResult
-from discreet.federated.transport import (
-    Judge,
-    RoundAnswers,
-    Terms,
-    Transport,
-    collect,
-    confirmations,
-    promised,
-)
-from discreet.federated.wire import Message, Refusal, Refused
+from discreet.federated.protocols.protocol import CONFIRM, Judge, StepResult, check_arrays, number
+from discreet.federated.transport import Transport
+from discreet.federated.wire import Message, Refusal, Refused, decode, encode
 from discreet.privacy.guarantee import Fact
 from discreet.privacy.ledger.chain import Anchor
 
-Reasons = Mapping[str, str]
+# What an answer states next to the noise on its arrays.
+_STATED = frozenset({"epsilon", "delta", "simulated", "question", CHAIN, "key", ASSUMES})
+_TOKEN = re.compile("[0-9a-f]{32}")
+# Platforms may round a standard deviation differently, and nothing else in it.
+_ROUNDING = 1e-9
+# An answer to an earlier question may be followed by one to this question.
+_EARLIER = (Refusal.WRONG_ROUND, Refusal.WRONG_KIND, Refusal.WRONG_QUESTION)
+
+
+class Terms(NamedTuple):
+    """A party's guarantee, and whether its noise is, or may be, simulated."""
+
+    epsilon: float
+    delta: float
+    simulated: bool = False
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RoundAnswers:
+    """The valid answers to a question, why other parties are excluded, and the rejected messages."""
+
+    answers: dict[str, Message] = field(default_factory=dict)
+    left_out: dict[str, str] = field(default_factory=dict)
+    refused: Counter[str] = field(default_factory=Counter)
 
 
 @final
@@ -51,7 +71,7 @@ class Round:
 
     result: StepResult
     counted: tuple[str, ...]
-    left_out: Reasons
+    left_out: Mapping[str, str]
     refused: Mapping[str, int]
     epsilon: float
     delta: float
@@ -82,8 +102,45 @@ class Asking:
 
     def ask(self, question: Message, parties: Iterable[str], n_shared: int) -> RoundAnswers:
         """Return the valid answers of these parties to a question, and why others are excluded."""
-        terms = {name: self.terms[name] for name in parties}
-        return collect(question, self.transport, terms, self.judge, n_shared, self.seconds)
+        shapes = self.judge.shapes(question, n_shared)
+        deviations = cache(partial(self.judge.deviations, question))
+
+        def check(name: str, answer: Message) -> None:
+            check_arrays(answer, shapes, self.judge.number_type)
+            agreed = self.terms[name]
+            _check_terms(answer, agreed, deviations(agreed.epsilon, agreed.delta))
+            self.judge.check_answer(question, answer)
+
+        return self._heard(question, parties, check)
+
+    def _heard(
+        self, question: Message, parties: Iterable[str], check: Callable[[str, Message], None]
+    ) -> RoundAnswers:
+        """Ask once. A party's first valid answer counts; a second one, equal or not, changes nothing."""
+        asked, gone, found = list(parties), set[str](), RoundAnswers()
+        for name, raw in self.transport.ask(encode(question), asked, self.seconds):
+            if raw is None:
+                gone.add(name)
+            elif name not in asked or name in found.answers:
+                again = name in found.answers
+                found.refused[Refusal.TWICE.value if again else Refusal.WRONG_SENDER.value] += 1
+            else:
+                try:
+                    answer = addressed(question, name, self.transport.opened(name, raw))
+                    check(name, answer)
+                    found.answers[name] = answer
+                    found.left_out.pop(name, None)
+                except Refused as error:
+                    found.refused[error.reason.value] += 1
+                    found.left_out[name] = error.reason.value
+                    if error.reason not in _EARLIER:
+                        gone.add(name)
+            if found.answers.keys() | gone >= set(asked):
+                break
+        for name in asked:
+            if name not in found.answers:
+                found.left_out.setdefault(name, Refusal.SILENT.value)
+        return found
 
     def round(self, question: Message, n_shared: int) -> Round:
         """Ask all parties and return what their answers add up to.
@@ -101,15 +158,15 @@ class Asking:
             suspects = tuple(sorted(answers))
             raise ImpossibleSum(what=self.judge.called(question.step), suspects=suspects) from None
         counted = tuple(name for name in self.terms if name in answers)
-        promises = [promised(answers[party]) for party in counted]
+        stated = [promised(answers[party]) for party in counted]
         return Round(
             result=result,
             counted=counted,
             left_out=left_out,
             refused=dict(collected.refused),
-            epsilon=max(promise[0] for promise in promises),
-            delta=max(promise[1] for promise in promises),
-            simulated=any(promise[2] for promise in promises),
+            epsilon=max(one.epsilon for one in stated),
+            delta=max(one.delta for one in stated),
+            simulated=any(one.simulated for one in stated),
             chains=chains,
             assumed={party: read_facts(answers[party]) for party in counted},
         )
@@ -166,7 +223,7 @@ class Asking:
         chosen = read_names(confirm.fields["names"])
         if chosen != frozenset(names):
             return self._instead(question, chosen, names)
-        found = confirmations(confirm, self.transport, names, self.seconds)
+        found = self._heard(confirm, names, _check_confirmation).answers
         sets = {name: read_names(answer.fields["names"]) for name, answer in found.items()}
         for earlier in set(sets.values()) - {chosen}:
             if len(earlier) >= self.least and all(sets.get(name) == earlier for name in earlier):
@@ -209,3 +266,73 @@ def summed(answers: Sequence[Message]) -> dict[str, npt.NDArray[Any]]:
         for name, total in totals.items():
             total += answer.arrays[name]
     return totals
+
+
+def addressed(question: Message, name: str, raw: bytes) -> Message:
+    """Return a party's message if it answers this question; raise `Refused` with the reason otherwise."""
+    answer = decode(raw)
+    if answer.sender != name:
+        raise Refused(Refusal.WRONG_SENDER)
+    if answer.run != question.run:
+        raise Refused(Refusal.WRONG_RUN)
+    if answer.kind == "declined":
+        # If a party or the coordinator was restored, a new run is needed. Other reasons are the party's own.
+        stated = [one for one in (Refusal.BEHIND, Refusal.DROPPED) if one == answer.fields.get("reason")]
+        raise Refused(stated[0] if stated else Refusal.DECLINED)
+    if answer.step != question.step:
+        raise Refused(Refusal.WRONG_ROUND)
+    if answer.kind != question.kind:
+        raise Refused(Refusal.WRONG_KIND)
+    if answer.fields.get("question") != question.digest():
+        raise Refused(Refusal.WRONG_QUESTION)
+    own_place(answer)
+    return answer
+
+
+def _check_terms(answer: Message, agreed: Terms, deviations: Mapping[str, float]) -> None:
+    """Raise `Refused` if a party states a guarantee or noise that was not agreed with it."""
+    stated = promised(answer)
+    if stated[:2] != agreed[:2] or stated.simulated > agreed.simulated:
+        raise Refused(Refusal.WRONG_GUARANTEE)
+    read_facts(answer)
+    if not answer.fields.keys() <= _STATED | {f"noise {array}" for array in deviations}:
+        raise Refused(Refusal.UNKNOWN_FIELD)
+    for array, expected in deviations.items():
+        noise = number(answer, f"noise {array}", 0.0, math.inf)
+        if not math.isclose(noise, expected, rel_tol=_ROUNDING):
+            raise Refused(Refusal.WRONG_GUARANTEE)
+
+
+def _check_confirmation(name: str, answer: Message) -> None:
+    """Raise `Refused` unless a party confirms a set that it is in, with a token."""
+    token = str(answer.fields.get("token"))
+    if name not in read_names(answer.fields.get("names")) or not _TOKEN.fullmatch(token):
+        raise Refused(Refusal.MALFORMED)
+
+
+def agreed_terms(
+    parties: Sequence[str],
+    epsilon: float,
+    delta: float,
+    promises: Mapping[str, tuple[float, float]],
+    *,
+    simulated: bool,
+) -> dict[str, Terms]:
+    """Return what was agreed with each party: its own guarantee, or that of the run."""
+    require(len(set(parties)) == len(parties) > 0, "parties", list(parties), must="be different names")
+    require(set(promises) <= set(parties), "promises", sorted(promises), must="be of parties of the run")
+    pairs = {name: promises.get(name, (epsilon, delta)) for name in parties}
+    # Without noise there is nothing that a delta could be about.
+    return {
+        name: Terms(one, 0.0 if math.isinf(one) else other, simulated) for name, (one, other) in pairs.items()
+    }
+
+
+def promised(answer: Message) -> Terms:
+    """Return the guarantee that a party states."""
+    fields = answer.fields
+    epsilon = math.inf if fields.get("epsilon") == "inf" else number(answer, "epsilon", 1e-12, 1e6)
+    simulated = fields.get("simulated")
+    if not isinstance(simulated, bool):
+        raise Refused(Refusal.MALFORMED)
+    return Terms(epsilon, number(answer, "delta", 0.0, 0.999), simulated)

@@ -10,7 +10,7 @@ import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import final
 
@@ -20,7 +20,7 @@ from discreet.core.checks import integer, require
 from discreet.core.progress import Progress, silent
 from discreet.data.facts import PublicFacts
 from discreet.data.vocabulary import Vocabulary
-from discreet.federated.asking import Asking, Round
+from discreet.federated.asking import Asking, Round, agreed_terms
 from discreet.federated.chains import CHAINS, to_field
 from discreet.federated.conditions import UNSTATED, assumptions_at
 from discreet.federated.errors import (
@@ -38,7 +38,7 @@ from discreet.federated.protocols.protocol import (
     StepResult,
     names_digest,
 )
-from discreet.federated.transport import Transport, agreed_terms
+from discreet.federated.transport import Transport
 from discreet.federated.wire import Message
 from discreet.models.fitted import FittedModel
 from discreet.models.scorers.scorer import Scorer
@@ -219,19 +219,9 @@ class Coordinator:
         if part is None:
             return None
         chains = {name: place for entry in rounds for name, place in entry.chains.items()}
-        question = Message(
-            kind=part.kind,
-            run=self._run,
-            step=step,
-            sender="coordinator",
-            fields={
-                **part.fields,
-                "settings": self._protocol.settings(),
-                "shared": names_digest(self._shared),
-                CHAINS: to_field(chains),
-            },
-            arrays=part.arrays,
-        )
+        agreed = {"settings": self._protocol.settings(), "shared": names_digest(self._shared)}
+        fields = {**part.fields, **agreed, CHAINS: to_field(chains)}
+        question = replace(part, run=self._run, step=step, sender="coordinator", fields=fields)
         self._journal.keep(question)
         return question
 

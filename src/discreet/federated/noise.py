@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, ClassVar, final
 
 import numpy as np
@@ -103,27 +104,7 @@ class SharedNoise:
 
     def assumes(self, epsilon: float, delta: float) -> tuple[Assumption, ...]:
         """Return what the guarantee assumes, and the guarantee that is left if that is false."""
-        trusted, known = self.least_parties, []
-        if math.isfinite(epsilon):
-            curious, alone = self._left(epsilon, delta, trusted - 1), self._left(epsilon, delta, 1)
-            # A coordinator chooses the parties that it skips: those that it works with are never among them.
-            coordinator = self.missing > 0
-            known = [
-                Assumption.of(Kind.PARTY, Fact.KNOWN_SHARE, epsilon=curious, coordinator=coordinator),
-                Assumption.of(Kind.PARTY, Fact.ONE_SHARE, epsilon=alone),
-            ]
-        return (
-            Assumption.of(Kind.PARTY, Fact.COLLUSION),
-            Assumption.of(Kind.PARTY, Fact.NOISE_SHARES, parties=trusted),
-            *known,
-            Assumption.of(Kind.BACKUP, Fact.MEMBERS),
-        )
-
-    def _left(self, epsilon: float, delta: float, shares: int) -> float | None:
-        """Return the epsilon that `shares` shares of the noise guarantee, rounded up; None if it is none."""
-        part = math.sqrt(shares / self.least_parties)
-        left = gaussian_epsilon(gaussian_multiplier(epsilon, delta) * part, delta)
-        return math.ceil(100 * left) / 100 if math.isfinite(100 * left) else None
+        return _assumed(self, epsilon, delta)
 
     @property
     def units(self) -> ShareUnits:
@@ -134,6 +115,31 @@ class SharedNoise:
         """Return the unmasked sum of answers as numbers; the upper half of the ring is negative."""
         signed = np.asarray(total, dtype=np.uint64).view(np.int64)
         return np.ldexp(signed.astype(np.float64), -STEP_BITS)
+
+
+@lru_cache(maxsize=64)
+def _assumed(noise: SharedNoise, epsilon: float, delta: float) -> tuple[Assumption, ...]:
+    trusted, known = noise.least_parties, []
+    if math.isfinite(epsilon):
+
+        def left(shares: int) -> float | None:
+            """Return the epsilon that so many shares of the noise guarantee, rounded up; None if none."""
+            part = gaussian_multiplier(epsilon, delta) * math.sqrt(shares / trusted)
+            found = 100 * gaussian_epsilon(part, delta)
+            return math.ceil(found) / 100 if math.isfinite(found) else None
+
+        # A coordinator chooses the parties that it skips: those that it works with are never among them.
+        coordinator = noise.missing > 0
+        known = [
+            Assumption.of(Kind.PARTY, Fact.KNOWN_SHARE, epsilon=left(trusted - 1), coordinator=coordinator),
+            Assumption.of(Kind.PARTY, Fact.ONE_SHARE, epsilon=left(1)),
+        ]
+    return (
+        Assumption.of(Kind.PARTY, Fact.COLLUSION),
+        Assumption.of(Kind.PARTY, Fact.NOISE_SHARES, parties=trusted),
+        *known,
+        Assumption.of(Kind.BACKUP, Fact.MEMBERS),
+    )
 
 
 def symmetric_from(triangle: Floats) -> Floats:

@@ -18,10 +18,11 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Mapping
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
-from typing import final
+from typing import Any, final
 
 import numpy as np
 
@@ -46,21 +47,15 @@ from discreet.federated.journal import Journal
 from discreet.federated.keeper import Line, read_names
 from discreet.federated.masks import KEY_BYTES, hidden, set_token
 from discreet.federated.protocols.averaged_users import TUNED, AveragedUsers, LocalItems
-from discreet.federated.protocols.protocol import (
-    CONFIRM,
-    MessagePart,
-    Protocol,
-    Shapes,
-    names_digest,
-    only_fields,
-)
-from discreet.federated.wire import Message, Refusal, Refused, Value, encode
+from discreet.federated.protocols.protocol import CONFIRM, Protocol, Shapes, names_digest, only_fields
+from discreet.federated.wire import Arrays, Message, Refusal, Refused, Value, encode
 from discreet.models.scorers.scorer import Scorer
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.ledger.chain import Chain, event_digest
 from discreet.privacy.ledger.ledger import Ledger
 
 _BEGUN, _KEY, _DRAWING, _FAILED, _DROPPED = "begun", "key", "drawing", "failed", "dropped"
+_NOTHING: Mapping[str, Any] = {}
 _BESIDE_ANSWERS = (_BEGUN, _KEY, TUNED, _DRAWING, _FAILED, CONFIRM)
 # What a party answers in one run (no honest run comes near), and the bytes of answers that it keeps.
 _MOST_ANSWERS = 1000
@@ -157,7 +152,7 @@ class Party(Answering):
             price = self.protocol.reserved
             items = self.protocol.tune(self.protocol.session(self._data, self._random, price), profiles)
             arrays = {"bias": items.bias, "factors": items.factors}
-            self._keep(self._message(MessagePart(kind=TUNED, arrays=arrays), len(self._answers())))
+            self._keep(TUNED, len(self._answers()), arrays=arrays)
             self._count()
             return items
 
@@ -185,23 +180,23 @@ class Party(Answering):
         return self._with_key(self._attempted(question, price))
 
     def _with_key(self, answer: Message) -> Kept:
-        keys = [one for one in self._own() if one.kind == _KEY and one.step == answer.step]
+        keys = self._records(_KEY, answer.step)
         return Kept(answer, keys[-1] if keys else None)
 
     def _confirmed(self, question: Message) -> Message:
         """Return what confirms a set of parties to the keeper; a step has one set, the first."""
         only_fields(question, ("names", "question"), ())
-        keys = [one for one in self._own() if one.kind == _KEY and one.step == question.step]
+        keys = self._records(_KEY, question.step)
         if not keys or keys[-1].fields["question"] != question.fields["question"]:
             raise Refused(Refusal.WRONG_ROUND)
-        earlier = [one for one in self._own() if one.kind == CONFIRM and one.step == question.step]
+        earlier = self._records(CONFIRM, question.step)
         if not earlier:
             names = read_names(question.fields["names"])
             if self.name not in names or len(names) < self.protocol.noise.least_parties:
                 raise Refused(Refusal.OUT_OF_RANGE)
             self._require_current(question)
             fields: dict[str, Value] = {"names": json.dumps(sorted(names))}
-            earlier = [self._keep(self._message(MessagePart(kind=CONFIRM, fields=fields), question.step))]
+            earlier = [self._keep(CONFIRM, question.step, fields)]
         key, names = keys[-1], read_names(earlier[0].fields["names"])
         token = set_token(bytes.fromhex(str(key.fields["key"])), str(key.fields["question"]), names)
         answered: dict[str, Value] = {"token": token, "question": question.digest()}
@@ -215,13 +210,21 @@ class Party(Answering):
     def _counted(self) -> str:
         return f"{self._what} as {self.name}"
 
-    def _keep(self, message: Message) -> Message:
+    def _keep(
+        self, kind: str, step: int, fields: Mapping[str, Value] = _NOTHING, arrays: Arrays = _NOTHING
+    ) -> Message:
         """Append a record to the journal and to the chain; return it with its place in the chain."""
-        event = encode(message)
-        placed = replace(message, fields={**message.fields, CHAIN: str(self._events.after(event))})
+        sender = self.name
+        record = Message(kind=kind, run=self.run, step=step, sender=sender, fields=fields, arrays=arrays)
+        event = encode(record)
+        placed = replace(record, fields={**fields, CHAIN: str(self._events.after(event))})
         self._journal.keep(placed)
         self._events.add(event)
         return placed
+
+    def _records(self, kind: str, step: int) -> list[Message]:
+        """Return what was kept of this kind at a step."""
+        return [one for one in self._own() if one.kind == kind and one.step == step]
 
     def _dropped_for(self, shapes: Shapes, question: Message) -> frozenset[int]:
         """Return the steps whose answers make room for one more; raise `Refused` if there isn't enough.
@@ -298,7 +301,7 @@ class Party(Answering):
     def _pay(self) -> None:
         """Spend the cost of the whole run once: the journal has what began, the ledger that it was spent."""
         what = self._what
-        begun = [message for message in self._own() if message.kind == _BEGUN]
+        begun = self._records(_BEGUN, -1)
         paid = [entry for entry in self._ledger.entries(self._dataset) if entry.what == what]
         if paid and not begun:
             raise StateForgotten(run=self.run)
@@ -307,29 +310,24 @@ class Party(Answering):
         ):
             raise OtherSettings(run=self.run)
         if not begun:
-            self._keep(self._message(MessagePart(kind=_BEGUN, fields=self._agreed), -1))
+            self._keep(_BEGUN, -1, self._agreed)
         if not paid:
             with self._ledger.spend(self._dataset, self.promise, what=what, events=self.protocol.events()):
                 pass
 
     def _attempted(self, question: Message, price: Fraction | float) -> Message:
         """Draw an answer, or keep that it failed: a failure costs as much, and ends the party's run."""
-        records = [one for one in self._own() if one.kind == _DRAWING and one.step == question.step]
-        fields: dict[str, Value] = {
-            "of": question.kind,
-            "question": question.digest(),
-            "price": str(price),
-        }
-        attempts = len(records)
+        attempts = len(self._records(_DRAWING, question.step))
+        fields: dict[str, Value] = {"of": question.kind, "question": question.digest(), "price": str(price)}
         if attempts < _MOST_ATTEMPTS:
-            self._keep(self._message(MessagePart(kind=_DRAWING, fields=fields), question.step))
+            self._keep(_DRAWING, question.step, fields)
             self._count()
         try:
             if attempts >= _MOST_ATTEMPTS:
                 raise DrawEndedProcess(times=_MOST_ATTEMPTS)
             return self._drawn_answer(question, price)
         except Exception as error:
-            self._keep(self._message(MessagePart(kind=_FAILED), question.step))
+            self._keep(_FAILED, question.step)
             logger.error(
                 "A draw of run %s failed (%s). Its cost stays spent. Nothing more is answered in this run.",
                 self.run,
@@ -347,31 +345,21 @@ class Party(Answering):
             drawn = {name: np.asarray(array) for name, array in arrays.items()}
             secret, least = self._random.token(KEY_BYTES), self.protocol.noise.least_parties
             behind = hidden(drawn, secret, question.digest(), least)
-            self._keep(self._message(MessagePart(kind=_KEY, fields=behind.sealed), question.step))
+            self._keep(_KEY, question.step, behind.sealed)
             arrays, own["key"] = behind.arrays, behind.fingerprint
         fields: dict[str, Value] = {**part.fields, **own, "question": question.digest()}
-        kept = self._message(MessagePart(kind=part.kind, fields=fields, arrays=arrays), question.step)
-        return self._keep(kept)
+        return self._keep(part.kind, question.step, fields, arrays)
 
     def _public(self) -> dict[str, Value]:
         """Return this party's guarantee, and which facts it assumes; both travel with every answer."""
         promise = self.promise
         epsilon: Value = promise.epsilon if promise.epsilon < np.inf else "inf"
-        stated: dict[str, Value] = {
-            "epsilon": epsilon,
-            "delta": promise.delta,
-            "simulated": promise.simulated,
-        }
-        return stated | {ASSUMES: named_facts(self._data.facts)}
+        terms: dict[str, Value] = {"epsilon": epsilon, "delta": promise.delta, "simulated": promise.simulated}
+        return terms | {ASSUMES: named_facts(self._data.facts)}
 
     def close(self) -> None:
         """Release the state's file, so that this party can be resumed elsewhere."""
         self._journal.close()
-
-    def _message(self, part: MessagePart, step: int) -> Message:
-        return Message(
-            kind=part.kind, run=self.run, step=step, sender=self.name, fields=part.fields, arrays=part.arrays
-        )
 
 
 def _without_arrays(answer: Message) -> Message:

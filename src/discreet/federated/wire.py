@@ -77,12 +77,15 @@ class Refused(DataError):
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Message:
-    """One message: its kind, run, step and sender, with fields and arrays."""
+    """One message: its kind, run, step and sender, with fields and arrays.
+
+    Protocols write kind, fields and arrays. The sender adds the rest: without it no one reads a message.
+    """
 
     kind: str
-    run: str
-    step: int
-    sender: str
+    run: str = ""
+    step: int = -1
+    sender: str = ""
     fields: Mapping[str, Value] = field(default_factory=dict)
     arrays: Arrays = field(default_factory=dict)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import final
 
@@ -20,8 +20,15 @@ from discreet.core.checks import integer, require
 from discreet.data.facts import PublicFacts
 from discreet.data.vocabulary import Vocabulary
 from discreet.federated.chains import CHAINS, to_field
-from discreet.federated.noise import OwnNoise, SharedNoise, total_deviation
-from discreet.federated.protocols.protocol import Shapes, StepResult, names_digest, number, only_fields
+from discreet.federated.noise import OwnNoise, SharedNoise
+from discreet.federated.protocols.protocol import (
+    Judge,
+    Shapes,
+    StepResult,
+    names_digest,
+    number,
+    only_fields,
+)
 from discreet.federated.wire import Arrays, Message, Refusal, Refused
 from discreet.follow.entries import MOST_USERS
 from discreet.follow.pace import WEIGHT_BITS
@@ -60,7 +67,7 @@ _CUT = 2.0 ** -(WEIGHT_BITS + PART_BITS)
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FollowAgreement:
+class FollowAgreement(Judge):
     """What all members of a federation that follows a year agreed on.
 
     With `OwnNoise` every party has its own epsilon and delta, those in its copy of `settings`, and adds all
@@ -178,10 +185,6 @@ class FollowAgreement:
     def combine(self, totals: Arrays, parties: int) -> Arrays:
         """Return sums of all parties as whole numbers; the upper half of the ring is negative."""
         return {name: array.view(np.int64) for name, array in totals.items()}
-
-    def combined_noise(self, deviations: Sequence[float]) -> float:
-        """Return the noise deviation of a sum of answers."""
-        return total_deviation(deviations)
 
     def called(self, step: int) -> str:
         """Return what users call a step."""

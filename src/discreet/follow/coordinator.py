@@ -19,12 +19,12 @@ import numpy as np
 from discreet.core.checks import integer, require
 from discreet.data.facts import PublicFacts
 from discreet.data.vocabulary import Vocabulary
-from discreet.federated.asking import Asking
+from discreet.federated.asking import Asking, agreed_terms, promised
 from discreet.federated.chains import CHAIN, CHAINS, known_place, own_place, to_field
 from discreet.federated.journal import Journal
 from discreet.federated.keeper import Line
 from discreet.federated.noise import SharedNoise
-from discreet.federated.transport import Transport, agreed_terms, promised
+from discreet.federated.transport import Transport
 from discreet.federated.wire import Message, Value
 from discreet.follow.agreement import ASSUMED, FARTHEST, FollowAgreement
 from discreet.follow.errors import NoReleaseYet, PeriodUsedUp, ReleaseIncomplete, WrongRelease

@@ -19,7 +19,7 @@ import numpy.typing as npt
 from discreet.core.errors import DomainError
 from discreet.federated.errors import StatisticNotAnswered
 from discreet.federated.noise import STEP_BITS
-from discreet.federated.protocols.protocol import MessagePart, number, only_fields
+from discreet.federated.protocols.protocol import number, only_fields
 from discreet.federated.wire import MOST_BYTES, Message, Refusal, Refused, Value
 from discreet.statistics.co_occurrence import CoOccurrence
 from discreet.statistics.counts import (
@@ -115,7 +115,7 @@ class Answerable:
                 raise StatisticNotAnswered(statistic=name)
         return cls(kinds, paths)
 
-    def write(self, asked: Asked) -> MessagePart:
+    def write(self, asked: Asked) -> Message:
         """Return the question that asks for a part of a statistic."""
         kind = type(asked.statistic)
         if self.kinds.get(kind.__name__) is not kind:
@@ -133,9 +133,9 @@ class Answerable:
                 fields[_GIVEN + path] = value
             else:
                 fields[_GIVEN + path] = _INFINITE if math.isinf(value) else float(value)
-        return MessagePart(kind="sum", fields=fields, arrays=arrays)
+        return Message(kind="sum", fields=fields, arrays=arrays)
 
-    def read(self, question: MessagePart | Message, n_items: int) -> Asked:
+    def read(self, question: Message, n_items: int) -> Asked:
         """Return what a question asks for, or raise `Refused`."""
         kind = self.kinds.get(str(question.fields.get("statistic")))
         if kind is None or question.kind != "sum":
@@ -172,9 +172,7 @@ def _flat(kind: type[Stated], prefix: str = "") -> Iterable[tuple[str, Domain]]:
             yield f"{prefix}{name}", domain
 
 
-def _built(
-    kind: type[Stated], question: MessagePart | Message, prefix: str, arrays: Collection[str]
-) -> Stated:
+def _built(kind: type[Stated], question: Message, prefix: str, arrays: Collection[str]) -> Stated:
     """Return what the fields of a question make; the class itself rejects what lies outside."""
     given: dict[str, Any] = {}
     for name, domain in domains(kind).items():

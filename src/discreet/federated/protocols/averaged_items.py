@@ -33,7 +33,6 @@ from discreet.federated.protocols.profiles import (
 from discreet.federated.protocols.protocol import (
     LARGEST,
     ItemProtocol,
-    MessagePart,
     OwnNoiseProtocol,
     Shapes,
     StepResult,
@@ -53,7 +52,7 @@ from discreet.statistics import profiles as statistics
 LISTED = "listed"
 
 
-def only_listed(part: MessagePart, listed: Indices | None, by_item: Collection[str]) -> MessagePart:
+def only_listed(part: Message, listed: Indices | None, by_item: Collection[str]) -> Message:
     """Return an answer whose rows of other items are zero; None means that the party lists all items."""
     if listed is None or LISTED not in part.arrays:
         return part
@@ -137,10 +136,10 @@ class AveragedItems(OwnNoiseProtocol, ItemProtocol):
         items = {"gram": _GRAM / self.rounds, "linear": _LINEAR / self.rounds}
         return {"votes": {"votes": _VOTES}, "items": items}.get(kind, {})
 
-    def question(self, results: Sequence[StepResult], n_shared: int) -> MessagePart | None:
+    def question(self, results: Sequence[StepResult], n_shared: int) -> Message | None:
         """Ask for votes, then send item profiles and ask for better ones."""
         if not results:
-            return MessagePart(kind="votes")
+            return Message(kind="votes")
         if len(results) == 1 + self.rounds:
             return None
         favor = _favor(results[0])
@@ -148,9 +147,9 @@ class AveragedItems(OwnNoiseProtocol, ItemProtocol):
         asked = items_of.question(favor, profiles.factors, _NO_PAIRS, "l2")
         arrays = {**profile_arrays(profiles, asked), "votes": favor.votes}
         fields = {**profile_fields(profiles, asked), "people": favor.people, "noise": favor.noise}
-        return MessagePart(kind="items", fields=fields, arrays=arrays)
+        return Message(kind="items", fields=fields, arrays=arrays)
 
-    def shapes(self, question: MessagePart | Message, n_shared: int) -> Shapes:
+    def shapes(self, question: Message, n_shared: int) -> Shapes:
         """Return the arrays that answer a question."""
         if question.kind == "votes":
             only_fields(question, (), ())
@@ -166,13 +165,13 @@ class AveragedItems(OwnNoiseProtocol, ItemProtocol):
             return {"factors": by_item, "places": by_item, **alone}
         raise Refused(Refusal.WRONG_KIND)
 
-    def answer(self, session: Session, question: MessagePart | Message) -> MessagePart:
+    def answer(self, session: Session, question: Message) -> Message:
         """Return noisy votes, or this party's items solved from noisy sums."""
         n_items, whole = session.n_items, Fraction(1)
         if question.kind == "votes":
             votes = session.release(statistics.ProfileVotes(n_items=n_items, norm="l2"), whole)
             stated = {"noise votes": self.own_deviations(question)["votes"]}
-            return MessagePart(kind="votes", arrays={"votes": votes.values.ravel()}, fields=stated)
+            return Message(kind="votes", arrays={"votes": votes.values.ravel()}, fields=stated)
         profiles, asked = read_profiles(_without_votes(question, n_items), n_items, "l2")
         parts = session.split(*(part / self.price(question) for part in self.shares("items").values()))
         gram = parts[0].release(statistics.ProfileGram(profiles=profiles, norm="l2"), whole)
@@ -191,15 +190,15 @@ class AveragedItems(OwnNoiseProtocol, ItemProtocol):
             "listed": np.ones(n_items),
         }
         arrays = {name: np.clip(array, -_FARTHEST, _FARTHEST) for name, array in arrays.items()}
-        return MessagePart(kind="items", arrays=arrays, fields={f"noise {name}": 0.0 for name in arrays})
+        return Message(kind="items", arrays=arrays, fields={f"noise {name}": 0.0 for name in arrays})
 
-    def own_deviations(self, question: MessagePart | Message) -> Mapping[str, float]:
+    def own_deviations(self, question: Message) -> Mapping[str, float]:
         """Return the deviation of the noise on votes; solved items state none."""
         if question.kind == "votes":
             return {"votes": math.sqrt(self.planned("votes")["votes"].variance)}
         return dict.fromkeys(("factors", "places", "bias", "origin", "listed"), 0.0)
 
-    def limited(self, part: MessagePart, listed: Indices | None) -> MessagePart:
+    def limited(self, part: Message, listed: Indices | None) -> Message:
         """Return an answer without the items that the party doesn't list: of those it only has noise."""
         return only_listed(part, listed, ("factors", "places", "bias"))
 
@@ -274,7 +273,7 @@ def _spread_out(places: Floats, share: Floats) -> Floats:
     return spread
 
 
-def _without_votes(question: MessagePart | Message, n_items: int) -> MessagePart:
+def _without_votes(question: Message, n_items: int) -> Message:
     """Check what comes on top of profiles, which only the post-processing reads, and set it aside."""
     votes = question.arrays.get("votes")
     if votes is None or votes.shape != (n_items,) or votes.dtype != np.float64:
@@ -286,4 +285,4 @@ def _without_votes(question: MessagePart | Message, n_items: int) -> MessagePart
     for name, least in (("noise", 0.0), ("people", 1.0)):
         number(question, name, least, LARGEST)
     arrays = {name: array for name, array in question.arrays.items() if name != "votes"}
-    return MessagePart(kind=question.kind, fields=question.fields, arrays=arrays)
+    return Message(kind=question.kind, fields=question.fields, arrays=arrays)

@@ -24,7 +24,6 @@ from discreet.data.vocabulary import Vocabulary
 from discreet.federated.noise import OwnNoise
 from discreet.federated.protocols.protocol import (
     TAILS,
-    MessagePart,
     OwnNoiseProtocol,
     Shapes,
     StepResult,
@@ -108,13 +107,13 @@ class AveragedUsers(OwnNoiseProtocol):
         """Return the users whom the parties share."""
         return data.users
 
-    def question(self, results: Sequence[StepResult], n_shared: int) -> MessagePart | None:
+    def question(self, results: Sequence[StepResult], n_shared: int) -> Message | None:
         """Send profiles and ask for better ones."""
         if len(results) == self.rounds:
             return None
-        return MessagePart(kind="users", arrays={"profiles": self.profiles(results, n_shared)})
+        return Message(kind="users", arrays={"profiles": self.profiles(results, n_shared)})
 
-    def shapes(self, question: MessagePart | Message, n_shared: int) -> Shapes:
+    def shapes(self, question: Message, n_shared: int) -> Shapes:
         """Return the arrays that answer a question."""
         if question.kind != "users":
             raise Refused(Refusal.WRONG_KIND)
@@ -123,16 +122,16 @@ class AveragedUsers(OwnNoiseProtocol):
         check_arrays(question, shapes)
         return shapes
 
-    def answer(self, session: Session, question: MessagePart | Message) -> MessagePart:
+    def answer(self, session: Session, question: Message) -> Message:
         """Return users' places among this party's items, with noise on each of them."""
         parts = self.shares("users").values()
         placing, sending = session.split(*(part / self.price(question) for part in parts))
         profiles = np.asarray(question.arrays["profiles"])
         places = UserPlaces(users=len(profiles), factors=self.tune(placing, profiles).factors)
         numbers, deviation = sending.release(places, Fraction(1))
-        return MessagePart(kind="users", arrays={"profiles": numbers}, fields={"noise profiles": deviation})
+        return Message(kind="users", arrays={"profiles": numbers}, fields={"noise profiles": deviation})
 
-    def own_deviations(self, question: MessagePart | Message) -> Mapping[str, float]:
+    def own_deviations(self, question: Message) -> Mapping[str, float]:
         """Return the deviation of the noise on places; every round has the same."""
         return {"profiles": math.sqrt(self.planned("users")["profiles"].variance)}
 

@@ -27,7 +27,6 @@ from discreet.federated.noise import SharedNoise
 from discreet.federated.protocols.asked import Answerable, Asked, size_of
 from discreet.federated.protocols.protocol import (
     ItemProtocol,
-    MessagePart,
     Shapes,
     StepResult,
     check_sum,
@@ -82,6 +81,10 @@ class EstimatorSums(ItemProtocol):
     budget: SharedBudget = field(init=False, repr=False, compare=False)
     #: The statistics that parties answer in this run.
     answerable: Answerable = field(init=False, repr=False, compare=False)
+    # The latest question, with what it asks for: both sides of a step look at it several times.
+    _latest: list[tuple[Message, int, Asked]] = field(
+        init=False, repr=False, compare=False, default_factory=list
+    )
 
     def __post_init__(self) -> None:
         private = math.isfinite(self.epsilon)
@@ -119,7 +122,7 @@ class EstimatorSums(ItemProtocol):
         """Return a training that asks parties for its sums."""
         return SumsRun(self)
 
-    def question(self, results: Sequence[StepResult], n_shared: int) -> MessagePart | None:
+    def question(self, results: Sequence[StepResult], n_shared: int) -> Message | None:
         """Ask for what training needs after these results; a run that goes on uses `begin`."""
         run = self._after(results)
         try:
@@ -141,11 +144,16 @@ class EstimatorSums(ItemProtocol):
             run.answer(result)
         return run
 
-    def read(self, question: MessagePart | Message, n_items: int) -> Asked:
+    def read(self, question: Message, n_items: int) -> Asked:
         """Return what a question asks for, or raise `Refused`."""
-        return self.answerable.read(question, n_items)
+        for known, size, asked in self._latest:
+            if known is question and size == n_items:
+                return asked
+        asked = self.answerable.read(question, n_items)
+        self._latest[:] = [(question, n_items, asked)]
+        return asked
 
-    def shapes(self, question: MessagePart | Message, n_shared: int) -> Shapes:
+    def shapes(self, question: Message, n_shared: int) -> Shapes:
         """Return the one array that answers a question."""
         asked = self.read(question, n_shared)
         if not self.noise.units.can_draw(self.budget.deviation(asked.part.bound, asked.sigma)):
@@ -156,7 +164,7 @@ class EstimatorSums(ItemProtocol):
         """Return whether a sum, with all that were drawn before, costs no more than the guarantee."""
         return self.budget.covers([*before, price])
 
-    def price(self, question: MessagePart | Message) -> Fraction | float:
+    def price(self, question: Message) -> Fraction | float:
         """Return the square of a user's length over the noise: the length is the statistic's own."""
         asked = self.read(question, self.facts.n_items)
         return self.budget.price(asked.part.bound, asked.sigma)
@@ -191,14 +199,14 @@ class EstimatorSums(ItemProtocol):
         budget = self.budget
         return whole.split(budget.part(price))[0] if budget.is_private else whole
 
-    def answer(self, session: Session, question: MessagePart | Message) -> MessagePart:
+    def answer(self, session: Session, question: Message) -> Message:
         """Return a party's exact sum with its share of the noise."""
         asked = self.read(question, session.n_items)
         numbers = session.release_share(asked.statistic, asked.part.name, self.noise.units)
         stated = {f"noise {_SUM}": self._own_deviation(asked)}
-        return MessagePart(kind=question.kind, arrays={_SUM: numbers}, fields=stated)
+        return Message(kind=question.kind, arrays={_SUM: numbers}, fields=stated)
 
-    def own_deviations(self, question: MessagePart | Message) -> Mapping[str, float]:
+    def own_deviations(self, question: Message) -> Mapping[str, float]:
         """Return the deviation of a party's share of the noise."""
         return {_SUM: self._own_deviation(self.read(question, self.facts.n_items))}
 
@@ -215,7 +223,7 @@ class SumsRun:
         self._answered: list[Asked] = []
         self._training = RemoteTraining(lambda sums: _trained(protocol, sums))
 
-    def question(self) -> MessagePart | None:
+    def question(self) -> Message | None:
         """Return what training waits for, or None when it has ended."""
         asked = self._training.question()
         return None if asked is None else self._answerable.write(asked)

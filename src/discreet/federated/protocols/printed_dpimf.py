@@ -26,7 +26,6 @@ from discreet.federated.noise import OwnNoise
 from discreet.federated.protocols.averaged_items import LISTED, averaged_rows, check_listed, only_listed
 from discreet.federated.protocols.protocol import (
     ItemProtocol,
-    MessagePart,
     OwnNoiseProtocol,
     Shapes,
     StepResult,
@@ -88,11 +87,11 @@ class PrintedAverages(OwnNoiseProtocol):
         """Return no guarantee, whatever the parties state."""
         return self.promise(facts)
 
-    def question(self, results: Sequence[StepResult], n_shared: int) -> MessagePart | None:
+    def question(self, results: Sequence[StepResult], n_shared: int) -> Message | None:
         """Return the latest average, and ask for the next; None after the last round."""
         if len(results) == self.estimator.rounds:
             return None
-        return MessagePart(kind=self.side, arrays={_PROFILES: self.profiles(results, n_shared)})
+        return Message(kind=self.side, arrays={_PROFILES: self.profiles(results, n_shared)})
 
     def profiles(self, results: Sequence[StepResult], n_shared: int) -> Floats:
         """Return the latest average; at first, public random numbers in [0, 1]."""
@@ -101,7 +100,7 @@ class PrintedAverages(OwnNoiseProtocol):
         start = experiment_generator(self.estimator.seed, "printed averages", n_shared)
         return start.uniform(size=(n_shared, self.estimator.factors))
 
-    def shapes(self, question: MessagePart | Message, n_shared: int) -> Shapes:
+    def shapes(self, question: Message, n_shared: int) -> Shapes:
         """Return the arrays that answer a question: profiles, and which of them the party lists."""
         if question.kind != self.side:
             raise Refused(Refusal.WRONG_KIND)
@@ -120,7 +119,7 @@ class PrintedAverages(OwnNoiseProtocol):
         """Return an equal part for each of the agreed rounds, though no budget protects anybody here."""
         return {_PROFILES: Fraction(1, self.estimator.rounds)} if kind == self.side else {}
 
-    def answer(self, session: Session, question: MessagePart | Message) -> MessagePart:
+    def answer(self, session: Session, question: Message) -> Message:
         """Return the shared side after this party's alternations: its own side exactly, then with noise."""
         noise = PublishedNoise(session)
         rows = interactions_matrix(session.rows())
@@ -130,9 +129,9 @@ class PrintedAverages(OwnNoiseProtocol):
             own = self.estimator.exact(own_rows, shared)
             shared = self.estimator.solved(shared_rows, own, noise)
         arrays = {_PROFILES: shared, LISTED: np.ones(len(shared))}
-        return MessagePart(kind=self.side, arrays=arrays, fields={f"noise {name}": 0.0 for name in arrays})
+        return Message(kind=self.side, arrays=arrays, fields={f"noise {name}": 0.0 for name in arrays})
 
-    def own_deviations(self, question: MessagePart | Message) -> Mapping[str, float]:
+    def own_deviations(self, question: Message) -> Mapping[str, float]:
         """Return zeros: solved profiles state no deviation."""
         return {_PROFILES: 0.0, LISTED: 0.0}
 
@@ -158,7 +157,7 @@ class PrintedItems(PrintedAverages, ItemProtocol):
     name: ClassVar[str] = "dpimf-items"
     side: ClassVar[printed.Side] = "items"
 
-    def limited(self, part: MessagePart, listed: Indices | None) -> MessagePart:
+    def limited(self, part: Message, listed: Indices | None) -> Message:
         """Return an answer without the items that the party doesn't list."""
         return only_listed(part, listed, (_PROFILES,))
 

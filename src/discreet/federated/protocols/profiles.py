@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from discreet.federated.protocols.protocol import MessagePart, check_arrays, number
+from discreet.federated.protocols.protocol import check_arrays, number
 from discreet.federated.wire import Message, Refusal, Refused, Value
 from discreet.statistics.profiles import ProfileQuestion, Profiles
 from discreet.statistics.statistic import Norm
@@ -41,9 +41,7 @@ def profile_fields(profiles: Profiles, asked: ProfileQuestion) -> Mapping[str, V
     return {"clip": profiles.lens.clip, "count_part": asked.count_part, "factors": profiles.factors}
 
 
-def read_profiles(
-    question: MessagePart | Message, n_items: int, norm: Norm
-) -> tuple[Profiles, ProfileQuestion]:
+def read_profiles(question: Message, n_items: int, norm: Norm) -> tuple[Profiles, ProfileQuestion]:
     """Return what a question about profiles states, or raise `Refused`."""
     factors = check_profiles(question, n_items)
     arrays = question.arrays
@@ -66,7 +64,7 @@ def read_profiles(
     return profiles, asked
 
 
-def check_profiles(question: MessagePart | Message, n_items: int, most: int = _MOST_FACTORS) -> int:
+def check_profiles(question: Message, n_items: int, most: int = _MOST_FACTORS) -> int:
     """Return how many factors a question has, at most `most`, or raise `Refused` if it makes no sense."""
     factors = question.fields.get("factors")
     if type(factors) is not int or not 0 <= factors <= most:

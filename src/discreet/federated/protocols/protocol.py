@@ -11,7 +11,7 @@ import json
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, fields, replace
 from fractions import Fraction
 from typing import Any, ClassVar, final
 from typing import Protocol as Interface
@@ -24,7 +24,7 @@ from discreet.data.facts import PublicFacts
 from discreet.data.interactions import Interactions
 from discreet.data.vocabulary import Vocabulary
 from discreet.federated.noise import OwnNoise, SharedNoise, total_deviation
-from discreet.federated.wire import Arrays, Message, Refusal, Refused, Value
+from discreet.federated.wire import Arrays, Message, Refusal, Refused
 from discreet.models.scorers.scorer import Scorer
 from discreet.privacy.accounting.events import pure_event
 from discreet.privacy.certificate import Release
@@ -55,16 +55,6 @@ CONFIRM = "confirm"
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MessagePart:
-    """The contents of a question or an answer."""
-
-    kind: str
-    fields: Mapping[str, Value] = field(default_factory=dict)
-    arrays: Arrays = field(default_factory=dict)
-
-
-@final
-@dataclass(frozen=True, slots=True, kw_only=True)
 class StepResult:
     """The result of one step: combined arrays, the noise on them, and how many parties answered."""
 
@@ -77,7 +67,7 @@ class StepResult:
 class Exchange(Interface):
     """One run as the coordinator sees it: what is asked next, and what was answered."""
 
-    def question(self) -> MessagePart | None:
+    def question(self) -> Message | None:
         """Return the next question, or None when nothing is left to ask."""
 
     def answer(self, result: StepResult) -> None:
@@ -93,7 +83,48 @@ class Exchange(Interface):
         """Release what the run occupies."""
 
 
-class Protocol(ABC):
+class Judge(ABC):
+    """What a coordinator judges answers and their sums by: arrays, types, noise, and what users can give."""
+
+    __slots__ = ()
+
+    noise: OwnNoise | SharedNoise
+
+    @property
+    @abstractmethod
+    def number_type(self) -> str:
+        """Return the type of an answer's numbers."""
+
+    @abstractmethod
+    def shapes(self, question: Message, n_shared: int) -> Shapes:
+        """Return the arrays that answer a question; raise `Refused` if it makes no sense."""
+
+    @abstractmethod
+    def deviations(self, question: Message, epsilon: float, delta: float) -> Mapping[str, float]:
+        """Return the deviation of a party's noise on each array, by what was agreed with the party."""
+
+    @abstractmethod
+    def check_answer(self, question: Message, answer: Message) -> None:
+        """Raise `Refused` if no users and no noise can give an answer; behind a mask every answer can be."""
+
+    def check_sums(self, question: Message, results: StepResult) -> None:
+        """Raise `Refused` for sums that users and noise can't give."""
+        return
+
+    @abstractmethod
+    def combine(self, totals: Arrays, parties: int) -> Arrays:
+        """Turn sums of answers, without masks, into the result of a step."""
+
+    def combined_noise(self, deviations: Sequence[float]) -> float:
+        """Return the noise deviation of the result, from those of the answers."""
+        return total_deviation(deviations)
+
+    def called(self, step: int) -> str:
+        """Return what users call a step."""
+        return f"step {step}"
+
+
+class Protocol(Judge):
     """Describe a run; a concrete protocol is a final, frozen, keyword-only dataclass."""
 
     __slots__ = ()
@@ -102,7 +133,6 @@ class Protocol(ABC):
 
     epsilon: float
     delta: float
-    noise: OwnNoise | SharedNoise
 
     @property
     def number_type(self) -> str:
@@ -114,7 +144,7 @@ class Protocol(ABC):
         """Return the dp-accounting events of all that a party answers in a run."""
 
     @abstractmethod
-    def question(self, results: Sequence[StepResult], n_shared: int) -> MessagePart | None:
+    def question(self, results: Sequence[StepResult], n_shared: int) -> Message | None:
         """Return the next question after these results, or None when nothing is left to ask."""
 
     def begin(self, n_shared: int) -> Exchange:
@@ -122,20 +152,19 @@ class Protocol(ABC):
         return _Results(self, n_shared)
 
     @abstractmethod
-    def shapes(self, question: MessagePart | Message, n_shared: int) -> Shapes:
-        """Return the arrays that answer a question; raise `Refused` if it makes no sense."""
-
-    @abstractmethod
-    def answer(self, session: Session, question: MessagePart | Message) -> MessagePart:
+    def answer(self, session: Session, question: Message) -> Message:
         """Return a party's answer; the session owns the part of the budget that the question costs."""
 
     @abstractmethod
-    def own_deviations(self, question: MessagePart | Message) -> Mapping[str, float]:
+    def own_deviations(self, question: Message) -> Mapping[str, float]:
         """Return the standard deviation of the noise that a party puts on each array of an answer."""
 
     def deviations(self, question: Message, epsilon: float, delta: float) -> Mapping[str, float]:
-        """Return the same for a party with its own epsilon and delta."""
-        own = replace(self, epsilon=epsilon, delta=delta or self.delta)  # type: ignore[type-var]
+        """Return the deviation of the noise of a party with its own epsilon and delta."""
+        delta = delta or self.delta
+        if (epsilon, delta) == (self.epsilon, self.delta):
+            return self.own_deviations(question)
+        own = replace(self, epsilon=epsilon, delta=delta)  # type: ignore[type-var]
         return own.own_deviations(question)
 
     @abstractmethod
@@ -154,33 +183,17 @@ class Protocol(ABC):
     def session(self, data: Interactions, random: PrivacyRandom, price: Fraction | float) -> Session:
         """Return a session on a party's data that may spend this price, and nothing more."""
 
-    def check_sums(self, question: Message, results: StepResult) -> None:
-        """Raise `Refused` for sums that users and noise can't give."""
-        return
-
-    def limited(self, part: MessagePart, listed: Indices | None) -> MessagePart:
+    def limited(self, part: Message, listed: Indices | None) -> Message:
         """Return an answer of a party that lists these items only (all, if None); sums need no such thing."""
         return part
-
-    @abstractmethod
-    def check_answer(self, question: Message, answer: Message) -> None:
-        """Raise `Refused` if no users and no noise can give an answer; behind a mask every answer can be."""
 
     def shared(self, data: Interactions) -> Vocabulary:
         """Return what the parties share, as one party's data show it."""
         return data.catalog
 
-    def called(self, step: int) -> str:
-        """Return what users call a step."""
-        return f"step {step}"
-
     def combine(self, totals: Arrays, parties: int) -> dict[str, Floats]:
         """Turn sums of answers into the result of the step."""
         return {name: self.noise.read(array) for name, array in totals.items()}
-
-    def combined_noise(self, deviations: Sequence[float]) -> float:
-        """Return the noise deviation of the result, from those of the answers."""
-        return total_deviation(deviations)
 
     def settings(self) -> str:
         """Return the public settings that all sides of a run share; guarantees may differ."""
@@ -231,7 +244,7 @@ class OwnNoiseProtocol(Protocol):
         noises = planned_noise(self.epsilon, self.delta, list(shares.values()))
         return dict(zip(shares, noises, strict=True))
 
-    def price(self, question: MessagePart | Message) -> Fraction:
+    def price(self, question: Message) -> Fraction:
         """Return the exact part of the budget that a question costs."""
         return sum(self.shares(question.kind).values(), Fraction(0))
 
@@ -269,7 +282,7 @@ class _Results:
         self._protocol, self._n_shared = protocol, n_shared
         self._results: list[StepResult] = []
 
-    def question(self) -> MessagePart | None:
+    def question(self) -> Message | None:
         return self._protocol.question(self._results, self._n_shared)
 
     def answer(self, result: StepResult) -> None:
@@ -313,7 +326,7 @@ def promise_of(epsilon: float, delta: float, assumes: Sequence[Assumption]) -> G
     )
 
 
-def only_fields(question: MessagePart | Message, names: Collection[str], arrays: Collection[str]) -> None:
+def only_fields(question: Message, names: Collection[str], arrays: Collection[str]) -> None:
     """Raise `Refused` if a question lacks a field, or states more than is read."""
     own = set(question.fields) - AGREED
     if not own <= set(names):
@@ -324,7 +337,7 @@ def only_fields(question: MessagePart | Message, names: Collection[str], arrays:
         raise Refused(Refusal.WRONG_SHAPE)
 
 
-def check_arrays(message: MessagePart | Message, shapes: Shapes, number_type: str = "<f8") -> None:
+def check_arrays(message: Message, shapes: Shapes, number_type: str = "<f8") -> None:
     """Raise `Refused` for arrays of other names, shapes or types than agreed, or with impossible numbers."""
     if set(message.arrays) != set(shapes):
         raise Refused(Refusal.WRONG_SHAPE)
@@ -339,7 +352,7 @@ def check_arrays(message: MessagePart | Message, shapes: Shapes, number_type: st
                 raise Refused(Refusal.OUT_OF_RANGE)
 
 
-def number(message: MessagePart | Message, name: str, low: float, high: float) -> float:
+def number(message: Message, name: str, low: float, high: float) -> float:
     """Return a number that a stranger sent, inside [low, high]."""
     value = message.fields.get(name)
     if type(value) not in (int, float):

@@ -24,7 +24,6 @@ from discreet.federated.protocols.profiles import (
 from discreet.federated.protocols.protocol import (
     LARGEST,
     ItemProtocol,
-    MessagePart,
     OwnNoiseProtocol,
     Shapes,
     StepResult,
@@ -110,26 +109,26 @@ class SummedStatistics(OwnNoiseProtocol, ItemProtocol):
         planned = {"votes": {"votes": VOTES}, "recount": {"votes": 1 - VOTES}, "moment": {"moment": MOMENT}}
         return {**planned, "terms": terms}.get(kind, {})
 
-    def question(self, results: Sequence[StepResult], n_shared: int) -> MessagePart | None:
+    def question(self, results: Sequence[StepResult], n_shared: int) -> Message | None:
         """Ask for votes, then a second moment, then rounds of terms; or, at once, for votes again."""
         view = _View(self, results)
         if not results:
-            return MessagePart(kind="votes")
+            return Message(kind="votes")
         if len(results) == 1:
             noise = view.moment_noise
             if not items_of.shows_factors(view.favor, noise, self.norm):
-                return MessagePart(kind="recount")
+                return Message(kind="recount")
             items, item_weights = items_of.starting_items(view.favor, noise)
-            return MessagePart(kind="moment", arrays={"items": items, "item_weights": item_weights})
+            return Message(kind="moment", arrays={"items": items, "item_weights": item_weights})
         if results[1].kind == "recount" or len(results) == 2 + self.rounds:
             return None
         begun = view.next_round()
         profiles, asked = begun.profiles, view.asked(begun)
-        return MessagePart(
+        return Message(
             kind="terms", fields=profile_fields(profiles, asked), arrays=profile_arrays(profiles, asked)
         )
 
-    def shapes(self, question: MessagePart | Message, n_shared: int) -> Shapes:
+    def shapes(self, question: Message, n_shared: int) -> Shapes:
         """Return the arrays that answer a question."""
         if question.kind in ("votes", "recount"):
             only_fields(question, (), ())
@@ -146,7 +145,7 @@ class SummedStatistics(OwnNoiseProtocol, ItemProtocol):
             return {"gram": ((factors + 1) * (factors + 2) // 2,), "linear": (n_shared * (factors + 1),)}
         raise Refused(Refusal.WRONG_KIND)
 
-    def answer(self, session: Session, question: MessagePart | Message) -> MessagePart:
+    def answer(self, session: Session, question: Message) -> Message:
         """Return a party's noisy statistics."""
         n_items, whole = session.n_items, Fraction(1)
         if question.kind in ("votes", "recount"):
@@ -166,9 +165,9 @@ class SummedStatistics(OwnNoiseProtocol, ItemProtocol):
             terms = linear.release(statistics.LinearTerms(profiles=profiles, question=asked), whole)
             found = {"gram": upper(squares.values), "linear": terms.values.ravel()}
         stated = {f"noise {name}": value for name, value in self.own_deviations(question).items()}
-        return MessagePart(kind=question.kind, arrays=found, fields=stated)
+        return Message(kind=question.kind, arrays=found, fields=stated)
 
-    def own_deviations(self, question: MessagePart | Message) -> Mapping[str, float]:
+    def own_deviations(self, question: Message) -> Mapping[str, float]:
         """Return the deviation of the planned noise; every round has the same."""
         return {name: math.sqrt(noise.variance) for name, noise in self.planned(question.kind).items()}
 
@@ -263,7 +262,7 @@ def _after(solved: items_of.ItemFactors) -> _Begun:
     return _Begun(items_of.refined_profiles(solved), solved.favor)
 
 
-def _moment_items(question: MessagePart | Message, n_items: int) -> npt.NDArray[np.int64]:
+def _moment_items(question: Message, n_items: int) -> npt.NDArray[np.int64]:
     """Return the items whose second moment is asked for, or raise `Refused`."""
     arrays: Mapping[str, npt.NDArray[Any]] = question.arrays
     if (
