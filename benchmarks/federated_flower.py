@@ -35,7 +35,7 @@ from discreet.evaluation.scoring import measure
 from discreet.federated.flower.processes import VARIABLE, Flower
 from discreet.federated.flower.transport import FlowerTransport
 from discreet.federated.identity.agreement import COORDINATOR, Agreement
-from discreet.federated.serving.daemon import LocalServer
+from discreet.federated.serving.party import LocalServer
 from discreet.models.user_factorization.estimator import UserFactorization
 
 METRIC = "hr@10:99"

@@ -22,7 +22,7 @@ from discreet.core.errors import (
     UnknownChoice,
     message,
 )
-from discreet.service.messages import HTTP
+from discreet.service.limits import HTTP
 from discreet.testing import refuses
 
 KINDS = error_classes()

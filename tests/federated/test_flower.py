@@ -33,7 +33,7 @@ from discreet.federated.identity.keys import (
 )
 from discreet.federated.noise import SharedNoise
 from discreet.federated.protocols.estimator_sums import protocol_for
-from discreet.federated.serving.daemon import LocalServer
+from discreet.federated.serving.party import LocalServer
 from discreet.federated.serving.tls import TlsLine
 from discreet.federated.wire import Message, decode, encode
 from discreet.models.popularity import Popularity

@@ -10,8 +10,7 @@ import pytest
 from discreet.core.randomness import PrivacyRandom
 from discreet.federated.noise import SharedNoise
 from discreet.federated.protocols import estimator_sums
-from discreet.federated.protocols.estimator_sums import protocol_for
-from discreet.federated.protocols.training import RemoteTraining, RemoteUsers
+from discreet.federated.protocols.estimator_sums import RemoteTraining, RemoteUsers, protocol_for
 from discreet.federated.simulation import simulate_parties
 from discreet.federated.transport import InProcess
 from discreet.federated.wire import FederationError, decode

@@ -31,8 +31,7 @@ from discreet.federated.identity.keys import (
 from discreet.federated.keeper import Keeper
 from discreet.federated.protocols.summed import SummedStatistics
 from discreet.federated.serving import party, tls
-from discreet.federated.serving.daemon import LocalServer, listen
-from discreet.federated.serving.party import PartyDaemon, joining
+from discreet.federated.serving.party import LocalServer, PartyDaemon, joining, listen
 from discreet.federated.serving.tls import (
     SealedTransport,
     TlsLine,

@@ -151,7 +151,7 @@ def test_a_stranger_keeps_nobody_from_writing(inviting, store_url, monkeypatch):
 
 
 def test_requests_that_wait_are_bounded(inviting, monkeypatch):
-    monkeypatch.setattr("discreet.service.inviting.Workers", lambda **_: Workers(threads=1, waiting=0))
+    monkeypatch.setattr("discreet.service.collect_app.Workers", lambda **_: Workers(threads=1, waiting=0))
     service, store, codes = inviting()
     url = f"{service.url}/invitations"
     first, second = (

@@ -19,7 +19,7 @@ from discreet.models.fitted import FittedModel
 from discreet.models.listings import Listing, SimilarItem
 from discreet.models.popularity import Popularity
 from discreet.models.user_factorization.estimator import UserFactorization
-from discreet.service import bundles
+from discreet.service import recommend_app
 from discreet.service.questions import Question
 from discreet.service.recommend_app import answering_app
 from discreet.service.shared_app import new_app
@@ -130,7 +130,7 @@ def test_choices_are_a_list_and_items_without_vectors_have_no_neighbors(tmp_path
     ids=["refused", "failed", "made"],
 )
 def test_a_bundle_is_tried_once_for_each_model(answering, tmp_path, monkeypatch, fault, status, words):
-    tried, make = [], bundles.bundle_files
+    tried, make = [], recommend_app.bundle_files
 
     def counted(model):
         tried.append(model)
@@ -138,7 +138,7 @@ def test_a_bundle_is_tried_once_for_each_model(answering, tmp_path, monkeypatch,
             raise fault
         return make(model)
 
-    monkeypatch.setattr(bundles, "bundle_files", counted)
+    monkeypatch.setattr(recommend_app, "bundle_files", counted)
     path = tmp_path / "m.discreet"
     answering[1].save(path)
     with InProcess(answering_app(path, bundle=True)) as service:

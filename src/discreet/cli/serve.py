@@ -135,7 +135,7 @@ def _opened(
     from discreet.collect.errors import NotACampaignError
     from discreet.collect.gradient_rounds import GradientCampaign
     from discreet.collect.opening import open_campaign
-    from discreet.service.inviting import check_signer
+    from discreet.service.collect_app import check_signer
     from discreet.service.pages import integrity_of, web_files
     from discreet.service.stores.opening import open_store
 

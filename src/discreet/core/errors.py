@@ -21,7 +21,7 @@ template,
   `--duplicates last` on the command line, `"duplicates": "last"` in JSON.
 
 If the advice for the command line or for HTTP differs, a template in `cli/messages.py` or
-`service/messages.py` replaces the default one by code. Fields never contain a record: they count rows and
+`service/limits.py` replaces the default one by code. Fields never contain a record: they count rows and
 name columns.
 """
 

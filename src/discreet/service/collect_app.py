@@ -1,11 +1,10 @@
-"""Collect over HTTP: show the campaign, take reports, publish what is learned from them."""
+"""Collect over HTTP: show the campaign, invite devices, take reports, publish what is learned from them."""
 
 from __future__ import annotations
 
-import asyncio
 import gzip
-from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import asynccontextmanager
+import hashlib
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,11 +14,12 @@ from fastapi.responses import JSONResponse
 from discreet.collect.blind_signatures import BlindSigningKey
 from discreet.collect.campaign import Campaign
 from discreet.collect.gradient_rounds import GradientCampaign
+from discreet.collect.invitations import HEADER, MOST_REQUEST_BYTES, check_token, read_request
 from discreet.collect.wire import MOST_BYTES, ReportRefusal, ReportRefused
 from discreet.core.checks import FileError
 from discreet.service.admission import BLOCK, Receipt, Submission, submission, unseal
 from discreet.service.counting import ServiceCounters
-from discreet.service.inviting import add_invitations, admit_sender, check_signer
+from discreet.service.errors import DifferentInvitationKey, KeyOfInvitationsNeeded
 from discreet.service.limits import Peers, RateLimit, RefusedError, body_of
 from discreet.service.pages import WebFile, integrity_of, web_files
 from discreet.service.publishing import ModelShelf, Published
@@ -65,19 +65,13 @@ def collecting_app(
         signer: The key of invitations, for a campaign that invites.
     """
     check_signer(store, signer)
+    writer, workers = GroupWriter(store, seconds=batch_seconds), Workers(waiting=MOST_WAITING)
     app = new_app(
         f"discreet: {store.campaign.name}",
         "Collects reports that devices made private before they sent them. The service never sees a rating.",
+        workers.stop,
+        writer.stop,
     )
-    writer, workers = GroupWriter(store, seconds=batch_seconds), Workers(waiting=MOST_WAITING)
-
-    @asynccontextmanager
-    async def life(_: FastAPI) -> AsyncIterator[None]:
-        yield
-        workers.stop()
-        await asyncio.to_thread(writer.stop)
-
-    app.router.lifespan_context = life
     tally = ServiceCounters()
     rate, peers = RateLimit(per_minute), Peers(proxies)
 
@@ -194,12 +188,6 @@ def _add_facts(app: FastAPI, store: ReportStore, limit: Callable[[Request], None
 
 
 def _add_model(app: FastAPI, store: ReportStore, shelf: ModelShelf, limit: Callable[[Request], None]) -> None:
-    def newest() -> Published:
-        published = shelf.newest()
-        if published is None:
-            raise RefusedError(404, "The service doesn't have a model yet.")
-        return published
-
     def vectors_of(published: Published | None) -> bytes | None:
         same = published is not None and published.model.catalog == store.campaign.catalog
         return published.vectors if published is not None and same else None
@@ -221,12 +209,12 @@ def _add_model(app: FastAPI, store: ReportStore, shelf: ModelShelf, limit: Calla
     @app.get("/model", summary="The newest model, as a file", response_class=Response)
     async def model(request: Request) -> Response:
         limit(request)
-        return Response(newest().file, media_type=_BINARY)
+        return Response(shelf.required().file, media_type=_BINARY)
 
     @app.get("/model/vectors", summary="What a browser needs to recommend by itself", response_class=Response)
     async def vectors(request: Request) -> Response:
         limit(request)
-        found = vectors_of(newest())
+        found = vectors_of(shelf.required())
         if found is None:
             raise RefusedError(404, "This model cannot be used in a browser.")
         return Response(found, media_type=_BINARY)
@@ -234,7 +222,7 @@ def _add_model(app: FastAPI, store: ReportStore, shelf: ModelShelf, limit: Calla
     @app.get("/label", summary="The guarantee of the newest model")
     async def label(request: Request) -> Response:
         limit(request)
-        return Response(newest().label, media_type=_JSON)
+        return Response(shelf.required().label, media_type=_JSON)
 
 
 def _add_rounds(app: FastAPI, store: ReportStore, limit: Callable[[Request], None]) -> None:
@@ -277,3 +265,52 @@ def _giver(file: WebFile) -> Any:
         return Response(file.content, media_type=file.media_type, headers={"cache-control": "no-cache"})
 
     return give
+
+
+def check_signer(store: ReportStore, signer: BlindSigningKey | None) -> None:
+    """Raise for a key of invitations that is not the campaign's."""
+    expected = store.campaign.invitations
+    if signer is None and expected is not None:
+        raise KeyOfInvitationsNeeded()
+    if signer is not None and signer.public != expected:
+        raise DifferentInvitationKey()
+
+
+def admit_sender(store: ReportStore, request: Request, sender: bytes) -> None:
+    """Raise `ReportRefused` if the campaign invites, and this sender shows no token of its own."""
+    if store.campaign.invitations is not None:
+        check_token(store.campaign, sender, request.headers.get(HEADER, ""))
+
+
+def add_invitations(
+    app: FastAPI,
+    store: ReportStore,
+    signer: BlindSigningKey,
+    limit: Callable[[Request], None],
+    note_order: Callable[[], None],
+) -> None:
+    """How devices exchange an invitation for a token, once."""
+    workers = Workers(threads=4, waiting=64, seconds=30.0)
+
+    @app.post(
+        "/invitations",
+        summary="Exchange an invitation for a token",
+        openapi_extra={"requestBody": {"content": {"application/json": {"schema": {"type": "object"}}}}},
+    )
+    async def invitations(request: Request) -> JSONResponse:
+        """Sign the blinded number of a device; the same request may be sent again, another one may not."""
+        limit(request)
+        raw = await body_of(request, MOST_REQUEST_BYTES)
+        note_order()
+        return JSONResponse({"signature": await workers.run(lambda: _signed(raw))})
+
+    def _signed(raw: bytes) -> str:
+        name, blinded = read_request(raw, signer.public)
+        try:
+            may = store.redeem(name, hashlib.sha256(blinded).digest())
+        except Exception as error:
+            log("store failed", kind=type(error).__name__)
+            raise RefusedError(503, "Nothing could be stored now; send it again later.") from error
+        if not may:
+            raise RefusedError(403, "This invitation is unknown, used already, or its campaign is closed.")
+        return signer.sign(blinded).hex()

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import ipaddress
+import json
 import os
 import time
 from collections import OrderedDict
@@ -19,9 +20,8 @@ from typing import Any, NamedTuple, Self, final
 import orjson
 from starlette.requests import ClientDisconnect, Request
 
-from discreet.core.errors import DiscreetError, message
+from discreet.core.errors import Dialect, DiscreetError, message
 from discreet.service.errors import BadProxy
-from discreet.service.messages import HTTP
 from discreet.service.running import log
 
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
@@ -106,6 +106,27 @@ _MOST_PEERS = 1 << 17
 
 # Versions of Python have different phrases for these.
 _TITLES = {413: "Content Too Large", 422: "Unprocessable Content"}
+
+
+# Templates that replace the default one over HTTP, by code.
+TEMPLATES: Mapping[str, str] = {}
+
+
+class OverHttp(Dialect):
+    """Requests with JSON bodies."""
+
+    def argument(self, name: str, value: str) -> str:
+        """Return a field of the body, such as `"ignore_unknown": true`."""
+        if not value:
+            return f'"{name}"'
+        try:
+            shown = json.dumps(json.loads(value.lower() if value in ("True", "False") else value))
+        except ValueError:
+            shown = json.dumps(value)
+        return f'"{name}": {shown}'
+
+
+HTTP = OverHttp(TEMPLATES)
 
 
 class RefusedError(Exception):

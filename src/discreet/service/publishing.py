@@ -14,6 +14,7 @@ from discreet.core.checks import DiscreetError, ParameterError
 from discreet.export.bundle.folder import device_file
 from discreet.models.fitted import FittedModel
 from discreet.models.storage import load, read_label
+from discreet.service.limits import RefusedError
 from discreet.service.questions import MOST_ITEMS, example
 from discreet.service.running import log
 
@@ -57,6 +58,12 @@ class ModelShelf:
 
     def newest(self) -> Published | None:
         """Return what is published now, or None before the first model."""
+        return self._held
+
+    def required(self) -> Published:
+        """Return what is published now; before the first model, reject the request."""
+        if self._held is None:
+            raise RefusedError(404, "The service doesn't have a model yet.")
         return self._held
 
     def _look(self, path: Path) -> None:

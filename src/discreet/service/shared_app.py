@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import hmac
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from functools import cache
 from typing import Any
 
@@ -20,8 +22,18 @@ from discreet.service.limits import RefusedError
 from discreet.service.pages import HEADERS
 
 
-def new_app(title: str, description: str) -> FastAPI:
-    """Return an application whose every answer has our headers and whose every refusal is a sentence."""
+def new_app(title: str, description: str, *at_end: Callable[[], None]) -> FastAPI:
+    """Return an application whose every answer has our headers and whose every refusal is a sentence.
+
+    Before it ends, it calls `at_end` in order.
+    """
+
+    @asynccontextmanager
+    async def life(_: FastAPI) -> AsyncIterator[None]:
+        yield
+        for stop in at_end:
+            await asyncio.to_thread(stop)
+
     # The usual page of documentation loads scripts from elsewhere; ours is at /docs. Traces of FastAPI's own,
     # which a variable of the environment turns on, would show others who asked when, and for which item.
     app = FastAPI(
@@ -30,6 +42,7 @@ def new_app(title: str, description: str) -> FastAPI:
         docs_url=None,
         redoc_url=None,
         openapi_url=None,
+        lifespan=life,
         telemetry={"tracing": False, "metrics": False, "logs": False, "auto_configure": False},
     )
 

@@ -17,7 +17,7 @@ from discreet.federated.flower.processes import LATE, START_SECONDS, Flower, sto
 from discreet.federated.identity.agreement import COORDINATOR, KEEPER, Agreement
 from discreet.federated.identity.keys import KEY, read_private_key
 from discreet.federated.protocols.protocol import Protocol
-from discreet.federated.serving.daemon import listen
+from discreet.federated.serving.party import listen
 from discreet.federated.serving.tls import SealedTransport, TlsLine
 from discreet.federated.transport import Answered, Transport
 
