@@ -17,7 +17,7 @@ from discreet.core.randomness import PrivacyRandom
 from discreet.federated.chains import CHAIN, known_place, require_contained
 from discreet.federated.keeper import Line, ask_place, hand_key, require_keeper
 from discreet.federated.noise import OwnNoise, SharedNoise
-from discreet.federated.wire import Message, Refusal, Refused, decode, encode
+from discreet.federated.wire import Message, Refusal, Refused, decode, encode, refusal
 from discreet.privacy.ledger.chain import Chain
 from discreet.privacy.ledger.ledger import Ledger
 
@@ -75,12 +75,13 @@ class Answering(ABC):
             with self._turn:
                 return encode(self._answer(question))
         except Refused as error:
-            return self._declined(step, error.reason)
+            reason = error.reason
         except Exception as error:
             # The reason, a budget that is used up for instance, is the operator's business alone; and what a
             # stranger's numbers can do to arithmetic isn't a reason to stop answering others.
             logger.warning("A question of run %s was declined: %s", self.run, str(error))
-            return self._declined(step, Refusal.DECLINED)
+            reason = Refusal.DECLINED
+        return refusal("declined", reason, run=self.run, step=step, sender=self.name)
 
     def _answer(self, question: Message) -> Message:
         if question.run != self.run:
@@ -94,10 +95,6 @@ class Answering(ABC):
             placed = {CHAIN: answer.fields[CHAIN]} if CHAIN in answer.fields else {}
             hand_key(self._keeper, replace(key, fields={**fields, **placed}))
         return answer
-
-    def _declined(self, step: int, reason: Refusal) -> bytes:
-        fields = {"reason": reason.value}
-        return encode(Message(kind="declined", run=self.run, step=step, sender=self.name, fields=fields))
 
     def _count(self) -> None:
         """Record the chain's latest place in the ledger, or raise `Refused` if that knows a later one."""

@@ -11,7 +11,7 @@ import json
 from collections.abc import Mapping
 
 from discreet.core.progress import logger
-from discreet.federated.wire import Message, Refusal, Refused
+from discreet.federated.wire import Message, Refusal, Refused, read_json
 from discreet.privacy.ledger.chain import Anchor, Chain
 
 #: The field of a question with a place for each party, and of an answer with the party's own.
@@ -25,12 +25,10 @@ def to_field(known: Mapping[str, Anchor]) -> str:
 
 def known_place(question: Message, name: str) -> Anchor:
     """Return the place that a question states for a party; the start if it states none."""
+    stated = read_json(question.fields.get(CHAINS, "{}"), dict)
     try:
-        stated = json.loads(str(question.fields.get(CHAINS, "{}")))
-        if not isinstance(stated, dict):
-            raise Refused(Refusal.MALFORMED)
         return Anchor.parse(stated[name]) if name in stated else Anchor()
-    except (ValueError, RecursionError):
+    except ValueError:
         raise Refused(Refusal.MALFORMED) from None
 
 

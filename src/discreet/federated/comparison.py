@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, final
 
 import numpy as np
@@ -12,7 +13,7 @@ from discreet.core.progress import Progress, silent
 from discreet.core.randomness import PrivacyRandom
 from discreet.data.interactions import Interactions
 from discreet.data.splits import Split, SplitPlan, parse_split
-from discreet.evaluation.metrics import Metric, parse_metrics
+from discreet.evaluation.metrics import parse_metrics
 from discreet.evaluation.references import baselines
 from discreet.evaluation.results import Score
 from discreet.evaluation.scoring import check_split, measure, refuse_meaningless, usual_metrics, usual_split
@@ -21,6 +22,7 @@ from discreet.federated.noise import SharedNoise
 from discreet.federated.protocols.choosing import Way, simulated_protocol
 from discreet.federated.simulation import simulate, split_users
 from discreet.models.estimator import Estimator
+from discreet.models.fitted import FittedModel
 from discreet.report.guarantee_wording import SCORES_NOT_COVERED
 
 # JSON of 0.1 and 0.2 has these keys.
@@ -77,15 +79,22 @@ def compare_parties(
     refuse_meaningless(estimator, chosen)
     split = usual_split(chosen, data) if split is None else split
     plan = parse_split(split) if isinstance(split, str) else split
+    score = partial(measure, metrics=chosen, seed=seed)
     source = PrivacyRandom.simulate(seed)
     runs: list[dict[str, dict[str, float]]] = []
     simple: list[dict[str, dict[str, float]]] = []
     for number in range(repeat):
         for parts in plan.splits(data, seed + number):
-            check_split(parts.train, parts.test)
+            train, test = parts.train, parts.test
+            check_split(train, test)
             random = source.spawn(f"run {len(runs)}")
-            runs.append(_scores(estimator, parts, noise, way, chosen, random, seed, progress))
-            simple.append(baselines(parts.train, parts.test, chosen, above=None, seed=seed, run=len(runs)))
+            protocol = simulated_protocol(estimator, train.facts, noise, way)
+            together = simulate(protocol, train, noise.parties, random=random.spawn(TOGETHER)).model
+            pooled = estimator.fit(train, random=random.spawn(POOLED))
+            found = {TOGETHER: score(together, train, test), POOLED: score(pooled, train, test)}
+            found[ALONE] = _alone(estimator, parts, noise.parties, score, random, progress)
+            runs.append(found)
+            simple.append(baselines(train, test, chosen, above=None, seed=seed, run=len(runs)))
     return PartyScores(ways=_gathered(runs), simple=_gathered(simple))
 
 
@@ -93,38 +102,26 @@ def _gathered(runs: list[dict[str, dict[str, float]]]) -> dict[str, dict[str, Sc
     return {name: Score.gather(run[name] for run in runs) for name in runs[0]}
 
 
-def _scores(
+def _alone(
     estimator: Estimator,
     parts: Split,
-    noise: SharedNoise,
-    way: Way,
-    metrics: tuple[Metric, ...],
+    parties: int,
+    score: Callable[[FittedModel, Interactions, Interactions], dict[str, float]],
     random: PrivacyRandom,
-    seed: int,
     progress: Progress,
-) -> dict[str, dict[str, float]]:
-    """Return the scores of each way on one split."""
-    train, test = parts.train, parts.test
-    protocol = simulated_protocol(estimator, train.facts, noise, way)
-    together = simulate(protocol, train, noise.parties, random=random.spawn(TOGETHER)).model
-    pooled = estimator.fit(train, random=random.spawn(POOLED))
-    found = {
-        way: measure(model, train, test, metrics, seed=seed)
-        for way, model in ((TOGETHER, together), (POOLED, pooled))
-    }
-    alone: list[tuple[int, dict[str, float]]] = []
-    held_out = split_users(test, noise.parties)
-    for place, (name, own) in enumerate(split_users(train, noise.parties).items()):
-        progress("parties alone", place, noise.parties)
+) -> dict[str, float]:
+    """Return the mean scores of parties that each fit a model to their own users."""
+    weights: list[int] = []
+    scores: list[dict[str, float]] = []
+    held_out = split_users(parts.test, parties)
+    for place, (name, own) in enumerate(split_users(parts.train, parties).items()):
+        progress("parties alone", place, parties)
         asked = int(np.count_nonzero(np.diff(held_out[name].indptr)))
         if asked and own.n_ratings:
-            model = estimator.fit(own, random=random.spawn(name))
-            alone.append((asked, measure(model, own, held_out[name], metrics, seed=seed)))
-    if not alone:
+            weights.append(asked)
+            scores.append(score(estimator.fit(own, random=random.spawn(name)), own, held_out[name]))
+    if not scores:
         raise NothingAlone
-    weights = [asked for asked, _ in alone]
-    found[ALONE] = {
-        str(metric): float(np.average([scores[str(metric)] for _, scores in alone], weights=weights))
-        for metric in metrics
+    return {
+        metric: float(np.average([one[metric] for one in scores], weights=weights)) for metric in scores[0]
     }
-    return found

@@ -30,7 +30,7 @@ from discreet.federated.errors import KeeperSilent, KeyNotAccepted, SetNotConfir
 from discreet.federated.journal import Journal
 from discreet.federated.masks import KEY_BYTES, Words, fingerprint, mask, set_token
 from discreet.federated.noise import OwnNoise, SharedNoise
-from discreet.federated.wire import Message, Refusal, Refused, decode, encode
+from discreet.federated.wire import Message, Refusal, Refused, decode, encode, read_json, refusal
 from discreet.privacy.ledger.chain import Anchor
 
 # A sum that no answer can carry need not be made.
@@ -119,11 +119,7 @@ class Keeper:
             with self._turn:
                 return encode(answer(message))
         except Refused as error:
-            return encode(
-                Message(
-                    kind="refused", run="-", step=-1, sender="keeper", fields={"reason": error.reason.value}
-                )
-            )
+            return refusal("refused", error.reason, sender="keeper")
 
     def _expect(self, message: Message, size: int) -> None:
         """Reject what cannot be of this run before it is looked at: what is kept must stay small."""
@@ -303,21 +299,15 @@ def _read_key(message: Message) -> _Key:
 
 
 def _texts(text: Any) -> dict[str, str]:
-    try:
-        found = json.loads(text)
-    except (TypeError, ValueError, RecursionError):
-        raise Refused(Refusal.MALFORMED) from None
-    if not isinstance(found, dict) or not all(isinstance(one, str) for one in found.values()):
+    found = read_json(text, dict)
+    if not all(isinstance(one, str) for one in found.values()):
         raise Refused(Refusal.MALFORMED)
     return found
 
 
 def read_names(text: Any) -> frozenset[str]:
     """Return names that a message lists as JSON."""
-    try:
-        names = json.loads(text)
-    except (TypeError, ValueError, RecursionError):
-        raise Refused(Refusal.MALFORMED) from None
-    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+    names = read_json(text, list)
+    if not all(isinstance(name, str) for name in names):
         raise Refused(Refusal.MALFORMED)
     return frozenset(names)

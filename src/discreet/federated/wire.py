@@ -17,7 +17,7 @@ import struct
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any, final
+from typing import Any, TypeVar, final
 
 import numpy as np
 import numpy.typing as npt
@@ -35,6 +35,7 @@ _MOST_ARRAYS, _MOST_DIMENSIONS = 32, 3
 _LONGEST_NAME = 200
 _TYPES = {"<f8": np.dtype("<f8"), "<i8": np.dtype("<i8"), "<u8": np.dtype("<u8")}
 
+Read = TypeVar("Read", dict[str, Any], list[Any])
 Value = str | int | float | bool
 Arrays = Mapping[str, npt.NDArray[Any]]
 
@@ -157,6 +158,22 @@ def decode(raw: bytes, most: int = MOST_BYTES) -> Message:
         fields=_fields(header.get("fields")),
         arrays=_arrays(header.get("arrays"), memoryview(raw)[PREFIX_BYTES + length :]),
     )
+
+
+def read_json(text: Any, kind: type[Read]) -> Read:
+    """Return the object or the list that a field has as JSON, or raise `Refused`."""
+    try:
+        found = json.loads(text)
+    except (TypeError, ValueError, RecursionError):
+        raise Refused(Refusal.MALFORMED) from None
+    if not isinstance(found, kind):
+        raise Refused(Refusal.MALFORMED)
+    return found
+
+
+def refusal(kind: str, reason: Refusal, *, run: str = "-", step: int = -1, sender: str = "-") -> bytes:
+    """Return the message that declines a message and states why."""
+    return encode(Message(kind=kind, run=run, step=step, sender=sender, fields={"reason": reason.value}))
 
 
 def _header(text: bytes) -> dict[str, Any]:

@@ -7,7 +7,6 @@ shards, the second batch knows what the first one used: the bound on a user's ye
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, final
@@ -22,8 +21,7 @@ from discreet.data.facts import PublicFacts
 from discreet.data.interactions import Interactions, refuse_unsound
 from discreet.data.vocabulary import UNKNOWN, Vocabulary
 from discreet.follow.errors import UndeclaredItems, UsersUnnamed
-from discreet.sources.cluster import ClusterSource, Whereabouts, opened_once
-from discreet.sources.connection import losses_as_sentences, result_of
+from discreet.sources.cluster import ClusterSource, Whereabouts, in_order, opened_once
 from discreet.sources.shards import ShardFolder
 
 #: What new ratings may come from.
@@ -118,19 +116,13 @@ def _on_workers(
 
     The book of what entered stays with anyone who follows the year, so batches come to it, not sums.
     """
-    client, where = source.client, Whereabouts.of(source.shards)
-    waiting: deque[Any] = deque()
-    with losses_as_sentences():
-        try:
-            for shard in range(source.shards.n_shards + _AHEAD):
-                if shard < source.shards.n_shards:
-                    waiting.append(
-                        client.submit(_read_shard, where, shard, catalog, facts, drop_unknown, pure=False)
-                    )
-                if shard >= _AHEAD - 1 and waiting:
-                    yield from result_of(client, waiting.popleft())
-        finally:
-            client.cancel(list(waiting))
+    where = Whereabouts.of(source.shards)
+
+    def begin(shard: int) -> Any:
+        return source.client.submit(_read_shard, where, shard, catalog, facts, drop_unknown, pure=False)
+
+    for made in in_order(source.client, begin, source.shards.n_shards, _AHEAD):
+        yield from made
 
 
 def _read_shard(

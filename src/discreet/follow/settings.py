@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import lru_cache
 from typing import Any, Self, final
 
 from discreet.core.checks import integer, positive_finite, require
@@ -44,8 +44,13 @@ COUNT_PART = 0.4
 LEVEL_COUNT, LEVEL_VALUE = 409, 921
 
 
+@lru_cache(maxsize=8)
+def _planned(releases: int, half_life: float | None) -> Factorization:
+    return Factorization(releases=releases, half_life=half_life)
+
+
 @final
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class FollowSettings:
     """How many releases a year has, what they cost together, and how fast interactions lose weight.
 
@@ -91,13 +96,12 @@ class FollowSettings:
 
         How well an item is rated does not fade, so what its values are divided by must not, either.
         """
-        half_life = None if rated else self.half_life_in_releases
-        return Factorization(releases=self.releases, half_life=half_life)
+        return _planned(self.releases, None if rated else self.half_life_in_releases)
 
-    @cached_property
+    @property
     def values(self) -> Factorization:
         """Return how rating values are released: best for sums of everything so far."""
-        return Factorization(releases=self.releases)
+        return _planned(self.releases, None)
 
     @property
     def multiplier(self) -> float:

@@ -13,12 +13,14 @@ from __future__ import annotations
 import hashlib
 import math
 import platform
+from collections import deque
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, NamedTuple, Self, final
+from typing import Any, NamedTuple, Self, TypeVar, final
 
 import llvmlite.binding
 import numba
@@ -32,6 +34,7 @@ from discreet.sources.shards import ShardFolder, open_shards
 from discreet.statistics.data_source import OverSource
 from discreet.statistics.statistic import Statistic, Sums
 
+Sent = TypeVar("Sent")
 # How many sums one task adds, so that the tree has few levels; large ones are added in pairs, so that a
 # worker never has more than a few of them.
 FAN_IN = 8
@@ -81,8 +84,7 @@ class ClusterSource(OverShards):
 
     def _total(self, statistic: Statistic) -> Sums:
         client, report = self.client, self.shards.report
-        # A task, not a scattered value: the scheduler can run it again when a worker is lost.
-        there = client.submit(_same, statistic, pure=False)
+        there = client.submit(same, statistic, pure=False)
         where, facts = Whereabouts.of(self.shards), self.shards.facts
         groups = self._groups()
         sums = [
@@ -131,8 +133,12 @@ def on_cluster(shards: ShardFolder, client: Any) -> ClusterSource:
     return source
 
 
-def _same(statistic: Statistic) -> Statistic:
-    return statistic
+def same(value: Sent) -> Sent:
+    """Return a value on a worker.
+
+    As a task, not a scattered value, so that the scheduler can run it again when a worker is lost.
+    """
+    return value
 
 
 class Whereabouts(NamedTuple):
@@ -177,6 +183,24 @@ def _added(parts: list[Sums]) -> Sums:
     for part in parts[1:]:
         total = total + part
     return total
+
+
+def in_order(client: Any, begin: Callable[[int], Any], count: int, ahead: int) -> Iterator[Any]:
+    """Yield the results of numbered tasks in order; some are begun ahead of the one that is read."""
+    waiting: deque[Any] = deque()
+    try:
+        for number in range(count + ahead):
+            with losses_as_sentences():
+                if number < count:
+                    waiting.append(begin(number))
+                ready = bool(waiting) and number >= ahead - 1
+                made = result_of(client, waiting.popleft()) if ready else None
+            if ready:
+                yield made
+    finally:
+        # The cluster may be gone already.
+        with suppress(Exception):
+            client.cancel(list(waiting))
 
 
 @lru_cache(maxsize=1)

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Iterator
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +14,7 @@ from discreet.core.files import folder_aside
 from discreet.models.fitted import FittedModel
 from discreet.models.histories import requested
 from discreet.models.lists import STARS, Wanted, recommend_rows
-from discreet.sources.cluster import Whereabouts, opened_once
-from discreet.sources.connection import losses_as_sentences, result_of
+from discreet.sources.cluster import Whereabouts, in_order, opened_once, same
 from discreet.sources.errors import DifferentCatalog
 from discreet.sources.shards import ShardFolder
 
@@ -81,29 +78,16 @@ def _here(model: FittedModel, shards: ShardFolder, wanted: Wanted) -> Iterator[p
 
 def _there(model: FittedModel, shards: ShardFolder, wanted: Wanted, client: Any) -> Iterator[pl.DataFrame]:
     """Yield lists that workers make, a few shards ahead of the writer."""
-    # A task, not a scattered value: the scheduler can run it again when a worker is lost.
-    sent = client.submit(_same, model, pure=False)
-    where = Whereabouts.of(shards)
+    sent, where = client.submit(same, model, pure=False), Whereabouts.of(shards)
     ahead = 2 * max(len(client.ncores()), 1)
-    waiting: deque[Any] = deque()
-    try:
-        for number in range(shards.n_shards + ahead):
-            with losses_as_sentences():
-                if number < shards.n_shards:
-                    waiting.append(client.submit(_all_of, sent, where, number, wanted, pure=False))
-                ready = waiting and number >= ahead - 1
-                made = result_of(client, waiting.popleft()) if ready else None
-            if made is not None:
-                yield from made
-                if shards.report is not None:
-                    shards.report(number - ahead + 2, shards.n_shards)
-    finally:
-        with suppress(Exception):
-            client.cancel([*waiting, sent])
 
+    def begin(number: int) -> Any:
+        return client.submit(_all_of, sent, where, number, wanted, pure=False)
 
-def _same(model: FittedModel) -> FittedModel:
-    return model
+    for done, made in enumerate(in_order(client, begin, shards.n_shards, ahead), start=1):
+        yield from made
+        if shards.report is not None:
+            shards.report(done, shards.n_shards)
 
 
 def _all_of(model: FittedModel, where: Whereabouts, number: int, wanted: Wanted) -> list[pl.DataFrame]:

@@ -17,7 +17,7 @@ from functools import reduce
 from itertools import pairwise
 from operator import add
 from pathlib import Path
-from typing import Any, cast, final
+from typing import Any, Self, cast, final
 
 import numpy as np
 import numpy.typing as npt
@@ -107,50 +107,15 @@ def make_shards(
     new = not folder.exists()
     with _writing_to(folder), _alone(_begin(folder, pieces, plan)) as work:
         try:
-            return _make(folder, work, pieces, reader, name, n_shards, progress, declared)
+            survey = _survey(work, pieces, reader, progress)
+            sharder = _Sharder.of(folder, pieces, survey, n_shards, declared)
+            called, duplicates = name or folder.resolve().name, declared.get("duplicates") or "refuse"
+            return sharder.manifest(called, pieces, reader, duplicates, progress)
         except (DataError, ParameterError):
             # Other options are needed, with which nothing could be resumed.
             if new:
                 shutil.rmtree(folder, ignore_errors=True)
             raise
-
-
-def _make(
-    folder: Path,
-    work: Path,
-    pieces: Sequence[Piece],
-    reader: PieceReader,
-    name: str | None,
-    n_shards: int | None,
-    progress: Progress,
-    declared: dict[str, Any],
-) -> Manifest:
-    survey = _survey(work, pieces, reader, progress)
-    facts, catalog = survey.settle(cast(Declarations, declared))
-    queries = {query_behind(piece.address) for piece in pieces if piece.address is not None}
-    facts = as_read(facts, [piece.schema for piece in pieces], queries)
-    count = n_shards or min(max(-(-survey.ratings // RATINGS_PER_SHARD), 1), MOST_SHARDS)
-    sharder = _Sharder(folder=folder, facts=facts, catalog=catalog, survey=survey, n_shards=count)
-    for number, piece in enumerate(pieces):
-        sharder.distribute(number, piece, reader)
-        progress("dealing", number + 1, len(pieces))
-    write_ids(catalog.series, folder / CATALOG)
-    records = []
-    for number in range(count):
-        records.append(sharder.build(number, len(pieces), declared.get("duplicates") or "refuse"))
-        progress("sorting", number + 1, count)
-    manifest = Manifest(
-        name=name or folder.resolve().name,
-        facts=facts,
-        text_ids=survey.text_users,
-        has_times=survey.has_times,
-        has_one_value=survey.least == survey.most,
-        catalog_digest=digest(folder / CATALOG),
-        shards=tuple(records),
-    )
-    manifest.write(folder)
-    shutil.rmtree(work, ignore_errors=True)
-    return manifest
 
 
 @contextmanager
@@ -227,6 +192,53 @@ class _Sharder:
     catalog: Vocabulary
     survey: Survey
     n_shards: int
+
+    @classmethod
+    def of(
+        cls,
+        folder: Path,
+        pieces: Sequence[Piece],
+        survey: Survey,
+        n_shards: int | None,
+        declared: dict[str, Any],
+    ) -> Self:
+        """Return what distributes pieces, with facts and a catalog as declared or as found in them."""
+        facts, catalog = survey.settle(cast(Declarations, declared))
+        queries = {query_behind(piece.address) for piece in pieces if piece.address is not None}
+        facts = as_read(facts, [piece.schema for piece in pieces], queries)
+        count = n_shards or min(max(-(-survey.ratings // RATINGS_PER_SHARD), 1), MOST_SHARDS)
+        return cls(folder=folder, facts=facts, catalog=catalog, survey=survey, n_shards=count)
+
+    def manifest(
+        self,
+        name: str,
+        pieces: Sequence[Piece],
+        reader: PieceReader,
+        duplicates: Any,
+        progress: Progress,
+    ) -> Manifest:
+        """Write all shards, then the manifest, which finishes the folder; return it."""
+        folder = self.folder
+        for number, piece in enumerate(pieces):
+            self.distribute(number, piece, reader)
+            progress("dealing", number + 1, len(pieces))
+        write_ids(self.catalog.series, folder / CATALOG)
+        records = []
+        for number in range(self.n_shards):
+            records.append(self.build(number, len(pieces), duplicates))
+            progress("sorting", number + 1, self.n_shards)
+        manifest = Manifest(
+            name=name,
+            facts=self.facts,
+            text_ids=self.survey.text_users,
+            has_times=self.survey.has_times,
+            has_one_value=self.survey.least == self.survey.most,
+            catalog_digest=digest(folder / CATALOG),
+            shards=tuple(records),
+        )
+        manifest.write(folder)
+        shutil.rmtree(folder / UNFINISHED, ignore_errors=True)
+        return manifest
 
     def distribute(self, number: int, piece: Piece, reader: PieceReader) -> None:
         """Write a piece's ratings, one file per shard, unless an earlier run did."""

@@ -34,7 +34,7 @@ from discreet.federated.identity.keys import (
 )
 from discreet.federated.keeper import MOST_BYTES, PARTY_KINDS, Keeper
 from discreet.federated.transport import Answered, Endpoint, Transport
-from discreet.federated.wire import Message, Refusal, Refused, decode, encode
+from discreet.federated.wire import Refusal, Refused, decode, refusal
 
 #: From the authenticated sender's name and its message to the answer.
 Service = Callable[[str, bytes], bytes]
@@ -202,10 +202,7 @@ def sealed_endpoint(endpoint: Endpoint, own: PrivateKey, coordinator: PublicKey)
         try:
             question = opened(raw, coordinator)
         except Refused as error:
-            declined = Message(
-                kind="declined", run="-", step=-1, sender="-", fields={"reason": error.reason.value}
-            )
-            return sealed(encode(declined), own)
+            return sealed(refusal("declined", error.reason), own)
         return sealed(endpoint(question), own)
 
     return answer
@@ -218,12 +215,8 @@ def keeper_service(keeper: Keeper) -> Service:
         try:
             message = decode(raw, MOST_BYTES)
         except Refused as error:
-            return encode(_refused(error.reason))
+            return refusal("refused", error.reason, sender="keeper")
         allowed = message.sender == name if message.kind in PARTY_KINDS else name == COORDINATOR
-        return keeper(raw) if allowed else encode(_refused(Refusal.WRONG_SENDER))
+        return keeper(raw) if allowed else refusal("refused", Refusal.WRONG_SENDER, sender="keeper")
 
     return answer
-
-
-def _refused(reason: Refusal) -> Message:
-    return Message(kind="refused", run="-", step=-1, sender="keeper", fields={"reason": reason.value})
