@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from discreet.core.kernels import compiled
-from discreet.statistics.block_algebra import BLOCK
 from discreet.statistics.item_vectors import Room, Totals, VectorsAsked, _add_contribution
 from discreet.statistics.profiles import Lens, place
 
@@ -37,13 +36,11 @@ def add_contribution(columns, asked, room, out):
 def told(residuals, lengths, count_part=0.5):
     """Return what one user with two ratings adds to sums, counts and the moment."""
     sums, counts, moment = np.zeros((3, 2), np.int64), np.zeros(3, np.int64), np.zeros((2, 2), np.int64)
-    own = np.array([[1.0, 1.0], [0.5, -0.25]])
-    products = own @ own.T
-    laid_out = np.zeros((1, 2, BLOCK))
-    laid_out[0, :, :2] = own
+    own = np.array([[1.0, 0.5], [1.0, -0.25]])
+    products = own.T @ own
     asked = VectorsAsked(np.zeros(3), np.zeros((3, 2)), np.ones(2), np.ones(2), 2.0, np.ones(3), count_part)
     room = Room.of(2, 2)._replace(
-        own=laid_out.reshape(1, -1),
+        own=own,
         residuals=np.array(residuals),
         lengths=np.array(lengths),
         products=products,

@@ -5,7 +5,6 @@ import pytest
 from numba import njit
 
 from discreet.statistics import norm_clipping
-from discreet.statistics.block_algebra import BLOCK
 from discreet.statistics.norm_clipping import clipped_rows
 
 # Only compiled loops can call these.
@@ -16,7 +15,7 @@ embedding, factor_of, factors = (
 )
 clip_factor = njit(lambda row, bound: factor_of(row, bound))
 clip_embedding = njit(lambda own, left, longest: embedding(own, left, longest))
-clip_factors = njit(lambda own, lengths, width, size, longest: factors(own, lengths, width, size, longest))
+clip_factors = njit(lambda own, length, longest: factors(own, length, longest))
 
 BOUNDS = [1.0, 1.5, 4.0]
 
@@ -59,11 +58,8 @@ def test_rows_are_clipped_each_by_itself():
 
 @pytest.mark.parametrize("longest", BOUNDS)
 def test_factors_with_their_constant_are_clipped(longest):
-    found, size = rows(longest, BLOCK), 7
-    own = np.zeros(size * BLOCK)
-    own.reshape(size, BLOCK)[1:, :] = found.T
-    lengths = (found**2).sum(axis=1)
-    clip_factors(own, lengths, BLOCK, size, longest)
-    after = np.linalg.norm(own.reshape(size, BLOCK), axis=0)
-    assert after.max() <= longest * (1 + 1e-12) and (own[:BLOCK] == 1).all()
-    np.testing.assert_allclose(lengths, after**2, rtol=1e-9)
+    for row in rows(longest):
+        own = np.append(np.nan, row)
+        square = clip_factors(own, np.sum(row**2), longest)
+        assert own[0] == 1 and np.linalg.norm(own) <= longest * (1 + 1e-12)
+        assert square == pytest.approx(np.sum(own**2), rel=1e-9)

@@ -25,6 +25,7 @@ import numba
 import numpy as np
 from llvmlite import ir
 from numba import njit, types
+from numba.core import cgutils
 from numba.core.caching import FunctionCache, IndexDataCacheFile
 from numba.core.event import Event, Listener, register
 from numba.extending import intrinsic
@@ -231,6 +232,58 @@ def fetch_row(table: Array, row: int) -> None:
     size = table.strides[0]
     for offset in range(row * size, (row + 1) * size, _CACHE_LINE):
         _prefetch(table, offset)
+
+
+#: Rows and columns of a tile. Eight vectors of four doubles hold its sums: half of a processor's registers.
+HIGH, WIDE = 4, 8
+_CONTRACT = ("contract",)
+
+
+def _tile(
+    typing_context: Any, left: Any, of_left: Any, right: Any, of_right: Any, count: Any, out: Any, of_out: Any
+) -> tuple[Any, Any]:
+    """Add products of four columns with eight to a tile of a matrix.
+
+    For each step t < count, row i < HIGH, and column j < WIDE of the tile, with flat places in arrays:
+    out[o + i * row + j] += left[l + t * step + i * lane] * right[r + t * step + j]. `of_left` is (l, step,
+    lane), `of_right` (r, step), `of_out` (o, row). A compiler leaves such sums as single numbers, so they
+    are written as vectors here.
+    """
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        lines, tools = ir.VectorType(ir.DoubleType(), WIDE), cast("Any", cgutils)
+        zeros = ir.VectorType(ir.IntType(32), WIDE)([0] * WIDE)
+        first, step, lane = tools.unpack_tuple(builder, arguments[1])
+        start, stride = tools.unpack_tuple(builder, arguments[3])
+        begin, row = tools.unpack_tuple(builder, arguments[6])
+
+        def entry(number: int, offset: Any) -> Any:
+            array = make_array(signature.args[number])(context, builder, arguments[number])  # type: ignore[no-untyped-call]
+            return builder.gep(array.data, [offset])
+
+        def line(number: int, offset: Any) -> Any:
+            return builder.bitcast(entry(number, offset), lines.as_pointer())
+
+        numbers = [row.type(i) for i in range(HIGH)]
+        places = [line(5, builder.add(begin, builder.mul(row, i))) for i in numbers]
+        sums = [tools.alloca_once_value(builder, builder.load(place, align=8)) for place in places]
+        with tools.for_range(builder, arguments[4]) as loop:
+            factors = builder.load(line(2, builder.add(start, builder.mul(loop.index, stride))), align=8)
+            here = builder.add(first, builder.mul(loop.index, step))
+            for i, total in zip(numbers, sums, strict=True):
+                one = builder.load(entry(0, builder.add(here, builder.mul(lane, i))))
+                whole = builder.insert_element(lines(ir.Undefined), one, ir.IntType(32)(0))
+                whole = builder.shuffle_vector(whole, lines(ir.Undefined), zeros)
+                product = builder.fmul(whole, factors, flags=_CONTRACT)
+                builder.store(builder.fadd(product, builder.load(total), flags=_CONTRACT), total)
+        for place, total in zip(places, sums, strict=True):
+            builder.store(builder.load(total), place, align=8)
+        return context.get_dummy_value()
+
+    return types.void(left, of_left, right, of_right, count, out, of_out), generate
+
+
+add_tile: Any = intrinsic(_tile)
 
 
 @inner

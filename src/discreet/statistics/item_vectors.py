@@ -1,7 +1,6 @@
 """Sum the normal equations of item vectors: leave-one-out residuals times the user's own factors.
 
 A user's numbers are computed by these loops alone, in an order that depends on that user's row only.
-Features are laid out factor by factor, so that the innermost loops run along the row.
 """
 
 from __future__ import annotations
@@ -13,8 +12,8 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet.core.arrays import Array, Floats, require_fit, summed_over_rows
-from discreet.core.kernels import AHEAD, compiled, dot, fetch_row, inner
-from discreet.statistics.block_algebra import BLOCK, invert, line_products, multiply, room_to_invert, width_of
+from discreet.core.kernels import AHEAD, HIGH, compiled, dot, fetch_row, inner
+from discreet.statistics.block_algebra import invert, multiply, room_to_invert, row_products, width_of
 from discreet.statistics.domain import FARTHEST, LEAST, MOST, Number, Numbers
 from discreet.statistics.norm_clipping import clip_factors
 from discreet.statistics.statistic import ROUNDING, VECTOR_STEPS, Block, Part, Statistic, Steps
@@ -54,7 +53,7 @@ class ItemVectors(Statistic):
     def _add(self, block: Block, sums: tuple[Steps, ...]) -> None:
         people = block.rows((block.values - self.middle) / self.half)
         require_fit(people, self.features.shape[0])
-        asked = VectorsAsked(*(getattr(self, name) for name in VectorsAsked._fields))
+        asked = VectorsAsked.of(self)
 
         def part(start: int, stop: int) -> tuple[Steps, Steps]:
             vectors, moment = (np.zeros(one.shape, dtype=np.int64) for one in sums)
@@ -73,7 +72,10 @@ class ItemVectors(Statistic):
 
 
 class VectorsAsked(NamedTuple):
-    """What `ItemVectors` states, for compiled loops."""
+    """What `ItemVectors` states, for compiled loops, with columns that fill up the features.
+
+    Their features are zero, their ridge is 1. Their scale is zero, and so is that of the constant.
+    """
 
     offsets: Array
     features: Array
@@ -82,6 +84,16 @@ class VectorsAsked(NamedTuple):
     longest: float
     item_weights: Array
     count_part: float
+
+    @classmethod
+    def of(cls, stated: ItemVectors) -> Self:
+        """Return what a statistic states."""
+        n_items, size = stated.features.shape
+        wide = width_of(size)
+        features, ridge, scale = np.zeros((n_items, wide)), np.ones(wide), np.zeros(wide)
+        features[:, :size], ridge[:size], scale[1:size] = stated.features, stated.ridge, stated.scale[1:]
+        rest = (stated.longest, stated.item_weights, stated.count_part)
+        return cls(stated.offsets, features, ridge, scale, *rest)
 
 
 class Totals(NamedTuple):
@@ -95,43 +107,33 @@ class Totals(NamedTuple):
 class Room(NamedTuple):
     """The arrays that `add_people` works in, for rows of at most a number of ratings.
 
-    Lines of zeros fill up the features to a multiple of four. Arrays are made here because code that makes
-    them takes longer to compile than a loop.
+    Columns of zeros fill up the features. Arrays are made here because code that makes them takes longer to
+    compile than a loop.
     """
 
-    #: By block of ratings: features, and the user's factors without each rating.
-    lines: Array
+    #: By rating: features, and the user's factors without each rating.
+    rows: Array
     own: Array
+    residuals: Array
+    lengths: Array
     #: By pair of features.
     products: Array
     inverse: Array
     #: Of `invert`.
     four: Array
-    weights: Array
-    rows: Array
-    parts: Array
-    #: By rating.
-    residuals: Array
-    lengths: Array
+    pivots: Array
+    swept: Array
     #: By feature.
     solution: Array
     total: Array
-    #: By place in a block.
-    leverage: Array
-    fitted: Array
-    factors: Array
-    units: Array
 
     @classmethod
     def of(cls, longest: int, size: int) -> Self:
         """Return room for rows of at most `longest` ratings."""
-        blocks, wide = -(-longest // BLOCK), -(-size // 4) * 4
-        by_block = (np.zeros((blocks, wide * BLOCK)), np.zeros((blocks, wide * BLOCK)))
-        by_pair = (np.empty((wide, wide)), np.empty((wide, wide)), *room_to_invert(wide))
-        by_rating = (np.empty(blocks * BLOCK), np.empty(blocks * BLOCK))
-        by_feature = (np.empty(wide), np.empty(wide))
-        by_place = (np.empty(BLOCK), np.empty(BLOCK), np.empty(BLOCK))
-        return cls(*by_block, *by_pair, *by_rating, *by_feature, *by_place, np.empty(wide * BLOCK, np.int32))
+        wide, count = width_of(size), -(-longest // HIGH) * HIGH
+        by_rating = (np.zeros((count, wide)), np.zeros((count, wide)), np.empty(count), np.empty(count))
+        by_pair = (np.zeros((wide, wide)), np.zeros((wide, wide)), *room_to_invert(wide))
+        return cls(*by_rating, *by_pair, np.empty(wide), np.empty(wide))
 
 
 # Leverage is capped: a rating with a larger one almost alone determines its own prediction.
@@ -148,72 +150,33 @@ def _cut(value: float) -> int:
 
 
 @inner
-def _apply(
-    one: Array, width: int, inverse: Array, solution: Array, out: Array, leverage: Array, fitted: Array
-) -> None:
-    """Write the inverse times a block, the leverage of its ratings, and what the solution predicts."""
-    for j in range(BLOCK):
-        leverage[j] = 0.0
-        fitted[j] = 0.0
-    multiply(inverse, one, width, out)
-    for a in range(0, inverse.shape[0], 4):
-        four = out[a * BLOCK : (a + 4) * BLOCK]
-        given = one[a * BLOCK : (a + 4) * BLOCK]
-        s0, s1, s2, s3 = solution[a], solution[a + 1], solution[a + 2], solution[a + 3]
-        for j in range(width):
-            x0, x1, x2, x3 = given[j], given[j + BLOCK], given[j + 2 * BLOCK], given[j + 3 * BLOCK]
-            leverage[j] += (
-                x0 * four[j] + x1 * four[j + BLOCK] + x2 * four[j + 2 * BLOCK] + x3 * four[j + 3 * BLOCK]
-            )
-            fitted[j] += s0 * x0 + s1 * x1 + s2 * x2 + s3 * x3
-
-
-@inner
-def _own_factors(asked: VectorsAsked, room: Room, count: int) -> None:
+def _own_factors(asked: VectorsAsked, room: Room, count: int, size: int) -> None:
     """Turn targets into leave-one-out residuals; set `own` to the factors without each rating in turn."""
-    lines, own, inverse, residuals = room.lines, room.own, room.inverse, room.residuals
-    lengths, solution, total, scale = room.lengths, room.solution, room.total, asked.scale
-    leverage, fitted = room.leverage, room.fitted
-    size, blocks = inverse.shape[0], (count + BLOCK - 1) // BLOCK
-    for a in range(size):
-        total[a] = 0.0
-    for block in range(blocks):
-        one, width = lines[block], width_of(block, count)
-        target = residuals[block * BLOCK : block * BLOCK + width]
-        for a in range(size):
-            total[a] += dot(one[a * BLOCK : a * BLOCK + width], target)
-    for a in range(size):
-        solution[a] = dot(inverse[a], total)
-    for block in range(blocks):
-        one, width = own[block], width_of(block, count)
-        target = residuals[block * BLOCK : (block + 1) * BLOCK]
-        squares = lengths[block * BLOCK : (block + 1) * BLOCK]
-        _apply(lines[block], width, inverse, solution, one, leverage, fitted)
-        for j in range(width):
-            target[j] = (target[j] - fitted[j]) / (1 - min(leverage[j], _MOST_LEVERAGE))
-            squares[j] = 0.0
-        for a in range(1, scale.size):
-            line, factor, middle = one[a * BLOCK : (a + 1) * BLOCK], scale[a], solution[a]
-            for j in range(width):
-                line[j] = factor * (middle - line[j] * target[j])
-                squares[j] += line[j] * line[j]
-        clip_factors(one, squares, width, scale.size, asked.longest)
-
-
-@inner
-def _clear(own: Array, count: int) -> None:
-    """Set what only fills up the last block to zero."""
-    block = (count - 1) // BLOCK
-    for a in range(own.shape[1] // BLOCK):
-        for j in range(count - block * BLOCK, width_of(block, count)):
-            own[block, a * BLOCK + j] = 0.0
+    rows, own, inverse, residuals = room.rows, room.own, room.inverse, room.residuals
+    solution, scale, wide = room.solution, asked.scale, asked.scale.size
+    for a in range(wide):
+        solution[a] = dot(inverse[a], room.total)
+    multiply(rows, count, size, inverse, own)
+    for j in range(count):
+        one, turned = rows[j], own[j]
+        leverage, fitted = 0.0, 0.0
+        for a in range(wide):
+            leverage += one[a] * turned[a]
+            fitted += one[a] * solution[a]
+        residual = (residuals[j] - fitted) / (1 - min(leverage, _MOST_LEVERAGE))
+        residuals[j] = residual
+        length = 0.0
+        for a in range(wide):
+            turned[a] = scale[a] * (solution[a] - turned[a] * residual)
+            length += turned[a] * turned[a]
+        room.lengths[j] = clip_factors(turned, length, asked.longest)
 
 
 @inner
 def _add_contribution(columns: Array, asked: VectorsAsked, room: Room, out: Totals) -> None:
     """Add a vector (sums and counts) and a matrix (moment), each of norm at most 1; nothing if not finite."""
     own, residuals, lengths, products = room.own, room.residuals, room.lengths, room.products
-    item_weights, count_part, factors, units = asked.item_weights, asked.count_part, room.factors, room.units
+    item_weights, count_part = asked.item_weights, asked.count_part
     sums, counts, moment = out.sums, out.counts, out.moment
     size = sums.shape[1]
     squares, total = 0.0, 0.0
@@ -224,25 +187,18 @@ def _add_contribution(columns: Array, asked: VectorsAsked, room: Room, out: Tota
     share = ROUNDING / (np.sqrt(total * columns.size) * asked.longest)
     if not (np.isfinite(squares) and np.isfinite(total) and np.isfinite(weight) and np.isfinite(share)):
         return
-    for first in range(0, columns.size, BLOCK):
-        some, one = columns[first : first + BLOCK], own[first // BLOCK]
-        for j in range(some.size):
-            item_weight = weight * item_weights[some[j]]
-            counts[some[j]] += _cut(item_weight * count_part)
-            factors[j] = item_weight * residuals[first + j]
+    for j in range(columns.size):
+        if j + AHEAD < columns.size:
+            fetch_row(sums, columns[j + AHEAD])
+        item = np.uint32(columns[j])
+        item_weight = weight * item_weights[item]
+        counts[item] += _cut(item_weight * count_part)
+        factor, total_of_item, one = item_weight * residuals[j], sums[item], own[j]
         for a in range(size):
-            line, cut = one[a * BLOCK : (a + 1) * BLOCK], units[a * BLOCK : (a + 1) * BLOCK]
-            for j in range(some.size):
-                cut[j] = np.int32(factors[j] * line[j] * VECTOR_STEPS)
-        for j in range(some.size):
-            if first + j + AHEAD < columns.size:
-                fetch_row(sums, columns[first + j + AHEAD])
-            total_of_item = sums[some[j]]
-            for a in range(size):
-                total_of_item[a] += units[a * BLOCK + j]
+            total_of_item[a] += _cut(factor * one[a])
     for a in range(size):
-        for b in range(a + 1):
-            moment[b, a] += _cut(share * products[a, b])
+        for b in range(a, size):
+            moment[a, b] += _cut(share * products[a, b])
 
 
 @compiled
@@ -257,28 +213,29 @@ def add_people(
     out: Totals,
 ) -> None:
     """Add the contributions of a range of rows; a user without ratings or finite numbers adds nothing."""
-    features, offsets, ridge, size = asked.features, asked.offsets, asked.ridge, asked.features.shape[1]
-    lines, own, inverse, residuals = room.lines, room.own, room.inverse, room.residuals
+    features, offsets, ridge, wide = asked.features, asked.offsets, asked.ridge, asked.features.shape[1]
+    rows, inverse, size = room.rows, room.inverse, out.sums.shape[1]
+    high = (size + HIGH - 1) // HIGH * HIGH
     for row in range(start, stop):
         items = columns[indptr[row] : indptr[row + 1]]
         if items.size == 0:
             continue
+        for a in range(wide):
+            room.total[a] = 0.0
         for j in range(items.size):
-            block, place, item = j // BLOCK, j % BLOCK, np.uint32(items[j])
+            item, one = np.uint32(items[j]), rows[j]
             if indptr[row] + j + AHEAD < columns.size:
                 fetch_row(features, columns[indptr[row] + j + AHEAD])
-            residuals[j] = values[indptr[row] + j] - offsets[item]
-            for a in range(size):
-                lines[block, a * BLOCK + place] = features[item, a]
-        _clear(lines, items.size)
-        for j in range(items.size, (items.size + 7) // 8 * 8):
-            residuals[j] = 0.0
-        line_products(lines, items.size, inverse)
-        for a in range(inverse.shape[0]):
-            inverse[a, a] += ridge[a] if a < size else 1.0
-        if not invert(inverse, room.four, room.weights, room.rows, room.parts):
+            target, feature = values[indptr[row] + j] - offsets[item], features[item]
+            room.residuals[j] = target
+            for a in range(wide):
+                one[a] = feature[a]
+                room.total[a] += target * feature[a]
+        row_products(rows, items.size, size, inverse)
+        for a in range(high):
+            inverse[a, a] += ridge[a]
+        if not invert(inverse, high, room.four, room.pivots, room.swept):
             continue
-        _own_factors(asked, room, items.size)
-        _clear(own, items.size)
-        line_products(own, items.size, room.products)
+        _own_factors(asked, room, items.size, size)
+        row_products(room.own, items.size, size, room.products)
         _add_contribution(items, asked, room, out)

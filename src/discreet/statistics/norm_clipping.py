@@ -10,7 +10,6 @@ import numpy as np
 
 from discreet.core.arrays import Array, Floats
 from discreet.core.kernels import dot, inner
-from discreet.statistics.block_algebra import BLOCK
 from discreet.statistics.statistic import ROUNDING
 
 # A sum of squares below this has no interaction with a noticeable weight.
@@ -50,17 +49,17 @@ def clip_embedding(own: Array, left: float, longest: float) -> tuple[float, floa
 
 
 @inner
-def clip_factors(own: Array, lengths: Array, width: int, size: int, longest: float) -> None:
-    """Make the constant 1 and the rest so short that the whole is at most `longest`; square the lengths.
+def clip_factors(own: Array, length: float, longest: float) -> float:
+    """Make the first factor 1 and the rest so short that the whole is at most `longest`; return its square.
 
-    `longest` is at least 1. A length that is not finite stays so: its user contributes zero.
+    `length` is the square of the rest, and `longest` at least 1. A length that is not finite stays so: its
+    user contributes zero.
     """
     room = longest * longest - 1
-    for j in range(width):
-        own[j] = 1.0
-        if lengths[j] > room and np.isfinite(lengths[j]):
-            shorter = np.sqrt(room / lengths[j])
-            lengths[j] = room
-            for a in range(1, size):
-                own[a * BLOCK + j] *= shorter
-        lengths[j] += 1.0
+    own[0] = 1.0
+    if length > room and np.isfinite(length):
+        shorter = np.sqrt(room / length)
+        for a in range(1, own.size):
+            own[a] *= shorter
+        length = room
+    return length + 1.0
