@@ -55,9 +55,9 @@ def audit(
             device or a party). Separate several by commas.
         files: Also fit on neighboring files with unusual IDs, ratings, and times, and compare all output.
             Included in --full.
-        questions: Also ask a party of a federation everything a coordinator could. Included in --full.
+        questions: Also ask a federation's party the questions of a hostile coordinator. Included in --full.
         quick: Quick: a white-box audit of the mechanism calls. Full: also attack the released output.
-        seconds: Processor time to attack each view for, about.
+        seconds: Approximate processor seconds of attacks per view.
         page: Write the findings to an HTML page.
         canaries: With --model: the number of canaries. Default: one per item.
         every: Audit every private model, and the recommended one's presets.

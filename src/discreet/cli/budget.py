@@ -48,7 +48,7 @@ class WantedBudget:
         delta: The budget's delta. Default: 1e-5.
         model: Set the budget for this model's privacy definition (unit, neighbors, trust). Default: that of
             the current budget, or else a user's whole history with a trusted data owner.
-        reason: Why the budget is raised; the ledger keeps it.
+        reason: Reason for raising the budget, which the ledger stores.
         account: How releases compose: adding (default), gaussian or concentrated; set by the first budget.
         renews: Reset the spending every period: yearly, quarterly or monthly.
         renewed: Reset the spending now, under this assumption. Every label will state it.
@@ -71,7 +71,7 @@ class WantedBudget:
 def show_ledger(
     file: LedgerFile, name: Name = None, page: Page = None, force: Force = False, as_json: AsJson = False
 ) -> None:
-    """Show what a ledger has spent, on what, and what is left."""
+    """Show the releases of a ledger, and the budget spent and left."""
     budget(file, WantedBudget(), name, page, force, as_json)
 
 
@@ -90,7 +90,7 @@ def budget(
     force: Force = False,
     as_json: AsJson = False,
 ) -> None:
-    """Show what a ledger has spent, on what, and what is left. With --epsilon, set a budget first."""
+    """Show the releases of a ledger, and the budget spent and left. With --epsilon, set a budget first."""
     from discreet.cli.output.ledger import PAGE, ledger_tables, write_ledger_page
     from discreet.privacy.ledger.ledger import Ledger, report_json
     from discreet.report.pages import refuse_page

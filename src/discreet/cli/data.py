@@ -74,8 +74,8 @@ def synthesize(
     """Make synthetic users from the released numbers of a model. This costs no privacy budget.
 
     The data carry the model's guarantee: in the metadata of a Parquet file, and in a label file next to it.
-    `discreet model label OUT` shows it. Fit the model with --for-synthesis, so that it knows lengths of
-    histories.
+    `discreet model label OUT` shows it. Fit the model with --for-synthesis, so that it includes the
+    lengths of histories.
 
     Options:
         out: Where to write the data: a .parquet or .csv file.

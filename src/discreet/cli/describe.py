@@ -37,12 +37,13 @@ def describe(
 ) -> None:
     """Describe the layout of a file of ratings or clicks, and write the schema that reads it.
 
-    The schema lists guessed fields under `guessed`. Check them, and remove those that are public. Until then,
-    guarantees hold only if the layout of the file is public. The output is for the data owner.
+    The schema's list `guessed` names the fields that were guessed from the file. To declare a field public,
+    remove it from this list. Until the list is empty, guarantees apply only if the file's layout is public.
+    Don't publish the output.
 
     Options:
         file: A file, folder or table, as for `fit`.
-        implicit: Do not read ratings. Default: if no column has ratings.
+        implicit: Don't read ratings. This is the default if no column has ratings.
         out: Write the schema to this TOML file.
     """
     from discreet.core.progress import shown_while

@@ -70,7 +70,7 @@ def evaluate(
     its model with --out.
 
     Options:
-        out: Where to write a report (HTML) or, with --private, the fitted model. Default: neither is kept.
+        out: Where to write a report (HTML) or, with --private, the fitted model. Default: write neither.
     """
     estimator = learning.estimator(implicit=reading.implicit)
     if privately.asked(paying):

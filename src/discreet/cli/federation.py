@@ -102,7 +102,7 @@ def init(
         implicit: Learn from implicit feedback, not from ratings.
         max_per_user: Use at most this many ratings per user.
         users: About how many users all parties have together: a public number. Larger sums are rejected.
-        missing: How many parties may be absent, or not keep their noise secret.
+        missing: Number of parties that may be absent, or reveal their noise.
         coordinator: Address of the coordinator, for the parties: HOST:PORT.
         keeper: Address of the mask keeper, for all members: HOST:PORT.
         name: The name of the run.
@@ -201,7 +201,7 @@ def simulate(
 
     Options:
         parties: The number of parties that share the users.
-        missing: How many parties may be absent, or not keep their noise secret.
+        missing: Number of parties that may be absent, or reveal their noise.
         begins: When a continual release begins, as in 2026-01-31: a public date.
         scored: Release nothing. Compare all parties together with one owner of all data and with each party
             alone. With --follow, also compare with fits and refits.
@@ -296,7 +296,7 @@ def run(
         out: Where to write the model.
         seconds: How many seconds a round waits for answers.
         patience: How many seconds a round waits for an absent party.
-        flower: The folder of Flower's programs. Default: next to ours.
+        flower: The folder of Flower's programs. Default: the folder of `discreet`.
         release: Number of this release in a continual release. A release that exists is not requested again.
     """
     from discreet.federated.flower.transport import coordinated, flower_parties
@@ -381,19 +381,19 @@ def party(
     allow_unbudgeted: AllowUnbudgeted = False,
     yes: bool = False,
 ) -> None:
-    """Show the run's guarantee and cost for the party's users. After consent, answer until stopped.
+    """Show the run's guarantee and cost for the party's users. After you agree, answer until stopped.
 
-    For a continual release, put new ratings at `--data` before each release. Ratings that were added before
-    are skipped.
+    For a continual release, put new ratings at `--data` before each release. The party skips ratings that it
+    already added.
 
     Options:
         folder: The party's folder that `federation init` wrote.
         data: The party's ratings; they never leave this machine. For a continual release: a Parquet file, or
-            a folder of them, read at each release.
+            a folder of Parquet files, read at each release.
         ledger: The party's ledger, which records the run's cost.
         name: The data's name in the ledger. Required for a continual release. Default: the file's name.
         salt: The shared secret with which item IDs were hashed.
-        flower: The folder of Flower's programs. Default: next to ours.
+        flower: The folder of Flower's programs. Default: the folder of `discreet`.
         alone: Don't start Flower's SuperNode; it is started elsewhere.
         yes: Accept the guarantee and its cost without a prompt.
     """

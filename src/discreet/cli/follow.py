@@ -75,7 +75,7 @@ def start(
 ) -> None:
     """Record the cost of a year of releases and write its state. Each `add` then costs no more budget.
 
-    --columns and --titles are kept for every later `add`.
+    Every later `add` uses the same --columns and --titles.
 
     Options:
         state: Where to keep the state: a private file. Never restore an older copy.
@@ -462,7 +462,7 @@ HalfLife = Annotated[
         "Default: no fading.",
     ),
 ]
-Year = Annotated[str, typer.Option("--year", help="How long all releases together last.")]
+Year = Annotated[str, typer.Option("--year", help="Duration of the continual release.")]
 ComeOnce = Annotated[
     bool, typer.Option("--users-come-once", help="Let users spend all their weight at once.")
 ]

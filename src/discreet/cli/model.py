@@ -50,16 +50,16 @@ def label(
     markdown: bool = False,
     as_json: AsJson = False,
 ) -> None:
-    """Show the guarantee of a model or synthetic data, and why each array or column may be published.
+    """Show the guarantee of a model or of synthetic data.
 
     Options:
         file: A model file, or synthetic data.
         registry: Write an entry for the public registry of deployments (YAML).
-        facts: A TOML file with the human facts of a full label or a registry entry.
+        facts: A TOML file with the facts that you supply for a full label or a registry entry.
         page: Write the label to this HTML page.
         card: Write a model card (Hugging Face layout) to this file.
         people: Also state the guarantee for a group of this many users.
-        ledger: Also show this release in its ledger: number, spent, left.
+        ledger: Also show the release's number, and the budget spent and left, in this ledger.
         name: The data's name in the ledger, if the file doesn't state it.
         full: Also list each release with its noise, each array, and answers for a privacy officer.
         markdown: Print the label as Markdown.

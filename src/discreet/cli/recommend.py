@@ -93,7 +93,7 @@ def recommend(
         for_all: Write lists for all users; needs --out.
         history: The history of one user: [user,]item,rating[,time] or, without ratings, [user,]item[,time].
             Times set the order. A file with one column lists items, oldest first.
-        histories: The histories of many users, ordered by time if given; needs --out.
+        histories: The histories of many users, ordered by time if the file has times; needs --out.
         out: Where to write the lists of many users: .csv or .parquet.
         user: The user's ID; needed if the history contains several users.
         among: List only these items: one ID per line, or a table.

@@ -29,13 +29,13 @@ def refit(
     dry_run: bool = False,
     as_json: AsJson = False,
 ) -> None:
-    """Fit the next release on new data, with the settings of the last one, and record its cost.
+    """Fit a model on new data, with the settings of the last model, and record its cost.
 
-    `user-factorization` of ratings also starts from the last release, which costs no more budget. Other
-    models are fitted anew.
-    The catalog is the last model's, plus new items that --items lists. A scale or a cap that was declared for
-    the last model stays, unless --scale or --max-per-user changes it.
-    Without --name, the cost is recorded for the account of the last model.
+    `user-factorization` on ratings uses the last model as a prior, which costs no more budget. Other models
+    start from scratch.
+    The catalog is the last model's, plus new items that --items lists. A declared scale and a declared
+    --max-per-user stay the same, unless you pass new values.
+    Without --name, the last model's account in the ledger gets the cost.
 
     Options:
         model: The last release: a model file.

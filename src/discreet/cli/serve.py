@@ -45,15 +45,15 @@ def serve(
         target: A campaign file or a model file.
         store: Where to store reports: sqlite:///FILE or postgresql://...
         publish: The model file to serve; a refit replaces it.
-        refit: Refit every this many seconds; needs --publish.
+        refit: Seconds between refits; needs --publish.
         model: The model to refit. Default: the mechanism's usual model.
         host: The address to listen on.
         port: The port to listen on.
         workers: Number of processes that serve a model on one port.
-        per_minute: The most requests per client and minute; 0 for no limit.
+        per_minute: Maximum requests per client and minute; 0 for no limit.
         trusted_proxy: A proxy whose X-Forwarded-For is trusted; repeatable.
-        batch_seconds: How long reports wait to be written together.
-        most_senders: How many devices may send. A refit keeps all reports in memory.
+        batch_seconds: Seconds between writes of reports to the store.
+        most_senders: Maximum number of devices that may send. A refit loads all reports into memory.
         metrics_token: Bearer token required to read /metrics.
         invitation_key: The key that `campaign new --invited` wrote.
         bundle: For a model: also serve the on-device recommender at /bundle/.

@@ -28,7 +28,7 @@ def trial(
 ) -> None:
     """Find out in a minute whether a private model beats private popularity on your data.
 
-    Nothing is released and no budget is spent. The answer is for you, the data owner: no noise protects it.
+    This spends no budget. Don't publish the answer: it is computed without noise.
 
     Options:
         epsilon: Privacy loss to try. Smaller is more private; 1 is a strong guarantee.

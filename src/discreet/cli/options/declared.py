@@ -125,7 +125,7 @@ ForceFolder = Annotated[
     typer.Option("--force", help="Replace the folder, table, or collection that an earlier run wrote."),
 ]
 Force = Annotated[
-    bool, typer.Option("--force", help="Replace an existing file, if it is of the kind this command writes.")
+    bool, typer.Option("--force", help="Replace an existing file of the kind that this command writes.")
 ]
 
 
@@ -173,10 +173,10 @@ class Reading(TextFile):
 
     Options:
         implicit: Ignore ratings, and learn only from which items users interacted with.
-        scale: Public rating scale: LOW,HIGH or LOW,HIGH,STEP. If omitted, it is read from the data, and the
-            guarantee applies only if it is public.
-        items: Public catalog: a file with one item ID per line, or a table with an item column. If omitted,
-            it is read from the data, and the guarantee applies only if it is public.
+        scale: Public rating scale: LOW,HIGH or LOW,HIGH,STEP. Default: the scale in
+            the data; the guarantee then applies only if this scale is public.
+        items: Public catalog: a file with one item ID per line, or a table with an item column. Default:
+            the items in the data; the guarantee then applies only if they are public.
         drop_unknown: Skip ratings of items that --items doesn't list.
         without: Skip these users: a file with one user ID per line, or a table.
         people: Public approximate number of users.
@@ -364,7 +364,7 @@ class Paying:
     """The ledger that records a release, and the name; common to all verbs that spend.
 
     Options:
-        ledger: Record the cost in this ledger. Without one, nothing adds up or limits what you spend.
+        ledger: Record the cost in this ledger. Without a ledger, nothing adds up or limits your spending.
         name: The data's name in the ledger. Default: the file's name, or its folder's name if the file has a
             common name such as ratings.csv.
     """
@@ -504,8 +504,8 @@ class Measuring:
 
     Options:
         split: Held-out part: random:0.1, kfold:10, leave-one-out, time:0.1, time:DATE, given:TRAIN,TEST.
-            Default: leave-one-out for lists, and random:0.1 for ratings. With given, rows come from the two
-            files. DATA then only declares how they are read, and their folder.
+            Default: leave-one-out for lists, and random:0.1 for ratings. With given, the two files
+            are in the folder of DATA and are read like DATA, whose rows aren't used.
         repeat: The number of runs, each with a new split and new noise.
         seed: The seed of the splits and of the (simulated) noise.
         item_features: A public table for the metrics of content: item IDs first, then genres and so on.
@@ -619,8 +619,8 @@ class Privately:
         bool,
         typer.Option(
             "--private",
-            help="Fit and score under one guarantee: one item of each user is held out, and the scores "
-            f"({', '.join(PRIVATE_METRIC_EXAMPLES)}) have noise and may be published. This spends --epsilon.",
+            help="Fit and score under one guarantee, which costs --epsilon: hide one item of each user, and "
+            f"add noise to the scores ({', '.join(PRIVATE_METRIC_EXAMPLES)}), so that you may publish them.",
         ),
     ] = False
     share: float = 0.02
@@ -635,7 +635,7 @@ On = Annotated[
     str | None,
     typer.Option(
         "--on",
-        help="Where to sum: dask:// or spark://, each with local or HOST:PORT, or duckdb:PATH for a table.",
+        help="Engine that sums: dask:// or spark://, with local or HOST:PORT; or duckdb:PATH, for a table.",
         rich_help_panel="More",
     ),
 ]
