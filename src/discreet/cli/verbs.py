@@ -8,7 +8,7 @@ from __future__ import annotations
 # The ten commands that `discreet --help` lists. The value is the line in the help.
 ROAD = {
     "demo": "See the main features on embedded data, in a minute.",
-    "try": "Check whether private recommendations beat popular items on your data.",
+    "try": "Check whether a private model beats popular items on your data.",
     "describe": "Write a file's layout as a schema.",
     "fit": "Fit a model, and write it with its privacy label.",
     "recommend": "Recommend items to one user, or to many.",
