@@ -20,8 +20,7 @@ from discreet.data.splits import given
 from discreet.evaluation.scoring import measure
 from discreet.models.scorers.one_bit import Answers, CompletedMatrix, Vault, binary_ratings, public_threshold
 from discreet.papers.one_bit.estimators import OneBitGradient, OneBitInput, OneBitObjective, OneBitOutput
-from discreet.papers.one_bit.releases import released_mean
-from discreet.papers.one_bit.task import OneBit
+from discreet.papers.one_bit.task import OneBit, released_mean
 from discreet.privacy.accounting.accountant import epsilon_at
 from discreet.privacy.guarantee import Basis, Fact, Kind, Neighbors, Trust, Unit
 from discreet.privacy.mechanisms.additive import Laplace

@@ -10,14 +10,14 @@ from budgets import budget
 from discreet.core.randomness import PrivacyRandom
 from discreet.models.scorers.one_bit import CompletedMatrix, MatrixEntries, binary_ratings
 from discreet.papers.one_bit.estimators import OneBitGradient, OneBitInput, OneBitObjective, OneBitOutput
-from discreet.papers.one_bit.releases import (
+from discreet.papers.one_bit.task import (
     ClampedGradient,
     FlippedRatings,
     LinearTerm,
+    OneBit,
     RatingPositions,
     released_mean,
 )
-from discreet.papers.one_bit.task import OneBit
 from discreet.privacy.accounting.gaussian import gaussian_multiplier
 from discreet.privacy.errors import Overspent
 from discreet.privacy.mechanisms.additive import laplace_scale

@@ -42,14 +42,15 @@ from discreet.models.scorers.one_bit import (
     binary_ratings,
 )
 from discreet.models.scorers.scorer import Scorer
-from discreet.papers.one_bit.releases import (
+from discreet.papers.one_bit.task import (
     ClampedGradient,
     FlippedRatings,
     LinearTerm,
+    OneBit,
+    Task,
     mean_on_scale,
     released_mean,
 )
-from discreet.papers.one_bit.task import OneBit, Task
 from discreet.privacy.accounting.gaussian import least
 from discreet.privacy.accounting.rounding import sum_up, times_up
 from discreet.privacy.guarantee import Guarantee, Trust
