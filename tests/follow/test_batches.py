@@ -1,6 +1,7 @@
 """New ratings from shards, on a cluster or not, enter bit by bit as from one file."""
 
 from dataclasses import replace
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -21,6 +22,21 @@ from followed_years import ITEMS, N_ITEMS, STARS, batch, weeks, year
 from shard_files import declared, files_of
 
 
+class Done(NamedTuple):
+    """A task that has ended."""
+
+    value: Any
+
+    def add_done_callback(self, callback):
+        callback(self)
+
+    def cancelled(self):
+        return False
+
+    def result(self):
+        return self.value
+
+
 class Worker:
     """Run what a cluster is given here and now, through bytes as a cluster would."""
 
@@ -32,7 +48,7 @@ class Worker:
 
         self.given += 1
         done = pickle.loads(pickle.dumps(job(*pickle.loads(pickle.dumps(arguments)))))
-        return type("Done", (), {"result": lambda self, timeout=None: done})()
+        return Done(done)
 
     def cancel(self, futures):
         self.cancelled += len(futures)

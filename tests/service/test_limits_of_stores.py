@@ -12,6 +12,7 @@ from discreet.data.vocabulary import Vocabulary
 from discreet.service.admission import submission
 from discreet.service.collect_app import _add_model
 from discreet.service.limits import RefusedError
+from discreet.service.publishing import ModelShelf
 from discreet.service.stores.opening import open_store
 
 
@@ -64,7 +65,9 @@ def test_a_page_gets_vectors_of_its_own_catalog_only(shelf, catalog, fits):
     )
     store = SimpleNamespace(campaign=shelf, is_closed=False)
     app = FastAPI()
-    _add_model(app, store, SimpleNamespace(newest=lambda: published), lambda _: None)
+    _add_model(
+        app, store, SimpleNamespace(newest=lambda: published, required=lambda: published), lambda _: None
+    )
     ask = {route.path: route.endpoint for route in app.routes}
     assert asyncio.run(ask["/health"]())["vectors"] == ("name" if fits else None)
     if fits:
@@ -77,8 +80,7 @@ def test_a_page_gets_vectors_of_its_own_catalog_only(shelf, catalog, fits):
 
 def test_before_the_first_model_there_are_no_vectors(shelf):
     app = FastAPI()
-    empty = SimpleNamespace(newest=lambda: None)
-    _add_model(app, SimpleNamespace(campaign=shelf, is_closed=False), empty, lambda _: None)
+    _add_model(app, SimpleNamespace(campaign=shelf, is_closed=False), ModelShelf(None), lambda _: None)
     ask = {route.path: route.endpoint for route in app.routes}
     assert asyncio.run(ask["/health"]())["vectors"] is None
     with pytest.raises(RefusedError) as caught:

@@ -654,7 +654,13 @@ class InProcessCluster:
 class _Finished(NamedTuple):
     value: Any
 
-    def result(self, timeout: float | None = None) -> Any:
+    def add_done_callback(self, callback: Callable[[Any], object]) -> None:
+        callback(self)
+
+    def cancelled(self) -> bool:
+        return False
+
+    def result(self) -> Any:
         return self.value
 
 
