@@ -21,7 +21,7 @@ def test_at_most_thirty_constants_are_tuned():
 
 def test_training_has_no_decimal_numbers_besides_its_settings():
     """A tuned number outside the settings would not be counted; those that are left have a reason."""
-    # 0.03 is what a release for `discreet.synthesize` costs; a fit that doesn't ask for it spends nothing on it.
+    # 0.03 is the share of a release for `discreet.synthesize`, which a fit makes only on request.
     reasons = {-0.5, 0.5, 1.0, 2.0, 0.0, 0.999, 1e-150, 1e-300, 1e-9, 1e-6, 0.01, 0.02, 0.03}
     for path in (ROOT / "models/user_factorization").glob("*.py"):
         if path.name in ("settings.py", "votes_first.py", "public_features.py"):
