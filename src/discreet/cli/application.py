@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import importlib
 import os
+import re
 import sys
 from collections.abc import Collection, Iterator, Mapping
 from functools import cache
@@ -235,6 +236,8 @@ def command(words: tuple[str, ...], *, renamed: tuple[str, ...] = ()) -> Any:
     verb = getattr(importlib.import_module(f"discreet.cli.{module}"), function)
     alone.command(words[-1], cls=_Verb)(spread(verb))
     found: Any = typer.main.get_command(alone)
+    # Lines of a paragraph are joined, so that the terminal's width alone decides where they end.
+    found.help = re.sub(r"(?<=\S)\n(?=\S)", " ", found.help or "")
     found.renamed = renamed
     return found
 

@@ -46,12 +46,12 @@ class WantedBudget:
     Options:
         epsilon: Set the budget to this epsilon.
         delta: The budget's delta. Default: 1e-5.
-        model: Set the budget for this model's privacy definition (unit, neighbors, trust). Default: that of
-            the current budget, or else a user's whole history with a trusted data owner.
+        model: Set the budget for this model's privacy definition (unit, neighbors, trust). Default: the
+            current budget's definition, or else a user's whole history with a trusted data owner.
         reason: Reason for raising the budget, which the ledger stores.
-        account: How releases compose: adding (default), gaussian or concentrated; set by the first budget.
-        renews: Reset the spending every period: yearly, quarterly or monthly.
-        renewed: Reset the spending now, under this assumption. Every label will state it.
+        account: How costs add up: adding (default), gaussian, or concentrated. The first budget sets it.
+        renews: Reset the spending every period: yearly, quarterly, or monthly.
+        renewed: Reset the spending now, under this assumption. Every later label states it.
     """
 
     epsilon: AnyEpsilon = None

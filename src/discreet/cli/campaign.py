@@ -62,11 +62,11 @@ def new(
 
     Options:
         out: Where to write the campaign.
-        items: The items to ask about: one id per line, or a table of items.
+        items: The items to ask about: one ID per line, or a table of items.
         epsilon: The privacy loss of one answer.
         name: The name that users see.
         scale: The rating scale: LOW,HIGH or LOW,HIGH,STEP.
-        max_reports: The most answers per user.
+        max_reports: Maximum number of answers per user.
         hide_items: Also hide which items were rated: devices answer for every item of the catalog.
         mechanism: The noise on the value of a rating: bounded-laplace, clamped-laplace (ISGD), or one-bit,
             which asks for likes and dislikes and flips them.
@@ -318,7 +318,7 @@ def fit(
     Options:
         store: Where the reports are: sqlite:///FILE, postgresql://..., or a file. Collection may continue.
         out: Where to write the model.
-        model: A model of the campaign's mechanism. Default: the usual one.
+        model: A model for the campaign's mechanism. Default: the mechanism's usual model.
         settings: Set an option of the model: key=value. May be repeated.
     """
     from discreet.model_settings import parse_settings
@@ -390,7 +390,7 @@ def backup(store: Store, *, out: Path, force: Force = False, as_json: AsJson = F
 
 
 def invite(store: Store, *, out: Path, count: int = 1, url: str = "", as_json: AsJson = False) -> None:
-    """Make invitations, each for one device. Give each user one; the store keeps its hash.
+    """Make invitations, each for one device. Send each user one invitation. The store keeps only hashes.
 
     The campaign must have been created with --invited.
 

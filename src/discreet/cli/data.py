@@ -84,7 +84,7 @@ def synthesize(
         order: Write times. Default: if the release states that histories have an order.
         seed: Different seeds draw different users.
         page: Write an HTML page that compares the data with the release.
-        compare_with: With --page: also compare with these real data, without noise. Such a page is for the
+        compare_with: With --page: also compare with these real data, without noise. This page is for the
             data owner only.
     """
     from discreet.data.synthetic_labels import label_path

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def demo(as_json: AsJson = False) -> None:
-    """Fit, label, recommend, and compare on embedded data, in one run. No download."""
+    """Fit a model on embedded data, show its label, recommend items, and compare models."""
     from discreet import demo as tour
 
     result = tour.run()

@@ -42,7 +42,7 @@ def describe(
     Don't publish the output.
 
     Options:
-        file: A file, folder or table, as for `fit`.
+        file: A file, folder, or table, as for `fit`.
         implicit: Don't read ratings. This is the default if no column has ratings.
         out: Write the schema to this TOML file.
     """

@@ -68,8 +68,8 @@ Protocol = Annotated[
     str,
     typer.Option(
         "--protocol",
-        help="How parties learn together: `sums` adds up statistics with shared noise, `averages` averages "
-        "the items that each party solves. `dpimf` and `dpmf` always average, as printed.",
+        help="How parties learn together. `sums` adds up statistics with shared noise. `averages` averages "
+        "item factors that each party computes. `dpimf` and `dpmf` always average, as their paper does.",
     ),
 ]
 
@@ -97,7 +97,7 @@ def init(
     Options:
         folder: A new folder, with one subfolder for each member.
         parties: The parties' names, comma-separated.
-        items: The public catalog: one id per line, or a table of items. May be repeated.
+        items: The public catalog: one ID per line, or a table of items. Repeatable.
         scale: The rating scale: LOW,HIGH or LOW,HIGH,STEP.
         implicit: Learn from implicit feedback, not from ratings.
         max_per_user: Use at most this many ratings per user.
@@ -349,11 +349,11 @@ def _signed(out: Path) -> str:
 def declare(folder: Path, items: Path, *, as_json: AsJson = False) -> None:
     """Declare new items between two releases of a continual release.
 
-    All members do; the coordinator first.
+    Every member must run this, and the coordinator must run it first.
 
     Options:
         folder: A member's folder: the coordinator's, then each party's.
-        items: Items, new ones among them: ids, or a table of items.
+        items: A file that includes the new items: one ID per line, or a table of items.
     """
     from discreet.federated.identity.agreement import Agreement
     from discreet.follow.federation import declare_items

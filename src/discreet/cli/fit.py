@@ -65,9 +65,9 @@ def fit(
     More:
         private_catalog: Select the catalog (and the scale, unless declared) from the data with noise. Only
             items that enough users rated are kept.
-        catalog_share: With --private-catalog: the part of epsilon and delta spent on it.
-        for_synthesis: Also release lengths of histories and levels of ratings, for `discreet data
-            synthesize`. user-factorization only; they cost 3% of its budget.
+        catalog_share: With --private-catalog: fraction of epsilon and delta spent on the selection.
+        for_synthesis: Also release history lengths and rating levels, which `discreet data synthesize`
+            needs. This uses 3% of the budget; user-factorization only.
         use_titles: Also learn from the table of --titles: its words and numbers are public features of items.
     """
     from discreet.core.progress import terminal_progress

@@ -79,7 +79,7 @@ def start(
 
     Options:
         state: Where to keep the state: a private file. Never restore an older copy.
-        items: The public catalog: one item id per line, or a table of items.
+        items: The public catalog: one item ID per line, or a table of items.
         scale: Follow ratings on LOW,HIGH or LOW,HIGH,STEP. Default: interactions only.
         implicit: Follow interactions only; the default without --scale.
     """
@@ -333,7 +333,7 @@ def show(
     force: Force = False,
     as_json: AsJson = False,
 ) -> None:
-    """Show the releases so far, what is left, and noise against signal. All of this is public.
+    """Show the releases so far, how many are left, and how signal compares with noise. All of this is public.
 
     Options:
         state: The year that `discreet follow start` wrote.
@@ -422,10 +422,10 @@ def replay(
 ) -> None:
     """Replay a past year of your data, and compare following with fits and refits. Nothing is released.
 
-    After each release, every way is scored on the items that users chose before the next release.
+    After each release, each method is scored on the items that users choose before the next release.
 
     Options:
-        begins: When the year begins, as in 2025-01-31. Default: the data's last year.
+        begins: When the year begins, such as 2025-01-31. Default: the last year of the data.
         seed: The seed of the (simulated) noise.
     """
     from discreet.core.progress import terminal_progress
@@ -464,7 +464,7 @@ HalfLife = Annotated[
 ]
 Year = Annotated[str, typer.Option("--year", help="Duration of the continual release.")]
 ComeOnce = Annotated[
-    bool, typer.Option("--users-come-once", help="Let users spend all their weight at once.")
+    bool, typer.Option("--users-come-once", help="Don't reserve weight for a user's later interactions.")
 ]
 
 
@@ -596,10 +596,10 @@ class Drawing:
     Options:
         out: Where to write the model.
         items: Declare items, including new ones: one ID per line, or a table of items.
-        release: Number of this release. Missed releases before it are made empty.
+        release: Number of this release. Releases that you missed before it are published without new data.
         kind: `popularity`, `biases`, or `both`.
         with_model: Use the embeddings of this user-factorization model.
-        yes: Confirm that many missed releases are made empty.
+        yes: Confirm that many missed releases are published without new data.
     """
 
     out: Path

@@ -408,12 +408,12 @@ def bundle(
 ) -> None:
     """Write a folder that recommends on the device: a page, an npm package, the label. Costs no budget.
 
-    Histories stay on the device. bundle.json states how far quantized recommendations agree with `recommend`,
+    Histories stay on the device. bundle.json states how closely quantized recommendations match `recommend`,
     measured on histories drawn from released numbers.
 
     Options:
         out: The folder to create.
-        precision: How numbers are kept: int8, float16 or float32; repeatable. The page opens the first.
+        precision: Number format: int8, float16, or float32; repeatable. The page uses the first format.
             Default: int8 and float16.
         onnx: Also write model.onnx, in the first precision; needs an extra.
         title: The heading of the page.

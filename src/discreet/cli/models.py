@@ -25,7 +25,7 @@ _COMPARED = ("ease", "als")
 
 
 def models(*, everything: Annotated[bool, "--all"] = False, as_json: AsJson = False) -> None:
-    """List the models to use first, or all of them, with what they protect and learn from.
+    """List the recommended models, or all models: what they protect, and what they learn from.
 
     Options:
         everything: List all models, including those of papers, and all baselines.

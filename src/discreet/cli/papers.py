@@ -47,7 +47,7 @@ def theory(
         items: Public number of items.
         ratings: Public number of ratings or interactions.
         epsilon: Epsilon of the mechanism.
-        settings: Set a number of the theory, as name=value.
+        settings: Set a number that the bounds depend on, as name=value.
     """
     from discreet.model_settings import parse_fields
     from discreet.papers.bounds import PublicSizes, theories
@@ -90,7 +90,7 @@ def reproduce(
 
     Options:
         every: Reproduce all papers, one after the other.
-        quick: Use fewer runs and smaller data; takes two minutes.
+        quick: Use fewer runs and less data, which takes about two minutes.
         out: Write numbers, figures and one page to this folder. A stopped run resumes there.
         minutes: Begin no step after this many minutes and judge what was reached; 0 only judges.
         draws: Make at most this many draws of every experiment.

@@ -86,7 +86,7 @@ def recommend(
 ) -> None:
     """Recommend items to one user from their own history, or to all users in a file of histories.
 
-    Without a history, the recommendations are those for a new user.
+    Without a history, recommend the items that a new user gets.
 
     Options:
         all_users: With --all: histories of many users, or a folder of shards.
@@ -98,7 +98,8 @@ def recommend(
         user: The user's ID; needed if the history contains several users.
         among: List only these items: one ID per line, or a table.
         exclude: Never list these items: one ID per line, or a table.
-        rank_by: Order by `choice` (likely interactions), `stars` (ratings), or `both` (default).
+        rank_by: Sort by `choice` (how likely an interaction is), `stars` (predicted rating), or `both`
+            (default).
         diversify: From 0 to 1: prefer items that differ from the rest of the list.
         include_seen: Also list items of the history.
         ignore_unknown: Ignore items that the model doesn't know.
@@ -355,7 +356,7 @@ def explain(
     titles: Titles = None,
     as_json: AsJson = False,
 ) -> None:
-    """Show why an item has its place in a user's list: parts that add up to its score.
+    """Show why an item is in a user's list: the parts of its score.
 
     Options:
         item: An item of the model's catalog. Default: the first of the user's list.

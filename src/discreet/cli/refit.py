@@ -35,7 +35,7 @@ def refit(
     start from scratch.
     The catalog is the last model's, plus new items that --items lists. A declared scale and a declared
     --max-per-user stay the same, unless you pass new values.
-    Without --name, the last model's account in the ledger gets the cost.
+    Without --name, the cost is recorded in the last model's account.
 
     Options:
         model: The last release: a model file.

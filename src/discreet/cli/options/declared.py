@@ -104,7 +104,7 @@ Purpose = Annotated[
     str | None,
     typer.Option(
         "--for",
-        help="What to spend the budget on: lists (ignores ratings), ratings, or both. Default: both.",
+        help="What to spend the budget on: lists (ignores rating values), ratings, or both. Default: both.",
         metavar="lists|ratings|both",
     ),
 ]
@@ -139,8 +139,8 @@ class TextFile:
         quote: The quote character, or none. Default: a double quote.
         escape: The escape character inside quotes, such as \.
         encoding: The text encoding: latin-1, cp1252, and so on. Default: UTF-8.
-        comment: Skip lines that begin with this, such as #.
-        skip_bad_lines: Skip lines with a wrong number of fields, or without an ID, a number, or a time, and
+        comment: Skip lines that begin with this text, such as #.
+        skip_bad_lines: Skip lines with the wrong number of fields or an invalid ID, number, or time, and
             report how many.
         layout: A well-known layout: movielens, netflix, lightgcn, recbole, or sasrec.
     """
@@ -504,11 +504,11 @@ class Measuring:
 
     Options:
         split: Held-out part: random:0.1, kfold:10, leave-one-out, time:0.1, time:DATE, given:TRAIN,TEST.
-            Default: leave-one-out for lists, and random:0.1 for ratings. With given, the two files
-            are in the folder of DATA and are read like DATA, whose rows aren't used.
+            Default: leave-one-out for lists, and random:0.1 for ratings. With given, both files
+            must be in DATA's folder and have DATA's layout. The rows of DATA itself aren't used.
         repeat: The number of runs, each with a new split and new noise.
         seed: The seed of the splits and of the (simulated) noise.
-        item_features: A public table for the metrics of content: item IDs first, then genres and so on.
+        item_features: A public table for the content metrics: item IDs first, then genres and so on.
     """
 
     split: str | None = None
@@ -635,7 +635,7 @@ On = Annotated[
     str | None,
     typer.Option(
         "--on",
-        help="Engine that sums: dask:// or spark://, with local or HOST:PORT; or duckdb:PATH, for a table.",
+        help="Engine that adds up the data: dask:// or spark:// with `local` or HOST:PORT, or duckdb:PATH.",
         rich_help_panel="More",
     ),
 ]
