@@ -59,6 +59,20 @@ def test_every_name_is_found_and_is_the_one_that_type_checkers_see(name):
     assert "nonsense" in str(caught.value)
 
 
+def test_every_name_that_commands_use_is_found():
+    lib = importlib.import_module("discreet.cli.lib")
+    imports = [
+        node
+        for node in ast.walk(ast.parse(Path(lib.__file__).read_text(encoding="utf8")))
+        if isinstance(node, ast.ImportFrom) and node.col_offset
+    ]
+    names = {alias.asname or alias.name for node in imports for alias in node.names}
+    assert len(names) > 100 and all(hasattr(lib, name) for name in names)
+    with pytest.raises(AttributeError) as caught:
+        _ = lib.nonsense
+    assert "nonsense" in str(caught.value)
+
+
 def test_every_estimator_and_error_is_offered():
     for name, kind in model_settings.MODELS.items():
         assert getattr(discreet, kind.__name__) is kind and kind.name == name

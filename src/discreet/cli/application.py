@@ -14,6 +14,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperCommand, TyperGroup
 
+from discreet.cli import lib
 from discreet.cli.errors import ArgumentsMissing, WrongArguments
 from discreet.cli.messages import UsageError, message_for_terminal
 from discreet.cli.options.parsing import HELP_ALL, MANY, UNUSUAL, spread
@@ -296,8 +297,5 @@ def run() -> None:
 
 def complain(error: DiscreetError, options: Collection[str] | None = None) -> None:
     """Print the message of an error on standard error."""
-    from rich.console import Console
-    from rich.text import Text
-
-    sentence = Text.assemble(("discreet:", "bold red"), " ", message_for_terminal(error, options))
-    Console(stderr=True, soft_wrap=True, highlight=False).print(sentence)
+    sentence = lib.Text.assemble(("discreet:", "bold red"), " ", message_for_terminal(error, options))
+    lib.Console(stderr=True, soft_wrap=True, highlight=False).print(sentence)

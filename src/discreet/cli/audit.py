@@ -4,22 +4,17 @@ from __future__ import annotations
 
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
+from discreet.cli import lib
 from discreet.cli.errors import FittedModelGiven, OptionMissing, UnsupportedByModel
 from discreet.cli.options.declared import AsJson, Delta, Epsilon
 from discreet.cli.options.parsing import listed
 from discreet.cli.output.printing import emit, show
 from discreet.core.checks import one_of
 from discreet.core.errors import FileExists
-
-if TYPE_CHECKING:
-    from rich.table import Table
-
-    from discreet.audit.findings import Finding, KeptFindings
-    from discreet.models.estimator import Estimator
 
 # Error probability of one attack's bound. A result also needs a fresh run at a tenth of it. So in a hundred
 # audits of sound guarantees, the probability that any is called refuted is below 1 in 1,000.
@@ -63,8 +58,6 @@ def audit(
         every: Audit every private model, and the recommended one's presets.
         out: Save findings to this JSON file. An existing file is resumed.
     """
-    from discreet.audit.findings import KeptFindings, any_refuted
-
     if (model is None) == (not every) or (every and on_data is not None):
         raise OptionMissing(options=("a model", "--all", "your data with --model"))
     if page is not None and page.exists():
@@ -83,7 +76,7 @@ def audit(
         full = not quick and view is None
         edges = [name for name, asked in (("files", files), ("questions", questions)) if asked or full]
         found = _without_data(
-            subjects, views, seconds, KeptFindings(out), named=view is not None, edges=edges
+            subjects, views, seconds, lib.KeptFindings(out), named=view is not None, edges=edges
         )
     if page is not None:
         _write_page(
@@ -95,7 +88,7 @@ def audit(
         emit([finding.to_json() for finding in found])
     else:
         show(_table(found), _MEANING, *_sentences(found), *([] if page is None else [f"Written to {page}."]))
-    if any_refuted(found):
+    if lib.any_refuted(found):
         raise typer.Exit(1)
 
 
@@ -109,132 +102,104 @@ def _refuse_file(model: str) -> None:
     """Raise, with what to do, if a model file is named."""
     if not Path(model).is_file():
         return
-    from discreet.models.storage import read_label
 
-    name = read_label(Path(model))["name"]
+    name = lib.read_label(Path(model))["name"]
     raise FittedModelGiven(path=str(model), model=name)
 
 
-def _refuse_without_files(subjects: list[Estimator]) -> None:
-    from discreet.audit.from_files import has_files
-
-    if not any(map(has_files, subjects)):
+def _refuse_without_files(subjects: list[lib.Estimator]) -> None:
+    if not any(map(lib.has_files, subjects)):
         raise UnsupportedByModel(
             model="The model", option="--files", why="it doesn't protect whole users of a file"
         )
 
 
-def _refuse_without_questions(subjects: list[Estimator]) -> None:
-    from discreet.audit.questions import has_questions
-
-    if not any(map(has_questions, subjects)):
+def _refuse_without_questions(subjects: list[lib.Estimator]) -> None:
+    if not any(map(lib.has_questions, subjects)):
         raise UnsupportedByModel(
             model="The model", option="--questions", why="it needs more than sums with Gaussian noise"
         )
 
 
-def _write_page(path: Path, found: list[Finding], estimator: Estimator | None) -> None:
-    from discreet.audit.full import sample_games
-    from discreet.audit.page import write_page
-
-    write_page(path, found, None if estimator is None else sample_games(estimator))
+def _write_page(path: Path, found: list[lib.Finding], estimator: lib.Estimator | None) -> None:
+    lib.write_audit_page(path, found, None if estimator is None else lib.sample_games(estimator))
 
 
-def _one_run(data: str, canaries: int | None, estimator: Estimator) -> Finding:
-    from discreet.audit.canaries.one_run import audit_one_run
-    from discreet.data.inputs import open_data
-
-    spec = open_data(data, implicit=estimator.feedback == "implicit")
-    return audit_one_run(estimator, spec, canaries=canaries)
+def _one_run(data: str, canaries: int | None, estimator: lib.Estimator) -> lib.Finding:
+    spec = lib.open_data(data, implicit=estimator.feedback == "implicit")
+    return lib.audit_one_run(estimator, spec, canaries=canaries)
 
 
 def _without_data(
-    subjects: list[Estimator],
+    subjects: list[lib.Estimator],
     views: list[str],
     seconds: float,
-    kept: KeptFindings,
+    kept: lib.KeptFindings,
     *,
     named: bool,
     edges: list[str],
-) -> list[Finding]:
-    from discreet.audit.fingerprint import fingerprint
-    from discreet.audit.from_files import audit_files, has_files
-    from discreet.audit.full import quick_audit, views_of
-    from discreet.audit.questions import has_questions
-
-    found: list[Finding] = []
+) -> list[lib.Finding]:
+    found: list[lib.Finding] = []
     for estimator in subjects:
         name = estimator.named
-        audited = fingerprint(estimator) if kept.is_written else ""
+        audited = lib.fingerprint(estimator) if kept.is_written else ""
         once = partial(kept.once, name, estimator.epsilon, fingerprint=audited)
-        found += once("white box", partial(quick_audit, name, estimator))
-        if "files" in edges and has_files(estimator):
-            found += once("files", partial(audit_files, name, estimator))
+        found += once("white box", partial(lib.quick_audit, name, estimator))
+        if "files" in edges and lib.has_files(estimator):
+            found += once("files", partial(lib.audit_files, name, estimator))
             found += once("rows", partial(_read_rows, name, estimator))
-        if "questions" in edges and has_questions(estimator):
+        if "questions" in edges and lib.has_questions(estimator):
             found += once("questions", partial(_asked, name, estimator))
         # A view that wasn't asked for by name is skipped if a model doesn't have it.
-        has = views if named else [one for one in views if one in views_of(estimator)]
+        has = views if named else [one for one in views if one in lib.views_of(estimator)]
         for view in has:
             found += once(view, partial(_played, name, estimator, view, seconds))
     return found
 
 
-def _read_rows(name: str, estimator: Estimator) -> list[Finding]:
-    from discreet.audit.neighboring_rows import audit_rows
-
-    return [audit_rows(name, estimator.epsilon, estimator.delta)]
+def _read_rows(name: str, estimator: lib.Estimator) -> list[lib.Finding]:
+    return [lib.audit_rows(name, estimator.epsilon, estimator.delta)]
 
 
-def _asked(name: str, estimator: Estimator) -> list[Finding]:
-    from discreet.audit.questions import audit_questions
-
-    return [audit_questions(name, estimator)]
+def _asked(name: str, estimator: lib.Estimator) -> list[lib.Finding]:
+    return [lib.audit_questions(name, estimator)]
 
 
-def _played(name: str, estimator: Estimator, view: str, seconds: float) -> list[Finding]:
-    from discreet.audit.full import REPORT, play_view, views_of
-
-    if view == REPORT and REPORT not in views_of(estimator):
-        from discreet.audit.questions import price_a_party
-
+def _played(name: str, estimator: lib.Estimator, view: str, seconds: float) -> list[lib.Finding]:
+    if view == lib.REPORT and lib.REPORT not in lib.views_of(estimator):
         # If a model has no device reports, a party of a federation may have an audit.
-        return [price_a_party(name, estimator)]
-    return [play_view(name, estimator, view, seconds=seconds, error=_ERROR)]
+        return [lib.price_a_party(name, estimator)]
+    return [lib.play_view(name, estimator, view, seconds=seconds, error=_ERROR)]
 
 
 def _views(view: str | None, *, quick: bool) -> list[str]:
-    from discreet.audit.full import VIEWS
-
     if view is None:
-        return [] if quick else list(VIEWS)
+        return [] if quick else list(lib.VIEWS)
     chosen = listed(view)
     for one in chosen:
-        one_of("--view", one, VIEWS)
+        one_of("--view", one, lib.VIEWS)
     return chosen
 
 
-def _subjects(model: str | None, epsilon: float, delta: float | None, settings: list[str]) -> list[Estimator]:
-    from discreet import model_settings
-
+def _subjects(
+    model: str | None, epsilon: float, delta: float | None, settings: list[str]
+) -> list[lib.Estimator]:
     if model is None:
-        from discreet.audit.presets import presets
-
-        names = sorted(name for name in model_settings.MODELS if not model_settings.is_never_private(name))
+        names = sorted(
+            name for name in lib.model_settings.MODELS if not lib.model_settings.is_never_private(name)
+        )
         own: dict[str, Any] = {"epsilon": epsilon} if delta is None else {"epsilon": epsilon, "delta": delta}
-        more = [model_settings.estimator(name, {**settings, **own}) for name, settings in presets()]
-        return [*model_settings.estimators(names, [epsilon], delta), *more]
-    chosen = {**model_settings.parse_settings(model, settings), "epsilon": epsilon}
+        more = [lib.model_settings.estimator(name, {**settings, **own}) for name, settings in lib.presets()]
+        return [*lib.model_settings.estimators(names, [epsilon], delta), *more]
+    chosen = {**lib.model_settings.parse_settings(model, settings), "epsilon": epsilon}
     if delta is not None:
         chosen["delta"] = delta
-    return [model_settings.estimator(model, chosen)]
+    return [lib.model_settings.estimator(model, chosen)]
 
 
-def _table(found: list[Finding]) -> Table:
-    from rich.table import Table
-
+def _table(found: list[lib.Finding]) -> lib.Table:
     curves = any(finding.curve is not None for finding in found)
-    table = Table(
+    table = lib.Table(
         "model", "attack", "promised", "at least", *(["curve"] if curves else []), "fits", "verdict"
     )
     # Names may continue on the next line; headings and numbers are never cut.
@@ -255,7 +220,7 @@ def _table(found: list[Finding]) -> Table:
     return table
 
 
-def _sentences(found: list[Finding]) -> list[str]:
+def _sentences(found: list[lib.Finding]) -> list[str]:
     return [
         f"{finding.model}, {finding.attack}: {note}"
         for finding in found

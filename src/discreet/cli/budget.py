@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from decimal import ROUND_FLOOR, Decimal, localcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, final
+from typing import Annotated, Any, final
 
 import typer
 
+from discreet.cli import lib
 from discreet.cli.errors import (
     DatasetNotInLedger,
     LedgerMissing,
@@ -22,15 +23,6 @@ from discreet.cli.options.declared import AnyEpsilon, AsJson, Force
 from discreet.cli.options.parsing import checked_name, group
 from discreet.cli.output.printing import emit, remark, show, table_of, write
 from discreet.core.checks import one_of, positive_finite
-
-if TYPE_CHECKING:
-    from rich.table import Table
-
-    from discreet.follow import FollowSettings
-    from discreet.follow.comparison import Way
-    from discreet.planning.curves import ExpectedAccuracy
-    from discreet.privacy.guarantee import Guarantee
-
 
 Name = Annotated[str | None, typer.Option("--name", help="The dataset to show, or to set a budget for.")]
 LedgerFile = Annotated[Path, typer.Argument(help="A ledger file.")]
@@ -92,12 +84,10 @@ def budget(
 ) -> None:
     """Show the releases of a ledger, and the budget spent and left. With --epsilon, set a budget first."""
     from discreet.cli.output.ledger import PAGE, ledger_tables, write_ledger_page
-    from discreet.privacy.ledger.ledger import Ledger, report_json
-    from discreet.report.pages import refuse_page
 
     name = checked_name(name)
     if page is not None:
-        refuse_page(page, kind=PAGE, force=force, inputs=[file])
+        lib.refuse_page(page, kind=PAGE, force=force, inputs=[file])
     if wanted.epsilon is not None:
         if name is None:
             raise OptionNeeds(options=("--epsilon",), needs="--name", why="each budget is for one dataset")
@@ -110,28 +100,26 @@ def budget(
         )
     if not file.exists():
         raise LedgerMissing(path=file)
-    with Ledger.open(file, read_only=True) as book:
+    with lib.Ledger.open(file, read_only=True) as book:
         if name is not None and name not in book.datasets():
             raise DatasetNotInLedger(path=file, name=name, known=tuple(book.datasets()))
         if page is not None:
             write_ledger_page(book, name, page, force=force)
         if as_json:
-            emit(report_json(book, name))
+            emit(lib.report_json(book, name))
         else:
             show(ledger_tables(book, name), *([] if page is None else [f"Written to {page}."]))
 
 
 def _rules(account: str | None, renews: str | None, renewed: str | None) -> dict[str, Any]:
     """Return the given rules of a budget other than its size."""
-    from discreet.privacy.ledger.ledger import Account, Period
-
     rules: dict[str, Any] = {}
     if account is not None:
-        one_of("--account", account, [kind.value for kind in Account])
-        rules["account"] = Account(account)
+        one_of("--account", account, [kind.value for kind in lib.Account])
+        rules["account"] = lib.Account(account)
     if renews is not None:
-        one_of("--renews", renews, [period.value for period in Period])
-        rules["renews"] = Period(renews)
+        one_of("--renews", renews, [period.value for period in lib.Period])
+        rules["renews"] = lib.Period(renews)
     if renewed is not None:
         if not renewed.strip():
             raise OptionEmpty(option="--start-anew")
@@ -141,12 +129,10 @@ def _rules(account: str | None, renews: str | None, renewed: str | None) -> dict
 
 def _set_budget(file: Path, name: str, epsilon: float, wanted: WantedBudget) -> None:
     """Set a budget with the privacy definition of a model, else as `Ledger.set_budget` chooses it."""
-    from discreet.privacy.ledger.ledger import Ledger
-
     promise = None if wanted.model is None else _promise_of(wanted.model, epsilon, wanted.delta)
     size: dict[str, Any] = {"epsilon": epsilon, "delta": wanted.delta} if promise is None else {}
     rules = _rules(wanted.account, wanted.renews, wanted.renewed)
-    with Ledger.open(file) as book:
+    with lib.Ledger.open(file) as book:
         book.set_budget(name, promise, reason=wanted.reason or "", **size, **rules)
         spent = book.balance(name)
         if spent is not None and spent.share > 1:
@@ -156,21 +142,17 @@ def _set_budget(file: Path, name: str, epsilon: float, wanted: WantedBudget) -> 
             )
 
 
-def _promise_of(model: str, epsilon: float, delta: float | None) -> Guarantee:
-    from discreet.model_settings import example_promise, is_never_private
-    from discreet.privacy.guarantee import Basis, Guarantee
-    from discreet.privacy.ledger.records import USUAL_DELTA
-
-    if is_never_private(model):
+def _promise_of(model: str, epsilon: float, delta: float | None) -> lib.Guarantee:
+    if lib.is_never_private(model):
         raise NoPrivacyBudget(model=model)
-    unit, neighbors, trust = example_promise(model).definition
-    return Guarantee(
+    unit, neighbors, trust = lib.example_promise(model).definition
+    return lib.Guarantee(
         epsilon=epsilon,
-        delta=USUAL_DELTA if delta is None else delta,
+        delta=lib.USUAL_DELTA if delta is None else delta,
         unit=unit,
         neighbors=neighbors,
         trust=trust,
-        basis=Basis.PROVED,
+        basis=lib.Basis.PROVED,
     )
 
 
@@ -249,13 +231,13 @@ class _Data:
     ratings: float | None
     metric: str
 
-    def expected(self, epsilon: float) -> ExpectedAccuracy | None:
+    def expected(self, epsilon: float) -> lib.ExpectedAccuracy | None:
         """Return the accuracy that such a release kept on public data, if the number of users is known."""
-        from discreet.planning.curves import expected
-
         if self.people is None:
             return None
-        return expected(self.metric, epsilon, self.people, items=self.items, ratings_per_person=self.ratings)
+        return lib.expected(
+            self.metric, epsilon, self.people, items=self.items, ratings_per_person=self.ratings
+        )
 
 
 def _measure(metric: str | None, purpose: str | None) -> str:
@@ -284,14 +266,12 @@ def _compare(
 ) -> None:
     """Print the ways to spend a year's budget on current popularity, and the commands that compare them."""
     from discreet.cli.follow import days
-    from discreet.follow import FollowSettings
-    from discreet.follow.comparison import SAME_LISTS, SAME_RATINGS, compared, verdict
 
     if epsilon is None:
         raise OptionNeeds(
             options=("--follow",), needs="--epsilon", why="--follow compares ways to spend a budget"
         )
-    settings = FollowSettings(
+    settings = lib.FollowSettings(
         # A single release isn't a year. Weekly is usual.
         releases=52 if releases == 1 else releases,
         epsilon=epsilon,
@@ -299,14 +279,14 @@ def _compare(
         half_life=days("--half-life", half_life),
     )
     each = 1.0 if data.ratings is None else positive_finite("--ratings-per-person", data.ratings)
-    ways = compared(settings, come_once=come_once, choices=each)
+    ways = lib.compared(settings, come_once=come_once, choices=each)
     choices = "few (--ratings-per-person)" if data.ratings is None else f"{each:g}"
     once = " --users-come-once" * come_once
     commands = _both(settings, f" --half-life {half_life}{once}", data, ways)
     rated = data.metric == "rmse"
-    caution = SAME_RATINGS if rated else SAME_LISTS
+    caution = lib.SAME_RATINGS if rated else lib.SAME_LISTS
     if as_json:
-        said = {"verdict": verdict(ways, rated=rated), "caution": caution, "commands": commands}
+        said = {"verdict": lib.verdict(ways, rated=rated), "caution": caution, "commands": commands}
         emit({"follow": [way.to_json() for way in ways], **said})
         return
     show(
@@ -315,7 +295,7 @@ def _compare(
         "that the latest release contains. Signal: the weight of recent interactions in it. Users needed: "
         f"how many must have chosen an item recently, each among {choices}, before it is three standard "
         "deviations above the noise. Lower is better.",
-        f"{verdict(ways, rated=rated)} {_few(ways, data)}{caution}",
+        f"{lib.verdict(ways, rated=rated)} {_few(ways, data)}{caution}",
     )
     write(
         "\n".join(
@@ -331,7 +311,7 @@ def _compare(
         write("\n".join(lines))
 
 
-def _few(ways: list[Way], data: _Data) -> str:
+def _few(ways: list[lib.Way], data: _Data) -> str:
     """Return a warning if one item needs more users than there are."""
     needed = min(way.people_needed for way in ways)
     if data.people is None or needed <= data.people / 10:
@@ -342,7 +322,7 @@ def _few(ways: list[Way], data: _Data) -> str:
     )
 
 
-def _in_order(ways: list[Way], commands: list[str]) -> list[tuple[str, list[str]]]:
+def _in_order(ways: list[lib.Way], commands: list[str]) -> list[tuple[str, list[str]]]:
     """Return the commands of each way under a heading. Following or refits are first, whichever is better."""
     follow, refit = _best(ways, followed=True), _best(ways, followed=False)
     both = [("To follow:", commands[1:3]), (f"For {refit.name}:", commands[3:5])]
@@ -350,13 +330,13 @@ def _in_order(ways: list[Way], commands: list[str]) -> list[tuple[str, list[str]
     return [*both, ("For users' preferences, one fit:", commands[5:])]
 
 
-def _best(ways: list[Way], *, followed: bool) -> Way:
+def _best(ways: list[lib.Way], *, followed: bool) -> lib.Way:
     return min(
         (way for way in ways if (way.epsilon_each is None) == followed), key=lambda way: way.people_needed
     )
 
 
-def _ways_table(ways: list[Way]) -> Table:
+def _ways_table(ways: list[lib.Way]) -> lib.Table:
     rows = []
     for way in ways:
         each = "once" if way.epsilon_each is None else f"{way.epsilon_each:.3g}"
@@ -366,7 +346,7 @@ def _ways_table(ways: list[Way]) -> Table:
     return table_of(head, rows, right=1)
 
 
-def _both(settings: FollowSettings, more: str, data: _Data, ways: list[Way]) -> list[str]:
+def _both(settings: lib.FollowSettings, more: str, data: _Data, ways: list[lib.Way]) -> list[str]:
     """Return the commands that replay a year, follow it, refit, and fit preferences."""
     lists = data.metric == "hr@10"
     what = "clicks.csv --implicit" if lists else "ratings.csv"
@@ -398,9 +378,7 @@ def _rounded_down(epsilon: float) -> str:
 def _planned(
     epsilon: float | None, delta: float, releases: int, wanted: float | None, data: _Data
 ) -> dict[str, Any]:
-    from discreet.planning.schedules import plan
-
-    return plan(
+    return lib.plan(
         epsilon,
         delta=delta,
         releases=releases,
@@ -413,21 +391,18 @@ def _planned(
 
 
 def _draw(path: Path, data: _Data, each: float, *, force: bool) -> None:
-    from discreet.planning.curves import draw_plan, similar_curves
-
     if data.people is None:
         raise OptionNeeds(
             options=("--out",),
             needs="--people",
             why="the drawing shows accuracy, which depends on the number of users",
         )
-    curve = similar_curves(data.metric, data.people, data.ratings, data.items)[0]
-    draw_plan(path, curve, data.people, each, force=force)
+    curve = lib.similar_curves(data.metric, data.people, data.ratings, data.items)[0]
+    lib.draw_plan(path, curve, data.people, each, force=force)
 
 
 def _show(found: dict[str, Any], data: _Data) -> None:
     from discreet.cli.follow import releases_of
-    from discreet.report.odds import percent, posterior
 
     if "wanted" in found:
         asked = found["wanted"]
@@ -437,17 +412,17 @@ def _show(found: dict[str, Any], data: _Data) -> None:
     attacker = found["attacker"]
     who, after_all = "it", ""
     if found["releases"] > 1:
-        who, after_all = "each", f" and {percent(attacker['all'])} after all of them"
+        who, after_all = "each", f" and {lib.percent(attacker['all'])} after all of them"
     show(
         f"{releases_of(found['releases'])} under epsilon = {found['limit']['epsilon']:g}, delta = "
         f"{found['limit']['delta']:g}: {who} may have epsilon = {each['epsilon']:.4g} at delta = "
         f"{each['delta']:g} in a Gaussian account (by adding: {adding['epsilon']:.3g} at "
         f"{adding['delta']:.2g}).",
         "An attacker who knows everything except whether one user is in the data guesses right at most "
-        f"{percent(attacker['one'])} of the time after one release{after_all}. A coin is right 50% of the "
-        "time. The label of a release states "
-        f"{percent(posterior(each['epsilon'], each['delta']))}, because it counts any noise with this "
-        "epsilon and delta, and Gaussian noise is better than the worst.",
+        f"{lib.percent(attacker['one'])} of the time after one release{after_all}. A coin is right 50% of "
+        "the time. The label of a release states "
+        f"{lib.percent(lib.posterior(each['epsilon'], each['delta']))}, because it counts any noise with "
+        "this epsilon and delta, and Gaussian noise is better than the worst.",
     )
     if data.people is None:
         show("The expected accuracy depends on the number of users. Pass --people.")
@@ -458,8 +433,6 @@ def _show(found: dict[str, Any], data: _Data) -> None:
 
 def _show_expected(found: dict[str, Any], data: _Data) -> None:
     """Print the accuracy under this noise on public data, and what it is worth."""
-    from discreet.planning.curves import METRICS, SIMPLEST
-
     expected = data.expected(found["per_release"]["epsilon"])
     assert expected is not None
     rows = []
@@ -467,7 +440,8 @@ def _show_expected(found: dict[str, Any], data: _Data) -> None:
         sizes = (f"{curve.people:,}", f"{curve.items:,}", f"{curve.ratings_per_person:.0f}")
         rows.append((curve.dataset, *sizes, *(f"{number:.4g}" for number in (curve.floor, value, curve.bar))))
     head = ("public data", "users", "items", "rows per user", "simple", "plan", "no noise")
-    title = f"{data.metric} ({METRICS[data.metric]} is better) on public data with as much noise per item"
+    better = f"{data.metric} ({lib.PLAN_METRICS[data.metric]} is better)"
+    title = f"{better} on public data with as much noise per item"
     table = table_of(head, rows, title=title, right=1)
     missing = [
         name
@@ -477,25 +451,23 @@ def _show_expected(found: dict[str, Any], data: _Data) -> None:
     narrower = f" To choose the public data better, pass {' and '.join(missing)}." if missing else ""
     show(
         table,
-        f"Simple: {SIMPLEST[data.metric]}, without noise. Plan: a release of this plan. "
+        f"Simple: {lib.SIMPLEST[data.metric]}, without noise. Plan: a release of this plan. "
         f"{_worth(expected, found['per_release']['epsilon'])}{narrower}",
     )
     if found["releases"] >= _MANY:
         _show_fewer(found, data)
 
 
-def _worth(expected: ExpectedAccuracy, epsilon: float) -> str:
+def _worth(expected: lib.ExpectedAccuracy, epsilon: float) -> str:
     """Return in words how much of the gain without privacy is kept, and when to measure it instead."""
-    from discreet.planning.curves import MARGIN, SIMPLEST
-
     low, high = (round(100 * share) for share in expected.shares)
-    simplest = SIMPLEST[expected.metric]
+    simplest = lib.SIMPLEST[expected.metric]
     nearest, value = expected.measured[0]
     kept = round(100 * min(max(nearest.share(value), 0.0), 1.0))
     said = (
         f"On {nearest.dataset}, the most similar of these data, the plan keeps {kept}% of what a model "
         f"without privacy gains over {simplest}. In 9 of 10 cases, other data differ from that by at most "
-        f"{round(100 * MARGIN)} points."
+        f"{round(100 * lib.MARGIN)} points."
     )
     if low < _LITTLE < high:
         said += f" So on your data, the plan may be hardly better than {simplest}."
@@ -511,10 +483,8 @@ _LITTLE = 15
 
 
 def _show_fewer(found: dict[str, Any], data: _Data) -> None:
-    from discreet.planning.schedules import schedule
-
     limit, fewer = found["limit"], found["releases"] // 3
-    each = schedule(limit["epsilon"], limit["delta"], fewer).per_release.epsilon
+    each = lib.schedule(limit["epsilon"], limit["delta"], fewer).per_release.epsilon
     expected = data.expected(each)
     assert expected is not None
     nearest, value = expected.measured[0]

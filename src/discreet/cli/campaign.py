@@ -7,32 +7,20 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import typer
 
+from discreet.cli import lib
 from discreet.cli.errors import OldCampaign, OptionNeeds
 from discreet.cli.options.declared import AsJson, Data, Epsilon, Force, Reading
 from discreet.cli.options.parsing import parse_scale, read_items
 from discreet.cli.output import printing
 from discreet.cli.output.printing import emit
 from discreet.collect.errors import InteractionsNeedHiding
-from discreet.core.checks import integer, one_of
+from discreet.core.checks import DiscreetError, integer, one_of
 from discreet.core.errors import OutOfRange
 from discreet.core.files import begun_path, refuse_output, write_whole
-
-if TYPE_CHECKING:
-    from discreet.collect.blind_signatures import BlindPublicKey
-    from discreet.collect.campaign import Campaign
-    from discreet.collect.collector import CatalogCollector, Collector
-    from discreet.collect.device import CatalogDevice, Device
-    from discreet.collect.gradient_rounds import GradientCampaign
-    from discreet.collect.hidden_items import CatalogCampaign
-    from discreet.collect.opening import AnyCampaign
-    from discreet.data.interactions import Interactions
-    from discreet.models.fitted import FittedModel
-    from discreet.service.stores.store import ReportStore
-
 
 Scale = tuple[float | None, float | None, float | None]
 ONE_BIT = "one-bit"
@@ -75,9 +63,7 @@ def new(
         answers: With --hide-items: ask each device about this many items only.
         invited: Accept reports of invited devices only. This file gets the key that signs their tokens.
     """
-    from discreet.collect.opening import KIND, is_campaign
-
-    refuse_output(out, force=force, kind=KIND, is_ours=is_campaign, inputs=[items])
+    refuse_output(out, force=force, kind=lib.CAMPAIGN_KIND, is_ours=lib.is_campaign, inputs=[items])
     if rounds is not None:
         _write_rounds(out, name, items, epsilon, parse_scale(scale), rounds, as_json=as_json)
         return
@@ -105,30 +91,28 @@ def _write_rounds(
     out: Path, name: str, items: Path, epsilon: float, scale: Scale, rounds: int, *, as_json: bool
 ) -> None:
     """Write a campaign of rounds, and print its guarantee."""
-    from discreet.collect.gradient_rounds import GradientCampaign
-
     low, high, _ = scale
     assert low is not None and high is not None
-    made = GradientCampaign(
+    made = lib.GradientCampaign(
         name=name, epsilon=epsilon, catalog=read_items(items), low=low, high=high, rounds=rounds
     )
     write_whole(out, made.to_bytes())
     show_campaign(made, as_json, f"Written to {out}.")
 
 
-def _new_key(path: Path, made: Campaign | CatalogCampaign, out: Path, items: Path) -> BlindPublicKey:
+def _new_key(
+    path: Path, made: lib.Campaign | lib.CatalogCampaign, out: Path, items: Path
+) -> lib.BlindPublicKey:
     """Write a campaign next to its output, then the key of its invitations; return the key's public half."""
-    from discreet.collect.blind_signatures import BlindSigningKey
-
     begun = begun_path(out)
     if path.is_file() and begun.is_file():
         # The same command was killed between its two files: the key belongs to the campaign next to `out`.
-        known = BlindSigningKey.from_pem(path.read_bytes()).public
+        known = lib.BlindSigningKey.from_pem(path.read_bytes()).public
         if begun.read_bytes() == replace(made, invitations=known).to_bytes():
             return known
     # Never replaced: the invitations of another campaign may need it.
     refuse_output(path, force=False, kind="key of invitations", is_ours=lambda _: False, inputs=[items, out])
-    key = BlindSigningKey.new()
+    key = lib.BlindSigningKey.new()
     write_whole(begun, replace(made, invitations=key.public).to_bytes())
     write_whole(path, key.to_pem(), private=True)
     return key.public
@@ -142,13 +126,7 @@ def _made(
     max_reports: int | None,
     answers: int | None,
     mechanism: str,
-) -> Campaign | CatalogCampaign:
-    from discreet.collect.campaign import Campaign
-    from discreet.collect.hidden_items import CatalogCampaign, cell_mechanism
-    from discreet.data.facts import PublicFacts
-    from discreet.privacy.mechanisms.cells import HiddenNumbers, HiddenStars
-    from discreet.privacy.mechanisms.local import rating_mechanism
-
+) -> lib.Campaign | lib.CatalogCampaign:
     catalog = read_items(items)
     low, high, step = scale
     assert low is not None and high is not None
@@ -161,12 +139,12 @@ def _made(
             )
         # Bounded noise on a scale of two points is a flip with probability 1 / (1 + e^epsilon).
         noise, points = ("bounded-laplace", 2) if mechanism == ONE_BIT else (mechanism, _POINTS)
-        made = rating_mechanism(noise, epsilon=epsilon, low=low, high=high, points=points)
-        return Campaign(name=name, mechanism=made, catalog=catalog, max_reports=max_reports, step=step)
-    cells = cell_mechanism(epsilon, PublicFacts(n_items=len(catalog), low=low, high=high, step=step))
-    if not isinstance(cells, HiddenStars | HiddenNumbers):
+        made = lib.rating_mechanism(noise, epsilon=epsilon, low=low, high=high, points=points)
+        return lib.Campaign(name=name, mechanism=made, catalog=catalog, max_reports=max_reports, step=step)
+    cells = lib.cell_mechanism(epsilon, lib.PublicFacts(n_items=len(catalog), low=low, high=high, step=step))
+    if not isinstance(cells, lib.HiddenStars | lib.HiddenNumbers):
         raise OutOfRange(name="epsilon", value=epsilon, above=0, below=math.inf)
-    return CatalogCampaign(name=name, mechanism=cells, catalog=catalog, answers=answers)
+    return lib.CatalogCampaign(name=name, mechanism=cells, catalog=catalog, answers=answers)
 
 
 def show(file: Path, *, as_json: AsJson = False) -> None:
@@ -175,9 +153,7 @@ def show(file: Path, *, as_json: AsJson = False) -> None:
     Options:
         file: A campaign file.
     """
-    from discreet.collect.opening import open_campaign
-
-    show_campaign(open_campaign(file), as_json)
+    show_campaign(lib.open_campaign(file), as_json)
 
 
 def check(file: Path, *, as_json: AsJson = False) -> None:
@@ -186,18 +162,13 @@ def check(file: Path, *, as_json: AsJson = False) -> None:
     Options:
         file: A campaign file.
     """
-    from discreet.collect.draw_tables import reported_loss
-    from discreet.collect.errors import NoTables
-    from discreet.collect.gradient_rounds import GradientCampaign
-    from discreet.collect.opening import open_campaign
-
-    campaign = open_campaign(file)
-    if isinstance(campaign, GradientCampaign):
-        raise NoTables
+    campaign = lib.open_campaign(file)
+    if isinstance(campaign, lib.GradientCampaign):
+        raise lib.NoTables
     record = campaign.to_json()
     if "draws" not in record:
         raise OldCampaign()
-    loss, epsilon = reported_loss(record["draws"]), campaign.mechanism.epsilon
+    loss, epsilon = lib.reported_loss(record["draws"]), campaign.mechanism.epsilon
     if as_json:
         emit({**facts_of(campaign), "largest_log_ratio": loss})
     else:
@@ -210,9 +181,7 @@ def close(store: str, *, as_json: AsJson = False) -> None:
     Options:
         store: Where the reports are: sqlite:///FILE, postgresql://..., or a file.
     """
-    from discreet.service.stores.opening import open_store
-
-    kept = open_store(store)
+    kept = lib.open_store(store)
     kept.close_collection()
     kept.rewrite()
     counts = kept.counts()
@@ -244,9 +213,7 @@ def simulate(
         model: The model. Default: that of the campaign's mechanism.
         settings: Set an option of the model: key=value. May be repeated.
     """
-    from discreet.models.storage import refuse_model
-
-    refuse_model(out, force=force, inputs=[file, *reading.files(data)])
+    lib.refuse_model(out, force=force, inputs=[file, *reading.files(data)])
     found = simulated_devices(file, reading.load(data, None), model, settings or [])
     found.model.save(out, force=force)
     if as_json:
@@ -259,14 +226,11 @@ def simulate(
     )
 
 
-def facts_of(campaign: AnyCampaign) -> dict[str, Any]:
+def facts_of(campaign: lib.AnyCampaign) -> dict[str, Any]:
     """Return the facts of a campaign as JSON."""
-    from discreet.collect.campaign import Campaign
-    from discreet.collect.gradient_rounds import GradientCampaign
-
-    if isinstance(campaign, GradientCampaign):
+    if isinstance(campaign, lib.GradientCampaign):
         kind, person = "gradients", campaign.guarantee()
-    elif isinstance(campaign, Campaign):
+    elif isinstance(campaign, lib.Campaign):
         kind, person = "ratings", campaign.for_person(campaign.max_reports)
     else:
         kind, person = "catalog", campaign.for_person()
@@ -278,20 +242,19 @@ def facts_of(campaign: AnyCampaign) -> dict[str, Any]:
         "guarantee": campaign.guarantee().to_json(),
         "person_epsilon": person.epsilon,
         "invited": campaign.invitations is not None,
-        **({"rounds": campaign.rounds} if isinstance(campaign, GradientCampaign) else {}),
+        **({"rounds": campaign.rounds} if isinstance(campaign, lib.GradientCampaign) else {}),
     }
 
 
-def show_campaign(campaign: AnyCampaign, as_json: bool, last: str = "") -> None:
+def show_campaign(campaign: lib.AnyCampaign, as_json: bool, last: str = "") -> None:
     """Print what a campaign asks and guarantees, and a last sentence."""
     if as_json:
         emit(facts_of(campaign))
         return
-    from discreet.report.label import label_table
 
     facts = facts_of(campaign)
     printing.show(
-        label_table(campaign.guarantee(), f"Privacy facts: {campaign.name}"),
+        lib.label_table(campaign.guarantee(), f"Privacy facts: {campaign.name}"),
         f"{facts['items']:,} items. For a user who gives all answers, epsilon is "
         f"{facts['person_epsilon']:g}. {campaign.guarantee().short()}",
         f"Its digest is {facts['digest']}. {last}".strip(),
@@ -321,16 +284,11 @@ def fit(
         model: A model for the campaign's mechanism. Default: the mechanism's usual model.
         settings: Set an option of the model: key=value. May be repeated.
     """
-    from discreet.model_settings import parse_settings
-    from discreet.models.storage import refuse_model
-    from discreet.service.refitting import fit_store, usual_model
-    from discreet.service.stores.opening import open_store
-
-    refuse_model(out, force=force)
-    kept = open_store(store)
+    lib.refuse_model(out, force=force)
+    kept = lib.open_store(store)
     try:
-        model = model or usual_model(kept.campaign)
-        fitted = fit_store(kept, model, parse_settings(model, settings or []))
+        model = model or lib.usual_model(kept.campaign)
+        fitted = lib.fit_store(kept, model, lib.parse_settings(model, settings or []))
         counts = kept.counts()
     finally:
         kept.dispose()
@@ -351,9 +309,7 @@ def next_round(store: Store, *, as_json: AsJson = False) -> None:
     Options:
         store: sqlite:///FILE, postgresql://..., or a file. Collection may continue.
     """
-    from discreet.service.stores.opening import open_store
-
-    kept = open_store(store)
+    kept = lib.open_store(store)
     try:
         number = kept.round
         answers, rounds = kept.close_round(), getattr(kept.campaign, "rounds", 0)
@@ -375,12 +331,10 @@ def backup(store: Store, *, out: Path, force: Force = False, as_json: AsJson = F
         store: sqlite:///FILE, postgresql://..., or a file. Collection may continue.
         out: Where to write the copy, a SQLite store.
     """
-    from discreet.service.stores.opening import copy_store, open_store
-
     refuse_output(out, force=force, kind="store of reports", is_ours=_is_store)
-    kept = open_store(store)
+    kept = lib.open_store(store)
     try:
-        counts = copy_store(kept, out)
+        counts = lib.copy_store(kept, out)
     finally:
         kept.dispose()
     if as_json:
@@ -400,21 +354,17 @@ def invite(store: Store, *, out: Path, count: int = 1, url: str = "", as_json: A
         count: How many invitations to make.
         url: Where the service is: each line is then a link to its page.
     """
-    from discreet.collect.invitations import code_name, key_of, new_code
-    from discreet.service.stores.opening import open_store
-    from discreet.service.stores.store import MOST_INVITATIONS
-
-    integer("--count", count, least=1, most=MOST_INVITATIONS)
+    integer("--count", count, least=1, most=lib.MOST_INVITATIONS)
     refuse_output(out, force=False, kind="list of invitations", is_ours=lambda _: False)
-    kept = open_store(store)
+    kept = lib.open_store(store)
     try:
-        key_of(kept.campaign)
+        lib.key_of(kept.campaign)
         begun, prefix = begun_path(out), f"{url.rstrip('/')}/#" if url else ""
         if not _are_kept(begun, kept, prefix, count):
-            codes = [new_code() for _ in range(count)]
+            codes = [lib.new_code() for _ in range(count)]
             # Written first, and in place at the end: every invitation in a file is known to the store.
             write_whole(begun, "".join(f"{prefix}{code}\n" for code in codes).encode(), private=True)
-            kept.add_invitations([code_name(code) for code in codes])
+            kept.add_invitations([lib.code_name(code) for code in codes])
         begun.replace(out)
     finally:
         kept.dispose()
@@ -424,25 +374,20 @@ def invite(store: Store, *, out: Path, count: int = 1, url: str = "", as_json: A
         printing.show(f"{count:,} invitations are in {out}. Each admits one device.")
 
 
-def _are_kept(begun: Path, kept: ReportStore, prefix: str, count: int) -> bool:
+def _are_kept(begun: Path, kept: lib.ReportStore, prefix: str, count: int) -> bool:
     """Return whether the same command wrote these invitations and kept them before it was killed."""
-    from discreet.collect.invitations import code_name
-
     if not begun.is_file():
         return False
     lines = begun.read_text().splitlines()
     if len(lines) != count or not all(line.startswith(prefix) for line in lines):
         return False
-    names = {code_name(line.removeprefix(prefix)) for line in lines}
+    names = {lib.code_name(line.removeprefix(prefix)) for line in lines}
     return names <= {name for name, _ in kept.invitations()}
 
 
 def _is_store(path: Path) -> bool:
-    from discreet.core.checks import DiscreetError
-    from discreet.service.stores.sqlite import SqliteStore
-
     try:
-        SqliteStore(path).dispose()
+        lib.SqliteStore(path).dispose()
     except DiscreetError:
         return False
     return True
@@ -451,68 +396,57 @@ def _is_store(path: Path) -> bool:
 class SimulatedCollection(NamedTuple):
     """The model of a simulated collection, and what devices sent for it."""
 
-    model: FittedModel
+    model: lib.FittedModel
     devices: int
     messages: int
     sent_bytes: int
 
 
 def simulated_devices(
-    file: Path, data: Interactions, model: str | None, settings: Sequence[str]
+    file: Path, data: lib.Interactions, model: str | None, settings: Sequence[str]
 ) -> SimulatedCollection:
     """Answer a campaign with the devices of all users, and learn from their messages."""
-    from discreet.collect.campaign import Campaign
-    from discreet.collect.gradient_rounds import GradientCampaign
-    from discreet.collect.opening import open_campaign
-    from discreet.privacy.guarantee import Fact, Kind, assumptions_of
-
-    campaign = open_campaign(file)
-    if isinstance(campaign, GradientCampaign):
+    campaign = lib.open_campaign(file)
+    if isinstance(campaign, lib.GradientCampaign):
         found = _rounds(campaign, data)
     else:
-        play = _ratings if isinstance(campaign, Campaign) else _catalog
+        play = _ratings if isinstance(campaign, lib.Campaign) else _catalog
         found = play(campaign, data, model, settings)  # type: ignore[arg-type]
     # This process read the file with all ratings. The threshold of a like follows from the scale, which may
     # come from that file.
     guarantee = found.model.guarantee.from_raw_ratings()
-    taken = [one for one in assumptions_of(data.facts) if (one.kind, one.fact) == (Kind.TAKEN, Fact.SCALE)]
+    taken = [
+        one
+        for one in lib.assumptions_of(data.facts)
+        if (one.kind, one.fact) == (lib.Kind.TAKEN, lib.Fact.SCALE)
+    ]
     for one in taken:
         guarantee = guarantee.assuming(one)
     return found._replace(model=replace(found.model, guarantee=guarantee))
 
 
 def _ratings(
-    campaign: Campaign, data: Interactions, model: str | None, settings: Sequence[str]
+    campaign: lib.Campaign, data: lib.Interactions, model: str | None, settings: Sequence[str]
 ) -> SimulatedCollection:
-    from discreet.collect.collector import Collector
-    from discreet.collect.device import Device
-    from discreet.models.scorers.one_bit import binary_ratings, public_threshold
-
     one_bit = campaign.mechanism.channel().outputs.size == 2
     if one_bit:
-        liked = (binary_ratings(data, public_threshold(data.facts, None)) + 1) / 2
+        liked = (lib.binary_ratings(data, lib.public_threshold(data.facts, None)) + 1) / 2
         data = data.with_values(liked, facts=replace(data.facts, low=0.0, high=1.0, step=1.0))
     capped = data.with_facts(replace(data.facts, max_per_user=campaign.max_reports)).bounded()
-    device = partial(Device, campaign, budget=campaign.for_person(campaign.max_reports).epsilon)
-    return _learned(Collector(campaign), device, capped, model, settings)
+    device = partial(lib.Device, campaign, budget=campaign.for_person(campaign.max_reports).epsilon)
+    return _learned(lib.Collector(campaign), device, capped, model, settings)
 
 
 def _catalog(
-    campaign: CatalogCampaign, data: Interactions, model: str | None, settings: Sequence[str]
+    campaign: lib.CatalogCampaign, data: lib.Interactions, model: str | None, settings: Sequence[str]
 ) -> SimulatedCollection:
-    from discreet.collect.collector import CatalogCollector
-    from discreet.collect.device import CatalogDevice
-
-    device = partial(CatalogDevice, campaign, budget=campaign.for_person().epsilon)
-    return _learned(CatalogCollector(campaign), device, data, model, settings)
+    device = partial(lib.CatalogDevice, campaign, budget=campaign.for_person().epsilon)
+    return _learned(lib.CatalogCollector(campaign), device, data, model, settings)
 
 
-def _rounds(campaign: GradientCampaign, data: Interactions) -> SimulatedCollection:
-    from discreet.collect.gradient_device import GradientDevice
-    from discreet.papers.mixture.gradient_server import GradientServer
-
-    server = GradientServer(campaign)
-    devices = [GradientDevice(campaign, history, budget=campaign.epsilon) for history in _histories(data)]
+def _rounds(campaign: lib.GradientCampaign, data: lib.Interactions) -> SimulatedCollection:
+    server = lib.GradientServer(campaign)
+    devices = [lib.GradientDevice(campaign, history, budget=campaign.epsilon) for history in _histories(data)]
     sent = 0
     while not server.finished:
         question = server.question()
@@ -524,7 +458,7 @@ def _rounds(campaign: GradientCampaign, data: Interactions) -> SimulatedCollecti
     return SimulatedCollection(server.model(), len(devices), len(devices) * campaign.rounds, sent)
 
 
-def _histories(data: Interactions) -> Iterator[dict[Any, float]]:
+def _histories(data: lib.Interactions) -> Iterator[dict[Any, float]]:
     """Return the ratings of each user by item."""
     for user in range(data.n_users):
         span = slice(int(data.indptr[user]), int(data.indptr[user + 1]))
@@ -533,21 +467,18 @@ def _histories(data: Interactions) -> Iterator[dict[Any, float]]:
 
 
 def _learned(
-    collector: Collector | CatalogCollector,
-    device: Callable[[], Device | CatalogDevice],
-    data: Interactions,
+    collector: lib.Collector | lib.CatalogCollector,
+    device: Callable[[], lib.Device | lib.CatalogDevice],
+    data: lib.Interactions,
     model: str | None,
     settings: Sequence[str],
 ) -> SimulatedCollection:
     """Return the model of what one new device per user sends to a collector."""
-    from discreet.model_settings import parse_settings
-    from discreet.service.refitting import fit_reports, usual_model
-
     sent = 0
     for history in _histories(data):
         message = device().message(history)
         collector.receive(message)
         sent += len(message)
-    model = model or usual_model(collector.campaign)
-    fitted = fit_reports(collector.collected(), model, parse_settings(model, settings))
+    model = model or lib.usual_model(collector.campaign)
+    fitted = lib.fit_reports(collector.collected(), model, lib.parse_settings(model, settings))
     return SimulatedCollection(fitted, data.n_users, data.n_users, sent)

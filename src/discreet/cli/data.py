@@ -7,10 +7,12 @@ from typing import Annotated
 
 import typer
 
+from discreet.cli import lib
 from discreet.cli.errors import OptionNeeds
 from discreet.cli.options.declared import AsJson, Columns, Force, ModelFile, Reading, plan_of
 from discreet.cli.options.parsing import checked_name, parse_columns
 from discreet.cli.output.printing import emit, remark_on_conditions, show
+from discreet.core.progress import terminal_progress
 
 
 def shard(
@@ -33,12 +35,9 @@ def shard(
         shards: The number of shards. Default: one per 4 million ratings.
         name: The data's name in a ledger. Default: the folder's name.
     """
-    from discreet.core.progress import terminal_progress
-    from discreet.sources.sharding import make_shards
-
     reader, declared = plan_of(reading)
     with terminal_progress(None) as report:
-        made = make_shards(
+        made = lib.make_shards(
             files,
             out,
             reader=reader,
@@ -87,11 +86,6 @@ def synthesize(
         compare_with: With --page: also compare with these real data, without noise. This page is for the
             data owner only.
     """
-    from discreet.data.synthetic_labels import label_path
-    from discreet.models.storage import load
-    from discreet.synthesis.labels import refuse_target, summary, write_synthetic
-    from discreet.synthesis.making import make
-
     if compare_with is not None and page is None:
         raise OptionNeeds(
             options=("--compare-with",), needs="--page FILE", why="the comparison is shown on that page"
@@ -100,29 +94,25 @@ def synthesize(
         raise OptionNeeds(
             options=("--columns",), needs="--compare-with FILE", why="it names columns of that file"
         )
-    refuse_target(out, force=force, inputs=(file,))
+    lib.refuse_target(out, force=force, inputs=(file,))
     if page is not None:
-        from discreet.synthesis.page import refuse_page
-
-        refuse_page(page, force=force, inputs=(file, out, label_path(out)))
-    fitted = load(file)
+        lib.refuse_synthesis_page(page, force=force, inputs=(file, out, lib.label_path(out)))
+    fitted = lib.load(file)
     real = None
     if compare_with is not None:
-        from discreet.synthesis.page import read_real
-
         # A file that can't be read is rejected before anything is written.
-        real = read_real(fitted, compare_with, parse_columns(columns))
-    made = make(fitted, users, length=length, order=order, seed=seed)
-    label = write_synthetic(fitted, made, out, force=force)
+        real = lib.read_real(fitted, compare_with, parse_columns(columns))
+    made = lib.make_users(fitted, users, length=length, order=order, seed=seed)
+    label = lib.write_synthetic(fitted, made, out, force=force)
     if page is not None:
-        from discreet.synthesis.page import write_page
-
-        write_page(fitted, made, page, real=real, force=force)
+        lib.write_synthesis_page(fitted, made, page, real=real, force=force)
     remark_on_conditions(fitted.guarantee, fits=False)
     if as_json:
         emit({"file": str(out), "interactions": made.data.n_ratings, **label})
         return
     said = f"Written to {out}: {made.data.n_ratings:,} interactions of {made.data.n_users:,} synthetic users."
-    show(said, f"Label: {summary(fitted.guarantee)}.", *(f"- {text}" for text in made.sentences))
+    show(
+        said, f"Label: {lib.synthesis_summary(fitted.guarantee)}.", *(f"- {text}" for text in made.sentences)
+    )
     if page is not None:
         show(f"The page is in {page}" + ("." if compare_with is None else ": for the data owner only."))

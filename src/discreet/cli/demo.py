@@ -2,26 +2,20 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rich.table import Table
 
+from discreet.cli import lib
 from discreet.cli.options.declared import AsJson
 from discreet.cli.output.printing import answering, emit
 from discreet.cli.output.terminal import Terminal
 from discreet.report.label import label_table
 
-if TYPE_CHECKING:
-    from rich.console import Console
-
-    from discreet.demo import Tour
-
 
 def demo(as_json: AsJson = False) -> None:
     """Fit a model on embedded data, show its label, recommend items, and compare models."""
-    from discreet import demo as tour
-
-    result = tour.run()
+    result = lib.demo.run()
     if as_json:
         emit(result.to_json())
     else:
@@ -29,7 +23,7 @@ def demo(as_json: AsJson = False) -> None:
             show_tour(result, Terminal())
 
 
-def show_tour(tour: Tour, console: Console) -> None:
+def show_tour(tour: lib.Tour, console: lib.Console) -> None:
     """Print the tour for readers."""
     facts = tour.data
     console.print(
@@ -60,11 +54,11 @@ def show_tour(tour: Tour, console: Console) -> None:
 
 
 def _comparison_table(rows: list[dict[str, Any]]) -> Table:
-    from discreet.demo import METRICS
-
-    table = Table("model", "epsilon", *METRICS, title="On held-out ratings")
+    table = Table("model", "epsilon", *lib.DEMO_METRICS, title="On held-out ratings")
     for row in rows:
-        values = [f"{row['metrics'][name]:.4f}" if name in row["metrics"] else "-" for name in METRICS]
+        values = [
+            f"{row['metrics'][name]:.4f}" if name in row["metrics"] else "-" for name in lib.DEMO_METRICS
+        ]
         epsilon = "∞ (not private)" if row["epsilon"] == "inf" else str(row["epsilon"])
         table.add_row(row["model"], epsilon, *values)
     return table

@@ -4,23 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import fields
+from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from discreet.cli import lib
 from discreet.cli.options.declared import AsJson, Columns, Force, TextFile, reading_label, rule_for_duplicates
 from discreet.cli.options.parsing import command_line, parse_columns
 from discreet.cli.output.printing import emit, show, show_next, table_of
 from discreet.core.errors import FileExists
+from discreet.core.progress import shown_while
 
 if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
-    from rich.table import Table
 
-    from discreet.data.reading.tables import TableSource
-    from discreet.data.roles import Choice
-    from discreet.data.schema import Schema
 
 _PREVIEW = 5
 
@@ -46,15 +45,12 @@ def describe(
         implicit: Don't read ratings. This is the default if no column has ratings.
         out: Write the schema to this TOML file.
     """
-    from discreet.core.progress import shown_while
-    from discreet.data.reading.tables import read_rows
-
     choice = parse_columns(columns)
     with shown_while(reading_label(file)):
         guess, unread, rated = _guessed(file, text, choice, rated=not implicit)
         # Unreadable rows are counted here, so that the data owner can look at them before a fit.
         droppable = guess.format in ("text", "json", "parquet", "cells")
-        source = read_rows(file, guess.changed(bad_rows="drop") if droppable else guess)
+        source = lib.read_rows(file, guess.changed(bad_rows="drop") if droppable else guess)
     if out is not None:
         if out.exists() and not force:
             raise FileExists(path=out)
@@ -82,21 +78,17 @@ def describe(
 class _Guess(NamedTuple):
     """A schema, a column of times that no role takes, and whether ratings are read."""
 
-    schema: Schema
+    schema: lib.Schema
     unread_times: str | None
     rated: bool
 
 
-def _guessed(file: str, text: TextFile, choice: Choice | None, *, rated: bool) -> _Guess:
+def _guessed(file: str, text: TextFile, choice: lib.Choice | None, *, rated: bool) -> _Guess:
     """Return the guess of a schema; if no column has ratings, rows are interactions."""
-    from discreet.data.errors import RolesMissing
-    from discreet.data.guessing import Wishes
-    from discreet.data.guessing_types import schema_of
-
     try:
-        wishes = Wishes.taken_from(text.written(), choice, implicit=not rated)
-        schema, unread = schema_of(file, wishes)
-    except RolesMissing as missing:
+        wishes = lib.Wishes.taken_from(text.written(), choice, implicit=not rated)
+        schema, unread = lib.schema_of(file, wishes)
+    except lib.RolesMissing as missing:
         if missing.roles != ("rating",):
             raise
         return _guessed(file, text, choice, rated=False)
@@ -105,7 +97,7 @@ def _guessed(file: str, text: TextFile, choice: Choice | None, *, rated: bool) -
     return _Guess(schema, unread, rated)
 
 
-def _tables(source: TableSource) -> Iterator[Table]:
+def _tables(source: lib.TableSource) -> Iterator[lib.Table]:
     """Yield the fields of the schema, and the first rows as they are read."""
     schema = source.schema
     rows = [
@@ -117,15 +109,13 @@ def _tables(source: TableSource) -> Iterator[Table]:
     yield table_of(tuple(schema.roles), islice(_rows(source), _PREVIEW), title=title)
 
 
-def _said(schema: Schema) -> dict[str, Any]:
-    from discreet.data.schema import Schema as Empty
-
-    plain = Empty() if schema.format == "text" else Empty(header=False)
+def _said(schema: lib.Schema) -> dict[str, Any]:
+    plain = lib.Schema() if schema.format == "text" else lib.Schema(header=False)
     given = {field.name: getattr(schema, field.name) for field in fields(schema) if field.name != "guessed"}
     return {name: one for name, one in given.items() if name in schema.guessed or one != getattr(plain, name)}
 
 
-def _rows(source: TableSource) -> Any:
+def _rows(source: lib.TableSource) -> Any:
     parts = source.columns
     by_role = {"user": parts.users, "item": parts.items, "time": parts.times}
     by_role["weight" if parts.weighted else "rating"] = parts.values
@@ -138,11 +128,7 @@ def _rows(source: TableSource) -> Any:
 
 def _dates(times: npt.NDArray[np.int64]) -> list[str]:
     """Return epoch times as dates, and positions as they are."""
-    from datetime import UTC, datetime
-
-    from discreet.data.epochs import epoch_seconds
-
     return [
         str(time) if second != second else f"{datetime.fromtimestamp(second, UTC):%Y-%m-%d %H:%M:%S}"
-        for time, second in zip(times.tolist(), epoch_seconds(times).tolist(), strict=True)
+        for time, second in zip(times.tolist(), lib.epoch_seconds(times).tolist(), strict=True)
     ]

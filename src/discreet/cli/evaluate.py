@@ -7,10 +7,11 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, final
+from typing import Annotated, final
 
 import typer
 
+from discreet.cli import lib
 from discreet.cli.errors import OptionDoesNotApply, OptionNeeds
 from discreet.cli.options.declared import (
     UNRECORDED,
@@ -34,20 +35,9 @@ from discreet.cli.output.printing import emit, remark, remark_on_conditions, rem
 from discreet.cli.output.tables import show_price
 from discreet.core.errors import without_password
 from discreet.core.files import name_aside, write_whole
+from discreet.core.progress import terminal_progress
 from discreet.papers import titled
 from discreet.report.guarantee_wording import condition_text
-
-if TYPE_CHECKING:
-    from rich.table import Table
-
-    from discreet.data.facts import PublicFacts
-    from discreet.data.interactions import Interactions
-    from discreet.evaluation.comparison import Comparison
-    from discreet.evaluation.private import PrivateScore, Together
-    from discreet.evaluation.results import Evaluation
-    from discreet.models.estimator import Estimator
-    from discreet.models.fitted import FittedModel
-    from discreet.privacy.guarantee import Guarantee
 
 
 def evaluate(
@@ -86,9 +76,7 @@ def evaluate(
     result, timed, held_out = _measured(estimator, data, measuring, groups, reading, on)
     title = f"{titled(estimator.name, estimator.settings)} on {without_password(data)}"
     if out is not None:
-        from discreet.evaluation.report import write_report
-
-        write_report([result], out, title=title, remarks=[f"Held out: {held_out}."], force=force)
+        lib.write_report([result], out, title=title, remarks=[f"Held out: {held_out}."], force=force)
     if as_json:
         emit(result.to_json())
         return
@@ -110,7 +98,9 @@ ALSO_LISTS = (
 )
 
 
-def _advice(estimator: Estimator, result: Evaluation, measuring: Measuring, *, timed: bool) -> list[str]:
+def _advice(
+    estimator: lib.Estimator, result: lib.Evaluation, measuring: Measuring, *, timed: bool
+) -> list[str]:
     """Return advice from the scores: a baseline is as good, or the budget is shared."""
     said = measuring.hints(result.metrics, timed=timed)
     behind = {name: of for name in result.metrics if (of := _not_behind(result, name))}
@@ -126,43 +116,36 @@ def _advice(estimator: Estimator, result: Evaluation, measuring: Measuring, *, t
     return said
 
 
-def _not_behind(result: Evaluation, name: str) -> str:
+def _not_behind(result: lib.Evaluation, name: str) -> str:
     """Return the best simple baseline of a metric if the model does not beat it, else nothing."""
-    from discreet.evaluation.metrics import Metric
-    from discreet.evaluation.report import best_baseline
-
-    value, of = best_baseline([result], name)
+    value, of = lib.best_baseline([result], name)
     if not of:
         return ""
-    sign = 1 if Metric.parse(name).lower_is_better else -1
+    sign = 1 if lib.Metric.parse(name).lower_is_better else -1
     return of if sign * result.metrics[name].mean >= sign * value else ""
 
 
-def _baseline(result: Evaluation, name: str) -> str:
+def _baseline(result: lib.Evaluation, name: str) -> str:
     """Return the best baseline. If none is best, return all of them, so that a score can be compared."""
-    from discreet.evaluation.references import PREFIX
-    from discreet.evaluation.report import best_baseline
-
-    value, of = best_baseline([result], name)
+    value, of = lib.best_baseline([result], name)
     if of:
         return f"{value:.4f} ({of})"
-    known = {of.removeprefix(PREFIX): scores for of, scores in result.references.items()}
+    known = {of.removeprefix(lib.BASELINE_PREFIX): scores for of, scores in result.references.items()}
     return "\n".join(f"{scores[name].mean:.4f} ({of})" for of, scores in known.items() if name in scores)
 
 
 def _measured(
-    estimator: Estimator, data: str, measuring: Measuring, groups: ByGroup, reading: Reading, on: str | None
-) -> tuple[Evaluation, bool, str]:
+    estimator: lib.Estimator,
+    data: str,
+    measuring: Measuring,
+    groups: ByGroup,
+    reading: Reading,
+    on: str | None,
+) -> tuple[lib.Evaluation, bool, str]:
     """Return the scores, whether the data have times, and what was held out."""
-    from discreet.core.progress import terminal_progress
-    from discreet.data.inputs import folder_of
-    from discreet.data.interactions import Interactions
-    from discreet.evaluation.protocol import evaluate as measure
-    from discreet.sources.shards import is_shard_folder
-
     with terminal_progress(None) as report, opened(data, reading, None, on, report) as source:
         remark_on_delta([estimator], source.facts)
-        result = measure(
+        result = lib.evaluate(
             estimator,
             source,
             split=measuring.split,
@@ -174,34 +157,31 @@ def _measured(
             user_features=groups.user_features,
             progress=report,
             # They are fitted on rows in memory.
-            references=isinstance(source, Interactions),
-            folder=None if is_shard_folder(data) else folder_of(data, reading.layout),
+            references=isinstance(source, lib.Interactions),
+            folder=None if lib.is_shard_folder(data) else lib.folder_of(data, reading.layout),
             columns=parse_columns(reading.columns),
         )
         timed = getattr(source, "times", None) is not None
         return result, timed, measuring.plan(result.metrics, source).held_out(timed=timed)
 
 
-def _groups(result: Evaluation, by: str | None) -> list[Table]:
+def _groups(result: lib.Evaluation, by: str | None) -> list[lib.Table]:
     """Return a table with a row for each group and metric, if groups were asked for."""
     if not result.groups:
         return []
-    from discreet.evaluation.results import GROUP_HEADER, group_rows
 
-    return [table_of(GROUP_HEADER, group_rows(result), title=f"By {by}")]
+    return [table_of(lib.GROUP_HEADER, lib.group_rows(result), title=f"By {by}")]
 
 
-def _table(result: Evaluation, title: str) -> Table:
+def _table(result: lib.Evaluation, title: str) -> lib.Table:
     """Return a row for each metric: the model's score, which way is better, and baselines."""
-    from discreet.evaluation.metrics import Metric
-
     rows = [
         (
             name,
             f"{score.mean:.4f}",
             f"{score.std:.4f}" if len(score.values) > 1 else "-",
             str(len(score.values)),
-            "lower" if Metric.parse(name).lower_is_better else "higher",
+            "lower" if lib.Metric.parse(name).lower_is_better else "higher",
             _baseline(result, name) or "-",
         )
         for name, score in result.metrics.items()
@@ -240,9 +220,8 @@ def compare(
         if out is not None:
             remark("discreet: private scores are printed; --out was not used.")
         return
-    from discreet.data.inputs import folder_of
 
-    folder = folder_of(data, reading.layout)
+    folder = lib.folder_of(data, reading.layout)
     if out is not None:
         measuring.refuse_report(out, data, reading, force=force)
     interactions = reading.load(data)
@@ -253,10 +232,8 @@ def compare(
     held_out = measuring.plan(metrics, interactions).held_out(timed=timed)
     hints = _hints(chosen, found, measuring, timed=timed)
     if out is not None:
-        from discreet.evaluation.report import write_report
-
         said = [f"Held out: {held_out}.", *hints]
-        write_report(found, out, title=f"Models on {without_password(data)}", remarks=said, force=force)
+        lib.write_report(found, out, title=f"Models on {without_password(data)}", remarks=said, force=force)
     if as_json:
         emit(
             {
@@ -281,10 +258,8 @@ def _chosen(
     reading: Reading,
     *,
     private: bool,
-) -> list[Estimator]:
+) -> list[lib.Estimator]:
     """Return every model at every epsilon; raise for options that don't go together."""
-    from discreet.model_settings import estimators
-
     levels = numbers("--epsilons", ("1" if private else _USUAL_EPSILONS) if epsilons is None else epsilons)
     if private and len(levels) != 1:
         raise OptionNeeds(
@@ -294,30 +269,27 @@ def _chosen(
         )
     lists = reading.implicit or purpose == "lists"
     named = listed(_USUAL_MODELS[lists] if models is None else models)
-    chosen = estimators(named, levels, delta, implicit=reading.implicit, purpose=purpose)
+    chosen = lib.estimators(named, levels, delta, implicit=reading.implicit, purpose=purpose)
     if reading.implicit:
         refuse_without_ratings(chosen)
     return chosen
 
 
 def _compared(
-    chosen: Sequence[Estimator],
-    data: Interactions,
+    chosen: Sequence[lib.Estimator],
+    data: lib.Interactions,
     measuring: Measuring,
     reading: Reading,
     folder: Path | None,
     resume: Path | None,
-) -> Comparison:
-    from discreet.core.progress import terminal_progress
-    from discreet.evaluation.comparison import compare as measure
-
+) -> lib.Comparison:
     with terminal_progress(None) as report:
 
-        def announce(one: Estimator) -> None:
+        def announce(one: lib.Estimator) -> None:
             remark(_progress(one, chosen))
             report("compare models", _place(one, chosen) - 1, len(chosen))
 
-        return measure(
+        return lib.compare(
             chosen,
             data,
             split=measuring.split,
@@ -332,7 +304,9 @@ def _compared(
         )
 
 
-def _hints(chosen: Sequence[Estimator], found: Comparison, measuring: Measuring, *, timed: bool) -> list[str]:
+def _hints(
+    chosen: Sequence[lib.Estimator], found: lib.Comparison, measuring: Measuring, *, timed: bool
+) -> list[str]:
     """Return remarks that the scores don't show: shared budgets, and rows that look alike."""
     metrics = dict.fromkeys(name for one in found for name in one.metrics)
     said = measuring.hints(metrics, timed=timed)
@@ -348,27 +322,26 @@ def _hints(chosen: Sequence[Estimator], found: Comparison, measuring: Measuring,
 
 
 def _show_comparison(
-    found: Comparison, data: str, held_out: str, out: Path | None, hints: Sequence[str]
+    found: lib.Comparison, data: str, held_out: str, out: Path | None, hints: Sequence[str]
 ) -> None:
     """Print the scores, and below them what privacy costs by each metric."""
     from discreet.cli.output.tables import comparison_table
-    from discreet.evaluation.report import cost_of_privacy, ran_once
 
     metrics = dict.fromkeys(name for one in found for name in one.metrics)
-    said = [f"{name}: {' '.join(cost_of_privacy(found, name))}" for name in metrics]
-    luck = [ran_once(found)] if ran_once(found) else []
+    said = [f"{name}: {' '.join(lib.cost_of_privacy(found, name))}" for name in metrics]
+    luck = [lib.ran_once(found)] if lib.ran_once(found) else []
     page = "--out FILE.html writes a page with charts." if out is None else f"Written to {out}."
     title = f"Models on {without_password(data)}; held out: {held_out}"
     show(comparison_table(found, title), *said, *luck, *hints)
     show(f"{page} The scores have no noise: do not publish them.")
 
 
-def _progress(one: Estimator, chosen: Sequence[Estimator]) -> str:
+def _progress(one: lib.Estimator, chosen: Sequence[lib.Estimator]) -> str:
     """Return the position of the current fit, with its settings."""
     return f"{_place(one, chosen)} of {len(chosen)}: {one.named} at epsilon {one.epsilon:g}"
 
 
-def _place(one: Estimator, chosen: Sequence[Estimator]) -> int:
+def _place(one: lib.Estimator, chosen: Sequence[lib.Estimator]) -> int:
     return next(number for number, other in enumerate(chosen, start=1) if other is one)
 
 
@@ -386,15 +359,13 @@ class _Kept:
 
     def check(self, data: str, reading: Reading, paying: Paying) -> None:
         """Raise, before any budget is spent, if the model would overwrite something else."""
-        from discreet.models.storage import refuse_model
-
-        refuse_model(self.path, force=self.force, inputs=[*reading.files(data), *paying.files()])
+        lib.refuse_model(self.path, force=self.force, inputs=[*reading.files(data), *paying.files()])
 
     @property
     def _aside(self) -> Path:
         return self.path.with_name(f"{name_aside(self.path)}.model")
 
-    def put_aside(self, model: FittedModel) -> None:
+    def put_aside(self, model: lib.FittedModel) -> None:
         """Write the model next to its place."""
         model.save(self._aside, force=True)
 
@@ -405,7 +376,7 @@ class _Kept:
 
 
 def measure_privately(
-    estimators: Sequence[Estimator],
+    estimators: Sequence[lib.Estimator],
     data: str,
     measuring: Measuring,
     reading: Reading,
@@ -417,10 +388,6 @@ def measure_privately(
     as_json: bool,
 ) -> None:
     """Fit and score under one guarantee, or show the cost of doing that."""
-    from discreet.core.progress import terminal_progress
-    from discreet.evaluation.private import fit_and_evaluate
-    from discreet.privacy.ledger.ledger import Ledger
-
     paying.check()
     if not privately.private and not privately.dry_run:
         raise OptionNeeds(
@@ -448,7 +415,7 @@ def measure_privately(
         if out is not None and release is not None and release.is_published:
             if keep is not None:
                 keep.publish()
-            release.finish(Ledger.open(paying.ledger or out))
+            release.finish(lib.Ledger.open(paying.ledger or out))
             remark("discreet: an earlier run of this command drew these scores. No budget was spent again.")
             emit(json.loads(out.read_text("utf-8")))
             return
@@ -462,7 +429,7 @@ def measure_privately(
                 metrics = measuring.metrics or _usual(estimators)
                 show(_forecast(estimators, metrics, privately.share, source.facts))
             return
-        found = fit_and_evaluate(
+        found = lib.fit_and_evaluate(
             estimators,
             source,
             metrics=measuring.metrics or _usual(estimators),
@@ -492,11 +459,11 @@ def measure_privately(
         show(paid)
 
 
-def _forecast(estimators: Sequence[Estimator], metrics: list[str], share: float, facts: PublicFacts) -> str:
+def _forecast(
+    estimators: Sequence[lib.Estimator], metrics: list[str], share: float, facts: lib.PublicFacts
+) -> str:
     """Return how much noise scores would have, before any budget is spent."""
-    from discreet.evaluation.private import expected_noise
-
-    found = expected_noise(estimators, metrics, share=share, facts=facts)
+    found = lib.expected_noise(estimators, metrics, share=share, facts=facts)
     if found is None:
         return "Pass --people to show how much noise the scores would have."
     said = ", ".join(f"± {1.96 * noise:.2g} on {name}" for name, noise in found.items())
@@ -506,18 +473,18 @@ def _forecast(estimators: Sequence[Estimator], metrics: list[str], share: float,
     )
 
 
-def _usual(estimators: Sequence[Estimator]) -> list[str]:
+def _usual(estimators: Sequence[lib.Estimator]) -> list[str]:
     """Return the default metric: only one, because every further metric adds noise to all."""
     return ["rmse"] if all(one.predicts_ratings for one in estimators) else ["hr@10"]
 
 
-def _names(estimators: Sequence[Estimator]) -> list[str]:
+def _names(estimators: Sequence[lib.Estimator]) -> list[str]:
     """Return the name of each. Variants of one model also have their settings."""
     names = [one.name for one in estimators]
     return [one.name if names.count(one.name) == 1 else one.named for one in estimators]
 
 
-def _as_json(found: Together, names: list[str]) -> dict[str, object]:
+def _as_json(found: lib.Together, names: list[str]) -> dict[str, object]:
     scores = {
         metric: {name: one.to_json() for name, one in zip(names, values, strict=True)}
         for metric, values in found.scores.items()
@@ -527,13 +494,13 @@ def _as_json(found: Together, names: list[str]) -> dict[str, object]:
     return {"scores": scores, "best": best, "guarantee": found.guarantee.to_json(), **proof}
 
 
-def _best(found: Together, names: list[str]) -> dict[str, str]:
-    from discreet.evaluation.private import best_of
+def _best(found: lib.Together, names: list[str]) -> dict[str, str]:
+    return {
+        metric: lib.best_of(dict(zip(names, values, strict=True))) for metric, values in found.scores.items()
+    }
 
-    return {metric: best_of(dict(zip(names, values, strict=True))) for metric, values in found.scores.items()}
 
-
-def _show_private(found: Together, names: list[str], *, recorded: bool) -> None:
+def _show_private(found: lib.Together, names: list[str], *, recorded: bool) -> None:
     rows = [
         (metric, name, f"{one.value:.4f}", f"{one.low:.4f} to {one.high:.4f}", f"± {1.96 * one.noise:.4f}")
         for metric, values in found.scores.items()
@@ -551,7 +518,7 @@ def _show_private(found: Together, names: list[str], *, recorded: bool) -> None:
         show(UNRECORDED)
 
 
-def _may(promise: Guarantee) -> str:
+def _may(promise: lib.Guarantee) -> str:
     """Return whether scores may be published."""
     if not promise.is_private:
         return "are not private: do not publish them"
@@ -564,7 +531,7 @@ def _may(promise: Guarantee) -> str:
 _LARGE = 0.1
 
 
-def _verdict(metric: str, values: Sequence[PrivateScore], best: str) -> str:
+def _verdict(metric: str, values: Sequence[lib.PrivateScore], best: str) -> str:
     """Return which model is best, or that the noise is larger than any difference."""
     noise = 1.96 * max(one.noise for one in values)
     if len(values) == 1:

@@ -7,8 +7,8 @@ import time
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+from discreet.cli import lib
 from discreet.cli.errors import OnlyInProcess, OptionMissing, OptionNeeds, OptionsConflict, UnsupportedByModel
 from discreet.cli.messages import usage_error
 from discreet.cli.options.declared import (
@@ -24,14 +24,7 @@ from discreet.cli.options.declared import (
 )
 from discreet.cli.output.printing import emit, remark, remark_on_conditions, remark_on_delta, show
 from discreet.cli.output.tables import reading_of, reading_table, show_price
-
-if TYPE_CHECKING:
-    from discreet.data.facts import PublicFacts
-    from discreet.models.estimator import Estimator
-    from discreet.models.fitted import FittedModel
-    from discreet.models.private_catalog import PrivateFacts
-    from discreet.statistics.data_source import DataSource
-
+from discreet.core.progress import terminal_progress
 
 # After this many half-lives, an eighth is left.
 _FADED = 3
@@ -70,10 +63,6 @@ def fit(
             needs. This uses 3% of the budget; user-factorization only.
         use_titles: Also learn from the table of --titles: its words and numbers are public features of items.
     """
-    from discreet.core.progress import terminal_progress
-    from discreet.models.items import beside_chosen, moved, read_columns, read_table
-    from discreet.models.private_catalog import PrivateFacts
-
     estimator = _wanted(learning.estimator(implicit=reading.implicit), for_synthesis=for_synthesis)
     if use_titles:
         estimator = _with_titles(estimator, titles)
@@ -84,21 +73,21 @@ def fit(
     ) as release:
         done = None if written is None else paying.finished(release, written)
         if written is not None and done is not None:
-            _report(done.model, written, done.name, None, PrivateFacts(), paying, as_json=as_json)
+            _report(done.model, written, done.name, None, lib.PrivateFacts(), paying, as_json=as_json)
             return
         _refuse_options(data, written, reading, paying, titles, force=force, private_catalog=private_catalog)
         with terminal_progress(None) as report, opened(data, reading, paying.name, on, report) as opened_data:
             source = estimator.without_unread(opened_data)
             remark_on_delta([estimator], source.facts)
             _remark_on_age(estimator, source)
-            chosen = PrivateFacts()
+            chosen = lib.PrivateFacts()
             if private_catalog:
                 estimator, chosen = _sharing(estimator, catalog_share, source.facts)
             book = paying.book(source.name, release)
             how_read = reading_of(source) if explain else None
             # An unreadable table is rejected first. A privately selected catalog isn't known yet.
-            table = None if titles is None else read_table(titles, _plain_encoding(reading))
-            public = {} if table is None or private_catalog else read_columns(table, source.catalog)
+            table = None if titles is None else lib.read_table(titles, _plain_encoding(reading))
+            public = {} if table is None or private_catalog else lib.read_columns(table, source.catalog)
             if written is None:
                 show_price(estimator, source, book, chosen=chosen, how_read=how_read, as_json=as_json)
                 return
@@ -111,20 +100,20 @@ def fit(
             )
         remark_on_conditions(fitted.guarantee, schema=reading.schema, selects=True)
         if private_catalog and table is not None:
-            public = beside_chosen(table, fitted.catalog)
+            public = lib.beside_chosen(table, fitted.catalog)
         else:
-            public = moved(public, source.catalog, fitted.catalog)
+            public = lib.moved(public, source.catalog, fitted.catalog)
         fitted = replace(fitted, public=public)
         fitted.save(written, force=force)
         _report(fitted, written, source.name, how_read, chosen, paying, as_json=as_json)
 
 
 def _report(
-    fitted: FittedModel,
+    fitted: lib.FittedModel,
     written: Path,
     name: str,
     how_read: Mapping[str, str] | None,
-    chosen: PrivateFacts,
+    chosen: lib.PrivateFacts,
     paying: Paying,
     *,
     as_json: bool,
@@ -137,7 +126,7 @@ def _report(
         _show_fit(fitted, how_read, chosen, f"Written to {written}. {paid}".strip())
 
 
-def _remark_on_age(estimator: Estimator, source: DataSource) -> None:
+def _remark_on_age(estimator: lib.Estimator, source: lib.DataSource) -> None:
     """Remark to the data owner if all ratings are so old that they have faded: ages count from today."""
     half_life, times = getattr(estimator, "half_life", None), getattr(source, "times", None)
     if half_life is None or getattr(estimator, "now", None) is not None or times is None or not len(times):
@@ -151,7 +140,7 @@ def _remark_on_age(estimator: Estimator, source: DataSource) -> None:
         )
 
 
-def _wanted(estimator: Estimator, *, for_synthesis: bool) -> Estimator:
+def _wanted(estimator: lib.Estimator, *, for_synthesis: bool) -> lib.Estimator:
     """Return the estimator with the requested extra releases. Raise if its model can't be written."""
     if for_synthesis:
         estimator = _for_synthesis(estimator)
@@ -177,11 +166,9 @@ def _refuse_options(
     private_catalog: bool,
 ) -> None:
     """Raise, before anything is read, for an output that would overwrite an input, and for contradictions."""
-    from discreet.models.storage import refuse_model
-
     if out is not None:
         read = [*reading.files(data), *paying.files(), *([] if titles is None else [titles])]
-        refuse_model(out, force=force, inputs=read)
+        lib.refuse_model(out, force=force, inputs=read)
     if private_catalog and reading.items is not None:
         raise OptionsConflict(
             options=("--items", "--private-catalog"),
@@ -194,7 +181,7 @@ def _plain_encoding(reading: Reading) -> str | None:
     return None if str(reading.encoding).lower().replace("-", "") == "utf16" else reading.encoding
 
 
-def _with_titles(estimator: Estimator, titles: Path | None) -> Estimator:
+def _with_titles(estimator: lib.Estimator, titles: Path | None) -> lib.Estimator:
     """Return the model with the table of titles as its public item features."""
     if titles is None:
         raise OptionNeeds(
@@ -211,7 +198,7 @@ def _with_titles(estimator: Estimator, titles: Path | None) -> Estimator:
     return estimator.clone(item_features=str(titles))
 
 
-def _for_synthesis(estimator: Estimator) -> Estimator:
+def _for_synthesis(estimator: lib.Estimator) -> lib.Estimator:
     """Return the model that also releases the numbers that synthetic data need."""
     if "for_synthesis" not in estimator.settings:
         raise UnsupportedByModel(
@@ -222,13 +209,12 @@ def _for_synthesis(estimator: Estimator) -> Estimator:
     return estimator.clone(for_synthesis=True)
 
 
-def _sharing(estimator: Estimator, share: float, facts: PublicFacts) -> tuple[Estimator, PrivateFacts]:
+def _sharing(
+    estimator: lib.Estimator, share: float, facts: lib.PublicFacts
+) -> tuple[lib.Estimator, lib.PrivateFacts]:
     """Return the model with its part of the budget, and the selection of undeclared facts with the rest."""
-    from discreet.data.facts import SCALE
-    from discreet.models.private_catalog import PrivateFacts
-
     epsilon, delta = estimator.epsilon, estimator.delta
-    chosen = PrivateFacts.share_of(share, epsilon, delta, scale=SCALE in facts.from_file)
+    chosen = lib.PrivateFacts.share_of(share, epsilon, delta, scale=lib.SCALE in facts.from_file)
     # Rounded down, so that the sum never exceeds the requested budget.
     rest = [
         math.nextafter(whole - part, 0.0)
@@ -237,24 +223,22 @@ def _sharing(estimator: Estimator, share: float, facts: PublicFacts) -> tuple[Es
     return estimator.clone(epsilon=rest[0], delta=rest[1]), chosen
 
 
-def _emit_fit(fitted: FittedModel, out: Path, name: str, how_read: Mapping[str, str] | None) -> None:
+def _emit_fit(fitted: lib.FittedModel, out: Path, name: str, how_read: Mapping[str, str] | None) -> None:
     written = {"model": fitted.name, "file": str(out), "name": name}
     explained = {} if how_read is None else {"decisions": fitted.scorer.explain(), "reading": dict(how_read)}
     emit({**written, "guarantee": fitted.guarantee.to_json(), **explained})
 
 
 def _show_fit(
-    fitted: FittedModel, how_read: Mapping[str, str] | None, chosen: PrivateFacts, written: str
+    fitted: lib.FittedModel, how_read: Mapping[str, str] | None, chosen: lib.PrivateFacts, written: str
 ) -> None:
     """Print the label and, if `how_read` is there, how the data were read and what the fit decided."""
     from discreet.cli.output.tables import decisions_table
-    from discreet.papers import titled
-    from discreet.report.label import label_table
 
     if how_read:
         show(reading_table(how_read))
-    called = titled(fitted.name, fitted.parameters)
-    show(label_table(fitted.guarantee, f"Privacy facts: {called}"))
+    called = lib.titled(fitted.name, fitted.parameters)
+    show(lib.label_table(fitted.guarantee, f"Privacy facts: {called}"))
     decisions = fitted.scorer.explain()
     if how_read is not None and decisions:
         show(decisions_table(decisions))

@@ -6,12 +6,13 @@ import hashlib
 import json
 import math
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
+from discreet.cli import lib
 from discreet.cli.errors import (
     NotSigned,
     OptionDoesNotApply,
@@ -25,14 +26,7 @@ from discreet.cli.options.parsing import parse_columns
 from discreet.cli.output.printing import emit, remark, show, write
 from discreet.core.checks import visible
 from discreet.core.errors import without_password
-
-if TYPE_CHECKING:
-    from discreet.audit.last_audits import LastAudit
-    from discreet.data.interactions import Interactions
-    from discreet.dossier.evidence import LedgerRecord
-    from discreet.models.fitted import FittedModel
-    from discreet.privacy.guarantee import Guarantee
-    from discreet.report.label import Known
+from discreet.core.files import refuse_output, write_whole
 
 
 def label(
@@ -64,30 +58,23 @@ def label(
         full: Also list each release with its noise, each array, and answers for a privacy officer.
         markdown: Print the label as Markdown.
     """
-    from discreet.audit.last_audits import last_audit
-    from discreet.dossier.evidence import audit_sentence, audited_as
-    from discreet.models.signatures import signed_sentence, signer
-    from discreet.privacy.guarantee import Guarantee
-    from discreet.report.label import Known, label_markdown
-    from discreet.report.officer import listed_releases
-
-    key = signer(file)
-    signed = signed_sentence(key)
+    key = lib.signer(file)
+    signed = lib.signed_sentence(key)
     # This command verified the signer, so it overwrites an entry of that name in the file.
     content = {**read_any_label(file, signed=key is not None), "signed_by": key}
     if facts is not None and registry is None and not full:
         raise OptionNeeds(options=("--facts",), needs="--full or --registry FILE", why="these show the facts")
-    guarantee = Guarantee.from_json(content["guarantee"])
+    guarantee = lib.Guarantee.from_json(content["guarantee"])
     record = _recorded(content, ledger, name)
-    last = last_audit(*audited_as(content))
+    last = lib.last_audit(*lib.audited_as(content))
     odds = _odds(guarantee, people)
     limits = (f"Not to be used for {text}." for text in content.get("not_for", ()))
-    known = Known(
+    known = lib.Known(
         method=_method(content["name"]),
         used=() if record is None else record.rows(),
         sentences=[*((odds["group"]["sentence"],) if "group" in odds else ()), *limits],
-        audit=audit_sentence(content, last) if guarantee.is_private else "",
-        releases=listed_releases(content) if full else [],
+        audit=lib.audit_sentence(content, last) if guarantee.is_private else "",
+        releases=lib.listed_releases(content) if full else [],
         officer=_officer(content, guarantee, facts) if full else [],
     )
     outputs = (registry, page, card)
@@ -95,7 +82,7 @@ def label(
         content, guarantee, signed, file, *outputs, facts=facts, force=force, last=last, known=known
     )
     if markdown:
-        write(visible(label_markdown(content, guarantee, signed, known).rstrip("\n")))
+        write(visible(lib.label_markdown(content, guarantee, signed, known).rstrip("\n")))
     elif as_json:
         audit = None if last is None else last.to_json()
         found = {**content, **odds, "ledger": record and asdict(record), "last_audit": audit}
@@ -107,70 +94,58 @@ def label(
         _show(content, guarantee, known, full=full)
 
 
-def _officer(content: dict[str, Any], guarantee: Guarantee, facts: Path | None) -> Sequence[tuple[str, str]]:
+def _officer(
+    content: dict[str, Any], guarantee: lib.Guarantee, facts: Path | None
+) -> Sequence[tuple[str, str]]:
     """Return the lines of a full label for a privacy officer; none if no user is protected."""
-    from discreet.dossier.facts import MEANINGS, HumanFacts
-    from discreet.report.officer import officer_rows
-
     if not guarantee.is_private:
         return []
-    stated = HumanFacts() if facts is None else HumanFacts.read(facts)
-    return officer_rows(content, {name: stated.text(name) for name in MEANINGS}, stated.published)
+    stated = lib.HumanFacts() if facts is None else lib.HumanFacts.read(facts)
+    return lib.officer_rows(content, {name: stated.text(name) for name in lib.MEANINGS}, stated.published)
 
 
-def _recorded(content: dict[str, Any], ledger: Path | None, name: str | None) -> LedgerRecord | None:
+def _recorded(content: dict[str, Any], ledger: Path | None, name: str | None) -> lib.LedgerRecord | None:
     """Return the ledger's facts about the file's release."""
     if ledger is None:
         return None
-    from discreet.dossier.evidence import LedgerRecord
-    from discreet.privacy.ledger.ledger import Ledger
 
-    with Ledger.open(ledger, read_only=True) as book:
-        return LedgerRecord.find(book, content, name)
+    with lib.Ledger.open(ledger, read_only=True) as book:
+        return lib.LedgerRecord.find(book, content, name)
 
 
-def _odds(guarantee: Guarantee, people: int | None) -> dict[str, Any]:
+def _odds(guarantee: lib.Guarantee, people: int | None) -> dict[str, Any]:
     """Return an attacker's odds, and the guarantee of a group, if the label has a guarantee."""
-    from discreet.dossier.evidence import for_people
-    from discreet.report.odds import Odds
-
     if not guarantee.is_private:
         return {}
-    found: dict[str, Any] = {"odds": Odds.of(guarantee).to_json()}
+    found: dict[str, Any] = {"odds": lib.Odds.of(guarantee).to_json()}
     if people is not None:
-        epsilon, delta, said = for_people(guarantee, people)
+        epsilon, delta, said = lib.for_people(guarantee, people)
         level = "inf" if math.isinf(epsilon) else epsilon
         found["group"] = {"people": people, "epsilon": level, "delta": delta, "sentence": said}
     return found
 
 
-def _show(content: dict[str, Any], guarantee: Guarantee, known: Known, *, full: bool) -> None:
+def _show(content: dict[str, Any], guarantee: lib.Guarantee, known: lib.Known, *, full: bool) -> None:
     """Print the guarantee, where each array comes from, and what else is known about the file."""
-    from rich.table import Table
-
-    from discreet.papers import titled
-    from discreet.report.label import MORE, RELEASES, by_origin, label_table, used_rows
-    from discreet.report.odds import Odds, odds_bar
-
-    used = [*known.method, *used_rows(content, content.get("signed_by")), *known.used]
-    called = titled(content["name"], content.get("parameters", {}))
-    odds = [Odds.of(guarantee)] if guarantee.is_private else []
-    said = [text for one in odds for text in (one.sentence(), odds_bar(one))]
-    more: list[Table | str] = ["Add --full to list each release and each array."]
+    used = [*known.method, *lib.used_rows(content, content.get("signed_by")), *known.used]
+    called = lib.titled(content["name"], content.get("parameters", {}))
+    odds = [lib.Odds.of(guarantee)] if guarantee.is_private else []
+    said = [text for one in odds for text in (one.sentence(), lib.odds_bar(one))]
+    more: list[lib.Table | str] = ["Add --full to list each release and each array."]
     if full:
-        releases = Table(title="Releases (from the certificate)")
-        for header in RELEASES:
+        releases = lib.Table(title="Releases (from the certificate)")
+        for header in lib.RELEASES:
             releases.add_column(header, overflow="fold")
         for row in known.releases:
             releases.add_row(*map(visible, row))
-        arrays = Table("arrays", "where they come from", title="What the file contains", show_lines=True)
-        for origin, names in by_origin(content["provenance"]):
+        arrays = lib.Table("arrays", "where they come from", title="What the file contains", show_lines=True)
+        for origin, names in lib.by_origin(content["provenance"]):
             arrays.add_row(names, origin)
-        officer = Table("what", "answer", title=MORE, show_lines=True)
+        officer = lib.Table("what", "answer", title=lib.OFFICER_TITLE, show_lines=True)
         for what, answer in known.officer:
             officer.add_row(what, visible(answer))
         more = [releases, arrays, *([officer] if known.officer else [])]
-    facts = label_table(guarantee, f"Privacy facts: {called}", used)
+    facts = lib.label_table(guarantee, f"Privacy facts: {called}", used)
     show(facts, guarantee.sentence(), *filter(None, (*said, *known.sentences, known.audit)), *more)
 
 
@@ -183,22 +158,18 @@ def _method(name: str) -> list[tuple[str, str]]:
 
 def read_any_label(file: Path, *, signed: bool) -> dict[str, Any]:
     """Return the label of a model or of synthetic data. For synthetic data, it states who vouches for it."""
-    from discreet.data.synthetic_labels import label_path
-    from discreet.models.storage import read_label
-    from discreet.synthesis.labels import UNSIGNED, is_synthetic, read_synthetic_label
-
     # A label next to the file that belongs to a different file is rejected with a message of its own.
-    if not is_synthetic(file) and not label_path(file).is_file():
-        return read_label(file)
-    found = read_synthetic_label(file)
+    if not lib.is_synthetic(file) and not lib.label_path(file).is_file():
+        return lib.read_label(file)
+    found = lib.read_synthetic_label(file)
     if not signed:
-        found["guarantee"]["notes"] = [*found["guarantee"]["notes"], UNSIGNED]
+        found["guarantee"]["notes"] = [*found["guarantee"]["notes"], lib.UNSIGNED]
     return found
 
 
 def _write_elsewhere(
     content: dict[str, Any],
-    guarantee: Guarantee,
+    guarantee: lib.Guarantee,
     signed: str,
     file: Path,
     registry: Path | None,
@@ -207,30 +178,27 @@ def _write_elsewhere(
     *,
     facts: Path | None,
     force: bool,
-    last: LastAudit | None,
-    known: Known,
+    last: lib.LastAudit | None,
+    known: lib.Known,
 ) -> list[str]:
     """Write the label in the requested formats, all or none. Return sentences about the written files."""
-    from discreet.core.files import refuse_output, write_whole
-    from discreet.dossier.facts import HumanFacts
-    from discreet.dossier.registry import ENTRY, is_entry, registry_entry
-    from discreet.export.card import CARD, is_card, model_card
-    from discreet.report.label import PAGE, label_html
-    from discreet.report.pages import refuse_page
-
     texts: dict[Path, bytes] = {}
     if registry is not None:
         inputs = [file, *([] if facts is None else [facts])]
-        text = registry_entry(content, None if facts is None else HumanFacts.read(facts)).encode()
-        refuse_output(registry, force=force, kind=ENTRY, is_ours=is_entry, inputs=inputs, content=text)
+        text = lib.registry_entry(content, None if facts is None else lib.HumanFacts.read(facts)).encode()
+        refuse_output(
+            registry, force=force, kind=lib.ENTRY, is_ours=lib.is_entry, inputs=inputs, content=text
+        )
         texts[registry] = text
     if page is not None:
-        text = label_html(content, guarantee, signed, known).encode()
-        refuse_page(page, kind=PAGE, force=force, inputs=[file, *texts], content=text)
+        text = lib.label_html(content, guarantee, signed, known).encode()
+        lib.refuse_page(page, kind=lib.LABEL_PAGE, force=force, inputs=[file, *texts], content=text)
         texts[page] = text
     if card is not None:
-        text = model_card(content, signed, last, known, file=file.name).encode()
-        refuse_output(card, force=force, kind=CARD, is_ours=is_card, inputs=[file, *texts], content=text)
+        text = lib.model_card(content, signed, last, known, file=file.name).encode()
+        refuse_output(
+            card, force=force, kind=lib.CARD, is_ours=lib.is_card, inputs=[file, *texts], content=text
+        )
         texts[card] = text
     for path, text in texts.items():
         write_whole(path, text)
@@ -256,40 +224,33 @@ def dossier(
         name: The dataset's name in the ledger.
         facts: A TOML file with facts that only a human knows. The folder contains one to fill in.
     """
-    from discreet import __version__
-    from discreet.dossier.documents import FACTS, refuse_folder, write_dossier
-    from discreet.dossier.evidence import Evidence, LedgerRecord
-    from discreet.dossier.facts import HumanFacts
-    from discreet.models.signatures import signed_sentence, signer
-    from discreet.privacy.ledger.ledger import Ledger
-
     if name is not None and ledger is None:
         raise OptionNeeds(options=("--name",), needs="--ledger", why="it names a dataset of the ledger")
-    refuse_folder(out, force=force)
-    key = signer(file)
+    lib.refuse_folder(out, force=force)
+    key = lib.signer(file)
     label = read_any_label(file, signed=key is not None)
-    stated = HumanFacts() if facts is None else HumanFacts.read(facts)
+    stated = lib.HumanFacts() if facts is None else lib.HumanFacts.read(facts)
     record = None
     if ledger is not None:
-        with Ledger.open(ledger, read_only=True) as book:
-            record = LedgerRecord.find(book, label, name)
-    found = Evidence(
+        with lib.Ledger.open(ledger, read_only=True) as book:
+            record = lib.LedgerRecord.find(book, label, name)
+    found = lib.Evidence(
         label=label,
         facts=stated,
         ledger=record,
-        signed=signed_sentence(key),
+        signed=lib.signed_sentence(key),
         file=file.name,
         sha256=hashlib.sha256(file.read_bytes()).hexdigest(),
-        version=__version__,
+        version=lib.__version__,
     )
-    files = write_dossier(found, out, force=force)
+    files = lib.write_dossier(found, out, force=force)
     if as_json:
         emit({"out": str(out), "files": files, "missing": list(stated.missing)})
         return
     if stated.missing:
         remark(
             f"discreet: missing human facts are marked: {', '.join(stated.missing)}. Fill in "
-            f"{out / FACTS}, then repeat the command with --facts {out / FACTS} --force."
+            f"{out / lib.FACTS_FILE}, then repeat the command with --facts {out / lib.FACTS_FILE} --force."
         )
     show(f"Written to {out}: {', '.join(files)}.")
 
@@ -301,12 +262,9 @@ def sign(model: ModelFile, *, key: Path, new_key: bool = False) -> None:
         key: The private Ed25519 key: a PEM file.
         new_key: Create the key at this path first.
     """
-    from discreet.models import signatures
-    from discreet.models.storage import read_label
-
-    read_label(model)
-    public = signatures.new_key(key, model) if new_key else signatures.sign_file(model, key)
-    show(f"Signed {model} in {signatures.signature_path(model)}. The public key is {public}.")
+    lib.read_label(model)
+    public = lib.signatures.new_key(key, model) if new_key else lib.signatures.sign_file(model, key)
+    show(f"Signed {model} in {lib.signatures.signature_path(model)}. The public key is {public}.")
 
 
 def verify(model: ModelFile, *, key: str) -> None:
@@ -315,12 +273,9 @@ def verify(model: ModelFile, *, key: str) -> None:
     Options:
         key: The expected signer: the public key as `sign` prints it, or a file with the key.
     """
-    from discreet.models.signatures import public_key, signer
-    from discreet.models.storage import read_label
-
-    read_label(model)
-    expected = public_key(key)
-    found = signer(model)
+    lib.read_label(model)
+    expected = lib.public_key(key)
+    found = lib.signer(model)
     if found is None:
         raise NotSigned(path=model)
     if found != expected:
@@ -354,24 +309,19 @@ def erase(
         out: Write the statement (JSON) to this file.
         key: Sign the statement with this private Ed25519 key (PEM).
     """
-    from discreet.core.files import refuse_output, write_whole
-    from discreet.dossier.erasure import erasure
-    from discreet.models import signatures
-    from discreet.privacy.ledger.ledger import Ledger
-
     if key is not None and out is None:
         raise OptionNeeds(options=("--key",), needs="--out FILE", why="it signs that file")
     if key is not None:
-        signatures.private_key(key)
+        lib.signatures.private_key(key)
     if out is not None:
         refuse_output(out, force=force, kind="statement", is_ours=_is_statement, inputs=[ledger])
-    with Ledger.open(ledger, read_only=True) as book:
-        found = erasure(
+    with lib.Ledger.open(ledger, read_only=True) as book:
+        found = lib.erasure(
             book, name, accounts=accounts, withdrawn=frozenset(withdrawn or ()), reference=reference
         )
     if out is not None:
         write_whole(out, found.text().encode())
-    signed = None if key is None or out is None else signatures.sign_file(out, key)
+    signed = None if key is None or out is None else lib.signatures.sign_file(out, key)
     if as_json:
         emit({**found.to_json(), "out": None if out is None else str(out), "signed_by": signed})
         return
@@ -387,10 +337,8 @@ def erase(
 
 def _is_statement(path: Path) -> bool:
     """Return whether a file is a statement that this command wrote."""
-    from discreet.dossier.erasure import FORMAT
-
     try:
-        return bool(json.loads(path.read_bytes()[: 1 << 20])["format"] == FORMAT)
+        return bool(json.loads(path.read_bytes()[: 1 << 20])["format"] == lib.ERASURE_FORMAT)
     except (OSError, ValueError, KeyError, TypeError, RecursionError):
         return False
 
@@ -419,11 +367,8 @@ def bundle(
         title: The heading of the page.
         package: The name of the npm package.
     """
-    from discreet.export.bundle.folder import write_bundle
-    from discreet.models.storage import load
-
-    fitted = load(file)
-    made = write_bundle(
+    fitted = lib.load(file)
+    made = lib.write_bundle(
         fitted,
         out,
         force=force,
@@ -471,16 +416,13 @@ def export(
         url: Fill a running server instead: postgresql://... (pgvector) or http://... (qdrant).
         name: The table of pgvector, the collection of qdrant, or the project and view of feast.
     """
-    from discreet.export.items import LIVE, export_items, load_items
-    from discreet.models.storage import load
-
-    if (out is None) == (url is None or to not in LIVE):
+    if (out is None) == (url is None or to not in lib.LIVE):
         raise OptionMissing(options=("--out FOLDER", "--url ADDRESS"))
-    fitted = load(file)
+    fitted = lib.load(file)
     if out is not None:
-        export_items(fitted, out, to, name=name, force=force)
+        lib.export_items(fitted, out, to, name=name, force=force)
     elif url is not None:
-        load_items(fitted, url, to, name=name, force=force)
+        lib.load_items(fitted, url, to, name=name, force=force)
     place = str(out) if out is not None else f"the {to} server, as {name}"
     if as_json:
         where = {"folder": str(out)} if out is not None else {"table": name}
@@ -501,13 +443,11 @@ def export(
         )
 
 
-def _has_factors(model: FittedModel) -> bool:
+def _has_factors(model: lib.FittedModel) -> bool:
     """Return whether vectors can tell users apart."""
-    from discreet.models.errors import NoFactorsFound
-
     try:
         model.scorer.item_vectors()
-    except NoFactorsFound:
+    except lib.NoFactorsFound:
         return False
     return True
 
@@ -526,9 +466,7 @@ def add_items(
         table: Public features of all items, old and new: a .csv or .parquet file, item IDs first.
         out: Where to write the extended model.
     """
-    from discreet.models.storage import load
-
-    fitted = load(file)
+    fitted = lib.load(file)
     grown = fitted.add_items(table)
     grown.save(out, force=force)
     added = len(grown.catalog) - len(fitted.catalog)
@@ -546,10 +484,7 @@ def score(
     The first part of each split is the history, and the rest is to be predicted. Use data that the model has
     not seen: --split time:DATE with the date of the fit. Don't publish the scores: they have no noise.
     """
-    from discreet.models.storage import load
-    from discreet.report.guarantee_wording import SCORES_NOT_COVERED
-
-    fitted = load(model)
+    fitted = lib.load(model)
     past = _read(fitted, data, reading)
     found, held_out, asked = _scores(fitted, past, data, measuring, reading)
     if as_json:
@@ -559,14 +494,13 @@ def score(
                 "held_out": held_out,
                 "on": asked,
                 "metrics": found,
-                "note": SCORES_NOT_COVERED,
+                "note": lib.SCORES_NOT_COVERED,
             }
         )
         return
-    from rich.table import Table
 
     title = f"{model} on {without_password(data)}; held out: {held_out}"
-    table = Table("metric", "model", "best simple baseline", title=title)
+    table = lib.Table("metric", "model", "best simple baseline", title=title)
     for name, scores in found.items():
         simple = scores.get("simple")
         table.add_row(
@@ -594,19 +528,15 @@ def score(
 
 def _behind(name: str, scores: dict[str, Any]) -> bool:
     """Return whether a simple baseline is as good. Metrics of variety have no direction."""
-    from discreet.evaluation.metrics import ListMetric, Metric, RatingMetric
-
-    metric = Metric.parse(name)
-    if scores["simple"] is None or not isinstance(metric.definition, ListMetric | RatingMetric):
+    metric = lib.Metric.parse(name)
+    if scores["simple"] is None or not isinstance(metric.definition, lib.ListMetric | lib.RatingMetric):
         return False
     sign = 1 if metric.lower_is_better else -1
     return bool(sign * scores["mean"] >= sign * scores["simple"])
 
 
-def _read(fitted: FittedModel, data: str, reading: Reading) -> Interactions:
+def _read(fitted: lib.FittedModel, data: str, reading: Reading) -> lib.Interactions:
     """Return the data in the model's catalog. Items that the model doesn't know are skipped."""
-    from dataclasses import replace
-
     if reading.items is not None:
         raise OptionDoesNotApply(
             options=("--items",), to="a fitted model", why="a fitted model has its own catalog"
@@ -630,23 +560,17 @@ def _read(fitted: FittedModel, data: str, reading: Reading) -> Interactions:
 
 
 def _scores(
-    fitted: FittedModel, past: Interactions, data: str, measuring: Measuring, reading: Reading
+    fitted: lib.FittedModel, past: lib.Interactions, data: str, measuring: Measuring, reading: Reading
 ) -> tuple[dict[str, dict[str, Any]], str, str]:
     """Return each metric's mean over the splits and best baseline, what was held out, and how much."""
-    from discreet.data.inputs import folder_of
-    from discreet.evaluation.metrics import Metric, parse_metrics
-    from discreet.evaluation.references import PREFIX, baselines
-    from discreet.evaluation.results import Score
-    from discreet.evaluation.scoring import measure
-
-    metrics = parse_metrics(measuring.metrics or _usual(fitted, past))
+    metrics = lib.parse_metrics(measuring.metrics or _usual(fitted, past))
     plan = measuring.plan(map(str, metrics), past)
     if past.facts.low == past.facts.high and any(not metric.ranks for metric in metrics):
         raise UnsupportedByModel(
             model=fitted.name, option="metrics of predicted ratings", why="it was fitted for lists"
         )
     where: dict[str, Any] = {
-        "folder": folder_of(data, reading.layout),
+        "folder": lib.folder_of(data, reading.layout),
         "columns": parse_columns(reading.columns),
     }
     parts = [
@@ -655,27 +579,29 @@ def _scores(
         for part in plan.splits(past, measuring.seed + number, **where)
     ]
     how: dict[str, Any] = {"seed": measuring.seed, "item_features": measuring.item_features}
-    mine = Score.gather(measure(fitted, one.train, one.test, metrics, **how) for one in parts)
-    simple = [baselines(one.train, one.test, metrics, **how) for one in parts]
+    mine = lib.Score.gather(lib.measure(fitted, one.train, one.test, metrics, **how) for one in parts)
+    simple = [lib.baselines(one.train, one.test, metrics, **how) for one in parts]
     found: dict[str, dict[str, Any]] = {}
     for name, score_ in mine.items():
-        best = min if Metric.parse(name).lower_is_better else max
-        known = {way: Score.gather(run[way] for run in simple).get(name) for way in simple[0]}
-        means = [(one.mean, way.removeprefix(PREFIX)) for way, one in known.items() if one is not None]
+        best = min if lib.Metric.parse(name).lower_is_better else max
+        known = {way: lib.Score.gather(run[way] for run in simple).get(name) for way in simple[0]}
+        means = [
+            (one.mean, way.removeprefix(lib.BASELINE_PREFIX)) for way, one in known.items() if one is not None
+        ]
         value, by = best(means) if means else (None, None)
         found[name] = {"mean": score_.mean, "runs": list(score_.values), "simple": value, "by": by}
     people, rows = (sum(many) for many in zip(*(_asked(one.test) for one in parts), strict=True))
     return found, plan.held_out(timed=past.times is not None), f"{rows:,} rows of {people:,} users"
 
 
-def _asked(test: Interactions) -> tuple[int, int]:
+def _asked(test: lib.Interactions) -> tuple[int, int]:
     """Return the number of users with held-out rows, and the number of these rows."""
     import numpy as np
 
     return int(np.count_nonzero(np.diff(test.indptr))), test.n_ratings
 
 
-def _usual(fitted: FittedModel, past: Interactions) -> list[str]:
+def _usual(fitted: lib.FittedModel, past: lib.Interactions) -> list[str]:
     """Return the default metrics: errors if there are ratings, and hits of lists."""
     if fitted.above is not None:
         return ["accuracy"]

@@ -11,11 +11,14 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
+from discreet.cli import lib
 from discreet.cli.errors import WrongForm
 from discreet.cli.messages import usage_error
 from discreet.cli.options.declared import AsJson
 from discreet.cli.options.parsing import complete_dataset
 from discreet.cli.output.printing import emit, show
+from discreet.core.progress import terminal_progress
+from discreet.core.registry import ESTIMATORS, FIRST
 
 Row = dict[str, str | None]
 
@@ -49,8 +52,6 @@ def models(*, everything: Annotated[bool, "--all"] = False, as_json: AsJson = Fa
 
 def _short_list(rows: list[Row]) -> Iterator[tuple[str, list[Row]]]:
     """Yield the models to use first, and two to compare with."""
-    from discreet.core.registry import FIRST
-
     by_name = {row["name"]: row for row in rows}
     yield "To use first", [by_name[name] for name in FIRST]
     yield "To compare with, not private", [by_name[name] for name in _COMPARED]
@@ -58,12 +59,9 @@ def _short_list(rows: list[Row]) -> Iterator[tuple[str, list[Row]]]:
 
 def _groups(rows: list[Row]) -> Iterator[tuple[str, list[Row]]]:
     """Yield titles and models: those to use first, then by paper, then the others."""
-    from discreet.core.registry import FIRST
-    from discreet.papers import PAPERS
-
     by_name = {row["name"]: row for row in rows}
     yield "To use first", [by_name[name] for name in FIRST]
-    for paper, title in PAPERS.items():
+    for paper, title in lib.PAPERS.items():
         own = [row for row in rows if (row["group"], row["paper"]) == ("papers", paper)]
         yield f"{paper}: {title}", own
     for group, title in (("baselines", "Baselines, not private"), ("others", "Models of other packages")):
@@ -74,13 +72,10 @@ def _groups(rows: list[Row]) -> Iterator[tuple[str, list[Row]]]:
 
 def described() -> list[Row]:
     """Return `describe_models()`. If all models are our own, a table answers and no model is loaded."""
-    from discreet.core.registry import ESTIMATORS
-
     if all(ESTIMATORS.package(name) == "discreet" for name in ESTIMATORS):
         return own_models()
-    from discreet.model_settings import describe_models
 
-    return describe_models()
+    return lib.describe_models()
 
 
 def own_models() -> list[Row]:
@@ -91,9 +86,7 @@ def own_models() -> list[Row]:
 
 
 def _last_audit(name: str) -> dict[str, Any] | None:
-    from discreet.audit.last_audits import last_audit
-
-    found = last_audit(name)
+    found = lib.last_audit(name)
     return None if found is None else found.to_json()
 
 
@@ -109,10 +102,8 @@ def datasets(
         action: `get` downloads a dataset.
         name: The dataset to download.
     """
-    from discreet.data.datasets import catalog
-
     if action is None:
-        rows = catalog.describe()
+        rows = lib.catalog.describe()
         if as_json:
             emit({"datasets": rows})
         else:
@@ -122,14 +113,13 @@ def datasets(
         raise usage_error(
             WrongForm(option="The argument", form="`discreet data datasets get NAME`", given=action)
         )
-    from discreet.core.progress import terminal_progress
 
     with terminal_progress(None) as progress:
-        path = catalog.get(name, progress=progress)
+        path = lib.catalog.get(name, progress=progress)
     if as_json:
         emit({"name": name, "path": str(path)})
     else:
-        terms = catalog.DATASETS[name].terms
+        terms = lib.catalog.DATASETS[name].terms
         show(f"{name} is at {path}\nTerms: {terms}")
 
 

@@ -10,21 +10,18 @@ from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from textwrap import wrap
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
+from discreet.cli import lib
 from discreet.cli.errors import OptionMissing, WrongForm
 from discreet.cli.options.declared import AsJson
 from discreet.cli.output.printing import emit, remark, show
 from discreet.cli.output.terminal import plain_console
 from discreet.core.checks import one_of
+from discreet.core.files import write_whole
 from discreet.papers import PAPERS
-
-if TYPE_CHECKING:
-    from discreet.papers.bounds import Bound
-    from discreet.reproduce import Verdict
-    from discreet.reproduce.running import Tick
 
 
 def theory(
@@ -49,14 +46,11 @@ def theory(
         epsilon: Epsilon of the mechanism.
         settings: Set a number that the bounds depend on, as name=value.
     """
-    from discreet.model_settings import parse_fields
-    from discreet.papers.bounds import PublicSizes, theories
-
-    known = theories()
+    known = lib.theories()
     one_of("paper", paper, known)
     kind, bounds = known[paper]
-    sizes = PublicSizes(users=users, items=items, ratings=ratings, epsilon=epsilon)
-    chosen = kind(**parse_fields(kind, "This theory", settings or ()))
+    sizes = lib.PublicSizes(users=users, items=items, ratings=ratings, epsilon=epsilon)
+    chosen = kind(**lib.parse_fields(kind, "This theory", settings or ()))
     found = bounds(sizes, chosen)
     if as_json:
         emit({"paper": paper, "settings": asdict(chosen), "bounds": [one.to_json() for one in found]})
@@ -67,7 +61,7 @@ def theory(
         show(f"{empty} of {len(found)} bounds are vacuous: an answer without learning is as good.")
 
 
-def _lines(bound: Bound) -> str:
+def _lines(bound: lib.Bound) -> str:
     """Return a line with the value and its status, and an indented line with the note."""
     note = bound.note
     if bound.vacuous and bound.without is not None:
@@ -96,15 +90,12 @@ def reproduce(
         draws: Make at most this many draws of every experiment.
         data: Your copy of a dataset that the paper used, as NAME=PATH, such as ml-10m=FOLDER.
     """
-    from discreet.reproduce import names, paper_called
-    from discreet.reproduce import reproduce as run
-
     if every == (paper is not None):
         raise OptionMissing(options=("a paper", "--all"))
-    found: dict[str, list[Verdict]] = {}
-    for name in names() if every else [paper_called(paper or "")]:
+    found: dict[str, list[lib.Verdict]] = {}
+    for name in lib.paper_names() if every else [lib.paper_called(paper or "")]:
         with progress(name) as (say, tick):
-            found[name] = run(
+            found[name] = lib.reproduce(
                 name,
                 size="quick" if quick else "full",
                 out=out,
@@ -125,10 +116,7 @@ def reproduce(
 
 def write_pages(out: Path, paper: str | None) -> Path:
     """Write the page of one paper, or of all papers with an overview. Return the page to open first."""
-    from discreet.core.files import write_whole
-    from discreet.reproduce import paper_page, papers_pages
-
-    pages = papers_pages(out, out) if paper is None else {f"{paper}.md": paper_page(paper, out, out)}
+    pages = lib.papers_pages(out, out) if paper is None else {f"{paper}.md": lib.paper_page(paper, out, out)}
     for place, text in pages.items():
         (out / place).parent.mkdir(parents=True, exist_ok=True)
         write_whole(out / place, text.encode())
@@ -147,15 +135,14 @@ def copies(named: Sequence[str]) -> dict[str, Path]:
 
 
 @contextmanager
-def progress(name: str) -> Iterator[tuple[Callable[[str], None], Callable[[Tick], None]]]:
+def progress(name: str) -> Iterator[tuple[Callable[[str], None], Callable[[lib.Tick], None]]]:
     """Yield functions for remarks and finished steps: a progress bar on a terminal, lines elsewhere."""
     if not sys.stderr.isatty():
         yield remark, _Seldom(name).tick
         return
-    from rich.progress import BarColumn, Progress, TextColumn
 
-    columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[said]}"))
-    with Progress(*columns, console=plain_console(stderr=True), transient=True) as bar:
+    columns = (lib.TextColumn("{task.description}"), lib.BarColumn(), lib.TextColumn("{task.fields[said]}"))
+    with lib.Progress(*columns, console=plain_console(stderr=True), transient=True) as bar:
         task = bar.add_task(name, total=None, said="")
         yield (
             bar.console.print,
@@ -163,7 +150,7 @@ def progress(name: str) -> Iterator[tuple[Callable[[str], None], Callable[[Tick]
         )
 
 
-def sentence(tick: Tick) -> str:
+def sentence(tick: lib.Tick) -> str:
     """Return a sentence about the progress of a run and the time left."""
     if tick.seconds_left is None:
         return f"{tick.step}; {tick.done} {'step' if tick.done == 1 else 'steps'} done"
@@ -177,7 +164,7 @@ class _Seldom:
     def __init__(self, name: str) -> None:
         self._name, self._began, self._next = name, time.monotonic(), 0.0
 
-    def tick(self, tick: Tick) -> None:
+    def tick(self, tick: lib.Tick) -> None:
         """Print a line if enough time has passed since the last one."""
         passed = time.monotonic() - self._began
         if passed >= self._next:
@@ -185,26 +172,22 @@ class _Seldom:
             remark(f"{self._name}: {sentence(tick)}")
 
 
-def summary(name: str, verdicts: Sequence[Verdict], *, quick: bool = False) -> list[str]:
+def summary(name: str, verdicts: Sequence[lib.Verdict], *, quick: bool = False) -> list[str]:
     """Return one line for each part of a paper, and the counts of outcomes, in fewer than 40 lines.
 
     A quick run has too few draws to decide much, so the counts of the full run follow, if they are at hand.
     """
-    from discreet.reproduce import claims_of
-    from discreet.reproduce.page import count, row_verdict
-    from discreet.reproduce.papers import committed, papers_folder
-
-    paper = claims_of(name)
-    counts = count(paper, verdicts).split("; ")
+    paper = lib.claims_of(name)
+    counts = lib.count_verdicts(paper, verdicts).split("; ")
     rows = [
-        f"{_cut(row.what, 38):<40}{_cut(row_verdict(row, verdicts).replace('**', ''), 38)}"
+        f"{_cut(row.what, 38):<40}{_cut(lib.row_verdict(row, verdicts).replace('**', ''), 38)}"
         for row in paper.rows
     ]
     said = [f"In sum, {one}" for one in counts]
-    full = committed(name, papers_folder()) if quick else []
+    full = lib.committed(name, lib.papers_folder()) if quick else []
     if any(verdict.measured is not None for verdict in full):
         said += ["A quick run has too few draws to decide most statements."]
-        said += [f"In the full run, {one}" for one in count(paper, full).split("; ")]
+        said += [f"In the full run, {one}" for one in lib.count_verdicts(paper, full).split("; ")]
     return [_cut(f"{name}: {paper.title}", 78), *rows, *(line for one in said for line in wrap(one, 78))]
 
 

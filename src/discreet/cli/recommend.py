@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from discreet.cli import lib
 from discreet.cli.errors import (
     HeaderOrUnknownItem,
     NoHistoryFile,
@@ -36,16 +37,10 @@ from discreet.cli.options.parsing import parse_columns, read_ids
 from discreet.cli.output.printing import emit, show
 from discreet.core.checks import DiscreetError, integer
 from discreet.core.files import refuse_output, write_whole
-from discreet.core.progress import shown_while
+from discreet.core.progress import shown_while, terminal_progress
 
 if TYPE_CHECKING:
     import polars as pl
-    from rich.table import Table
-
-    from discreet.data.inputs import UserHistory
-    from discreet.models.answers import Explanation
-    from discreet.models.fitted import FittedModel
-    from discreet.models.listings import ListedItem, Listing, SimilarItem
 
 
 _ORDERS = {"choice": "likely interactions, without ratings", "stars": "expected stars alone"}
@@ -104,8 +99,6 @@ def recommend(
         include_seen: Also list items of the history.
         ignore_unknown: Ignore items that the model doesn't know.
     """
-    from discreet.models.storage import load
-
     integer("-k", k, least=1)
     many = _many_people(all_users, histories, for_all=for_all)
     _refuse_unclear(history, many, out)
@@ -117,7 +110,7 @@ def recommend(
         )
     if many is not None and out is not None:
         _refuse_lists_file(out, many, file, force=force)
-    fitted = load(file)
+    fitted = lib.load(file)
     limits: dict[str, Any] = {
         "exclude_seen": not include_seen,
         "among": None if among is None else read_ids(among),
@@ -135,9 +128,7 @@ def recommend(
         if history is None and not as_json:
             show("These are recommendations for a new user. Pass a history with --history FILE.")
     elif out is not None:
-        from discreet.sources.shards import is_shard_folder
-
-        if is_shard_folder(many):
+        if lib.is_shard_folder(many):
             if titles is not None:
                 raise OptionDoesNotApply(
                     options=("--titles",),
@@ -190,9 +181,7 @@ def _refuse_unclear(history: Path | None, many: str | None, out: Path | None) ->
 
 def _refuse_lists_file(out: Path, many: str, model: Path, *, force: bool) -> None:
     """Raise if the lists can't be written to this file, before anything is read."""
-    from discreet.sources.shards import is_shard_folder
-
-    endings = (".parquet",) if is_shard_folder(many) else (".csv", ".parquet")
+    endings = (".parquet",) if lib.is_shard_folder(many) else (".csv", ".parquet")
     if out.suffix not in endings:
         form = " or ".join(f"NAME{ending}" for ending in endings)
         raise WrongForm(option="--out", form=form, given=out.name)
@@ -200,8 +189,8 @@ def _refuse_lists_file(out: Path, many: str, model: Path, *, force: bool) -> Non
 
 
 def _answer_one(
-    fitted: FittedModel,
-    best: list[ListedItem],
+    fitted: lib.FittedModel,
+    best: list[lib.ListedItem],
     titles: Path | None,
     ranked_by: str,
     usual: float,
@@ -240,7 +229,7 @@ def _remark(tied: int, listed: int, usual: float) -> str:
 
 
 def _one(
-    fitted: FittedModel,
+    fitted: lib.FittedModel,
     history: Path | None,
     user: str | None,
     columns: dict[str, str | None] | None,
@@ -248,10 +237,8 @@ def _one(
     limits: dict[str, Any],
     *,
     shown: bool,
-) -> tuple[list[ListedItem], float]:
+) -> tuple[list[lib.ListedItem], float]:
     """Return a user's list and, if it is `shown`, the share of its first items that a new user gets, too."""
-    from discreet.models.answers import usual_share
-
     if history is None:
         return fitted.recommend([], k, user=user, **limits), 0.0
     person = _read_history(fitted, history, user, columns)
@@ -262,26 +249,22 @@ def _one(
     # A model of popularity can't have any other list.
     if not shown or chosen or alike_by_design(fitted):
         return best, 0.0
-    return best, usual_share(fitted, person, ignore_unknown=limits["ignore_unknown"], now=limits["now"])
+    return best, lib.usual_share(fitted, person, ignore_unknown=limits["ignore_unknown"], now=limits["now"])
 
 
 def _read_history(
-    fitted: FittedModel, path: Path, user: str | None, columns: dict[str, str | None] | None
-) -> UserHistory:
+    fitted: lib.FittedModel, path: Path, user: str | None, columns: dict[str, str | None] | None
+) -> lib.UserHistory:
     """Return one user's history, read as the model needs it."""
-    from discreet.data.histories import read_history
-    from discreet.data.reading.cells import absent_part
-    from discreet.data.reading.tables import is_there
-
-    if not is_there(path):
-        raise NoHistoryFile(path=Path(absent_part(path)))
+    if not lib.is_there(path):
+        raise NoHistoryFile(path=Path(lib.absent_part(path)))
     implicit = not fitted.scorer.needs_ratings
-    return read_history(
+    return lib.read_history(
         path, user=user, columns=columns, implicit=implicit, catalog=fitted.catalog, schema=fitted.schema
     )
 
 
-def _refuse_header(fitted: FittedModel, items: Sequence[str | int], history: Path) -> None:
+def _refuse_header(fitted: lib.FittedModel, items: Sequence[str | int], history: Path) -> None:
     """Raise if only the first line of a list of items is unknown: it may be a header."""
     known = (fitted.catalog.index_of(items) >= 0).tolist()
     if len(known) < 2 or known[0] or not all(known[1:]):
@@ -294,19 +277,16 @@ def _refuse_header(fitted: FittedModel, items: Sequence[str | int], history: Pat
         raise HeaderOrUnknownItem(file=history.name, column=str(first))
 
 
-def _sorted_by(fitted: FittedModel, rank_by: str | None, diversify: float) -> str:
+def _sorted_by(fitted: lib.FittedModel, rank_by: str | None, diversify: float) -> str:
     """Return what the score is."""
     order = _ORDERS.get(rank_by or "", fitted.scorer.ranked_by)
     return f"{order}; less what an item shares with those above it" if diversify else order
 
 
-def _many(fitted: FittedModel, many: str, columns: dict[str, str | None] | None) -> Any:
-    from discreet.data.inputs import open_data
-    from discreet.data.reading.tables import fits
-
+def _many(fitted: lib.FittedModel, many: str, columns: dict[str, str | None] | None) -> Any:
     implicit = not fitted.scorer.needs_ratings
-    known = fitted.schema if fitted.schema is not None and fits(many, fitted.schema) else None
-    return open_data(many, columns=columns, implicit=implicit, duplicates="last", schema=known)
+    known = fitted.schema if fitted.schema is not None and lib.fits_schema(many, fitted.schema) else None
+    return lib.open_data(many, columns=columns, implicit=implicit, duplicates="last", schema=known)
 
 
 def similar(
@@ -322,10 +302,8 @@ def similar(
     Options:
         items: One or several items of the model's catalog.
     """
-    from discreet.models.storage import load
-
     integer("-k", k, least=1)
-    fitted = load(file)
+    fitted = lib.load(file)
     found = fitted.similar_items(items, k)
     # As the catalog spells them: on a command line every ID is text.
     asked = fitted.catalog.id_at(fitted.catalog.index_of(list(found))).tolist()
@@ -363,11 +341,9 @@ def explain(
         history: The history of one user, as for recommend.
         user: The user's ID, if the history contains several users.
     """
-    from discreet.models.storage import load
-
     if history is None:
         raise OptionMissing(options=("--history FILE",))
-    fitted = load(file)
+    fitted = lib.load(file)
     person = _read_history(fitted, history, user, parse_columns(columns))
     how: dict[str, Any] = {"user": user, "ignore_unknown": True, "now": now}
     asked = fitted.recommend(person, 1, **how)[0][0] if item is None else item
@@ -423,7 +399,7 @@ _WORDS = {
 
 
 def show_similar(
-    model: FittedModel, item: str | int, near: Listing[SimilarItem], k: int, titles: Beside
+    model: lib.FittedModel, item: str | int, near: lib.Listing[lib.SimilarItem], k: int, titles: Beside
 ) -> None:
     """Print the neighbors of an item, how they are compared, and what isn't known."""
     called = title_of(item, titles)
@@ -450,7 +426,7 @@ def _percent(confidence: float | None) -> str:
     return "> 99%" if confidence > 0.99 else f"{100 * confidence:.0f}%"
 
 
-def _compared(model: FittedModel) -> str:
+def _compared(model: lib.FittedModel) -> str:
     """Return a sentence about what a similarity compares, and what its numbers mean."""
     try:
         factors = model.scorer.item_vectors().shape[1]
@@ -464,7 +440,7 @@ def _compared(model: FittedModel) -> str:
 
 
 def show_explanation(
-    found: Explanation,
+    found: lib.Explanation,
     called: str,
     titles: Beside,
     *,
@@ -497,11 +473,9 @@ def show_explanation(
 
 def mostly_popular(usual: float) -> str:
     """Return the sentence about a list that hardly differs from the list of a user without a history."""
-    from discreet.models.answers import FIRST
-
     return (
-        f"This list is mostly popularity: {usual:.0%} of its first {FIRST} items are the same as for a user "
-        "without a history."
+        f"This list is mostly popularity: {usual:.0%} of its first {lib.FIRST_PLACES} items are the same as "
+        "for a user without a history."
     )
 
 
@@ -511,7 +485,7 @@ def tied_at_the_end(scores: Sequence[float]) -> int:
     return same if same > 1 else 0
 
 
-def alike_by_design(model: FittedModel) -> str:
+def alike_by_design(model: lib.FittedModel) -> str:
     """Return why lists don't depend on a user's history. Empty for a model whose lists do."""
     plain, followed = model.scorer.same_for_all, _is_followed(model)
     if not plain and not followed:
@@ -524,16 +498,15 @@ def alike_by_design(model: FittedModel) -> str:
     )
 
 
-def _is_followed(model: FittedModel) -> bool:
+def _is_followed(model: lib.FittedModel) -> bool:
     # Loaded only for a possible continual release: most models don't need it.
     if "release" not in model.parameters:
         return False
-    from discreet.follow.model import followed_alone
 
-    return followed_alone(model)
+    return lib.followed_alone(model)
 
 
-def _show_reasons(found: Explanation, lead: float, titles: Beside, vague: bool) -> None:
+def _show_reasons(found: lib.Explanation, lead: float, titles: Beside, vague: bool) -> None:
     if not found.reasons:
         return
     if not _history_matters(found, lead):
@@ -554,7 +527,7 @@ def _show_reasons(found: Explanation, lead: float, titles: Beside, vague: bool) 
         )
 
 
-def tells_similar(model: FittedModel) -> bool:
+def tells_similar(model: lib.FittedModel) -> bool:
     """Return whether `discreet model similar` works with this model."""
     try:
         model.scorer.similarities(noised=True)
@@ -563,10 +536,8 @@ def tells_similar(model: FittedModel) -> bool:
     return True
 
 
-def _because(found: Explanation, lead: float, items: int, vague: bool) -> str:
+def _because(found: lib.Explanation, lead: float, items: int, vague: bool) -> str:
     """Return the strongest reasons for the item in words. If the item is behind, return those against it."""
-    from discreet.models.answers import FIRST
-
     if lead < 0:
         parts = reversed(_shown_parts(found, lead))
         against = [name for name, value in parts if value < -max(_SLIGHT * abs(lead), 1e-9)]
@@ -576,7 +547,7 @@ def _because(found: Explanation, lead: float, items: int, vague: bool) -> str:
     )
     known = {**known, "history": "the history lifts it, perhaps by noise"} if vague else known
     strong = [name for name, value in _shown_parts(found, lead) if value > max(_SLIGHT * abs(lead), 1e-9)]
-    if found.rank is not None and found.rank > max(FIRST, _NEAR_TOP * items):
+    if found.rank is not None and found.rank > max(lib.FIRST_PLACES, _NEAR_TOP * items):
         # Far from the top, an item is merely ahead of others.
         return f"; ahead of the lower half by {' and '.join(strong[:2])}" if strong else ""
     words = [known.get(name, name) for name in strong]
@@ -584,15 +555,13 @@ def _because(found: Explanation, lead: float, items: int, vague: bool) -> str:
     return f"{because} {' and '.join(words[:2])}" if words else ""
 
 
-def _history_matters(found: Explanation, lead: float) -> bool:
+def _history_matters(found: lib.Explanation, lead: float) -> bool:
     """Return whether any rating of the user's own changes the item's lead noticeably."""
     return max((abs(value) for _, value in found.reasons), default=0.0) >= _SLIGHT * abs(lead)
 
 
-def _parts_table(found: Explanation, lead: float) -> Table:
-    from rich.table import Table
-
-    table = Table("part", "adds to its lead", "")
+def _parts_table(found: lib.Explanation, lead: float) -> lib.Table:
+    table = lib.Table("part", "adds to its lead", "")
     table.columns[1].justify = "right"
     largest = _largest(found, lead)
     for name, value in _shown_parts(found, lead):
@@ -602,7 +571,7 @@ def _parts_table(found: Explanation, lead: float) -> Table:
     return table
 
 
-def _shown_parts(found: Explanation, lead: float) -> list[tuple[str, float]]:
+def _shown_parts(found: lib.Explanation, lead: float) -> list[tuple[str, float]]:
     """Return the parts that deserve a row, largest first. Sentences name only these parts."""
     # For example, the order of the history is zero if the model or the history has no order.
     least = _NOTHING * _largest(found, lead)
@@ -610,7 +579,7 @@ def _shown_parts(found: Explanation, lead: float) -> list[tuple[str, float]]:
     return [(name, value) for name, value in parts if abs(value) > least]
 
 
-def _largest(found: Explanation, lead: float) -> float:
+def _largest(found: lib.Explanation, lead: float) -> float:
     return max([abs(value) for value in found.parts.values()] + [abs(lead), 1e-12])
 
 
@@ -633,13 +602,12 @@ _KIND = "file of lists"
 _MOST_SHOWN = 2
 
 
-def public_columns(titles: Path | None, model: FittedModel, items: Iterable[str | int]) -> Beside:
+def public_columns(titles: Path | None, model: lib.FittedModel, items: Iterable[str | int]) -> Beside:
     """Return the public columns shown next to item IDs: from the given table, else from the model."""
     if titles is None:
         return model.titles(items)
-    from discreet.data.item_tables import read_public_table
 
-    return read_public_table(titles, model.catalog)
+    return lib.read_public_table(titles, model.catalog)
 
 
 def items_json(listed: Listed, beside: Beside, more: Column | None = None) -> list[dict[str, Any]]:
@@ -656,13 +624,11 @@ def items_json(listed: Listed, beside: Beside, more: Column | None = None) -> li
 
 def items_table(
     listed: Listed, beside: Beside, score: str = "score", more: Shown | None = None, digits: int = 3
-) -> Table:
+) -> lib.Table:
     """Return a list of items as a table. IDs are folded, never cut. `more` is a column next to the score."""
-    from rich.table import Table
-
     names = list(next(iter(beside.values()), {}))[:_MOST_SHOWN]
     known = more is not None and any(value is not None for value in more[1])
-    table = Table("#", "item", *names, score, *([more[0]] if more is not None and known else []))
+    table = lib.Table("#", "item", *names, score, *([more[0]] if more is not None and known else []))
     for column in table.columns[1 : 2 + len(names)]:
         column.overflow = "fold"
     for rank, (item, value) in enumerate(listed, start=1):
@@ -710,7 +676,7 @@ def is_lists(path: Path) -> bool:
 
 
 def write_shard_lists(
-    fitted: FittedModel,
+    fitted: lib.FittedModel,
     folder: str,
     out: Path,
     k: int,
@@ -718,19 +684,12 @@ def write_shard_lists(
     on: str | None,
 ) -> int:
     """Write the lists of a folder of shards, on a cluster if given. Return the number of users."""
-    from discreet.core.progress import terminal_progress
-    from discreet.models.lists import Wanted, closed_items
-    from discreet.sources.cluster import on_cluster
-    from discreet.sources.connection import connected
-    from discreet.sources.lists import write_lists
-    from discreet.sources.shards import open_shards
-
-    closed = closed_items(fitted, limits["among"], limits["exclude"])
-    shards = open_shards(folder)
-    with terminal_progress(None) as show, nullcontext() if on is None else connected(on) as client:
+    closed = lib.closed_items(fitted, limits["among"], limits["exclude"])
+    shards = lib.open_shards(folder)
+    with terminal_progress(None) as show, nullcontext() if on is None else lib.connected(on) as client:
         shards = replace(shards, report=lambda done, total: show("shards", done, total))
         if client is not None:
-            on_cluster(shards, client)
+            lib.on_cluster(shards, client)
         options = {name: limits[name] for name in ("exclude_seen", "rank_by", "diversify", "now")}
-        write_lists(fitted, shards, out, Wanted(k=k, closed=closed, **options), client=client)
+        lib.write_shard_lists(fitted, shards, out, lib.Wanted(k=k, closed=closed, **options), client=client)
     return shards.n_users

@@ -4,17 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from discreet.cli import lib
 from discreet.cli.options.declared import AnyEpsilon, AsJson, Data, Force, Paying, Reading
 from discreet.cli.output.printing import emit, remark, remark_on_conditions, remark_on_delta, show
 from discreet.cli.output.tables import show_price
-
-if TYPE_CHECKING:
-    from discreet.data.interactions import Interactions
-    from discreet.data.vocabulary import Vocabulary
-    from discreet.models.estimator import Estimator
-    from discreet.models.fitted import FittedModel
 
 
 def refit(
@@ -43,11 +38,8 @@ def refit(
         epsilon: The privacy loss. Default: the epsilon of the last release.
         dry_run: Only show the cost and the budget left after it.
     """
-    from discreet.models.items import moved
-    from discreet.models.storage import load, refuse_model
-
     paying.check()
-    last = load(model)
+    last = lib.load(model)
     # Both releases are about the same users, so they belong to one account, whatever the new file is called.
     if paying.name is None and last.origin is not None:
         paying = replace(paying, name=last.origin.account)
@@ -59,7 +51,7 @@ def refit(
         if done is not None:
             _report(done.model, out, done.name, [], paying, as_json=as_json)
             return
-        refuse_model(out, force=force, inputs=read)
+        lib.refuse_model(out, force=force, inputs=read)
         catalog, news = _united(last.catalog, reading)
         loaded = reading.load(
             data, paying.name, catalog=catalog, scale=_declared_scale(last), remembered=last.schema
@@ -74,13 +66,13 @@ def refit(
             return
         fitted = estimator.fit(interactions, ledger=book)
         remark_on_conditions(fitted.guarantee, schema=reading.schema)
-        fitted = replace(fitted, public=moved(last.public, last.catalog, fitted.catalog))
+        fitted = replace(fitted, public=lib.moved(last.public, last.catalog, fitted.catalog))
         fitted.save(out, force=force)
         _report(fitted, out, interactions.name, news, paying, as_json=as_json)
 
 
 def _report(
-    fitted: FittedModel, out: Path, name: str, news: list[str], paying: Paying, *, as_json: bool
+    fitted: lib.FittedModel, out: Path, name: str, news: list[str], paying: Paying, *, as_json: bool
 ) -> None:
     """Print what was fitted, where it is, and where its cost was recorded."""
     if as_json:
@@ -91,12 +83,10 @@ def _report(
     show(" ".join(filter(None, [f"Written to {out}.", paid, fitted.guarantee.sentence()])))
 
 
-def _next(last: FittedModel, path: Path, epsilon: float | None) -> Estimator:
+def _next(last: lib.FittedModel, path: Path, epsilon: float | None) -> lib.Estimator:
     """Return the estimator of the last model, with a new epsilon and the last model as its prior."""
-    from discreet import model_settings
-
     settings: dict[str, Any] = dict(last.parameters)
-    has_prior = "prior" in model_settings.defaults(last.name)
+    has_prior = "prior" in lib.model_settings.defaults(last.name)
     if has_prior and not (settings.get("feedback") == "implicit" or settings.get("purpose") == "lists"):
         settings["prior"] = str(path)
     else:
@@ -106,47 +96,46 @@ def _next(last: FittedModel, path: Path, epsilon: float | None) -> Estimator:
             f"discreet: `{last.name}`{purpose} can't start from an earlier release, so this is a new fit "
             "with the same settings."
         )
-    return model_settings.estimator(last.name, settings | ({} if epsilon is None else {"epsilon": epsilon}))
+    return lib.model_settings.estimator(
+        last.name, settings | ({} if epsilon is None else {"epsilon": epsilon})
+    )
 
 
-def _learns_from_choices(last: FittedModel) -> bool:
+def _learns_from_choices(last: lib.FittedModel) -> bool:
     """Return whether the last model was fitted to interactions without ratings."""
     return last.facts.low == last.facts.high
 
 
-def _declared_scale(last: FittedModel) -> tuple[float | None, float | None, float | None]:
+def _declared_scale(last: lib.FittedModel) -> tuple[float | None, float | None, float | None]:
     """Return the scale that was declared for the last model, if any."""
-    from discreet.data.facts import CHOSEN_SCALE, SCALE
-
     facts = last.facts
-    if {SCALE, CHOSEN_SCALE} & set(facts.from_file):
+    if {lib.SCALE, lib.CHOSEN_SCALE} & set(facts.from_file):
         return None, None, None
     return facts.low, facts.high, facts.step
 
 
-def _as_known(data: Interactions, last: FittedModel, reading: Reading) -> Interactions:
+def _as_known(data: lib.Interactions, last: lib.FittedModel, reading: Reading) -> lib.Interactions:
     """Return the data with facts that are exactly as public as the last model's.
 
     A catalog that came from the data stays marked as such. Facts selected with noise are public by now.
     Ratings outside a selected scale are clipped as before. A declared cap stays.
     """
-    from discreet.data.facts import CHOSEN, CHOSEN_SCALE, N_ITEMS, SCALE
-
     facts, before = data.facts, last.facts
-    kept = [name for name in (N_ITEMS, CHOSEN) if name in before.from_file]
+    kept = [name for name in (lib.N_ITEMS, lib.CHOSEN) if name in before.from_file]
     facts = replace(facts, from_file=(*facts.from_file, *kept))
-    if CHOSEN_SCALE in before.from_file and reading.scale is None:
-        names = [name for name in facts.from_file if name != SCALE]
-        facts = replace(facts, low=before.low, high=before.high, step=None, from_file=(*names, CHOSEN_SCALE))
+    if lib.CHOSEN_SCALE in before.from_file and reading.scale is None:
+        names = [name for name in facts.from_file if name != lib.SCALE]
+        facts = replace(
+            facts, low=before.low, high=before.high, step=None, from_file=(*names, lib.CHOSEN_SCALE)
+        )
     if reading.max_per_user is None:
         facts = facts.with_cap(before.max_per_user)
     return data.with_facts(facts)
 
 
-def _united(known: Vocabulary, reading: Reading) -> tuple[Vocabulary, list[str]]:
+def _united(known: lib.Vocabulary, reading: Reading) -> tuple[lib.Vocabulary, list[str]]:
     """Return the last catalog with newly declared items, and remarks about it."""
     from discreet.cli.options.parsing import read_items
-    from discreet.data.vocabulary import Vocabulary
 
     if reading.items is None:
         return known, []
@@ -156,4 +145,4 @@ def _united(known: Vocabulary, reading: Reading) -> tuple[Vocabulary, list[str]]
     news = [f"{len(new)} items are new."] if new else []
     if gone:
         news.append(f"{gone} items of the last model aren't listed anymore; they stay in the catalog.")
-    return (Vocabulary.of([*known.ids.tolist(), *new]) if new else known), news
+    return (lib.Vocabulary.of([*known.ids.tolist(), *new]) if new else known), news

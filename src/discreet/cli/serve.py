@@ -4,19 +4,15 @@ from __future__ import annotations
 
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
+from discreet.cli import lib
 from discreet.cli.errors import NotServable, OptionDoesNotApply, OptionNeeds
 from discreet.cli.output.printing import remark
 from discreet.core.checks import ParameterError, integer, non_negative, positive_finite
 from discreet.core.errors import FileUnreadable, NoSuchFile
-
-if TYPE_CHECKING:
-    from discreet.collect.blind_signatures import BlindSigningKey
-    from discreet.service.refitting import Refits
-    from discreet.service.stores.store import ReportStore
 
 
 def serve(
@@ -58,17 +54,14 @@ def serve(
         invitation_key: The key that `campaign new --invited` wrote.
         bundle: For a model: also serve the on-device recommender at /bundle/.
     """
-    from discreet.models.storage import is_model
-    from discreet.service.running import need_service
-
     integer("--port", port, least=1, most=65535)
     integer("--per-minute", per_minute, least=0)
     integer("--workers", workers, least=1, most=256)
-    need_service()
+    lib.need_service()
     if not target.is_file():
         raise NoSuchFile(path=target, kind="model or campaign file")
     proxies = tuple(trusted_proxy or ())
-    if is_model(target):
+    if lib.is_model(target):
         asked = {"per_minute": per_minute, "metrics_token": metrics_token, "proxies": proxies}
         _answer(target, host, port, workers, {**asked, "bundle": bundle})
         return
@@ -98,83 +91,64 @@ def serve(
         kept.dispose()
 
 
-def _signer(path: Path | None) -> BlindSigningKey | None:
-    from discreet.collect.blind_signatures import BlindSigningKey
-
+def _signer(path: Path | None) -> lib.BlindSigningKey | None:
     if path is None:
         return None
     try:
-        return BlindSigningKey.from_pem(path.read_bytes())
+        return lib.BlindSigningKey.from_pem(path.read_bytes())
     except OSError as error:
         raise FileUnreadable(path=path, reason=str(error.strerror)) from error
 
 
 def _answer(model: Path, host: str, port: int, workers: int, settings: dict[str, Any]) -> None:
-    from discreet.export.bundle.parts import parts_of
-    from discreet.models.storage import load
-    from discreet.service.recommend_app import answering_app
-    from discreet.service.running import run
-
-    fitted = load(model)
+    fitted = lib.load(model)
     remark(f"Answering for {model} at http://{host}:{port}/docs")
     if settings["bundle"]:
         # A model that can't be bundled is rejected now, not when the first browser asks.
-        parts_of(fitted)
+        lib.parts_of(fitted)
         remark(f"Recommending on the device at http://{host}:{port}/bundle/")
     if workers > 1:
-        from discreet.service.several import run_several
-
-        run_several(partial(answering_app, model, **settings), workers, host, port, settings["proxies"])
+        lib.run_several(
+            partial(lib.answering_app, model, **settings), workers, host, port, settings["proxies"]
+        )
         return
-    run(answering_app(model, **settings), host, port, settings["proxies"])
+    lib.run_service(lib.answering_app(model, **settings), host, port, settings["proxies"])
 
 
 def _opened(
-    target: Path, store: str, most_senders: int, signer: BlindSigningKey | None, url: str
-) -> ReportStore:
-    from discreet.collect.errors import NotACampaignError
-    from discreet.collect.gradient_rounds import GradientCampaign
-    from discreet.collect.opening import open_campaign
-    from discreet.service.collect_app import check_signer
-    from discreet.service.pages import integrity_of, web_files
-    from discreet.service.stores.opening import open_store
-
+    target: Path, store: str, most_senders: int, signer: lib.BlindSigningKey | None, url: str
+) -> lib.ReportStore:
     try:
-        campaign = open_campaign(target)
-    except NotACampaignError:
+        campaign = lib.open_campaign(target)
+    except lib.NotACampaignError:
         raise NotServable(path=target) from None
-    kept = open_store(store, campaign)
+    kept = lib.open_store(store, campaign)
     kept.most_senders = most_senders
     try:
-        check_signer(kept, signer)
+        lib.check_signer(kept, signer)
     except ParameterError:
         kept.dispose()
         raise
     remark(f"Collecting for {kept.campaign.name!r} ({kept.campaign.digest.hex()}) at {url}")
     if kept.is_closed:
         remark("This collection is closed. Its page shows this, and no more reports are accepted.")
-    if isinstance(campaign, GradientCampaign):
+    if isinstance(campaign, lib.GradientCampaign):
         remark(
             f"Round {kept.round} of {campaign.rounds:,} is open; `discreet campaign next-round` closes it."
         )
         return kept
-    for path, digest in integrity_of(web_files()).items():
+    for path, digest in lib.integrity_of(lib.web_files()).items():
         remark(f"  {path} {digest}")
     return kept
 
 
-def _refits(store: str, model: str | None, publish: Path | None, seconds: float | None) -> Refits | None:
-    from discreet.service.refitting import Refits
-
+def _refits(store: str, model: str | None, publish: Path | None, seconds: float | None) -> lib.Refits | None:
     if seconds is None or publish is None:
         return None
-    refits = Refits(store, model, publish, positive_finite("--refit", seconds))
+    refits = lib.Refits(store, model, publish, positive_finite("--refit", seconds))
     refits.start()
     return refits
 
 
-def _collect(kept: ReportStore, host: str, port: int, settings: dict[str, Any]) -> None:
-    from discreet.service.collect_app import collecting_app
-    from discreet.service.running import run
-
-    run(collecting_app(kept, **settings), host, port, settings["proxies"])
+def _collect(kept: lib.ReportStore, host: str, port: int, settings: dict[str, Any]) -> None:
+    lib.run_service(lib.collecting_app(kept, **settings), host, port, settings["proxies"])

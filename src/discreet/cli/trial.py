@@ -5,15 +5,13 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+from discreet.cli import lib
 from discreet.cli.options.declared import AsJson, Data, Epsilon, Force, Reading
 from discreet.cli.options.parsing import command_line
 from discreet.cli.output.printing import emit, remark, show, show_next
-
-if TYPE_CHECKING:
-    from discreet.data.interactions import Interactions
-    from discreet.evaluation.trial import Trial
+from discreet.core.errors import without_password
+from discreet.core.progress import terminal_progress
 
 
 def trial(
@@ -35,36 +33,30 @@ def trial(
         seed: Seed of the split and of the simulated noise.
         out: Also write a page (HTML) to this file.
     """
-    from discreet.core.errors import without_password
-    from discreet.core.progress import terminal_progress
-    from discreet.evaluation.trial import KIND, render, summary
-    from discreet.evaluation.trial import trial as run
-    from discreet.report.pages import refuse_page, write_page
-
     if out is not None:
-        refuse_page(out, kind=KIND, force=force, inputs=reading.files(data))
+        lib.refuse_page(out, kind=lib.TRIAL_KIND, force=force, inputs=reading.files(data))
     reading, interactions = _loaded(reading, data)
     with terminal_progress(None) as report:
-        found = run(interactions, epsilon=epsilon, seed=seed, progress=report)
+        found = lib.trial(interactions, epsilon=epsilon, seed=seed, progress=report)
     command = _next_command(found, data, interactions.name, reading)
     if out is not None:
-        write_page(out, render(found, without_password(data), command), kind=KIND, force=force)
+        lib.write_page(
+            out, lib.render(found, without_password(data), command), kind=lib.TRIAL_KIND, force=force
+        )
     if as_json:
         emit({**found.to_json(), "next": command, "report": None if out is None else str(out)})
         return
-    show(*summary(found))
+    show(*lib.trial_summary(found))
     show_next(command)
     if out is not None:
         show(f"Page written to {out}.")
 
 
-def _loaded(reading: Reading, data: str) -> tuple[Reading, Interactions]:
+def _loaded(reading: Reading, data: str) -> tuple[Reading, lib.Interactions]:
     """Return the data; if no column has ratings, rows are interactions."""
-    from discreet.data.errors import RolesMissing
-
     try:
         return reading, reading.load(data)
-    except RolesMissing as missing:
+    except lib.RolesMissing as missing:
         if missing.roles != ("rating",):
             raise
     remark("discreet: no column has a usual name for ratings, so rows are read as interactions (--implicit).")
@@ -72,7 +64,7 @@ def _loaded(reading: Reading, data: str) -> tuple[Reading, Interactions]:
     return clicks, clicks.load(data)
 
 
-def _next_command(found: Trial, data: str, called: str, reading: Reading) -> str:
+def _next_command(found: lib.Trial, data: str, called: str, reading: Reading) -> str:
     """Return the fit that the answers suggest, with all options that read the file, and with a ledger."""
     chosen = {} if reading.implicit and "--for" in found.options else found.options
     name = re.sub(r"[^\w.]+", "-", called).strip("-.") or "mine"

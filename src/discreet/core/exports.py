@@ -7,7 +7,7 @@ import sys
 
 # Replaces `typing.TYPE_CHECKING`; importing `typing` would take longer than the rest of this module.
 TYPE_CHECKING = False
-__all__ = ["Later", "exported", "pl", "sp"]
+__all__ = ["Later", "exported", "later", "pl", "sp"]
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -15,31 +15,52 @@ if TYPE_CHECKING:
 def exported(package: str) -> tuple[list[str], Callable[[str], object], Callable[[], list[str]]]:
     """Return `__all__`, `__getattr__` and `__dir__` of a package.
 
-    Each line of its `__init__.pyi` names a module and one of its names, or a module: `from MODULE import NAME
-    as NAME`. Type checkers read the same file. A name is looked up once.
+    Its `__init__.pyi` lists its names, as `later` reads them. Type checkers read the same file.
     """
-    module = sys.modules[package]
     # Loaders of files and of archives can read the file next to a module.
+    module = sys.modules[package]
     stub: bytes = module.__loader__.get_data(f"{module.__file__}i")  # type: ignore[union-attr]
-    lines = stub.decode().splitlines()
-    homes = {line.split()[-1]: line.split()[1] for line in lines if line.startswith("from ")}
-    names = sorted(homes) + ["__version__"] * ("__version__: str" in lines)
+    homes = _homes(stub.decode())
+    names = sorted(homes) + ["__version__"] * (b"__version__: str" in stub)
+    return names, _finder(package, homes), lambda: names
 
+
+def later(name: str) -> Callable[[str], object]:
+    """Return `__getattr__` of a module that imports names for type checkers only: on first use, it has them.
+
+    A name is looked up once.
+    """
+    source: bytes = sys.modules[name].__loader__.get_data(sys.modules[name].__file__)  # type: ignore[union-attr]
+    return _finder(name, _homes(source.decode().partition("if TYPE_CHECKING:")[2]))
+
+
+def _homes(text: str) -> dict[str, tuple[str, str]]:
+    """Return the module of each name in `from MODULE import NAME as OTHER, NAME`, and its name there."""
+    found = {}
+    # Names in parentheses are joined into one line.
+    for line in text.replace("(\n", "").replace(",\n", ",").splitlines():
+        home, between, names = line.strip().removeprefix("from ").partition(" import ")
+        for one in names.rstrip(",)").split(",") if between else ():
+            name, _, called = one.strip().partition(" as ")
+            found[called or name] = home, name
+    return found
+
+
+def _finder(owner: str, homes: dict[str, tuple[str, str]]) -> Callable[[str], object]:
     def find(name: str) -> object:
         if name == "__version__":
             from importlib.metadata import version
 
-            return version(package)
+            return version("discreet")
         if name not in homes:
-            raise AttributeError(f"module {package!r} has no attribute {name!r}")
-        home = importlib.import_module(homes[name])
-        found = (
-            getattr(home, name) if hasattr(home, name) else importlib.import_module(f"{homes[name]}.{name}")
-        )
-        setattr(module, name, found)
+            raise AttributeError(f"module {owner!r} has no attribute {name!r}")
+        home, own = homes[name]
+        place = importlib.import_module(home)
+        found = getattr(place, own) if hasattr(place, own) else importlib.import_module(f"{home}.{own}")
+        setattr(sys.modules[owner], name, found)
         return found
 
-    return names, find, lambda: names
+    return find
 
 
 class Later:

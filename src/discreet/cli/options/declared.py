@@ -10,10 +10,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, final
+from typing import Annotated, Any, NamedTuple, final
 
 import typer
 
+from discreet.cli import lib
 from discreet.cli.errors import (
     FixedByShards,
     OptionNeeds,
@@ -39,22 +40,9 @@ from discreet.cli.options.parsing import (
 from discreet.cli.output.printing import remark
 from discreet.core.checks import integer, one_of
 from discreet.core.errors import without_password
+from discreet.core.files import folder_aside, refuse_output
+from discreet.core.progress import shown_while
 from discreet.core.registry import METRIC_EXAMPLES, PRIVATE_METRIC_EXAMPLES
-
-if TYPE_CHECKING:
-    from discreet.data.interactions import Interactions
-    from discreet.data.schema import Schema
-    from discreet.data.splits import SplitPlan
-    from discreet.data.vocabulary import Vocabulary
-    from discreet.models.estimator import Estimator
-    from discreet.models.fitted import FittedModel
-    from discreet.privacy.guarantee import Guarantee
-    from discreet.privacy.ledger.ledger import Ledger
-    from discreet.privacy.ledger.release import PaidRelease
-    from discreet.sources.pieces import PieceReader
-    from discreet.sources.shards import ShardFolder
-    from discreet.statistics.data_source import DataSource
-
 
 Data = Annotated[
     str,
@@ -200,10 +188,8 @@ class Reading(TextFile):
 
     def __post_init__(self) -> None:
         """Read a schema without ratings as implicit feedback, so that the schema alone is enough."""
-        from discreet.data.schema import Schema
-
         if self.schema is not None and not self.implicit:
-            schema = Schema.read(self.schema)
+            schema = lib.Schema.read(self.schema)
             valued = {"rating", "weight"} & set(schema.roles) or "count" in (
                 schema.duplicates,
                 self.duplicates,
@@ -212,10 +198,7 @@ class Reading(TextFile):
 
     def files(self, data: str) -> list[Path]:
         """Return the files to read: those of DATA, unless it is a folder of shards, and of these options."""
-        from discreet.data.inputs import files_of
-        from discreet.sources.shards import is_shard_folder
-
-        own = [] if is_shard_folder(data) else files_of(data, self.layout)
+        own = [] if lib.is_shard_folder(data) else lib.files_of(data, self.layout)
         return [*own, *(path for path in (self.items, self.without, self.schema) if path is not None)]
 
     def check(self) -> None:
@@ -232,20 +215,16 @@ class Reading(TextFile):
         source: str,
         name: str | None = None,
         *,
-        catalog: Vocabulary | None = None,
+        catalog: lib.Vocabulary | None = None,
         scale: tuple[float | None, float | None, float | None] = (None, None, None),
-        remembered: Schema | None = None,
-    ) -> Interactions:
+        remembered: lib.Schema | None = None,
+    ) -> lib.Interactions:
         """Return the data of a path or a dataset's name.
 
         A `catalog` replaces `--items`, and a `scale` is the default of `--scale`. Without `--schema`, files
         of the form that a model remembers are read with its schema.
         """
-        from discreet.core.progress import shown_while
-        from discreet.data.inputs import open_data
-        from discreet.sources.shards import is_shard_folder
-
-        if is_shard_folder(source):
+        if lib.is_shard_folder(source):
             raise ShardsGiven(folder=str(source))
         self.check()
         low, high, step = scale if self.scale is None else parse_scale(self.scale)
@@ -257,7 +236,7 @@ class Reading(TextFile):
             )
         with shown_while(reading_label(source)):
             schema = self.schema or _fitting(source, remembered, self)
-            data = open_data(
+            data = lib.open_data(
                 source,
                 columns=parse_columns(self.columns),
                 implicit=self.implicit,
@@ -296,11 +275,9 @@ def rule_for_duplicates(given: str | None, schema: object | None, *, implicit: b
     return "last" if implicit else "refuse"
 
 
-def _fitting(source: str, remembered: Schema | None, text: TextFile) -> Schema | None:
+def _fitting(source: str, remembered: lib.Schema | None, text: TextFile) -> lib.Schema | None:
     """Return the schema that a model remembers, if the file has its form and no other layout is named."""
-    from discreet.data.reading.tables import fits
-
-    if remembered is None or text.layout is not None or not fits(source, remembered):
+    if remembered is None or text.layout is not None or not lib.fits_schema(source, remembered):
         return None
     return remembered
 
@@ -323,22 +300,20 @@ class Learning:
     purpose: Purpose = None
     settings: Annotated[list[str] | None, "--set"] = None
 
-    def estimator(self, *, implicit: bool) -> Estimator:
+    def estimator(self, *, implicit: bool) -> lib.Estimator:
         """Return the estimator that these options and `--implicit` describe."""
-        from discreet import model_settings
-
-        parsed = model_settings.feedback_setting(self.model, implicit=implicit)
-        parsed |= model_settings.parse_settings(self.model, self.settings or [])
+        parsed = lib.model_settings.feedback_setting(self.model, implicit=implicit)
+        parsed |= lib.model_settings.parse_settings(self.model, self.settings or [])
         if self.purpose is not None and "purpose" in parsed:
             raise OptionsConflict(options=("--for", "--set purpose"), why="both set the purpose")
-        parsed |= model_settings.purpose_setting(self.model, self.purpose)
+        parsed |= lib.model_settings.purpose_setting(self.model, self.purpose)
         for name in ("epsilon", "delta"):
             if name in parsed:
                 raise SetByOption(name=name)
         parsed["epsilon"] = self.epsilon
         if self.delta is not None:
             parsed["delta"] = self.delta
-        estimator = model_settings.estimator(self.model, parsed)
+        estimator = lib.model_settings.estimator(self.model, parsed)
         if implicit:
             refuse_without_ratings([estimator])
         return estimator
@@ -353,7 +328,7 @@ UNRECORDED = (
 class Finished(NamedTuple):
     """A model that a killed run of the same command wrote, and the name of its data in the ledger."""
 
-    model: FittedModel
+    model: lib.FittedModel
     name: str
 
 
@@ -386,13 +361,11 @@ class Paying:
         """Return the files to read other than DATA."""
         return [] if self.ledger is None else [self.ledger]
 
-    def book(self, name: str, release: PaidRelease | None = None) -> Ledger | None:
+    def book(self, name: str, release: lib.PaidRelease | None = None) -> lib.Ledger | None:
         """Open the ledger for data of this name, if a ledger was given. Warn of a missing budget."""
-        from discreet.privacy.ledger.ledger import Ledger
-
         if self.ledger is None:
             return None
-        book = Ledger.open(self.ledger, allow_unbudgeted=self.allow_unbudgeted, release=release)
+        book = lib.Ledger.open(self.ledger, allow_unbudgeted=self.allow_unbudgeted, release=release)
         limited = book.budgeted()
         if self.allow_unbudgeted and limited and name not in limited:
             remark(
@@ -406,13 +379,11 @@ class Paying:
     @contextlib.contextmanager
     def releasing(
         self, out: Path | None, *command: object, made: str = "model"
-    ) -> Iterator[PaidRelease | None]:
+    ) -> Iterator[lib.PaidRelease | None]:
         """Yield the path for a release that is recorded here. Without a ledger nothing can be spent twice.
 
         On Ctrl-C, report what the ledger has recorded for this command, and how to continue.
         """
-        from discreet.privacy.ledger.release import releasing
-
         if out is None or self.ledger is None:
             try:
                 yield None
@@ -423,20 +394,19 @@ class Paying:
             return
         # The record stays on the disk if the process is killed.
         plain = [without_password(part) if isinstance(part, str) else part for part in command]
-        with releasing(out, {"command": repr((*plain, str(self.ledger.absolute()), self.name))}) as release:
+        with lib.releasing(
+            out, {"command": repr((*plain, str(self.ledger.absolute()), self.name))}
+        ) as release:
             try:
                 yield release
             except KeyboardInterrupt as stop:
                 raise KeyboardInterrupt(_what_was_paid(self.ledger, release, made)) from stop
 
-    def finished(self, release: PaidRelease | None, out: Path) -> Finished | None:
+    def finished(self, release: lib.PaidRelease | None, out: Path) -> Finished | None:
         """Return the model that an earlier run of the same command wrote before it was killed, if any."""
-        from discreet.models.storage import load
-        from discreet.privacy.ledger.ledger import Ledger
-
         if release is None or not release.is_published or self.ledger is None:
             return None
-        model, name = load(out), release.finish(Ledger.open(self.ledger))
+        model, name = lib.load(out), release.finish(lib.Ledger.open(self.ledger))
         remark(
             f"discreet: an earlier run of this command wrote {out} and was killed before it ended. "
             "No budget was spent again."
@@ -447,12 +417,12 @@ class Paying:
         """Return a sentence about where a release was recorded; empty without a ledger."""
         return "" if self.ledger is None else f"Recorded for {name!r} in {self.ledger}."
 
-    def recorded(self, name: str, promise: Guarantee) -> str:
+    def recorded(self, name: str, promise: lib.Guarantee) -> str:
         """Return where a release was recorded, or that a private release was not recorded."""
         return self.paid(name) or UNRECORDED * promise.is_private
 
 
-def _remark_on_unfinished(book: Ledger, name: str, release: PaidRelease) -> None:
+def _remark_on_unfinished(book: lib.Ledger, name: str, release: lib.PaidRelease) -> None:
     """Remark that other spending on these data is unfinished, before this command spends once more."""
     if release.held(book):
         return
@@ -467,12 +437,10 @@ def _remark_on_unfinished(book: Ledger, name: str, release: PaidRelease) -> None
         )
 
 
-def _what_was_paid(ledger: Path, release: PaidRelease, made: str) -> str:
+def _what_was_paid(ledger: Path, release: lib.PaidRelease, made: str) -> str:
     """Return what a ledger has recorded for a stopped command, and how to continue."""
-    from discreet.privacy.ledger.ledger import Ledger
-
     # A release that has begun has a ledger.
-    entries = release.held(Ledger.open(ledger)) if release.has_begun else []
+    entries = release.held(lib.Ledger.open(ledger)) if release.has_begun else []
     written = f"the {made} was written" if release.has_written else f"no {made} was written"
     if not entries:
         return f"Nothing was spent in {ledger}, and {written}."
@@ -487,7 +455,7 @@ def _what_was_paid(ledger: Path, release: PaidRelease, made: str) -> str:
     )
 
 
-def refuse_without_ratings(estimators: Sequence[Estimator]) -> None:
+def refuse_without_ratings(estimators: Sequence[lib.Estimator]) -> None:
     """Raise for models that need ratings, which `--implicit` ignores."""
     for estimator in estimators:
         if estimator.feedback == "explicit":
@@ -536,44 +504,36 @@ class Measuring:
         given = [field.name for field in fields(self) if getattr(self, field.name) != field.default]
         return [f"--{name.replace('_', '-')}" for name in given if name != "metric"]
 
-    def plan(self, shown: Iterable[str], data: Interactions | DataSource) -> SplitPlan:
+    def plan(self, shown: Iterable[str], data: lib.Interactions | lib.DataSource) -> lib.SplitPlan:
         """Return the chosen split, or the split that fits these metrics and data."""
-        from discreet.data.splits import parse_split
-        from discreet.evaluation.metrics import Metric
-        from discreet.evaluation.scoring import usual_split
-
-        return parse_split(self.split or usual_split(map(Metric.parse, shown), data))
+        return lib.parse_split(self.split or lib.usual_split(map(lib.Metric.parse, shown), data))
 
     def hints(self, shown: Iterable[str], *, timed: bool) -> list[str]:
         """Return remarks about these metrics under this split, for data with or without times."""
-        from discreet.data.splits import parse_split
-        from discreet.evaluation.metrics import ListMetric, Metric
-
-        metrics = [Metric.parse(name) for name in shown]
-        lists = any(isinstance(metric.definition, ListMetric) for metric in metrics)
+        metrics = [lib.Metric.parse(name) for name in shown]
+        lists = any(isinstance(metric.definition, lib.ListMetric) for metric in metrics)
         fits = self.split is None and all(metric.ranks for metric in metrics)
-        if fits or not lists or parse_split(self.split or "random").kind not in ("random", "kfold"):
+        if fits or not lists or lib.parse_split(self.split or "random").kind not in ("random", "kfold"):
             return []
         return [f"Lists are scored on a random part of the histories. {_LATEST if timed else _ONE_OF_EACH}"]
 
     def refuse_report(self, out: Path, data: str, reading: Reading, *, force: bool) -> None:
         """Raise, before anything is measured, for a page that would overwrite something else."""
-        from discreet.core.files import refuse_output
-        from discreet.data.inputs import folder_of
-        from discreet.evaluation.report import KIND
-        from discreet.report.pages import is_page
-
-        read = [*reading.files(data), *self.files(folder_of(data, reading.layout))]
-        refuse_output(out, force=force, kind=KIND, is_ours=partial(is_page, kind=KIND), inputs=read)
+        read = [*reading.files(data), *self.files(lib.folder_of(data, reading.layout))]
+        refuse_output(
+            out,
+            force=force,
+            kind=lib.REPORT_KIND,
+            is_ours=partial(lib.is_page, kind=lib.REPORT_KIND),
+            inputs=read,
+        )
 
     def files(self, folder: Path | None) -> list[Path]:
         """Return the possible files of a given split. Other splits have no files."""
-        from discreet.data.splits import parse_split
-
         if self.split is None:
             return []
         places = [Path()] if folder is None else [Path(), folder]
-        names = [name + end for name in parse_split(self.split).files if name for end in ("", ".gz")]
+        names = [name + end for name in lib.parse_split(self.split).files if name for end in ("", ".gz")]
         return [place / name for place in places for name in names]
 
 
@@ -646,38 +606,32 @@ _LATER = ("--people", "--max-per-user", "--implicit")
 @contextmanager
 def opened(
     source: str, reading: Reading, name: str | None, on: str | None, show: Callable[[str, int, int], None]
-) -> Iterator[DataSource]:
+) -> Iterator[lib.DataSource]:
     """Yield the data source of a path or a dataset's name. Sums over shards report progress to `show`."""
-    from discreet.sources.shards import is_shard_folder
 
-    def reported(shards: ShardFolder) -> ShardFolder:
+    def reported(shards: lib.ShardFolder) -> lib.ShardFolder:
         return replace(shards, report=lambda done, total: show("shards", done, total))
 
     if on is not None and on.startswith("spark:"):
-        from discreet.sources.spark import on_spark, session
-
-        with session(on) as spark:
-            if is_shard_folder(source):
-                yield on_spark(reported(shards_of(source, reading, name)), spark)
+        with lib.spark_session(on) as spark:
+            if lib.is_shard_folder(source):
+                yield lib.on_spark(reported(shards_of(source, reading, name)), spark)
             else:
                 with grouped(source, reading, name, on, show, spark=spark) as shards:
-                    yield on_spark(reported(shards), spark)
+                    yield lib.on_spark(reported(shards), spark)
     elif on is not None and on.startswith("duckdb:"):
         with grouped(source, reading, name, on, show) as shards:
             yield reported(shards)
-    elif not is_shard_folder(source):
+    elif not lib.is_shard_folder(source):
         if on is not None:
             raise ShardsNeeded()
         yield reading.load(source, name)
     elif on is None:
         yield reported(shards_of(source, reading, name))
     else:
-        from discreet.sources.cluster import on_cluster
-        from discreet.sources.connection import connected
-
-        with connected(on) as client:
+        with lib.connected(on) as client:
             remark(f"discreet: the cluster's dashboard is at {client.dashboard_link}")
-            yield on_cluster(reported(shards_of(source, reading, name)), client)
+            yield lib.on_cluster(reported(shards_of(source, reading, name)), client)
 
 
 @contextmanager
@@ -689,29 +643,23 @@ def grouped(
     show: Callable[[str, int, int], None],
     *,
     spark: Any = None,
-) -> Iterator[ShardFolder]:
+) -> Iterator[lib.ShardFolder]:
     """Yield the rows of a table as shards in a folder that is removed afterward.
 
     A fit reads all rows several times, so the rows of each user are grouped once.
     """
-    from discreet.core.files import folder_aside
-    from discreet.data.facts import QUERY
-    from discreet.data.reading.cells import warn_of
-    from discreet.sources.sharding import make_shards
-    from discreet.sources.shards import open_shards
-
     reader, declared = plan_of(reading)
     with folder_aside(Path(tempfile.gettempdir()) / "discreet-grouped") as folder:
         files, query = exported(table, on, folder, spark=spark)
         called = checked_name(name) or _name_of(table)
-        make_shards(files, folder / "shards", reader=reader, name=called, progress=show, **declared)
+        lib.make_shards(files, folder / "shards", reader=reader, name=called, progress=show, **declared)
         for file in files:
             if file.is_relative_to(folder):
                 file.unlink()
-        shards = open_shards(folder / "shards")
+        shards = lib.open_shards(folder / "shards")
         if query:
-            warn_of(query)
-            shards = replace(shards, facts=replace(shards.facts, reading=(*shards.facts.reading, QUERY)))
+            lib.warn_of(query)
+            shards = replace(shards, facts=replace(shards.facts, reading=(*shards.facts.reading, lib.QUERY)))
         yield shards
 
 
@@ -720,19 +668,15 @@ def exported(table: str, on: str, folder: Path, *, spark: Any = None) -> tuple[l
 
     Files that exist already are used.
     """
-    from discreet.data.reading.tables import tables_at
-    from discreet.sources import duckdb_export as duckdb
-    from discreet.sources import spark as on_spark
-
-    if on.startswith(duckdb.SCHEME):
-        return [folder / "rows.parquet"], duckdb.export_table(on, table, folder / "rows.parquet")
+    if on.startswith(lib.duckdb_export.SCHEME):
+        return [folder / "rows.parquet"], lib.duckdb_export.export_table(on, table, folder / "rows.parquet")
     if not Path(table).exists():
-        query = on_spark.export_table(spark, table, folder / "rows")
-        return tables_at(folder / "rows"), query
-    return tables_at(table), ""
+        query = lib.spark.export_table(spark, table, folder / "rows")
+        return lib.tables_at(folder / "rows"), query
+    return lib.tables_at(table), ""
 
 
-def plan_of(reading: Reading) -> tuple[PieceReader, dict[str, Any]]:
+def plan_of(reading: Reading) -> tuple[lib.PieceReader, dict[str, Any]]:
     """Return the reader of files in pieces, and the declared facts, according to the options."""
     reading.check()
     if reading.drop_unknown and reading.items is None:
@@ -762,14 +706,12 @@ def _name_of(table: str) -> str:
     return last if " " not in last else "query"
 
 
-def shards_of(folder: str, reading: Reading, name: str | None) -> ShardFolder:
+def shards_of(folder: str, reading: Reading, name: str | None) -> lib.ShardFolder:
     """Return an open folder of shards with the current options. Raise for options fixed when it was made."""
-    from discreet.sources.shards import open_shards
-
     for option in reading.given():
         if option not in _LATER:
             raise FixedByShards(option=option, folder=str(folder))
-    shards = open_shards(folder)
+    shards = lib.open_shards(folder)
     facts = shards.facts
     if reading.implicit and facts.low != facts.high:
         raise FixedByShards(option="--implicit", folder=str(folder))
@@ -780,30 +722,26 @@ def shards_of(folder: str, reading: Reading, name: str | None) -> ShardFolder:
     return replace(shards, facts=facts, called=name)
 
 
-def _declared(schema: Schema | None) -> dict[str, Any]:
+def _declared(schema: lib.Schema | None) -> dict[str, Any]:
     """Return the facts and rules of a schema, except the items to drop, which the reader knows."""
-    from discreet.data.reading.readers import declared_in
-
-    found = {} if schema is None else declared_in(schema)
+    found = {} if schema is None else lib.declared_in(schema)
     return {name: one for name, one in found.items() if one is not None and name != "drop_unknown"}
 
 
-def _reader(reading: Reading, catalog: Vocabulary | None) -> PieceReader:
+def _reader(reading: Reading, catalog: lib.Vocabulary | None) -> lib.PieceReader:
     """Return the reader of a piece of a file, according to the options."""
-    from discreet.data.guessing import Wishes
-    from discreet.data.reading.readers import overridden
-    from discreet.sources.pieces import PieceReader, as_texts
-
     gone = None if reading.without is None else read_ids(reading.without, "user")
-    wishes = Wishes.taken_from(reading.written(), parse_columns(reading.columns), implicit=reading.implicit)
-    schema = None if reading.schema is None else overridden(reading.schema, wishes)
+    wishes = lib.Wishes.taken_from(
+        reading.written(), parse_columns(reading.columns), implicit=reading.implicit
+    )
+    schema = None if reading.schema is None else lib.overridden(reading.schema, wishes)
     if schema is not None and schema.unknown_items == "drop" and catalog is None and schema.catalog:
         catalog = read_items(Path(schema.catalog))
     drops = reading.drop_unknown or (schema is not None and schema.unknown_items == "drop")
-    return PieceReader(
+    return lib.PieceReader(
         wishes=wishes,
         schema=schema,
         zeros=reading.zeros if reading.schema is None or reading.zeros != "ratings" else None,
-        without=None if gone is None else as_texts(gone),
+        without=None if gone is None else lib.as_texts(gone),
         known=catalog if drops else None,
     )

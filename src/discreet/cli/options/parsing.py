@@ -10,17 +10,15 @@ import re
 import shlex
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TypeVar, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, NamedTuple, TypeVar, get_args, get_origin, get_type_hints
 
 import typer
 
+from discreet.cli import lib
 from discreet.cli.errors import OptionEmpty, WrongForm
 from discreet.cli.messages import usage_error
 from discreet.core.errors import WrongKind, shown, without_password
 from discreet.core.registry import ESTIMATORS
-
-if TYPE_CHECKING:
-    from discreet.data.vocabulary import Vocabulary
 
 
 def parse_number(text: str) -> float:
@@ -43,18 +41,14 @@ def command_line(*words: str, options: Mapping[str, object]) -> str:
     return shlex.join(map(without_password, words))
 
 
-def read_items(path: Path) -> Vocabulary:
+def read_items(path: Path) -> lib.Vocabulary:
     """Return a catalog: one item ID per line, or the item column of a table."""
-    from discreet.data.id_lists import read_declared
-
-    return read_declared(path)
+    return lib.read_declared(path)
 
 
 def read_ids(path: Path, whose: str = "item") -> list[int] | list[str]:
     """Return the IDs of items, or of users, from a list or a table."""
-    from discreet.data.id_lists import read_id_list
-
-    return read_id_list(path, whose)
+    return lib.read_id_list(path, whose)
 
 
 def parse_columns(text: str | None) -> dict[str, str | None] | None:
@@ -247,9 +241,7 @@ def complete_models(incomplete: str) -> list[str]:
 
 def complete_dataset(incomplete: str) -> list[str]:
     """Return the datasets that begin like this."""
-    from discreet.data.datasets.known import DATASETS
-
-    return [name for name in DATASETS if name.startswith(incomplete)]
+    return [name for name in lib.DATASETS if name.startswith(incomplete)]
 
 
 def complete_data(incomplete: str) -> list[str]:

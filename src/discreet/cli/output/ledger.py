@@ -6,21 +6,16 @@ import math
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from discreet.cli import lib
 from discreet.privacy.ledger.ledger import Account, Entry, Ledger
 from discreet.privacy.ledger.records import PAID_AT_ONCE
 from discreet.report.charts import Axis, Point, bar_chart
 from discreet.report.pages import Html, element, meter, page, table, write_page
-
-if TYPE_CHECKING:
-    from discreet.privacy.ledger.balance import Balance
-    from discreet.privacy.ledger.ledger import Frame
-    from discreet.privacy.ledger.records import Amount, Budget, Period
 
 #: The kind of its page, by which we know our own.
 PAGE = "ledger"
@@ -67,7 +62,7 @@ def _balances(ledger: Ledger, names: list[str]) -> Table:
     return table
 
 
-def _followed_anew(ledger: Ledger, budget: Budget) -> bool:
+def _followed_anew(ledger: Ledger, budget: lib.Budget) -> bool:
     """Return whether a continual release was spent from a budget that renews."""
     followed = any(entry.what == "follow" for entry in ledger.entries(budget.dataset))
     return budget.renews is not None and followed
@@ -78,22 +73,22 @@ def _said_of_years() -> str:
     return f"{text[0].upper()}{text[1:]}, including later ones."
 
 
-def _limited(budget: Budget | None) -> Frame | None:
+def _limited(budget: lib.Budget | None) -> lib.Frame | None:
     return None if budget is None else budget.guarantee.definition
 
 
-def _spent(total: Amount | None, balance: Balance | None) -> str:
+def _spent(total: lib.Amount | None, balance: lib.Balance | None) -> str:
     """Return the spending, and which part of the budget it is."""
     if total is None:
         return "nothing"
     return _words(*total) + ("" if balance is None else f"\n({100 * balance.share:.3g}%)")
 
 
-def _anew(renews: Period) -> str:
+def _anew(renews: lib.Period) -> str:
     return f"{renews.next_start(datetime.now(UTC)):%Y-%m-%d}"
 
 
-def _allowed(budget: Budget | None) -> Text:
+def _allowed(budget: lib.Budget | None) -> Text:
     """Return a budget, and when it renews or why it was reset."""
     if budget is None:
         return Text("none set")
@@ -105,7 +100,7 @@ def _allowed(budget: Budget | None) -> Text:
     return Text("\n".join(lines))
 
 
-def _protects(definition: Frame, others: Sequence[Frame]) -> str:
+def _protects(definition: lib.Frame, others: Sequence[lib.Frame]) -> str:
     """Return unit and trust, and how neighbors differ if only that distinguishes two definitions."""
     unit, neighbors, trust = definition
     twins = [other for other in others if (other[0], other[2]) == (unit, trust)]

@@ -10,6 +10,7 @@ import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from discreet.cli import lib
 from discreet.cli.errors import OutputFailed
 from discreet.core.checks import visible
 from discreet.core.progress import logger
@@ -17,19 +18,12 @@ from discreet.core.progress import logger
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from rich.console import RenderableType
-    from rich.table import Table
-
-    from discreet.data.facts import PublicFacts
-    from discreet.models.estimator import Estimator
-    from discreet.privacy.guarantee import Guarantee
-
 
 class UnreadError(Exception):
     """A closed pipe: the reader of our output stopped reading, as `head` does."""
 
 
-def show(*parts: RenderableType) -> None:
+def show(*parts: lib.RenderableType) -> None:
     """Print tables and sentences for readers."""
     from discreet.cli.output.terminal import plain_console
 
@@ -41,11 +35,9 @@ def show(*parts: RenderableType) -> None:
 
 def table_of(
     head: Sequence[str], rows: Iterable[Sequence[str]], *, title: str | None = None, right: int | None = None
-) -> Table:
+) -> lib.Table:
     """Return a table for readers. Columns from the place `right` on have numbers and are set to the right."""
-    from rich.table import Table
-
-    table = Table(*head, title=title)
+    table = lib.Table(*head, title=title)
     for column in [] if right is None else table.columns[right:]:
         column.justify = "right"
     for row in rows:
@@ -112,15 +104,13 @@ def _drop_output() -> None:
         os.close(nowhere)
 
 
-def remark_on_delta(estimators: Sequence[Estimator], facts: PublicFacts) -> None:
+def remark_on_delta(estimators: Sequence[lib.Estimator], facts: lib.PublicFacts) -> None:
     """Warn of a delta so large that publishing one user's data outright would satisfy the guarantee.
 
     Only a declared number of users is used, because counting them would be a query.
     """
-    from discreet.privacy.guarantee import LARGE_DELTA
-
     people = facts.n_users
-    limit = LARGE_DELTA if people is None else 1 / people
+    limit = lib.LARGE_DELTA if people is None else 1 / people
     largest = max((one.promise(facts).delta for one in estimators), default=0.0)
     if largest > limit:
         rule = f"{limit:g}" if people is None else f"1/{people:,} (one over the declared number of users)"
@@ -136,7 +126,7 @@ _DECLARES["layouts of parties"] = "--schema of `discreet federation party`"
 
 
 def remark_on_conditions(
-    promise: Guarantee, *, schema: Path | None = None, selects: bool = False, fits: bool = True
+    promise: lib.Guarantee, *, schema: Path | None = None, selects: bool = False, fits: bool = True
 ) -> None:
     """Warn of a guarantee with conditions, such as facts that come from the data.
 
@@ -144,8 +134,6 @@ def remark_on_conditions(
     of a given `schema` is declared there.
     """
     if promise.is_private and promise.conditions:
-        from discreet.report.guarantee_wording import condition_names, condition_text
-
         declares = _DECLARES if schema is None else {**_DECLARES, "layout": f"`guessed` of {schema}"}
         known = (declares[one.fact] for one in promise.conditions if one.fact in declares)
         options = ", ".join(dict.fromkeys(known))
@@ -153,8 +141,8 @@ def remark_on_conditions(
         place = "" if fits else " in `discreet fit`"
         noisily = ", or select the catalog with noise (--private-catalog)" if selects else ""
         what, them = (
-            ("It was", "it") if len(condition_names(promise.conditions)) == 1 else ("They were", "them")
+            ("It was", "it") if len(lib.condition_names(promise.conditions)) == 1 else ("They were", "them")
         )
         declare = f" {what} taken from the data without noise. Declare {them}{place} ({options}){noisily}."
-        condition = condition_text(promise.conditions)
+        condition = lib.condition_text(promise.conditions)
         remark(f"discreet: the guarantee applies only if {condition}.{declare if options else ''}")

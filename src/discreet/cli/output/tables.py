@@ -3,33 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from discreet.cli import lib
 from discreet.cli.output.printing import emit, show, table_of
 
-if TYPE_CHECKING:
-    from rich.table import Table
 
-    from discreet.evaluation.results import Evaluation
-    from discreet.models.estimator import Estimator
-    from discreet.models.private_catalog import PrivateFacts
-    from discreet.privacy.ledger.ledger import Ledger
-    from discreet.statistics.data_source import DataSource
-
-
-def comparison_table(found: Sequence[Evaluation], title: str | None = None) -> Table:
+def comparison_table(found: Sequence[lib.Evaluation], title: str | None = None) -> lib.Table:
     """Return the table that `discreet compare` prints. Simple baselines are last."""
-    from discreet.evaluation.references import PREFIX
-    from discreet.evaluation.report import reference_rows, report_rows
-
     names = tuple(dict.fromkeys(name for one in found for name in one.metrics))
     rows = (
-        (row["model"], row["epsilon"], row["protects"], *row["scores"]) for row in report_rows(found, names)
+        (row["model"], row["epsilon"], row["protects"], *row["scores"])
+        for row in lib.report_rows(found, names)
     )
     table = table_of(("model", "epsilon", "protects", *names), rows, title=title, right=3)
     table.columns[0].overflow = "fold"
-    for row in reference_rows(found, names):
-        called = f"{row['name'].removeprefix(PREFIX)}, baseline"
+    for row in lib.reference_rows(found, names):
+        called = f"{row['name'].removeprefix(lib.BASELINE_PREFIX)}, baseline"
         table.add_row(called, "-", "NOT PRIVATE", *row["scores"], style="dim")
     return table
 
@@ -69,7 +59,7 @@ _VALUES: dict[object, str] = {
 }
 
 
-def decisions_table(decisions: Mapping[str, Any]) -> Table:
+def decisions_table(decisions: Mapping[str, Any]) -> lib.Table:
     """Return the decisions as a table. All depend only on public constants and released numbers."""
     said = {what: _VALUES.get(value) for what, value in decisions.items() if isinstance(value, str | bool)}
     rows = [(WORDS.get(what, what), said.get(what) or str(value)) for what, value in decisions.items()]
@@ -77,14 +67,14 @@ def decisions_table(decisions: Mapping[str, Any]) -> Table:
     return table_of(("question", "answer"), rows, title=title)
 
 
-def reading_table(how_read: Mapping[str, str]) -> Table:
+def reading_table(how_read: Mapping[str, str]) -> lib.Table:
     """Return how the data were read. It comes from the file, so it is for the data owner."""
     rows = [(part.replace("for_holder_only", "found"), found) for part, found in how_read.items()]
     title = "How the data were read (for the data owner, not released)"
     return table_of(("part", "read as"), rows, title=title)
 
 
-def reading_of(source: DataSource) -> dict[str, str]:
+def reading_of(source: lib.DataSource) -> dict[str, str]:
     """Return how data were read and their size, for the data owner."""
     found = dict(getattr(source, "how_read", {}))
     found["for_holder_only"] = (
@@ -92,9 +82,9 @@ def reading_of(source: DataSource) -> dict[str, str]:
     )
     times = getattr(source, "times", None)
     if times is not None and len(times):
-        from discreet.models.estimator import month_of
-
-        found["for_holder_only"] += f", from {month_of(float(times.min()))} to {month_of(float(times.max()))}"
+        found["for_holder_only"] += (
+            f", from {lib.month_of(float(times.min()))} to {lib.month_of(float(times.max()))}"
+        )
     return found
 
 
@@ -104,11 +94,11 @@ _UNDECIDED = (
 
 
 def show_price(
-    estimator: Estimator,
-    data: DataSource,
-    book: Ledger | None,
+    estimator: lib.Estimator,
+    data: lib.DataSource,
+    book: lib.Ledger | None,
     *,
-    chosen: PrivateFacts | None = None,
+    chosen: lib.PrivateFacts | None = None,
     how_read: Mapping[str, str] | None = None,
     as_json: bool,
 ) -> None:
@@ -116,11 +106,11 @@ def show_price(
 
     It includes the cost of facts that are `chosen` with noise. `how_read` is shown on request.
     """
-    from discreet.models.private_catalog import PrivateFacts, whole_events, whole_promise
-
-    chosen = chosen or PrivateFacts()
-    promise = whole_promise(estimator, data, chosen)
-    after = None if book is None else book.price(data.name, promise, whole_events(estimator, data, chosen))
+    chosen = chosen or lib.PrivateFacts()
+    promise = lib.whole_promise(estimator, data, chosen)
+    after = (
+        None if book is None else book.price(data.name, promise, lib.whole_events(estimator, data, chosen))
+    )
     if as_json:
         left = None if after is None else {**after.left._asdict(), "share_spent": after.share}
         priced = {"model": estimator.name, "name": data.name, "guarantee": promise.to_json(), "left": left}
@@ -139,7 +129,7 @@ def show_price(
         )
 
 
-def traces_table(traces: Mapping[str, Mapping[int, float]]) -> Table:
+def traces_table(traces: Mapping[str, Mapping[int, float]]) -> lib.Table:
     """Return what is left of an erased rating, by the number of later releases. Each trace is a column."""
     rows = [
         [f"{more:,}", *(f"{100 * abs(one[more]):.0f}%" if more in one else "-" for one in traces.values())]

@@ -1,0 +1,191 @@
+"""Names of the library that commands use, each imported on first use: a command loads only what it runs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from discreet.core.exports import later
+
+# Type checkers and `later` read this one list.
+if TYPE_CHECKING:
+    from rich.console import Console, RenderableType
+    from rich.progress import BarColumn, Progress, TextColumn
+    from rich.table import Table
+    from rich.text import Text
+
+    from discreet import __version__, demo, model_settings
+    from discreet.audit.canaries.one_run import audit_one_run
+    from discreet.audit.findings import Finding, KeptFindings, any_refuted
+    from discreet.audit.fingerprint import fingerprint
+    from discreet.audit.from_files import audit_files, has_files
+    from discreet.audit.full import REPORT, VIEWS, play_view, quick_audit, sample_games, views_of
+    from discreet.audit.last_audits import LastAudit, last_audit
+    from discreet.audit.neighboring_rows import audit_rows
+    from discreet.audit.page import write_page as write_audit_page
+    from discreet.audit.presets import presets
+    from discreet.audit.questions import audit_questions, has_questions, price_a_party
+    from discreet.collect.blind_signatures import BlindPublicKey, BlindSigningKey
+    from discreet.collect.campaign import Campaign
+    from discreet.collect.collector import CatalogCollector, Collector
+    from discreet.collect.device import CatalogDevice, Device
+    from discreet.collect.draw_tables import reported_loss
+    from discreet.collect.errors import NoTables, NotACampaignError
+    from discreet.collect.gradient_device import GradientDevice
+    from discreet.collect.gradient_rounds import GradientCampaign
+    from discreet.collect.hidden_items import CatalogCampaign, cell_mechanism
+    from discreet.collect.invitations import code_name, key_of, new_code
+    from discreet.collect.opening import KIND as CAMPAIGN_KIND
+    from discreet.collect.opening import AnyCampaign, is_campaign, open_campaign
+    from discreet.data.datasets import catalog
+    from discreet.data.datasets.known import DATASETS
+    from discreet.data.epochs import epoch_seconds
+    from discreet.data.errors import RolesMissing
+    from discreet.data.facts import CHOSEN, CHOSEN_SCALE, N_ITEMS, QUERY, SCALE, PublicFacts
+    from discreet.data.guessing import Wishes
+    from discreet.data.guessing_types import schema_of
+    from discreet.data.histories import read_history
+    from discreet.data.id_lists import read_declared, read_id_list
+    from discreet.data.inputs import UserHistory, files_of, folder_of, open_data
+    from discreet.data.interactions import Interactions
+    from discreet.data.item_tables import read_public_table
+    from discreet.data.reading.cells import absent_part, warn_of
+    from discreet.data.reading.readers import declared_in, overridden
+    from discreet.data.reading.tables import TableSource, is_there, read_rows, tables_at
+    from discreet.data.reading.tables import fits as fits_schema
+    from discreet.data.roles import Choice
+    from discreet.data.schema import Schema
+    from discreet.data.splits import SplitPlan, parse_split
+    from discreet.data.synthetic_labels import label_path
+    from discreet.data.vocabulary import Vocabulary
+    from discreet.demo import METRICS as DEMO_METRICS
+    from discreet.demo import Tour
+    from discreet.dossier.documents import FACTS as FACTS_FILE
+    from discreet.dossier.documents import refuse_folder, write_dossier
+    from discreet.dossier.erasure import FORMAT as ERASURE_FORMAT
+    from discreet.dossier.erasure import erasure
+    from discreet.dossier.evidence import Evidence, LedgerRecord, audit_sentence, audited_as, for_people
+    from discreet.dossier.facts import MEANINGS, HumanFacts
+    from discreet.dossier.registry import ENTRY, is_entry, registry_entry
+    from discreet.evaluation.comparison import Comparison, compare
+    from discreet.evaluation.metrics import ListMetric, Metric, RatingMetric, parse_metrics
+    from discreet.evaluation.private import PrivateScore, Together, best_of, expected_noise, fit_and_evaluate
+    from discreet.evaluation.protocol import evaluate
+    from discreet.evaluation.references import PREFIX as BASELINE_PREFIX
+    from discreet.evaluation.references import baselines
+    from discreet.evaluation.report import KIND as REPORT_KIND
+    from discreet.evaluation.report import (
+        best_baseline,
+        cost_of_privacy,
+        ran_once,
+        reference_rows,
+        report_rows,
+        write_report,
+    )
+    from discreet.evaluation.results import GROUP_HEADER, Evaluation, Score, group_rows
+    from discreet.evaluation.scoring import measure, usual_split
+    from discreet.evaluation.trial import KIND as TRIAL_KIND
+    from discreet.evaluation.trial import Trial, render, trial
+    from discreet.evaluation.trial import summary as trial_summary
+    from discreet.export.bundle.folder import write_bundle
+    from discreet.export.bundle.parts import parts_of
+    from discreet.export.card import CARD, is_card, model_card
+    from discreet.export.items import LIVE, export_items, load_items
+    from discreet.follow import FollowSettings
+    from discreet.follow.comparison import SAME_LISTS, SAME_RATINGS, Way, compared, verdict
+    from discreet.follow.model import followed_alone
+    from discreet.model_settings import (
+        describe_models,
+        estimators,
+        example_promise,
+        is_never_private,
+        parse_fields,
+        parse_settings,
+    )
+    from discreet.models import signatures
+    from discreet.models.answers import FIRST as FIRST_PLACES
+    from discreet.models.answers import Explanation, usual_share
+    from discreet.models.errors import NoFactorsFound
+    from discreet.models.estimator import Estimator, month_of
+    from discreet.models.fitted import FittedModel
+    from discreet.models.items import beside_chosen, moved, read_columns, read_table
+    from discreet.models.listings import ListedItem, Listing, SimilarItem
+    from discreet.models.lists import Wanted, closed_items
+    from discreet.models.private_catalog import PrivateFacts, whole_events, whole_promise
+    from discreet.models.scorers.one_bit import binary_ratings, public_threshold
+    from discreet.models.signatures import public_key, signed_sentence, signer
+    from discreet.models.storage import is_model, load, read_label, refuse_model
+    from discreet.papers import PAPERS, titled
+    from discreet.papers.bounds import Bound, PublicSizes, theories
+    from discreet.papers.mixture.gradient_server import GradientServer
+    from discreet.planning.curves import (
+        MARGIN,
+        SIMPLEST,
+        ExpectedAccuracy,
+        draw_plan,
+        expected,
+        similar_curves,
+    )
+    from discreet.planning.curves import METRICS as PLAN_METRICS
+    from discreet.planning.schedules import plan, schedule
+    from discreet.privacy.guarantee import LARGE_DELTA, Basis, Fact, Guarantee, Kind, assumptions_of
+    from discreet.privacy.ledger.balance import Balance
+    from discreet.privacy.ledger.ledger import Account, Frame, Ledger, report_json
+    from discreet.privacy.ledger.records import USUAL_DELTA, Amount, Budget, Period
+    from discreet.privacy.ledger.release import PaidRelease, releasing
+    from discreet.privacy.mechanisms.cells import HiddenNumbers, HiddenStars
+    from discreet.privacy.mechanisms.local import rating_mechanism
+    from discreet.report.guarantee_wording import SCORES_NOT_COVERED, condition_names, condition_text
+    from discreet.report.label import MORE as OFFICER_TITLE
+    from discreet.report.label import PAGE as LABEL_PAGE
+    from discreet.report.label import (
+        RELEASES,
+        Known,
+        by_origin,
+        label_html,
+        label_markdown,
+        label_table,
+        used_rows,
+    )
+    from discreet.report.odds import Odds, odds_bar, percent, posterior
+    from discreet.report.officer import listed_releases, officer_rows
+    from discreet.report.pages import is_page, refuse_page, write_page
+    from discreet.reproduce import Verdict, claims_of, paper_called, paper_page, papers_pages, reproduce
+    from discreet.reproduce import names as paper_names
+    from discreet.reproduce.page import count as count_verdicts
+    from discreet.reproduce.page import row_verdict
+    from discreet.reproduce.papers import committed, papers_folder
+    from discreet.reproduce.running import Tick
+    from discreet.service.collect_app import check_signer, collecting_app
+    from discreet.service.pages import integrity_of, web_files
+    from discreet.service.recommend_app import answering_app
+    from discreet.service.refitting import Refits, fit_reports, fit_store, usual_model
+    from discreet.service.running import need_service
+    from discreet.service.running import run as run_service
+    from discreet.service.several import run_several
+    from discreet.service.stores.opening import copy_store, open_store
+    from discreet.service.stores.sqlite import SqliteStore
+    from discreet.service.stores.store import MOST_INVITATIONS, ReportStore
+    from discreet.sources import duckdb_export, spark
+    from discreet.sources.cluster import on_cluster
+    from discreet.sources.connection import connected
+    from discreet.sources.lists import write_lists as write_shard_lists
+    from discreet.sources.pieces import PieceReader, as_texts
+    from discreet.sources.sharding import make_shards
+    from discreet.sources.shards import ShardFolder, is_shard_folder, open_shards
+    from discreet.sources.spark import on_spark
+    from discreet.sources.spark import session as spark_session
+    from discreet.statistics.data_source import DataSource
+    from discreet.synthesis.labels import (
+        UNSIGNED,
+        is_synthetic,
+        read_synthetic_label,
+        refuse_target,
+        write_synthetic,
+    )
+    from discreet.synthesis.labels import summary as synthesis_summary
+    from discreet.synthesis.making import make as make_users
+    from discreet.synthesis.page import read_real
+    from discreet.synthesis.page import refuse_page as refuse_synthesis_page
+    from discreet.synthesis.page import write_page as write_synthesis_page
+
+__getattr__ = later(__name__)
