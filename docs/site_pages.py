@@ -15,8 +15,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 import mathematics
-from make_readme import FIRST
-from make_tutorial import NOTEBOOK, as_markdown
+from pages import FIRST, NOTEBOOK, as_markdown
 
 import discreet
 from discreet import collect, federated, model_settings

@@ -1,7 +1,6 @@
 """The committed accuracy run: its checks can fail, and the page shows what it holds."""
 
 import importlib
-import json
 from pathlib import Path
 
 import pytest
@@ -52,8 +51,7 @@ def test_each_check_can_fail(checks, change, expected):
 
 def test_the_page_shows_what_was_measured(monkeypatch):
     monkeypatch.syspath_prepend(str(ROOT / "docs"))
-    make = importlib.import_module("make_choosing")
-    page = make.PAGE.read_text(encoding="utf8")
-    measured = json.loads(make.RESULTS.read_text(encoding="utf8"))
-    assert page == make.filled(page, measured), "Run docs/build.py choosing."
-    assert page != make.filled(page, {**measured, "means": {}})
+    pages = importlib.import_module("pages")
+    page, measured = pages.ACCURACY.read_text(encoding="utf8"), pages.kept("accuracy")
+    assert page == pages.accuracy_filled(page, measured), "Run docs/build.py choosing."
+    assert page != pages.accuracy_filled(page, {**measured, "means": {}})

@@ -156,7 +156,7 @@ def test_formulas_of_proofs_are_set():
 
 
 def test_the_papers_page_is_what_the_results_say():
-    pages = script("make_papers").pages()
+    pages = script("pages").pages_of_papers()
     for place, text in pages.items():
         page = ROOT / "docs" / place
         assert page.read_text(encoding="utf8") == text, f"{place} is out of date. Run docs/build.py papers."
@@ -166,31 +166,31 @@ def test_the_papers_page_is_what_the_results_say():
 
 
 def test_the_page_of_constants_is_what_the_ablation_says():
-    module = script("make_constants")
-    measured = json.loads(module.RESULTS.read_text(encoding="utf8"))
-    assert module.text(measured) == module.PAGE.read_text(encoding="utf8"), "Run docs/build.py constants."
+    module = script("pages")
+    page = module.constants_page(module.kept("ablation"))
+    assert page == module.CONSTANTS.read_text(encoding="utf8"), "Run docs/build.py constants."
 
 
 def test_measured_tables_are_what_the_kept_results_say():
-    results, choosing = script("make_results"), script("make_choosing")
+    results, pages = script("results"), script("pages")
     assert results.page() == results.PAGE.read_text(encoding="utf8"), "Run docs/build.py results."
-    for path in sorted(results.RESULTS.glob("*.json")):
+    for path in sorted(pages.RESULTS.glob("*.json")):
         if path.stem not in results.WITHOUT_HOW:
-            assert set(results.HOW) <= set(results.kept(path.stem)), f"{path.name} does not say how."
-    assert {path.stem for path in results.RESULTS.glob("*.json")} >= {*results.SECTIONS, "accuracy"}
+            assert set(results.HOW) <= set(pages.kept(path.stem)), f"{path.name} does not say how."
+    assert {path.stem for path in pages.RESULTS.glob("*.json")} >= {*results.SECTIONS, "accuracy"}
     for page in PAGES:
         text = page.read_text(encoding="utf8")
-        filled = choosing.filled(text, results.kept("accuracy"))
+        filled = pages.accuracy_filled(text, pages.kept("accuracy"))
         assert filled == text, f"{page.name} is out of date. Run docs/build.py choosing."
     # The twin: a changed number changes the page.
-    changed = results.kept("accuracy")
+    changed = pages.kept("accuracy")
     changed["runs"]["jester"]["user-factorization"]["10"]["rmse"] = [9.0, 9.0, 9.0]
-    assert results.shortfalls(changed) != results.shortfalls(results.kept("accuracy"))
+    assert results.shortfalls(changed) != results.shortfalls(pages.kept("accuracy"))
 
 
 def test_the_map_shows_every_package():
-    module = script("make_map")
-    assert module.PICTURE.read_text(encoding="utf8") == module.text(), "Run docs/build.py map."
+    module = script("pictures")
+    assert module.LAYERS.read_text(encoding="utf8") == module.layers_picture(), "Run docs/build.py map."
     packages = {path.stem for path in (ROOT / "src" / "discreet").iterdir() if not path.name.startswith("__")}
     drawn = {package.rstrip("/") for layer in module.layers() for package in layer}
     assert packages - {"py", "py.typed"} <= drawn
@@ -217,7 +217,7 @@ def test_links_to_sections_lead_somewhere():
 
 
 def test_what_pages_take_from_the_program_is_up_to_date():
-    module = script("make_readme")
+    module = script("pages")
     for page, part, content in module.PARTS:
         text = page.read_text(encoding="utf8")
         assert f"<!-- {part} -->" in text and module.fill(text, part, content()) == text, (
@@ -324,7 +324,7 @@ def test_the_documentation_is_short():
 
 
 def test_the_notebook_was_run_and_is_shown():
-    tutorial = script("make_tutorial")
+    tutorial = script("pages")
     kept = json.loads(tutorial.NOTEBOOK.read_text(encoding="utf8"))
     cells = [cell for cell in kept["cells"] if cell["cell_type"] == "code"]
     assert [cell["execution_count"] for cell in cells] == list(range(1, len(cells) + 1))

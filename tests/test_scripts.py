@@ -23,8 +23,7 @@ SCRIPTS = [
     for path in sorted(ROOT.glob(pattern))
     if '\nif __name__ == "__main__":' in path.read_text(encoding="utf8")
 ]
-# The one script of docs has a build per module.
-SCRIPTS += [f"docs/build.py {path.stem[5:]}" for path in sorted((ROOT / "docs").glob("make_*.py"))]
+SCRIPTS += [f"docs/build.py {name}" for name in runpy.run_path(str(ROOT / "docs" / "build.py"))["BUILDS"]]
 EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
 # They start servers, a browser or a federation of processes: by default only their options are parsed.
 SLOW = {

@@ -12,7 +12,8 @@ import numpy as np
 import polars as pl
 import pytest
 
-from test_docs import PAGES, ROOT, script
+import shell_blocks
+from test_docs import PAGES, ROOT
 
 # The first pattern that is found in a command says why it is not run.
 NOT_RUN = {
@@ -50,10 +51,7 @@ SHOWN = {
 # Enough to sample 99 items that somebody has not rated.
 ITEMS = 130
 FOUND = [
-    command
-    for page in PAGES
-    if page.name != "papers.md"
-    for command in script("shell_blocks").commands(page, ROOT)
+    command for page in PAGES if page.name != "papers.md" for command in shell_blocks.commands(page, ROOT)
 ]
 
 
@@ -134,7 +132,7 @@ def test_commands_are_found_and_parted_from_comments(tmp_path):
         "    discreet fit a.csv \\\n        --epsilon 1    # a comment\n\n```\ndiscreet model label m\n```\n"
         "```python\ndiscreet = 1\n```\n\n    discreet models   lists them\n"
     )
-    found = [command.text for command in script("shell_blocks").commands(page, tmp_path)]
+    found = [command.text for command in shell_blocks.commands(page, tmp_path)]
     assert [text.split()[1:] for text in sorted(found)] == [
         ["fit", "a.csv", "--epsilon", "1"],
         ["model", "label", "m"],

@@ -46,7 +46,7 @@ def test_demo_ranks_models_as_it_says(discreet):
 @pytest.mark.slow
 def test_the_quickstart_shows_what_the_demo_prints(discreet, monkeypatch):
     """Noise changes numbers and the order of rows, so only lines without digits are compared."""
-    monkeypatch.setenv("COLUMNS", "88")  # The width of the page, as docs/make_readme.py sets it.
+    monkeypatch.setenv("COLUMNS", "88")  # The width of the page, as docs/pages.py sets it.
     page = (Path(__file__).parents[2] / "docs" / "start.md").read_text(encoding="utf8")
     shown = re.search(r"<!-- demo -->\n```\n(.*?)```", page, re.DOTALL).group(1)
     printed = discreet("demo")[1]

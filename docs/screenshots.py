@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from making import ROOT, Making
+from build import ROOT, Making
 
 sys.path.append(str(ROOT / "tests"))
 
@@ -34,12 +34,12 @@ from discreet.synthesis.page import render_page
 from service.browser import browsing, rate
 from service.servers import InProcess
 
-IMAGES = Path(__file__).parent / "images"
+IMAGES = ROOT / "docs" / "images"
 RATED = {"Beyond the Astronaut": 5, "Beyond the Cellar Door": 2, "Beyond the Bouquet": 4}
 SIZES = {1280: 1100, 390: 844}
 
 
-def build(made: Making) -> None:
+def take_pictures(made: Making) -> None:
     """Take all pictures."""
     data = load("discreet-demo").select_users(np.arange(30 if made.toy else 300))
     campaign(made, data)

@@ -6,20 +6,16 @@ states how it was measured. No number on the page is typed in.
 
 from __future__ import annotations
 
-import json
 import statistics
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from importlib import import_module
-from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-from make_choosing import NAMES
-from making import Making
+from build import ROOT, Making
+from pages import NAMES, kept, markdown
 
-ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "results.md"
-RESULTS = ROOT / "benchmarks" / "results"
 HOW = ("command", "date", "version", "machine")
 # Written by scripts that do not record yet how they measured.
 WITHOUT_HOW = ("follow",)
@@ -63,18 +59,13 @@ EARLIER = (
 )
 
 
-def kept(name: str) -> dict[str, Any]:
-    """Return a kept result with how it was measured."""
-    content: dict[str, Any] = json.loads((RESULTS / f"{name}.json").read_text(encoding="utf8"))
-    return content
-
-
 def page() -> str:
     """Return the page of results."""
     parts = [INTRODUCTION]
-    for name, (title, about, table) in SECTIONS.items():
+    for name, section in SECTIONS.items():
         content = kept(name)
-        parts.append(f"## {title}\n\n{about}\n\n{table(content['result'])}\n\n{provenance(content)}\n")
+        shown = f"{section.about}\n\n{section.table(content['result'])}"
+        parts.append(f"## {section.title}\n\n{shown}\n\n{provenance(content)}\n")
     parts.append(synthesis(kept("synthesis")))
     parts.append(floor(kept("floor")))
     parts.append("## Missed goals of accuracy\n\n" + shortfalls(kept("accuracy")) + "\n")
@@ -146,26 +137,6 @@ def _from_benchmarks(module: str, *names: str) -> list[Any]:
         sys.path.remove(str(ROOT / "benchmarks"))
 
 
-def _field(result: dict[str, Any]) -> str:
-    rows = []
-    for name, models in result["data"].items():
-        for model, levels in models.items():
-            for epsilon, cell in levels.items():
-                both = [f"{cell[m]['mean']:.4f} ± {cell[m]['deviation']:.4f}" for m in ("ndcg@10", "hr@10")]
-                part = cell["ndcg@10"]["mean"] / result["published"][name]["SASRec"][0]
-                seconds = f"{cell['fit seconds']:g} / {cell['list seconds']:g}"
-                rows.append(
-                    (name, f"`{model}`", epsilon, *both, f"{part:.2f}", cell["hr@10"]["runs"], seconds)
-                )
-        for model, (ndcg, hr) in result["published"][name].items():
-            part = ndcg / result["published"][name]["SASRec"][0]
-            rows.append(
-                (name, f"{model}, published", "none", f"{ndcg:.4f}", f"{hr:.4f}", f"{part:.2f}", "", "")
-            )
-    head = ("data", "model", "epsilon", "NDCG@10", "HR@10", "of SASRec", "draws", "CPU s of fit / lists")
-    return markdown(head, rows) + "\n\n![NDCG@10 by epsilon](images/field.svg)"
-
-
 def _spread(runs: list[float]) -> tuple[str, int]:
     mean = f"{statistics.mean(runs):.4f}"
     return (mean if len(runs) < 2 else f"{mean} ± {statistics.stdev(runs):.4f}"), len(runs)
@@ -185,46 +156,50 @@ def shortfalls(results: dict[str, Any]) -> str:
     return markdown(("goal", "missed", "where (epsilon and metric)"), rows)
 
 
-def markdown(head: Iterable[str], rows: Iterable[Iterable[object]]) -> str:
-    """Return a Markdown table."""
-    titles = list(head)
-    lines = ["| " + " | ".join(titles) + " |", "|---" * len(titles) + "|"]
-    return "\n".join([*lines, *("| " + " | ".join(map(str, row)) + " |" for row in rows)])
+# Rows of tables: dictionaries, whose fields the templates of a section show.
+
+Rows = Iterable[Mapping[str, Any]]
 
 
-def _scale(result: dict[str, Any]) -> str:
-    rows = [
-        (
-            f"{one['ratings']:,}",
-            f"{one['people']:,}",
-            f"{one['items']:,}",
-            f"{one['fit_cpu_seconds']:.1f}",
-            f"{one['cpu_per_million']:.2f}",
-            f"{one['peak_mb']:,.0f} MB",
-        )
-        for one in result["sizes"]
-    ]
-    return markdown(("ratings", "users", "items", "fit", "read and fit, a million", "peak memory"), rows)
+class Section(NamedTuple):
+    """A table of the page: its words, the rows of a kept result, and a template for each column."""
+
+    title: str
+    about: str
+    rows: Callable[[dict[str, Any]], Rows]
+    columns: Mapping[str, str]
+    after: str = ""
+
+    def table(self, result: dict[str, Any]) -> str:
+        """Return the table of a result."""
+        rows = ([one.format_map(row) for one in self.columns.values()] for row in self.rows(result))
+        return markdown(self.columns, rows) + self.after
 
 
-def _scale_times(result: dict[str, Any]) -> str:
-    rows = [
-        (
-            f"{one['ratings']:,}",
-            version,
-            f"{one['fit_cpu_seconds']:.1f}",
-            f"{one['fit_cpu_per_million']:.2f}",
-            f"{one['cpu_per_million']:.2f}",
-            f"{one['peak_mb']:,.0f} MB",
-        )
-        for version, sizes in (("0.1", result.get("beside", [])), ("this", result["sizes"]))
-        for one in sizes
-    ]
-    head = ("ratings", "version", "fit", "fit, a million", "read and fit, a million", "peak memory")
-    return markdown(head, rows)
+def _field(result: dict[str, Any]) -> Rows:
+    for name, models in result["data"].items():
+        published = result["published"][name]
+        for model, levels in models.items():
+            for epsilon, cell in levels.items():
+                ndcg, hr = (
+                    f"{cell[m]['mean']:.4f} ± {cell[m]['deviation']:.4f}" for m in ("ndcg@10", "hr@10")
+                )
+                part = cell["ndcg@10"]["mean"] / published["SASRec"][0]
+                seconds = f"{cell['fit seconds']:g} / {cell['list seconds']:g}"
+                row = {"data": name, "model": f"`{model}`", "epsilon": epsilon, "ndcg": ndcg, "hr": hr}
+                yield row | {"part": part, "draws": cell["hr@10"]["runs"], "seconds": seconds}
+        for model, (ndcg, hr) in published.items():
+            row = {"data": name, "model": f"{model}, published", "epsilon": "none", "ndcg": f"{ndcg:.4f}"}
+            part = ndcg / published["SASRec"][0]
+            yield row | {"hr": f"{hr:.4f}", "part": part, "draws": "", "seconds": ""}
 
 
-def _lists(result: dict[str, Any]) -> str:
+def _scale_times(result: dict[str, Any]) -> Rows:
+    for version, sizes in (("0.1", result.get("beside", [])), ("this", result["sizes"])):
+        yield from (one | {"version": version} for one in sizes)
+
+
+def _lists(result: dict[str, Any]) -> Rows:
     orders = {
         "interactions": "bias and product",
         "paired": "the same, and weights between items",
@@ -234,261 +209,265 @@ def _lists(result: dict[str, Any]) -> str:
         "popularity": "counts",
         "peer": "bias and product, by `implicit.cpu.topk`",
     }
-    rows = [
-        (order, f"{result[name]:.2f}", f"{result[name] / result['peer']:.2f}")
-        for name, order in orders.items()
-    ]
-    return markdown(("lists ordered by", "nanoseconds a score", "of the peer"), rows)
+    for name, order in orders.items():
+        yield {"order": order, "nanoseconds": result[name], "ratio": result[name] / result["peer"]}
 
 
-def _engines(result: dict[str, Any]) -> str:
-    rows = [
-        (
-            f"{one['millions']:g}",
-            one["purpose"],
-            one["engine"],
-            f"{one['cpu_per_million']:.2f}",
-            f"{one['grouping_cpu_seconds'] / one['millions']:.2f}" if "grouping_cpu_seconds" in one else "",
-            one["passes"] or "",
-            f"{one['peak_mb']:,.0f} MB",
-            {True: "yes", False: "no", None: "one engine"}[one["equal"]],
+def _engines(result: dict[str, Any]) -> Rows:
+    for one in result["rows"]:
+        grouping = (
+            f"{one['grouping_cpu_seconds'] / one['millions']:.2f}" if "grouping_cpu_seconds" in one else ""
         )
-        for one in result["rows"]
-    ]
-    head = ("millions", "for", "engine", "CPU s a million", "grouping", "passes", "peak memory", "same model")
-    return markdown(head, rows)
+        same = {True: "yes", False: "no", None: "one engine"}[one["equal"]]
+        yield one | {"grouping": grouping, "passes": one["passes"] or "", "same": same}
 
 
-def _federated(result: dict[str, Any]) -> str:
-    rows = [
-        (
-            epsilon,
-            model,
-            name.replace("_", " "),
-            f"{one['hr@10']:.3f} ± {one['std']:.3f} ({len(one['runs'])})",
-            f"{one['below_central']:+.3f}",
-        )
-        for epsilon, models in result["epsilons"].items()
-        for model, runs in models.items()
-        for name, one in runs.items()
-    ]
-    return markdown(("epsilon", "model", "run", "HR@10 ± spread (seeds)", "below central"), rows)
+def _federated(result: dict[str, Any]) -> Rows:
+    for epsilon, models in result["epsilons"].items():
+        for model, runs in models.items():
+            for name, one in runs.items():
+                row = {"epsilon": epsilon, "model": model, "run": name.replace("_", " ")}
+                yield row | {"seeds": len(one["runs"]), "hr": one["hr@10"], **one}
 
 
-def _retraining(result: dict[str, Any]) -> str:
-    rows = [
-        (name, f"{sum(runs) / len(runs):.3f}", f"{min(runs):.3f} to {max(runs):.3f}", len(runs))
-        for name, runs in result["rmse"].items()
-    ]
-    return markdown(("model", "RMSE", "range", "seeds"), rows)
+def _retraining(result: dict[str, Any]) -> Rows:
+    for name, runs in result["rmse"].items():
+        row = {"model": name, "mean": sum(runs) / len(runs), "seeds": len(runs)}
+        yield row | {"least": min(runs), "most": max(runs)}
 
 
-def _attacks(result: dict[str, Any]) -> str:
-    def at(row: dict[str, Any], kind: str) -> str:
-        return "-" if row[kind] is None else f"{row[kind]['0.01']:.3f}"
-
-    rows = [
-        (
-            one["model"],
-            one["attacked"],
-            f"{one['games']:,}",
-            f"{one['area']:.3f} ± {one['area_deviation']:.3f}",
-            f"{at(one, 'power')} ± {at(one, 'power_deviation')}",
-            at(one, "bound"),
-            at(one, "bound_of_noise"),
-            f"{one['refuted']:.2f}",
-        )
-        for one in result["rows"]
-    ]
-    heads = (
-        "model",
-        "attacked",
-        "games",
-        "area",
-        "detected",
-        "bound",
-        "bound of its noise",
-        "refuted epsilon",
-    )
-    return markdown(heads, rows)
+def _attacks(result: dict[str, Any]) -> Rows:
+    kinds = ("power", "power_deviation", "bound", "bound_of_noise")
+    for one in result["rows"]:
+        yield one | {kind: "-" if one[kind] is None else f"{one[kind]['0.01']:.3f}" for kind in kinds}
 
 
-def _audit(result: dict[str, Any]) -> str:
-    rows = [
-        (
-            one["mechanism"],
-            f"{one['samples']:,}",
-            f"{one['ours']:.2f}",
-            f"{one['ours_curve']:.2f}",
-            "-" if one["peer"] is None else f"{one['peer']:.2f}",
-        )
-        for one in result["rows"]
-    ]
-    return markdown(("mechanism", "games", "ours", "on the curve", "other auditor"), rows)
+def _audit(result: dict[str, Any]) -> Rows:
+    for one in result["rows"]:
+        yield one | {"peer": "-" if one["peer"] is None else f"{one['peer']:.2f}"}
 
 
-def _als(result: dict[str, Any]) -> str:
-    rows = [
-        (side, f"{result['seconds'][side]:.1f}", *(f"{result[m][side]:.3f}" for m in ("hr@10", "ndcg@10")))
-        for side in result["seconds"]
-    ]
-    return markdown(("implementation", "seconds", "HR@10", "NDCG@10"), rows)
+def _als(result: dict[str, Any]) -> Rows:
+    for side, seconds in result["seconds"].items():
+        yield {"side": side, "seconds": seconds, "hr": result["hr@10"][side], "ndcg": result["ndcg@10"][side]}
 
 
-def _als_ratings(result: dict[str, Any]) -> str:
-    rows = [
-        (f"`{side}`", f"{seconds:.1f}", f"{result['peak_mb'][side]:,.0f} MB")
-        for side, seconds in result["cpu_seconds"].items()
-    ]
-    return markdown(("fit", "processor seconds", "peak memory"), rows)
+def _als_ratings(result: dict[str, Any]) -> Rows:
+    for side, seconds in result["cpu_seconds"].items():
+        yield {"side": side, "seconds": seconds, "peak_mb": result["peak_mb"][side]}
 
 
-def _frank_wolfe(result: dict[str, Any]) -> str:
-    rows = [
-        (
-            f"{one['ratings']:,}",
-            f"{one['round_seconds']:.3f}",
-            f"{one['bare_seconds']:.3f}",
-            f"{one['ratio']:.2f}",
-            f"{one['later_ratio']:.2f}",
-        )
-        for one in result["sizes"]
-    ]
-    return markdown(
-        ("ratings", "first round", "eight bare products", "ratio", "ratio of a later round"), rows
-    )
+def _exports(result: dict[str, Any]) -> Rows:
+    yield from ({"name": name, **one} for name, one in result.items() if "same" in one)
 
 
-def _exports(result: dict[str, Any]) -> str:
-    rows = [
-        (name, one["people"], *(f"{one[share]:.2%}" for share in ("same", "ranks", "vectors_alone")))
-        for name, one in result.items()
-        if "same" in one
-    ]
-    head = ("users", "items in common", "same item at the same rank", "in common by vectors alone")
-    return markdown(("data, epsilon, target", *head), rows)
+def _bundle(result: dict[str, Any]) -> Rows:
+    for name, one in result.items():
+        first = (name, f"{one['items']:,}", f"{one['download'] / 1e6:.2f} MB")
+        for precision in ("int8", "float16", "float32"):
+            model, items, download = first if precision == "int8" else ("", "", "")
+            row = {"model": model, "items": items, "download": download, "precision": precision}
+            yield row | one[precision] | {"megabytes": one[precision]["bytes"] / 1e6}
 
 
-def _bundle(result: dict[str, Any]) -> str:
-    rows = [
-        (
-            name if precision == "int8" else "",
-            f"{one['items']:,}" if precision == "int8" else "",
-            f"{one['download'] / 1e6:.2f} MB" if precision == "int8" else "",
-            precision,
-            f"{one[precision]['bytes'] / 1e6:.2f} MB",
-            f"{one[precision]['median_ms']:.1f}",
-            f"{one[precision]['shared']:.2%}",
-            f"{one[precision]['equal']:.1%}",
-        )
-        for name, one in result.items()
-        for precision in ("int8", "float16", "float32")
-    ]
-    head = (
-        "model",
-        "items",
-        "the page loads",
-        "precision",
-        "model",
-        "ms a list",
-        "items shared",
-        "lists equal",
-    )
-    return markdown(head, rows)
+_ENGINE_COLUMNS = {
+    "millions": "{millions:g}",
+    "for": "{purpose}",
+    "engine": "{engine}",
+    "CPU s a million": "{cpu_per_million:.2f}",
+    "grouping": "{grouping}",
+    "passes": "{passes}",
+    "peak memory": "{peak_mb:,.0f} MB",
+    "same model": "{same}",
+}
 
-
-SECTIONS: dict[str, tuple[str, str, Callable[[dict[str, Any]], str]]] = {
-    "field": (
+SECTIONS = {
+    "field": Section(
         "Beauty and Toys in the field's protocol",
         "Training ends before each user's last two items. The last item is ranked among the whole catalog. "
         "Epsilon is for a user's whole history, delta is 1e-5. A draw is scored on 3,000 users, drawn anew; "
         "without noise, one fit on all users. Published numbers have no privacy.",
         _field,
+        {
+            "data": "{data}",
+            "model": "{model}",
+            "epsilon": "{epsilon}",
+            "NDCG@10": "{ndcg}",
+            "HR@10": "{hr}",
+            "of SASRec": "{part:.2f}",
+            "draws": "{draws}",
+            "CPU s of fit / lists": "{seconds}",
+        },
+        after="\n\n![NDCG@10 by epsilon](images/field.svg)",
     ),
-    "scale": (
+    "scale": Section(
         "A private fit from a file",
         "`user-factorization` at epsilon 5 on generated ratings, in processor seconds.",
-        _scale,
+        lambda result: result["sizes"],
+        {
+            "ratings": "{ratings:,}",
+            "users": "{people:,}",
+            "items": "{items:,}",
+            "fit": "{fit_cpu_seconds:.1f}",
+            "read and fit, a million": "{cpu_per_million:.2f}",
+            "peak memory": "{peak_mb:,.0f} MB",
+        },
     ),
-    "scale_times": (
+    "scale_times": Section(
         "A private fit from a file with times",
         "The same with times, one thread; version 0.1 reads and fits the same file in the same run.",
         _scale_times,
+        {
+            "ratings": "{ratings:,}",
+            "version": "{version}",
+            "fit": "{fit_cpu_seconds:.1f}",
+            "fit, a million": "{fit_cpu_per_million:.2f}",
+            "read and fit, a million": "{cpu_per_million:.2f}",
+            "peak memory": "{peak_mb:,.0f} MB",
+        },
     ),
-    "lists": (
+    "lists": Section(
         "Recommendations for all users",
         "Lists of 20 for 10,000 users from 17,770 items: processor time by user and item, one thread, "
         "compared with `implicit.cpu.topk` in the same run. Our times include fold-in and the table.",
         _lists,
+        {
+            "lists ordered by": "{order}",
+            "nanoseconds a score": "{nanoseconds:.2f}",
+            "of the peer": "{ratio:.2f}",
+        },
     ),
-    "engines": (
+    "engines": Section(
         "One sum, any engine",
         "`user-factorization` at epsilon 1 from Parquet files in the order of time, all processes counted. "
         "Dask and Spark have two local workers. *Grouping* by user is part of the time.",
         _engines,
+        _ENGINE_COLUMNS,
     ),
-    "engines_large": (
+    "engines_large": Section(
         "Up to a billion ratings on one machine",
         "The same from shards: 480,000 users and 17,770 items at 100 million, 2 million and 100,000 at 10^9. "
         "Two runs, put together; that of 10^9 ended before its fit for ratings, on the state before this "
         "commit. Memory is that of processes: the system's cache held the shards. Order informs at 10^9 "
         "only, so 100 million need one pass more.",
         _engines,
+        _ENGINE_COLUMNS,
     ),
-    "federated": (
+    "federated": Section(
         "Parties that don't share data",
         "Ten parties of MovieLens 1M against one data owner; HR@10 among 99 sampled items, delta 1e-5.",
         _federated,
+        {
+            "epsilon": "{epsilon}",
+            "model": "{model}",
+            "run": "{run}",
+            "HR@10 ± spread (seeds)": "{hr:.3f} ± {std:.3f} ({seeds})",
+            "below central": "{below_central:+.3f}",
+        },
     ),
-    "retraining": (
+    "retraining": Section(
         "A year of monthly fits",
         "MovieLens 1M cut by time into twelve parts, (5, 1e-6) per year; RMSE on hidden ratings of the last.",
         _retraining,
+        {
+            "model": "{model}",
+            "RMSE": "{mean:.3f}",
+            "range": "{least:.3f} to {most:.3f}",
+            "seeds": "{seeds}",
+        },
     ),
-    "audit": (
+    "audit": Section(
         "Bounds of audits",
         "The largest epsilon refuted of a true epsilon 1, at 99%. The other auditor is `CanaryScoreAuditor` "
         "of jax-privacy; a dash: it was not installed for this run.",
         _audit,
+        {
+            "mechanism": "{mechanism}",
+            "games": "{samples:,}",
+            "ours": "{ours:.2f}",
+            "on the curve": "{ours_curve:.2f}",
+            "other auditor": "{peer}",
+        },
     ),
-    "attacks": (
+    "attacks": Section(
         "Attacks on published models",
         "Shadow models guess who was in the data (1,500 users of MovieLens 1M, 200 canaries, 1,000 items; 32 "
         "shadow models and 24 targets each). *Detected* is at 1% false alarms, *area* is under the curve, "
         "with standard errors. *Refuted* is at 99%, with any noise; delta is 1e-6.",
         _attacks,
+        {
+            "model": "{model}",
+            "attacked": "{attacked}",
+            "games": "{games:,}",
+            "area": "{area:.3f} ± {area_deviation:.3f}",
+            "detected": "{power} ± {power_deviation}",
+            "bound": "{bound}",
+            "bound of its noise": "{bound_of_noise}",
+            "refuted epsilon": "{refuted:.2f}",
+        },
     ),
-    "als": (
+    "als": Section(
         "Alternating least squares on clicks",
         "The same loss, factors and iterations as `implicit`, on MovieLens 1M; medians by "
         "the clock, on a busy machine.",
         _als,
+        {
+            "implementation": "{side}",
+            "seconds": "{seconds:.1f}",
+            "HR@10": "{hr:.3f}",
+            "NDCG@10": "{ndcg:.3f}",
+        },
     ),
-    "als_ratings": (
+    "als_ratings": Section(
         "Alternating least squares on ratings",
         "A million generated ratings, default settings; `implicit` learns from clicks.",
         _als_ratings,
+        {"fit": "`{side}`", "processor seconds": "{seconds:.1f}", "peak memory": "{peak_mb:,.0f} MB"},
     ),
-    "bundle": (
+    "bundle": Section(
         "Bundles in a browser",
         "`discreet model bundle` of `user-factorization` at epsilon 5, in Chromium: ten recommendations for "
         "users in the data, compared with `recommend`. Times are medians; the page loads int8.",
         _bundle,
+        {
+            "model": "{model}",
+            "items": "{items}",
+            "the page loads": "{download}",
+            "precision": "{precision}",
+            "model file": "{megabytes:.2f} MB",
+            "ms a list": "{median_ms:.1f}",
+            "items shared": "{shared:.2%}",
+            "lists equal": "{equal:.1%}",
+        },
     ),
-    "frank_wolfe": (
+    "frank_wolfe": Section(
         "A round of private Frank-Wolfe",
         "Processor seconds of a round of Oja's method, compared with the sparse products it needs.",
-        _frank_wolfe,
+        lambda result: result["sizes"],
+        {
+            "ratings": "{ratings:,}",
+            "first round": "{round_seconds:.3f}",
+            "eight bare products": "{bare_seconds:.3f}",
+            "ratio": "{ratio:.2f}",
+            "ratio of a later round": "{later_ratio:.2f}",
+        },
     ),
-    "exports": (
+    "exports": Section(
         "Exports",
         "Lists of ten from an exported index against `recommend`: `user-factorization` on "
         "interactions, one fit.",
         _exports,
+        {
+            "data, epsilon, target": "{name}",
+            "users": "{people}",
+            "items in common": "{same:.2%}",
+            "same item at the same rank": "{ranks:.2%}",
+            "in common by vectors alone": "{vectors_alone:.2%}",
+        },
     ),
 }
 
 
-def build(made: Making) -> None:
-    """Write the files of this module."""
+def write_results(made: Making) -> None:
+    """Write docs/results.md from the kept results."""
     made.write(PAGE, page())
