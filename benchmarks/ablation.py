@@ -167,14 +167,6 @@ def keep(name: str, found: dict) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--data", default="discreet-demo,movielens-100k", help="names separated by commas")
-    parser.add_argument("--epsilons", default="1,5")
-    parser.add_argument("--purposes", default="both,ratings,lists")
-    parser.add_argument("--seeds", type=int, default=5)
-    parser.add_argument("--constants", default="", help="names separated by commas; all by default")
     toy = {
         "data": "toy",
         "epsilons": "5",
@@ -182,20 +174,17 @@ def main() -> None:
         "seeds": 2,
         "constants": "question_share,items.users_to_count,first_share",
     }
-    options = harness.options(parser, toy=toy)
+    options = harness.options(
+        __doc__,
+        toy=toy,
+        data=harness.option(default="discreet-demo,movielens-100k", help="names separated by commas"),
+        epsilons="1,5",
+        purposes="both,ratings,lists",
+        seeds=5,
+        constants=harness.option(default="", help="names separated by commas; all by default"),
+    )
     results = {"data": {name: ablate(name, options) for name in options.data.split(",")}}
-    harness.tell(results, options.json, show)
-
-
-def show(results: dict) -> None:
-    for data, found in results["data"].items():
-        for name, sides in found["constants"].items():
-            for side, cells in sides.items():
-                for cell, one in (cells or {}).items():
-                    if cell != "value":
-                        print(
-                            f"{data:16} {name:28} {side:7} {cell:24} {one['mean']:+.4f} ± {one['error']:.4f}"
-                        )
+    harness.tell(results, options)
 
 
 if __name__ == "__main__":

@@ -329,17 +329,19 @@ def _epsilons(text: str) -> list[str]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--datasets", type=_listed, default=list(DATASETS))
-    parser.add_argument("--models", type=_listed, default=list(MODELS))
-    parser.add_argument("--epsilons", type=_epsilons, default=list(EPSILONS))
-    parser.add_argument("--seeds", type=int, default=3)
-    parser.add_argument("--groups", type=_listed, default=list(GROUPS), help="lists, ratings, later")
-    parser.add_argument("--again", action="store_true", help="also what was measured before")
-    parser.add_argument("--search", action="store_true", help="search over the bars' settings")
-    parser.add_argument("--generated", type=int, help="measure on this many generated people")
-    parser.add_argument("--check", action="store_true", help="measure nothing, say which cells fail")
-    options = harness.options(parser, toy=TOY)
+    options = harness.options(
+        __doc__,
+        toy=TOY,
+        datasets=harness.option(type=_listed, default=list(DATASETS)),
+        models=harness.option(type=_listed, default=list(MODELS)),
+        epsilons=harness.option(type=_epsilons, default=list(EPSILONS)),
+        seeds=3,
+        groups=harness.option(type=_listed, default=list(GROUPS), help="lists, ratings, later"),
+        again=harness.flag("also what was measured before"),
+        search=harness.flag("search over the bars' settings"),
+        generated=harness.option(type=int, help="measure on this many generated people"),
+        check=harness.flag("measure nothing, say which cells fail"),
+    )
     if not options.toy:
         measure(options, OUT)
         return
@@ -358,11 +360,11 @@ def measure(options: argparse.Namespace, out: Path) -> None:
         part = "search"
     elif not options.check:
         run(options, results)
-    from accuracy_checks import failures, report
+    from accuracy_checks import failures
 
     all_ = results.read()
     found = failures(all_) if options.check else all_[part]
-    harness.tell(found, options.json, lambda _: report(all_))
+    harness.tell(found, options)
 
 
 if __name__ == "__main__":

@@ -141,15 +141,6 @@ def failures(results: dict[str, Any]) -> dict[str, list[tuple[str, str, str]]]:
     }
 
 
-def report(results: dict[str, Any]) -> None:
-    """Print which cells fail."""
-    for check in CHECKS:
-        failed = failures(results)[check.__name__]
-        print(f"{check.__doc__ or ''}\n  {len(failed)} cells fail" + (":" if failed else "."))
-        for name, cell, numbers in failed:
-            print(f"    {name} at {cell}: {numbers}")
-
-
 def _beaten(found: Found, metrics: tuple[str, ...], others: tuple[str, ...]) -> Iterator[Failure]:
     for metric in metrics:
         for epsilon in FINITE:

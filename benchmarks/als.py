@@ -15,7 +15,6 @@ compare the latter on a shared machine. Every run has a process of its own, and 
 
 from __future__ import annotations
 
-import argparse
 import os
 import resource
 import statistics
@@ -196,40 +195,23 @@ def compare(factors: int, iterations: int, repeat: int, threads: int, toy: bool)
     }
 
 
-def show_ratings(result: dict[str, object]) -> None:
-    for side in RATING_SIDES:
-        cpu, peak = result["cpu_seconds"][side], result["peak_mb"][side]
-        print(f"{side}: {result['seconds'][side]:.1f} s, {cpu:.1f} s of processor, peak {peak:,.0f} MB")
-    for side, ratio in result["ratios"]["cpu_seconds"].items():
-        clock = result["ratios"]["seconds"][side]
-        print(f"als / {side}: {ratio:.2f} in processor seconds, {clock:.2f} by the clock")
-
-
-def show(result: dict[str, object]) -> None:
-    print(f"{result['data']}: {result['clicks']:,} clicks, {result['threads']} threads")
-    for side in SIDES:
-        print(
-            f"{side}: {result['seconds'][side]:.2f} s, full-catalog NDCG@10 {result['ndcg@10'][side]:.4f}, "
-            f"HR@10 {result['hr@10'][side]:.4f}"
-        )
-    print(f"ratio {result['ratio']:.2f}; compiling, once: {result['compile_seconds']} s")
-
-
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--factors", type=int, default=64)
-    parser.add_argument("--iterations", type=int, default=15)
-    parser.add_argument("--repeat", type=int, default=3)
-    parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument("--millions", type=float, help="time ratings instead, so many million of them")
-    options = harness.options(parser, toy={"factors": 4, "iterations": 1, "repeat": 1})
+    options = harness.options(
+        __doc__,
+        toy={"factors": 4, "iterations": 1, "repeat": 1},
+        factors=64,
+        iterations=15,
+        repeat=3,
+        threads=2,
+        millions=harness.option(type=float, help="time ratings instead, so many million of them"),
+    )
     harness.use_threads(options.threads, toy=options.toy)
     if options.millions:
         found = compare_ratings(options.millions, options.repeat, options.toy)
-        harness.tell(found, options.json, show_ratings)
+        harness.tell(found, options)
         return
     given = (options.factors, options.iterations, options.repeat, options.threads, options.toy)
-    harness.tell(compare(*given), options.json, show)
+    harness.tell(compare(*given), options)
 
 
 if __name__ == "__main__":

@@ -8,7 +8,6 @@ answer before it sends the next request. `benchmarks/service.py` prints these nu
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import json
 import os
@@ -216,22 +215,8 @@ def _timed(call, times: int) -> float:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    options = harness.options(parser, toy={})
-    harness.tell(measure(TOY if options.toy else WHOLE, toy=options.toy), options.json, show)
-
-
-def show(found: dict) -> None:
-    for name in ("hello", "model", "hello_health", "health"):
-        for connections, row in found[name].items():
-            print(
-                f"{name:>12} {connections:>3} connections: {row['per_second']:6.0f} answers/s, "
-                f"p50 {row['p50_ms']:6.2f} ms, p99 {row['p99_ms']:6.2f} ms, "
-                f"processor {row['processor_ms']:5.2f} ms"
-            )
-    print("ratio to hello:", found["ratio_to_hello"])
-    print("ratio to hello, by processor time:", found["processor_ratio_to_hello"])
-    print("one list in process, ms:", found["in_process_ms"])
+    options = harness.options(__doc__)
+    harness.tell(measure(TOY if options.toy else WHOLE, toy=options.toy), options)
 
 
 if __name__ == "__main__":

@@ -19,7 +19,6 @@ standard errors over targets. Noise is simulated.
 
 from __future__ import annotations
 
-import argparse
 from typing import Any
 
 import harness
@@ -181,13 +180,9 @@ def area(scores, coins):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--users", type=int, default=1_500)
-    parser.add_argument("--items", type=int, default=1_000)
-    parser.add_argument("--canaries", type=int, default=200)
-    parser.add_argument("--shadows", type=int, default=32)
-    parser.add_argument("--targets", type=int, default=24)
-    options = harness.options(parser, toy=TOY)
+    options = harness.options(
+        __doc__, toy=TOY, users=1_500, items=1_000, canaries=200, shadows=32, targets=24
+    )
     users = all_users(options)
     fits = options.shadows + options.targets
     coins = np.random.default_rng(1).random((fits, len(users.rows))) < 0.5
@@ -204,19 +199,7 @@ def main():
     keys = ("users", "items", "canaries", "shadows", "targets")
     shape = {key: getattr(options, key) for key in keys}
     answer = {"benchmark": "attacks", **shape, "alarms": DRAWN.tolist(), "delta": DELTA, "rows": rows}
-    harness.tell(answer, options.json, show)
-
-
-def show(answer):
-    """Print a table."""
-    heads = ("area", "right", "at 1%", "bound", "noise", "refuted")
-    print(f"{'model':32} {'attacked':9}", *(f"{head:>7}" for head in heads))
-    for row in answer["rows"]:
-        kinds = ("bound", "bound_of_noise")
-        bound, noise = ("-" if row[kind] is None else f"{row[kind]['0.01']:.3f}" for kind in kinds)
-        numbers = (f"{row['area']:.3f}", f"{row['right']:.3f}", f"{row['power']['0.01']:.3f}")
-        cells = (*numbers, bound, noise, f"{row['refuted']:.2f}")
-        print(f"{row['model']:32} {row['attacked']:9}", *(f"{cell:>7}" for cell in cells))
+    harness.tell(answer, options)
 
 
 if __name__ == "__main__":

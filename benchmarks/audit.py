@@ -8,7 +8,6 @@ compared. Run `python benchmarks/audit.py`.
 
 from __future__ import annotations
 
-import argparse
 import importlib.util
 import math
 import sys
@@ -125,9 +124,11 @@ def one_run(module, counts):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--samples", default=SAMPLES, help="how many games, separated by commas")
-    options = harness.options(parser, toy={"samples": "400"})
+    options = harness.options(
+        __doc__,
+        toy={"samples": "400"},
+        samples=harness.option(default=SAMPLES, help="how many games, separated by commas"),
+    )
     module = peer()
     answer = {
         "benchmark": "audit",
@@ -135,21 +136,7 @@ def main():
         "rows": measure(module, [int(count) for count in options.samples.split(",")]),
         "one_run": one_run(module, TOY_COUNTS if options.toy else COUNTS),
     }
-    harness.tell(answer, options.json, show)
-
-
-def show(answer):
-    """Print a table; a peer that is absent has no number."""
-    print(f"{'mechanism':10} {'samples':>8} {'ours':>7} {'curve':>7} {'s':>6} {'peer':>7} {'s':>6}")
-    for row in answer["rows"]:
-        theirs = ("peer", 7, ".3f"), ("peer_seconds", 6, ".2f")
-        peer = " ".join(f"{'-':>{w}}" if row[k] is None else f"{row[k]:{w}{f}}" for k, w, f in theirs)
-        print(
-            f"{row['mechanism']:10} {row['samples']:8,} {row['ours']:7.3f} {row['ours_curve']:7.3f} "
-            f"{row['seconds']:6.2f} {peer}"
-        )
-    print("one run, 1,240 of 2,000 guesses right of 10,000 canaries:", answer["one_run"])
-    print("peer:", answer["peer"])
+    harness.tell(answer, options)
 
 
 if __name__ == "__main__":

@@ -52,14 +52,16 @@ LISTS = """async ({ precision, histories, ordered, k }) => {
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--people", type=int, default=1000, help="lists to make of each bundle")
-    parser.add_argument("--epsilon", type=float, default=5.0)
-    options = harness.options(parser, toy={"people": 5})
+    options = harness.options(
+        __doc__,
+        toy={"people": 5},
+        people=harness.option(type=int, default=1000, help="lists to make of each bundle"),
+        epsilon=5.0,
+    )
     harness.use_threads(1, toy=options.toy)
     sets = dict(list(SETS.items())[:2]) if options.toy else SETS
     found = {name: measured(*what, options) for name, what in sets.items()}
-    harness.tell(found, options.json, show)
+    harness.tell(found, options)
 
 
 def measured(dataset: str, implicit: bool, options: argparse.Namespace) -> dict[str, object]:
@@ -186,17 +188,6 @@ def compared(answer: dict, wanted: list[list[object]], about: dict) -> dict[str,
         "worst_of_100_ms": round(float(np.quantile(answer["times"], 0.99)), 3),
         "open_ms": round(answer["opened"], 1),
     }
-
-
-def show(found: dict) -> None:
-    for name, one in found.items():
-        print(f"{name}: {one['items']:,} items, {one['download'] / 1e6:.2f} MB to load")
-        for precision in ("int8", "float16", "float32"):
-            about = one[precision]
-            print(
-                f"  {precision:8s} {about['bytes'] / 1e6:6.2f} MB  {about['median_ms']:6.2f} ms a list  "
-                f"shared {about['shared']:.4f}  equal {about['equal']:.3f}"
-            )
 
 
 if __name__ == "__main__":

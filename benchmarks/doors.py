@@ -186,17 +186,17 @@ def compare(
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--data", default="movielens-100k", help="names or files, separated by commas")
-    parser.add_argument("--models", default="user-factorization,choices-only")
-    parser.add_argument("--epsilons", default="1,5")
-    parser.add_argument("--people", type=int, default=1500)
-    parser.add_argument("--singles", type=int, default=200)
-    parser.add_argument("--seed", type=int, default=0)
     toy = {"models": "choices-only", "epsilons": "5", "people": 5, "singles": 2}
-    options = harness.options(parser, toy=toy)
+    options = harness.options(
+        __doc__,
+        toy=toy,
+        data=harness.option(default="movielens-100k", help="names or files, separated by commas"),
+        models="user-factorization,choices-only",
+        epsilons="1,5",
+        people=1500,
+        singles=200,
+        seed=0,
+    )
     results: dict = {}
     for name in options.data.split(","):
         for model in options.models.split(","):
@@ -205,19 +205,8 @@ def main() -> None:
             for epsilon in options.epsilons.split(","):
                 found = compare(name, model, float(epsilon), options)
                 results.setdefault(name, {}).setdefault(model, {})[epsilon] = found
-                if not options.json:
-                    show({name: {model: {epsilon: found}}})
-    if options.json:
-        print(json.dumps(results))
-
-
-def show(results: dict) -> None:
-    for name, models in results.items():
-        for model, epsilons in models.items():
-            for epsilon, doors in epsilons.items():
-                for door, scores in doors.items():
-                    told = "  ".join(f"{metric} {value:.4g}" for metric, value in scores.items())
-                    print(f"{name}  {model}  {epsilon}  {door:25}  {told}", flush=True)
+                harness.say(f"{name} {model} {epsilon}", found)
+    harness.tell(results, options)
 
 
 if __name__ == "__main__":

@@ -212,19 +212,16 @@ def draw(result: dict[str, Any], path: Path) -> None:
         figure.savefig(path, metadata={"Date": None})
 
 
-def show(result: dict[str, Any]) -> None:
-    """Print the last round of each curve."""
-    print(json.dumps(result, indent=2))
-
-
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--parties", type=int, default=10)
-    parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--epsilon", type=float, default=10.0)
-    parser.add_argument("--keep", action="store_true", help="write the numbers and the figure")
-    parser.add_argument("--draw", action="store_true", help="draw the figure from the kept numbers")
-    arguments = harness.options(parser, toy={"parties": 3, "rounds": 1})
+    arguments = harness.options(
+        __doc__,
+        toy={"parties": 3, "rounds": 1},
+        parties=10,
+        rounds=5,
+        epsilon=10.0,
+        keep=harness.flag("write the numbers and the figure"),
+        draw=harness.flag("draw the figure from the kept numbers"),
+    )
     if arguments.draw:
         draw(json.loads(KEPT.read_text()), FIGURE)
         return
@@ -234,7 +231,7 @@ def main() -> None:
         kept = {**how("dpimf_flower.py", ["--keep"]), **result}
         KEPT.write_text(json.dumps(kept, indent=1) + "\n")
         draw(result, FIGURE)
-    harness.tell(result, arguments.json, show)
+    harness.tell(result, arguments)
 
 
 if __name__ == "__main__":

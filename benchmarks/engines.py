@@ -224,13 +224,15 @@ def exponents(rows: list[dict[str, object]]) -> list[dict[str, object]]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--millions", default="1")
-    parser.add_argument("--engines", default=",".join(ENGINES))
-    parser.add_argument("--purposes", default=",".join(PURPOSES))
-    parser.add_argument("--folder", type=Path, help="where generated files and shards are kept")
-    parser.add_argument("--one", nargs=3, metavar=("ENGINE", "FILES", "PURPOSE"), help=argparse.SUPPRESS)
-    options = harness.options(parser, toy={"millions": "0.002,0.004", "engines": "memory,shards"})
+    options = harness.options(
+        __doc__,
+        toy={"millions": "0.002,0.004", "engines": "memory,shards"},
+        millions="1",
+        engines=",".join(ENGINES),
+        purposes=",".join(PURPOSES),
+        folder=harness.option(type=Path, help="where generated files and shards are kept"),
+        one=harness.option(nargs=3, metavar=("ENGINE", "FILES", "PURPOSE"), help=argparse.SUPPRESS),
+    )
     harness.use_threads(1, toy=options.toy)
     if options.one:
         files = Path(options.one[1])
@@ -243,12 +245,7 @@ def main() -> None:
             generate(folder / "small", SMALL)
         rows = compared(options, folder)
     found = {"engines": by_engine(rows), "rows": rows, "exponents": exponents(rows)}
-    harness.tell(found, options.json, show)
-
-
-def show(found: dict[str, list[dict[str, object]]]) -> None:
-    for row in [*found["rows"], *found["exponents"]]:
-        print(*(f"{name}={value}" for name, value in row.items()))
+    harness.tell(found, options)
 
 
 if __name__ == "__main__":

@@ -13,7 +13,6 @@ PostgreSQL is started here, in a folder of its own; a target that is not install
 
 from __future__ import annotations
 
-import argparse
 import json
 import sys
 import tempfile
@@ -146,14 +145,14 @@ def agreement(model, people, search: Search) -> dict[str, float]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    options = harness.options(
+        __doc__,
+        toy={"epsilons": "inf", "people": 5, "targets": "parquet"},
+        data="movielens-1m",
+        epsilons="5,inf",
+        people=300,
+        targets=",".join(DOORS),
     )
-    parser.add_argument("--data", default="movielens-1m")
-    parser.add_argument("--epsilons", default="5,inf")
-    parser.add_argument("--people", type=int, default=300)
-    parser.add_argument("--targets", default=",".join(DOORS))
-    options = harness.options(parser, toy={"epsilons": "inf", "people": 5, "targets": "parquet"})
     data = harness.ratings(options.data, toy=options.toy)
     drawn = np.random.default_rng(0).permutation(data.n_users)[: options.people]
     people = data.select_users(np.sort(drawn))
@@ -169,10 +168,8 @@ def main() -> None:
                 except (ImportError, discreet.DiscreetError) as error:
                     told = {"skipped": str(error)}
             results[f"{options.data} epsilon={epsilon:g} {to}"] = told
-            if not options.json:
-                print(options.data, f"epsilon={epsilon:g}", to, told, flush=True)
-    if options.json:
-        print(json.dumps(results))
+            harness.say(f"epsilon={epsilon:g} {to}", told)
+    harness.tell(results, options)
 
 
 if __name__ == "__main__":

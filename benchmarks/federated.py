@@ -11,12 +11,10 @@ Between processes, over Flower: benchmarks/federated_flower.py.
 
 from __future__ import annotations
 
-import argparse
+import sys
 
 import harness
 import numpy as np
-from rich.console import Console
-from rich.table import Table
 
 from discreet.core.randomness import PrivacyRandom
 from discreet.data.interactions import Interactions
@@ -150,14 +148,16 @@ def compared(alone: list[float], runs: dict[str, list[float]]) -> dict[str, obje
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--epsilons", default="2,5,10")
-    parser.add_argument("--delta", type=float, default=1e-5)
-    parser.add_argument("--parties", type=int, default=10)
-    parser.add_argument("--seeds", type=int, default=3)
-    arguments = harness.options(parser, toy={"epsilons": "5", "parties": 4, "seeds": 1})
+    arguments = harness.options(
+        __doc__,
+        toy={"epsilons": "5", "parties": 4, "seeds": 1},
+        epsilons="2,5,10",
+        delta=1e-5,
+        parties=10,
+        seeds=3,
+    )
     if arguments.parties < 3:
-        parser.error("--parties must be at least 3: one may be missing, and two must be left.")
+        sys.exit("--parties must be at least 3: one may be missing, and two must be left.")
     data = harness.ratings("movielens-1m", toy=arguments.toy)
     split = leave_one_out(data)
     epsilons = [float(text) for text in arguments.epsilons.split(",")]
@@ -182,22 +182,7 @@ def main() -> None:
         }
         for epsilon in (epsilons[-1], float("inf"))
     }
-    harness.tell(result, arguments.json, show)
-
-
-def show(result) -> None:
-    table = Table(title=f"{result['parties']} parties, {result['data']}, {result['metric']}")
-    for column in ("epsilon", "run", "HR@10", "below central"):
-        table.add_column(column, justify="left" if column == "run" else "right")
-    for epsilon, models in result["epsilons"].items():
-        for model, runs in models.items():
-            for name, numbers in runs.items():
-                what = f"{model}, {name.replace('_', ' ')}"
-                table.add_row(epsilon, what, f"{numbers['hr@10']:.3f}", f"{numbers['below_central']:+.3f}")
-    for epsilon, numbers in result["shared_people"].items():
-        for name, value in numbers.items():
-            table.add_row(epsilon, f"shared people, {name.replace('_', ' ')}", f"{value:.3f}", "")
-    Console().print(table)
+    harness.tell(result, arguments)
 
 
 if __name__ == "__main__":

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import argparse
 import itertools
-import json
 import os
 import re
 import socket
@@ -142,16 +141,12 @@ def run(root: Path, folder: Path, names: list[str]) -> tuple[list[dict[str, floa
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--parties", type=int, default=3)
-    parser.add_argument("--epsilon", type=float, default=5.0)
-    parser.add_argument("--delta", type=float, default=1e-5)
-    arguments = harness.options(parser, toy={})
+    arguments = harness.options(__doc__, parties=3, epsilon=5.0, delta=1e-5)
     split = leave_one_out(harness.ratings("movielens-1m", toy=arguments.toy))
     names = [f"party-{number}" for number in range(arguments.parties)]
     with tempfile.TemporaryDirectory(prefix="fed-") as place:
         result = measured(Path(place), split, names, arguments)
-    harness.tell(result, arguments.json, lambda found: print(json.dumps(found, indent=2)))
+    harness.tell(result, arguments)
 
 
 def measured(root: Path, split: Split, names: list[str], arguments: argparse.Namespace) -> dict[str, object]:

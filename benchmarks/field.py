@@ -149,25 +149,16 @@ def ratios(name: str, found: dict[str, Any]) -> dict[str, float]:
     return {epsilon: round(own[epsilon]["ndcg@10"]["mean"] / peer, 3) for epsilon in own}
 
 
-def show(results: dict[str, Any]) -> None:
-    """Print one line for each model, and the published ones."""
-    for name, found in results["data"].items():
-        for model, levels in found.items():
-            for epsilon, metrics in levels.items():
-                text = "  ".join(f"{metric} {metrics[metric]['mean']:.4f}" for metric in METRICS)
-                print(f"{name:16} {model:20} {epsilon:>4}  {text}")
-        for model, numbers in results["published"].get(name, {}).items():
-            print(f"{name:16} {model:20} published  ndcg@10 {numbers[0]:.4f}  hr@10 {numbers[1]:.4f}")
-
-
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--datasets", default="Beauty,Toys_and_Games")
-    parser.add_argument("--epsilons", default="1,5,10,inf")
-    parser.add_argument("--seeds", type=int, default=10)
-    parser.add_argument("--attributes", default="1", help="epsilons at which items also have attributes")
-    parser.add_argument("--part", choices=("validation", "test"), default="test")
-    options = harness.options(parser, toy={"datasets": "Beauty", "epsilons": "5", "seeds": 1})
+    options = harness.options(
+        __doc__,
+        toy={"datasets": "Beauty", "epsilons": "5", "seeds": 1},
+        datasets="Beauty,Toys_and_Games",
+        epsilons="1,5,10,inf",
+        seeds=10,
+        attributes=harness.option(default="1", help="epsilons at which items also have attributes"),
+        part=harness.option(choices=("validation", "test"), default="test"),
+    )
     data = {name: measured(name, options) for name in options.datasets.split(",")}
     results = {
         "data": data,
@@ -176,7 +167,7 @@ def main() -> None:
         "published": PUBLISHED,
         "ratio": {name: ratios(name, found) for name, found in data.items()},
     }
-    harness.tell(results, options.json, show)
+    harness.tell(results, options)
 
 
 if __name__ == "__main__":

@@ -185,29 +185,24 @@ def below(kept: dict[str, Any]) -> list[dict[str, Any]]:
     return found
 
 
-def show(result: dict[str, Any]) -> None:
-    """Print the cells that are below."""
-    print(f"{len(result['below'])} of {result['cells']} cells are below {LEAST} of private popularity.")
-    for cell in result["below"]:
-        print("  ", *cell.values())
-
-
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--data", default=f"{SHAPES},{FILES}")
-    parser.add_argument("--epsilons", default=EPSILONS)
-    parser.add_argument("--splits", default=SPLITS)
-    parser.add_argument("--purposes", default="lists,both")
-    parser.add_argument("--seeds", type=int, default=10)
-    parser.add_argument("--part", choices=("validation", "test"), default="test")
-    parser.add_argument("--again", action="store_true", help="also what was measured before")
-    parser.add_argument("--check", action="store_true", help="measure nothing, list the cells below")
     toy = {"data": "toy", "epsilons": "1", "splits": "leave-one-out", "seeds": 1}
-    options = harness.options(parser, toy=toy)
+    options = harness.options(
+        __doc__,
+        toy=toy,
+        data=f"{SHAPES},{FILES}",
+        epsilons=EPSILONS,
+        splits=SPLITS,
+        purposes="lists,both",
+        seeds=10,
+        part=harness.option(choices=("validation", "test"), default="test"),
+        again=harness.flag("also what was measured before"),
+        check=harness.flag("measure nothing, list the cells below"),
+    )
     with tempfile.TemporaryDirectory() as folder:
         kept = run(options, Path(folder) / "floor.json" if options.toy else OUT)
     count = sum(len(m) - 1 for s in kept["runs"].values() for e in s.values() for m in e.values())
-    harness.tell({"cells": count, "below": below(kept), "runs": kept["runs"]}, options.json, show)
+    harness.tell({"cells": count, "below": below(kept), "runs": kept["runs"]}, options)
 
 
 if __name__ == "__main__":

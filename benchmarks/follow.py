@@ -19,7 +19,6 @@ half-life is chosen on the second half of the first month, which is not measured
 
 from __future__ import annotations
 
-import argparse
 import json
 import math
 import statistics
@@ -263,14 +262,16 @@ def combining(stream: Stream, epsilon: float, half_life: float, draws: int) -> d
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--dataset", choices=sorted(DATASETS), default="movietweetings-100k")
-    parser.add_argument("--draws", type=int, default=3)
-    parser.add_argument("--epsilons", type=float, nargs="+", default=[1.0, 2.0, 5.0])
-    parser.add_argument("--out", type=Path, help="also write the result to this file")
-    parser.add_argument("--keep", type=Path, help="take all but following from these results")
-    parser.add_argument("--parts", nargs="+", default=["weekly", "rmse", "combined", "daily"])
-    options = harness.options(parser, toy={"draws": 1, "epsilons": [2.0]})
+    options = harness.options(
+        __doc__,
+        toy={"draws": 1, "epsilons": [2.0]},
+        dataset=harness.option(choices=sorted(DATASETS), default="movietweetings-100k"),
+        draws=3,
+        epsilons=harness.option(type=float, nargs="+", default=[1.0, 2.0, 5.0]),
+        out=harness.option(type=Path, help="also write the result to this file"),
+        keep=harness.option(type=Path, help="take all but following from these results"),
+        parts=harness.option(nargs="+", default=["weekly", "rmse", "combined", "daily"]),
+    )
     stream = load(options.dataset, toy=options.toy)
     result: dict[str, Any] = {
         **how("follow.py", sys.argv[1:]),
@@ -297,21 +298,7 @@ def main() -> None:
     if "weekly" in result:
         cell = result["weekly"][f"{middle:g}"]
         result["ratio"] = cell["follow"]["mean"] / max(cell["stale"]["mean"], 1e-9)
-    harness.tell(result, options.json, show)
-
-
-def show(result: dict[str, Any]) -> None:
-    print(f"{result['dataset']}: {result['users']:,} users, {result['items']:,} items, {result['days']} days")
-    for name in ("weekly", "daily", "rmse"):
-        for epsilon, cell in result.get(name, {}).items():
-            if isinstance(cell, dict):
-                best = {count: round(one["mean"], 4) for count, one in cell["refits"].items()}
-                print(
-                    f"{name}, epsilon {epsilon}: stale {cell['stale']['mean']:.4f}, refits {best}, "
-                    f"follow {cell['follow']['mean']:.4f}, without privacy "
-                    f"{result[name]['without_privacy']:.4f}"
-                )
-    print("together with embeddings:", result.get("combined"))
+    harness.tell(result, options)
 
 
 if __name__ == "__main__":

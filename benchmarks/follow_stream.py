@@ -1,19 +1,12 @@
-"""Replay a stream of ratings: cut it into releases, and ask models for what comes next.
-
-Used by `follow.py`; on its own it prints what a stream holds:
-
-    python benchmarks/follow_stream.py [--dataset movietweetings-100k]
-"""
+"""Replay a stream of ratings: cut it into releases, and ask models for what comes next."""
 
 from __future__ import annotations
 
-import argparse
 import math
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cached_property
 
-import harness
 import numpy as np
 
 import discreet
@@ -189,15 +182,3 @@ def squared_errors(stream: Stream, release: int, model: discreet.FittedModel) ->
     now = np.flatnonzero(stream.release == release)
     found = model.predict(histories, np.searchsorted(active, stream.users[now]), stream.items[now])
     return (found - stream.values[now]) ** 2
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--dataset", choices=sorted(DATASETS), default="movietweetings-100k")
-    options = harness.options(parser, toy={})
-    stream = load(options.dataset, toy=options.toy)
-    harness.tell(stream.summary(), options.json, print)
-
-
-if __name__ == "__main__":
-    main()

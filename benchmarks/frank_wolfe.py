@@ -15,7 +15,6 @@ vectors of a number an item.
 
 from __future__ import annotations
 
-import argparse
 import os
 import resource
 import statistics
@@ -138,27 +137,13 @@ def compare(sizes: list[int], toy: bool) -> dict[str, object]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="up to a million ratings")
-    options = harness.options(parser, toy={})
+    options = harness.options(__doc__, quick=harness.flag("up to a million ratings"))
     if not options.toy:
         os.environ.setdefault("NUMBA_NUM_THREADS", "1")
         os.environ.setdefault("OMP_NUM_THREADS", "1")
     millions = [0.02] if options.toy else [0.3, 1] if options.quick else [1, 4, 10, 40]
     result = compare([round(1e6 * size) for size in millions], options.toy)
-    harness.tell(result, options.json, show)
-
-
-def show(result: dict[str, object]) -> None:
-    for run in result["sizes"]:
-        print(
-            f"{run['ratings']:>12,} ratings: {run['round_seconds']:.2f} s a round, {run['ratio']:.2f} x bare"
-        )
-    print(f"time a rating, largest over smallest: {result['linear']:.2f}")
-    wide = result["wide"]
-    print(
-        f"{wide['items']:,} items: {wide['fit_mb']:.0f} MB, {wide['vectors_of_items']:.0f} vectors of items"
-    )
+    harness.tell(result, options)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""What all benchmarks share: their options, a toy size, data, a process of their own, and one JSON object.
+"""What all benchmarks share: options, a toy size, data, a process of their own, one table or JSON object.
 
 Every benchmark takes two options. `--json` prints one JSON object on stdout and nothing else. `--toy` runs
 the same code on next to nothing, in this process, and leaves committed results alone; its numbers mean
@@ -12,12 +12,13 @@ import json
 import multiprocessing
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 HERE = Path(__file__).resolve().parent
-# This folder has files that are called as packages are (implicit, distributed); the packages come first.
+# This folder has files that are called as packages are (service); the packages come first.
 sys.path[:] = [*(entry for entry in sys.path if Path(entry or ".").resolve() != HERE), str(HERE)]
 
 # People, items and mean ratings a person of what is generated where a data set is not on this machine.
@@ -25,10 +26,34 @@ SHAPES = {"movielens-100k": (943, 600, 60), "movielens-1m": (6_000, 2_400, 166)}
 TOY_SHAPE = (40, 500, 15)
 
 
+Option = dict[str, Any]
+
+
+def option(**settings: Any) -> Option:
+    """Return an option with settings of `argparse` beyond a default."""
+    return settings
+
+
+def flag(meaning: str = "") -> Option:
+    """Return an option that is given or not."""
+    return {"action": "store_true", "help": meaning}
+
+
 def options(
-    parser: argparse.ArgumentParser, *, toy: dict[str, Any], argv: Sequence[str] | None = None
+    about: str | None,
+    *,
+    toy: Mapping[str, Any] = MappingProxyType({}),
+    argv: Sequence[str] | None = None,
+    **known: object,
 ) -> argparse.Namespace:
-    """Add `--json` and `--toy` and parse; at toy size the defaults are those in `toy`."""
+    """Parse the options of a script: its own by name, each a default or an `option`, `--json`, and `--toy`.
+
+    At toy size the defaults are those in `toy`.
+    """
+    parser = argparse.ArgumentParser(description=(about or "").partition("\n")[0])
+    for name, one in known.items():
+        settings = one if isinstance(one, dict) else {"type": type(one), "default": one}
+        parser.add_argument(f"--{name.replace('_', '-')}", **settings)
     parser.add_argument("--json", action="store_true", help="print one JSON object and nothing else")
     parser.add_argument("--toy", action="store_true", help="run on next to nothing, to see that it runs")
     if parser.parse_args(argv).toy:
@@ -82,9 +107,35 @@ def _answer(sender: Any, job: Callable[..., Any], *arguments: object) -> None:
     sender.send(job(*arguments))
 
 
-def tell(result: dict[str, Any], as_json: bool, show: Callable[[dict[str, Any]], object]) -> None:
-    """Print the result as one JSON object, or for people."""
-    if as_json:
+def tell(result: dict[str, Any], asked: argparse.Namespace) -> None:
+    """Print the result as one JSON object, or as a table."""
+    if asked.json:
         print(json.dumps(result))
-    else:
-        show(result)
+        return
+    for line in lines(result):
+        print(line)
+
+
+def say(place: str, found: dict[str, Any]) -> None:
+    """Show a part of a result as soon as it is measured."""
+    for line in lines({place: found}):
+        print(line, file=sys.stderr, flush=True)
+
+
+def lines(found: Any, place: str = "") -> Iterator[str]:
+    """Yield a row of the table for each record of a result: its place in the result, and its numbers."""
+    entries = found.items() if isinstance(found, dict) else enumerate(found, 1)
+    records = {name: one for name, one in entries if _is_record(one)}
+    if isinstance(found, dict) and (plain := {k: v for k, v in found.items() if k not in records}):
+        yield f"{place or 'all':40} " + "  ".join(f"{name} {_short(value)}" for name, value in plain.items())
+    for name, one in records.items():
+        yield from lines(one, f"{place} {name}".strip())
+
+
+def _is_record(value: Any) -> bool:
+    is_list = isinstance(value, list | tuple) and bool(value) and isinstance(value[0], dict)
+    return is_list or (isinstance(value, dict) and bool(value))
+
+
+def _short(value: Any) -> str:
+    return f"{value:.4g}" if isinstance(value, float) else str(value)

@@ -9,8 +9,6 @@ is what it adds to that. Seconds are those of pip by the clock, with whatever it
 
 from __future__ import annotations
 
-import argparse
-import json
 import subprocess
 import sys
 import tempfile
@@ -57,18 +55,16 @@ def _install(folder: Path, what: str) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    options = harness.options(
+        __doc__,
+        toy={"extras": ["none"]},
+        extras=harness.option(type=lambda text: text.split(","), default=extras()),
     )
-    parser.add_argument("--extras", type=lambda text: text.split(","), default=extras())
-    options = harness.options(parser, toy={"extras": ["none"]})
     results = {}
     for extra in options.extras:
         results[extra] = installed(extra, toy=options.toy)
-        if not options.json:
-            print(extra, results[extra], flush=True)
-    if options.json:
-        print(json.dumps(results))
+        harness.say(extra, results[extra])
+    harness.tell(results, options)
 
 
 if __name__ == "__main__":

@@ -13,7 +13,6 @@ users get; `peer` is the search alone. `ratio` is `interactions` over `peer`, `p
 
 from __future__ import annotations
 
-import argparse
 import dataclasses
 import time
 
@@ -23,16 +22,18 @@ K = 20
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--people", type=int, default=10_000)
-    parser.add_argument("--items", type=int, default=17_770)
-    parser.add_argument("--each", type=int, default=30, help="mean ratings a person")
-    parser.add_argument("--factors", type=int, default=32)
-    parser.add_argument("--repeat", type=int, default=3)
-    options = harness.options(parser, toy={"people": 40, "items": 50, "each": 8, "factors": 3, "repeat": 1})
+    options = harness.options(
+        __doc__,
+        toy={"people": 40, "items": 50, "each": 8, "factors": 3, "repeat": 1},
+        people=10_000,
+        items=17_770,
+        each=harness.option(type=int, default=30, help="mean ratings a person"),
+        factors=32,
+        repeat=3,
+    )
     harness.use_threads(1, toy=options.toy)
     sizes = (options.people, options.items, options.each, options.factors, options.repeat)
-    harness.tell(harness.in_own_process(measured, *sizes, toy=options.toy), options.json, show)
+    harness.tell(harness.in_own_process(measured, *sizes, toy=options.toy), options)
 
 
 def measured(people: int, items: int, each: int, factors: int, repeat: int) -> dict[str, float]:
@@ -137,14 +138,6 @@ def fastest(repeat: int, job, *arguments):
         answer = job(*arguments)
         best = min(best, time.process_time() - start)
     return best, answer
-
-
-def show(found: dict[str, float]) -> None:
-    for name in ("interactions", "paired", "ratings", "paired ratings", "stars", "popularity", "peer"):
-        print(
-            f"{name:14} {found[name]:7.2f} ns a score, {found[name] / max(found['peer'], 1e-9):.2f} of peer"
-        )
-    print(f"equal places: {found['same']:.5f}")
 
 
 if __name__ == "__main__":

@@ -9,13 +9,10 @@ weighted alternating least squares over the same cells, both measured in this ru
 
 from __future__ import annotations
 
-import argparse
 import time
 
 import harness
 import numpy as np
-from rich.console import Console
-from rich.table import Table
 
 from discreet.collect.campaign import Campaign
 from discreet.collect.device import Device
@@ -153,24 +150,10 @@ def measure(repeats: int, factors: int, toy: bool) -> dict[str, object]:
     }
 
 
-def show(result) -> None:
-    table = Table(title=f"Learning from reports, {result['data']}")
-    table.add_column("what")
-    table.add_column("measured", justify="right")
-    for part, numbers in result.items():
-        if isinstance(numbers, dict):
-            for name, value in numbers.items():
-                table.add_row(f"{part}: {name.replace('_', ' ')}", f"{value:,.4g}")
-    Console().print(table)
-
-
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--repeats", type=int, default=3)
-    parser.add_argument("--factors", type=int, default=10)
-    arguments = harness.options(parser, toy={"repeats": 1, "factors": 2})
+    arguments = harness.options(__doc__, toy={"repeats": 1, "factors": 2}, repeats=3, factors=10)
     result = measure(arguments.repeats, arguments.factors, arguments.toy)
-    harness.tell(result, arguments.json, show)
+    harness.tell(result, arguments)
 
 
 if __name__ == "__main__":

@@ -11,8 +11,6 @@ part of the neighbors is among the nearest tenth of its catalog.
 
 from __future__ import annotations
 
-import argparse
-import json
 import math
 
 import harness
@@ -62,14 +60,14 @@ def compare(
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    options = harness.options(
+        __doc__,
+        toy={"epsilons": "5", "items": 5},
+        data=harness.option(default="movielens-100k", help="names, separated by commas"),
+        epsilons="1,5",
+        items=200,
+        reference=harness.flag("fit without noise as well"),
     )
-    parser.add_argument("--data", default="movielens-100k", help="names, separated by commas")
-    parser.add_argument("--epsilons", default="1,5")
-    parser.add_argument("--items", type=int, default=200)
-    parser.add_argument("--reference", action="store_true", help="fit without noise as well")
-    options = harness.options(parser, toy={"epsilons": "5", "items": 5})
     results: dict = {}
     for name in options.data.split(","):
         data = harness.ratings(name, toy=options.toy)
@@ -92,10 +90,7 @@ def main() -> None:
                         except DiscreetError as error:
                             told = {"refused": str(error)}
                         results[f"{name} {feedback} {epsilon} {which} {rule}"] = told
-                        if not options.json:
-                            print(name, feedback, epsilon, which, rule, told, flush=True)
-    if options.json:
-        print(json.dumps(results))
+    harness.tell(results, options)
 
 
 if __name__ == "__main__":

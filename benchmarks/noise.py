@@ -9,7 +9,6 @@ OpenDP is timed on fewer draws (the output says how many): its rate does not dep
 
 from __future__ import annotations
 
-import argparse
 import time
 import tracemalloc
 from collections.abc import Callable
@@ -17,8 +16,6 @@ from collections.abc import Callable
 import harness
 import numpy as np
 import opendp.prelude as dp
-from rich.console import Console
-from rich.table import Table
 
 from discreet.core.randomness import PrivacyRandom
 from discreet.privacy.mechanisms.additive import Gaussian, Laplace
@@ -112,26 +109,9 @@ def measure(count: int, repeats: int) -> dict[str, object]:
     return result
 
 
-def show(result) -> None:
-    table = Table(title=f"Noise, {result['draws']:,} draws on one core")
-    for column in ("", "ours, M/s", "OpenDP, M/s", "times OpenDP", "times numpy", "MB beside the array"):
-        table.add_column(column, justify="left" if not column else "right")
-    for kind in ("laplace", "gaussian"):
-        for name, row in ((kind, result[kind]), (f"{kind}, float vector", result[kind]["float_vector"])):
-            peaks = (
-                " / ".join(f"{peak:g}" for peak in result[f"peak_mb_{kind}"].values()) if name == kind else ""
-            )
-            rates = f"{row['per_second'] / 1e6:.1f}", f"{row['opendp_per_second'] / 1e6:.3f}"
-            table.add_row(name, *rates, f"{row['ratio_opendp']:g}", f"{row['ratio_numpy']:g}", peaks)
-    Console().print(table)
-
-
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--draws", type=int, default=1_000_000)
-    parser.add_argument("--repeats", type=int, default=5)
-    arguments = harness.options(parser, toy={"draws": 200, "repeats": 1})
-    harness.tell(measure(arguments.draws, arguments.repeats), arguments.json, show)
+    arguments = harness.options(__doc__, toy={"draws": 200, "repeats": 1}, draws=1_000_000, repeats=5)
+    harness.tell(measure(arguments.draws, arguments.repeats), arguments)
 
 
 if __name__ == "__main__":

@@ -14,7 +14,6 @@ the paper takes them, unweighted.
 
 from __future__ import annotations
 
-import argparse
 import math
 import statistics
 import time
@@ -173,21 +172,15 @@ def stream(devices: int, items: int) -> dict[str, object]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--runs", type=int, default=9)
-    parser.add_argument("--stream", action="store_true", help="stream 10,000 devices too")
-    options = harness.options(parser, toy={"runs": 1, "stream": True})
+    options = harness.options(
+        __doc__, toy={"runs": 1, "stream": True}, runs=9, stream=harness.flag("stream 10,000 devices too")
+    )
     size = (30, 25, 200) if options.toy else (943, 1_682, 100_000)
     result: dict[str, object] = {"peer": "cvxpy (SCS)", **against_cvxpy(options.runs)}
     result["large"] = large(ratings(*size))
     if options.stream:
         result["stream"] = stream(4, 80) if options.toy else stream(10_000, 10_000)
-    harness.tell(result, options.json, show)
-
-
-def show(result: dict[str, object]) -> None:
-    for name, value in result.items():
-        print(f"{name}: {value}")
+    harness.tell(result, options)
 
 
 if __name__ == "__main__":

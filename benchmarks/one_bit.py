@@ -13,7 +13,6 @@ seconds for machines that are busy. `peak_mb` is what numpy allocated at most du
 
 from __future__ import annotations
 
-import argparse
 import math
 import statistics
 import time
@@ -121,22 +120,17 @@ def compare(name: str, steps: int, repeats: int, toy: bool) -> dict:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--small-steps", type=int, default=100, help="steps of both sides on ML-100K")
-    parser.add_argument("--steps", type=int, default=3, help="steps of both sides on ML-1M")
-    parser.add_argument("--small-only", action="store_true", help="leave out ML-1M")
-    options = harness.options(parser, toy={"small_steps": 3, "steps": 2})
+    options = harness.options(
+        __doc__,
+        toy={"small_steps": 3, "steps": 2},
+        small_steps=harness.option(type=int, default=100, help="steps of both sides on ML-100K"),
+        steps=harness.option(type=int, default=3, help="steps of both sides on ML-1M"),
+        small_only=harness.flag("leave out ML-1M"),
+    )
     found = {"movielens-100k": compare("movielens-100k", options.small_steps, 1, options.toy)}
     if not options.small_only:
         found["movielens-1m"] = compare("movielens-1m", options.steps, 1, options.toy)
-    harness.tell({"ratio": found["movielens-100k"]["ratio"], **found}, options.json, show)
-
-
-def show(result: dict) -> None:
-    for name, row in result.items():
-        if name != "ratio":
-            gap = row["objective_gap"]
-            print(f"{name}: {row['ratio']} times faster, objective off by {gap:.1e}, {row['peak_mb']} MB")
+    harness.tell({"ratio": found["movielens-100k"]["ratio"], **found}, options)
 
 
 if __name__ == "__main__":

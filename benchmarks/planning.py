@@ -9,7 +9,6 @@ items (hr@10) or each person's own mean (rmse), the bar the best model without p
 
 from __future__ import annotations
 
-import argparse
 import json
 from pathlib import Path
 from typing import Any
@@ -91,13 +90,12 @@ def _ends(models: dict[str, Any], metric: str, dataset: str) -> tuple[float | No
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    options = harness.options(parser, toy={})
+    options = harness.options(__doc__)
     run = json.loads((HERE / "results" / "accuracy.json").read_text(encoding="utf8"))
     found = curves(run)
     if not options.toy:
         OUT.write_text(json.dumps(found, indent=1) + "\n", encoding="utf8")
-    harness.tell({"curves": found}, options.json, lambda _: print(f"{len(found)} curves"))
+    harness.tell({"curves": found}, options)
 
 
 if __name__ == "__main__":

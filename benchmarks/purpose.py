@@ -52,15 +52,17 @@ def opened(name: str, *, toy: bool) -> Any:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     datasets = "movielens-1m,movielens-100k,amazon-instant-video,movietweetings-100k,jester"
-    parser.add_argument("--datasets", default=datasets, help="names, or files of interactions")
-    parser.add_argument("--epsilons", default="1,5,10,20")
-    parser.add_argument("--purposes", default="lists,ratings,both")
-    parser.add_argument("--features", help="a table of public item features")
-    parser.add_argument("--seeds", type=int, default=3)
     toy = {"datasets": "movielens-100k", "epsilons": "5", "seeds": 1}
-    options = harness.options(parser, toy=toy)
+    options = harness.options(
+        __doc__,
+        toy=toy,
+        datasets=harness.option(default=datasets, help="names, or files of interactions"),
+        epsilons="1,5,10,20",
+        purposes="lists,ratings,both",
+        features=harness.option(help="a table of public item features"),
+        seeds=3,
+    )
     found: dict[str, Any] = {}
     for name in options.datasets.split(","):
         data = opened(name, toy=options.toy)
@@ -72,20 +74,7 @@ def main() -> None:
                         one
                     )
                     print(data.name, metric, purpose, level, one, file=sys.stderr, flush=True)
-    harness.tell(
-        {"features": options.features is not None, "seeds": options.seeds, "found": found}, options.json, show
-    )
-
-
-def show(result: dict[str, Any]) -> None:
-    """Print a line for each purpose."""
-    for name, metrics in result["found"].items():
-        for metric, purposes in metrics.items():
-            for purpose, levels in purposes.items():
-                cells = "  ".join(
-                    f"{level}: {one['mean']:.4f} ({one['deviation']:.4f})" for level, one in levels.items()
-                )
-                print(f"{name}  {metric}  {purpose}  {cells}")
+    harness.tell({"features": options.features is not None, "seeds": options.seeds, "found": found}, options)
 
 
 if __name__ == "__main__":

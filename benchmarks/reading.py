@@ -14,7 +14,6 @@ within a user, look for repeated pairs, or check the scale. It also guesses type
 
 from __future__ import annotations
 
-import argparse
 import resource
 import statistics
 import tempfile
@@ -114,29 +113,20 @@ def compare(path: Path, repeat: int, toy: bool) -> dict[str, object]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--rows", type=int, default=10_000_000)
-    parser.add_argument("--repeat", type=int, default=3)
-    parser.add_argument("--folder", type=Path, help="where to write the files; a temporary folder by default")
-    options = harness.options(parser, toy={"rows": 1_000, "repeat": 1})
+    options = harness.options(
+        __doc__,
+        toy={"rows": 1_000, "repeat": 1},
+        rows=10_000_000,
+        repeat=3,
+        folder=harness.option(type=Path, help="where to write the files; a temporary folder by default"),
+    )
     with tempfile.TemporaryDirectory(dir=options.folder) as folder:
         found = {
             kind: compare(path, options.repeat, options.toy)
             for kind, path in write_ratings(Path(folder), options.rows).items()
         }
     result = {"benchmark": "reading", "peer": "polars", "ratio": found["csv"]["ratio"], **found}
-    harness.tell(result, options.json, show)
-
-
-def show(result: dict[str, object]) -> None:
-    for kind in ("csv", "parquet"):
-        side = result[kind]
-        print(
-            f"{kind}: {side['rows']:,} rows, ours {side['cpu_seconds']['ours']:.2f} CPU s, "
-            f"polars {side['cpu_seconds']['polars']:.2f} CPU s, ratio {side['ratio']:.2f}, "
-            f"startup {side['startup']['ours']:.2f} and {side['startup']['polars']:.2f} CPU s, "
-            f"peak {side['peak_mb']['ours']:,.0f} MB, arrays {side['array_mb']:,.0f} MB"
-        )
+    harness.tell(result, options)
 
 
 if __name__ == "__main__":

@@ -9,7 +9,6 @@ without earlier releases; and a fit with a twelfth of epsilon, which is what add
 
 from __future__ import annotations
 
-import argparse
 import statistics
 import tempfile
 from collections.abc import Iterator
@@ -62,11 +61,9 @@ def _fit(data: Interactions, epsilon: float, seed: int) -> discreet.FittedModel:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--runs", type=int, default=2)
-    parser.add_argument("--months", type=int, default=12)
-    parser.add_argument("--dataset", default="movielens-1m")
-    options = harness.options(parser, toy={"runs": 1, "months": 2})
+    options = harness.options(
+        __doc__, toy={"runs": 1, "months": 2}, runs=2, months=12, dataset="movielens-1m"
+    )
     data = harness.ratings(options.dataset, toy=options.toy)
     with tempfile.TemporaryDirectory() as folder:
         runs = [run(data, options.months, seed, Path(folder)) for seed in range(options.runs)]
@@ -74,13 +71,7 @@ def main() -> None:
     means = {name: statistics.fmean(values) for name, values in found.items()}
     ratio = means["twelfth refit"] / means["a twelfth of epsilon"]
     result = {"dataset": data.name, "months": options.months, "rmse": found, "ratio": ratio}
-    harness.tell(result, options.json, show)
-
-
-def show(result: dict[str, object]) -> None:
-    for name, values in result["rmse"].items():
-        print(f"{name}: {statistics.fmean(values):.4f} ({', '.join(f'{value:.4f}' for value in values)})")
-    print(f"ratio: {result['ratio']:.4f}")
+    harness.tell(result, options)
 
 
 if __name__ == "__main__":

@@ -159,19 +159,21 @@ def beside_peer(epsilon: float, repeat: int, toy: bool) -> dict[str, object]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--millions", default="1,10", help="how many million ratings, separated by commas")
-    parser.add_argument("--times", action="store_true", help="generate times, too")
-    parser.add_argument("--beside", help="the source folder of another version, for the same files")
-    parser.add_argument("--beside-most", type=float, default=np.inf, help="its most million ratings")
-    parser.add_argument("--epsilon", type=float, default=5.0, help="5 finds factors at every size")
-    parser.add_argument("--peer-epsilon", type=float, default=20.0, help="for the fit beside the peer")
-    parser.add_argument("--repeat", type=int, default=3, help="how often the peer is timed; 0 leaves it out")
-    parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument("--folder", help="where files stay and are found again; a temporary one by default")
-    parser.add_argument("--file", type=Path, help=argparse.SUPPRESS)
-    parser.add_argument("--small", type=Path, help=argparse.SUPPRESS)
-    options = harness.options(parser, toy={"millions": "0.02", "repeat": 1})
+    options = harness.options(
+        __doc__,
+        toy={"millions": "0.02", "repeat": 1},
+        millions=harness.option(default="1,10", help="how many million ratings, separated by commas"),
+        times=harness.flag("generate times, too"),
+        beside=harness.option(help="the source folder of another version, for the same files"),
+        beside_most=harness.option(type=float, default=np.inf, help="its most million ratings"),
+        epsilon=harness.option(type=float, default=5.0, help="5 finds factors at every size"),
+        peer_epsilon=harness.option(type=float, default=20.0, help="for the fit beside the peer"),
+        repeat=harness.option(type=int, default=3, help="how often the peer is timed; 0 leaves it out"),
+        threads=2,
+        folder=harness.option(help="where files stay and are found again; a temporary one by default"),
+        file=harness.option(type=Path, help=argparse.SUPPRESS),
+        small=harness.option(type=Path, help=argparse.SUPPRESS),
+    )
     if options.file:
         print(json.dumps(fit_file(options.file, options.small, options.epsilon)))
         return
@@ -183,20 +185,7 @@ def main() -> None:
     }
     peer = beside_peer(options.peer_epsilon, options.repeat, options.toy) if options.repeat else {}
     result = {"benchmark": "scale", "peer": "implicit", **peer, "growth": growth, "sizes": found}
-    harness.tell(result | ({"beside": theirs} if theirs else {}), options.json, show)
-
-
-def show(result: dict[str, object]) -> None:
-    for name in ("sizes", "beside"):
-        for one in result.get(name, []):
-            print(
-                f"{name}: {one['ratings']:,} ratings: read {one['read_seconds']:.1f} s, "
-                f"fit {one['fit_seconds']:.1f} s, {one['per_million']:.2f} s a million "
-                f"({one['cpu_per_million']:.2f} s of processor, {one['fit_cpu_per_million']:.2f} of them the "
-                f"fit), peak {one['peak_mb']:,.0f} MB"
-            )
-    ratio = f"; MovieLens 1M against implicit: {result['ratio']:.2f}" if "ratio" in result else ""
-    print(f"growth {result['growth']['per_million']:.2f}{ratio}")
+    harness.tell(result | ({"beside": theirs} if theirs else {}), options)
 
 
 if __name__ == "__main__":

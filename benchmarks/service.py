@@ -9,7 +9,6 @@ process, committing every post by itself: what a service without group commit co
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import sys
 import tempfile
@@ -139,24 +138,10 @@ def measure(size: Size) -> dict:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="a tenth of the posts, two kills")
-    options = harness.options(parser, toy={})
+    options = harness.options(__doc__, quick=harness.flag("a tenth of the posts, two kills"))
     size = TOY if options.toy else QUICK if options.quick else WHOLE
     found = answers.measure(answers.TOY if options.toy else answers.WHOLE, toy=options.toy)
-    harness.tell({**found, **measure(size)}, options.json, show)
-
-
-def show(found: dict) -> None:
-    answers.show(found)
-    for kind, rows in found["stores"].items():
-        for connections, row in rows.items():
-            print(
-                f"{kind:>10} {connections:>4} connections: {row['posts_per_second']:7.0f} posts/s, "
-                f"{row['reports_per_second']:8.0f} reports/s, p50 {row['p50_ms']:6.1f} ms, "
-                f"p99 {row['p99_ms']:6.1f} ms, {row['peak_mb']:4.0f} MB, lost {row['lost']}"
-            )
-    print("killed:", found["kills_by_store"], "ratio to one commit a post:", round(found["peer"]["ratio"], 2))
+    harness.tell({**found, **measure(size)}, options)
 
 
 if __name__ == "__main__":

@@ -9,7 +9,6 @@ store at the end. A folder that was begun is gone on with.
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import contextlib
 import json
@@ -232,14 +231,16 @@ def plot(folders: list[Path], out: Path) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--minutes", type=float, default=1.0, help="how long, for each kind of store")
-    parser.add_argument("--connections", type=int, default=200, help="how many devices send at once")
-    parser.add_argument("--pause", type=float, default=0.0, help="mean seconds between posts of a device")
-    parser.add_argument("--folder", type=Path, help="where to keep what is seen; gone on with if it exists")
-    parser.add_argument("--plot", type=Path, help="draw memory over time to this file")
-    parser.add_argument("--stores", nargs="+", choices=STORES, default=STORES, help="which kinds of stores")
-    options = harness.options(parser, toy={"minutes": 0.1, "connections": 8, "stores": STORES[:1]})
+    options = harness.options(
+        __doc__,
+        toy={"minutes": 0.1, "connections": 8, "stores": STORES[:1]},
+        minutes=harness.option(type=float, default=1.0, help="how long, for each kind of store"),
+        connections=harness.option(type=int, default=200, help="how many devices send at once"),
+        pause=harness.option(type=float, default=0.0, help="mean seconds between posts of a device"),
+        folder=harness.option(type=Path, help="where to keep what is seen; gone on with if it exists"),
+        plot=harness.option(type=Path, help="draw memory over time to this file"),
+        stores=harness.option(nargs="+", choices=STORES, default=STORES, help="which kinds of stores"),
+    )
     kinds = [one for one in options.stores if one == "sqlite" or postgresql_programs() is not None]
     hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, 8192) if hard > 0 else 8192, hard))
@@ -252,18 +253,9 @@ def main() -> None:
         }
         if options.plot is not None:
             plot([top / kind for kind in kinds], options.plot)
-    harness.tell(found, options.json, show)
+    harness.tell(found, options)
     if any(one["lost"] for one in found.values()):
         sys.exit("Acknowledged reports are lost.")
-
-
-def show(found: dict) -> None:
-    for kind, one in found.items():
-        print(
-            f"{kind:>10}: {one['acknowledged']:,} reports acknowledged, {one['lost']} lost; memory "
-            f"{one['memory_mb_after_trouble']:.0f} MB after the last event, {one['memory_mb_at_end']:.0f} MB "
-            f"at the end; events {one['events']}, answers {one['answers']}"
-        )
 
 
 if __name__ == "__main__":

@@ -7,7 +7,6 @@ Processor time of the child (user and system), the least of several runs: other 
 
 from __future__ import annotations
 
-import argparse
 import os
 import subprocess
 import sys
@@ -46,9 +45,7 @@ def with_a_model(folder: Path) -> dict[str, list[str]]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--repeat", type=int, default=5)
-    options = harness.options(parser, toy={"repeat": 1})
+    options = harness.options(__doc__, toy={"repeat": 1}, repeat=5)
     runs = {"python -c pass": ["-c", "pass"], "discreet --version": [*VERB, "--version"]}
     with tempfile.TemporaryDirectory() as folder:
         if not options.toy:
@@ -59,12 +56,7 @@ def main() -> None:
     rows = {
         name: {"seconds": round(value, 3), "ratio": round(value / base, 1)} for name, value in seconds.items()
     }
-    harness.tell(rows, options.json, show)
-
-
-def show(rows: dict[str, dict[str, float]]) -> None:
-    for name, row in rows.items():
-        print(f"{name:22} {row['seconds']:6.3f} s  {row['ratio']:6.1f} x")
+    harness.tell(rows, options)
 
 
 if __name__ == "__main__":

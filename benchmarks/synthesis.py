@@ -22,7 +22,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import statistics
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -247,29 +246,20 @@ def measure(options: argparse.Namespace) -> dict[str, Any]:
     return {"delta": DELTA, "runs": found}
 
 
-def show(result: dict[str, Any]) -> None:
-    """Print means for people."""
-    for name, metrics in result["runs"].items():
-        for metric, rows in metrics.items():
-            for who, cells in rows.items():
-                line = "  ".join(f"{key}: {statistics.mean(runs):.4f}" for key, runs in cells.items())
-                print(f"{name}, {metric}, {who}: {line}")
-
-
 def main(argv: list[str] | None = None) -> None:
     """Measure and tell."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("--datasets", default="movielens-1m")
-    parser.add_argument("--epsilons", default="inf,10,5,1")
-    parser.add_argument("--draws", type=int, default=3)
-    parser.add_argument(
-        "--users", type=int, help="how many users to draw; by default as many as were counted"
+    options = harness.options(
+        __doc__,
+        toy=TOY,
+        datasets="movielens-1m",
+        epsilons="inf,10,5,1",
+        draws=3,
+        users=harness.option(type=int, help="how many users to draw; by default as many as were counted"),
+        tasks="lists,ratings",
+        again=harness.flag("measure anew what is kept"),
+        validation=harness.flag("use validation parts of the training data"),
     )
-    parser.add_argument("--tasks", default="lists,ratings")
-    parser.add_argument("--again", action="store_true", help="measure anew what is kept")
-    parser.add_argument("--validation", action="store_true", help="use validation parts of the training data")
-    options = harness.options(parser, toy=TOY, argv=argv)
-    harness.tell(measure(options), options.json, show)
+    harness.tell(measure(options), options)
 
 
 if __name__ == "__main__":

@@ -11,7 +11,6 @@ is on disk: files, lines, docstrings, headers, own imports per module, long sign
 
 from __future__ import annotations
 
-import argparse
 import ast
 import contextlib
 import io
@@ -240,27 +239,17 @@ def imported(tree: ast.Module, names: Any) -> set[str]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    options = harness.options(
+        __doc__,
+        toy={"only": "recommend,federated round"},
+        data="discreet-demo",
+        only=harness.option(default="", help="operations separated by commas; all by default"),
     )
-    parser.add_argument("--data", default="discreet-demo")
-    parser.add_argument("--only", default="", help="operations separated by commas; all by default")
-    options = harness.options(parser, toy={"only": "recommend,federated round"})
     with tempfile.TemporaryDirectory() as folder:
         works = operations(harness.ratings(options.data, toy=options.toy), Path(folder))
         names = options.only.split(",") if options.only else list(works)
         results = {"walk": {name: walked(works[name]) for name in names}, "layout": layout(ROOT)}
-    harness.tell(results, options.json, show)
-
-
-def show(results: dict) -> None:
-    for name, found in results["walk"].items():
-        print(
-            f"{name:30} {found['modules']:4} modules {found['switches']:6} switches "
-            f"{found['reads']:3} reads {found['fold_ins']:3} fold-ins"
-        )
-    for name, value in results["layout"].items():
-        print(f"{name:24} {value}")
+    harness.tell(results, options)
 
 
 if __name__ == "__main__":
