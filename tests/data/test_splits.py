@@ -83,13 +83,15 @@ def test_without_times_one_of_each_person_is_drawn_and_a_seed_repeats_it():
     assert set(held_out(lonely)) == {2}
 
 
-def test_without_times_every_place_in_a_row_is_equally_likely():
+@pytest.mark.parametrize("time", [None, 17.0])
+def test_without_an_order_in_time_every_place_in_a_row_is_equally_likely(time):
     """Four ratings a person in the order of items; Hoeffding's bound keeps both errors below 1e-9."""
     n_people = 20_000
     bound = np.sqrt(np.log(2 * 4 / 1e-9) / (2 * n_people))
     assert bound < 0.05
     users, items = np.repeat(np.arange(n_people), 4), np.tile(np.arange(4), n_people)
-    hidden = leave_one_out(Interactions.from_arrays(users, items), 7).test.items
+    times = None if time is None else np.full(items.size, time)
+    hidden = leave_one_out(Interactions.from_arrays(users, items, times=times), 7).test.items
     shares = np.bincount(hidden, minlength=4) / n_people
     assert np.abs(shares - 0.25).max() < bound
     # The twin hides the first listed, which in a file sorted by item is always the same item.

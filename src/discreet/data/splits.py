@@ -77,28 +77,28 @@ def kfold(data: Interactions, k: int, seed: int) -> Iterator[Split]:
 
 
 def leave_one_out(data: Interactions, seed: int = 0) -> Split:
-    """Return a split that hides one rating of each user: the latest; without times, a random one.
+    """Return a split that hides one rating of each user: the latest; without an order in time, a random one.
 
-    Of several at the same time the last listed is taken. Without times the order of a file isn't an order of
-    choices (many files are sorted by item), so `seed` draws. A user with a single rating keeps it for
-    learning: a user without any can't be tested fairly.
+    Of several at the latest time the last listed is hidden. Without times, or if all of a user's ratings have
+    one time (some exports stamp one day on every row), `seed` draws: many files are sorted by item. A user
+    with a single rating keeps it for learning: a user without any can't be tested fairly.
     """
     lengths = np.diff(data.indptr)
     if not np.any(lengths > 1):
         raise TooFewToSplit(ratings=data.n_ratings, why="one")
     rated = np.flatnonzero(lengths)
     starts, sizes = data.indptr[rated], lengths[rated]
-    if data.times is None:
-        chosen = np.zeros(data.n_ratings, dtype=np.bool_)
-        drawn = starts + experiment_generator(seed, "leave one out").integers(0, sizes)
-        chosen[drawn[sizes > 1]] = True
-        return Split.by_mask(data, chosen)
-    listed = _listing(data)
-    chosen = np.repeat(sizes > 1, sizes)
-    chosen &= data.times == np.repeat(np.maximum.reduceat(data.times, starts), sizes)
-    last = np.maximum.reduceat(np.where(chosen, listed, -1), starts)
-    chosen &= listed == np.repeat(last, sizes)
-    return Split.by_mask(data, chosen)
+    chosen = starts + experiment_generator(seed, "leave one out").integers(0, sizes)
+    if data.times is not None:
+        latest = np.maximum.reduceat(data.times, starts)
+        is_latest = data.times == np.repeat(latest, sizes)
+        listed = np.where(is_latest, _listing(data), -1)
+        is_last = listed == np.repeat(np.maximum.reduceat(listed, starts), sizes)
+        ordered = np.minimum.reduceat(data.times, starts) < latest
+        chosen[ordered] = np.flatnonzero(is_last)[ordered]
+    hidden = np.zeros(data.n_ratings, dtype=np.bool_)
+    hidden[chosen[sizes > 1]] = True
+    return Split.by_mask(data, hidden)
 
 
 def time_split(data: Interactions, fraction: float) -> Split:
