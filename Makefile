@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 
-.PHONY: browser coq docs demo proofs test test-thorough test-scripts test-systems test-random test-slow test-lowest kernels smoke golden mutants mutants-privacy lint bench flower clean
+.PHONY: browser coq coverage docs demo proofs test test-thorough test-scripts test-systems test-random test-slow test-lowest kernels smoke golden mutants mutants-privacy lint bench flower clean
 
 demo: $(VENV)/.ready
 	$(BIN)/discreet demo
@@ -12,10 +12,17 @@ demo: $(VENV)/.ready
 # Tests of a file stay together, so that fits are made once. Each process has one thread of the linear-algebra library:
 # more of them than processors wait for each other in busy loops, for two thirds of the time.
 # Compiled modules are kept whatever the environment says: tests start hundreds of processes.
-test test-thorough test-scripts test-systems test-random: export OPENBLAS_NUM_THREADS := 1
-test test-thorough test-scripts test-systems test-random: export PYTHONDONTWRITEBYTECODE :=
+coverage test test-thorough test-scripts test-systems test-random: export OPENBLAS_NUM_THREADS := 1
+coverage test test-thorough test-scripts test-systems test-random: export PYTHONDONTWRITEBYTECODE :=
 test: $(VENV)/.ready-test
 	$(BIN)/pytest -n 2 --dist worksteal
+
+# The default suite once more, with a table of the lines that it doesn't run; compiled loops are not counted.
+coverage: $(VENV)/.ready-test
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check 'pytest-cov>=6'
+	$(BIN)/pytest -n 2 --dist worksteal --cov=discreet --cov-report=
+	mkdir -p build && $(BIN)/coverage report --format=markdown --skip-covered > build/coverage.md
+	@tail -1 build/coverage.md
 
 # Searches, sweeps, long statistics, and all cases of contracts of which `make test` tries a few. CI runs this, too.
 test-thorough: $(VENV)/.ready-test

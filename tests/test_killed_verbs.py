@@ -2,7 +2,6 @@
 
 import contextlib
 import gc
-import os
 import shutil
 import sqlite3
 from collections.abc import Callable
@@ -19,8 +18,6 @@ from discreet.privacy.ledger.ledger import Ledger
 from discreet.service.admission import submission, unseal
 from discreet.service.stores.opening import open_store
 from service.senders import letters_of
-
-pytestmark = pytest.mark.skipif(os.name != "posix", reason="leftovers are recognized by their locks")
 
 # Two points always. Slow tests try 200 of them, which are all calls of most commands.
 FEW, MOST = 2, 200

@@ -66,7 +66,6 @@ def test_a_folder_that_cannot_be_put_in_its_place_leaves_the_old_one(tmp_path, m
     assert (path / "a").read_bytes() == b"old" and list(tmp_path.iterdir()) == [path]
 
 
-@pytest.mark.skipif(os.name != "posix", reason="locks are of POSIX systems")
 def test_a_file_system_without_locks_is_written_once(tmp_path, monkeypatch):
     import fcntl
 

@@ -1,6 +1,5 @@
 """A ledger beside backups that drop its locks, and on disks that lose a bit."""
 
-import os
 import struct
 import subprocess
 import sys
@@ -75,7 +74,6 @@ def path(tmp_path):
     return tmp_path / "films.ledger"
 
 
-@pytest.mark.skipif(os.name != "posix", reason="locks that a close drops exist there only")
 def test_a_backup_by_the_paying_process_lets_nobody_in(path):
     ledger = Ledger.open(path)
     with ledger._store.writing():
@@ -89,7 +87,6 @@ def test_a_backup_by_the_paying_process_lets_nobody_in(path):
 
 
 @pytest.mark.thorough
-@pytest.mark.skipif(os.name != "posix", reason="locks that a close drops exist there only")
 def test_processes_with_backups_never_overspend(path):
     spenders = [subprocess.Popen([sys.executable, "-c", SPENDER, str(path)]) for _ in range(4)]
     assert [spender.wait(300) for spender in spenders] == [0] * 4

@@ -1,6 +1,5 @@
 """A ledger whose lock can't be opened is not written: nothing would keep writers apart."""
 
-import os
 
 import pytest
 
@@ -8,7 +7,6 @@ from discreet.core.checks import FileError
 from discreet.privacy.ledger.locking import locked
 
 
-@pytest.mark.skipif(os.name != "posix", reason="elsewhere SQLite's own locks are enough")
 def test_a_lock_that_is_a_link_or_a_folder_is_not_taken(tmp_path):
     (tmp_path / "other").write_text("")
     (tmp_path / "linked.ledger.lock").symlink_to(tmp_path / "other")

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import fcntl
 import hashlib
 import os
 import shutil
 import stat
-import sys
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -62,10 +62,6 @@ def is_locked_elsewhere(handle: int) -> bool:
 
 
 def _lock(handle: int) -> bool:
-    if os.name != "posix":
-        return True
-    import fcntl
-
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -75,8 +71,6 @@ def _lock(handle: int) -> bool:
 
 def remove_leftovers(path: Path) -> None:
     """Remove what killed processes put aside for an output; a living process has its own locked."""
-    if os.name != "posix":
-        return
     for left in sorted(path.absolute().parent.glob(f"{name_aside(path)}-*")):
         # The journal of a database is not locked itself: it belongs to the database while that exists.
         if left.name.endswith(_JOURNAL) and left.with_name(left.name.removesuffix(_JOURNAL)).exists():
@@ -196,10 +190,9 @@ def folder_aside(path: Path) -> Iterator[Path]:
     aside = Path(tempfile.mkdtemp(dir=path.absolute().parent, prefix=f"{name_aside(path)}-"))
     with contextlib.ExitStack() as stack:
         stack.callback(shutil.rmtree, aside, ignore_errors=True)
-        if os.name == "posix":
-            handle = os.open(aside, os.O_RDONLY)
-            stack.callback(os.close, handle)
-            is_locked_here(handle)
+        handle = os.open(aside, os.O_RDONLY)
+        stack.callback(os.close, handle)
+        is_locked_here(handle)
         yield aside
 
 
@@ -209,7 +202,7 @@ _WORKING_FOLDER, _EXCHANGE = -100, 2
 
 def _are_exchanged(one: Path, other: Path) -> bool:
     """Exchange two paths in one step, where the system can: between two steps a reader finds nothing."""
-    if not sys.platform.startswith("linux") or not other.exists():
+    if not other.exists():
         return False
     call = getattr(ctypes.CDLL(None), "renameat2", None)
     if call is None:
@@ -264,11 +257,7 @@ def put_aside(path: Path) -> Iterator[Path]:
         handle, name = _new_aside(path)
     with contextlib.ExitStack() as stack:
         stack.callback(Path(name).unlink, missing_ok=True)
-        if os.name == "posix":
-            stack.callback(os.close, handle)
-        else:
-            # An open file can't be replaced there.
-            os.close(handle)
+        stack.callback(os.close, handle)
         yield Path(name)
 
 

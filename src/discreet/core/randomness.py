@@ -38,8 +38,7 @@ def _count_fork() -> None:
     _forks += 1
 
 
-if hasattr(os, "register_at_fork"):  # not on Windows, where nothing forks
-    os.register_at_fork(after_in_child=_count_fork)
+os.register_at_fork(after_in_child=_count_fork)
 
 
 def _process() -> tuple[int, int]:

@@ -112,9 +112,8 @@ def is_busy(error: sqlite3.OperationalError) -> bool:
 
 def sync_folder(folder: Path) -> None:
     """Put the names in a folder on the disk."""
-    if os.name == "posix":
-        handle = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

@@ -8,6 +8,7 @@ other's answers.
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import os
 import weakref
@@ -137,20 +138,17 @@ def _record(message: Message) -> bytes:
 
 
 def _opened(path: Path) -> BinaryIO:
-    """Return a file that is locked while it is open; on POSIX systems only."""
+    """Return a file that is locked while it is open."""
     try:
         file = os.fdopen(os.open(path, os.O_CREAT | os.O_RDWR, 0o600), "r+b")
     except OSError as error:
         raise CannotUse(path=path, why=error.strerror) from error
     try:
         sync_folder(path.parent)
-        if os.name == "posix":
-            import fcntl
-
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            # Another process may have replaced the file before this one locked it.
-            if not os.path.samestat(os.fstat(file.fileno()), path.stat()):
-                raise StateInUse(path=path)
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        # Another process may have replaced the file before this one locked it.
+        if not os.path.samestat(os.fstat(file.fileno()), path.stat()):
+            raise StateInUse(path=path)
         return file
     except BaseException as error:
         file.close()

@@ -9,6 +9,7 @@ overwritten with zeros in the file; what the file system keeps of its rollback j
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import hashlib
 import hmac
 import json
@@ -394,10 +395,6 @@ def drafted(path: Path) -> Iterator[Draft]:
 
 def _is_alone(handle: int, aside: Path) -> bool:
     """Lock an open file; return whether no one else has it, and whether it is still the one at its path."""
-    if os.name != "posix":
-        return True
-    import fcntl
-
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         return os.path.samestat(os.fstat(handle), aside.lstat())

@@ -14,7 +14,7 @@ fastest one, and it needs no proxy in front to be safe.
 from __future__ import annotations
 
 import asyncio
-import os
+import resource
 from collections import Counter
 from typing import Any, final
 
@@ -51,10 +51,6 @@ _OTHER_DESCRIPTORS = 128 + BACKLOG
 
 def room(most: int = MOST_CONNECTIONS) -> int:
     """Return how many connections this process can have, after asking the system for enough descriptors."""
-    if os.name != "posix":
-        return most
-    import resource
-
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = most + _OTHER_DESCRIPTORS
     if soft < wanted:

@@ -7,8 +7,8 @@ written last and finishes the folder.
 
 from __future__ import annotations
 
+import fcntl
 import json
-import os
 import shutil
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -132,17 +132,12 @@ def _writing_to(folder: Path) -> Iterator[None]:
 
 @contextmanager
 def _alone(work: Path) -> Iterator[Path]:
-    """Lock the folder against a second run, on POSIX systems; the lock ends with the process."""
+    """Lock the folder against a second run; the lock ends with the process."""
     with (work / _PLAN).open("rb") as plan:
-        if os.name == "posix":
-            import fcntl
-
-            try:
-                fcntl.flock(plan, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError as error:
-                raise ShardsInUse(folder=work.parent) from error
-            except OSError as error:
-                raise ShardsInUse(folder=work.parent) from error
+        try:
+            fcntl.flock(plan, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            raise ShardsInUse(folder=work.parent) from error
         yield work
 
 

@@ -62,7 +62,7 @@ def read_key_text(text: str) -> PublicKey:
 def require_private(path: Path) -> None:
     """Raise `FileError` if other users of this machine may read or write a secret file that exists."""
     mode = stat.S_IMODE(path.stat().st_mode) if path.exists() else 0
-    if os.name == "posix" and mode & 0o077:
+    if mode & 0o077:
         raise KeyOpen(path=path, mode=f"{mode:04o}")
 
 

@@ -8,6 +8,7 @@ separate file and ends only when its process releases it or dies.
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import os
 import sys
 import time
@@ -29,8 +30,7 @@ def locked(ledger: Path, *, alone: bool) -> Iterator[None]:
     Readers create no lock file. If no process ever wrote with a lock, a reader doesn't need one.
     """
     path = ledger.with_name(ledger.name + SUFFIX)
-    if os.name != "posix" or not (alone or path.exists()):
-        # On other systems, SQLite's own locks belong to an open file already.
+    if not (alone or path.exists()):
         yield
         return
     handle = _acquire(path, ledger, alone)
@@ -65,8 +65,6 @@ def _open(path: Path, alone: bool) -> int:
 
 
 def _is_locked(handle: int, alone: bool) -> bool:
-    import fcntl
-
     try:
         fcntl.flock(handle, (fcntl.LOCK_EX if alone else fcntl.LOCK_SH) | fcntl.LOCK_NB)
     except BlockingIOError:
