@@ -28,7 +28,7 @@ import discreet
 from discreet.core.randomness import PrivacyRandom
 from discreet.export.items import INDEX, ITEMS, export_items, load_items
 from discreet.export.vector_stores import QDRANT
-from discreet.models.vectors import reranked, search_vectors
+from discreet.models.answers import reranked, search_vectors
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 

@@ -373,10 +373,10 @@ def _summary(kinds: dict[str, set[str]]) -> list[str]:
     fixed = sum(one in (BOUND, EDGE, STATED) for one in chosen)
     keep = (
         f"Of {len(chosen)} settings, {len(chosen) - fixed} are tuned. Three tuned constants are elsewhere: "
-        "`COUNT_PART` in `statistics/typical.py`, and two in `models/scorers/counts.py` that all models with "
-        f"counts share. The other {fixed} settings bound time, memory, or sizes, are the edge of the noise "
-        "in theory, or are a documented cost. Numbers with a reason are next to their code, such as weights "
-        "of count^-1/2, which give all sums one variance."
+        "`COUNT_PART` in `statistics/typical.py`, and two in `models/scorers/factors.py` that all models "
+        f"with counts share. The other {fixed} settings bound time, memory, or sizes, are the edge of the "
+        "noise in theory, or are a documented cost. Numbers with a reason are next to their code, such as "
+        "weights of count^-1/2, which give all sums one variance."
     )
     return [*lines, "", keep]
 

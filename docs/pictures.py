@@ -20,7 +20,7 @@ from pages import kept
 from discreet import Biases, Interactions, catalog
 from discreet.data.datasets.synthetic import popularity_skewed
 from discreet.evaluation.protocol import evaluate
-from discreet.evaluation.references import PREFIX
+from discreet.evaluation.scoring import PREFIX
 from discreet.planning.curves import curves
 from discreet.privacy.accounting.gaussian import gaussian_epsilon, gaussian_multiplier
 from discreet.privacy.accounting.rounding import sum_up

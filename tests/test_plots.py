@@ -12,8 +12,8 @@ import pytest
 import discreet
 from cli.test_pages import SIX, six_models
 from discreet.evaluation.comparison import Comparison
-from discreet.evaluation.references import PREFIX
 from discreet.evaluation.results import Score
+from discreet.evaluation.scoring import PREFIX
 from discreet.planning.curves import similar_curves
 from discreet.planning.schedules import schedule
 from discreet.privacy.ledger.accounts import Account

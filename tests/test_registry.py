@@ -186,7 +186,7 @@ def test_a_data_source_of_another_package_is_asked_last(plug_in):
 
 def test_metrics_of_another_package(plug_in):
     from discreet.data.splits import Split
-    from discreet.evaluation.references import Reference
+    from discreet.evaluation.scoring import Reference
 
     metrics = parse_metrics("first1@1,first1@1:9,bias,shown@3")
     assert [metric.ranks for metric in metrics] == [True, True, False, True]

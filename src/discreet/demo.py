@@ -12,10 +12,9 @@ from discreet import model_settings
 from discreet.data.datasets import catalog
 from discreet.data.interactions import Interactions
 from discreet.data.splits import random_split
-from discreet.evaluation.references import rating_references
-from discreet.evaluation.scoring import measure
+from discreet.evaluation.scoring import measure, rating_references
+from discreet.models.answers import ListedItem
 from discreet.models.fitted import FittedModel
-from discreet.models.listings import ListedItem
 
 DATASET = "discreet-demo"
 MODEL = "user-factorization"

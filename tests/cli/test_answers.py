@@ -8,8 +8,7 @@ import pytest
 import discreet as library
 from discreet import load
 from discreet.cli.recommend import alike_by_design, show_explanation, show_similar, title_of
-from discreet.models.answers import Explanation, nothing_similar
-from discreet.models.listings import Listing, SimilarItem
+from discreet.models.answers import Explanation, Listing, SimilarItem, nothing_similar
 from followed_years import CHOICES, STARS, batch, year
 
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from discreet.evaluation import Score, write_report
-from discreet.evaluation.references import PREFIX
+from discreet.evaluation.scoring import PREFIX
 from discreet.report.charts import Axis, ChartLine, Point, line_chart, ticks_between
 from discreet.report.pages import Html, element, facts_table, is_page, page, table
 from evaluation.test_report import evaluation

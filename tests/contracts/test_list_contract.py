@@ -8,7 +8,7 @@ import pytest
 
 from contracts.families import mark
 from discreet.model_settings import MODELS
-from discreet.models.listings import ListedItem, SimilarItem
+from discreet.models.answers import ListedItem, SimilarItem
 from discreet.testing import ScorerContract
 from discreet.testing.small_data import fitted_once
 

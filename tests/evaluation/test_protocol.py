@@ -18,10 +18,9 @@ from discreet.data.datasets import catalog
 from discreet.data.interactions import Interactions
 from discreet.data.splits import Split, leave_one_out, random_split
 from discreet.evaluation import Evaluation, Score, baselines, evaluate
-from discreet.evaluation.references import PREFIX
+from discreet.evaluation.scoring import PREFIX
 from discreet.models.estimator import Estimator
-from discreet.models.scorers.parts import Constant, Stored, StoredNumber, StoredNumbers
-from discreet.models.scorers.scorer import Scorer
+from discreet.models.scorers.scorer import Constant, Scorer, Stored, StoredNumber, StoredNumbers
 from discreet.privacy.guarantee import Basis, Guarantee, Neighbors, Trust, Unit
 from discreet.privacy.ledger.ledger import Ledger
 from discreet.report.guarantee_wording import SCORES_NOT_COVERED

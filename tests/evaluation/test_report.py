@@ -11,8 +11,8 @@ from discreet import model_settings
 from discreet.data.datasets.synthetic import popularity_skewed
 from discreet.evaluation import Evaluation, Score, compare, render_report, write_report
 from discreet.evaluation.comparison import shown_names, variant_names
-from discreet.evaluation.references import PREFIX
 from discreet.evaluation.report import cost_of_privacy
+from discreet.evaluation.scoring import PREFIX
 from discreet.privacy.guarantee import Assumption, Basis, Fact, Guarantee, Kind, Neighbors, Trust, Unit
 from discreet.testing import refuses
 

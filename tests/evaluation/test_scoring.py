@@ -9,8 +9,7 @@ import pytest
 from discreet.data.interactions import Interactions
 from discreet.evaluation import list_scores as module
 from discreet.evaluation.list_scores import sample_negatives
-from discreet.evaluation.references import PREFIX, baselines
-from discreet.evaluation.scoring import measure
+from discreet.evaluation.scoring import PREFIX, baselines, measure
 from discreet.testing import refuses
 
 

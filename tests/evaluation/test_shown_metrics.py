@@ -13,7 +13,7 @@ from discreet.data.splits import leave_one_out
 from discreet.evaluation import evaluate, measure
 from discreet.evaluation import shown_metrics as shown
 from discreet.evaluation.ranking_metrics import among_first, listed
-from discreet.evaluation.references import ranking_references
+from discreet.evaluation.scoring import ranking_references
 from discreet.testing import refuses
 from toy import toy_interactions
 

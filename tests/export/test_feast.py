@@ -17,7 +17,7 @@ import discreet
 from discreet.data.vocabulary import Vocabulary
 from discreet.export.items import DEFINITIONS, ITEMS, STORE, export_items, write_feast
 from discreet.export.vector_stores import VectorTable
-from discreet.models.vectors import item_matrix
+from discreet.models.answers import item_matrix
 from discreet.testing import refuses
 from toy import toy_interactions
 

@@ -10,7 +10,7 @@ import pytest
 
 import discreet
 from discreet.export.items import INDEX, ITEMS, LABEL, export_items
-from discreet.models.vectors import item_matrix, search_vectors
+from discreet.models.answers import item_matrix, search_vectors
 from discreet.testing import refuses
 from toy import toy_interactions
 

@@ -15,7 +15,7 @@ import discreet
 from discreet.data.vocabulary import Vocabulary
 from discreet.export.items import export_items, load_items
 from discreet.export.vector_stores import QDRANT, SQL, VectorTable, write_pgvector
-from discreet.models.vectors import item_matrix
+from discreet.models.answers import item_matrix
 from discreet.testing import refuses
 from service.servers import Postgresql, pgvector_programs, postgresql_programs
 from toy import toy_interactions

@@ -13,7 +13,7 @@ from discreet.data.interactions import Interactions
 from discreet.data.splits import leave_one_out, random_split
 from discreet.data.vocabulary import Vocabulary
 from discreet.evaluation import baselines, measure
-from discreet.evaluation.references import PREFIX
+from discreet.evaluation.scoring import PREFIX
 from discreet.models.baselines import als as als_module
 from discreet.models.baselines import item_item
 from discreet.models.baselines.als import Als, ImplicitAls

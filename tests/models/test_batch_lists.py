@@ -13,7 +13,7 @@ from discreet.models.lists import Best, Wanted, _many, _one_by_one, best_items
 from discreet.models.scorers.factors import RatingScorer
 from discreet.models.scorers.interactions import InteractionsAndRatings, InteractionScorer
 from discreet.models.scorers.item_item import PopularityScorer
-from discreet.models.scorers.log_chance import log_chance
+from discreet.models.scorers.ranking import log_chance
 
 N_ITEMS = 5_000
 

@@ -16,7 +16,7 @@ from discreet.core.checks import DataError
 from discreet.core.errors import most_similar
 from discreet.data.facts import SCALE
 from discreet.evaluation.private import evaluate_privately, fit_and_evaluate
-from discreet.models.listings import SimilarItem
+from discreet.models.answers import SimilarItem
 from discreet.models.private_catalog import PrivateScale
 from discreet.privacy.guarantee import Fact, Kind
 from discreet.report.guarantee_wording import condition_text

@@ -11,8 +11,7 @@ from discreet.core.randomness import PrivacyRandom
 from discreet.data.interactions import Interactions
 from discreet.data.splits import leave_one_out
 from discreet.evaluation.scoring import measure
-from discreet.models.scorers.interactions import InteractionScorer, recency
-from discreet.models.scorers.next_items import NextItems
+from discreet.models.scorers.interactions import InteractionScorer, NextItems, recency
 from discreet.models.scorers.scorer import build_scorer
 from discreet.models.user_factorization import implicit_feedback
 from discreet.models.user_factorization.estimator import UserFactorization

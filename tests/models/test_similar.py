@@ -8,9 +8,8 @@ import numpy as np
 import pytest
 
 from discreet.core.randomness import PrivacyRandom
-from discreet.models.answers import nothing_similar
+from discreet.models.answers import Listing, SimilarItem, SimilarItems, nothing_similar
 from discreet.models.baselines.item_item import Ease, ItemKnn
-from discreet.models.listings import Listing, SimilarItem, SimilarItems
 from discreet.models.scorers.similarity import Directions, KnownVectors, NearestItems, false_discoveries
 from discreet.models.user_factorization.estimator import UserFactorization
 from discreet.papers.dpimf.neighbors import ItemNeighbors

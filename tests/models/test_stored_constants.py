@@ -1,6 +1,6 @@
 """Constants of a model file that a stranger wrote: what is declared is taken, anything else is refused."""
 
-from discreet.models.scorers.parts import _MOST_NOTE, Notes, Word
+from discreet.models.scorers.scorer import _MOST_NOTE, Notes, Word
 from discreet.testing import refuses
 
 

@@ -9,8 +9,7 @@ from assumption_examples import stated
 from discreet.core.randomness import PrivacyRandom
 from discreet.data.interactions import Interactions
 from discreet.data.splits import random_split
-from discreet.evaluation.references import rating_references
-from discreet.evaluation.scoring import measure
+from discreet.evaluation.scoring import measure, rating_references
 from discreet.models.biases import Biases
 from discreet.models.released_items import sum_variance
 from discreet.models.user_factorization.estimator import UserFactorization

@@ -14,9 +14,8 @@ from pydantic import ValidationError
 
 from discreet.core.checks import ParameterError
 from discreet.core.randomness import PrivacyRandom
-from discreet.models.answers import nothing_similar
+from discreet.models.answers import Listing, SimilarItem, nothing_similar
 from discreet.models.fitted import FittedModel
-from discreet.models.listings import Listing, SimilarItem
 from discreet.models.popularity import Popularity
 from discreet.models.user_factorization.estimator import UserFactorization
 from discreet.service import recommend_app

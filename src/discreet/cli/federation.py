@@ -627,7 +627,7 @@ def _directions(found: PartyScores) -> str:
 
 
 def _table(found: PartyScores, title: str) -> Table:
-    from discreet.evaluation.references import PREFIX
+    from discreet.evaluation.scoring import PREFIX
 
     metrics = list(next(iter(found.ways.values())))
     simple = {f"{name.removeprefix(PREFIX)}, without noise": scores for name, scores in found.simple.items()}

@@ -70,8 +70,6 @@ if TYPE_CHECKING:
     from discreet.evaluation.metrics import ListMetric, Metric, RatingMetric, parse_metrics
     from discreet.evaluation.private import PrivateScore, Together, best_of, expected_noise, fit_and_evaluate
     from discreet.evaluation.protocol import evaluate
-    from discreet.evaluation.references import PREFIX as BASELINE_PREFIX
-    from discreet.evaluation.references import baselines
     from discreet.evaluation.report import KIND as REPORT_KIND
     from discreet.evaluation.report import (
         best_baseline,
@@ -82,7 +80,8 @@ if TYPE_CHECKING:
         write_report,
     )
     from discreet.evaluation.results import GROUP_HEADER, Evaluation, Score, group_rows
-    from discreet.evaluation.scoring import measure, usual_split
+    from discreet.evaluation.scoring import PREFIX as BASELINE_PREFIX
+    from discreet.evaluation.scoring import baselines, measure, usual_split
     from discreet.evaluation.trial import KIND as TRIAL_KIND
     from discreet.evaluation.trial import Trial, render, trial
     from discreet.evaluation.trial import summary as trial_summary
@@ -103,12 +102,11 @@ if TYPE_CHECKING:
     )
     from discreet.models import signatures
     from discreet.models.answers import FIRST as FIRST_PLACES
-    from discreet.models.answers import Explanation, usual_share
+    from discreet.models.answers import Explanation, ListedItem, Listing, SimilarItem, usual_share
     from discreet.models.errors import NoFactorsFound
     from discreet.models.estimator import Estimator, month_of
     from discreet.models.fitted import FittedModel
     from discreet.models.items import beside_chosen, moved, read_columns, read_table
-    from discreet.models.listings import ListedItem, Listing, SimilarItem
     from discreet.models.lists import Wanted, closed_items
     from discreet.models.private_catalog import PrivateFacts, whole_events, whole_promise
     from discreet.models.scorers.one_bit import binary_ratings, public_threshold

@@ -6,10 +6,10 @@ from discreet.evaluation.metrics import RatingMetric as RatingMetric
 from discreet.evaluation.metrics import ShownMetric as ShownMetric
 from discreet.evaluation.metrics import parse_metrics as parse_metrics
 from discreet.evaluation.protocol import evaluate as evaluate
-from discreet.evaluation.references import bars as bars
-from discreet.evaluation.references import baselines as baselines
 from discreet.evaluation.report import render_report as render_report
 from discreet.evaluation.report import write_report as write_report
 from discreet.evaluation.results import Evaluation as Evaluation
 from discreet.evaluation.results import Score as Score
+from discreet.evaluation.scoring import bars as bars
+from discreet.evaluation.scoring import baselines as baselines
 from discreet.evaluation.scoring import measure as measure

@@ -27,9 +27,9 @@ from discreet.evaluation.distributed_scores import hidings, refuse_for_sources, 
 from discreet.evaluation.errors import MetricDoesNotFit
 from discreet.evaluation.groups import Grouping, score_groups
 from discreet.evaluation.metrics import Metric, parse_metrics, refuse_without_table
-from discreet.evaluation.references import baselines
 from discreet.evaluation.results import Evaluation, GroupRun, GroupScores, Score
 from discreet.evaluation.scoring import (
+    baselines,
     check_estimators,
     check_split,
     known_words,

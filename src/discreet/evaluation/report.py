@@ -22,8 +22,8 @@ from discreet.core.files import refuse_output, write_whole
 from discreet.evaluation.comparison import shown_names
 from discreet.evaluation.errors import DefinitionsDiffer, NothingGiven
 from discreet.evaluation.metrics import ListMetric, Metric, RatingMetric
-from discreet.evaluation.references import CHANCE, PREFIX
 from discreet.evaluation.results import GROUP_HEADER, Evaluation, Score, group_rows, spread_text
+from discreet.evaluation.scoring import CHANCE, PREFIX
 from discreet.privacy.guarantee import Neighbors, Trust, Unit
 from discreet.report.charts import (
     COLORS,

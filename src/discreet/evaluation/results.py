@@ -19,7 +19,7 @@ from discreet.core.frames import FrameKind, to_frame
 from discreet.data.interactions import Interactions
 from discreet.evaluation.errors import NotAComparison
 from discreet.evaluation.metrics import Metric
-from discreet.evaluation.references import PREFIX
+from discreet.evaluation.scoring import PREFIX
 from discreet.privacy.guarantee import Guarantee
 from discreet.report.pages import html_table
 

@@ -29,7 +29,7 @@ from discreet.export.vector_stores import (
     write_pgvector,
     write_qdrant,
 )
-from discreet.models.vectors import item_matrix
+from discreet.models.answers import item_matrix
 
 if TYPE_CHECKING:
     from discreet.models.fitted import FittedModel

@@ -12,8 +12,7 @@ from discreet.core.arrays import Indices
 from discreet.core.errors import ExtraMissing
 from discreet.export.bundle.parts import VECTORS, ScorePart, int8_vectors, int8_weights, parts_of
 from discreet.models.fitted import FittedModel
-from discreet.models.scorers.log_chance import LEAST, MOST, PER_UNIT
-from discreet.models.scorers.ranking import LOGISTIC
+from discreet.models.scorers.ranking import LEAST, LOGISTIC, MOST, PER_UNIT
 
 OPSET, IR_VERSION = 18, 9
 # Numbers of the types that `Cast` takes.

@@ -14,9 +14,15 @@ from discreet.core.randomness import PrivacyRandom
 from discreet.data.interactions import Interactions
 from discreet.data.splits import Split, SplitPlan, parse_split
 from discreet.evaluation.metrics import parse_metrics
-from discreet.evaluation.references import baselines
 from discreet.evaluation.results import Score
-from discreet.evaluation.scoring import check_split, measure, refuse_meaningless, usual_metrics, usual_split
+from discreet.evaluation.scoring import (
+    baselines,
+    check_split,
+    measure,
+    refuse_meaningless,
+    usual_metrics,
+    usual_split,
+)
 from discreet.federated.errors import NothingAlone
 from discreet.federated.noise import SharedNoise
 from discreet.federated.protocols.choosing import Way, simulated_protocol

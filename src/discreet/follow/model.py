@@ -29,9 +29,8 @@ from discreet.follow.settings import USUAL, FollowSettings
 from discreet.follow.state import ItemSums
 from discreet.models.fitted import FittedModel
 from discreet.models.scorers.factors import RatingScorer
-from discreet.models.scorers.interactions import InteractionsAndRatings, InteractionScorer
+from discreet.models.scorers.interactions import InteractionsAndRatings, InteractionScorer, NextItems
 from discreet.models.scorers.item_item import PopularityScorer
-from discreet.models.scorers.next_items import NextItems
 from discreet.models.scorers.scorer import Scorer
 from discreet.privacy.guarantee import Guarantee
 from discreet.report.guarantee_wording import continual_release

@@ -1,32 +1,200 @@
-"""Answer from a model: which items are similar, and why an item is ranked where it is.
+"""Answer from a model: lists that also are tables, similar items, why an item is ranked, vectors to search.
 
-Ranking scores are relative, so each is compared with a reference: the average item of
-the lower half of the user's own ranking. An item of the upper half is above it in all, so that at least one
-part supports it.
+In an explanation each score is compared with a reference: the average item of the lower half of the user's
+own ranking. An item of the upper half is above it in all, so that at least one part supports it.
+
+A vector store finds what `recommend` lists: the inner product of a user's and an item's vector is the score
+that lists are sorted by. An item's vector ends in its bias and a filler that makes all vectors equally long.
+A user's vector ends in 1 and 0. The nearest items by distance or by angle are then the items with the largest
+inner product: graph indexes find neighbors well and largest products badly. All numbers of items are already
+released, so writing them costs nothing. Weights between items aren't vectors. They stay in the model, and
+`reranked` adds them to what a search found.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, final
+from typing import TYPE_CHECKING, Any, Self, TypeVar, final
 
 import numpy as np
 
-from discreet.core.arrays import Floats, Indices
+from discreet.core.arrays import Floats, Indices, Singles
+from discreet.core.checks import integer
 from discreet.core.frames import FrameKind, to_frame
-from discreet.data.inputs import History
+from discreet.data.inputs import History, ItemId
 from discreet.data.interactions import Interactions
-from discreet.models.errors import NoFactorsFound
+from discreet.models.errors import NoFactorsFound, NotSearchable
 from discreet.models.histories import Moment, person_row, variants
-from discreet.models.listings import ItemId, Listing, SimilarItem
-from discreet.models.lists import Wanted, best_items, listable
+from discreet.models.lists import Wanted, best_items, item_places, listable
 from discreet.models.scorers.scorer import without_history
 from discreet.models.scorers.similarity import NearestItems
 from discreet.report.pages import html_table
 
 if TYPE_CHECKING:
     from discreet.models.fitted import FittedModel
+
+
+class _Pair(tuple[ItemId, float]):
+    """An item and a number, with more by name."""
+
+    title: str | None
+
+    @property
+    def item(self) -> ItemId:
+        """Return the item's id."""
+        return self[0]
+
+    def __getnewargs__(self) -> tuple[Any, ...]:
+        """Return what a copy is made from."""
+        return (*self, *vars(self).values())
+
+    def __repr__(self) -> str:
+        """Show all that is known."""
+        known = "".join(f", {name}={value!r}" for name, value in vars(self).items() if value is not None)
+        return f"({self[0]!r}, {self[1]!r}{known})"
+
+
+@final
+class ListedItem(_Pair):
+    """An item and the ranking score that its list is sorted by: `item, score = listed`, or `listed.item`.
+
+    `expected_stars` is the rating that the user is expected to give, if the model predicts one, and `title`
+    the first public text that the model has for the item.
+    """
+
+    expected_stars: float | None
+
+    def __new__(
+        cls, item: ItemId, score: float, expected_stars: float | None = None, title: str | None = None
+    ) -> Self:
+        """An item and its score, with stars and title."""
+        made = super().__new__(cls, (item, score))
+        made.expected_stars, made.title = expected_stars, title
+        return made
+
+    @property
+    def score(self) -> float:
+        """Return the ranking score."""
+        return self[1]
+
+    @property
+    def stars(self) -> float | None:
+        """Return `expected_stars`, by its earlier name."""
+        return self.expected_stars
+
+
+# The largest confidence in a neighbor.
+_SUREST = 0.999
+
+
+@final
+class SimilarItem(_Pair):
+    """A neighbor and its similarity: `item, similarity = neighbor`, or `neighbor.item`; perhaps a `title`.
+
+    `confidence` is the chance that it is a neighbor in what was found, and no work of the noise; at most
+    0.999: the noise is estimated, so nothing is certain. It is None where no noise was added.
+    """
+
+    confidence: float | None
+
+    def __new__(
+        cls, item: ItemId, similarity: float, confidence: float | None = None, title: str | None = None
+    ) -> Self:
+        """An item and its similarity, with confidence and title."""
+        made = super().__new__(cls, (item, similarity))
+        made.confidence, made.title = None if confidence is None else min(confidence, _SUREST), title
+        return made
+
+    @property
+    def similarity(self) -> float:
+        """Return the similarity."""
+        return self[1]
+
+
+Entry = TypeVar("Entry", bound=ListedItem | SimilarItem)
+
+
+def any_known(column: Sequence[object]) -> bool:
+    """Return whether a column has a value anywhere."""
+    return any(value is not None for value in column)
+
+
+# Columns of numbers, also in an empty list, and those that are omitted if nothing is known.
+_NUMBERS = ("score", "similarity", "confidence", "expected_stars")
+_OPTIONAL = ("title", "confidence", "expected_stars")
+
+
+@final
+class Listing(list[Entry]):
+    """A list of items, best first, that also is a table: `to_frame` and a view for notebooks.
+
+    `frame_kind` is the kind of frame that the history came in, and `why_empty` states why nothing is listed.
+    """
+
+    def __init__(
+        self, entries: Iterable[Entry] = (), *, frame_kind: FrameKind = "polars", why_empty: str = ""
+    ) -> None:
+        super().__init__(entries)
+        self.frame_kind, self.why_empty = frame_kind, "" if self else why_empty
+
+    def to_frame(self, kind: FrameKind | None = None) -> Any:
+        """Return rank, item, score (or similarity), and where known title, expected_stars (or confidence).
+
+        The frame is of the kind that the history came in, else of polars; `kind` names a different one.
+        """
+        return to_frame(_known(self.columns()), kind or self.frame_kind, numbers=_NUMBERS)
+
+    def columns(self) -> dict[str, list[Any]]:
+        """Return all columns, also those in which nothing is known."""
+        similar = isinstance(self[0], SimilarItem) if self else bool(self.why_empty)
+        score, extra = ("similarity", "confidence") if similar else ("score", "expected_stars")
+        return {
+            "rank": list(range(1, len(self) + 1)),
+            "item": [one[0] for one in self],
+            "title": [one.title for one in self],
+            score: [one[1] for one in self],
+            extra: [getattr(one, extra) for one in self],
+        }
+
+    def __repr__(self) -> str:
+        """Show the entries; of an empty list, why it is empty."""
+        return f"[] ({self.why_empty})" if self.why_empty else super().__repr__()
+
+    def _repr_html_(self) -> str:
+        return _view(self.columns(), self.why_empty)
+
+
+@final
+class SimilarItems(dict[ItemId, "Listing[SimilarItem]"]):
+    """The neighbors of several items, by item, that also are one table with the item in `similar_to`."""
+
+    def to_frame(self, kind: FrameKind = "polars") -> Any:
+        """Return similar_to, rank, item, similarity, and where known title and confidence."""
+        return to_frame(_known(self._columns()), kind, numbers=_NUMBERS)
+
+    def _columns(self) -> dict[str, list[Any]]:
+        rows = [(asked, rank, one) for asked, near in self.items() for rank, one in enumerate(near, 1)]
+        return {
+            "similar_to": [asked for asked, _, _ in rows],
+            "rank": [rank for _, rank, _ in rows],
+            "item": [one.item for *_, one in rows],
+            "title": [one.title for *_, one in rows],
+            "similarity": [one.similarity for *_, one in rows],
+            "confidence": [one.confidence for *_, one in rows],
+        }
+
+    def _repr_html_(self) -> str:
+        return _view(self._columns(), " ".join(near.why_empty for near in self.values() if near.why_empty))
+
+
+def _known(columns: dict[str, list[Any]]) -> dict[str, list[Any]]:
+    return {name: column for name, column in columns.items() if name not in _OPTIONAL or any_known(column)}
+
+
+def _view(columns: dict[str, list[Any]], remark: str) -> str:
+    shown = _known(columns)
+    return html_table(zip(*shown.values(), strict=True), header=list(shown), caption=remark)
 
 
 @final
@@ -209,3 +377,52 @@ def titles_in_order(model: FittedModel, items: Sequence[ItemId]) -> list[str | N
     """Return the titles that a model has for these items: the first of its public columns, or None."""
     known = model.titles(items)
     return [next(iter(known.get(item, {}).values()), "") or None for item in items]
+
+
+def item_matrix(model: FittedModel) -> Singles:
+    """Return a vector for each item of the catalog: factors, bias, filling.
+
+    Raises:
+        ParameterError: The order of this model's lists isn't an inner product.
+    """
+    factors, bias = _search_parts(model)
+    vectors = np.column_stack([factors, bias])
+    squares = (vectors**2).sum(axis=1)
+    return np.column_stack([vectors, np.sqrt(squares.max() - squares)]).astype(np.float32)
+
+
+def _search_parts(model: FittedModel) -> tuple[Floats, Floats]:
+    linear = model.scorer.search_parts()
+    if linear is None:
+        raise NotSearchable(model=model.name)
+    return linear
+
+
+def search_vectors(model: FittedModel, people: Interactions) -> Singles:
+    """Return the vector of each user to search with; it is as private as the user's history."""
+    _search_parts(model)
+    own = model.scorer.fold_in(people)
+    return np.column_stack([own, np.ones(len(own)), np.zeros(len(own))]).astype(np.float32)
+
+
+def reranked(
+    model: FittedModel, person: Interactions, found: Iterable[ItemId], k: int, *, exclude_seen: bool
+) -> Listing[ListedItem]:
+    """Return one user's `k` best items, of those that a search found and those that weights bring in."""
+    integer("k", k, least=1)
+    _search_parts(model)
+    items, scores = model.scorer.rescored(person, np.unique(item_places(model, found, "found")))
+    if exclude_seen:
+        kept = ~np.isin(items, person.items)
+        items, scores = items[kept], scores[kept]
+    # Ties are broken as in `recommend`: by place in the catalog.
+    best = np.lexsort((items, -scores))[:k]
+    stars = model.scorer.expected_stars(person, np.zeros(best.size, dtype=np.int64), items[best])
+    ids = model.catalog.id_at(items[best]).tolist()
+    columns = (
+        ids,
+        scores[best].tolist(),
+        [None] * best.size if stars is None else stars.tolist(),
+        titles_in_order(model, ids),
+    )
+    return Listing(ListedItem(*one) for one in zip(*columns, strict=True))

@@ -26,7 +26,7 @@ from discreet.data.interactions import Interactions
 from discreet.data.roles import Choice
 from discreet.data.schema import Schema
 from discreet.data.vocabulary import Vocabulary
-from discreet.models.answers import Explanation, one_list
+from discreet.models.answers import Explanation, ListedItem, Listing, SimilarItem, SimilarItems, one_list
 from discreet.models.errors import (
     MalformedPart,
     NoRatingsPredicted,
@@ -37,7 +37,6 @@ from discreet.models.errors import (
 )
 from discreet.models.histories import History, ItemId, Moment, people_rows, person_row
 from discreet.models.items import PublicColumns, beside, read_columns, read_table, unknown_item
-from discreet.models.listings import ListedItem, Listing, SimilarItem, SimilarItems
 from discreet.models.lists import Wanted, closed_items, recommend_rows
 from discreet.models.scorers.scorer import Scorer
 from discreet.privacy.guarantee import Guarantee
@@ -321,7 +320,7 @@ class FittedModel:
         The inner product with an item's vector is the score of `recommend`, less what weights between items
         add: give what was found to `rerank`, with the same `now`. The vector is as private as the history.
         """
-        from discreet.models.vectors import search_vectors
+        from discreet.models.answers import search_vectors
 
         vector: Singles = search_vectors(self, self._person(history, now=now))[0]
         return vector
@@ -340,7 +339,7 @@ class FittedModel:
         Ask the store for `k` items more than the history has. The best of them are scored again, with items
         that weights between items bring in, so the list is complete if the search was exact.
         """
-        from discreet.models.vectors import reranked
+        from discreet.models.answers import reranked
 
         return reranked(self, self._person(history, now=now), found, k, exclude_seen=exclude_seen)
 
@@ -376,7 +375,7 @@ class FittedModel:
         numbers, words, lists of words (genres). The map from features to item vectors is learned from
         released numbers of known items, so it costs no budget; the table must not come from the ratings.
         """
-        from discreet.models.new_items import with_new_items
+        from discreet.models.items import with_new_items
 
         return with_new_items(self, table)
 

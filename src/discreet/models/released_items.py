@@ -19,7 +19,7 @@ import numpy as np
 from discreet.core.arrays import Floats
 from discreet.data.facts import PublicFacts
 from discreet.models.errors import ScaleTooSmall
-from discreet.models.scorers.counts import liking
+from discreet.models.scorers.factors import liking
 from discreet.models.tuned_settings import ItemSettings
 from discreet.privacy.session import Session
 from discreet.solvers.empirical_bayes import EmpiricalBayes, VoteEstimate, shrink

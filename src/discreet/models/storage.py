@@ -33,8 +33,7 @@ from discreet.data.vocabulary import Vocabulary
 from discreet.models.errors import MalformedPart, ModelChanged, NotAModel, OtherVersion
 from discreet.models.fitted import FittedModel, Origin
 from discreet.models.items import SOURCE, checked
-from discreet.models.scorers.parts import Ids
-from discreet.models.scorers.scorer import build_scorer
+from discreet.models.scorers.scorer import Ids, build_scorer
 from discreet.privacy.guarantee import Guarantee
 
 FORMAT = "discreet-model"

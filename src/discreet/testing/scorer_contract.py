@@ -16,7 +16,7 @@ from discreet.data.interactions import Interactions
 from discreet.models.estimator import Estimator
 from discreet.models.fitted import FittedModel
 from discreet.models.lists import STARS
-from discreet.models.scorers.counts import BY_STARS
+from discreet.models.scorers.factors import BY_STARS
 from discreet.models.scorers.one_bit import ReleasedCells
 from discreet.models.scorers.scorer import build_scorer
 from discreet.testing.small_data import fitted_once, timed_data

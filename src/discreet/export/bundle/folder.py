@@ -28,8 +28,7 @@ from discreet.models.errors import BadPackageName, BundleTooLarge
 from discreet.models.fitted import FittedModel
 from discreet.models.lists import best_places, listable
 from discreet.models.scorers.interactions import damped, known_part, missed_steps, recency
-from discreet.models.scorers.log_chance import log_chance
-from discreet.models.scorers.ranking import LOGISTIC
+from discreet.models.scorers.ranking import LOGISTIC, log_chance
 from discreet.solvers.few_rows import FEW
 
 FORMAT, VERSION = "discreet-bundle", 1

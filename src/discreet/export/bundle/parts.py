@@ -25,7 +25,7 @@ from discreet.core.arrays import Floats, Indices
 from discreet.models.errors import BundleTooLarge, NotOnDevice
 from discreet.models.fitted import FittedModel
 from discreet.models.scorers.factors import ImplicitFactorScorer, RatingScorer
-from discreet.models.scorers.interactions import InteractionsAndRatings, InteractionScorer
+from discreet.models.scorers.interactions import InteractionsAndRatings, InteractionScorer, NextItems
 from discreet.models.scorers.item_item import (
     ItemWeightsScorer,
     NeighborScorer,
@@ -33,8 +33,7 @@ from discreet.models.scorers.item_item import (
     SparseWeightsScorer,
 )
 from discreet.models.scorers.local import LocalScorer
-from discreet.models.scorers.log_chance import chance_table
-from discreet.models.scorers.next_items import NextItems
+from discreet.models.scorers.ranking import chance_table
 from discreet.models.scorers.released_histories import HISTORIES
 from discreet.models.scorers.scorer import Scorer
 

@@ -29,8 +29,7 @@ from discreet.models.baselines.tuning import (
     sample_users,
     walk,
 )
-from discreet.models.scorers.counts import counted
-from discreet.models.scorers.factors import ImplicitFactorScorer, UnsureRatingScorer
+from discreet.models.scorers.factors import ImplicitFactorScorer, UnsureRatingScorer, counted
 from discreet.models.scorers.scorer import Scorer
 from discreet.privacy.session import Session
 from discreet.solvers.als import Confidence, implicit_als

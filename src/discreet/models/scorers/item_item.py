@@ -15,9 +15,8 @@ from discreet.core.exports import Later
 from discreet.data.interactions import Interactions
 from discreet.models.errors import MalformedPart
 from discreet.models.scorers.interactions import recency
-from discreet.models.scorers.parts import ITEMS, Constant, Notes, Stored, StoredNumber, StoredNumbers
 from discreet.models.scorers.ranking import Ranking
-from discreet.models.scorers.scorer import Scorer
+from discreet.models.scorers.scorer import ITEMS, Constant, Notes, Scorer, Stored, StoredNumber, StoredNumbers
 from discreet.models.scorers.similarity import NearestItems, false_discoveries
 
 if TYPE_CHECKING:

@@ -12,9 +12,8 @@ from discreet.collect.estimate import Collected
 from discreet.core.arrays import Floats, Indices
 from discreet.data.interactions import Interactions
 from discreet.data.vocabulary import Vocabulary
-from discreet.models.scorers.counts import COUNTS, counted
-from discreet.models.scorers.factors import FactorRatings, RatingScorer, folded
-from discreet.models.scorers.parts import ITEMS, Constant, Ids, Stored, StoredNumbers
+from discreet.models.scorers.factors import COUNTS, FactorRatings, RatingScorer, counted, folded
+from discreet.models.scorers.scorer import ITEMS, Constant, Ids, Stored, StoredNumbers
 
 #: A ridge so large that a coordinate becomes zero: that of biases, in models without biases.
 PINNED = 1e9

@@ -6,7 +6,7 @@ import numpy as np
 
 from discreet.core.arrays import Array
 from discreet.core.kernels import compiled, inner
-from discreet.models.scorers.log_chance import LEAST, MOST, PER_UNIT
+from discreet.models.scorers.ranking import LEAST, MOST, PER_UNIT
 
 
 @inner

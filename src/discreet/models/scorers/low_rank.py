@@ -12,10 +12,16 @@ import numpy.typing as npt
 from discreet.core.arrays import Floats, Rows, residuals
 from discreet.data.interactions import Interactions
 from discreet.models.errors import MalformedPart
-from discreet.models.scorers.counts import COUNTS
-from discreet.models.scorers.factors import LinearRatings
-from discreet.models.scorers.parts import ITEMS, RELEASED, Constant, Stored, StoredNumber, StoredNumbers
-from discreet.models.scorers.scorer import Scorer
+from discreet.models.scorers.factors import COUNTS, LinearRatings
+from discreet.models.scorers.scorer import (
+    ITEMS,
+    RELEASED,
+    Constant,
+    Scorer,
+    Stored,
+    StoredNumber,
+    StoredNumbers,
+)
 from discreet.solvers.low_rank.matrix import Projection
 from discreet.statistics.frank_wolfe_rounds import RoundsSoFar, advance, begin
 from discreet.statistics.scaled_rows import own_places

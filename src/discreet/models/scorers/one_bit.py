@@ -24,18 +24,18 @@ from discreet.models.errors import (
     ScaleTooSmall,
     UnknownUser,
 )
-from discreet.models.scorers.counts import COUNTS, LIKING, CountedScorer, by_counts
-from discreet.models.scorers.parts import (
+from discreet.models.scorers.factors import COUNTS, LIKING, CountedScorer, by_counts
+from discreet.models.scorers.scorer import (
     ITEMS,
     RELEASED,
     Constant,
     Ids,
+    Scorer,
     Stored,
     StoredNumber,
     StoredNumbers,
     Word,
 )
-from discreet.models.scorers.scorer import Scorer
 from discreet.privacy.accounting.rounding import times_up
 from discreet.privacy.errors import Overspent
 from discreet.privacy.session import Session

@@ -13,9 +13,17 @@ from discreet.core.arrays import Floats, Indices, Singles, predict_cells
 from discreet.data.interactions import Interactions
 from discreet.data.vocabulary import Vocabulary
 from discreet.models.scorers.factors import folded
-from discreet.models.scorers.parts import ITEMS, RELEASED, Constant, Ids, Stored, StoredNumber, StoredNumbers
 from discreet.models.scorers.ranking import LinearScores, Ranking
-from discreet.models.scorers.scorer import Scorer
+from discreet.models.scorers.scorer import (
+    ITEMS,
+    RELEASED,
+    Constant,
+    Ids,
+    Scorer,
+    Stored,
+    StoredNumber,
+    StoredNumbers,
+)
 from discreet.statistics.profiles import Profiles
 from discreet.statistics.statistic import rows_of
 

@@ -12,7 +12,7 @@ from typing import Self, final
 import numpy as np
 
 from discreet.core.arrays import Floats
-from discreet.models.scorers.parts import RELEASED, Stored, StoredNumbers
+from discreet.models.scorers.scorer import RELEASED, Stored, StoredNumbers
 from discreet.statistics.history_summary import LENGTH_STARTS, MOST_LEVELS, SummedHistories
 
 #: No release counts more users: data have at most 2^34, and what noise adds beyond this is cut off.

@@ -15,7 +15,7 @@ import numpy as np
 
 from discreet.core.arrays import Floats
 from discreet.models.errors import NoFactorsFound
-from discreet.models.scorers.log_chance import log_chance
+from discreet.models.scorers.ranking import log_chance
 
 # Neighbors that are less sure are not named. Of those named, a larger part is right than this on every file
 # measured: the noise is rather thought too large than too small.

@@ -22,8 +22,7 @@ from discreet.core.arrays import Floats, Indices
 from discreet.core.progress import Progress
 from discreet.data.interactions import Interactions
 from discreet.models.released_items import RecentReleases
-from discreet.models.scorers.interactions import FADING, InteractionScorer
-from discreet.models.scorers.next_items import NextItems
+from discreet.models.scorers.interactions import FADING, InteractionScorer, NextItems
 from discreet.models.user_factorization.latent_factors import feature_prior
 from discreet.models.user_factorization.public_features import learn_content
 from discreet.models.user_factorization.settings import (

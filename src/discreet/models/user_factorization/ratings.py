@@ -18,8 +18,7 @@ from discreet.core.progress import Progress
 from discreet.data.facts import PublicFacts
 from discreet.models.released_items import ItemView, RecentReleases, pilot_release
 from discreet.models.scorers.factors import RatingScorer
-from discreet.models.scorers.interactions import InteractionsAndRatings, InteractionScorer
-from discreet.models.scorers.next_items import NextItems
+from discreet.models.scorers.interactions import InteractionsAndRatings, InteractionScorer, NextItems
 from discreet.models.user_factorization.implicit_feedback import (
     KnownVotes,
     PairsInOrder,

@@ -6,8 +6,8 @@ table.
 
 Settings marked `BOUND`, `EDGE` or `STATED` are not tuned. The others are, and there are at most 30 of them
 with `COUNT_PART` (`statistics/typical.py`, because it defines statistics) and two constants of all models
-with counts (`models/scorers/counts.py`). Tolerances and starting values of iterations stay with their solvers
-(`solvers/empirical_bayes.py`, `solvers/spectrum.py`).
+with counts (`models/scorers/factors.py`). Tolerances and starting values of iterations stay with their
+solvers (`solvers/empirical_bayes.py`, `solvers/spectrum.py`).
 """
 
 from __future__ import annotations

@@ -34,8 +34,7 @@ from discreet.models.local import (
     check_local,
     own_ridge,
 )
-from discreet.models.scorers.counts import counted
-from discreet.models.scorers.factors import RatingScorer
+from discreet.models.scorers.factors import RatingScorer, counted
 from discreet.models.scorers.local import LocalScorer, factor_scorer
 from discreet.models.scorers.scorer import Scorer
 from discreet.privacy.mechanisms.cells import CellMechanism, HiddenNumbers

@@ -11,8 +11,7 @@ from discreet.collect.estimate import Collected
 from discreet.core.checks import integer, positive_finite
 from discreet.core.progress import Progress
 from discreet.models.local import LocalEstimator, check_local
-from discreet.models.scorers.counts import counted
-from discreet.models.scorers.factors import RatingScorer
+from discreet.models.scorers.factors import RatingScorer, counted
 from discreet.models.scorers.local import LocalScorer
 from discreet.models.scorers.scorer import Scorer
 from discreet.solvers.channel_fit import SPREAD, ChannelFit, Reports, fit_channel

@@ -33,7 +33,7 @@ from discreet.data.facts import PublicFacts
 from discreet.data.interactions import Interactions
 from discreet.data.vocabulary import Vocabulary
 from discreet.models.estimator import Estimator
-from discreet.models.scorers.counts import counted
+from discreet.models.scorers.factors import counted
 from discreet.models.scorers.one_bit import OneBitScorer, binary_ratings, public_threshold
 from discreet.models.scorers.scorer import Scorer
 from discreet.privacy.accounting.events import pure_event
