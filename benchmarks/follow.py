@@ -76,7 +76,7 @@ def popular(stream: Stream, epsilon: float, half_life: float, seed: int) -> Call
         model = estimator.fit(
             stream.before(release, False), random=PrivacyRandom.simulate(1000 * seed + release)
         )
-        return model.scorer.popularity
+        return model.scorer.part("popularity")
 
     return fit
 
@@ -171,7 +171,7 @@ def hit_rates(
         return hits(stream, release, vector)
 
     def of_model(release: int, model: discreet.FittedModel) -> np.ndarray:
-        return hits(stream, release, model.scorer.popularity)
+        return hits(stream, release, model.scorer.part("popularity"))
 
     found: dict[str, Any] = {"half_life_days": half_life, "releases": stream.releases}
     if kept is None:

@@ -80,7 +80,7 @@ def main() -> None:
             reference = fit(math.inf, 0) if options.reference else None
             for epsilon in options.epsilons.split(","):
                 fits = [fit(float(epsilon), seed) for seed in (0, 1)]
-                popular = np.argsort(-fits[0].scorer.popularity, kind="stable")
+                popular = np.argsort(-fits[0].scorer.part("popularity"), kind="stable")
                 drawn = np.random.default_rng(0).permutation(data.n_items)
                 for which, order in (("popular", popular), ("drawn", drawn)):
                     items = order[: options.items].tolist()

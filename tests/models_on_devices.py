@@ -21,14 +21,13 @@ def stars(data):
     model = without_pairs(discreet.UserFactorization(epsilon=math.inf).fit(data))
     co_occurrences = np.random.default_rng(3).normal(size=(data.n_items, 5))
     # Whatever the fit found out about the order of these data, the latest interactions count most here.
-    return dataclasses.replace(
-        model, scorer=dataclasses.replace(model.scorer, co_occurrences=co_occurrences, choice_fading=1.3)
-    )
+    scorer = model.scorer.with_parts(co_occurrences=co_occurrences, choice_fading=1.3)
+    return dataclasses.replace(model, scorer=scorer)
 
 
 def without_pairs(model):
     """Return the model without weights between items, which devices and vector stores do not know."""
-    return dataclasses.replace(model, scorer=dataclasses.replace(model.scorer, blend=0.0))
+    return dataclasses.replace(model, scorer=model.scorer.with_parts(blend=0.0))
 
 
 def interactions(data):

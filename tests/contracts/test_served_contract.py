@@ -61,7 +61,7 @@ def model_of(fitted, timed):
             return fitted(name)
         model = fitted("user-factorization")
         directions = np.random.default_rng(8).standard_normal((timed.n_items, 3))
-        scorer = dataclasses.replace(model.scorer, co_occurrences=directions)
+        scorer = model.scorer.with_parts(co_occurrences=directions)
         return dataclasses.replace(model, scorer=scorer if DRAWN[name] == "ratings" else scorer.choice)
 
     return find

@@ -248,11 +248,13 @@ def test_parties_with_other_items_are_one_catalog():
     assert not (parts["p1"].items % 3 == 0).any()
     protocol = protocol_of("ratings", math.inf)
     model = train(protocol, parts, pooled).model
-    assert np.array_equal(model.scorer.item_bias, protocol.estimator.fit(pooled).scorer.item_bias)
+    assert np.array_equal(
+        model.scorer.part("item_bias"), protocol.estimator.fit(pooled).scorer.part("item_bias")
+    )
 
 
 def test_simulation_deals_people_out():
     protocol = protocol_of("biases", math.inf)
     outcome = simulate_parties(protocol, DATA, 4, random=PrivacyRandom.simulate(1))
     pooled = protocol.estimator.fit(DATA)
-    assert np.array_equal(outcome.model.scorer.item_bias, pooled.scorer.item_bias)
+    assert np.array_equal(outcome.model.scorer.part("item_bias"), pooled.scorer.part("item_bias"))

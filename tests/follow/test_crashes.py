@@ -80,14 +80,14 @@ def dies_and_goes_on(folder, before, at):
     finished = die(folder, at) is not None
     kept = drawn(folder)
     assert len(kept) in (2, 3)
-    seen = load(current).scorer.popularity if current.exists() else None
+    seen = load(current).scorer.part("popularity") if current.exists() else None
     # A model is seen only if its release was kept.
     assert seen is None or len(kept) == 3
     Following(path).add(weeks(4)[2], release=3).model.save(current, force=True)
     after = drawn(folder)
     assert len(after) == 3 and after[: len(kept)] == kept
     if seen is not None:
-        assert np.array_equal(load(current).scorer.popularity, seen)
+        assert np.array_equal(load(current).scorer.part("popularity"), seen)
     return finished, len(kept)
 
 

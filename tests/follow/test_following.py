@@ -102,7 +102,7 @@ def test_late_ratings_missed_weeks_and_repeated_calls(tmp_path):
     assert {release for release, _ in all_entries(followed)} == {0, 3}
     again = simulated(followed, batch([("carl", "i1", 5)]), seed=9, release=4)
     assert again.repeated and again.entered == 0 and len(followed.status().times) == 4
-    assert np.array_equal(again.model.scorer.popularity, late.model.scorer.popularity)
+    assert np.array_equal(again.model.scorer.part("popularity"), late.model.scorer.part("popularity"))
     with refuses("wrong-release", release=2, made=4):
         simulated(followed, None, release=2)
     with refuses("period-used-up", most=6, made=4):
@@ -260,7 +260,7 @@ def test_estimates_find_what_is_current(tmp_path):
         rows = [(f"w{week}-{u}", f"i{week + k}", 5 if k else 2) for u in range(300) for k in range(2)]
         added = simulated(followed, batch(rows), seed=int(rng.integers(99)))
     assert np.argmax(followed.current().recent.sums) in (3, 4)
-    bias = added.model.scorer.item_bias
+    bias = added.model.scorer.part("item_bias")
     assert bias[4] > 0.5 and bias[0] < -0.5
     status = followed.status()
     assert 2 <= status.stands_out <= 6 and status.noise > 0 and status.to_json()["left"] == 2
@@ -273,7 +273,7 @@ def test_combined_with_embeddings(tmp_path):
     added = simulated(followed, data, model=fitted)
     promise = added.model.guarantee
     assert promise.epsilon >= 5.0 and promise.delta >= 2e-6 and promise.proof == "proofs/follow.md"
-    assert np.array_equal(added.model.scorer.popularity, followed.current().popularity)
+    assert np.array_equal(added.model.scorer.part("popularity"), followed.current().popularity)
     choices = discreet.UserFactorization(epsilon=3.0, feedback="implicit").fit(
         data, random=PrivacyRandom.simulate(1)
     )
@@ -303,7 +303,7 @@ def test_weights_between_items_follow_the_catalog(tmp_path, feedback):
         followed = Following.start(path, Vocabulary.of(catalog), facts, settings)
         simulated(followed, None)
         model = followed.model(model=replace(fitted, guarantee=followed.status().guarantee))
-        before, after = fitted.scorer.paired, model.scorer.paired
+        before, after = fitted.scorer.part("paired"), model.scorer.part("paired")
         wanted = [names[place] for place in before] if kept else []
         assert [model.catalog.id_at(place) for place in after] == wanted
         assert len(model.recommend({names[-1]: 5}, k=3)) == 3

@@ -168,7 +168,7 @@ def test_the_twin_without_the_check_the_lie_is_published(tmp_path, monkeypatch):
     monkeypatch.setattr(FollowAgreement, "check_sums", lambda *given: None)
     year = Year(tmp_path, SHARED)
     found = year.coordinator(east=lying(year.parties["east"].answer, anywhere)).release(kind="popularity")
-    assert float(np.abs(found.model.scorer.popularity).max()) > 1e5
+    assert float(np.abs(found.model.scorer.part("popularity")).max()) > 1e5
 
 
 @pytest.mark.few(2)
@@ -277,13 +277,13 @@ def test_a_restored_coordinator_gets_the_same_releases_again(tmp_path, agreement
     leader, copies = year.coordinator(), []
     for _ in range(3):
         copies.append((year.folder / "coordinator.state").read_bytes())
-        last = leader.release(kind="popularity").model.scorer.popularity
+        last = leader.release(kind="popularity").model.scorer.part("popularity")
     leader._journal.close()
     for made, copy in enumerate(copies):
         (year.folder / "coordinator.state").write_bytes(copy)
         again = year.coordinator()
         found = [again.release(kind="popularity") for _ in range(made, 3)]
-        assert np.array_equal(found[-1].model.scorer.popularity, last)
+        assert np.array_equal(found[-1].model.scorer.part("popularity"), last)
         again._journal.close()
     assert all(len(party._year.read().releases) == 3 for party in year.parties.values())
 

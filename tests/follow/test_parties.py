@@ -219,7 +219,7 @@ def test_a_party_that_was_away_catches_up(tmp_path, monkeypatch):
     away.clear()
     third = coordinator.release(kind="popularity")
     assert third.counted == NAMES and first.left_out and not third.left_out
-    everybody = [model.scorer.popularity.sum() for model in (second.model, third.model)]
+    everybody = [model.scorer.part("popularity").sum() for model in (second.model, third.model)]
     assert everybody[1] > everybody[0]
     away |= set(NAMES)
     with refuses("too-few-answers", what="release 4", absent=tuple(sorted(NAMES))):

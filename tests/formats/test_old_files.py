@@ -200,7 +200,7 @@ def test_old_names_of_arrays_and_decisions_are_read_as_new_ones(tmp_path):
     assert "crowds" in arrays and "people per noise" in label["scorer"]["settings"]["decisions"]
     loaded = discreet.load(old)
     assert loaded.scorer.explain() == new.scorer.explain()
-    assert np.array_equal(loaded.scorer.co_occurrences, new.scorer.co_occurrences)
+    assert np.array_equal(loaded.scorer.part("co_occurrences"), new.scorer.part("co_occurrences"))
     assert storage.read_label(old)["provenance"] == storage.read_label(path)["provenance"]
 
 

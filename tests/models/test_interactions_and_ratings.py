@@ -141,13 +141,13 @@ def test_a_person_is_believed_more_where_the_overall_mean_is_hardly_known(split)
 
 def test_what_hardly_anybody_chose_is_like_nothing_in_particular(split, model):
     """A short vector points anywhere; the twin, by angles alone, takes one for the nearest of all."""
-    co_occurrences = model.scorer.co_occurrences.copy()
+    co_occurrences = model.scorer.part("co_occurrences").copy()
     item = int(np.argmax(np.linalg.norm(co_occurrences, axis=1)))
-    silent = int(np.argmin(model.scorer.popularity))
+    silent = int(np.argmin(model.scorer.part("popularity")))
     co_occurrences[silent] = co_occurrences[item] * 1e-3
-    factors = model.scorer.item_factors[:, :2]
-    bare = dataclasses.replace(
-        model.scorer, co_occurrences=co_occurrences, item_factors=factors, ridge=model.scorer.ridge[:3]
+    stars = model.scorer.stars
+    bare = model.scorer.with_parts(
+        co_occurrences=co_occurrences, item_factors=stars.item_factors[:, :2], ridge=stars.ridge[:3]
     )
     changed = dataclasses.replace(model, scorer=bare)
     name, other = (model.catalog.id_at([one]).tolist()[0] for one in (item, silent))

@@ -28,10 +28,10 @@ def history(model):
 def test_one_answer_folds_each_part_in_once(model, monkeypatch):
     folds = Counter()
     for kind in (RatingScorer, InteractionScorer):
-        whole = kind.fold_in
+        whole = kind._vectors
         monkeypatch.setattr(
             kind,
-            "fold_in",
+            "_vectors",
             lambda self, rows, kind=kind, whole=whole: folds.update([kind.__name__]) or whole(self, rows),
         )
     model.recommend(history(model), 5)

@@ -39,7 +39,7 @@ def test_lists_are_those_of_implicit_feedback_on_the_same_data(ratings):
     for name, array in same.arrays().items():
         np.testing.assert_array_equal(lists.arrays()[name], array)
     both = fitted(UserFactorization(epsilon=6.0), ratings).scorer
-    assert not np.array_equal(both.popularity, lists.popularity)
+    assert not np.array_equal(both.choice.popularity, lists.popularity)
 
 
 def test_lists_refuse_to_predict_ratings_and_say_what_to_do(ratings):
@@ -88,7 +88,7 @@ def test_ratings_do_not_depend_on_when_they_were_given():
         (UserFactorization(epsilon=math.inf), False),
     ):
         one, two = (fitted(estimator, data).scorer for data in (timed, other))
-        assert one.co_occurrences.shape[1] > 0
+        assert one.part("co_occurrences").shape[1] > 0
         close = all(
             np.allclose(array, two.arrays()[name], rtol=1e-4, atol=1e-4)
             for name, array in one.arrays().items()

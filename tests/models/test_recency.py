@@ -55,7 +55,7 @@ def test_what_is_old_fades_in_user_factorization(purpose):
 
     def popularity(**settings):
         model = UserFactorization(epsilon=math.inf, purpose=purpose, **settings).fit(stream())
-        return model.scorer.popularity
+        return model.scorer.part("popularity")
 
     plain, recent = popularity(), popularity(half_life=5.0, now="1970-03-01")
     assert plain[:10].sum() > 0.7 * plain[10:].sum() and recent[:10].sum() < 0.2 * recent[10:].sum()
@@ -72,7 +72,8 @@ def test_recent_ratings_move_the_effects_of_user_factorization():
 
     def effect(**settings):
         model = UserFactorization(epsilon=math.inf, purpose="ratings", **settings).fit(data)
-        return model.scorer.item_bias[0] - model.scorer.item_bias[1:].mean()
+        bias = model.scorer.part("item_bias")
+        return bias[0] - bias[1:].mean()
 
     assert effect(half_life=5.0, now="1970-03-01") > effect() + 0.5
     assert abs(effect(half_life=1e6, now="1970-03-01") - effect()) < 0.1

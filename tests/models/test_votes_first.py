@@ -63,7 +63,7 @@ def test_without_noise_and_in_small_catalogs_nothing_changes():
 def worth(models) -> float:
     """Return how many users chose the items that are most popular by a model, on average over models."""
     chosen = np.bincount(shop().items, minlength=shop().n_items)
-    tops = [np.argsort(-model.scorer.popularity)[:TOP] for model in models]
+    tops = [np.argsort(-model.scorer.part("popularity"))[:TOP] for model in models]
     return float(np.mean([chosen[top].sum() for top in tops]))
 
 
@@ -107,7 +107,8 @@ def test_users_vote_for_the_items_that_may_be_on_top(settings):
     )
     assert all("VotesAmong" in {entry.statistic for entry in one.releases} for one in ours)
     found = [
-        np.mean([chosen[np.argsort(-one.scorer.popularity)[:TOP]].sum() for one in m]) for m in (ours, bar)
+        np.mean([chosen[np.argsort(-one.scorer.part("popularity"))[:TOP]].sum() for one in m])
+        for m in (ours, bar)
     ]
     assert found[0] > 1.1 * found[1]
 

@@ -106,7 +106,7 @@ def test_without_noise_a_large_catalog_has_weights_for_all_items(settings, tmp_p
     data = walks()
     kind = UserFactorization.with_settings(FactorizationSettings(most_co_occurrence_items=32))
     model = kind(epsilon=math.inf, **settings).fit(data, random=PrivacyRandom.simulate(0))
-    assert model.scorer.paired.size == data.n_items
+    assert model.scorer.part("paired").size == data.n_items
     listed = [item for item, _ in model.recommend([17, 18, 19], k=2)]
     assert listed[0] == 20
     model.save(tmp_path / "model")
@@ -114,4 +114,4 @@ def test_without_noise_a_large_catalog_has_weights_for_all_items(settings, tmp_p
         [17, 18, 19], k=5
     )
     twin = kind(epsilon=30.0, **settings).fit(data, random=PrivacyRandom.simulate(0))
-    assert twin.scorer.paired.size <= 32
+    assert twin.scorer.part("paired").size <= 32

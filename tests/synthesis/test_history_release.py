@@ -68,7 +68,7 @@ def test_implicit_feedback_does_not_read_ratings():
     for name in one:
         np.testing.assert_array_equal(one[name], two[name])
     # The twin: a fit from ratings does.
-    rated = [fitted(part, epsilon=2.0).scorer.rating_levels for part in (data, other)]
+    rated = [fitted(part, epsilon=2.0).scorer.part("rating_levels") for part in (data, other)]
     assert not np.array_equal(*rated)
 
 
@@ -77,8 +77,10 @@ def test_a_file_keeps_it_and_other_fits_have_none(tmp_path):
     model = fitted(data, epsilon=3.0)
     model.save(tmp_path / "m.discreet")
     again = load(tmp_path / "m.discreet").scorer
-    np.testing.assert_array_equal(again.history_lengths, model.scorer.history_lengths)
-    assert again.history_lengths.min() >= 0 and again.rating_levels.sum() == pytest.approx(1.0)
+    np.testing.assert_array_equal(again.part("history_lengths"), model.scorer.part("history_lengths"))
+    assert again.part("history_lengths").min() >= 0 and again.part("rating_levels").sum() == pytest.approx(
+        1.0
+    )
     plain = UserFactorization(epsilon=3.0).fit(data, random=PrivacyRandom.simulate(1))
     assert ReleasedHistories.of(plain.scorer) is None and "history_lengths" not in plain.scorer.arrays()
 

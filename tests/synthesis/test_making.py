@@ -62,7 +62,7 @@ def test_synthetic_data_look_like_the_release(data, rated):
 def test_implicit_data_have_no_ratings(implicit):
     made = synthesize(implicit)
     assert set(made.values.tolist()) == {1.0} and made.facts.low == made.facts.high == 1.0
-    assert made.n_users == round(implicit.scorer.history_lengths.sum())
+    assert made.n_users == round(implicit.scorer.part("history_lengths").sum())
 
 
 def test_a_seed_repeats_and_another_differs(implicit):
@@ -73,7 +73,7 @@ def test_a_seed_repeats_and_another_differs(implicit):
 
 def test_an_order_is_what_the_release_or_the_caller_says(implicit):
     plain = synthesize(implicit, users=20)
-    has_order = implicit.scorer.history_order[0] >= 0.5
+    has_order = implicit.scorer.part("history_order")[0] >= 0.5
     assert (plain.times is not None) == has_order
     ordered = synthesize(implicit, users=20, order=True)
     for row in range(20):

@@ -190,16 +190,10 @@ def combined(now: Current, model: FittedModel, catalog: Vocabulary, facts: Publi
     known = place >= 0
     other = model.scorer
     if isinstance(other, InteractionScorer):
-        return replace(
-            other,
-            popularity=now.popularity,
-            item_factors=_moved(other.item_factors, place, known),
-            ridge=_OLDER * other.ridge,
-            length=_LENGTH,
-            **_repaired(other, place, now.popularity),
-        )
+        return _moved_choice(other, now, place)
     assert isinstance(other, InteractionsAndRatings)
-    bias, mean = _moved(other.item_bias[:, None], place, known)[:, 0], other.mean
+    stars, choice = other.stars, other.choice
+    bias, mean = _moved(stars.item_bias[:, None], place, known)[:, 0], stars.mean
     if now.effects is not None:
         half, middle = (facts.high - facts.low) / 2, (facts.high + facts.low) / 2
         ours = middle + half * (now.mean + now.effects.mean)
@@ -208,19 +202,24 @@ def combined(now: Current, model: FittedModel, catalog: Vocabulary, facts: Publi
         bias = weight * (ours - mean) + (1 - weight) * bias
     return replace(
         other,
-        item_bias=bias,
-        item_factors=_moved(other.item_factors, place, known),
-        co_occurrences=_moved(other.co_occurrences, place, known),
+        stars=replace(stars, item_bias=bias, item_factors=_moved(stars.item_factors, place, known)),
+        choice=_moved_choice(choice, now, place),
+    )
+
+
+def _moved_choice(other: InteractionScorer, now: Current, place: npt.NDArray[np.int32]) -> InteractionScorer:
+    """Return the scorer of interactions with current popularity."""
+    return replace(
+        other,
         popularity=now.popularity,
-        choice_ridge=_OLDER * other.choice_ridge,
-        choice_length=_LENGTH,
+        item_factors=_moved(other.item_factors, place, place >= 0),
+        ridge=_OLDER * other.ridge,
+        length=_LENGTH,
         **_repaired(other, place, now.popularity),
     )
 
 
-def _repaired(
-    other: InteractionScorer | InteractionsAndRatings, place: npt.NDArray[np.int32], popularity: Floats
-) -> dict[str, Any]:
+def _repaired(other: InteractionScorer, place: npt.NDArray[np.int32], popularity: Floats) -> dict[str, Any]:
     """Return weights between items for the followed catalog, none if it lacks one of them.
 
     They lead to what was chosen when the model was fitted. So their part is that of the present probability
@@ -252,7 +251,8 @@ def followed_alone(model: FittedModel) -> bool:
         return False
     scorer = model.scorer
     if isinstance(scorer, InteractionsAndRatings):
-        return not (scorer.co_occurrences.shape[1] or scorer.item_factors.shape[1] or scorer.paired.size)
+        stars, choice = scorer.stars, scorer.choice
+        return not (choice.item_factors.shape[1] or stars.item_factors.shape[1] or choice.paired.size)
     return isinstance(scorer, PopularityScorer)
 
 

@@ -176,14 +176,12 @@ def with_new_items(model: FittedModel, source: Any) -> FittedModel:
         for name, array in parts.items()
     }
     catalog = _extended(model.catalog, table, new)
-    # Scorers are frozen dataclasses; their common base is not one.
-    scorer: Scorer = replace(model.scorer, **grown)  # type: ignore[type-var]
     return replace(
         model,
         catalog=catalog,
         facts=replace(model.facts, n_items=len(catalog)),
         guarantee=model.guarantee.assuming(_ASSUMED),
-        scorer=scorer,
+        scorer=model.scorer.with_parts(**grown),
         public=moved(model.public, model.catalog, catalog),
     )
 
@@ -192,12 +190,12 @@ def _parts_by_item(scorer: Scorer) -> Mapping[str, npt.NDArray[Any]]:
     """Return the arrays with a number or a vector for each item; raise for models with anything else."""
     declared = scorer.stored
     by_item = {
-        name: getattr(scorer, name)
+        name: scorer.part(name)
         for name, part in declared.items()
         if isinstance(part, StoredNumbers)
         and part.shape[0] == ITEMS
         and ITEMS not in part.shape[1:]
-        and not (part.optional and not getattr(scorer, name).size)
+        and not (part.optional and not scorer.part(name).size)
     }
     personal = any(
         # What is optional and names items stays right: new items come after all others.

@@ -311,7 +311,7 @@ def drawn_histories(model: FittedModel, count: int = _PEOPLE) -> Interactions:
     """Return histories drawn by released popularity where the model has it, with ratings and an order."""
     random = np.random.default_rng(_SEED)
     items = len(model.catalog)
-    weights = np.asarray(getattr(model.scorer, "popularity", np.zeros(0)), dtype=np.float64)
+    weights = np.asarray(model.scorer.arrays().get("popularity", np.zeros(0)), dtype=np.float64)
     weights = np.maximum(weights, 1e-9) if weights.size == items else np.ones(items)
     lengths = np.minimum(random.integers(*_LENGTHS, size=count), max(items // 2, 1))
     chosen = [random.choice(items, n, replace=False, p=weights / weights.sum()) for n in lengths]

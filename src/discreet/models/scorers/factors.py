@@ -25,7 +25,7 @@ from discreet.models.scorers.scorer import (
     StoredNumbers,
 )
 from discreet.models.scorers.similarity import refuse_plain
-from discreet.solvers.few_rows import FEW, products, ridge_vectors
+from discreet.solvers.few_rows import products, ridge_vectors
 from discreet.statistics.statistic import rows_of
 
 #: How often items were chosen, in any unit; files of older versions do not have it.
@@ -163,28 +163,6 @@ def by_counts(popularity: Floats, liking: float, above: Floats | Singles) -> Sin
 _SOFTNESS = 0.05
 
 
-def folded(scorer: Scorer, histories: Interactions, rows: Indices) -> tuple[Floats, Indices]:
-    """Return the vectors of the users in `rows`, each computed once, and the index of each row's vector.
-
-    Vectors of a few users are kept with their histories: one answer needs them several times.
-    """
-    place = rows
-    if not histories.are_all(rows):
-        # Marks need no sorting, which takes longer than the products of many pairs.
-        marked = np.zeros(histories.n_users, dtype=bool)
-        marked[rows] = True
-        asked, place = np.flatnonzero(marked), (np.cumsum(marked) - 1)[rows]
-        if asked.size < histories.n_users:
-            histories = histories.select_users(asked)
-    if histories.n_users > FEW:
-        return scorer.fold_in(histories), place
-    by, vectors = histories.kept.get("folded", (None, None))
-    if by is not scorer or vectors is None:
-        vectors = scorer.fold_in(histories)
-        histories.kept["folded"] = scorer, vectors
-    return vectors, place
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LinearRatings(CountedRatings):
     """Ratings `mean + item bias + item row . own vector`, clipped to the scale."""
@@ -211,7 +189,11 @@ class LinearRatings(CountedRatings):
     def linear(self, histories: Interactions, rows: Indices) -> LinearScores:
         """Return users' own vectors and the items' rows."""
         people, place = self._people(histories, rows)
-        return LinearScores(people[place], self._design(), self._offsets())
+        return self.linear_of(people[place])
+
+    def linear_of(self, people: Floats) -> LinearScores:
+        """Return the products of these users' vectors."""
+        return LinearScores(people, self._design(), self._offsets())
 
     def _offsets(self) -> Floats:
         """Return what each item's ratings are without a user's own vector."""
@@ -230,7 +212,7 @@ class LinearRatings(CountedRatings):
 
     def _people(self, histories: Interactions, rows: Indices) -> tuple[Floats, Indices]:
         """Return vectors of users, and the place of each row's vector among them."""
-        return folded(self, histories, rows)
+        return self.folded(histories, rows)
 
     @abstractmethod
     def _design(self) -> Floats:
@@ -281,7 +263,7 @@ class RatingScorer(FactorRatings):
 
     count_power: float = 0.0
 
-    def fold_in(self, histories: Interactions) -> Floats:
+    def _vectors(self, histories: Interactions) -> Floats:
         """Return each user's bias and factors."""
         own = rows_of(histories)
         scales = np.maximum(own.row_weights(), 1) ** self.count_power if self.count_power else None
@@ -320,7 +302,7 @@ class ImplicitFactorScorer(Scorer):
     alpha: float
     regularization: float
 
-    def fold_in(self, histories: Interactions) -> Floats:
+    def _vectors(self, histories: Interactions) -> Floats:
         """Return each user's factors; only which items they interacted with counts."""
         from discreet.solvers.als import Confidence, fold_in_implicit
 
@@ -330,12 +312,12 @@ class ImplicitFactorScorer(Scorer):
 
     def predict(self, histories: Interactions, rows: Indices, items: Indices) -> Floats:
         """Return the scores of single pairs of user and item."""
-        people, place = folded(self, histories, rows)
+        people, place = self.folded(histories, rows)
         return products(people, self.item_factors.astype(np.float64), place, items)
 
     def scores(self, histories: Interactions, rows: Indices) -> Singles:
         """Return a score for every item."""
-        people, place = folded(self, histories, rows)
+        people, place = self.folded(histories, rows)
         return people[place].astype(np.float32) @ self.item_factors.T
 
     def search_parts(self) -> tuple[Floats, Floats]:
@@ -387,7 +369,7 @@ class UnsureRatingScorer(FactorRatings):
         if self.item_spreads.shape[1] != packed_size(self.ridge.size):
             raise MalformedPart(part="item_spreads", rule="shape")
 
-    def fold_in(self, histories: Interactions) -> Floats:
+    def _vectors(self, histories: Interactions) -> Floats:
         """Return each user's bias and factors."""
         # Compiled: other scorers answer without waiting for it.
         from discreet.solvers.bayesian_als import Beliefs, believe, lines_of

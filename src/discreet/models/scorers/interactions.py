@@ -19,7 +19,7 @@ from discreet.core.exports import Later
 from discreet.data.epochs import EPOCHS, epoch_seconds
 from discreet.data.interactions import Interactions
 from discreet.models.errors import MalformedPart, NoFactorsFound
-from discreet.models.scorers.factors import DEVIATION, LIKING, RANKINGS, RatingScorer, folded, liking
+from discreet.models.scorers.factors import LIKING, RANKINGS, RatingScorer, liking
 from discreet.models.scorers.ranking import Followed, Liking, LinearScores, Ranking, log_chance
 from discreet.models.scorers.released_histories import HISTORIES
 from discreet.models.scorers.scorer import (
@@ -215,29 +215,9 @@ FADING = 1.0
 _EVENLY = 0.5
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PairsAndHistories(Scorer):
-    """What a release may know beyond its vectors: weights between items, decisions, and whole histories.
-
-    Earlier versions know no pairs, and only a fit with `for_synthesis` knows histories.
-    """
-
-    paired: Indices = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
-    neighbors: npt.NDArray[np.int32] = field(default_factory=lambda: np.zeros((0, 0), dtype=np.int32))
-    neighbor_weights: npt.NDArray[np.float16] = field(
-        default_factory=lambda: np.zeros((0, 0), dtype=np.float16)
-    )
-    blend: float = 0.0
-    pair_fading: float = 1.0
-    decisions: Mapping[str, Any] = field(default_factory=dict)
-    history_lengths: Floats = field(default_factory=lambda: np.zeros(0))
-    history_order: Floats = field(default_factory=lambda: np.zeros(0))
-    rating_levels: Floats = field(default_factory=lambda: np.zeros(0))
-
-
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class InteractionScorer(PairsAndHistories):
+class InteractionScorer(Scorer):
     """Scores `log popularity + item_factors . own embedding - known part of the item's squared length`.
 
     The embeddings of an item's users are modeled as normal around `item_factors` with unit variance. So an
@@ -275,6 +255,18 @@ class InteractionScorer(PairsAndHistories):
     fading: float
     evenly: float = 0.0
     length: float = 0.5
+    # Earlier versions know no pairs, and only a fit with `for_synthesis` knows whole histories.
+    paired: Indices = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    neighbors: npt.NDArray[np.int32] = field(default_factory=lambda: np.zeros((0, 0), dtype=np.int32))
+    neighbor_weights: npt.NDArray[np.float16] = field(
+        default_factory=lambda: np.zeros((0, 0), dtype=np.float16)
+    )
+    blend: float = 0.0
+    pair_fading: float = 1.0
+    decisions: Mapping[str, Any] = field(default_factory=dict)
+    history_lengths: Floats = field(default_factory=lambda: np.zeros(0))
+    history_order: Floats = field(default_factory=lambda: np.zeros(0))
+    rating_levels: Floats = field(default_factory=lambda: np.zeros(0))
     #: The weights between items.
     following: NextItems = field(init=False, repr=False, compare=False)
 
@@ -319,7 +311,7 @@ class InteractionScorer(PairsAndHistories):
         """Raise for pairs that do not fit together."""
         self.following.check()
 
-    def fold_in(self, histories: Interactions) -> Floats:
+    def _vectors(self, histories: Interactions) -> Floats:
         """Return each user's embedding and the part of it that the history determines, from 0 to 1.
 
         Items count, and times if the histories have them, but not ratings.
@@ -350,7 +342,7 @@ class InteractionScorer(PairsAndHistories):
             asked, place = np.unique(rows, return_inverse=True)
             every: Floats = self._blended(histories, asked)
             return every[place, items]
-        people, where = folded(self, histories, rows)
+        people, where = self.folded(histories, rows)
         return LinearScores(people, *self.search_parts()).cells(where, items)
 
     def scores(self, histories: Interactions, rows: Indices) -> Singles:
@@ -372,8 +364,12 @@ class InteractionScorer(PairsAndHistories):
 
     def linear(self, histories: Interactions, rows: Indices) -> LinearScores:
         """Return what the scores of these users are products of, without weights between items."""
-        people, where = folded(self, histories, rows)
-        return LinearScores(people[where], *self.search_parts())
+        people, where = self.folded(histories, rows)
+        return self.linear_of(people[where])
+
+    def linear_of(self, people: Floats) -> LinearScores:
+        """Return the products of these users' vectors."""
+        return LinearScores(people, *self.search_parts())
 
     def ranking(self, histories: Interactions, rows: Indices, rank_by: str | None) -> Ranking | None:
         """Return the scores as products, and the weights that are blended with them."""
@@ -486,23 +482,35 @@ def _faded(histories: Interactions, fading: float, missed: Floats | None) -> Flo
 
 
 _OF_CHOICE = ("ridge", "fading", "evenly", "length")
-# The parts of both scorers, and what those of the second are called here.
-_STARS = ("mean", "item_bias", "item_factors", "ridge", "low", "high")
-_CHOICE = {
-    "popularity": "popularity",
-    "co_occurrences": "item_factors",
-    **{f"choice_{name}": name for name in _OF_CHOICE},
-    **{name: name for name in (*PAIRED, *BLENDED)},
+# What files call the parts of both scorers: where each is, and its name there.
+_PARTS = {
+    **{
+        name: ("stars", name)
+        for name in ("mean", "item_bias", "item_factors", "ridge", "low", "high", "decisions")
+    },
+    "popularity": ("choice", "popularity"),
+    "co_occurrences": ("choice", "item_factors"),
+    **{f"choice_{name}": ("choice", name) for name in _OF_CHOICE},
+    **{name: ("choice", name) for name in (*PAIRED, *BLENDED, *HISTORIES)},
 }
+
+
+def _of_each(parts: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """Return the parts of the scorer of ratings, of that of interactions, and all others."""
+    found: dict[str, dict[str, Any]] = {"stars": {}, "choice": {}, "": {}}
+    for name, part in parts.items():
+        where, own = _PARTS.get(name, ("", name))
+        found[where][own] = part
+    return found
 
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class InteractionsAndRatings(PairsAndHistories):
-    """Ratings as in `RatingScorer`, and lists ordered by interaction and rating together.
+class InteractionsAndRatings(Scorer):
+    """Ratings as `stars` predicts them, and lists ordered by interaction and rating together.
 
-    The score is the log-odds that the user interacts with an item (`InteractionScorer`) plus `liking` times
-    the log-probability that they then rate it above their own usual rating.
+    The score is the log-odds that the user interacts with an item (`choice`) plus `liking` times the
+    log-probability that they then rate it above their own usual rating.
     """
 
     kind: ClassVar[str] = "choice-and-stars"
@@ -524,28 +532,9 @@ class InteractionsAndRatings(PairsAndHistories):
         "decisions": Notes(),
     }
 
-    mean: float
-    item_bias: Floats
-    item_factors: Floats
-    ridge: Floats
-    low: float
-    high: float
-    popularity: Floats
-    co_occurrences: Floats
+    stars: RatingScorer
+    choice: InteractionScorer
     liking: float
-    choice_ridge: float
-    choice_fading: float
-    choice_evenly: float
-    choice_length: float
-    #: The parts that predict ratings, and interactions.
-    stars: RatingScorer = field(init=False, repr=False, compare=False)
-    choice: InteractionScorer = field(init=False, repr=False, compare=False)
-
-    def __post_init__(self) -> None:
-        stars = RatingScorer(**{name: getattr(self, name) for name in _STARS})
-        choice = InteractionScorer(**{name: getattr(self, here) for here, name in _CHOICE.items()})
-        object.__setattr__(self, "stars", stars)
-        object.__setattr__(self, "choice", choice)
 
     @classmethod
     def of(cls, stars: RatingScorer, choice: InteractionScorer, known: float, rated: float) -> Self:
@@ -553,22 +542,41 @@ class InteractionsAndRatings(PairsAndHistories):
 
         They count less where a typical user has `rated` a large part of the catalog.
         """
-        parts = {name: getattr(stars, name) for name in _STARS}
-        parts |= {here: getattr(choice, name) for here, name in _CHOICE.items()}
-        return cls(**parts, liking=liking(known, rated), decisions=stars.decisions)
+        return cls(stars=stars, choice=choice, liking=liking(known, rated))
+
+    @classmethod
+    def of_parts(cls, parts: Mapping[str, Any]) -> Self:
+        """Return the scorer that has these parts."""
+        of = _of_each(parts)
+        return cls(stars=RatingScorer(**of["stars"]), choice=InteractionScorer(**of["choice"]), **of[""])
+
+    def part(self, name: str) -> Any:
+        """Return a part of either scorer, or the weight of liking, by its name in files."""
+        where, own = _PARTS.get(name, ("", name))
+        return getattr(getattr(self, where) if where else self, own)
+
+    def with_parts(self, **changed: Any) -> Self:
+        """Return the scorer with other parts, by their names in files."""
+        of = _of_each(changed)
+        stars, choice = replace(self.stars, **of["stars"]), replace(self.choice, **of["choice"])
+        return replace(self, stars=stars, choice=choice, **of[""])
 
     def check(self) -> None:
         """Raise for pairs that do not fit together."""
         self.choice.check()
+
+    def explain(self) -> dict[str, Any]:
+        """Return the decisions of the fit by name."""
+        return self.stars.explain()
 
     @property
     def search_leaves_out(self) -> str:
         """Name the weights between items, if they count."""
         return self.choice.search_leaves_out
 
-    def fold_in(self, histories: Interactions) -> Floats:
+    def _vectors(self, histories: Interactions) -> Floats:
         """Return each user's bias and factors, and their interaction embedding."""
-        return np.column_stack([self.stars.fold_in(histories), self.choice.fold_in(histories)])
+        return np.column_stack([self.stars._vectors(histories), self.choice._vectors(histories)])
 
     def predict(self, histories: Interactions, rows: Indices, items: Indices) -> Floats:
         """Return predicted ratings inside the scale."""
@@ -589,11 +597,14 @@ class InteractionsAndRatings(PairsAndHistories):
         """Return the log-odds of interaction and the chance of liking, each as products."""
         if rank_by is not None and rank_by not in RANKINGS:
             return None
-        stars = self.stars.linear(histories, rows)
+        people, where = self.folded(histories, rows)
+        own, size = people[where], self.stars.ridge.size
+        stars = self.stars.linear_of(np.ascontiguousarray(own[:, :size]))
         if rank_by == "stars":
             return Ranking(stars, None, stars, self.shown)
         liked = Liking(self.liking, stars, self._usual(histories, rows), self._deviation, "normal")
-        choice, followed = self.choice.linear(histories, rows), self.choice.followed(histories, rows)
+        choice = self.choice.linear_of(np.ascontiguousarray(own[:, size:]))
+        followed = self.choice.followed(histories, rows)
         return Ranking(choice, None if rank_by == "choice" else liked, stars, self.shown, followed)
 
     def worth_by(self, histories: Interactions, rows: Indices, rank_by: str | None) -> Singles:
@@ -630,23 +641,24 @@ class InteractionsAndRatings(PairsAndHistories):
 
     def known_by(self) -> Floats:
         """Return the released counts: the places of items are shrunk by the noise over them."""
-        return self.popularity
+        return self.choice.popularity
 
     def item_vectors(self) -> Floats:
         """Return items' factors beyond quality and popularity, by how much users differ in them."""
-        if not self.co_occurrences.shape[1]:
-            refuse_plain(self.item_bias, self.item_factors)
-        scaled = self.item_factors / np.sqrt(self.ridge[1:])
-        return np.column_stack([scaled[:, PLAIN:], self.co_occurrences])
+        stars, directions = self.stars, self.choice.item_factors
+        if not directions.shape[1]:
+            refuse_plain(stars.item_bias, stars.item_factors)
+        scaled = stars.item_factors / np.sqrt(stars.ridge[1:])
+        return np.column_stack([scaled[:, PLAIN:], directions])
 
     def _usual(self, histories: Interactions, rows: Indices) -> Floats:
         """Return the mean rating of each of these users, shrunk by one additional average rating."""
         people = histories if histories.are_all(rows) else histories.select_users(rows)
         counts = np.diff(people.indptr)
         sums = np.bincount(people.rows(), weights=people.values, minlength=rows.size)
-        usual: Floats = (sums + self.mean) / (counts + 1)
+        usual: Floats = (sums + self.stars.mean) / (counts + 1)
         return usual
 
     @property
     def _deviation(self) -> float:
-        return max(DEVIATION * (self.high - self.low) / 2, 1e-150)
+        return self.stars._deviation

@@ -85,7 +85,7 @@ class ItemWeightsScorer(WeightsScorer):
         if np.unique(self.items).size != self.items.size:
             raise MalformedPart(part="items", rule="order")
 
-    def fold_in(self, histories: Interactions) -> Floats:
+    def _vectors(self, histories: Interactions) -> Floats:
         """Return the sums of the weights of each user's items."""
         place = np.full(self.base.size, -1, dtype=np.int64)
         place[self.items] = np.arange(self.items.size)
@@ -96,9 +96,9 @@ class ItemWeightsScorer(WeightsScorer):
 
     def scores(self, histories: Interactions, rows: Indices) -> Singles:
         """Return a score for every item."""
-        asked, place = np.unique(rows, return_inverse=True)
-        found = np.tile(self.base.astype(np.float32), (asked.size, 1))
-        found[:, self.items] += self.fold_in(histories.select_users(asked)).astype(np.float32)
+        sums, place = self.folded(histories, rows)
+        found = np.tile(self.base.astype(np.float32), (len(sums), 1))
+        found[:, self.items] += sums.astype(np.float32)
         every: Singles = found[place]
         return every
 

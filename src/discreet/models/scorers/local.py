@@ -12,7 +12,7 @@ from discreet.collect.estimate import Collected
 from discreet.core.arrays import Floats, Indices
 from discreet.data.interactions import Interactions
 from discreet.data.vocabulary import Vocabulary
-from discreet.models.scorers.factors import COUNTS, FactorRatings, RatingScorer, counted, folded
+from discreet.models.scorers.factors import COUNTS, FactorRatings, RatingScorer, counted
 from discreet.models.scorers.scorer import ITEMS, Constant, Ids, Stored, StoredNumbers
 
 #: A ridge so large that a coordinate becomes zero: that of biases, in models without biases.
@@ -59,12 +59,12 @@ class LocalScorer(FactorRatings):
             lambda: RatingScorer(**{entry.name: getattr(self, entry.name) for entry in fields(RatingScorer)}),
         )
 
-    def fold_in(self, histories: Interactions) -> Floats:
+    def _vectors(self, histories: Interactions) -> Floats:
         """Return bias and factors: the collector's for participants, else from each history on its own."""
         known = self._places(histories.users)
         if (known >= 0).all():
             return self.user_vectors[known]
-        vectors = self.device.fold_in(histories)
+        vectors = self.device._vectors(histories)
         vectors[known >= 0] = self.user_vectors[known[known >= 0]]
         return vectors
 
@@ -79,7 +79,7 @@ class LocalScorer(FactorRatings):
         """
         if histories.users == self.people:
             return self.user_vectors, rows
-        return folded(self, histories, rows)
+        return self.folded(histories, rows)
 
     def _places(self, users: Vocabulary) -> Indices:
         """Return each user's row in the collection, -1 for others; a row number alone identifies no user."""

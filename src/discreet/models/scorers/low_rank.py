@@ -58,7 +58,7 @@ class ProjectedGradientScorer(LinearRatings):
         if not self.ranks.size or sum(self.ranks.tolist()) != self.kept.size:
             raise MalformedPart(part="ranks", rule="sum")
 
-    def fold_in(self, histories: Interactions) -> Floats:
+    def _vectors(self, histories: Interactions) -> Floats:
         """Return each user's own bias and coordinates in the last basis."""
         offsets = self.mean + self.item_bias
         rows, own = own_residuals(rows_of(histories), offsets)
@@ -111,7 +111,7 @@ class SteppedScorer(LinearRatings):
     paces: Floats
     row_bound: float
 
-    def fold_in(self, histories: Interactions) -> Floats:
+    def _vectors(self, histories: Interactions) -> Floats:
         """Return each user's own mean, relative to the middle, and coefficient of every direction."""
         rows = rows_of(histories)
         centered = rows._replace(values=(rows.values - self.mean).astype(np.float32))

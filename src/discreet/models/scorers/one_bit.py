@@ -87,7 +87,7 @@ class OneBitScorer(CountedScorer):
             return "the number of ratings, and the odds of liking"
         return "the odds of liking alone, for this model has no counts: poor for lists"
 
-    def fold_in(self, histories: Interactions) -> Floats:
+    def _vectors(self, histories: Interactions) -> Floats:
         """Return the row of every user who has one, and the most likely row of each newcomer."""
         known = self.users.index_of(histories.users.series)
         vectors = self.left[np.maximum(known, 0)]
@@ -97,12 +97,12 @@ class OneBitScorer(CountedScorer):
 
     def predict(self, histories: Interactions, rows: Indices, items: Indices) -> Floats:
         """Return signed scores of single pairs of user and item, none beyond the bound."""
-        people, place = self._asked(histories, rows)
+        people, place = self.folded(histories, rows)
         return np.clip(predict_cells(people, self.right, place, items), -self.bound, self.bound)
 
     def scores(self, histories: Interactions, rows: Indices) -> Singles:
         """Return signed scores of all items, not bounded: the order at the top is kept."""
-        people, place = self._asked(histories, rows)
+        people, place = self.folded(histories, rows)
         return (people[place] @ self.right.T).astype(np.float32)
 
     def worth(self, histories: Interactions, rows: Indices) -> Singles:
@@ -115,10 +115,6 @@ class OneBitScorer(CountedScorer):
     def item_vectors(self) -> Floats:
         """Return the right factor."""
         return self.right if self.right.shape[1] else Scorer.item_vectors(self)
-
-    def _asked(self, histories: Interactions, rows: Indices) -> tuple[Floats, Indices]:
-        asked, place = np.unique(rows, return_inverse=True)
-        return self.fold_in(histories.select_users(asked)), place
 
     def _most_likely(self, histories: Interactions, row: int) -> Floats:
         """Maximize the likelihood of one user's binary ratings under a normal prior with the rows' spread."""
@@ -297,7 +293,7 @@ class ReleasedCells(Scorer):
         if np.unique(self.cells).size < self.cells.size:
             raise MalformedPart(part="entries", rule="order")
 
-    def fold_in(self, histories: Interactions) -> Floats:
+    def _vectors(self, histories: Interactions) -> Floats:
         """Raise: a vector would reveal more than single entries do."""
         raise EntriesOnly()
 

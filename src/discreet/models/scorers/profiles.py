@@ -12,7 +12,6 @@ from scipy.sparse import csr_matrix
 from discreet.core.arrays import Floats, Indices, Singles, predict_cells
 from discreet.data.interactions import Interactions
 from discreet.data.vocabulary import Vocabulary
-from discreet.models.scorers.factors import folded
 from discreet.models.scorers.ranking import LinearScores, Ranking
 from discreet.models.scorers.scorer import (
     ITEMS,
@@ -89,7 +88,7 @@ class ProfileScorer(Scorer):
             clip=self.clip,
         )
 
-    def fold_in(self, histories: Interactions) -> Floats:
+    def _vectors(self, histories: Interactions) -> Floats:
         """Return each user's profile relative to the origin; zeros for users whose items have no vectors."""
         places = self.profiles.places(rows_of(histories))
         silent = ~places.any(axis=1)
@@ -99,7 +98,7 @@ class ProfileScorer(Scorer):
 
     def predict(self, histories: Interactions, rows: Indices, items: Indices) -> Floats:
         """Return the scores of single pairs of user and item."""
-        people, where = folded(self, histories, rows)
+        people, where = self.folded(histories, rows)
         if not self.item_factors.shape[1]:
             return self.item_bias[items]
         return self.item_bias[items] + predict_cells(people, self.item_factors, where, items)
@@ -117,7 +116,7 @@ class ProfileScorer(Scorer):
         return self.item_factors if self.item_factors.shape[1] else Scorer.item_vectors(self)
 
     def _linear(self, histories: Interactions, rows: Indices) -> LinearScores:
-        people, where = folded(self, histories, rows)
+        people, where = self.folded(histories, rows)
         return LinearScores(people[where], self.item_factors, self.item_bias)
 
 
@@ -160,7 +159,7 @@ class TrainedProfileScorer(Scorer):
     alpha0: float
     regularization: float
 
-    def fold_in(self, histories: Interactions) -> Floats:
+    def _vectors(self, histories: Interactions) -> Floats:
         """Return the stored profile of each user who has one, and the best fit to their row otherwise."""
         known = np.full(histories.n_users, -1)
         if len(self.profiled):
@@ -171,12 +170,12 @@ class TrainedProfileScorer(Scorer):
 
     def predict(self, histories: Interactions, rows: Indices, items: Indices) -> Floats:
         """Return the scores of single pairs of user and item."""
-        people, place = folded(self, histories, rows)
+        people, place = self.folded(histories, rows)
         return predict_cells(people, self.item_factors, place, items)
 
     def scores(self, histories: Interactions, rows: Indices) -> Singles:
         """Return a score for every item."""
-        people, place = folded(self, histories, rows)
+        people, place = self.folded(histories, rows)
         return (people[place] @ self.item_factors.T).astype(np.float32)
 
     def item_vectors(self) -> Floats:

@@ -12,7 +12,7 @@ from typing import Self, final
 import numpy as np
 
 from discreet.core.arrays import Floats
-from discreet.models.scorers.scorer import RELEASED, Stored, StoredNumbers
+from discreet.models.scorers.scorer import RELEASED, Scorer, Stored, StoredNumbers
 from discreet.statistics.history_summary import LENGTH_STARTS, MOST_LEVELS, SummedHistories
 
 #: No release counts more users: data have at most 2^34, and what noise adds beyond this is cut off.
@@ -63,12 +63,13 @@ class ReleasedHistories:
         )
 
     @classmethod
-    def of(cls, scorer: object) -> Self | None:
+    def of(cls, scorer: Scorer) -> Self | None:
         """Return a scorer's numbers, or None if its release doesn't have them."""
-        lengths = getattr(scorer, "history_lengths", np.zeros(0))
-        levels, order = getattr(scorer, "rating_levels", np.zeros(0)), getattr(scorer, "history_order", None)
+        if not set(HISTORIES) <= set(scorer.stored):
+            return None
+        lengths, order, levels = (scorer.part(name) for name in HISTORIES)
         usable = 0 < lengths.size <= LENGTH_STARTS.size and 0 < levels.size <= MOST_LEVELS
-        if not usable or order is None or not order.size or not lengths.sum() > 0 or not levels.sum() > 0:
+        if not usable or not order.size or not lengths.sum() > 0 or not levels.sum() > 0:
             return None
         return cls(lengths=lengths, ordered=float(order[0]), levels=levels / levels.sum())
 

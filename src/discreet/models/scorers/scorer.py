@@ -6,7 +6,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, TypeVar, final
+from typing import Any, ClassVar, Self, TypeVar, final
 
 import numpy as np
 import numpy.typing as npt
@@ -18,6 +18,7 @@ from discreet.data.vocabulary import Vocabulary
 from discreet.models.errors import MalformedPart, NotSearchable, NoVectors, UnknownRanking
 from discreet.models.scorers.ranking import Ranking
 from discreet.models.scorers.similarity import Directions, KnownVectors, NearestItems
+from discreet.solvers.few_rows import FEW
 
 #: The name of the catalog's size, which is known before a file's arrays are read.
 ITEMS = "items"
@@ -217,19 +218,34 @@ class Scorer(ABC):
     def arrays(self) -> dict[str, npt.NDArray[Any]]:
         """Return every array of the release by name; optional ones that it does not have are omitted."""
         parts = {
-            name: getattr(self, name)
+            name: self.part(name)
             for name, part in self.stored.items()
-            if not (getattr(part, "optional", False) and not getattr(self, name).size)
+            if not (getattr(part, "optional", False) and not self.part(name).size)
         }
         return {name: part.ids if isinstance(part, Vocabulary) else part for name, part in parts.items()}
 
     def settings(self) -> dict[str, Any]:
         """Return all constants by name, as JSON."""
-        parts = {name: getattr(self, name) for name in self.constants}
+        parts = {name: self.part(name) for name in self.constants}
         return {
             name: dict(part) if isinstance(part, Mapping) else plain_number(part)
             for name, part in parts.items()
         }
+
+    def part(self, name: str) -> Any:
+        """Return an array or a constant by the name under which a file has it."""
+        return getattr(self, name)
+
+    def with_parts(self, **changed: Any) -> Self:
+        """Return the scorer with other parts, by their names in files."""
+        # Scorers are frozen dataclasses; their common base is not one.
+        changed_scorer: Self = replace(self, **changed)  # type: ignore[type-var]
+        return changed_scorer
+
+    @classmethod
+    def of_parts(cls, parts: Mapping[str, Any]) -> Self:
+        """Return the scorer that has these parts."""
+        return cls(**parts)
 
     def check(self) -> None:
         """Raise for parts of a file that do not fit together, although each is as declared."""
@@ -248,8 +264,34 @@ class Scorer(ABC):
         return made
 
     def fold_in(self, histories: Interactions) -> Floats:
-        """Return a vector per user, from that user's own row and released numbers; by default it is empty."""
+        """Return a vector per user, from that user's own row and released numbers.
+
+        Vectors of a few users are kept with their histories: one answer needs them several times.
+        """
+        if histories.n_users > FEW:
+            return self._vectors(histories)
+        known = histories.kept.setdefault("folded", {})
+        if id(self) not in known:
+            # The scorer is kept, too, so that no other one gets its number.
+            known[id(self)] = self._vectors(histories), self
+        vectors: Floats = known[id(self)][0]
+        return vectors
+
+    def _vectors(self, histories: Interactions) -> Floats:
+        """Compute the vectors; by default they are empty."""
         return np.zeros((histories.n_users, 0))
+
+    def folded(self, histories: Interactions, rows: Indices) -> tuple[Floats, Indices]:
+        """Return the vectors of the users in `rows`, each once, and the place of each row's vector."""
+        if histories.are_all(rows):
+            return self.fold_in(histories), rows
+        # Marks need no sorting, which takes longer than the products of many pairs.
+        marked = np.zeros(histories.n_users, dtype=bool)
+        marked[rows] = True
+        asked, place = np.flatnonzero(marked), (np.cumsum(marked) - 1)[rows]
+        if asked.size < histories.n_users:
+            histories = histories.select_users(asked)
+        return self.fold_in(histories), place
 
     def predict(self, histories: Interactions, rows: Indices, items: Indices) -> Floats:
         """Return the prediction for each pair (rows[c], items[c]): by default its score."""
@@ -311,7 +353,7 @@ class Scorer(ABC):
 
     def knows(self, user: object) -> bool:
         """Return whether the release has a row of this user, so that their history is not looked at."""
-        listed = (getattr(self, name) for name, part in self.stored.items() if isinstance(part, Ids))
+        listed = (self.part(name) for name, part in self.stored.items() if isinstance(part, Ids))
         return any(len(ids) > 0 and ids.index_of([user])[0] >= 0 for ids in listed)
 
     def score_parts(self, histories: Interactions, rows: Indices) -> dict[str, Floats]:
@@ -385,6 +427,6 @@ def build_scorer(kind: object, arrays: Mapping[str, object], settings: object, n
     Everything that is not as declared is a `DataError`, because a file may come from anybody.
     """
     made = scorer_class(kind)
-    scorer = made(**read_parts(made.stored, made.constants, arrays, settings, n_items))
+    scorer = made.of_parts(read_parts(made.stored, made.constants, arrays, settings, n_items))
     scorer.check()
     return scorer

@@ -295,9 +295,7 @@ class UserFactorization(SumsEstimator):
             return self._learn(session, progress)
         histories, model = session.split(HISTORY_SHARE, 1 - HISTORY_SHARE)
         released = release_histories(histories, rated=self.predicts_ratings)
-        scorer: Any = self._learn(model, progress)
-        with_histories: Scorer = replace(scorer, **released.fields())
-        return with_histories
+        return self._learn(model, progress).with_parts(**released.fields())
 
     def _learn(self, session: Session, progress: Progress) -> InteractionScorer | InteractionsAndRatings:
         table, words = self._public_table(session.catalog), self._words(session.catalog)
