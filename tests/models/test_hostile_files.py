@@ -165,7 +165,7 @@ print(*[name for name in sys.modules if name.startswith("discreet")])
     loaded = [name for name in found.stdout.split() if not name.endswith(".errors")]
     assert len(loaded) <= 70
     scorers = {name.rsplit(".", 1)[1] for name in loaded if name.startswith("discreet.models.scorers.")}
-    assert scorers == {"scorer", "parts", "factors", "counts", "log_chance", "ranking", "similarity"}
+    assert scorers == {"scorer", "factors", "ranking", "similarity"}
     others = ("discreet.federated", "discreet.models.local", "discreet.papers")
     assert not [name for name in loaded if name.startswith(others)]
 
