@@ -86,7 +86,7 @@ class WrongForm(ParameterError):
     option: str
     form: str
     given: str
-    text = "{option} is {given!r}, which isn't in the form that it needs. Pass {option} in the form {form}."
+    text = "{option} is {given!r}, which has the wrong form. Pass {option} in the form {form}."
 
 
 class NoHistoryFile(FileError):
@@ -114,8 +114,8 @@ class FixedByShards(ParameterError):
 
 class ShardsGiven(ParameterError):
     folder: str
-    text = """{folder} is a folder of shards, which this command can't read. Pass the files that it was made
-    from."""
+    text = """{folder} is a folder of shards, which this command can't read. Pass the files that the folder
+    was made from."""
 
 
 class LedgerMissing(FileError):

@@ -22,8 +22,8 @@ class DifferentEpsilon(ParameterError):
 class TooFewReports(DataError):
     senders: int
     items: int
-    text = """Reports come from {senders:sender|senders} and are about {items:item|items}, and a model
-    needs two or more of each. Wait for more reports."""
+    text = """The reports come from {senders:sender|senders} and cover {items:item|items}, but a model needs
+    at least two of each. Wait for more reports."""
 
 
 class InteractionsNeedHiding(ParameterError):
@@ -120,13 +120,13 @@ class BadInvitationKey(ParameterError):
 
 
 class SharedFactor(DataError):
-    text = """The request shares a factor with the key of invitations, and sending it would reveal that
-    factor. Ask the organizer for a new campaign. Nothing was sent."""
+    text = """The request shares a factor with the invitation key, and sending it would reveal that factor.
+    Ask the organizer for a new campaign. Nothing was sent."""
 
 
 class NotAnInvitationKey(FileError):
-    text = """This isn't a secret key of invitations, so it can't sign tokens. Pass the key that was
-    written with the campaign ({arg:invited})."""
+    text = """This isn't a secret invitation key, so it can't sign tokens. Pass the key that was written
+    with the campaign ({arg:invited})."""
 
 
 class UnsignedAnswer(DataError):

@@ -23,7 +23,8 @@ class WithReason(DiscreetError):
 
 
 class WeightsOverflow(DataError):
-    text = "Weights of repeated events add up to more than a float can represent. Declare the rating scale."
+    text = """Weights of repeated events add up to more than a float can represent. Declare the rating
+    scale, which limits them."""
 
 
 class NoDataFile(FileError):

@@ -114,7 +114,7 @@ class NotSharable(PrivacyError):
 
 class PrivateModelNeeded(ParameterError):
     model: str
-    text = "{model} runs without privacy, so its scores need none. Score it with `evaluate`."
+    text = "{model} isn't private, so private scores of it have no purpose. Score it with `evaluate`."
 
 
 class ScoreReveals(PrivacyError):

@@ -22,8 +22,8 @@ class SharedUsersAreSimulated(ParameterError):
 
 class NoGuaranteeAsPrinted(ParameterError):
     epsilon: float
-    text = """A printed protocol has no guarantee, so its epsilon can't be {epsilon:g}. Pass an infinite
-    epsilon."""
+    text = """A protocol that runs as its paper states it has no guarantee, so its epsilon can't be
+    {epsilon:g}. Pass an infinite epsilon."""
 
 
 class NotOverParties(ParameterError):
@@ -103,7 +103,7 @@ class BadPublicKey(ParameterError):
 
 class BadAddress(ParameterError):
     address: str
-    text = "{address!r} isn't an address of the form HOST:PORT. Write it as in coordinator.example:9192."
+    text = "{address!r} isn't an address of the form HOST:PORT. Write it like coordinator.example:9192."
 
 
 class NotAnAgreement(FileError):
@@ -145,7 +145,7 @@ class NoMemberFolder(FileError):
 
 class FileTaken(FileError):
     path: object
-    text = """{path} exists already, and this command doesn't overwrite it. Choose another place. Nothing
+    text = """{path} already exists, and this command doesn't overwrite it. Choose another place. Nothing
     was changed."""
 
 
@@ -192,7 +192,7 @@ class NoUnitedList(PrivacyError):
 
 
 class NothingToTune(PrivacyError):
-    text = "These parties share items, but you can tune items only if parties share users. Remove the call."
+    text = "These parties share items, but items can be tuned only if parties share users. Remove the call."
 
 
 class StateForgotten(PrivacyError):
@@ -225,8 +225,8 @@ class NoModelFromSum(FederationError):
     step: int
     parties: tuple[str, ...]
     why: str
-    text = """The sum of step {step} over {parties:all} is possible, but no model follows from it ({why}).
-    Nothing was published. Begin a new run."""
+    text = """The sum of step {step} over {parties:all} is in range, but no model can be computed from it
+    ({why}). Nothing was published. Begin a new run."""
 
 
 class UseRunRounds(FederationError):
@@ -282,8 +282,7 @@ class KeeperUnreachable(FederationError):
 
 
 class WrongKeeper(FederationError):
-    text = """The keeper of masks is not who it should be: its key differs from the agreed key. Check the
-    address."""
+    text = "This isn't the agreed keeper of masks: its key differs from the agreed key. Check the address."
 
 
 class FlowerMissing(FileError):
@@ -296,7 +295,7 @@ class FlowerMissing(FileError):
 class AddressTaken(FederationError):
     address: str
     why: str = "another program listens there"
-    text = "{address} can't be used: {why}. Stop the program that uses it, or agree on another port."
+    text = "{address} can't be used: {why}. Stop the program that uses it, or agree on a different port."
 
 
 class FlowerFailed(FederationError):

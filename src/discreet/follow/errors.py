@@ -7,7 +7,7 @@ from discreet.federated.errors import FederationError
 
 
 class UsersUnnamed(DataError):
-    text = """The users of this data are row numbers, which don't identify them in the next batch. Pass a
+    text = """This data identifies users by row numbers, which won't identify them in the next batch. Pass a
     column of IDs that don't change during the whole period."""
 
 
@@ -80,7 +80,7 @@ class NoState(FileError):
 
 class StateTaken(FileError):
     path: object
-    text = "{path} exists already and was not changed. Choose another file."
+    text = "{path} already exists and was not changed. Choose another file."
 
 
 class StateBeingStarted(FileError):
@@ -149,8 +149,8 @@ class StateMissing(PrivacyError):
 
 class OtherAgreement(PrivacyError):
     run: str
-    text = """This state belongs to run {run!r}, whose settings differ from the agreement. Use that agreement,
-    or start a new period, which costs a new budget."""
+    text = """This state belongs to run {run!r}, whose settings differ from the agreement. Use the agreement
+    of that run, or start a new period, which costs a new budget."""
 
 
 class BadPeriodSettings(ParameterError):

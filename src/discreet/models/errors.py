@@ -70,8 +70,8 @@ class NoPrivateVersion(ParameterError):
 class DeltaTooSmall(ParameterError):
     value: float
     least: float
-    text = """{arg:delta} is {value}. At this epsilon it must be 0 or at least {least:.1e}, because noise
-    isn't exact enough for less. Pass 0 or a larger delta."""
+    text = """{arg:delta} is {value}. At this epsilon it must be 0 or at least {least:.1e}, because the
+    noise isn't exact enough for a smaller delta. Pass 0 or a larger delta."""
 
 
 class DeltaNeeded(ParameterError):
@@ -118,8 +118,8 @@ class RealNoiseInRehearsal(PrivacyError):
 
 class NotPairs(ParameterError):
     name: str
-    text = """{name} doesn't match the other argument, but each row needs one item. Pass two arrays of equal
-    length, with rows of the histories and items of the catalog."""
+    text = """{name} has a different length than the other argument, but each row needs one item. Pass two
+    arrays of equal length: rows of the histories, and items of the catalog."""
 
 
 class UnknownItems(DataError):
@@ -156,13 +156,13 @@ class UnknownItem(DataError):
 
 
 class NoHistories(DataError):
-    text = """No history was passed, so no user can get recommendations. Pass at least one history, which may
-    be empty."""
+    text = """No history was passed, so nothing can be recommended. Pass at least one history. It may be
+    empty."""
 
 
 class MixedOrders(DataError):
-    text = """Some histories have an order and others don't, but all histories of a call must be alike. Pass
-    all of them as lists, oldest first, or all as mappings."""
+    text = """Some histories have an order and others don't, but one call accepts only one kind. Pass all of
+    them as lists, oldest first, or all as mappings."""
 
 
 class RatingsNeeded(DataError):
@@ -305,8 +305,8 @@ class OtherIds(DataError):
 
 class SelectionTooSmall(DataError):
     what: str
-    text = """There are too few users to select the {what} with this budget: the noise would decide. Declare
-    the {what}, or spend a larger share on it."""
+    text = """There are too few users to select the {what} with this budget: the noise would decide the
+    selection. Declare the {what}, or spend a larger share on it."""
 
 
 class SelectionNeedsBudget(PrivacyError):
@@ -389,8 +389,8 @@ class BadSignature(FileError):
 
 class PriorNotPrivate(PrivacyError):
     path: object
-    text = """{path} isn't private in the way this fit would be, so the fit can't start from it. Start from a
-    private release, or remove {arg:prior}."""
+    text = """{path} isn't private, or its privacy definition differs from this fit's, so the fit can't
+    start from it. Start from a private release, or remove {arg:prior}."""
 
 
 class PriorUnusable(DataError):

@@ -74,8 +74,8 @@ class ClaimedEpsilon(PrivacyError):
 
 
 class RowsAreSecret(PrivacyError):
-    text = """Under this guarantee, training sees released numbers only, never rows, and the budget sets the
-    noise. Use release()."""
+    text = """Under this guarantee, training sees only released numbers, never rows, and the budget
+    determines the noise. Use release()."""
 
 
 class SpentOnce(PrivacyError):
@@ -119,9 +119,9 @@ class UnknownEvent(PrivacyError):
 
 
 class SampledEvent(PrivacyError):
-    text = """The accountant can't compute this privacy loss: for Poisson samples, it knows only Gaussians and
-    one (discrete) Laplace mechanism. Sample again for each release, or remove the sampling from the
-    event."""
+    text = """The accountant can't compute this privacy loss: with Poisson sampling, it supports only
+    Gaussian mechanisms and one (discrete) Laplace mechanism. Sample again for each release, or remove the
+    sampling from the event."""
 
 
 class DamagedRecord(ParameterError):
@@ -178,14 +178,14 @@ class AlreadyPerUser(PrivacyError):
 
 class NotCounted(PrivacyError):
     account: str
-    text = """An account by {account} weights can't count this release, because the release is neither
-    Gaussian nor pure. Under a new name, set a budget that adds epsilons. The two accounts then add up
-    for the same users."""
+    text = """An account that adds {account} weights can't count this release, because the release is
+    neither Gaussian nor pure. Set a budget that adds epsilons under a new name. For users in both accounts,
+    add the totals of both."""
 
 
 class BudgetNeedsDelta(PrivacyError):
     account: str
-    text = "An account by {account} weights needs a budget with a delta above 0. Pass {arg:delta}."
+    text = "An account that adds {account} weights needs a budget with a delta above 0. Pass {arg:delta}."
 
 
 class NeedsEpsilon(PrivacyError):
@@ -219,7 +219,8 @@ class Unbudgeted(BudgetError):
 class SeveralDefinitions(PrivacyError):
     dataset: str
     count: int
-    text = "Spending on {dataset!r} has {count} privacy definitions, which don't add up. Pass one of them."
+    text = """The costs recorded for {dataset!r} have {count} privacy definitions, so they don't add up.
+    Pass one definition."""
 
 
 class OlderCopy(PrivacyError):
@@ -262,14 +263,15 @@ class SpendingNotCounted(PrivacyError):
     dataset: str
     definition: str
     epsilon: float
-    text = """{dataset!r} has spending that this budget can't count ({definition}, epsilon={epsilon}). Set a
-    budget with that privacy definition, or under a new name."""
+    text = """The ledger has costs of {dataset!r} that this budget can't count ({definition},
+    epsilon={epsilon}). Set a budget with that privacy definition, or under a new name."""
 
 
 class BudgetIsFixed(PrivacyError):
     dataset: str
     kept: str
-    text = "The budget of {dataset!r} is kept by {kept}, which can't change. Set a budget under a new name."
+    text = """The budget of {dataset!r} was set with {kept}, which can't be changed later. Set a budget
+    under a new name."""
 
 
 class ReasonNeeded(PrivacyError):

@@ -20,13 +20,13 @@ class CannotListen(FileError):
 
 
 class KeyOfInvitationsNeeded(ParameterError):
-    text = """This campaign invites devices, and the service must sign their tokens. Pass the key of its
-    invitations with {arg:invitation_key}."""
+    text = """This campaign invites devices, and the service must sign their tokens. Pass the campaign's
+    invitation key with {arg:invitation_key}."""
 
 
 class DifferentInvitationKey(ParameterError):
-    text = """This isn't the key of invitations that the campaign names, so devices would reject its
-    tokens. Pass the key that was written with the campaign."""
+    text = """This isn't the invitation key that the campaign names, so devices would reject its tokens.
+    Pass the key that was written with the campaign."""
 
 
 class BadReportStore(ParameterError):
@@ -51,8 +51,8 @@ class ReportStoreUnusable(FileError):
 
 
 class EmptyStore(FileError):
-    text = """This store doesn't contain a campaign yet, so there is nothing to fit. Start it with
-    `discreet serve`."""
+    text = """This store doesn't contain a campaign yet, so it has no reports to fit a model to. Start it
+    with `discreet serve`."""
 
 
 class StoreOfAnother(DataError):
@@ -99,7 +99,7 @@ class BadServiceAddress(ParameterError):
 
 class CampaignRejected(DataError):
     why: str
-    text = "{why} The service's campaign was rejected. Ask its organizer."
+    text = "{why} Therefore, the service's campaign was rejected. Ask its organizer for a correct campaign."
 
 
 class ServiceUnreachable(FileError):
