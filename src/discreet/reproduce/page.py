@@ -32,26 +32,27 @@ from discreet.reproduce.papers import (
     results_of,
 )
 
-_INTRODUCTION = """# Five papers, run again
+_INTRODUCTION = """# Five papers, reproduced
 
-`discreet` implements the systems of five papers and runs their experiments again.
-Each page shows our curves next to the printed ones, every claim, and where paper and reality differ.
+`discreet` implements the systems of five papers, and we repeated their experiments.
+Each page shows our curves next to the printed curves, and a verdict on every claim.
+It lists where our results differ from the paper.
 `discreet papers reproduce PAPER --quick` repeats a small version within two minutes.
 """
 _MEANING = """## Verdicts
 
 | verdict | meaning |
 |---|---|
-| holds | a proof or calculation, or two standard errors on the right side |
-| fails | a proof or calculation, or two standard errors on the wrong side |
-| depends on the reading | the text allows several readings, and they disagree |
-| undecided | within two standard errors, or fewer than three draws |
-| other set-up | data, size or settings differ so that nothing follows |
-| cannot be said | the data is not at hand, or the paper does not state enough |
+| holds | a proof or a calculation confirms it, or measurements do, by at least two standard errors |
+| fails | a proof or a calculation refutes it, or measurements do, by at least two standard errors |
+| depends on the reading | the text allows several readings, and their verdicts differ |
+| undecided | measurements differ by less than two standard errors, or have fewer than three draws |
+| other set-up | our data, its size, or our settings differ too much from the paper's to judge it |
+| cannot be said | we don't have the data, or the paper doesn't state enough |
 
-The paper's statements are counted apart from ours.
+We count the paper's statements and our own statements separately.
 Several measurements of one statement count once.
-All readings that we measured are reported.
+We report all readings that we measured.
 """
 _SHORT = {outcome: str(outcome) for outcome in Outcome} | {Outcome.FAILS: "**fails**"}
 # Claims that contradict are listed first.
@@ -89,7 +90,8 @@ def papers_pages(out: Path, beside: Path) -> dict[str, str]:
     total = f"All runs together took {hours:.1f} hours of one processor."
     more = "[Commands of the five papers](paper_commands.md) has one command for each part of a paper."
     lines = [_INTRODUCTION, *overview, "", total, more, "", _MEANING]
-    lines += ["## Changed verdicts", "", "Verdicts that a second reading changed.", "", *changes, ""]
+    reread = "We changed these verdicts after we read the papers again."
+    lines += ["## Changed verdicts", "", reread, "", *changes, ""]
     return {"papers.md": "\n".join(lines)} | pages
 
 
@@ -104,7 +106,7 @@ def paper_page(name: str, out: Path, beside: Path, *, overview: str = "") -> str
         lines += [f"[All papers]({overview}) · [all commands](../paper_commands.md)", ""]
     lines += _headlines(paper, verdicts, by_id)
     if paper.differences:
-        lines += ["## Where paper and reality differ", ""]
+        lines += ["## Where our results differ from the paper", ""]
         lines += [*(f"- {_filled(text, by_id)}" for text in paper.differences), ""]
     lines += _figures(name, paper, out, beside)
     lines += _readings(verdicts)
@@ -144,7 +146,7 @@ def row_verdict(row: PaperRow, verdicts: Sequence[Verdict]) -> str:
 def _headlines(paper: Paper, verdicts: Sequence[Verdict], by_id: Mapping[str, Verdict]) -> list[str]:
     if not paper.headlines:
         return []
-    lines = ["## What the paper claims", "", *_table("claim", "printed", "ours", "verdict")]
+    lines = ["## What the paper claims", "", *_table("claim", "printed", "we found", "verdict")]
     for one in paper.headlines:
         verdict = _verdict_of(one, paper, verdicts)
         lines.append(_line(one.claim, one.printed, _filled(one.ours, by_id), verdict))
@@ -159,8 +161,8 @@ def _strict_count(paper: Paper, verdicts: Sequence[Verdict]) -> str:
         return ""
     excused = strict[Outcome.FAILS] - plain[Outcome.FAILS]
     return (
-        f" Of other set-up, {excused} miss the number with settings of ours that the paper doesn't print. "
-        f"Counted without that mark: {_listed(strict)}."
+        f" For {excused} statements marked other set-up, the paper doesn't print the settings, and ours "
+        f"miss the printed number. Without this mark: {_listed(strict)}."
     )
 
 
@@ -181,16 +183,16 @@ def _figures(name: str, paper: Paper, out: Path, beside: Path) -> list[str]:
     folder, lines = results_of(out, name), []
     for row in paper.rows:
         pictures = [one for one in row.picture.split(", ") if one and (folder / one).exists()]
-        lines += [f"### {row.what}, redrawn", ""] if pictures else []
+        lines += [f"### {row.what}: our figures", ""] if pictures else []
         for picture in pictures:
             link = Path(os.path.relpath(folder / picture, beside)).as_posix()
             lines += [f"![{row.what}: {picture}]({link})", ""]
-    words = "Solid curves are ours, dashed curves with open markers are printed. Bars are one standard error."
+    words = "Solid curves are ours. Dashed curves with open markers are printed. Bars are one standard error."
     return ["## Figures", "", words, "", *lines] if lines else []
 
 
 def _readings(verdicts: Sequence[Verdict]) -> list[str]:
-    """Return a table of all readings of statements that allow several."""
+    """Return a table of all readings of each statement that allows several readings."""
     lines = []
     for words, group in (grouped(verdicts, "paper") | grouped(verdicts, "ours")).items():
         alike: dict[str, list[Verdict]] = {}
@@ -207,7 +209,7 @@ def _readings(verdicts: Sequence[Verdict]) -> list[str]:
             shown = ""
     if not lines:
         return []
-    words = "Every reading that we measured is reported. Several measurements show as a range."
+    words = "This table has every reading that we measured, with the range of its measurements."
     return [
         "## Readings",
         "",
