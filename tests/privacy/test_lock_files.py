@@ -1,6 +1,5 @@
 """A ledger whose lock can't be opened is not written: nothing would keep writers apart."""
 
-
 import pytest
 
 from discreet.core.checks import FileError
