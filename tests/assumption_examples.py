@@ -20,6 +20,7 @@ _DETAILS = {
     "origin": "synthetic, from a release with epsilon 1, delta 1e-06, proved",
     "period": "yearly",
     "date": "2026-01-31",
+    "rows": "event=buy",
     "layout": "UTF-8, comma, header",
     "reason": "new users",
     "parties": 3,

@@ -234,7 +234,7 @@ def _guessed(case: Case, path: Path, options: dict[str, Any]) -> Interactions:
     columns = {role: case.schema.roles.get(role) for role in ("user", "item", "rating", "weight")}
     columns["time"] = f"time:{case.schema.date_order or 'day-first'}"
     rules: dict[str, Any] = {"skip_bad_lines": True, "duplicates": case.schema.duplicates}
-    return read(path, columns=columns, **rules, **options)
+    return read(path, columns=columns, only=case.schema.only, **rules, **options)
 
 
 def _in_shards(path: Path, case: Case, catalog: Vocabulary) -> Interactions:
@@ -500,12 +500,26 @@ def drawn(chance: random.Random, forms: Sequence[str] = FORMS, large: float = 0.
     # One long stranger at most: every subset of them is read.
     long = chance.choice(STRANGERS) if not is_large and chance.random() < large else ""
     strangers = tuple(_stranger(case, user, chance, is_long=user == long) for user in STRANGERS)
+    if form not in _NAMED and chance.random() < 0.3:
+        case = replace(case, schema=schema.changed(only=_conditions(chance, schema)))
     is_short = count + max(map(len, strangers)) < 40
     # A small block of a long file takes long, and shows nothing that it doesn't show in a short one.
     sizes = (100, 300, 1 << 22, 1 << 22) if is_short else (1 << 16, 1 << 22) if is_large else _BLOCKS
     block = chance.choice(sizes)
     piece = chance.choice((100, 300, 1 << 27)) if is_short else 1 << chance.choice((9, 15, 27))
     return replace(case, strangers=strangers, block=block, piece=piece)
+
+
+def _conditions(chance: random.Random, schema: Schema) -> tuple[str, ...]:
+    """Return conditions on one or two columns, which skip some rows of others and of strangers."""
+    values: dict[str, tuple[str, ...]] = {
+        schema.item: ("i1", "i2", "été", "7"),
+        schema.weight or schema.rating: ("3", "5", "1e17", "2"),
+    }
+    if schema.keys:
+        values = {schema.time: ("100", "101", "103")}
+    chosen = chance.sample(list(values.items()), chance.randint(1, len(values)))
+    return tuple(f"{name}={value}" for name, own in chosen for value in own)
 
 
 def _stranger(

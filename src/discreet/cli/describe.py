@@ -51,6 +51,8 @@ def describe(
         # Unreadable rows are counted here, so that the data owner can look at them before a fit.
         droppable = guess.format in ("text", "json", "parquet", "cells")
         source = lib.read_rows(file, guess.changed(bad_rows="drop") if droppable else guess)
+    if not len(source.columns.items):
+        raise lib.EmptyData(name=source.name, what=lib.what_is_read(guess))
     if out is not None:
         if out.exists() and not force:
             raise FileExists(path=out)

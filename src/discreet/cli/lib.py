@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from discreet.data.datasets import catalog
     from discreet.data.datasets.known import DATASETS
     from discreet.data.epochs import epoch_seconds
-    from discreet.data.errors import RolesMissing
+    from discreet.data.errors import EmptyData, RolesMissing
     from discreet.data.facts import CHOSEN, CHOSEN_SCALE, N_ITEMS, QUERY, SCALE, PublicFacts
     from discreet.data.guessing import Wishes
     from discreet.data.guessing_types import schema_of
@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from discreet.data.interactions import Interactions
     from discreet.data.item_tables import read_public_table
     from discreet.data.reading.cells import absent_part, warn_of
-    from discreet.data.reading.readers import declared_in, overridden
+    from discreet.data.reading.readers import declared_in, overridden, what_is_read
     from discreet.data.reading.tables import TableSource, is_there, read_rows, tables_at
     from discreet.data.reading.tables import fits as fits_schema
     from discreet.data.roles import Choice

@@ -39,7 +39,7 @@ class PublicFacts:
     they really are public. `"chosen"` and `"chosen scale"` there say that the catalog or the scale was chosen
     with noise, which costs budget, and `"picked"` that the owner picked items of the catalog.
     `layout` describes what was guessed of how the source is written, and is empty if all of it is declared.
-    `reading` names what else a guarantee assumes of the source.
+    `reading` names what else a guarantee assumes of the source, and `rows` the only rows that are read.
 
     Example:
         >>> list(PublicFacts(n_items=1682, low=1, high=5, step=1, max_per_user=100).statements())[0]
@@ -58,6 +58,7 @@ class PublicFacts:
     from_file: tuple[str, ...] = ()
     layout: str = ""
     reading: tuple[str, ...] = ()
+    rows: str = ""
 
     def __post_init__(self) -> None:
         integer("n_items", self.n_items, least=1, most=2**31 - 1)
@@ -106,6 +107,8 @@ class PublicFacts:
             yield "declared", "users", {"users": self.n_users}
         if self.layout:
             yield "taken", "layout", {"layout": self.layout}
+        if self.rows:
+            yield "declared", "rows", {"rows": self.rows}
         for name in self.reading:
             yield "declared", name, {}
 
@@ -121,7 +124,7 @@ class PublicFacts:
 
     def to_json(self) -> dict[str, Any]:
         """Return a JSON object that `from_json` reads back."""
-        read = {"layout": self.layout, "reading": list(self.reading)}
+        read = {"layout": self.layout, "reading": list(self.reading), "rows": self.rows}
         return {
             "n_items": self.n_items,
             "low": self.low,
@@ -147,6 +150,7 @@ class PublicFacts:
                 from_file=tuple(map(str, record["from_file"])),
                 layout=str(record.get("layout", "")),
                 reading=tuple(map(str, record.get("reading", ()))),
+                rows=str(record.get("rows", "")),
             )
         except (KeyError, TypeError, ValueError) as error:
             raise DamagedFacts(reason=str(error)) from error

@@ -36,6 +36,7 @@ from discreet.data.roles import (
     USER,
     Choice,
     are_places,
+    check_conditions,
     choose,
     date_order,
     is_number,
@@ -75,6 +76,10 @@ _OF_LINES = ("delimiter", "quote", "comment", "header", "columns")
 _LAYOUT = ("format", "encoding", *_OF_LINES, "user_type", "item_type")
 
 
+Only = Mapping[str, str | Sequence[str]] | Sequence[str]
+"""Conditions on rows: values by column, or texts such as `event=buy`."""
+
+
 class TextOptions(TypedDict, total=False):
     """How a text file is written; what is absent (or None) is guessed from its first lines.
 
@@ -88,6 +93,7 @@ class TextOptions(TypedDict, total=False):
         skip_bad_lines: Skip lines that do not fit, or whose ID, rating or time cannot be read, each judged by
             itself, and log how many.
         layout: A well-known layout: movielens, netflix, lightgcn, recbole or sasrec.
+        only: Read only rows with these values, as in `{"event": "buy"}` or `{"event": ["buy", "rent"]}`.
     """
 
     delimiter: str | None
@@ -97,6 +103,7 @@ class TextOptions(TypedDict, total=False):
     comment: str | None
     skip_bad_lines: bool
     layout: str | None
+    only: Only | None
 
 
 @final
@@ -112,6 +119,16 @@ class Wishes:
     #: Columns that are keys in the path of a file, as in `day=2025-01-31/ratings.csv`, with their values.
     keys: Mapping[str, str] = field(default_factory=dict)
 
+    @property
+    def conditions(self) -> dict[str, tuple[str, ...]]:
+        """Return the values of which a row must have one, by column."""
+        return Schema(only=self.declared.get("only", ())).conditions
+
+    def keeps(self, row: Mapping[str, str]) -> bool:
+        """Return whether the conditions keep a row of the sample; columns that it lacks don't matter."""
+        wanted = self.conditions.items()
+        return all(row[name].strip() in values for name, values in wanted if name in row)
+
     @classmethod
     def taken_from(
         cls, options: dict[str, Any], choice: Choice | None = None, *, implicit: bool = False
@@ -125,6 +142,8 @@ class Wishes:
         # Not asked for, a schema's own rule stays, and without one a line that does not fit rejects the file.
         if skip:
             said["bad_rows"] = "drop"
+        if "only" in said:
+            said["only"] = _conditions(said["only"])
         said |= {name: "" for name in ("quote", "escape") if said.get(name) == "none"}
         if said.get("delimiter") in ("tab", "\\t"):
             said["delimiter"] = "\t"
@@ -136,6 +155,14 @@ class Wishes:
         # The letters are checked before any file is opened.
         Schema(**{name: value for name, value in said.items() if name != "encoding"})
         return cls(choice=without_order(choice), implicit=implicit, layout=layout, declared=said)
+
+
+def _conditions(only: Only) -> tuple[str, ...]:
+    """Return conditions as a schema lists them."""
+    if not isinstance(only, Mapping):
+        return (only,) if isinstance(only, str) else tuple(only)
+    values = ((name, [value] if isinstance(value, str) else value) for name, value in only.items())
+    return tuple(f"{name}={value}" for name, own in values for value in own)
 
 
 NOTHING = Wishes(declared={})
@@ -267,12 +294,14 @@ def _of_table(file: Path, top: bytes, wishes: Wishes, declared: Mapping[str, Any
         raise NothingToRead(path=file.name, found="header")
     given = choice if header else _by_position(names, choice)
     roles = choose((*names, *wishes.keys), given, implicit=wishes.implicit)
+    check_conditions((*names, *wishes.keys), wishes.conditions)
     rows = fields[1:] if header else fields
     if grammar.multiline and not _of_two_users(
         rows, names.index(roles[USER]) if roles.get(USER) in names else None
     ):
         grammar = replace(grammar, multiline=False)
         rows = [row for row in split_fields(lines.text, grammar)[header:] if row is not None]
+    rows = [row for row in rows if wishes.keeps(dict(zip(names, row, strict=False)))]
     sample = {name: [row[k] for row in rows if len(row) > k] for k, name in enumerate(names)}
     sample |= {key: [value] for key, value in wishes.keys.items()}
     types = {name: kind for name, kind in _id_types(sample, roles).items() if name not in declared}
@@ -407,12 +436,14 @@ def with_order(schema: Schema, dates: pl.Series, owners: pl.Series | None) -> Sc
 
 def keys_of(roles: Mapping[str, str], wishes: Wishes) -> dict[str, tuple[str, ...]]:
     """Return which of the columns are keys in paths."""
-    return {"keys": tuple(name for name in roles.values() if name in wishes.keys)}
+    needed = dict.fromkeys((*roles.values(), *wishes.conditions))
+    return {"keys": tuple(name for name in needed if name in wishes.keys)}
 
 
 def _of_json(file: Path, top: bytes, wishes: Wishes, declared: Mapping[str, Any]) -> Description:
-    sample = _keys(file, top) | {key: [value] for key, value in wishes.keys.items()}
+    sample = _keys(file, top, wishes) | {key: [value] for key, value in wishes.keys.items()}
     roles = choose(list(sample), wishes.choice, implicit=wishes.implicit)
+    check_conditions(list(sample), wishes.conditions)
     schema = Schema(**{**declared, "format": "json", "header": False, **keys_of(roles, wishes), **roles})
     if schema.bad_rows == "drop":
         _require_declared(roles, wishes.choice)
@@ -432,8 +463,8 @@ def _require_declared(roles: Mapping[str, str], choice: Choice | None) -> None:
         raise KeysNeeded(names=tuple(f"{role}={roles.get(role, 'none')}" for role in missing))
 
 
-def _keys(file: Path, top: bytes) -> dict[str, list[str]]:
-    """Return the keys of the first objects with their values as text."""
+def _keys(file: Path, top: bytes, wishes: Wishes) -> dict[str, list[str]]:
+    """Return the keys of the first objects, with their values as text in rows that are read."""
     keys: dict[str, list[str]] = {}
     lines = [line for line in top.split(b"\n") if line.strip()]
     for line in lines[:_MOST_OBJECTS]:
@@ -441,11 +472,18 @@ def _keys(file: Path, top: bytes) -> dict[str, list[str]]:
             found = json.loads(line)
         except (ValueError, RecursionError):
             continue
-        for key, value in _leaves(found):
-            keys.setdefault(key, []).append(str(value))
+        leaves = dict(_leaves(found))
+        is_read = wishes.keeps({key: _as_json_text(value) for key, value in leaves.items()})
+        for key, value in leaves.items():
+            keys.setdefault(key, []).extend([str(value)] * is_read)
     if not keys or len(keys) > _MOST_KEYS:
         raise NothingToRead(path=file.name, found="objects")
     return keys
+
+
+def _as_json_text(value: Any) -> str:
+    """Return a value as the reader of JSON lines does."""
+    return value if isinstance(value, str) else json.dumps(value)
 
 
 def _leaves(found: Any, above: str = "", depth: int = 0) -> Iterator[tuple[str, Any]]:

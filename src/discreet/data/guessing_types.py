@@ -20,7 +20,7 @@ from discreet.data.reading.frames import as_polars, texts_of
 from discreet.data.reading.limits import or_damaged, scanned
 from discreet.data.reading.named import has_own_form, named_schema
 from discreet.data.reading.tables import keys_in, tables_at
-from discreet.data.roles import ITEM, RATING, TIME, USER, Choice, choose
+from discreet.data.roles import ITEM, RATING, TIME, USER, Choice, check_conditions, choose
 from discreet.data.schema import ROLES, UTF_8, Schema
 from discreet.data.vocabulary import WHOLE
 
@@ -52,7 +52,7 @@ def schema_of(path: str | Path, wishes: Wishes) -> tuple[Schema, str | None]:
 def _of_layout(layout: str, wishes: Wishes) -> Schema:
     said = wishes.declared
     taken = [role for role, name in (wishes.choice or {}).items() if name is not None]
-    taken += sorted({"delimiter", "comment", "escape"} & set(said))
+    taken += sorted({"delimiter", "comment", "escape", "only"} & set(said))
     if taken:
         raise DeclaredByLayout(layout=layout, names=tuple(taken))
     without = set(wishes.choice or {}) | ({RATING} if wishes.implicit else set())
@@ -64,6 +64,7 @@ def _of_parquet(file: Path, wishes: Wishes) -> tuple[Schema, str | None]:
         table = scanned(file)
         kinds = {**table.collect_schema(), **dict.fromkeys(wishes.keys, pl.String)}
         roles = choose(list(kinds), wishes.choice, implicit=wishes.implicit)
+        check_conditions(list(kinds), wishes.conditions)
         schema = _typed_schema("parquet", kinds, roles, wishes)
         own = {role: roles[role] for role in (TIME, USER) if roles.get(role) not in (None, *wishes.keys)}
         if TIME in own and kinds[own[TIME]] == pl.String:
@@ -82,6 +83,9 @@ def _of_cells(address: Address, wishes: Wishes) -> Schema:
             refuse_first_sheet(address)
         refuse_first_row(address)
         raise
+    check_conditions(table.columns, wishes.conditions)
+    for name, values in wishes.conditions.items():
+        table = table.filter(pl.col(name).is_in(values))
     ids = [roles[role] for role in (USER, ITEM) if role in roles]
     whole = {name: pl.Int64 for name in ids if table[name].str.contains(WHOLE).all()}
     schema = _typed_schema("cells", {**table.schema, **whole}, roles, wishes)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TypeVar
 
 from discreet.core.checks import one_of
@@ -151,6 +151,13 @@ def recognizes(names: Sequence[str], choice: Choice | None) -> bool:
     given = {name for name in (without_order(choice) or {}).values() if name is not None}
     usual = roles_by_name(names)
     return bool(given & set(names)) or USER in usual or ITEM in usual
+
+
+def check_conditions(names: Sequence[str], conditions: Iterable[str]) -> None:
+    """Raise for a condition on a column that a table doesn't have."""
+    for column in conditions:
+        if column not in names:
+            raise NoColumn(column=column, role="condition", columns=tuple(names), spare=True)
 
 
 _PLACE = re.compile(r"column_[1-9][0-9]*")

@@ -28,6 +28,7 @@ from discreet.data.errors import (
 )
 from discreet.data.facts import Duplicates
 
+WITH_COLUMNS = ("text", "json", "parquet", "frame", "cells")
 FORMATS = ("text", "json", "parquet", "frame", "cells", "netflix", "lightgcn", "sasrec", "jester")
 LAYOUTS = ("movielens", "netflix", "lightgcn", "recbole", "sasrec")
 ROLES = ("user", "item", "rating", "time", "weight")
@@ -70,6 +71,7 @@ class Schema:
         bad_rows: Drop rows that cannot be read, or reject the file.
         off_scale: Reject, clip or drop ratings outside a declared scale.
         unknown_items: Reject the file, or drop rows of items that a declared catalog doesn't have.
+        only: Conditions such as event=buy: other rows are skipped. Of several for one column, one must hold.
         low, high, step: The rating scale.
         catalog: A file with the IDs of all items.
         max_per_user: The cap on the ratings of a user.
@@ -103,6 +105,7 @@ class Schema:
     bad_rows: str = "drop"
     off_scale: str = "reject"
     unknown_items: str = "reject"
+    only: tuple[str, ...] = ()
     low: float | None = None
     high: float | None = None
     step: float | None = None
@@ -114,6 +117,7 @@ class Schema:
         object.__setattr__(self, "encoding", stateless(self.encoding))
         object.__setattr__(self, "columns", tuple(self.columns))
         object.__setattr__(self, "keys", tuple(self.keys))
+        object.__setattr__(self, "only", tuple(self.only))
         object.__setattr__(self, "guessed", tuple(dict.fromkeys(self.guessed)))
         rules = self._rules()
         for name, choices in _CHOICES.items():
@@ -137,9 +141,13 @@ class Schema:
         delimiter = self.delimiter == "::" or (len(self.delimiter) == 1 and self.delimiter not in "\r\n")
         letter, none = "be one letter of ASCII", 'Or "none".'
         played = list(self.roles.values())
-        known = {*self.columns, *self.keys} if self.format == "text" and self.columns else set(played)
+        is_text = self.format == "text" and bool(self.columns)
+        known = {*self.columns, *self.keys} if is_text else set(played)
         absent = [name for name in played if name not in known]
         unknown = sorted(set(self.guessed) - set(_DEFAULTS))
+        odd = [rule for rule in self.only if not all(map(str.strip, rule.partition("=")))]
+        unread = [name for name in self.conditions if is_text and name not in known]
+        has_cells = not self.only or self.format in WITH_COLUMNS
         return [
             (delimiter, "delimiter", self.delimiter, "be one letter", "Or ::, as in MovieLens."),
             (len(self.quote.encode()) <= 1, "quote", self.quote, letter, none),
@@ -148,6 +156,9 @@ class Schema:
             (len(set(played)) == len(played), "columns", played, "differ from role to role", ""),
             (not absent, "columns", absent, "be among the columns of the schema", ""),
             (not unknown, "guessed", unknown, "name fields of the schema", ""),
+            (not odd, "only", odd, "be COLUMN=VALUE", "As in event=buy."),
+            (not unread, "only", unread, "name columns of the schema", ""),
+            (has_cells, "only", list(self.only), "be used with tables, whose columns have names", ""),
         ]
 
     def _check_zone(self) -> None:
@@ -160,6 +171,26 @@ class Schema:
     def roles(self) -> dict[str, str]:
         """Return the columns that are read, by role."""
         return {role: getattr(self, role) for role in ROLES if getattr(self, role)}
+
+    @property
+    def conditions(self) -> dict[str, tuple[str, ...]]:
+        """Return the values of which a row must have one, by column."""
+        found: dict[str, tuple[str, ...]] = {}
+        for rule in self.only:
+            column, _, value = rule.partition("=")
+            found[column.strip()] = (*found.get(column.strip(), ()), value.strip())
+        return found
+
+    @property
+    def needed(self) -> dict[str, str]:
+        """Return the columns to read: by role, and those of conditions by `condition_key`."""
+        return {**self.roles, **{condition_key(column): column for column in self.conditions}}
+
+    def in_files(self) -> Schema:
+        """Return the schema of what files contain, without the columns that are keys in their paths."""
+        absent = {role: "" for role, name in self.roles.items() if name in self.keys}
+        rules = tuple(rule for rule in self.only if rule.partition("=")[0].strip() not in self.keys)
+        return self.changed(keys=(), only=rules, **absent)
 
     @property
     def has_positions(self) -> bool:
@@ -300,6 +331,11 @@ _KINDS: dict[str, tuple[type, ...]] = {
 _FORMAT_NAMES = {"json": "JSON lines", "parquet": "Parquet", "frame": "data frame", "cells": "cells"}
 _NAMED = {",": "comma", ";": "semicolon", "\t": "tab", "|": "bar", " ": "blank", "::": "double colon"}
 _ID_WORDS = {"text": "text", "integer": "whole-number"}
+
+
+def condition_key(column: str) -> str:
+    """Return the name of a condition's column among columns by role."""
+    return f"only {column}"
 
 
 def _toml(value: Any) -> str:

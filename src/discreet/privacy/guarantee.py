@@ -70,6 +70,7 @@ class Fact(StrEnum):
     FRAME = "frame"
     QUOTES = "quotes"
     QUERY = "query"
+    ROWS = "rows"
     TIMES = "times"
     DATE = "date"
     ITEM_FEATURES = "item features"
@@ -120,6 +121,7 @@ _TYPES: Mapping[str, type] = {
     "period": str,
     "date": str,
     "layout": str,
+    "rows": str,
     "reason": str,
     "parties": int,
     "members": str,
@@ -148,6 +150,7 @@ STATEMENTS: Mapping[tuple[Kind, Fact], tuple[str, ...]] = {
     (Kind.DECLARED, Fact.READABLE): (),
     (Kind.DECLARED, Fact.QUOTES): (),
     (Kind.DECLARED, Fact.QUERY): (),
+    (Kind.DECLARED, Fact.ROWS): ("rows",),
     (Kind.DECLARED, Fact.TIMES): (),
     (Kind.DECLARED, Fact.DATE): ("date",),
     (Kind.DECLARED, Fact.ITEM_FEATURES): (),

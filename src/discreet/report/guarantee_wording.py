@@ -262,6 +262,7 @@ ASSUMPTION_WORDS: Mapping[tuple[str, str], _Words] = {
     ("declared", "readable"): "the fact that every row can be read is public",
     ("declared", "quotes"): "quotes that span lines are closed within the row of one user",
     ("declared", "query"): "the query or view decides about each row without looking at other users' rows",
+    ("declared", "rows"): "only rows with {rows} are used, which is a public choice",
     ("declared", "times"): "the presence of times in the data is public",
     ("declared", "date"): "the date from which ages count ({date}) is public",
     ("declared", "item features"): "the table of item features is public",

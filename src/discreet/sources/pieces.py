@@ -100,7 +100,10 @@ class PieceReader:
             return [Piece(file, at, min(at + _ROWS, rows), schema) for at in range(0, rows, _ROWS)]
         if schema.format != "text" or schema.multiline or packing(file, schema.packed) != NOT_PACKED:
             return [Piece(file, 0, file.stat().st_size, schema, True)]
-        return [Piece(file, start, stop, schema) for start, stop in spans(file, schema, block_sizes().piece)]
+        return [
+            Piece(file, start, stop, schema)
+            for start, stop in spans(file, schema.in_files(), block_sizes().piece)
+        ]
 
     def read(self, piece: Piece) -> Columns:
         """Return the columns of a piece."""

@@ -131,6 +131,10 @@ class TextFile:
         skip_bad_lines: Skip lines with the wrong number of fields or an invalid ID, number, or time, and
             report how many.
         layout: A well-known layout: movielens, netflix, lightgcn, recbole, or sasrec.
+
+    The data:
+        only: Use only rows in which this column has this value: event=buy. Repeatable: two values of one
+            column mean either, two columns mean both.
     """
 
     delimiter: str | None = None
@@ -140,6 +144,7 @@ class TextFile:
     comment: str | None = None
     skip_bad_lines: bool = False
     layout: str | None = None
+    only: Annotated[list[str] | None, "--only"] = None
 
     def given(self) -> dict[str, Any]:
         """Return the options that differ from their defaults, in the order of their declaration."""
@@ -651,7 +656,7 @@ def grouped(
     reader, declared = plan_of(reading)
     with folder_aside(Path(tempfile.gettempdir()) / "discreet-grouped") as folder:
         files, query = exported(table, on, folder, spark=spark)
-        called = checked_name(name) or _name_of(table)
+        called = checked_name(name) or _name_of(table, on)
         lib.make_shards(files, folder / "shards", reader=reader, name=called, progress=show, **declared)
         for file in files:
             if file.is_relative_to(folder):
@@ -700,8 +705,10 @@ def plan_of(reading: Reading) -> tuple[lib.PieceReader, dict[str, Any]]:
     return reader, declared if reading.scale is None else {**declared, "step": step}
 
 
-def _name_of(table: str) -> str:
-    """Return a table's own name, or the word query."""
+def _name_of(table: str, on: str) -> str:
+    """Return the name of a file or a database, whose tables are about the same users, or of a Spark table."""
+    if on.startswith(lib.duckdb_export.SCHEME):
+        return Path(on.removeprefix(lib.duckdb_export.SCHEME)).stem or table
     last = Path(table).name if Path(table).exists() else table
     return last if " " not in last else "query"
 

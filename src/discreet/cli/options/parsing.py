@@ -36,7 +36,8 @@ def command_line(*words: str, options: Mapping[str, object]) -> str:
     """Return a command for a shell, without passwords; options without a value are skipped."""
     for option, value in options.items():
         if value is not None and value is not False:
-            words += (option,) if value is True else (option, str(value))
+            several = value if isinstance(value, list) else [value]
+            words += (option,) if value is True else tuple(x for one in several for x in (option, str(one)))
     # Pages and JSON keep this command, and the address of a database may have a password.
     return shlex.join(map(without_password, words))
 

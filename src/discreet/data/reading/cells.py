@@ -82,9 +82,8 @@ class Address(NamedTuple):
 
     @property
     def name(self) -> str:
-        """Return a name for the ledger: that of a table or sheet, or of the database or file."""
-        own = "" if self.query else self.table
-        return own or (_database(self.place) if self.kind == "PostgreSQL" else Path(self.place).stem)
+        """Return a name for the ledger: all tables and queries of one database are about the same users."""
+        return _database(self.place) if self.kind == "PostgreSQL" else Path(self.place).stem
 
     @property
     def query(self) -> str:
@@ -172,13 +171,13 @@ def _kind(file: Path) -> str | None:
 def read_cells(address: Address, schema: Schema) -> Columns:
     """Return the rows of a table of cells, each read by itself."""
     try:
-        table = read_texts(address, list(schema.roles.values()))
+        table = read_texts(address, list(dict.fromkeys(schema.needed.values())))
     except NoColumn:
         refuse_first_row(address)
         raise
     if address.kind != "Excel":
         table = table.sort(table.columns, nulls_last=True)
-    found = {role: table[name] for role, name in schema.roles.items()}
+    found = {key: table[name] for key, name in schema.needed.items()}
     return read_blocks(iter([found]), schema, address.name)
 
 

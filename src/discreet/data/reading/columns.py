@@ -14,6 +14,7 @@ from discreet.data.reading.tally import (
     FITS,
     ITEM_MISSING,
     ITEM_TYPE,
+    OTHER,
     RATING_MISSING,
     RATING_TEXT,
     TIME_MISSING,
@@ -23,7 +24,7 @@ from discreet.data.reading.tally import (
 )
 from discreet.data.reading.times import moments_of
 from discreet.data.roles import DECIMAL_COMMA, ITEM, RATING, TIME, USER, WEIGHT
-from discreet.data.schema import Schema
+from discreet.data.schema import Schema, condition_key
 from discreet.data.vocabulary import WHOLE
 
 Marks = npt.NDArray[np.uint8]
@@ -121,12 +122,37 @@ def typed(
     """
     count = len(next(iter(table.values())))
     marks = np.zeros(count, np.uint8) if marks is None else marks
+    _mark_others(table, schema, marks)
     found, forms = dict[str, pl.Series](), tuple[str, ...]()
-    for role, given in table.items():
-        found[role], own = converted(given, role, schema, marks)
+    for role in schema.roles:
+        if role not in table:
+            continue
+        found[role], own = converted(table[role], role, schema, marks)
         forms = forms or own
     columns = Columns.by_role(found, schema.roles, forms)
     return (columns if not marks.any() else columns.only(pl.Series(marks == FITS))), marks
+
+
+def _mark_others(table: Mapping[str, pl.Series], schema: Schema, marks: Marks) -> None:
+    """Mark the rows that a condition of the schema skips.
+
+    A row that can't be read keeps its mark, unless its own value shows that it is to be skipped.
+    """
+    for column, values in schema.conditions.items():
+        if condition_key(column) in table:
+            given = plain_texts(table[condition_key(column)])
+            is_other = ~given.is_in(values).fill_null(False).to_numpy()
+            marks[is_other & ((marks == FITS) | given.is_not_null().to_numpy())] = OTHER
+
+
+def plain_texts(given: pl.Series) -> pl.Series:
+    """Return the values of a column as a condition states them: texts without blanks around them."""
+    kind = given.dtype
+    if kind.is_float():
+        whole = given.cast(pl.Int64, strict=False)
+        as_whole = (whole.cast(kind) == given).fill_null(False)
+        return whole.cast(pl.String).zip_with(as_whole, given.cast(pl.String))
+    return given.cast(pl.String, strict=False).str.strip_chars()
 
 
 def converted(given: pl.Series, role: str, schema: Schema, marks: Marks) -> tuple[pl.Series, tuple[str, ...]]:

@@ -18,7 +18,7 @@ from discreet.data.reading.columns import Columns, joined_columns, number_of, ty
 from discreet.data.reading.tally import Tally
 from discreet.data.reading.times import YEARS, each_by_itself, times_of_objects
 from discreet.data.roles import RATING, TIME, USER, WEIGHT
-from discreet.data.schema import Schema
+from discreet.data.schema import ROLES, Schema
 from discreet.data.vocabulary import of_objects, readable_text
 
 #: Columns by role: series of polars, or of pandas.
@@ -48,8 +48,12 @@ def opened(frame: Any) -> Frame:
 
 
 def _chosen(table: pl.DataFrame | pl.LazyFrame, roles: Mapping[str, str]) -> Block:
-    kept = table.lazy().select(roles.values()).collect() if isinstance(table, pl.LazyFrame) else table
-    return {role: kept[name] for role, name in roles.items()}
+    kept = (
+        table.lazy().select(list(dict.fromkeys(roles.values()))).collect()
+        if isinstance(table, pl.LazyFrame)
+        else table
+    )
+    return {key: kept[name] for key, name in roles.items()}
 
 
 def _of_stream(stream: Any) -> Frame:
@@ -64,7 +68,7 @@ def _of_stream(stream: Any) -> Frame:
     def blocks(roles: Mapping[str, str]) -> Iterator[Block]:
         yield _chosen(empty, roles)
         for batch in reader:
-            yield _chosen(pl.DataFrame(_decoded(batch.select(list(roles.values())))), roles)
+            yield _chosen(pl.DataFrame(_decoded(batch.select(list(dict.fromkeys(roles.values()))))), roles)
 
     return Frame(empty.schema, blocks)
 
@@ -144,6 +148,9 @@ def of_pandas(column: Any, role: str, schema: Schema | None = None) -> pl.Series
         return times_of_objects(items, schema or Schema())
     if role in (RATING, WEIGHT):
         return numbers_of_objects(items, schema or Schema())
+    if role not in ROLES:
+        # A condition states them as text, and True as true.
+        return of_objects([str(one).lower() if isinstance(one, bool) else one for one in items], "text")
     declared = "" if schema is None else schema.user_type if role == USER else schema.item_type
     return of_objects(items, declared)
 

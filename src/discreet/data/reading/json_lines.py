@@ -28,7 +28,7 @@ _ROUNDED = r"^-?[0-9]+(\.[0-9]+([eE][+-]?[0-9]+)?|[eE][+-]?[0-9]+)$"
 
 def read_json_lines(file: Path, schema: Schema) -> tuple[Columns, Tally]:
     """Return the rows of a file of JSON lines, and the count of the others."""
-    fields = [_field(name).alias(role) for role, name in schema.roles.items()]
+    fields = [_field(name).alias(role) for role, name in schema.needed.items()]
     ids = [_is_id(pl.col(role).str.strip_chars()) for role in (USER, ITEM) if role in schema.roles]
     tally, parts = Tally(file.name, schema.roles, shape=_SHAPE), list[Columns]()
 
@@ -36,7 +36,7 @@ def read_json_lines(file: Path, schema: Schema) -> tuple[Columns, Tally]:
         table = pl.DataFrame({"line": lines}).select(*fields)
         is_row = table.select(pl.all_horizontal(pl.lit(True), *ids)).to_series().to_numpy()
         marks = np.where(is_row, FITS, SHAPE).astype(np.uint8)
-        found, marks = typed({role: table[role] for role in schema.roles}, schema, marks)
+        found, marks = typed({key: table[key] for key in schema.needed}, schema, marks)
         parts.append(found)
         return marks
 

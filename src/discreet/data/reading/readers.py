@@ -15,7 +15,7 @@ from discreet.core.progress import logger
 from discreet.data.encoding import Column
 from discreet.data.errors import CatalogNeeded, EmptyData
 from discreet.data.facts import FRAME, QUERY, QUOTES, READABLE, STEP_ERROR, Declarations, PublicFacts
-from discreet.data.guessing import TextOptions, Wishes
+from discreet.data.guessing import Only, TextOptions, Wishes
 from discreet.data.id_lists import checked_declarations
 from discreet.data.interactions import Interactions
 from discreet.data.reading.cells import warn_of
@@ -23,8 +23,8 @@ from discreet.data.reading.columns import Columns, joined_columns
 from discreet.data.reading.frames import Block, opened, or_unreadable, read_blocks
 from discreet.data.reading.tables import TableSource, choice_of, read_rows, tables_at
 from discreet.data.reading.times import are_mixed
-from discreet.data.roles import Choice, choose, how_to_read
-from discreet.data.schema import LAYOUTS, Schema
+from discreet.data.roles import Choice, check_conditions, choose, how_to_read
+from discreet.data.schema import LAYOUTS, Schema, condition_key
 from discreet.data.synthetic_labels import origin_of
 from discreet.data.vocabulary import Vocabulary
 
@@ -103,6 +103,7 @@ def from_frame(
     implicit: bool = False,
     zeros: Zeros | None = None,
     schema: Schema | str | Path | None = None,
+    only: Only | None = None,
     **declared: Unpack[Declarations],
 ) -> Interactions:
     """Read a data frame of polars, pandas or pyarrow, or an Arrow stream; columns are found as in `read`.
@@ -117,13 +118,15 @@ def from_frame(
     """
     from discreet.data.guessing_types import frame_schema, unread_of_types
 
-    wishes = Wishes.taken_from({}, columns, implicit=implicit)
+    wishes = Wishes.taken_from({"only": only}, columns, implicit=implicit)
     form = None if schema is None else overridden(schema, wishes)
     choice = wishes.choice if form is None else choice_of(form)
     with or_unreadable(frame):
         table = opened(frame)
         roles = choose(list(table.kinds), choice, implicit=implicit and form is None)
-        blocks = table.blocks(roles)
+        conditions = wishes.conditions if form is None else form.conditions
+        check_conditions(list(table.kinds), conditions)
+        blocks = table.blocks({**roles, **{condition_key(name): name for name in conditions}})
         if form is None:
             # Whether the day or the month is first in dates follows from all of them.
             whole = _joined_blocks(list(blocks))
@@ -182,7 +185,7 @@ def build(
     declared = checked_declarations(_over(_over(sources[0].declared, declared_in(schema)), declared))
     schema = _settled(schema, zeros, declared)
     parts = [on_scale(part, schema.off_scale, declared) for part in parts]
-    _refuse_empty(parts, sources[0].name)
+    _refuse_empty(parts, sources[0].name, what_is_read(schema))
     if declared.pop("drop_unknown", False):
         parts = [_of_catalog(part, declared.get("catalog")) for part in parts]
         _refuse_empty(parts, sources[0].name, "items of the catalog")
@@ -233,7 +236,17 @@ def as_read(facts: PublicFacts, schemas: Sequence[Schema], queries: Collection[s
         QUERY: any(queries),
     }
     reading = tuple(name for name, applies in assumed.items() if applies)
-    return replace(facts, layout=" | ".join(layouts), reading=reading)
+    rows = next((_rows_with(schema) for schema in schemas if schema.only), "")
+    return replace(facts, layout=" | ".join(layouts), reading=reading, rows=rows)
+
+
+def what_is_read(schema: Schema) -> str:
+    """Return what a source is read for, for an error about a source without any of it."""
+    return f"rows with {_rows_with(schema)}" if schema.only else "ratings"
+
+
+def _rows_with(schema: Schema) -> str:
+    return " and ".join(f"{name}={' or '.join(values)}" for name, values in schema.conditions.items())
 
 
 def _may_reject(schema: Schema) -> bool:

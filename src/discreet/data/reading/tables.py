@@ -25,7 +25,7 @@ from discreet.data.reading.limits import Allowance, or_damaged, scanned
 from discreet.data.reading.named import declared_by, has_own_form, read_jester, read_named
 from discreet.data.reading.tally import FITS, Tally, WrongGuess
 from discreet.data.reading.text import has_header_of, read_text
-from discreet.data.roles import ITEM, RATING, TIME, USER, WEIGHT, choose, how_to_read
+from discreet.data.roles import ITEM, RATING, TIME, USER, WEIGHT, check_conditions, choose, how_to_read
 from discreet.data.schema import NOT_PACKED, ROLES, Schema
 
 # Looked for in a folder, in this order, also with .gz or .zip behind.
@@ -114,9 +114,11 @@ def _folder_name(path: str | Path, files: Sequence[Path]) -> str:
 
 
 def _rows_of(file: Path, schema: Schema, span: Span | None) -> TableSource:
+    if chosen := [name for name in schema.conditions if name in schema.keys]:
+        return _if_chosen(file, schema, span, chosen)
     in_path = {role: name for role, name in schema.roles.items() if name in schema.keys}
     if in_path:
-        own = _rows_of(file, schema.changed(keys=(), **dict.fromkeys(in_path, "")), span)
+        own = _rows_of(file, schema.in_files(), span)
         return _with_keys(own, file, schema, in_path)
     if schema.format in ("parquet", "frame"):
         columns, declared = read_parquet(file, schema, span), Declarations()
@@ -125,6 +127,16 @@ def _rows_of(file: Path, schema: Schema, span: Span | None) -> TableSource:
     else:
         columns, declared = _read_lines(file, schema, span), _published_with(file, schema)
     return TableSource(columns=columns, name=name_of(file), schema=schema, declared=declared)
+
+
+def _if_chosen(file: Path, schema: Schema, span: Span | None, names: Sequence[str]) -> TableSource:
+    """Return the rows of a file if its path has the values of the conditions, and none of them otherwise."""
+    known, keys = keys_in(file), tuple(key for key in schema.keys if key in schema.roles.values())
+    found = _rows_of(file, schema.changed(only=schema.in_files().only, keys=keys), span)
+    if not all(known.get(name) in schema.conditions[name] for name in names):
+        none = pl.repeat(False, len(found.columns.items), eager=True)
+        found = replace(found, columns=found.columns.only(none))
+    return replace(found, schema=schema)
 
 
 def _read_lines(file: Path, schema: Schema, span: Span | None) -> Columns:
@@ -199,7 +211,7 @@ def fits(path: str | Path, schema: Schema) -> bool:
         return False
     if schema.format == "parquet":
         with suppress(pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError):
-            return set(schema.roles.values()) <= set(pl.read_parquet_schema(file))
+            return set(schema.needed.values()) <= set(pl.read_parquet_schema(file))
         return False
     packed = packing(file, schema.packed)
     if packed != shown_packing(file):
@@ -278,18 +290,19 @@ def read_parquet(file: Path, schema: Schema, span: Span | None = None) -> Column
         budget.take_rows(rows)
         kinds = table.collect_schema()
         choose(kinds.names(), choice_of(schema), implicit=False)
+        check_conditions(kinds.names(), schema.conditions)
         _check_types(file, kinds, schema)
         start, stop = span or Span(0, rows)
         at_once = block_sizes().parquet
         places = range(start, stop, at_once) or (start,)
-        table = table.select(schema.roles.values())
+        table = table.select(list(dict.fromkeys(schema.needed.values())))
         blocks = (table.slice(at, min(at_once, stop - at)).collect() for at in places)
         return read_blocks((_counted(block, schema, budget) for block in blocks), schema, file.name)
 
 
 def _counted(rows: pl.DataFrame, schema: Schema, budget: Allowance) -> dict[str, pl.Series]:
     budget.take_texts(rows)
-    return {role: rows[name] for role, name in schema.roles.items()}
+    return {key: rows[name] for key, name in schema.needed.items()}
 
 
 def choice_of(schema: Schema) -> dict[str, str | None]:

@@ -25,7 +25,9 @@ from discreet.data.schema import Schema
 # Why a line is not a row of the table. The first reason that applies counts.
 FITS, FIELDS, QUOTES, LETTERS, LENGTH, SHAPE, USER_MISSING, ITEM_MISSING, USER_TYPE, ITEM_TYPE = range(10)
 RATING_MISSING, RATING_TEXT, TIME_MISSING, TIME_TEXT = range(10, 14)
-_REASONS = 14
+#: A condition of the schema skips the row, so it need not be readable.
+OTHER = 14
+_REASONS = 15
 _MISSING = {USER_MISSING: "user IDs", ITEM_MISSING: "item IDs", TIME_MISSING: "times"}
 _TYPES = {USER_TYPE: "user", ITEM_TYPE: "item"}
 #: A longer line is not a row.
@@ -48,13 +50,13 @@ class Tally:
 
     @property
     def rows(self) -> int:
-        """Return the number of lines that are neither blank nor comments."""
-        return int(self._counts.sum())
+        """Return the number of lines that are neither blank, nor comments, nor skipped by a condition."""
+        return int(self._counts[:OTHER].sum())
 
     @property
     def bad(self) -> int:
         """Return the number of rows that aren't read."""
-        return int(self._counts[1:].sum())
+        return int(self._counts[1:OTHER].sum())
 
     def count(self, *reasons: int) -> int:
         """Return the number of rows that aren't read for these reasons."""
@@ -75,7 +77,7 @@ class Tally:
         for mark in np.flatnonzero(counts).tolist():
             if mark not in self._first and mark != FITS:
                 place = int(np.argmax(marks == mark))
-                line = self.rows + place + 1 if lines is None else int(lines[place])
+                line = int(self._counts.sum()) + place + 1 if lines is None else int(lines[place])
                 self._first[mark] = line, 0 if fields is None else int(fields[place])
         self._counts += counts
 
@@ -89,7 +91,7 @@ class Tally:
     def settle(self, schema: Schema) -> None:
         """Raise an error about the rows that aren't read, or log how many there are."""
         if self.bad and schema.bad_rows == "reject":
-            raise self._error(int(np.flatnonzero(self._counts[1:])[0]) + 1, schema.encoding)
+            raise self._error(int(np.flatnonzero(self._counts[1:OTHER])[0]) + 1, schema.encoding)
         if self.bad:
             logger.warning("%d of %d rows of %s can't be read. Skipped.", self.bad, self.rows, self._name)
 

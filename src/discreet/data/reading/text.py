@@ -26,11 +26,11 @@ from discreet.data.reading.blocks import (
     to_utf8,
     unpacked_text,
 )
-from discreet.data.reading.columns import Columns, Marks, converted
-from discreet.data.reading.tally import FIELDS, FITS, LETTERS, Tally
+from discreet.data.reading.columns import Columns, Marks, converted, plain_texts
+from discreet.data.reading.tally import FIELDS, FITS, LETTERS, OTHER, Tally
 from discreet.data.reading.times import units_of
 from discreet.data.roles import ITEM, RATING, TIME, USER, WEIGHT
-from discreet.data.schema import NOT_PACKED, UTF_8, Schema
+from discreet.data.schema import NOT_PACKED, UTF_8, Schema, condition_key
 
 if TYPE_CHECKING:
     from discreet.data.reading import line_splitting
@@ -210,9 +210,11 @@ class _Rows:
         for role, column in schema.roles.items():
             if column not in schema.columns:
                 raise NoColumn(column=column, role=role, columns=schema.columns, spare=False)
+        needed = list(dict.fromkeys(schema.needed.values()))
         slots = np.full(len(schema.columns), -1, np.int64)
-        for slot, role in enumerate(self._roles):
-            slots[schema.columns.index(schema.roles[role])] = slot
+        for slot, column in enumerate(needed):
+            slots[schema.columns.index(column)] = slot
+        self._slots = {key: needed.index(column) for key, column in schema.needed.items()}
         self._split, self._grammar = _Split(slots), _grammar(schema)
         self._texts = {role: Texts() for role in (USER, ITEM) if self._type_of(role) == "text"}
         self._found: dict[str, npt.NDArray[Any]] = {
@@ -254,7 +256,9 @@ class _Rows:
         self._seen += data.size
         # Room for as many rows as the file has if they stay this long: copies cost more than empty room.
         most = int(1.01 * (count + rows) * max(1.0, self._size / max(1, self._seen)))
-        for slot, role in enumerate(self._roles):
+        self._mark_others(split)
+        for role in self._roles:
+            slot = self._slots[role]
             self._found[role] = _room(self._found[role], count + rows, most)
             fields = (split.data, split.starts[slot], split.ends[slot], split.marks)
             self._read(role, self._found[role][count : count + rows], *fields)
@@ -268,6 +272,14 @@ class _Rows:
             self._tally.add(split.marks, split.places[0] + self._line, split.places[1])
         self._line += int(np.count_nonzero(data == 10))
         self._count += kept
+
+    def _mark_others(self, split: _Split) -> None:
+        """Mark the rows that a condition skips, before anything else of them is read."""
+        for column, values in self._schema.conditions.items():
+            slot, chosen = self._slots[condition_key(column)], np.flatnonzero(split.marks == FITS)
+            if chosen.size:
+                texts = plain_texts(_series(split.data, split.starts[slot], split.ends[slot], chosen))
+                split.marks[chosen[~texts.is_in(values).to_numpy()]] = OTHER
 
     def _read(self, role: str, found: Any, data: Bytes, starts: Any, ends: Any, marks: Any) -> None:
         """Read plain fields in compiled loops, and the rest as those of all other tables are read."""
