@@ -41,7 +41,7 @@ def test_what_was_written_is_read():
     read = decode(encode(MESSAGE))
     assert (read.kind, read.run, read.step, read.sender) == ("votes", "run", 3, "p1")
     assert read.fields == MESSAGE.fields
-    assert read.digest() == MESSAGE.digest()
+    assert read.digest == MESSAGE.digest
     for name, array in MESSAGE.arrays.items():
         assert np.array_equal(read.arrays[name], array)
         assert read.arrays[name].dtype == array.dtype
@@ -110,7 +110,7 @@ def test_a_journal_survives_being_cut_anywhere(tmp_path):
         again.keep(MESSAGE)
         assert path.read_bytes() == raw
         again.close()
-    assert [message.digest() for message in Journal(path).messages] == [MESSAGE.digest()] * 2
+    assert [message.digest for message in Journal(path).messages] == [MESSAGE.digest] * 2
     assert path.stat().st_mode & 0o077 == 0
 
 

@@ -18,7 +18,6 @@ import pytest
 from discreet.data.facts import PublicFacts
 from discreet.data.interactions import Interactions
 from discreet.federated import party as parties
-from discreet.federated.chains import CHAINS, own_place, to_field
 from discreet.federated.flower import launch
 from discreet.federated.flower.app.discreet_relay import frames
 from discreet.federated.flower.processes import Flower
@@ -31,7 +30,7 @@ from discreet.federated.protocols.estimator_sums import protocol_for
 from discreet.federated.protocols.protocol import names_digest
 from discreet.federated.serving import tls
 from discreet.federated.serving.tls import TlsLine, TlsServer, tls_context
-from discreet.federated.wire import Message, Refusal, decode, encode
+from discreet.federated.wire import CHAINS, Message, Refusal, decode, encode, own_place, places_to_field
 from discreet.models.popularity import Popularity
 from discreet.privacy.ledger.chain import Anchor
 from discreet.privacy.ledger.ledger import Ledger
@@ -59,7 +58,7 @@ def votes(step, sigma, received=None):
     statistic = ItemVotes(n_items=1000, norm="l2")
     asked = Answerable.of().write(Asked(statistic, statistic.parts[0], sigma))
     agreed = {"settings": PROTOCOL.settings(), "shared": names_digest(DATA.catalog)}
-    fields = {**asked.fields, **agreed, **({CHAINS: to_field({"p0": received})} if received else {})}
+    fields = {**asked.fields, **agreed, **({CHAINS: places_to_field({"p0": received})} if received else {})}
     return Message(kind="sum", run="r", step=step, sender="coordinator", fields=fields, arrays=asked.arrays)
 
 

@@ -304,12 +304,12 @@ class Vandal:
             run=question.run,
             step=question.step,
             sender="south",
-            fields={**fields, "question": question.digest(), **changes},
+            fields={**fields, "question": question.digest, **changes},
             arrays={"total": np.full(size, 2**50, dtype=np.uint64)},
         )
 
     def hand(self, asked, **changes):
-        key = {"key": "11" * 32, "question": asked.digest(), "least": 2, **changes}
+        key = {"key": "11" * 32, "question": asked.digest, "least": 2, **changes}
         message = Message(kind="key", run=asked.run, step=asked.step, sender="south", fields=key)
         self.replies.append(decode(self.line(encode(message))).kind)
 
@@ -340,7 +340,7 @@ class Vandal:
 
     def foreign_key(self, question):
         """Hand the keeper a key in north's name, and one for another question."""
-        key = {"key": "22" * 32, "question": question.digest(), "least": 2}
+        key = {"key": "22" * 32, "question": question.digest, "least": 2}
         message = Message(kind="key", run=question.run, step=question.step, sender="north", fields=key)
         self.replies.append(decode(self.line(encode(message))).kind)
         self.hand(question, question="another")

@@ -14,13 +14,12 @@ import pytest
 
 from discreet.core.randomness import PrivacyRandom
 from discreet.federated import masks
-from discreet.federated.chains import to_field
 from discreet.federated.journal import Journal
 from discreet.federated.keeper import Keeper, SumStep, ask_masks
 from discreet.federated.masks import mask_key
 from discreet.federated.party import Party
 from discreet.federated.protocols.summed import SummedStatistics
-from discreet.federated.wire import FederationError, decode, encode
+from discreet.federated.wire import FederationError, decode, encode, places_to_field
 from discreet.privacy.guarantee import Fact, Kind
 from discreet.privacy.ledger.chain import Anchor
 from discreet.privacy.ledger.ledger import Ledger
@@ -198,7 +197,7 @@ def test_a_restored_party_and_ledger_are_noticed_by_the_others(recorded, tmp_pat
     """The party's whole folder is restored: the keeper knows more or, with own noise, the coordinator."""
     noticed, last = 0, [decode(raw) for who, raw in recorded.questions if who == "p1"]
     last = max((one for one in last if one.kind != "confirm"), key=lambda one: one.step)
-    fields = {**last.fields, "chains": to_field(recorded.outcome.rounds[-1].chains)}
+    fields = {**last.fields, "chains": places_to_field(recorded.outcome.rounds[-1].chains)}
     if recorded.protocol.noise.masked:
         # A hostile coordinator keeps to itself what it knows. The keeper does not.
         del fields["chains"]
@@ -240,7 +239,7 @@ def test_a_restored_keeper_reveals_no_second_set(recorded, tmp_path, count):
                         "settings": question.fields["settings"],
                         "shared": question.fields["shared"],
                         "names": str(some).replace("'", '"'),
-                        "question": question.digest(),
+                        "question": question.digest,
                     },
                 )
                 found = {name: decode(federation.parties[name].answer(encode(confirm))) for name in some}
@@ -248,7 +247,7 @@ def test_a_restored_keeper_reveals_no_second_set(recorded, tmp_path, count):
                 with pytest.raises(FederationError):
                     result = ask_masks(
                         federation.keeper,
-                        SumStep(RUN, question.step, question.digest()),
+                        SumStep(RUN, question.step, question.digest),
                         some,
                         8,
                         tokens=tokens,
@@ -272,7 +271,7 @@ def test_the_twin_a_keeper_without_confirmed_sets_reveals_two(recorded, tmp_path
     for name in PARTS:
         federation.parties[name].answer(encode(question))
     some = list(PARTS)[:2]
-    assert ask_masks(federation.keeper, SumStep(RUN, 0, question.digest()), some, 8).size == 8
+    assert ask_masks(federation.keeper, SumStep(RUN, 0, question.digest), some, 8).size == 8
     federation.close()
 
 

@@ -11,7 +11,8 @@ from discreet.core.checks import BudgetError
 from discreet.core.errors import ParameterError
 from discreet.core.randomness import PrivacyRandom
 from discreet.data.vocabulary import Vocabulary
-from discreet.federated import InProcess, Keeper, OwnNoise, SharedNoise, answering, asking
+from discreet.federated import InProcess, Keeper, OwnNoise, SharedNoise, asking
+from discreet.federated import party as answering
 from discreet.federated.keeper import SumStep, ask_masks
 from discreet.federated.masks import set_token
 from discreet.federated.wire import decode, encode
@@ -302,7 +303,7 @@ def test_masks_of_fewer_than_all_parties_are_never_revealed(tmp_path, monkeypatc
         parties, keeper = founded(folder, SHARED)
         answers = [asked(one, question) for one in parties.values()]
         size = sum(array.size for array in answers[0].arrays.values())
-        digest = question.digest()
+        digest = question.digest
         tokens = {name: set_token(handed[name], digest, names) for name in names if name in handed}
         masks = ask_masks(
             keeper, SumStep(question.run, question.step, digest), list(names), size, tokens=tokens

@@ -20,7 +20,7 @@ from discreet.core import sqlite
 from discreet.core.checks import BudgetError, FileError, ParameterError, PrivacyError
 from discreet.privacy.accounting.accountant import epsilon_at, gaussian_epsilon
 from discreet.privacy.guarantee import Basis, Guarantee, Neighbors, Trust, Unit
-from discreet.privacy.ledger.chain import ANCHORS, Anchor, latest_anchor, record_anchor
+from discreet.privacy.ledger.chain import ANCHORS, Anchor, Chain, latest_anchor, record_place
 from discreet.privacy.ledger.ledger import Amount, EntryState, Ledger, report_json
 from discreet.testing import refuses
 from snapshot import page_text
@@ -674,9 +674,13 @@ def test_the_latest_place_of_a_chain_is_known_and_no_earlier_one_is_accepted():
     for table in ANCHORS:
         connection.execute(table)
     assert latest_anchor(connection, "a") == Anchor()
-    for place in (Anchor(1, "x"), Anchor(3, "y"), Anchor(3, "y")):
-        record_anchor(connection, "a", place)
-        assert latest_anchor(connection, "a") == place
+    events = [b"begun", b"drawn", b"sent"]
+    for count in (1, 3, 3):
+        record_place(connection, "a", Chain(events[:count]))
+        assert latest_anchor(connection, "a") == Chain(events).place(count)
     with refuses("older-copy", chain="a", known=3, here=2):
-        record_anchor(connection, "a", Anchor(2, "z"))
+        record_place(connection, "a", Chain(events[:2]))
+    # A copy that went on from an earlier place has more events, and not those that are recorded.
+    with refuses("older-copy", chain="a", known=3, here=4):
+        record_place(connection, "a", Chain([*events[:2], b"other", b"more"]))
     assert latest_anchor(connection, "b") == Anchor()

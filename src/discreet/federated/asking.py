@@ -20,15 +20,23 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet.core.checks import positive, require
-from discreet.federated.chains import CHAIN, own_place
 from discreet.federated.conditions import ASSUMES, read_facts
 from discreet.federated.errors import ImpossibleSum, SetNotConfirmed, StepWaits, TooFewAnswers
 from discreet.federated.journal import Journal
-from discreet.federated.keeper import Line, SumStep, ask_masks, read_names, require_keeper
+from discreet.federated.keeper import Line, SumStep, ask_masks, require_keeper
 from discreet.federated.masks import Words, unmasked
 from discreet.federated.protocols.protocol import CONFIRM, Judge, StepResult, check_arrays, number
 from discreet.federated.transport import Transport
-from discreet.federated.wire import Message, Refusal, Refused, decode, encode
+from discreet.federated.wire import (
+    CHAIN,
+    Message,
+    Refusal,
+    Refused,
+    decode,
+    encode,
+    own_place,
+    read_names,
+)
 from discreet.privacy.guarantee import Fact
 from discreet.privacy.ledger.chain import Anchor
 
@@ -214,7 +222,7 @@ class Asking:
     ) -> Words | frozenset[str]:
         """Return the sum of masks over a set that all of it confirmed, or a set that can be asked for."""
         assert self.keeper is not None
-        asked = SumStep(question.run, question.step, question.digest())
+        asked = SumStep(question.run, question.step, question.digest)
         try:
             return ask_masks(self.keeper, asked, names, size, keys)
         except SetNotConfirmed:
@@ -243,7 +251,7 @@ class Asking:
         if kept:
             return kept[-1]
         agreed = {name: question.fields[name] for name in ("settings", "shared")}
-        fields = {"names": _listed(names), "question": question.digest(), **agreed}
+        fields = {"names": _listed(names), "question": question.digest, **agreed}
         confirm = replace(question, kind=CONFIRM, fields=fields, arrays={})
         self.journal.keep(confirm)
         return confirm
@@ -283,7 +291,7 @@ def addressed(question: Message, name: str, raw: bytes) -> Message:
         raise Refused(Refusal.WRONG_ROUND)
     if answer.kind != question.kind:
         raise Refused(Refusal.WRONG_KIND)
-    if answer.fields.get("question") != question.digest():
+    if answer.fields.get("question") != question.digest:
         raise Refused(Refusal.WRONG_QUESTION)
     own_place(answer)
     return answer

@@ -22,14 +22,11 @@ UNSTATED = frozenset({Fact.FACTS_OF_PARTIES})
 
 def named_facts(facts: PublicFacts) -> str:
     """Return the value of the field for a party whose data have these facts."""
-    return ",".join(sorted({fact for fact in map(_named, assumptions_of(facts)) if fact is not None}))
-
-
-def _named(assumption: Assumption) -> Fact | None:
-    if assumption.is_condition:
-        layout = assumption.fact is Fact.LAYOUT
-        return Fact.LAYOUTS_OF_PARTIES if layout else Fact.FACTS_OF_PARTIES
-    return assumption.fact if assumption.fact in _DECLARED else None
+    found = assumptions_of(facts)
+    taken = [one for one in found if one.is_condition]
+    parts = {Fact.LAYOUTS_OF_PARTIES if one.fact is Fact.LAYOUT else Fact.FACTS_OF_PARTIES for one in taken}
+    declared = {one.fact for one in found if one.fact in _DECLARED and one not in taken}
+    return ",".join(sorted(parts | declared))
 
 
 def read_facts(answer: Message) -> frozenset[Fact]:

@@ -21,7 +21,6 @@ from discreet.core.progress import Progress, silent
 from discreet.data.facts import PublicFacts
 from discreet.data.vocabulary import Vocabulary
 from discreet.federated.asking import Asking, Round, agreed_terms
-from discreet.federated.chains import CHAINS, to_field
 from discreet.federated.conditions import UNSTATED, assumptions_at
 from discreet.federated.errors import (
     NoModelFromSum,
@@ -39,7 +38,7 @@ from discreet.federated.protocols.protocol import (
     names_digest,
 )
 from discreet.federated.transport import Transport
-from discreet.federated.wire import Message
+from discreet.federated.wire import CHAINS, Message, places_to_field
 from discreet.models.fitted import FittedModel
 from discreet.models.scorers.scorer import Scorer
 from discreet.privacy.certificate import certificate
@@ -220,7 +219,7 @@ class Coordinator:
             return None
         chains = {name: place for entry in rounds for name, place in entry.chains.items()}
         agreed = {"settings": self._protocol.settings(), "shared": names_digest(self._shared)}
-        fields = {**part.fields, **agreed, CHAINS: to_field(chains)}
+        fields = {**part.fields, **agreed, CHAINS: places_to_field(chains)}
         question = replace(part, run=self._run, step=step, sender="coordinator", fields=fields)
         self._journal.keep(question)
         return question

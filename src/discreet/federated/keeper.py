@@ -10,7 +10,7 @@ Two sums over different sets would show a single answer by their difference. So 
 the set with its key, and confirms one set per step. The keeper reveals only what was confirmed. It can forget
 what it revealed, because it was restored from an old copy, and still no second set is confirmed.
 
-The keeper also records each party's latest place in its chain of answered questions (`chains.py`).
+The keeper also records each party's latest place in its chain of answered questions (`wire.py`).
 """
 
 from __future__ import annotations
@@ -19,18 +19,28 @@ import hmac
 import json
 import threading
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NamedTuple, Protocol, final
+from typing import NamedTuple, Protocol, final
 
 import numpy as np
 
 from discreet.core.checks import integer, require
 from discreet.federated import wire
-from discreet.federated.chains import CHAIN, own_place
 from discreet.federated.errors import KeeperSilent, KeyNotAccepted, SetNotConfirmed, SumNotRevealed
 from discreet.federated.journal import Journal
 from discreet.federated.masks import KEY_BYTES, Words, fingerprint, mask, set_token
 from discreet.federated.noise import OwnNoise, SharedNoise
-from discreet.federated.wire import Message, Refusal, Refused, decode, encode, read_json, refusal
+from discreet.federated.wire import (
+    CHAIN,
+    Message,
+    Refusal,
+    Refused,
+    decode,
+    encode,
+    own_place,
+    read_names,
+    read_texts,
+    refusal,
+)
 from discreet.privacy.ledger.chain import Anchor
 
 # A sum that no answer can carry need not be made.
@@ -76,20 +86,9 @@ class Keeper:
             their keys again.
 
     Example:
-        >>> from discreet import Popularity, PrivacyRandom
-        >>> from discreet.federated import Coordinator, InProcess, Keeper, Party, SharedNoise, protocol_for
-        >>> from discreet.federated.simulation import split_users
-        >>> from discreet.data.datasets.synthetic import popularity_skewed
-        >>> films = popularity_skewed(n_users=100, n_items=40, mean_per_user=15)
-        >>> own = split_users(films, 3)
-        >>> protocol = protocol_for(Popularity(epsilon=2.0), films.facts, SharedNoise(parties=3, missing=1))
-        >>> keeper = Keeper(roster=list(own), least=protocol.noise.least_parties)
-        >>> parties = {name: Party(name, data, protocol, run="spring", keeper=keeper,
-        ...         random=PrivacyRandom.simulate(0)).answer for name, data in own.items()}
-        >>> coordinator = Coordinator(protocol, InProcess(parties), parties=list(own), shared=films.catalog,
-        ...         run="spring", simulated=True, keeper=keeper)
-        >>> coordinator.train(films.facts).model.guarantee.epsilon
-        2.0
+        >>> keeper = Keeper(roster=["north", "east", "south"], least=2, run="spring")
+        >>> ask_place(keeper, "spring", "north").events
+        0
 
     Stability
         Stable.
@@ -162,7 +161,7 @@ class Keeper:
             raise Refused(Refusal.WRONG_SENDER)
         known = {name: self._keys.get((message.run, message.step, name)) for name in sorted(names)}
         asked = message.fields.get("question")
-        expected = _texts(message.fields.get("keys", "{}"))
+        expected = read_texts(message.fields.get("keys", "{}"))
         keys = {
             name: key
             for name, key in known.items()
@@ -179,7 +178,7 @@ class Keeper:
         first = self._revealed.get((message.run, message.step), names)
         if first != names:
             return _reply(message, {"only": json.dumps(sorted(first))})
-        tokens = _texts(message.fields.get("tokens", "{}"))
+        tokens = read_texts(message.fields.get("tokens", "{}"))
         unconfirmed = [name for name, key in keys.items() if not self._confirmed(name, key, names, tokens)]
         if unconfirmed:
             return _reply(message, {"unconfirmed": json.dumps(unconfirmed)})
@@ -296,18 +295,3 @@ def _read_key(message: Message) -> _Key:
     if len(question) > _LONGEST_DIGEST:
         raise Refused(Refusal.OVERSIZED)
     return _Key(opened, question, least)
-
-
-def _texts(text: Any) -> dict[str, str]:
-    found = read_json(text, dict)
-    if not all(isinstance(one, str) for one in found.values()):
-        raise Refused(Refusal.MALFORMED)
-    return found
-
-
-def read_names(text: Any) -> frozenset[str]:
-    """Return names that a message lists as JSON."""
-    names = read_json(text, list)
-    if not all(isinstance(name, str) for name in names):
-        raise Refused(Refusal.MALFORMED)
-    return frozenset(names)

@@ -18,11 +18,13 @@ from __future__ import annotations
 
 import json
 import math
+import threading
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
-from typing import Any, final
+from typing import Any, NamedTuple, final
 
 import numpy as np
 
@@ -31,9 +33,7 @@ from discreet.core.progress import logger
 from discreet.core.randomness import PrivacyRandom
 from discreet.data.interactions import Interactions
 from discreet.data.vocabulary import Vocabulary
-from discreet.federated.answering import Answering, Kept
 from discreet.federated.catalogs import over, places_in
-from discreet.federated.chains import CHAIN, known_place, own_place
 from discreet.federated.conditions import ASSUMES, named_facts
 from discreet.federated.errors import (
     DrawEndedProcess,
@@ -44,12 +44,27 @@ from discreet.federated.errors import (
     StateForgotten,
 )
 from discreet.federated.journal import Journal
-from discreet.federated.keeper import Line, read_names
+from discreet.federated.keeper import Line, ask_place, hand_key, require_keeper
 from discreet.federated.masks import KEY_BYTES, hidden, set_token
+from discreet.federated.noise import OwnNoise, SharedNoise
 from discreet.federated.protocols.averaged_users import TUNED, AveragedUsers, LocalItems
 from discreet.federated.protocols.protocol import CONFIRM, Protocol, Shapes, names_digest, only_fields
-from discreet.federated.wire import Arrays, Message, Refusal, Refused, Value, encode
+from discreet.federated.wire import (
+    CHAIN,
+    Arrays,
+    Message,
+    Refusal,
+    Refused,
+    Value,
+    decode,
+    encode,
+    known_place,
+    own_place,
+    read_names,
+    refusal,
+)
 from discreet.models.scorers.scorer import Scorer
+from discreet.privacy.errors import OlderCopy
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.ledger.chain import Chain, event_digest
 from discreet.privacy.ledger.ledger import Ledger
@@ -62,6 +77,118 @@ _MOST_ANSWERS = 1000
 _MOST_BYTES = 1 << 28
 # A crash may end a draw that no one saw; one that ends so every time is a failure.
 _MOST_ATTEMPTS = 3
+
+
+class Kept(NamedTuple):
+    """An answer that is kept, and for the keeper the key of its mask, if it has one."""
+
+    answer: Message
+    key: Message | None = None
+
+
+class Answering(ABC):
+    """A party of one run, which answers bytes with bytes: what those share that fit a model or follow a year.
+
+    It declines with a reason, or answers. Before it draws anything new, it compares its chain of events with
+    what its ledger, the coordinator and the keeper know (proofs/rollback.md).
+    """
+
+    def __init__(
+        self,
+        name: str,
+        run: str,
+        noise: OwnNoise | SharedNoise,
+        ledger: Ledger | None,
+        keeper: Line | None,
+        random: PrivacyRandom | None,
+    ) -> None:
+        require_keeper(keeper, noise)
+        self.name, self.run = name, run
+        self._ledger = ledger or Ledger.in_memory()
+        self._keeper, self._random = keeper, random or PrivacyRandom.from_os()
+        # Two threads that ask at once must not get two draws for one payment.
+        self._turn = threading.Lock()
+
+    @property
+    @abstractmethod
+    def _chain(self) -> Chain:
+        """Return the chain of all that was kept."""
+
+    @property
+    @abstractmethod
+    def _counted(self) -> str:
+        """Return how the ledger calls the chain."""
+
+    @abstractmethod
+    def _kept(self, question: Message) -> Kept | None:
+        """Return what was answered before; None if nothing was, and raise for what is never answered."""
+
+    @abstractmethod
+    def _draw(self, question: Message) -> Kept:
+        """Draw a new answer and keep it, or raise."""
+
+    def answer(self, raw: bytes) -> bytes:
+        """Return the answer to a question, or a message that declines it and states why."""
+        step = -1
+        try:
+            question = decode(raw)
+            step = question.step
+            with self._turn:
+                return encode(self._answer(question))
+        except Refused as error:
+            reason = error.reason
+        except Exception as error:
+            # The reason, a budget that is used up for instance, is the operator's business alone; and what a
+            # stranger's numbers can do to arithmetic isn't a reason to stop answering others.
+            logger.warning("A question of run %s was declined: %s", self.run, str(error))
+            reason = Refusal.DECLINED
+        return refusal("declined", reason, run=self.run, step=step, sender=self.name)
+
+    def _answer(self, question: Message) -> Message:
+        if question.run != self.run:
+            raise Refused(Refusal.WRONG_RUN)
+        answer, key = self._kept(question) or self._draw(question)
+        # A crash may have come between the state and the ledger; nothing is sent before both know.
+        self._count()
+        if self._keeper is not None and key is not None:
+            # Handing a key twice changes nothing. Its place is the answer's; earlier versions kept none.
+            fields = {name: value for name, value in key.fields.items() if name != CHAIN}
+            placed = {CHAIN: answer.fields[CHAIN]} if CHAIN in answer.fields else {}
+            hand_key(self._keeper, replace(key, fields={**fields, **placed}))
+        return answer
+
+    def _count(self) -> None:
+        """Record the chain's latest place in the ledger, or raise `Refused` if that knows a later one."""
+        chain = self._chain
+        try:
+            self._ledger.keep_place(self._counted, chain)
+        except OlderCopy as error:
+            raise self._older("ledger", error.known, chain) from error
+
+    def _require_current(self, question: Message | None = None) -> None:
+        """Raise `Refused` if the ledger, the coordinator or the keeper knows more than this party's chain."""
+        known = {"ledger": self._ledger.anchor(self._counted)}
+        if question is not None:
+            known["coordinator"] = known_place(question, self.name)
+        if self._keeper is not None:
+            known["keeper of masks"] = ask_place(self._keeper, self.run, self.name)
+        chain = self._chain
+        for member, place in known.items():
+            if not chain.contains(place):
+                raise self._older(member, place.events, chain)
+
+    def _older(self, member: str, events: int, chain: Chain) -> Refused:
+        """Return the refusal of a party whose chain doesn't contain a place that another member knows."""
+        logger.error(
+            "This party's state of run %s is an older copy: the %s knows %d events of it, and the state has "
+            "%d. Nothing was drawn or sent. The party can't continue this run. Agree on a new run, and keep "
+            "the ledger as it is.",
+            self.run,
+            member,
+            events,
+            chain.latest.events,
+        )
+        return Refused(Refusal.BEHIND)
 
 
 @final
@@ -199,7 +326,7 @@ class Party(Answering):
             earlier = [self._keep(CONFIRM, question.step, fields)]
         key, names = keys[-1], read_names(earlier[0].fields["names"])
         token = set_token(bytes.fromhex(str(key.fields["key"])), str(key.fields["question"]), names)
-        answered: dict[str, Value] = {"token": token, "question": question.digest()}
+        answered: dict[str, Value] = {"token": token, "question": question.digest}
         return replace(earlier[0], fields={**earlier[0].fields, **answered})
 
     @property
@@ -265,7 +392,7 @@ class Party(Answering):
         """Return the answer that was given at this step; another question for the same step is rejected."""
         for message in self._own():
             if message.step == question.step and message.kind not in _BESIDE_ANSWERS:
-                if message.fields["question"] != question.digest():
+                if message.fields["question"] != question.digest:
                     raise Refused(Refusal.TWICE)
                 if message.kind == _DROPPED:
                     logger.error(
@@ -288,7 +415,7 @@ class Party(Answering):
         """Return the prices of all draws at other steps, whether or not they were sent; one draw per step."""
         begun = {message.step: message for message in self._own() if message.kind == _DRAWING}
         same = begun.get(question.step)
-        if same is not None and same.fields["question"] != question.digest():
+        if same is not None and same.fields["question"] != question.digest:
             raise Refused(Refusal.TWICE)
         # Earlier versions kept no price where the kind of a question settled it, or answers alone.
         prices = {
@@ -318,7 +445,7 @@ class Party(Answering):
     def _attempted(self, question: Message, price: Fraction | float) -> Message:
         """Draw an answer, or keep that it failed: a failure costs as much, and ends the party's run."""
         attempts = len(self._records(_DRAWING, question.step))
-        fields: dict[str, Value] = {"of": question.kind, "question": question.digest(), "price": str(price)}
+        fields: dict[str, Value] = {"of": question.kind, "question": question.digest, "price": str(price)}
         if attempts < _MOST_ATTEMPTS:
             self._keep(_DRAWING, question.step, fields)
             self._count()
@@ -344,10 +471,10 @@ class Party(Answering):
         if self.protocol.noise.masked:
             drawn = {name: np.asarray(array) for name, array in arrays.items()}
             secret, least = self._random.token(KEY_BYTES), self.protocol.noise.least_parties
-            behind = hidden(drawn, secret, question.digest(), least)
+            behind = hidden(drawn, secret, question.digest, least)
             self._keep(_KEY, question.step, behind.sealed)
             arrays, own["key"] = behind.arrays, behind.fingerprint
-        fields: dict[str, Value] = {**part.fields, **own, "question": question.digest()}
+        fields: dict[str, Value] = {**part.fields, **own, "question": question.digest}
         return self._keep(part.kind, question.step, fields, arrays)
 
     def _public(self) -> dict[str, Value]:

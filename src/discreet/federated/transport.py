@@ -43,20 +43,9 @@ class InProcess(Transport):
     """Call the parties in this process in turn; one that raises is gone for this question.
 
     Example:
-        >>> from discreet import Popularity, PrivacyRandom
-        >>> from discreet.federated import Coordinator, InProcess, Keeper, Party, SharedNoise, protocol_for
-        >>> from discreet.federated.simulation import split_users
-        >>> from discreet.data.datasets.synthetic import popularity_skewed
-        >>> films = popularity_skewed(n_users=100, n_items=40, mean_per_user=15)
-        >>> own = split_users(films, 3)
-        >>> protocol = protocol_for(Popularity(epsilon=2.0), films.facts, SharedNoise(parties=3, missing=1))
-        >>> keeper = Keeper(roster=list(own), least=protocol.noise.least_parties)
-        >>> parties = {name: Party(name, data, protocol, run="spring", keeper=keeper,
-        ...         random=PrivacyRandom.simulate(0)).answer for name, data in own.items()}
-        >>> coordinator = Coordinator(protocol, InProcess(parties), parties=list(own), shared=films.catalog,
-        ...         run="spring", simulated=True, keeper=keeper)
-        >>> coordinator.train(films.facts).model.guarantee.epsilon
-        2.0
+        >>> line = InProcess({"north": lambda question: question.upper()})
+        >>> list(line.ask(b"votes", ["north", "east"], 1.0))
+        [('north', b'VOTES'), ('east', None)]
 
     Stability
         Stable.

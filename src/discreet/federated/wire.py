@@ -6,6 +6,10 @@ A message is
 
 with little-endian numbers. The header names the arrays with their type and shape; only three types of numbers
 exist, nothing is ever unpickled, and lengths are checked before anything is allocated.
+
+A party's answer states the latest place in its chain of events. The coordinator puts the places that it
+knows into its next question, and signs the question. The keeper records the place that comes with a key, and
+returns it when the party asks. So a party that was restored from an older copy sees that others know more.
 """
 
 from __future__ import annotations
@@ -14,9 +18,10 @@ import hashlib
 import json
 import math
 import struct
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from functools import cached_property
 from typing import Any, TypeVar, final
 
 import numpy as np
@@ -24,6 +29,7 @@ import numpy.typing as npt
 
 from discreet.core.checks import DataError
 from discreet.federated.errors import FederationError as FederationError
+from discreet.privacy.ledger.chain import Anchor
 
 VERSION = 1
 MOST_BYTES = 1 << 28
@@ -38,6 +44,8 @@ _TYPES = {"<f8": np.dtype("<f8"), "<i8": np.dtype("<i8"), "<u8": np.dtype("<u8")
 Read = TypeVar("Read", dict[str, Any], list[Any])
 Value = str | int | float | bool
 Arrays = Mapping[str, npt.NDArray[Any]]
+#: The field of a question with a place for each party, and of an answer with the party's own.
+CHAINS, CHAIN = "chains", "chain"
 
 
 class Refusal(StrEnum):
@@ -76,7 +84,7 @@ class Refused(DataError):
 
 
 @final
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Message:
     """One message: its kind, run, step and sender, with fields and arrays.
 
@@ -90,6 +98,7 @@ class Message:
     fields: Mapping[str, Value] = field(default_factory=dict)
     arrays: Arrays = field(default_factory=dict)
 
+    @cached_property
     def digest(self) -> str:
         """Return a fingerprint of the whole message."""
         return hashlib.sha256(encode(self)).hexdigest()
@@ -160,8 +169,40 @@ def decode(raw: bytes, most: int = MOST_BYTES) -> Message:
     )
 
 
-def read_json(text: Any, kind: type[Read]) -> Read:
-    """Return the object or the list that a field has as JSON, or raise `Refused`."""
+def read_names(text: Any) -> frozenset[str]:
+    """Return names that a field lists as JSON, or raise `Refused`."""
+    return frozenset(_all_texts(_read_json(text, list)))
+
+
+def read_texts(text: Any) -> dict[str, str]:
+    """Return texts by name that a field has as JSON, or raise `Refused`."""
+    found = _read_json(text, dict)
+    _all_texts(found.values())
+    return found
+
+
+def places_to_field(known: Mapping[str, Anchor]) -> str:
+    """Return places by party as one field of a question."""
+    return json.dumps({name: str(anchor) for name, anchor in sorted(known.items())})
+
+
+def known_place(question: Message, name: str) -> Anchor:
+    """Return the place that a question states for a party; the start if it states none."""
+    stated = _read_json(question.fields.get(CHAINS, "{}"), dict)
+    return _place(stated[name]) if name in stated else Anchor()
+
+
+def own_place(answer: Message) -> Anchor:
+    """Return the place that an answer states for its sender."""
+    return _place(answer.fields.get(CHAIN))
+
+
+def refusal(kind: str, reason: Refusal, *, run: str = "-", step: int = -1, sender: str = "-") -> bytes:
+    """Return the message that declines a message and states why."""
+    return encode(Message(kind=kind, run=run, step=step, sender=sender, fields={"reason": reason.value}))
+
+
+def _read_json(text: Any, kind: type[Read]) -> Read:
     try:
         found = json.loads(text)
     except (TypeError, ValueError, RecursionError):
@@ -171,9 +212,17 @@ def read_json(text: Any, kind: type[Read]) -> Read:
     return found
 
 
-def refusal(kind: str, reason: Refusal, *, run: str = "-", step: int = -1, sender: str = "-") -> bytes:
-    """Return the message that declines a message and states why."""
-    return encode(Message(kind=kind, run=run, step=step, sender=sender, fields={"reason": reason.value}))
+def _all_texts(found: Iterable[Any]) -> Iterable[str]:
+    if not all(isinstance(one, str) for one in found):
+        raise Refused(Refusal.MALFORMED)
+    return found
+
+
+def _place(stated: object) -> Anchor:
+    try:
+        return Anchor.parse(stated)
+    except ValueError:
+        raise Refused(Refusal.MALFORMED) from None
 
 
 def _header(text: bytes) -> dict[str, Any]:

@@ -19,7 +19,6 @@ import numpy.typing as npt
 from discreet.core.checks import integer, require
 from discreet.data.facts import PublicFacts
 from discreet.data.vocabulary import Vocabulary
-from discreet.federated.chains import CHAINS, to_field
 from discreet.federated.noise import OwnNoise, SharedNoise
 from discreet.federated.protocols.protocol import (
     Judge,
@@ -29,7 +28,7 @@ from discreet.federated.protocols.protocol import (
     number,
     only_fields,
 )
-from discreet.federated.wire import Arrays, Message, Refusal, Refused
+from discreet.federated.wire import CHAINS, Arrays, Message, Refusal, Refused, places_to_field
 from discreet.follow.entries import MOST_USERS
 from discreet.follow.pace import WEIGHT_BITS
 from discreet.follow.settings import (
@@ -133,7 +132,7 @@ class FollowAgreement(Judge):
             run=self.run,
             step=release,
             sender=_COORDINATOR,
-            fields=fields if chains is None else {**fields, CHAINS: to_field(chains)},
+            fields=fields if chains is None else {**fields, CHAINS: places_to_field(chains)},
         )
 
     def deviations(self, question: Message, epsilon: float, delta: float) -> Mapping[str, float]:

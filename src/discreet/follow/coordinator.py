@@ -20,12 +20,11 @@ from discreet.core.checks import integer, require
 from discreet.data.facts import PublicFacts
 from discreet.data.vocabulary import Vocabulary
 from discreet.federated.asking import Asking, agreed_terms, promised
-from discreet.federated.chains import CHAIN, CHAINS, known_place, own_place, to_field
 from discreet.federated.journal import Journal
 from discreet.federated.keeper import Line
 from discreet.federated.noise import SharedNoise
 from discreet.federated.transport import Transport
-from discreet.federated.wire import Message, Value
+from discreet.federated.wire import CHAIN, CHAINS, Message, Value, known_place, own_place, places_to_field
 from discreet.follow.agreement import ASSUMED, FARTHEST, FollowAgreement
 from discreet.follow.errors import NoReleaseYet, PeriodUsedUp, ReleaseIncomplete, WrongRelease
 from discreet.follow.factorization import FACTOR_BITS, Factorization
@@ -263,7 +262,7 @@ class FollowCoordinator:
             "epsilon": made.epsilon,
             "delta": made.delta,
             "simulated": made.simulated,
-            CHAINS: to_field(made.chains),
+            CHAINS: places_to_field(made.chains),
         }
         self._journal.keep(replace(question, sender=_ALL, fields=fields, arrays=made.result.arrays))
         return dict(made.refused)

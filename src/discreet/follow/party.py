@@ -25,12 +25,11 @@ import numpy.typing as npt
 
 from discreet.core.randomness import PrivacyRandom
 from discreet.data.vocabulary import Vocabulary
-from discreet.federated.answering import Answering, Kept
-from discreet.federated.chains import CHAIN
 from discreet.federated.keeper import Line
 from discreet.federated.masks import hidden
 from discreet.federated.noise import SharedNoise
-from discreet.federated.wire import Message, Refusal, Refused, Value
+from discreet.federated.party import Answering, Kept
+from discreet.federated.wire import CHAIN, Message, Refusal, Refused, Value
 from discreet.follow.agreement import FollowAgreement
 from discreet.follow.batches import Source, batches, check_kind
 from discreet.follow.errors import OtherAgreement, StateMissing
@@ -211,14 +210,14 @@ class FollowParty(Answering):
             "epsilon": settings.epsilon,
             "delta": settings.delta,
             "simulated": any(one.simulated for one in found.releases),
-            "question": question.digest(),
+            "question": question.digest,
             CHAIN: str(found.chain.place(question.step + 1)),
         }
         noise, key = self.agreement.noise, None
         if isinstance(noise, SharedNoise):
             drawn = {name: one.view(np.uint64) for name, one in arrays.items()}
             # A sum over fewer would have less noise once those who may reveal theirs are among them.
-            behind = hidden(drawn, found.secret, question.digest(), noise.parties)
+            behind = hidden(drawn, found.secret, question.digest, noise.parties)
             key = replace(question, kind="key", sender=self.name, fields=behind.sealed)
             arrays, fields["key"] = {**behind.arrays}, behind.fingerprint
         return Kept(replace(question, sender=self.name, fields=fields, arrays=arrays), key)

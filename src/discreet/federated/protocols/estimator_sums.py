@@ -18,7 +18,7 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cache
 from queue import SimpleQueue
-from typing import Any, ClassVar, Self, cast, final
+from typing import Any, ClassVar, NamedTuple, Self, cast, final
 
 import numpy as np
 
@@ -50,6 +50,18 @@ from discreet.privacy.session import Session
 from discreet.statistics.statistic import Part, Statistic
 
 _SUM = "total"
+
+
+class _Reading(NamedTuple):
+    """A question over so many items, what it asks for, and the deviation of a party's share of the noise.
+
+    The share is infinite if the sampler can't draw it.
+    """
+
+    question: Message
+    n_items: int
+    asked: Asked
+    share: float
 
 
 @final
@@ -88,10 +100,8 @@ class EstimatorSums(ItemProtocol):
     budget: SharedBudget = field(init=False, repr=False, compare=False)
     #: The statistics that parties answer in this run.
     answerable: Answerable = field(init=False, repr=False, compare=False)
-    # The latest question, with what it asks for: both sides of a step look at it several times.
-    _latest: list[tuple[Message, int, Asked]] = field(
-        init=False, repr=False, compare=False, default_factory=list
-    )
+    # The latest questions, as they were read: both sides of a step look at one several times.
+    _latest: list[_Reading] = field(init=False, repr=False, compare=False, default_factory=list)
 
     def __post_init__(self) -> None:
         private = math.isfinite(self.epsilon)
@@ -153,19 +163,27 @@ class EstimatorSums(ItemProtocol):
 
     def read(self, question: Message, n_items: int) -> Asked:
         """Return what a question asks for, or raise `Refused`."""
-        for known, size, asked in self._latest:
-            if known is question and size == n_items:
-                return asked
-        asked = self.answerable.read(question, n_items)
-        self._latest[:] = [(question, n_items, asked)]
-        return asked
+        return self._reading(question, n_items).asked
+
+    def _reading(self, question: Message, n_items: int) -> _Reading:
+        for place, known in enumerate(self._latest):
+            if known.question is question and known.n_items == n_items:
+                self._latest.append(self._latest.pop(place))
+                return known
+        asked, units = self.answerable.read(question, n_items), self.noise.units
+        sigma = self.budget.deviation(asked.part.bound, asked.sigma)
+        drawable = units.can_draw(sigma)
+        share = units.deviation(sigma) if drawable else math.inf
+        found = _Reading(question, n_items, asked, share)
+        self._latest[:] = [*self._latest[-1:], found]
+        return found
 
     def shapes(self, question: Message, n_shared: int) -> Shapes:
         """Return the one array that answers a question."""
-        asked = self.read(question, n_shared)
-        if not self.noise.units.can_draw(self.budget.deviation(asked.part.bound, asked.sigma)):
+        found = self._reading(question, n_shared)
+        if math.isinf(found.share):
             raise Refused(Refusal.OUT_OF_RANGE)
-        return {_SUM: (size_of(asked.part),)}
+        return {_SUM: (size_of(found.asked.part),)}
 
     def allows(self, price: Fraction | float, before: Sequence[Fraction | float]) -> bool:
         """Return whether a sum, with all that were drawn before, costs no more than the guarantee."""
@@ -208,17 +226,13 @@ class EstimatorSums(ItemProtocol):
 
     def answer(self, session: Session, question: Message) -> Message:
         """Return a party's exact sum with its share of the noise."""
-        asked = self.read(question, session.n_items)
-        numbers = session.release_share(asked.statistic, asked.part.name, self.noise.units)
-        stated = {f"noise {_SUM}": self._own_deviation(asked)}
-        return Message(kind=question.kind, arrays={_SUM: numbers}, fields=stated)
+        found = self._reading(question, session.n_items)
+        numbers = session.release_share(found.asked.statistic, found.asked.part.name, self.noise.units)
+        return Message(kind=question.kind, arrays={_SUM: numbers}, fields={f"noise {_SUM}": found.share})
 
     def own_deviations(self, question: Message) -> Mapping[str, float]:
         """Return the deviation of a party's share of the noise."""
-        return {_SUM: self._own_deviation(self.read(question, self.facts.n_items))}
-
-    def _own_deviation(self, asked: Asked) -> float:
-        return self.noise.units.deviation(self.budget.deviation(asked.part.bound, asked.sigma))
+        return {_SUM: self._reading(question, self.facts.n_items).share}
 
 
 @final

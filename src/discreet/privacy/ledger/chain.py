@@ -105,14 +105,13 @@ def latest_anchor(connection: sqlite3.Connection, chain: str) -> Anchor:
     return Anchor(*rows[0]) if rows else Anchor()
 
 
-def record_anchor(connection: sqlite3.Connection, chain: str, anchor: Anchor) -> None:
-    """Record the latest place of a chain. Raise `PrivacyError` unless the recorded place is before it."""
-    known = latest_anchor(connection, chain)
-    if known == anchor:
-        return
-    if anchor.events <= known.events:
-        raise OlderCopy(chain=chain, known=known.events, here=anchor.events)
-    connection.execute(
-        "INSERT INTO anchors (time, chain, events, head) VALUES (?, ?, ?, ?)",
-        (datetime.now(UTC).isoformat(), chain, *anchor),
-    )
+def record_place(connection: sqlite3.Connection, name: str, chain: Chain) -> None:
+    """Record the latest place of a chain. Raise `OlderCopy` unless the chain contains the recorded place."""
+    known = latest_anchor(connection, name)
+    if not chain.contains(known):
+        raise OlderCopy(chain=name, known=known.events, here=chain.latest.events)
+    if known != chain.latest:
+        connection.execute(
+            "INSERT INTO anchors (time, chain, events, head) VALUES (?, ?, ?, ?)",
+            (datetime.now(UTC).isoformat(), name, *chain.latest),
+        )

@@ -25,7 +25,7 @@ from discreet.privacy.errors import NeedsEpsilon, SeveralDefinitions, Unbudgeted
 from discreet.privacy.guarantee import Assumption, Guarantee
 from discreet.privacy.ledger.accounts import Account
 from discreet.privacy.ledger.balance import Balance, balance, require_covered
-from discreet.privacy.ledger.chain import Anchor, latest_anchor, record_anchor
+from discreet.privacy.ledger.chain import Anchor, Chain, latest_anchor, record_place
 from discreet.privacy.ledger.records import (
     BUDGETS,
     ENTRIES,
@@ -390,16 +390,16 @@ class Ledger:
         with self._store.reading() as connection:
             return latest_anchor(connection, chain) if has_anchors(connection) else Anchor()
 
-    def keep_anchor(self, chain: str, anchor: Anchor) -> None:
-        """Record the latest place in a chain. When this returns, it is on the disk.
+    def keep_place(self, name: str, chain: Chain) -> None:
+        """Record the latest place of a chain. When this returns, it is on the disk.
 
         Raises:
-            PrivacyError: A later place is recorded, or a different one: the party's state is an older copy.
+            PrivacyError: The chain doesn't contain the recorded place: the party's state is an older copy.
                 Nothing was recorded.
         """
         with self._store.writing() as connection:
             add_anchors(connection)
-            record_anchor(connection, chain, anchor)
+            record_place(connection, name, chain)
 
     def close(self, entry: Entry, state: EntryState) -> None:
         """Record how a release ended."""
