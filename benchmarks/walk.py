@@ -5,7 +5,8 @@
 Each operation runs once to import and compile everything, and then once more under a profiler. A module is
 entered when one of its functions is called; a switch is a call into another module than that of the call
 before it. Only this library's modules count, and only the thread that asks. `reads` is how often a command
-opens its data file or its state, and `fold_ins` how often a user is folded into a model. `layout` counts what
+opens its data file or its state, `years` how often it opens the state as a database, and `fold_ins` how often
+a user is folded into a model. `layout` counts what
 is on disk: files, lines, docstrings, headers, own imports per module, long signatures, and single importers.
 """
 
@@ -38,9 +39,14 @@ sys.addaudithook(
 )
 
 
-def walked(work: Callable[[], object]) -> dict[str, int]:
-    """Return how many modules a piece of work enters, how often it switches, reads, and folds in."""
+def walked(work: Callable[[], object], before: Callable[[], object] = lambda: None) -> dict[str, int]:
+    """Return how many modules a piece of work enters, how often it switches, reads, and folds in.
+
+    `before` runs before each of the two times, and is not counted.
+    """
+    before()
     work()
+    before()
     entered: list[str] = []
     folded = 0
 
@@ -59,7 +65,11 @@ def walked(work: Callable[[], object]) -> dict[str, int]:
     finally:
         sys.setprofile(None)
     counts = {"modules": len(set(entered)), "switches": max(len(entered) - 1, 0), "fold_ins": folded}
-    return counts | {"reads": sum(Path(name).name.startswith("walked-") for name in OPENED)}
+    names = [name.removeprefix("file:").partition("?")[0] for name in OPENED]
+    reads = [Path(name).name for name in names if Path(name).name.startswith("walked-")]
+    # A year is opened once to be read, and once for the transaction that writes it.
+    years = sum("?mode=" in name and ".follow" in name for name in OPENED)
+    return counts | {"reads": len(reads), "years": years}
 
 
 def command(*words: object) -> None:
@@ -70,8 +80,14 @@ def command(*words: object) -> None:
         app([str(word) for word in words], standalone_mode=False)
 
 
-def commands(data: Any, folder: Path) -> dict[str, Callable[[], object]]:
-    """Return what users type: a fit, a list for a history of four lines, and a release of a year."""
+Works = dict[str, Callable[[], object]]
+
+
+def commands(data: Any, folder: Path) -> tuple[Works, Works]:
+    """Return what users type: a fit, a list for a history of four lines, and a release of a year.
+
+    With it comes what is done before each, by its name.
+    """
     import polars as pl
 
     table, history, model = (
@@ -86,35 +102,35 @@ def commands(data: Any, folder: Path) -> dict[str, Callable[[], object]]:
     (folder / "items.csv").write_text("item\n" + "".join(f"{item}\n" for item in catalog))
     history.write_text("item,rating\n" + "".join(f"{item},4\n" for item in catalog[:3]))
     command("fit", table, "--epsilon", 1, "--out", model, "--force")
-    years = iter(range(9))
+    year = folder / "walked-year.follow"
 
-    def add() -> None:
-        # A release is drawn once, so each walk follows a year of its own. Starting it is walked, too.
-        state = folder / f"walked-{next(years)}.follow"
-        command("follow", "start", state, "--items", folder / "items.csv", "--epsilon", 1)
-        OPENED.clear()
-        command("follow", "add", state, table, "--out", folder / "year.discreet", "--force")
+    def start() -> None:
+        # A release is drawn once, so each walk follows a year of its own.
+        year.unlink(missing_ok=True)
+        command("follow", "start", year, "--items", folder / "items.csv", "--epsilon", 1)
 
     return {
         "discreet fit": lambda: command("fit", table, "--epsilon", 1, "--out", model, "--force"),
         "discreet recommend": lambda: command("recommend", model, "--history", history, "--json"),
-        "discreet follow start and add": add,
-    }
+        "discreet follow add": lambda: command("follow", "add", year, table, "--out", model, "--force"),
+    }, {"discreet follow add": start}
 
 
-def operations(data: Any, folder: Path) -> dict[str, Callable[[], object]]:
-    """Return what users do, each as a function without arguments."""
+def operations(data: Any, folder: Path) -> tuple[Works, Works]:
+    """Return what users do, each as a function without arguments, and what comes before it."""
     estimator = UserFactorization(epsilon=1.0)
     model = estimator.fit(data, random=PrivacyRandom.simulate(0))
     history = {data.catalog.id_at(number): 4.0 for number in range(5)}
-    return {
+    typed, before = commands(data, folder)
+    works = {
         "fit": lambda: estimator.fit(data, random=PrivacyRandom.simulate(0)),
         "recommend": lambda: model.recommend(history, k=10),
         "evaluate": lambda: discreet.evaluate(estimator, data, random=PrivacyRandom.simulate(0)),
         "federated round": federated(data),
         "Dask fit": on_dask(data, estimator, folder),
-        **commands(data, folder),
+        **typed,
     }
+    return works, before
 
 
 def federated(data: Any) -> Callable[[], object]:
@@ -246,9 +262,10 @@ def main() -> None:
         only=harness.option(default="", help="operations separated by commas; all by default"),
     )
     with tempfile.TemporaryDirectory() as folder:
-        works = operations(harness.ratings(options.data, toy=options.toy), Path(folder))
+        works, before = operations(harness.ratings(options.data, toy=options.toy), Path(folder))
         names = options.only.split(",") if options.only else list(works)
-        results = {"walk": {name: walked(works[name]) for name in names}, "layout": layout(ROOT)}
+        walks = {name: walked(works[name], before.get(name, lambda: None)) for name in names}
+        results = {"walk": walks, "layout": layout(ROOT)}
     harness.tell(results, options)
 
 

@@ -9,6 +9,7 @@ import typer
 import discreet as library
 from command_line import one_sentence, rejected
 from discreet.cli.follow import days
+from discreet.core.errors import CannotWrite
 from discreet.follow import state as states
 from discreet.follow import year
 from discreet.follow.state import opened
@@ -32,8 +33,8 @@ def start(discreet, tmp_path, *more):
     return state, out
 
 
-def test_a_release_reads_the_state_once_and_writes_it_twice(discreet, tmp_path, monkeypatch):
-    """The second transaction notes the written model, which exists only after the release is on the disk."""
+def test_an_add_reads_the_year_once_and_writes_it_once(discreet, tmp_path, monkeypatch):
+    """The year was opened 13 times and read 14 times by one command."""
     state, _ = start(discreet, tmp_path)
     (tmp_path / "week.csv").write_text(WEEK)
     reads, connections = [], []
@@ -42,7 +43,31 @@ def test_a_release_reads_the_state_once_and_writes_it_twice(discreet, tmp_path, 
     monkeypatch.setattr(states, "_connect", lambda path: connections.append(path) or connect(path))
     code, _, error = discreet("follow", "add", state, tmp_path / "week.csv", "--out", tmp_path / "m.discreet")
     assert code == 0, error
-    assert (len(reads), len(connections)) == (1, 3)
+    assert (len(reads), len(connections)) == (1, 2)
+
+
+def test_an_add_that_died_before_it_wrote_its_model_may_be_repeated(discreet, tmp_path, monkeypatch):
+    state, _ = start(discreet, tmp_path)
+    week, model = tmp_path / "week.csv", tmp_path / "m.discreet"
+    week.write_text(WEEK)
+    add = ("follow", "add", state, week, "--out", model)
+    assert discreet(*add)[0] == 0
+    first = model.read_bytes()
+    week.write_text(WEEK + "dora,a,5\n")
+
+    def full(path, content):
+        raise CannotWrite(path=path, why="no space is left")
+
+    with monkeypatch.context() as broken:
+        broken.setattr("discreet.core.files.write_whole", full)
+        rejected(discreet(*add, "--release", "2"), "cannot-write")
+    assert model.read_bytes() == first
+    code, out, error = discreet(*add, "--release", "2", "--json")
+    assert code == 0 and json.loads(out)["repeated"], error
+    assert library.load(model).parameters["release"] == 2
+    # The twin: a file that the year did not write stays.
+    model.write_bytes(first[::-1])
+    one_sentence(*discreet(*add, "--release", "2"))
 
 
 def test_a_year_from_start_to_erasure(discreet, tmp_path, snapshot):
@@ -350,33 +375,6 @@ def test_a_file_for_a_release_that_was_made_of_another_is_refused(discreet, tmp_
     assert code == 0 and json.loads(out)["release"] == 1
     answer = discreet("follow", "add", state, tmp_path / "two.csv", "--out", model, "--release", "1")
     rejected(answer, "made-without-batch", release=1)
-
-
-def test_an_add_reads_the_year_once(discreet, tmp_path, monkeypatch):
-    """The year was opened 13 times and read 14 times by one command."""
-    from discreet.follow import state as states
-    from discreet.follow import year as years
-
-    state, _ = start(discreet, tmp_path)
-    week = tmp_path / "week.csv"
-    week.write_text(WEEK)
-    counts = {"reads": 0, "opened": 0}
-    read, connect = years.read_year, states._connect
-
-    def counted_read(*given):
-        counts["reads"] += 1
-        return read(*given)
-
-    def counted_connect(*given):
-        counts["opened"] += 1
-        return connect(*given)
-
-    monkeypatch.setattr(years, "read_year", counted_read)
-    monkeypatch.setattr(states, "_connect", counted_connect)
-    code, out, error = discreet("follow", "add", state, week, "--out", tmp_path / "current.discreet")
-    assert code == 0 and "4 ratings were" in out, error
-    # One to read, one to draw the release, and one to keep the digest of the written model.
-    assert counts == {"reads": 1, "opened": 3}
 
 
 def test_a_year_that_another_process_wrote_is_read_again(discreet, tmp_path):

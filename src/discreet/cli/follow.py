@@ -190,8 +190,8 @@ def _refuse(year: Following, drawing: Drawing, read: list[Path]) -> bool:
     """Raise for an output that is in the way. Return whether a model may be replaced: the last one may."""
     from discreet.models.storage import refuse_model
 
-    out, kept = drawing.out, year.kept()
-    force = drawing.force or models_of(kept).get(str(out.absolute())) == digest(out)
+    out = drawing.out
+    force = drawing.force or digest(out) in models_of(year.kept()).get(str(out.absolute()), "").split()
     inputs = [path for path in (*read, drawing.items, drawing.with_model, drawing.titles) if path is not None]
     refuse_model(out, force=force, inputs=inputs)
     return force
@@ -208,7 +208,8 @@ def _draw(
     also: Mapping[str, str] | None = None,
 ) -> None:
     """Draw a release once, write its model, and print what was added. `also` is kept for later releases."""
-    from discreet.models.storage import load
+    from discreet.core.files import write_whole
+    from discreet.models.storage import load, packed, refuse_model
 
     kept, titles, out = year.kept(), drawing.titles, drawing.out
     if titles is None and "titles" in kept:
@@ -217,10 +218,25 @@ def _draw(
     embeddings = None if drawing.with_model is None else load(drawing.with_model)
     # A table that can't be read is rejected before anything is drawn.
     named = read_titles(titles, year.catalog(declared)[0])
-    before = len(year.status().times)
-    missed = 0 if drawing.release is None else drawing.release - before - 1
+    missed = 0 if drawing.release is None else drawing.release - year.made - 1
     if missed > _MOST_MISSED and not drawing.yes:
         raise ReleasesSkipped(missed=missed)
+    layouts = _layouts(source, kept)
+    content = b""
+
+    def keeping(added: Added) -> Mapping[str, str]:
+        nonlocal content
+        content = packed(_if_public(replace(added.model, public=named), layouts))
+        # If this process dies before it writes the model, the one before may still be replaced.
+        digests = f"{sha256(content).hexdigest()} {digest(out)}".strip()
+        return {
+            **said_once(columns=None, titles=titles),
+            **(also or {}),
+            "models": json.dumps(models_of(kept) | {str(out.absolute()): digests}),
+            "with": "" if drawing.with_model is None else str(drawing.with_model),
+            "layouts": json.dumps(layouts),
+        }
+
     added = year.add(
         source,
         items=declared,
@@ -229,23 +245,18 @@ def _draw(
         release=drawing.release,
         batch=batch,
         again=again,
+        keeping=keeping,
     )
-    layouts = _layouts(source, kept)
-    added = added._replace(model=_if_public(replace(added.model, public=named), layouts))
-    added.model.save(out, force=force)
-    status = year.status()
-    models = models_of(kept) | {str(out.absolute()): digest(out)}
-    joined = "" if drawing.with_model is None else str(drawing.with_model)
-    said = said_once(columns=None, titles=titles) | {"models": json.dumps(models), "with": joined}
-    called = _called(year)
-    year.keep(**said, layouts=json.dumps(layouts), **(also or {}))
+    refuse_model(out, force=force)
+    write_whole(out, content)
     if drawing.as_json:
         emit(added_json(added))
         return
+    status, called = year.status(), _called(year)
     printing.show(
-        what_entered(added, called, given=batch is not None, empty=added.release - before - 1),
+        what_entered(added, called, given=batch is not None),
         *(line for line in (only_noise(status), too_early(status)) if line),
-        added.model.guarantee.short(),
+        _if_public(added.model, layouts).guarantee.short(),
         what_it_cost(out, drawing.with_model, kept.get("with")),
     )
 
@@ -502,7 +513,7 @@ def kept_titles(text: str) -> Path:
 
 
 def models_of(kept: Mapping[str, str]) -> dict[str, str]:
-    """Return the models that earlier releases wrote, by path, with their digests."""
+    """Return the models that earlier releases wrote, by path: digests of the last one and the one before."""
     found: dict[str, str] = json.loads(kept.get("models", "{}"))
     # Years that began in earlier versions kept only the last model.
     return found | ({kept["out"]: kept.get("written", "")} if "out" in kept else {})
@@ -630,7 +641,7 @@ def added_json(added: Added) -> dict[str, Any]:
     }
 
 
-def what_entered(added: Added, what: str, *, given: bool, empty: int) -> str:
+def what_entered(added: Added, what: str, *, given: bool) -> str:
     """Return what a release did with a batch, and which releases were used up without new data."""
     if added.repeated:
         return f"Release {added.release} exists already. Nothing was drawn again."
@@ -638,9 +649,8 @@ def what_entered(added: Added, what: str, *, given: bool, empty: int) -> str:
         f" Nothing new was added, but a release was used all the same: were these {what} added under a "
         "different name?"
     ) * (given and added.entered == 0)
-    skipped = f" {empty:,} missed before it {'was' if empty == 1 else 'were'} made without new {what}." * (
-        empty > 0
-    )
+    are = "was" if added.empty == 1 else "were"
+    skipped = f" {added.empty:,} missed before it {are} made without new {what}." * (added.empty > 0)
     return (
         f"Release {added.release}.{skipped} For you alone: {added.entered:,} {what} were added, "
         f"{added.known_pairs:,} had been added before, {added.of_erased:,} were of erased users.{for_nothing}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple, Self, final
@@ -96,7 +97,10 @@ class Status:
 
 
 class Added(NamedTuple):
-    """The model of a release, and what its batch was, for anyone who has the data."""
+    """The model of a release, and what its batch was, for anyone who has the data.
+
+    `empty` counts the missed releases that were made without new ratings.
+    """
 
     model: FittedModel
     release: int
@@ -104,6 +108,11 @@ class Added(NamedTuple):
     known_pairs: int
     of_erased: int
     repeated: bool
+    empty: int = 0
+
+
+#: Returns what to keep of a release that was drawn, for later ones; called before the release is on the disk.
+Keeping = Callable[[Added], Mapping[str, str]]
 
 
 @final
@@ -164,6 +173,7 @@ class Following:
         batch: str | None = None,
         again: bool = False,
         random: PrivacyRandom | None = None,
+        keeping: Keeping | None = None,
     ) -> Added:
         """Enter new ratings, draw the next release once, and return a model from all releases so far.
 
@@ -176,6 +186,7 @@ class Following:
 
         `batch` is a public name of the new ratings, such as a date. It must not depend on who rated: a name
         that was added before is rejected, so that a file is not added twice by mistake, unless `again`.
+        `keeping` returns what `keep` would be given, and may not let anything of the release out.
 
         Raises:
             DataError: Some items were not declared.
@@ -201,12 +212,18 @@ class Following:
                     given = data if left == 0 else None
                     given_now = batches(given, found.catalog, found.facts)
                     found, counts = make_release(state, found, given_now, source)
+            added = Added(
+                _model(found, kind, model),
+                len(found.releases),
+                *counts[:3],
+                repeated=not missing,
+                empty=max(missing - 1, 0),
+            )
+            if keeping is not None:
+                found = _keep(state, found, keeping(added))
             self._year.remember(found)
         # The release is on the disk; only now does anything of it leave.
-        entered, known, erased, _ = counts
-        return Added(
-            _model(found, kind, model), len(found.releases), entered, known, erased, repeated=not missing
-        )
+        return added
 
     def model(self, *, kind: Kind = "both", model: FittedModel | None = None) -> FittedModel:
         """Return the model of the latest release again; nothing is drawn and nothing is spent."""
@@ -250,6 +267,11 @@ class Following:
             recorded=found.recorded,
         )
 
+    @property
+    def made(self) -> int:
+        """Return how many releases were made."""
+        return len(self._found().releases)
+
     def kept(self) -> dict[str, str]:
         """Return what `keep` was given; all of it is public."""
         return self._found().kept
@@ -257,9 +279,7 @@ class Following:
     def keep(self, **settings: str) -> None:
         """Keep public settings for later releases: how files are read, where titles and the model are."""
         with self._year.writing() as (state, found):
-            kept = found.kept | settings
-            state.remember(kept)
-            self._year.remember(replace(found, kept=kept))
+            self._year.remember(_keep(state, found, settings))
 
     def erase(self, user: str | int) -> int:
         """Stop adding a user's ratings from the next release on; return how many were taken out.
@@ -277,6 +297,13 @@ class Following:
 
     def _found(self) -> OpenYear:
         return self._year.read()
+
+
+def _keep(state: State, found: OpenYear, settings: Mapping[str, str]) -> OpenYear:
+    """Keep public settings; return the year with them."""
+    kept = {**found.kept, **settings}
+    state.remember(kept)
+    return replace(found, kept=kept)
 
 
 def _refuse_again(state: State, batch: str, *, again: bool) -> None:

@@ -68,7 +68,7 @@ def save(model: FittedModel, path: Path, *, force: bool) -> None:
     An existing file is kept unless `force`; a file that is not a model is kept even then.
     """
     refuse_model(path, force=force)
-    write_whole(path, _pack(model))
+    write_whole(path, packed(model))
 
 
 def refuse_model(path: Path, *, force: bool, inputs: Iterable[Path] = ()) -> None:
@@ -124,7 +124,8 @@ def read_label(path: str | Path) -> dict[str, Any]:
     return _open(Path(path))[0]
 
 
-def _pack(model: FittedModel) -> bytes:
+def packed(model: FittedModel) -> bytes:
+    """Return what `save` writes: equal bytes for equal models."""
     scorer = model.scorer
     parts = scorer.arrays()
     listed = {name for name, part in scorer.stored.items() if isinstance(part, Ids)}
