@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import sys
 
+from discreet.core.garbage import collect_rarely
 from discreet.core.interrupts import not_lost
 
 
 def main() -> None:
     """Run the command line. Ctrl-C prints one sentence, even while libraries are being loaded."""
+    collect_rarely()
     try:
         with not_lost():
             if sys.argv[1:] in (["--help"], ["--help-all"]):

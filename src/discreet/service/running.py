@@ -14,6 +14,7 @@ from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 from discreet.core.errors import ExtraMissing
+from discreet.core.garbage import collect_as_usual
 from discreet.service.errors import CannotListen
 
 if TYPE_CHECKING:
@@ -77,6 +78,7 @@ def serve_at(app: FastAPI, listener: socket.socket, proxies: Sequence[str] = (),
                 self._forced.start()
 
     host, port = listener.getsockname()[:2]
+    collect_as_usual()
     with one_thread_for_linear_algebra():
         Server(configured(app, host, port, proxies, share=share)).run(sockets=[listener])
 
