@@ -1,5 +1,6 @@
 """Kernels of a wheel are loaded only if they fit: the system, the processor, and the source."""
 
+import gc
 import importlib.util
 import json
 import os
@@ -10,6 +11,7 @@ import sys
 import llvmlite.binding
 import numba
 import pytest
+from numba.core.event import trigger_event
 from numba.core.registry import cpu_target
 
 from discreet.core import kernels
@@ -184,3 +186,21 @@ def test_compiling_is_announced_once_on_a_terminal_or_in_a_notebook(terminal, no
     code = COMPILE.format(terminal=terminal, notebook=notebook)
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert run.stderr.splitlines() == SAID * terminal and run.stdout.splitlines() == SAID * notebook
+
+
+def test_garbage_is_not_collected_while_the_outermost_kernel_is_compiled():
+    was_on = gc.isenabled()
+    gc.enable()
+    try:
+        with trigger_event("numba:compile"):
+            assert not gc.isenabled()
+            with trigger_event("numba:compile"):
+                pass
+            assert not gc.isenabled()
+        assert gc.isenabled()
+        gc.disable()
+        with trigger_event("numba:compile"):
+            pass
+        assert not gc.isenabled()
+    finally:
+        gc.enable() if was_on else gc.disable()

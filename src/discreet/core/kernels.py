@@ -11,6 +11,7 @@ Kernels that don't fit are compiled at their first use, as in a checkout, which 
 
 from __future__ import annotations
 
+import gc
 import hashlib
 import json
 import sys
@@ -155,7 +156,31 @@ class _Announced(Listener):
         """Do nothing more."""
 
 
-register("numba:compile", _Announced())  # type: ignore[no-untyped-call]
+class _Uncollected(Listener):
+    """A pause of the garbage collector: what a compiler makes is in use until it is done.
+
+    The collector would look at it again and again, for a fifth of the time. Loops compile the loops that
+    they call, and only the outermost one starts and ends the pause. One thread compiles at a time.
+    """
+
+    depth, was_on = 0, False
+
+    def on_start(self, event: Event) -> None:
+        """Stop collecting."""
+        if self.depth == 0:
+            self.was_on = gc.isenabled()
+            gc.disable()
+        self.depth += 1
+
+    def on_end(self, event: Event) -> None:
+        """Collect again, if that was so before."""
+        self.depth -= 1
+        if self.depth == 0 and self.was_on:
+            gc.enable()
+
+
+for listener in (_Announced(), _Uncollected()):
+    register("numba:compile", listener)  # type: ignore[no-untyped-call]
 
 _Loop = TypeVar("_Loop", bound=Callable[..., Any])
 
@@ -194,6 +219,16 @@ def thread_count() -> int:
 
 # Bytes that a processor moves between its caches at once.
 _CACHE_LINE = 64
+
+
+def in_lines(*shape: int) -> Array:
+    """Return zeros that begin where a cache line does: vectors of eight doubles are then within one line."""
+    size, spare = int(np.prod(shape)), _CACHE_LINE // 8
+    room = np.zeros(size + spare)
+    start = -room.ctypes.data % _CACHE_LINE // 8
+    return room[start : start + size].reshape(shape)
+
+
 #: So many entries before it is needed, a row of a table is fetched.
 AHEAD = 8
 
@@ -239,51 +274,78 @@ HIGH, WIDE = 4, 8
 _CONTRACT = ("contract",)
 
 
-def _tile(
-    typing_context: Any, left: Any, of_left: Any, right: Any, of_right: Any, count: Any, out: Any, of_out: Any
-) -> tuple[Any, Any]:
-    """Add products of four columns with eight to a tile of a matrix.
+def _tile_of(vectors: int) -> Callable[..., Any]:
+    """Return what adds products of four columns with so many vectors of eight to a tile of a matrix.
 
-    For each step t < count, row i < HIGH, and column j < WIDE of the tile, with flat places in arrays:
-    out[o + i * row + j] += left[l + t * step + i * lane] * right[r + t * step + j]. `of_left` is (l, step,
-    lane), `of_right` (r, step), `of_out` (o, row). A compiler leaves such sums as single numbers, so they
-    are written as vectors here.
+    For each step t < count, row i < HIGH, and column j < WIDE * vectors of the tile, with flat places in
+    arrays: out[o + i * row + j] += left[l + t * step + i * lane] * right[r + t * step + j]. `of_left` is (l,
+    step, lane), `of_right` (r, step), `of_out` (o, row). A compiler leaves such sums as single numbers, so
+    they are written as vectors here. The order of operations on a sum depends on no size of a tile.
     """
 
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        lines, tools = ir.VectorType(ir.DoubleType(), WIDE), cast("Any", cgutils)
-        zeros = ir.VectorType(ir.IntType(32), WIDE)([0] * WIDE)
-        first, step, lane = tools.unpack_tuple(builder, arguments[1])
-        start, stride = tools.unpack_tuple(builder, arguments[3])
-        begin, row = tools.unpack_tuple(builder, arguments[6])
+    def tile(
+        typing_context: Any,
+        left: Any,
+        of_left: Any,
+        right: Any,
+        of_right: Any,
+        count: Any,
+        out: Any,
+        of_out: Any,
+    ) -> tuple[Any, Any]:
+        def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+            # Processors with 32 registers of eight doubles wait for sums unless they add to eight at a time.
+            # On others, eight vectors of eight doubles would need all registers.
+            many = "+avx512f" in context.codegen().magic_tuple()[2]
+            for some in [range(vectors)] if many else [range(one, one + 1) for one in range(vectors)]:
+                _add_products(context, builder, signature, arguments, [WIDE * one for one in some])
+            return context.get_dummy_value()
 
-        def entry(number: int, offset: Any) -> Any:
-            array = make_array(signature.args[number])(context, builder, arguments[number])  # type: ignore[no-untyped-call]
-            return builder.gep(array.data, [offset])
+        return types.void(left, of_left, right, of_right, count, out, of_out), generate
 
-        def line(number: int, offset: Any) -> Any:
-            return builder.bitcast(entry(number, offset), lines.as_pointer())
+    return tile
 
-        numbers = [row.type(i) for i in range(HIGH)]
-        places = [line(5, builder.add(begin, builder.mul(row, i))) for i in numbers]
-        sums = [tools.alloca_once_value(builder, builder.load(place, align=8)) for place in places]
-        with tools.for_range(builder, arguments[4]) as loop:
-            factors = builder.load(line(2, builder.add(start, builder.mul(loop.index, stride))), align=8)
-            here = builder.add(first, builder.mul(loop.index, step))
-            for i, total in zip(numbers, sums, strict=True):
-                one = builder.load(entry(0, builder.add(here, builder.mul(lane, i))))
-                whole = builder.insert_element(lines(ir.Undefined), one, ir.IntType(32)(0))
-                whole = builder.shuffle_vector(whole, lines(ir.Undefined), zeros)
-                product = builder.fmul(whole, factors, flags=_CONTRACT)
+
+def _add_products(context: Any, builder: Any, signature: Any, arguments: Any, columns: list[int]) -> None:
+    """Write the loop over steps, which adds to the vectors that begin at these columns of a tile."""
+    lines, tools = ir.VectorType(ir.DoubleType(), WIDE), cast("Any", cgutils)
+    zeros = ir.VectorType(ir.IntType(32), WIDE)([0] * WIDE)
+    first, step, lane = tools.unpack_tuple(builder, arguments[1])
+    start, stride = tools.unpack_tuple(builder, arguments[3])
+    begin, row = tools.unpack_tuple(builder, arguments[6])
+
+    def entry(number: int, offset: Any) -> Any:
+        array = make_array(signature.args[number])(context, builder, arguments[number])  # type: ignore[no-untyped-call]
+        return builder.gep(array.data, [offset])
+
+    def line(number: int, offset: Any, column: int) -> Any:
+        place = entry(number, builder.add(offset, offset.type(column)))
+        return builder.bitcast(place, lines.as_pointer())
+
+    numbers = [row.type(i) for i in range(HIGH)]
+    cells = [(i, column) for i in numbers for column in columns]
+    places = [line(5, builder.add(begin, builder.mul(row, i)), column) for i, column in cells]
+    sums = [tools.alloca_once_value(builder, builder.load(place, align=8)) for place in places]
+    totals = dict(zip([(i.constant, column) for i, column in cells], sums, strict=True))
+    with tools.for_range(builder, arguments[4]) as loop:
+        there = builder.add(start, builder.mul(loop.index, stride))
+        factors = {column: builder.load(line(2, there, column), align=8) for column in columns}
+        here = builder.add(first, builder.mul(loop.index, step))
+        for i in numbers:
+            one = builder.load(entry(0, builder.add(here, builder.mul(lane, i))))
+            whole = builder.insert_element(lines(ir.Undefined), one, ir.IntType(32)(0))
+            whole = builder.shuffle_vector(whole, lines(ir.Undefined), zeros)
+            for column in columns:
+                total = totals[i.constant, column]
+                product = builder.fmul(whole, factors[column], flags=_CONTRACT)
                 builder.store(builder.fadd(product, builder.load(total), flags=_CONTRACT), total)
-        for place, total in zip(places, sums, strict=True):
-            builder.store(builder.load(total), place, align=8)
-        return context.get_dummy_value()
-
-    return types.void(left, of_left, right, of_right, count, out, of_out), generate
+    for place, total in zip(places, sums, strict=True):
+        builder.store(builder.load(total), place, align=8)
 
 
-add_tile: Any = intrinsic(_tile)
+#: A tile of `WIDE` columns, and one of twice as many.
+add_tile: Any = intrinsic(_tile_of(1))
+add_wide_tile: Any = intrinsic(_tile_of(2))
 
 
 @inner

@@ -12,7 +12,7 @@ from __future__ import annotations
 import numpy as np
 
 from discreet.core.arrays import Array
-from discreet.core.kernels import HIGH, WIDE, add_tile, inner
+from discreet.core.kernels import HIGH, WIDE, add_tile, add_wide_tile, in_lines, inner
 
 # Rows whose products are added at a time: with some forty features the nearest cache has room for them.
 _ROWS = 64
@@ -36,9 +36,12 @@ def row_products(rows: Array, count: int, size: int, out: Array) -> None:
     for first in range(0, count, _ROWS):
         some = min(_ROWS, count - first)
         for a in range(0, size, HIGH):
-            for b in range(a // WIDE * WIDE, wide, WIDE):
-                left, right = (first * wide + a, wide, 1), (first * wide + b, wide)
-                add_tile(rows, left, rows, right, some, out, (a * wide + b, wide))
+            left, begin = (first * wide + a, wide, 1), a // WIDE * WIDE
+            for b in range(begin, wide - WIDE, 2 * WIDE):
+                add_wide_tile(rows, left, rows, (first * wide + b, wide), some, out, (a * wide + b, wide))
+            if (wide - begin) % (2 * WIDE):
+                b = wide - WIDE
+                add_tile(rows, left, rows, (first * wide + b, wide), some, out, (a * wide + b, wide))
 
 
 @inner
@@ -49,8 +52,12 @@ def multiply(rows: Array, count: int, size: int, matrix: Array, out: Array) -> N
         for row in range(first, first + HIGH):
             for b in range(wide):
                 out[row, b] = 0.0
-        for b in range(0, wide, WIDE):
-            add_tile(rows, (first * wide, 1, wide), matrix, (b, wide), size, out, (first * wide + b, wide))
+        left = (first * wide, 1, wide)
+        for b in range(0, wide - WIDE, 2 * WIDE):
+            add_wide_tile(rows, left, matrix, (b, wide), size, out, (first * wide + b, wide))
+        if wide % (2 * WIDE):
+            b = wide - WIDE
+            add_tile(rows, left, matrix, (b, wide), size, out, (first * wide + b, wide))
 
 
 @inner
@@ -109,7 +116,7 @@ def _sweep(matrix: Array, first: int, size: int, four: Array, rows: Array, swept
 
 def room_to_invert(wide: int) -> tuple[Array, Array, Array]:
     """Return the arrays that `invert` works in, for a matrix with `wide` columns."""
-    return np.empty((HIGH, HIGH)), np.zeros((HIGH, wide)), np.zeros((HIGH, wide))
+    return np.empty((HIGH, HIGH)), in_lines(HIGH, wide), in_lines(HIGH, wide)
 
 
 @inner

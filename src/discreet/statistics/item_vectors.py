@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet.core.arrays import Array, Floats, require_fit, summed_over_rows
-from discreet.core.kernels import AHEAD, HIGH, compiled, dot, fetch_row, inner
+from discreet.core.kernels import AHEAD, HIGH, compiled, dot, fetch_row, in_lines, inner
 from discreet.statistics.block_algebra import invert, multiply, room_to_invert, row_products, width_of
 from discreet.statistics.domain import FARTHEST, LEAST, MOST, Number, Numbers
 from discreet.statistics.norm_clipping import clip_factors
@@ -90,7 +90,7 @@ class VectorsAsked(NamedTuple):
         """Return what a statistic states."""
         n_items, size = stated.features.shape
         wide = width_of(size)
-        features, ridge, scale = np.zeros((n_items, wide)), np.ones(wide), np.zeros(wide)
+        features, ridge, scale = in_lines(n_items, wide), np.ones(wide), np.zeros(wide)
         features[:, :size], ridge[:size], scale[1:size] = stated.features, stated.ridge, stated.scale[1:]
         rest = (stated.longest, stated.item_weights, stated.count_part)
         return cls(stated.offsets, features, ridge, scale, *rest)
@@ -131,8 +131,8 @@ class Room(NamedTuple):
     def of(cls, longest: int, size: int) -> Self:
         """Return room for rows of at most `longest` ratings."""
         wide, count = width_of(size), -(-longest // HIGH) * HIGH
-        by_rating = (np.zeros((count, wide)), np.zeros((count, wide)), np.empty(count), np.empty(count))
-        by_pair = (np.zeros((wide, wide)), np.zeros((wide, wide)), *room_to_invert(wide))
+        by_rating = (in_lines(count, wide), in_lines(count, wide), np.empty(count), np.empty(count))
+        by_pair = (in_lines(wide, wide), in_lines(wide, wide), *room_to_invert(wide))
         return cls(*by_rating, *by_pair, np.empty(wide), np.empty(wide))
 
 
