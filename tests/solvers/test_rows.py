@@ -110,8 +110,12 @@ def test_sums_over_threads_take_every_row_once(monkeypatch, threads, lengths):
     monkeypatch.setattr(kernels, "thread_count", lambda: threads)
     monkeypatch.setattr(arrays, "_WORTH_THREADS", 0)
     indptr = np.concatenate(([0], np.cumsum(lengths)))
-    seen = arrays.summed_over_rows(
-        lambda start, stop: (np.bincount(range(start, stop), minlength=5), np.array(stop - start)), indptr
-    )
-    np.testing.assert_array_equal(seen[0], np.ones(5))
-    assert seen[1] == 5
+    seen, count = np.zeros(5, dtype=np.int64), np.zeros(1, dtype=np.int64)
+
+    def add(start, stop, rows, number):
+        rows[start:stop] += 1
+        number += stop - start
+
+    arrays.add_over_rows(add, indptr, seen, count)
+    np.testing.assert_array_equal(seen, np.ones(5))
+    assert count.tolist() == [5]

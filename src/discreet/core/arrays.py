@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from itertools import pairwise
@@ -105,20 +105,25 @@ def run_over_rows(kernel: Callable[..., None], rows: Rows, *arguments: object) -
     run(kernel, cost, rows.indptr, rows.columns, *arguments)
 
 
-def summed_over_rows(add: Callable[[int, int], Sequence[Array]], indptr: Array) -> list[Array]:
-    """Return the sums, over ranges of rows, of the arrays that `add(start, stop)` returns.
+def add_over_rows(add: Callable[..., None], indptr: Array, *totals: Array, alone: bool = False) -> None:
+    """Call `add(start, stop, *totals)`, which adds to the totals in place, on ranges of rows.
 
-    Every thread has its own sums, so addition must be exact in any order: integers, in floats below 2^53.
+    All threads but one have totals of their own, so addition must be exact in any order: integers, in floats
+    below 2^53. With `alone` there is one thread, because one set of totals is enough to hold.
     """
-    threads = kernels.thread_count() if indptr[-1] > _WORTH_THREADS else 1
+    threads = kernels.thread_count() if indptr[-1] > _WORTH_THREADS and not alone else 1
     cuts = np.searchsorted(indptr, np.linspace(0, indptr[-1], threads + 1))
     cuts[0], cuts[-1] = 0, indptr.size - 1
     spans = [(start, stop) for start, stop in pairwise(cuts.tolist()) if start < stop]
     if len(spans) <= 1:
-        return list(add(0, indptr.size - 1))
+        add(0, indptr.size - 1, *totals)
+        return
+    others = [[np.zeros_like(total) for total in totals] for _ in spans[1:]]
     with ThreadPoolExecutor(threads) as pool:
-        parts = list(pool.map(lambda span: add(*span), spans))
-    return [np.sum(pieces, axis=0) for pieces in zip(*parts, strict=True)]
+        list(pool.map(lambda span, own: add(*span, *own), spans, [totals, *others]))
+    for own in others:
+        for total, more in zip(totals, own, strict=True):
+            total += more
 
 
 def multiply(rows: Rows, dense: Array) -> Array:

@@ -7,7 +7,7 @@ from typing import Annotated, final
 
 import numpy as np
 
-from discreet.core.arrays import Array, Floats, require_fit, summed_over_rows
+from discreet.core.arrays import Array, Floats, add_over_rows, require_fit
 from discreet.core.kernels import compiled
 from discreet.statistics.counts import MEAN_LENGTH
 from discreet.statistics.domain import Numbers
@@ -34,12 +34,10 @@ class ContentSimilarity(Statistic):
         require_fit(block.rows(), len(self.vectors))
         vectors = np.ascontiguousarray(self.vectors)
 
-        def part(start: int, stop: int) -> tuple[Steps]:
-            total = np.zeros(2, dtype=np.int64)
+        def part(start: int, stop: int, total: Steps) -> None:
             add_similarities(start, stop, block.indptr, block.items, vectors, VECTOR_STEPS, total)
-            return (total,)
 
-        sums[0][:] += summed_over_rows(part, block.indptr)[0]
+        add_over_rows(part, block.indptr, *sums)
 
 
 @compiled

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, final
 import numpy as np
 import numpy.typing as npt
 
-from discreet.core.arrays import Floats, require_fit, summed_over_rows
+from discreet.core.arrays import Floats, add_over_rows, require_fit
 from discreet.core.exports import Later
 from discreet.privacy.mechanisms.selection import MOST_NAMES_OF_ONE
 from discreet.statistics.domain import (
@@ -132,12 +132,10 @@ class ItemResiduals(Statistic):
         values = np.ascontiguousarray(block.values)
         asked = row_kernels.Residuals(*(getattr(self, name) for name in row_kernels.Residuals._fields))
 
-        def part(start: int, stop: int) -> tuple[Steps]:
-            total = np.zeros(sums[0].shape, dtype=np.int64)
+        def part(start: int, stop: int, total: Steps) -> None:
             row_kernels.add_residuals(start, stop, block.indptr, block.items, values, asked, *total)
-            return (total,)
 
-        sums[0][:] += summed_over_rows(part, block.indptr)[0]
+        add_over_rows(part, block.indptr, *sums)
 
     def weighted(self, block: Block) -> tuple[Floats, Floats]:
         """Return what each rating adds to its item's two sums; `_add` computes the same without arrays."""

@@ -8,7 +8,7 @@ from typing import Annotated, Any, NamedTuple, final
 import numpy as np
 import numpy.typing as npt
 
-from discreet.core.arrays import Array, Floats, require_fit, summed_over_rows
+from discreet.core.arrays import Array, Floats, add_over_rows, require_fit
 from discreet.core.kernels import AHEAD, compiled, fetch_row, inner, longest_row
 from discreet.statistics.domain import LEAST, MOST, Number, Numbers
 from discreet.statistics.norm_clipping import clip_embedding
@@ -47,13 +47,11 @@ class ItemContext(Statistic):
         decay = np.where(same, 1.0, self.near)
         asked = ContextAsked(*(getattr(self, name) for name in ContextAsked._fields))
 
-        def part(start: int, stop: int) -> tuple[Steps]:
-            total = np.zeros(sums[0].shape, dtype=np.int64)
+        def part(start: int, stop: int, total: Steps) -> None:
             embeddings, counts = self.split(total)
             add_contexts(start, stop, people.indptr, people.columns, order, decay, asked, embeddings, counts)
-            return (total,)
 
-        sums[0][:] += summed_over_rows(part, people.indptr)[0]
+        add_over_rows(part, people.indptr, *sums)
 
     def split(self, total: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
         """Return the items' sums of embeddings and their weights, as views."""

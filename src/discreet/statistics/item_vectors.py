@@ -11,7 +11,7 @@ from typing import Annotated, Any, NamedTuple, Self, final
 import numpy as np
 import numpy.typing as npt
 
-from discreet.core.arrays import Array, Floats, require_fit, summed_over_rows
+from discreet.core.arrays import Array, Floats, add_over_rows, require_fit
 from discreet.core.kernels import AHEAD, HIGH, compiled, dot, fetch_row, in_lines, inner
 from discreet.statistics.block_algebra import invert, multiply, room_to_invert, row_products, width_of
 from discreet.statistics.domain import FARTHEST, LEAST, MOST, Number, Numbers
@@ -55,16 +55,13 @@ class ItemVectors(Statistic):
         require_fit(people, self.features.shape[0])
         asked = VectorsAsked.of(self)
 
-        def part(start: int, stop: int) -> tuple[Steps, Steps]:
-            vectors, moment = (np.zeros(one.shape, dtype=np.int64) for one in sums)
+        def part(start: int, stop: int, vectors: Steps, moment: Steps) -> None:
             totals, counts = self.split(vectors)
             longest = int(np.diff(people.indptr[start : stop + 1]).max(initial=0))
             room, out = Room.of(longest, self.features.shape[1]), Totals(totals, counts, moment)
             add_people(start, stop, people.indptr, people.columns, people.values, asked, room, out)
-            return vectors, moment
 
-        for total, added in zip(sums, summed_over_rows(part, people.indptr), strict=True):
-            total += added
+        add_over_rows(part, people.indptr, *sums)
 
     def split(self, total: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
         """Return the items' sums and counts, as views."""

@@ -8,7 +8,7 @@ from typing import Annotated, final
 
 import numpy as np
 
-from discreet.core.arrays import Array, Floats, summed_over_rows
+from discreet.core.arrays import Array, Floats, add_over_rows
 from discreet.core.kernels import compiled, fetch_entry, inner, longest_row
 from discreet.statistics.co_occurrence import (
     CoOccurrence,
@@ -54,12 +54,10 @@ class OrderEvidence(Statistic):
     def _add(self, block: Block, sums: tuple[Steps, ...]) -> None:
         rows, weights, pairs = self.asked.rows(block), self.asked.weights(), np.ascontiguousarray(self.pairs)
 
-        def part(start: int, stop: int) -> tuple[Steps]:
-            total = np.zeros(3, dtype=np.int64)
+        def part(start: int, stop: int, total: Steps) -> None:
             add_evidence(start, stop, rows, weights, pairs, self.scale, total)
-            return (total,)
 
-        sums[0][:] += summed_over_rows(part, block.indptr)[0]
+        add_over_rows(part, block.indptr, *sums)
 
 
 # What is left of an entry that is a user's own contribution: rounding, and truncation to fixed point.

@@ -15,7 +15,7 @@ from typing import Annotated, NamedTuple, final
 import numpy as np
 import numpy.typing as npt
 
-from discreet.core.arrays import Array, Floats, Rows, require_fit, run, run_over_rows, summed_over_rows
+from discreet.core.arrays import Array, Floats, Rows, add_over_rows, require_fit, run, run_over_rows
 from discreet.core.kernels import compiled, inner
 from discreet.data.interactions import Interactions
 from discreet.statistics.domain import LEAST, MOST, Length, Number, Numbers, OneOf, Places, Stated
@@ -77,14 +77,14 @@ def contribution_sums(
     given = np.zeros(0) if weights is None else np.ascontiguousarray(weights, dtype=np.float64)
     longest = int(np.diff(rows.indptr).max(initial=1))
 
-    def part(start: int, stop: int) -> tuple[Steps]:
-        out = np.zeros((len(lens.vectors), width(lens, question)), dtype=np.int64)
+    def part(start: int, stop: int, out: Steps) -> None:
         scratch = np.zeros((longest, out.shape[1]))
         shared = (rows.indptr, rows.columns, totals, lens, question, given, steps, absolute, scratch)
         add_contributions(start, stop, *shared, out)
-        return (out,)
 
-    return summed_over_rows(part, rows.indptr)[0]
+    sums = np.zeros((len(lens.vectors), width(lens, question)), dtype=np.int64)
+    add_over_rows(part, rows.indptr, sums)
+    return sums
 
 
 def width(lens: Lens, question: ItemQuestion) -> int:

@@ -7,16 +7,14 @@ entries are added as integers. The matrix x x' without its diagonal has a Froben
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Annotated, final
 
 import numpy as np
 import numpy.typing as npt
 
-from discreet.core.arrays import Array, Floats, residuals, run
-from discreet.core.kernels import compiled, inner, longest_row, thread_count
+from discreet.core.arrays import Array, Floats, add_over_rows, residuals, run
+from discreet.core.kernels import compiled, inner, longest_row
 from discreet.solvers.als import ridge_solutions
 from discreet.statistics import row_kernels
 from discreet.statistics.domain import FARTHEST, LEAST, MOST, Number, Numbers, Places
@@ -75,21 +73,13 @@ def add_rows(
 ) -> None:
     """Add the products of rows of norm at most 1 to the upper triangle; rows that are not finite add nothing.
 
-    Entries at position -1 are skipped. Every thread but one has its own sum.
+    Entries at position -1 are skipped.
     """
-    threads = thread_count()
-    cuts = np.searchsorted(indptr, np.linspace(0, positions.size, threads + 1))
-    cuts[0], cuts[-1] = 0, indptr.size - 1
-    totals = [total, *(np.zeros_like(total) for _ in range(threads - 1))]
 
-    def job(one: tuple[tuple[int, int], Steps]) -> None:
-        (start, stop), own = one
-        add_moment(start, max(start, stop), indptr, positions, entries, ROW_STEPS, own)
+    def part(start: int, stop: int, own: Steps) -> None:
+        add_moment(start, stop, indptr, positions, entries, ROW_STEPS, own)
 
-    with ThreadPoolExecutor(threads) as pool:
-        list(pool.map(job, zip(pairwise(cuts.tolist()), totals, strict=True)))
-    for own in totals[1:]:
-        total += own
+    add_over_rows(part, indptr, total)
 
 
 # A line of 32-bit sums is added to the totals before one of its sums could exceed this.

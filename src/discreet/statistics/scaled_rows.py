@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Annotated, Any, NamedTuple, final
 from weakref import WeakKeyDictionary
@@ -18,8 +17,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 import numpy.typing as npt
 
-from discreet.core import kernels
-from discreet.core.arrays import Floats, Rows, require_fit, run_over_rows
+from discreet.core.arrays import Floats, Rows, add_over_rows, require_fit, run_over_rows
 from discreet.core.kernels import compiled, dot, inner, longest_row
 from discreet.data.interactions import Interactions
 from discreet.statistics.domain import FARTHEST, LEAST, MOST, Number, Numbers, Stated
@@ -27,7 +25,7 @@ from discreet.statistics.statistic import PRODUCT_BITS, ROUNDING, ROW_STEPS, Blo
 
 #: A vector of length 1, rounded; rows are shortened by more than that.
 UNIT = 1 + 1e-9
-# Threads add to sums of their own; beyond this size one sum is enough to hold.
+# Beyond this size one sum is enough to hold, so one thread adds to it.
 _LARGEST_COPY = 1 << 21
 
 
@@ -137,24 +135,12 @@ def own_places(rows: Rows, offsets: Floats, factors: Floats, ridge: Floats) -> F
 
 
 def add_rows(kernel: Callable[..., None], rows: ScaledRows, total: Steps, *arguments: Any) -> None:
-    """Run `kernel` over all rows and add to `total`; every thread but one has its own sum."""
-    small = total.size <= _LARGEST_COPY
-    parts = kernels.thread_count() if small and rows.columns.size > _LARGEST_COPY // 16 else 1
-    totals = [total, *(np.zeros_like(total) for _ in range(parts - 1))]
-    cuts = np.searchsorted(rows.indptr, np.linspace(0, rows.columns.size, parts + 1))
-    cuts[0], cuts[-1] = 0, rows.indptr.size - 1
+    """Run `kernel` over all rows and add to `total`."""
 
-    def add(part: int) -> None:
-        span = (int(cuts[part]), int(cuts[part + 1]))
-        kernel(*span, rows.indptr, rows.columns, rows.steps, *arguments, totals[part])
+    def part(start: int, stop: int, own: Steps) -> None:
+        kernel(start, stop, rows.indptr, rows.columns, rows.steps, *arguments, own)
 
-    if parts == 1:
-        add(0)
-        return
-    with ThreadPoolExecutor(parts) as pool:
-        list(pool.map(add, range(parts)))
-    for own in totals[1:]:
-        total += own
+    add_over_rows(part, rows.indptr, total, alone=total.size > _LARGEST_COPY)
 
 
 Array = npt.NDArray[Any]
