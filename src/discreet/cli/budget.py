@@ -415,14 +415,14 @@ def _show(found: dict[str, Any], data: _Data) -> None:
         who, after_all = "each", f" and {lib.percent(attacker['all'])} after all of them"
     show(
         f"{releases_of(found['releases'])} under epsilon = {found['limit']['epsilon']:g}, delta = "
-        f"{found['limit']['delta']:g}: {who} may have epsilon = {each['epsilon']:.4g} at delta = "
-        f"{each['delta']:g} in a Gaussian account (by adding: {adding['epsilon']:.3g} at "
-        f"{adding['delta']:.2g}).",
+        f"{found['limit']['delta']:g}: {who} may spend epsilon = {each['epsilon']:.4g} at delta = "
+        f"{each['delta']:g} in a Gaussian account, or epsilon = {adding['epsilon']:.3g} at delta = "
+        f"{adding['delta']:.2g} in an account that adds epsilons.",
         "An attacker who knows everything except whether one user is in the data guesses right at most "
-        f"{lib.percent(attacker['one'])} of the time after one release{after_all}. A coin is right 50% of "
-        "the time. The label of a release states "
-        f"{lib.percent(lib.posterior(each['epsilon'], each['delta']))}, because it counts any noise with "
-        "this epsilon and delta, and Gaussian noise is better than the worst.",
+        f"{lib.percent(attacker['one'])} of the time after one release{after_all}. A random guess is "
+        "right 50% of the time. The label of a release states "
+        f"{lib.percent(lib.posterior(each['epsilon'], each['delta']))}, because it assumes the worst noise "
+        "with this epsilon and delta. Gaussian noise protects better.",
     )
     if data.people is None:
         show("The expected accuracy depends on the number of users. Pass --people.")
@@ -448,7 +448,7 @@ def _show_expected(found: dict[str, Any], data: _Data) -> None:
         for name, given in (("--items", data.items), ("--ratings-per-person", data.ratings))
         if given is None
     ]
-    narrower = f" To choose the public data better, pass {' and '.join(missing)}." if missing else ""
+    narrower = f" To select more similar public data, pass {' and '.join(missing)}." if missing else ""
     show(
         table,
         f"Simple: {lib.SIMPLEST[data.metric]}, without noise. Plan: a release of this plan. "
@@ -466,8 +466,8 @@ def _worth(expected: lib.ExpectedAccuracy, epsilon: float) -> str:
     kept = round(100 * min(max(nearest.share(value), 0.0), 1.0))
     said = (
         f"On {nearest.dataset}, the most similar of these data, the plan keeps {kept}% of what a model "
-        f"without privacy gains over {simplest}. In 9 of 10 cases, other data differ from that by at most "
-        f"{round(100 * lib.MARGIN)} points."
+        f"without privacy gains over {simplest}. In 9 of 10 cases, the share on other data differs by at "
+        f"most {round(100 * lib.MARGIN)} points."
     )
     if low < _LITTLE < high:
         said += f" So on your data, the plan may be hardly better than {simplest}."

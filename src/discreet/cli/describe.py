@@ -70,7 +70,8 @@ def describe(
         show(f"Column {unread!r} looks like times and isn't read. To read it, pass --columns time={unread}.")
     done = "Pass --out FILE.toml to write the schema." if out is None else f"Written to {out}."
     show(
-        f"{done} Its `guessed` lists the fields that were read from your data: remove those that are public."
+        f"{done} The schema's list `guessed` names the fields that `describe` guessed from your data. To "
+        "declare a field public, remove it from the list."
     )
     given = {"--columns": columns, "--implicit": not rated} if out is None else {"--schema": out}
     given |= text.given() if out is None else {}
@@ -106,7 +107,7 @@ def _tables(source: lib.TableSource) -> Iterator[lib.Table]:
         (name, repr(value) if isinstance(value, str) else str(value), "yes" * (name in schema.guessed))
         for name, value in _said(schema).items()
     ]
-    yield table_of(("field", "value", "guessed"), rows, title=f"How {source.name} is written")
+    yield table_of(("field", "value", "guessed"), rows, title=f"Layout of {source.name}")
     title = f"The first of {len(source.columns.items):,} rows, as read"
     yield table_of(tuple(schema.roles), islice(_rows(source), _PREVIEW), title=title)
 

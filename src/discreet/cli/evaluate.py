@@ -85,7 +85,7 @@ def evaluate(
     show(
         _table(result, f"{title}; held out: {held_out}"),
         *_groups(result, groups.by),
-        f"The fits aren't kept. Their label would state: {result.guarantee.short()}",
+        f"`evaluate` doesn't save its models. Their label would state: {result.guarantee.short()}",
         f"The scores are computed from held-out {what} without noise: don't publish them.{runs}",
         *_advice(estimator, result, measuring, timed=timed),
     )

@@ -73,9 +73,8 @@ class Recording(Protocol):
 class PrivacyRandom:
     """Supply random bytes to the samplers.
 
-    Threads may share one instance. After a fork the child draws a new key from the operating system, so no
-    two processes ever read the same stream; instances can neither be pickled nor copied for the same
-    reason.
+    Threads may share one instance. After a fork, the child draws a new key from the operating system, so two
+    processes never read the same stream. For the same reason, you can't pickle or copy an instance.
 
     Example:
         >>> PrivacyRandom.from_os().simulated

@@ -31,15 +31,16 @@ _USUAL_STEPS = (1.0, 0.5)
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PublicFacts:
-    """State what is public about a dataset before anybody looks into it.
+    """What is public about a dataset, before any code reads the data.
 
-    `step=None` means that any value between `low` and `high` may occur; `max_per_user=None` that no cap is
-    declared; `n_users`, about how many users there are, is never read from the data. `from_file` names the
-    facts (`"scale"`, `"n_items"`) that a reader took from the file: a guarantee with them applies only if
-    they really are public. `"chosen"` and `"chosen scale"` there say that the catalog or the scale was chosen
-    with noise, which costs budget, and `"picked"` that the owner picked items of the catalog.
-    `layout` describes what was guessed of how the source is written, and is empty if all of it is declared.
-    `reading` names what else a guarantee assumes of the source, and `rows` the only rows that are read.
+    If `step` is None, any value between `low` and `high` may occur. If `max_per_user` is None, no cap is
+    declared. `n_users` is the approximate number of users, which is never read from the data. `from_file`
+    names the facts (`"scale"`, `"n_items"`) that a reader took from the file: a guarantee with them applies
+    only if they really are public. In it, `"chosen"` and `"chosen scale"` mean that the catalog or the scale
+    was chosen with noise, which costs budget, and `"picked"` means that the owner picked items of the
+    catalog.
+    `layout` describes the guessed part of the source's layout, and is empty if everything is declared.
+    `reading` names what else a guarantee assumes about the source, and `rows` the only rows that are read.
 
     Example:
         >>> list(PublicFacts(n_items=1682, low=1, high=5, step=1, max_per_user=100).statements())[0]

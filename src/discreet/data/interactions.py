@@ -69,11 +69,12 @@ class ByItem:
 @final
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Interactions:
-    """The ratings of many users, row by row, items in ascending order, no pair twice.
+    """The ratings of many users, row by row, with items in ascending order and each pair once.
 
-    The arrays are read-only. `listed` shows in which order ratings came (only how they compare matters, and
-    None means the order they stand in): leave-one-out needs it, and it costs 4 bytes a rating when the source
-    was not already in order. `from_arrays` builds and checks; this constructor trusts what it is given.
+    The arrays are read-only. `listed` contains the order in which the ratings came (only comparisons of its
+    values matter; None means the order of the arrays). Leave-one-out needs it, and it takes 4 bytes per
+    rating if the source was not in order. `from_arrays` builds and checks interactions; this constructor
+    doesn't check its arguments.
 
     Example:
         >>> data = Interactions.from_arrays(["ann", "bob", "ann"], ["Brazil", "Brazil", "Alien"], [5, 3, 4])

@@ -35,9 +35,10 @@ WHOLE = r"^(0|-?[1-9][0-9]{0,17})$"
 
 @final
 class Vocabulary:
-    """Number external ids from 0; ids are all whole numbers or all text, and each occurs once.
+    """External IDs, numbered from 0. All IDs are whole numbers, or all are text, and each occurs once.
 
-    Asking is lenient: a vocabulary of whole numbers understands `"50"`, one of text understands `50`.
+    Lookups accept both forms: a vocabulary of whole numbers finds `"50"`, and a vocabulary of text finds
+    `50`.
 
     Example:
         >>> films = Vocabulary.of(["Alien", "Brazil"])

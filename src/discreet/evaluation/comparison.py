@@ -46,12 +46,13 @@ def compare(
 ) -> Comparison:
     """Return one evaluation per estimator, all on the same held-out ratings: a tuple with `to_frame`.
 
-    An estimator is scored by the metrics that fit it, and rejected if none does; without `metrics` by those
-    that `evaluate` takes for each of them. The first estimator of each
-    kind of feedback also carries the baselines. `announce` is called with each estimator before it is fitted.
-    Results are written to the file `keep` at once, and results found there are not measured again.
-    `item_features` is a public table by which metrics such as content-diversity@10 compare items. `data` may
-    be a path or a data frame; `columns`, `duplicates` and declared facts say how it is read, as in `fit`.
+    Each estimator is scored by the metrics that apply to it, and rejected if none applies. Without `metrics`,
+    `compare` uses the metrics that `evaluate` uses for the estimator. The first estimator of each kind of
+    feedback also has the scores of the baselines. `compare` calls `announce` with each estimator before it
+    fits the estimator. It writes each result to the file `keep` at once, and doesn't measure results again
+    that it finds there. `item_features` is a public table by which metrics such as content-diversity@10
+    compare items. `data` may be a path or a data frame; `columns`, `duplicates`, and declared facts are as in
+    `fit`.
     """
     estimators = list(estimators)
     if not estimators:

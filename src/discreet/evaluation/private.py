@@ -262,13 +262,14 @@ def evaluate_privately(
     columns: Choice | None = None,
     duplicates: Duplicates = "refuse",
 ) -> PrivateScore:
-    """Release a model's score on held-out items, or its difference to the score of another model.
+    """Release a model's score on held-out items, or how much it differs from another model's score.
 
-    Each user's latest item (without times, one by a public hash) is held out; the model sees the rest of
-    that user's row. `data` are as in `fit`; a file or data frame is read with the model's catalog and
-    scale. Scores on a model's own training data are too high; use users or months it has not seen, or
-    `fit_and_evaluate`. A model without privacy is rejected, unless `models_are_public` states that it was
-    learned from public data: its score could reveal what it learned about these users.
+    This function hides each user's latest item (without times, an item that a public hash selects), and the
+    model sees the rest of the user's row. `data` is as in `fit`; files and data frames are read with the
+    model's catalog and scale. Scores on a model's own training data are too high, so pass users or months
+    that the model has not seen, or use `fit_and_evaluate`. The function rejects a model without privacy,
+    because its score could reveal what it learned about users. If the model learned from public data, pass
+    `models_are_public`.
 
     Guarantee
         (`epsilon`, `delta`) for a user's whole history, between datasets with and without that user
@@ -336,12 +337,12 @@ def choose_privately(
 ) -> tuple[str, dict[str, PrivateScore]]:
     """Release the scores of a few fitted models together and return the name of the best one.
 
-    Nothing is fitted here. One item of each user in `data` is held out (the latest; without times, one by
-    a public hash), and each model lists or predicts it from the rest of that user's row. A model that was
-    fitted on the held-out ratings scores too high, and one that learns them better wins wrongly: pass users
-    or months that no model has seen, or let `fit_and_evaluate` hold them out before it fits. `data` are as in
-    `fit`; a file or data frame is read with the models' catalog and scale. `models_are_public` admits models
-    without privacy that were learned from public data.
+    This function fits nothing. It hides one item of each user in `data` (the latest item or, without times,
+    an item that a public hash selects), and each model predicts this item from the rest of the user's row. A
+    model that was fitted on the hidden ratings scores too high, so pass users or months that no model has
+    seen, or use `fit_and_evaluate`, which hides the ratings before it fits. `data` is as in `fit`; files and
+    data frames are read with the models' catalog and scale. `models_are_public` allows models without privacy
+    that learned from public data.
 
     Guarantee
         (`epsilon`, `delta`) for a user's whole history; the choice reads released numbers only
@@ -509,9 +510,9 @@ def fit_and_evaluate(
 ) -> Together:
     """Hide one item of each user, fit on the rest, and release the scores, under one guarantee.
 
-    All estimators must have the same epsilon and delta, which is the cost of everything together. `share` of
-    it (of the precision of the noise) goes to the scores; the fits split the rest equally. `data`, `columns`
-    and what is declared are as in `fit`.
+    All estimators must have the same epsilon and delta, which cover the fits and the scores together. The
+    scores get `share` of this budget (of the precision of the noise), and the fits split the rest equally.
+    `data`, `columns`, and declared facts are as in `fit`.
 
     Guarantee
         (epsilon, delta) of the estimators for a user's whole history (proofs/private_evaluation.md).

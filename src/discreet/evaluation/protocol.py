@@ -69,18 +69,18 @@ def evaluate(
 ) -> Evaluation:
     """Fit `estimator` on a part of `data` and score it on the rest, `repeat` times.
 
-    `data`, `columns`, `duplicates` and declared facts (`low=`, `catalog=`...) are as in `fit`; `columns`
-    also applies to the files of a given split. If ratings fade (`half_life`) and no `now` is declared, ages
-    count from the latest training rating.
+    `data`, `columns`, `duplicates`, and declared facts (`low=`, `catalog=`...) are as in `fit`. `columns`
+    also applies to the files of a given split. If ratings fade (`half_life`) and you don't declare `now`,
+    ages are measured at the latest training rating.
     Without a `split`, lists are scored on the latest row of each user, and ratings on a random tenth.
-    Each repetition draws a new split (where the split is random), new noise and new sampled items; with
-    `kfold` it runs every fold. Without `metrics` models of ratings are scored by rmse, and models that make
-    lists by ndcg@10 and hr@10. With a `seed` everything is repeatable and the guarantee is marked simulated;
-    `seed=None` takes noise from the operating system and the splits of seed 0. `random` replaces the source
-    of noise. Ratings above `above` count as liked, `references` adds simple baselines (NOT PRIVATE), and
-    `folder` has the files of a given split. `item_features` is a public table by which metrics such as
-    content-diversity@10 compare items. `by` also scores groups of held-out rows, with and without noise:
-    "activity" of users, "popularity" of items, or a column of `user_features` or `item_features`.
+    Each repetition draws new noise, new sampled items, and, if the split is random, a new split. With
+    `kfold`, each repetition runs every fold. Without `metrics`, models of ratings are scored by rmse, and
+    models that make lists by ndcg@10 and hr@10. With a `seed`, everything is repeatable, and the guarantee is
+    marked simulated. `seed=None` uses noise from the operating system, and the splits of seed 0. `random`
+    replaces the source of noise. Ratings above `above` count as liked, `references` adds simple baselines
+    (NOT PRIVATE), and `folder` has the files of a given split. `item_features` is a public table by which
+    metrics such as content-diversity@10 compare items. `by` also scores groups of held-out rows, with and
+    without noise: "activity" of users, "popularity" of items, or a column of `user_features` or `item_features`.
     docs/evaluation.md describes the metrics, and docs/scale.md
     those available for a folder of shards or a cluster.
 

@@ -359,9 +359,9 @@ def write_report(
     remarks: Sequence[str] = (),
     force: bool = False,
 ) -> None:
-    """Write the page to `path` in one step. It opens with `remarks`, such as what was held out.
+    """Write the page to `path` in one step. It begins with `remarks`, such as what was held out.
 
-    An existing file is kept unless `force`; a file that is not such a page is kept even then.
+    If the file exists, pass `force` to replace it. A file that isn't such a page is never replaced.
     """
     path = Path(path)
     refuse_output(path, force=force, kind=KIND, is_ours=partial(is_page, kind=KIND))

@@ -434,7 +434,8 @@ def _meaning(found: Trial) -> str:
     odds = Odds.of(found.guarantee)
     return (
         f"Epsilon {found.asked.epsilon:g} means: an attacker who knows everything except {odds.secret} "
-        f"guesses right at most {percent(odds.posterior)} of the time, where a coin is right 50% of the time."
+        f"guesses right at most {percent(odds.posterior)} of the time. A random guess is right 50% of the "
+        "time."
     )
 
 

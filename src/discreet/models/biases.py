@@ -53,8 +53,8 @@ class Biases(FadingEstimator):
         = (0.02, 0.25, 0.73).
 
     Parameters:
-        half_life: After so many days a rating counts half in items' effects (None: nothing fades).
-        now: The public date from which ages count, such as "2026-01-31"; the clock's if it is not given.
+        half_life: The number of days after which a rating counts half in items' effects (None: no fading).
+        now: The public date at which ages are measured, such as "2026-01-31" (default: the present).
 
     Example:
         >>> from discreet import Biases, PrivacyRandom

@@ -85,11 +85,11 @@ _MOST_DRAWS, ERROR_OF_A_DRAW = 2.0**36, 2.0**-110
 class Estimator(ABC):
     """A learning method: public settings, the guarantee they allow, and the training.
 
-    A concrete estimator is a final, frozen, keyword-only dataclass. It implements `promise`, which sees
-    public facts only, and `_train`, which receives a release session: the only way to data and noise. `fit`
-    is final: the cost is recorded before anything is learned, and a model whose releases cost more than its
-    guarantee does not leave. Data that nothing can be learned from are rejected before that, with a message
-    for the data owner.
+    A concrete estimator is a final, frozen, keyword-only dataclass. It implements `promise`, which sees only
+    public facts, and `_train`, which receives a release session, its only access to data and noise. `fit` is
+    final. It first rejects data from which no model can learn, with a message for the data owner. Then it
+    records the cost, and trains. If the releases cost more than the guarantee, `fit` raises an error and
+    returns no model.
 
     Example:
         >>> from discreet import Estimator, Popularity, PrivacyRandom

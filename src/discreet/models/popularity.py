@@ -30,9 +30,9 @@ class Popularity(FadingEstimator):
         `delta` is 0 (l1 sensitivity 1, Laplace noise of scale 1 / epsilon).
 
     Parameters:
-        half_life: After so many days a choice counts half (None: nothing fades). A user's votes are then
-            scaled to length 1 at most; times in the data are seconds since 1970, or dates.
-        now: The public date from which ages count, such as "2026-01-31"; the clock's if it is not given.
+        half_life: The number of days after which an interaction counts half (None: no fading). A user's
+            votes are then scaled to length 1 at most. Times in the data are seconds since 1970, or dates.
+        now: The public date at which ages are measured, such as "2026-01-31" (default: the present).
 
     Example:
         >>> from discreet import Popularity, PrivacyRandom

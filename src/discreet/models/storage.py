@@ -87,10 +87,10 @@ def is_model(path: Path) -> bool:
 
 
 def load(path: str | Path) -> FittedModel:
-    """Read a model that `save` wrote; a foreign, cut or edited file is rejected.
+    """Return the model in a file that `save` wrote. Raise an error if the file is foreign, cut, or edited.
 
-    All content is checked against the declarations of its kind of model, so that an untrusted file can hold
-    false numbers but cannot do harm here.
+    `load` checks all content against the declarations of the kind of model. So an untrusted file can contain
+    false numbers, but it can't run code or use unbounded memory.
     """
     path = Path(path)
     label, raw = _open(path)

@@ -127,12 +127,13 @@ def plan(
     metric: str = "rmse",
     wanted: float | None = None,
 ) -> Schedule:
-    """Plan releases as `discreet budget plan` does: what each may cost, and what to expect.
+    """Plan releases as `discreet budget plan` does: what each may cost, and which accuracy to expect.
 
-    Only these numbers and measurements on public data are used. `epsilon` and `delta` are the budget of all
-    releases together; without an epsilon it is the smallest that reached `wanted`. With about how many
-    `people` there are, `expected` states what accuracy (`metric` is rmse or hr@10) such noise left on public
-    data; about how many `items` there are, and ratings per user, choose better among these.
+    The plan uses only its arguments and measurements on public data. `epsilon` and `delta` are the budget of
+    all releases together. Without an epsilon, the plan uses the smallest epsilon that reached `wanted`.
+    If you pass the approximate number of users (`people`), `expected` states the accuracy (`metric` is rmse
+    or hr@10) that this noise left on public data. If you also pass the approximate numbers of `items` and of
+    ratings per user, the plan uses the public data most similar to yours.
 
     Example:
         >>> year = plan(5.0, releases=12, people=6000, items=3700)

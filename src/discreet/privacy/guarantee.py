@@ -337,7 +337,7 @@ _WEAKNESS = {Basis.PROVED: 0, Basis.AS_PUBLISHED: 1, Basis.NONE: 2}
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Guarantee:
-    """A bound: one secret changes the probability of any outcome by at most e^`epsilon`, plus `delta`.
+    """A bound on the probability of any outcome: one secret changes it by at most e^`epsilon`, plus `delta`.
 
     `epsilon=math.inf` guarantees nothing. Guarantees with different privacy definitions (unit,
     neighbors, trust) neither compare nor add. `for_user` and `to_approximate` convert explicitly.

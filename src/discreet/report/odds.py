@@ -53,9 +53,9 @@ class Odds(NamedTuple):
 def _said(right: float, detected: float, rarely: float, secret: str) -> str:
     return (
         f"An attacker who knows everything except {secret}, and who considers both cases equally likely, "
-        f"is right at most {percent(right)} of the time. A guess is right 50% of the time. With 1% false "
-        f"alarms, the attacker detects it at most {percent(detected)} of the time; with 0.1% false alarms, "
-        f"at most {percent(rarely)}."
+        f"is right at most {percent(right)} of the time. A random guess is right 50% of the time. At a "
+        f"false-alarm rate of 1%, the attacker's detection rate is at most {percent(detected)}; at 0.1%, at "
+        f"most {percent(rarely)}."
     )
 
 
@@ -99,7 +99,7 @@ def odds_picture(odds: Odds) -> Html:
         f'{text} x="{middle}" text-anchor="middle">guess</text>',
         f'{text} x="{width}" text-anchor="end">certain</text>',
     ]
-    words = f"A guess is right 50% of the time, the best attacker at most {right}"
+    words = f"A random guess is right 50% of the time, the best attacker at most {right}"
     opening = f'<svg viewBox="0 0 {width} 46" width="{width}" role="img" aria-label="{words}">'
     caption = f"<figcaption>The best attacker is right at most {right} of the time</figcaption>"
     return Html(f"<figure>{caption}{opening}{''.join(drawn)}</svg></figure>")

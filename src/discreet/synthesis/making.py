@@ -174,10 +174,10 @@ def synthesize(
     """Return interactions of synthetic users, drawn from what the model released.
 
     This is post-processing: it costs no privacy budget, and the model's guarantee covers the result. `users`
-    is how many to draw; by default as many as the release counted. `length` declares the mean length of a
-    history; by default lengths come from the release, if it was fitted with `for_synthesis`. `order` states
-    whether interactions have times; by default they have if the release knows an order. Times are positions
-    in a user's history.
+    is the number of users to draw (default: as many as the release counted). `length` declares the mean
+    length of a history (default: the lengths in the release, if the model was fitted with `for_synthesis`).
+    `order` states whether interactions have times (default: if the release states an order). Times are
+    positions in a user's history.
 
     Raises:
         ParameterError: The model does not say which items users choose, or not how many users there are.

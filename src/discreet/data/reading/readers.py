@@ -46,20 +46,19 @@ def read(
     """Read ratings from a file, several files, a folder, a spreadsheet or a table of a database.
 
     Files are CSV, TSV, JSON lines or Parquet, also with `.gz` or `.zip`, and known layouts such as MovieLens.
-    Several files are a folder (flat, by month, or of hive partitions), a pattern such as `2025-*.csv`, or
-    paths with commas between them. They are read with one schema. Further sources: `book.xlsx::SHEET`,
-    `shop.db::TABLE` for SQLite and DuckDB, and `postgresql://...::TABLE`, or a query in place of a table.
+    To read several files with one schema, pass a folder (flat, by month, or with Hive partitions), a pattern
+    such as `2025-*.csv`, or paths separated by commas. Further sources are `book.xlsx::SHEET`,
+    `shop.db::TABLE` (SQLite and DuckDB), and `postgresql://...::TABLE`. A query can replace a table.
 
-    Columns with usual names (`userId`, `item_id`, `rating`, `timestamp`...) are found; `columns` names the
-    others, as in `{"user": "who", "item": "what"}`; `{"time": None}` leaves the times out, and with
-    `{"user": None}` all rows are one user's history. A file without header lists user, item, rating and
-    time; its columns are called column_1, column_2... With `implicit` ratings are not read and count as 1;
-    with `zeros="missing"` a rating of 0 means that there is none. Further keywords are those of
-    `Declarations`, which say what is public and what to do with duplicates, and of `TextOptions`, for
-    unusual text files.
+    `read` recognizes columns with usual names (`userId`, `item_id`, `rating`, `timestamp`...). `columns`
+    names other columns, such as `{"user": "who", "item": "what"}`. `{"time": None}` ignores times, and with
+    `{"user": None}`, all rows are one user's history. A file without a header lists user, item, rating, and
+    time, in columns named column_1, column_2, and so on. With `implicit`, ratings are not read and count as
+    1. With `zeros="missing"`, a rating of 0 means that there is no rating. Further keywords are the fields of
+    `Declarations` (what is public, and how to handle duplicates) and of `TextOptions` (unusual text files).
 
-    A `schema`, or the path of one, declares how the file is written; the other keywords override its fields.
-    Without a schema the file is described first, and guarantees hold if its layout is public.
+    A `schema`, or the path of a schema, declares the layout of the file. The other keywords override its
+    fields. Without a schema, `read` guesses the layout, and guarantees apply only if the layout is public.
 
     Raises:
         FileError: The file doesn't exist, or it cannot be read as a table.
@@ -106,10 +105,10 @@ def from_frame(
     only: Only | None = None,
     **declared: Unpack[Declarations],
 ) -> Interactions:
-    """Read a data frame of polars, pandas or pyarrow, or an Arrow stream; columns are found as in `read`.
+    """Read a data frame of polars, pandas, or pyarrow, or an Arrow stream. Columns are found as in `read`.
 
-    Further keywords are those of `Declarations`. A library that made the frame may have changed values
-    before: one missing number turns a column of pandas into floats.
+    Further keywords are the fields of `Declarations`. The library that made the frame may have changed
+    values earlier: in pandas, one missing number turns a column into floats.
 
     Example:
         >>> frame = pl.DataFrame({"who": ["ann", "bob"], "item": ["tea", "jam"], "rating": [5, 3]})

@@ -130,7 +130,7 @@ _SEARCH_ITERATIONS = 6
 class ImplicitAls(Baseline):
     """Weighted alternating least squares for interactions, without privacy: an implicit baseline.
 
-    Settings left at None are found by a small search. It hides one interaction of each of some users (from a
+    A small search finds settings that are None. It hides one interaction of each of some users (from a
     sample of at most about a million interactions) and compares NDCG@10 on the whole catalog.
 
     Guarantee
@@ -242,12 +242,12 @@ _SWEEPS_TO_COMPARE = 7
 class Als(Baseline):
     """Alternating least squares for ratings, without privacy: the baseline for explicit ratings.
 
-    Vectors have posterior covariances, and ridges are estimated from the vectors (see
-    `solvers/bayesian_als.py`). Items are shrunk toward what their co-raters predict if
-    that predicts hidden ratings better. The fit starts with `factors` factors (default: 16, 24
-    from half a million ratings on, 48 from two million on, 64 where there are 10,000 for each item); those
-    that explain nothing vanish. Sweeps stop when the estimated noise hardly changes, at the latest after
-    `iterations`. With more than two million ratings, all but the last two sweeps use a sample of users.
+    Vectors have posterior covariances, from which the fit estimates the ridges (see
+    `solvers/bayesian_als.py`). The fit shrinks items toward what their co-raters predict, if that predicts
+    hidden ratings better. It starts with `factors` factors and drops factors that explain nothing. The
+    default is 16 factors, 24 above half a million ratings, 48 above two million, and 64 if items have 10,000
+    ratings each. Sweeps stop when the estimated noise hardly changes, or after `iterations`. With more than
+    two million ratings, all but the last two sweeps use a sample of users.
 
     Guarantee
         NOT PRIVATE: it runs at `epsilon=inf` only.

@@ -171,8 +171,8 @@ class UserFactorization(SumsEstimator):
     Guarantee
         (`epsilon`, `delta`) for a user's whole history, between datasets with and without that user,
         against everyone else (proofs/user_factorization.md, and for `feedback="implicit"`
-        proofs/user_factorization_implicit.md). The budget split, the number of items in each release and the
-        number of factors depend on `epsilon`, `delta`, public facts and released numbers only.
+        proofs/user_factorization_implicit.md). The budget split, the number of items in each release, and the
+        number of factors depend only on `epsilon`, `delta`, public facts, and released numbers.
 
     Noise
         A user's vector in every sum has length at most 1, so release j adds N(0, (M / sqrt(s_j))^2) to each
@@ -181,24 +181,24 @@ class UserFactorization(SumsEstimator):
 
     Parameters:
         feedback: "explicit" learns from ratings; "implicit" uses interactions without ratings.
-        purpose: What the budget is spent on. "lists" learns which items users interact with and ignores how
-            they rated them, so the model predicts no ratings. "ratings" spends all on predicted ratings;
-            lists are made of what that releases. "both" divides the budget. From implicit feedback all
-            models make lists.
-        item_features: A .csv or .parquet file, or a data frame, of public item features, ids in its first
-            column: numbers, words, lists of words such as genres, texts such as titles. Item vectors are
-            shrunk toward what the features predict, as learned from released numbers, and lists bring forward
-            items that share words with a user's own. The table must not come from the ratings.
-        prior: The file of an earlier release of this model (ratings only). It is public, so starting from it
-            costs no budget: the new fit shrinks toward it as far as its own released numbers agree. A model
-            without privacy is rejected, and what weakens the earlier guarantee (simulated noise, conditions)
-            is carried over.
-        for_synthesis: Also release lengths of histories, whether they have an order, and levels of ratings,
-            for `discreet.synthesize`. They cost 0.03 of the budget (proofs/history_summary.md).
-        half_life: After so many days an interaction counts half in how popular items are, and a rating in how
-            well they are rated (None: nothing fades). What belongs together is still learned from whole
-            histories. It costs 0.15 of the budget.
-        now: The public date from which ages count, such as "2026-01-31"; the clock's if it is not given.
+        purpose: What the budget is spent on. "lists" learns which items users interact with and ignores
+            rating values, so the model predicts no ratings. "ratings" spends the whole budget on predicted
+            ratings, and computes lists from these releases. "both" divides the budget. With implicit
+            feedback, the whole budget goes to lists.
+        item_features: Public item features: a .csv or .parquet file, or a data frame, with IDs in the first
+            column, then numbers, words, lists of words such as genres, or texts such as titles. The fit
+            shrinks item vectors toward what the features predict, and ranks items higher that share words
+            with a user's items. Don't derive the table from the ratings.
+        prior: The file of an earlier release of this model (ratings only). The release is public, so starting
+            from it costs no budget. The new fit shrinks toward it as far as its own released numbers agree.
+            A model without privacy is rejected. Weaknesses of the earlier guarantee (simulated noise,
+            conditions) carry over.
+        for_synthesis: Also release lengths of histories, whether histories have an order, and levels of
+            ratings, for `discreet.synthesize`. This costs 0.03 of the budget (proofs/history_summary.md).
+        half_life: The number of days after which an interaction counts half in popularity, and a rating in
+            item averages (None: no fading). Co-occurrences are still learned from whole histories. This costs
+            0.15 of the budget.
+        now: The public date at which ages are measured, such as "2026-01-31" (default: the present).
 
     Example:
         >>> from discreet import PrivacyRandom, UserFactorization
