@@ -80,9 +80,9 @@ def evaluate(
     replaces the source of noise. Ratings above `above` count as liked, `references` adds simple baselines
     (NOT PRIVATE), and `folder` has the files of a given split. `item_features` is a public table by which
     metrics such as content-diversity@10 compare items. `by` also scores groups of held-out rows, with and
-    without noise: "activity" of users, "popularity" of items, or a column of `user_features` or `item_features`.
-    docs/evaluation.md describes the metrics, and docs/scale.md
-    those available for a folder of shards or a cluster.
+    without noise: "activity" of users, "popularity" of items, or a column of `user_features` or
+    `item_features`. docs/evaluation.md describes the metrics, and docs/scale.md lists the metrics for folders
+    of shards and clusters.
 
     Raises:
         ParameterError: A metric or split is unknown or does not fit the model; nothing was fitted or spent.

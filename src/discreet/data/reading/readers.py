@@ -54,7 +54,7 @@ def read(
     names other columns, such as `{"user": "who", "item": "what"}`. `{"time": None}` ignores times, and with
     `{"user": None}`, all rows are one user's history. A file without a header lists user, item, rating, and
     time, in columns named column_1, column_2, and so on. With `implicit`, ratings are not read and count as
-    1. With `zeros="missing"`, a rating of 0 means that there is no rating. Further keywords are the fields of
+    1. With `zeros="missing"`, a rating of 0 means a missing rating. Further keywords are the fields of
     `Declarations` (what is public, and how to handle duplicates) and of `TextOptions` (unusual text files).
 
     A `schema`, or the path of a schema, declares the layout of the file. The other keywords override its
