@@ -7,11 +7,13 @@ from pathlib import Path
 import pytest
 
 import discreet
+from discreet.data.block_sizes import other_block_sizes
 from discreet.data.errors import IdsNotWhole, NoFiles, NoTable, UnreadableCells
 from discreet.data.inputs import files_of, open_data
 from discreet.data.item_tables import PublicTable
 from discreet.data.roles import choose
 from discreet.data.schema import Schema
+from discreet.sources.pieces import PieceReader
 from discreet.testing import refuses
 
 HEADER = ("user", "item", "rating", "time")
@@ -286,15 +288,56 @@ ROWS = (("ann", "tea", 5, "2024-01-02"), ("bob", "jam", 4, "2024-01-03"))
 
 @pytest.mark.parametrize("columns", [None, {"user": "user", "item": "item"}])
 @pytest.mark.parametrize("above", [[("Ratings 2025",)], [(), ("Ratings 2025",), ("By", "us")]])
-def test_a_title_above_the_header_is_reported(above, columns, tmp_path):
+def test_a_title_above_the_header_is_skipped(above, columns, tmp_path):
     address = sheet_of(tmp_path / "a.xlsx", *above, HEADER, *ROWS)
-    with refuses("header-not-found", source=address, names=1, cells=4):
-        open_data(address, columns=columns)
-    # The twin: without the title the sheet is read.
+    found = open_data(address, columns=columns)
+    assert found.n_users == 2 and found.schema.skip_rows == len(above) and "skip_rows" in found.schema.guessed
+    assert str(len(above)) in found.facts.layout
+    assert open_data(address, schema=found.schema).n_users == 2
+    assert open_data(address, columns=columns, skip_rows=len(above)).schema.guessed == data_guessed(columns)
+    # The twin: a schema without a title.
     data = open_data(sheet_of(tmp_path / "b.xlsx", HEADER, *ROWS), columns=columns)
-    assert data.n_users == 2
+    assert data.n_users == 2 and not data.schema.skip_rows
     with refuses("header-not-found", source=address, names=1, cells=4):
         open_data(address, schema=data.schema)
+
+
+def data_guessed(columns):
+    return ("format", "user_type", "item_type", *(() if columns else ("user", "item")), "rating", "time")
+
+
+def test_unusual_names_below_a_title_are_reported(tmp_path):
+    address = sheet_of(
+        tmp_path / "a.xlsx", ("Ratings 2025",), ("Wer", "Was", "Wie"), *(row[:3] for row in ROWS)
+    )
+    with refuses("header-not-found", source=address, names=1, cells=3):
+        open_data(address)
+    columns = {"user": "Wer", "item": "Was", "rating": "Wie"}
+    assert open_data(address, columns=columns).schema.skip_rows == 1
+    assert open_data(address, columns=columns, skip_rows=1).n_users == 2
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-16", "cp1252"])
+@pytest.mark.parametrize("title", ["Käufe 2025\n", "Käufe 2025;;\n\nVon: Büro\n", '"Käufe; 2025"\n'])
+@pytest.mark.parametrize("block", [64, 1 << 22])
+def test_lines_above_the_header_of_a_text_are_skipped(title, encoding, block, tmp_path):
+    path = tmp_path / "a.csv"
+    rows = "".join(f"{user};{item};{rating};2024-01-0{rating}\n" for user, item, rating, _ in ROWS * 9)
+    path.write_bytes(f"{title}user;item;rating;time\n{rows}".encode(encoding))
+    options = {"duplicates": "last", **({"encoding": encoding} if encoding == "cp1252" else {})}
+    with other_block_sizes(text=block, piece=block):
+        found = open_data(path, **options)
+        assert found.n_users == 2 and found.schema.skip_rows == title.count("\n")
+        assert "skip_rows" in found.schema.guessed
+        again = open_data(path, schema=found.schema)
+        assert again.n_ratings == 2
+        reader = PieceReader(schema=found.schema)
+        assert sum(len(reader.read(piece).items) for piece in reader.pieces(path)) == 18
+    assert open_data(path, skip_rows=title.count("\n"), **options).n_users == 2
+    # The twin: a row that looks like a header is below rows of the same width.
+    path.write_bytes(f"7;8;3;1\nuser;item;rating;time\n{rows}".encode(encoding))
+    with refuses("unreadable-values"):
+        open_data(path, **options)
 
 
 @pytest.mark.parametrize("rows", [[], [()]])

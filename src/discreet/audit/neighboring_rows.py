@@ -70,6 +70,8 @@ _ODD = (
 )  # fmt: skip
 # What files of other kinds begin with.
 _BEGINNINGS = ("PAR1", "PK\x03\x04", "SQLite format 3\x00", "\x1f\x8b\x08", "user,i1,DUCK", "[{", "<html>")
+# Lines above a header.
+_TITLE = ('Sales, "2025', "")
 # Numbers of rows on both sides of a limit of 4,096.
 _LARGE = (4095, 4100)
 _BLOCKS = (1 << 10, 1 << 12, 1 << 22)
@@ -140,7 +142,7 @@ def _quoted(text: str, delimiter: str, *, always: bool) -> str:
 
 def _text(case: Case, rows: list[FileRow | str], chance_to_quote: bool) -> bytes:
     schema = case.schema
-    lines = [schema.delimiter.join(schema.columns)] if schema.header else []
+    lines = [*_TITLE[: schema.skip_rows], *([schema.delimiter.join(schema.columns)] * schema.header)]
     for row in rows:
         if isinstance(row, str):
             lines.append(row)
@@ -501,7 +503,9 @@ def drawn(chance: random.Random, forms: Sequence[str] = FORMS, large: float = 0.
     long = chance.choice(STRANGERS) if not is_large and chance.random() < large else ""
     strangers = tuple(_stranger(case, user, chance, is_long=user == long) for user in STRANGERS)
     if form not in _NAMED and chance.random() < 0.3:
-        case = replace(case, schema=schema.changed(only=_conditions(chance, schema)))
+        case = replace(case, schema=case.schema.changed(only=_conditions(chance, schema)))
+    if text and form != "guessed" and chance.random() < 0.2:
+        case = replace(case, schema=case.schema.changed(skip_rows=len(_TITLE)))
     is_short = count + max(map(len, strangers)) < 40
     # A small block of a long file takes long, and shows nothing that it doesn't show in a short one.
     sizes = (100, 300, 1 << 22, 1 << 22) if is_short else (1 << 16, 1 << 22) if is_large else _BLOCKS

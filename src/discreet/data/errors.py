@@ -312,7 +312,7 @@ class HeaderNotFound(DataError):
     names: int
     cells: int
     text = """The first filled row of {source} has {names:cell|cells}, and rows below have {cells:,}, so it is
-    a title and not the header. Delete the rows above the names of the columns."""
+    a title and not the header. Pass {arg:skip_rows=1}, or the number of all rows above the header."""
 
     def template(self) -> str:
         """Return the template; an empty sheet has no header at all."""

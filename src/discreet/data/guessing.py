@@ -39,6 +39,7 @@ from discreet.data.roles import (
     check_conditions,
     choose,
     date_order,
+    has_roles,
     is_number,
     recognizes,
     unread_times,
@@ -60,6 +61,8 @@ _HEAD = 1 << 16
 _SEPARATORS = ("::", "\t", ",", ";", "|", " ")
 # Where the first line begins with it, lines that do are comments.
 _COMMENT = "#"
+# So many of the first lines may be titles above a header.
+_FEW_ROWS = 20
 # What spreadsheets of Windows write in Western Europe, and bytes that aren't written there.
 _WESTERN = "cp1252"
 _FOREIGN = re.compile(rb"[\x80-\xff]{3}|[\x81\x8d\x8f\x90\x9d]")
@@ -90,6 +93,7 @@ class TextOptions(TypedDict, total=False):
         encoding: UTF-8, UTF-16, or a code page of one byte a letter. UTF-16 with a mark and Windows-1252 are
             guessed.
         comment: The beginning of lines to skip.
+        skip_rows: The number of rows above the header, such as a title.
         skip_bad_lines: Skip lines that do not fit, or whose ID, rating or time cannot be read, each judged by
             itself, and log how many.
         layout: A well-known layout: movielens, netflix, lightgcn, recbole or sasrec.
@@ -101,6 +105,7 @@ class TextOptions(TypedDict, total=False):
     escape: str | None
     encoding: str | None
     comment: str | None
+    skip_rows: int | None
     skip_bad_lines: bool
     layout: str | None
     only: Only | None
@@ -275,8 +280,11 @@ def _refuse_known(file: Path, top: bytes) -> None:
 
 
 def _of_table(file: Path, top: bytes, wishes: Wishes, declared: Mapping[str, Any]) -> Description:
-    lines = _first_lines(file, top, declared)
-    grammar = Schema(**{**declared, "comment": lines.comment, "columns": ()})
+    skip = declared.get("skip_rows")
+    guessed = skip is None and bool(skip := _rows_above_header(top, wishes, declared))
+    lines = _first_lines(file, b"\n".join(top.split(b"\n")[skip:]), declared)
+    grammar = Schema(**{**declared, "skip_rows": skip, "comment": lines.comment, "columns": ()})
+    grammar = grammar.changed(guessed=("skip_rows",) * guessed)
     if "delimiter" not in declared:
         grammar = replace(grammar, delimiter=_separator(file, lines.first, grammar))
     grammar, fields = _split(lines.text, grammar)
@@ -308,6 +316,24 @@ def _of_table(file: Path, top: bytes, wishes: Wishes, declared: Mapping[str, Any
     schema = grammar.changed(header=header, columns=names, **keys_of(roles, wishes), **roles, **types)
     schema = _with_order_of(file, schema, sample)
     return Description(schema=schema, unread_times=unread_times(sample, roles, choice))
+
+
+def _rows_above_header(top: bytes, wishes: Wishes, declared: Mapping[str, Any]) -> int:
+    """Return how many of the first lines are above a header, with fewer fields than it has; 0 if none is."""
+    widest = 0
+    for place, line in enumerate(top.split(b"\n")[:_FEW_ROWS]):
+        if not line.strip():
+            continue
+        text = line.decode("utf-8", "replace").strip()
+        marks = [declared["delimiter"]] if "delimiter" in declared else _SEPARATORS[:-1]
+        rows = [[name.strip(' "') for name in text.split(mark)] for mark in marks]
+        names = max(rows, key=len)
+        if text.startswith(_COMMENT) or (not widest and recognizes(names, wishes.choice)):
+            return 0
+        if widest and len(names) > widest and has_roles([*names, *wishes.keys], wishes.choice):
+            return place
+        widest = max(widest, sum(map(bool, names)))
+    return 0
 
 
 class _Lines(NamedTuple):

@@ -15,12 +15,19 @@ from discreet.core.progress import logger
 from discreet.data.errors import DeclaredByLayout, NoColumn, RolesMissing
 from discreet.data.guessing import Wishes, describe, is_year_last, keys_of, with_order
 from discreet.data.reading.blocks import PARQUET, magic
-from discreet.data.reading.cells import Address, address_of, read_texts, refuse_first_row, refuse_first_sheet
+from discreet.data.reading.cells import (
+    Address,
+    address_of,
+    read_texts,
+    refuse_first_row,
+    refuse_first_sheet,
+    rows_above_header,
+)
 from discreet.data.reading.frames import as_polars, texts_of
 from discreet.data.reading.limits import or_damaged, scanned
 from discreet.data.reading.named import has_own_form, named_schema
 from discreet.data.reading.tables import keys_in, tables_at
-from discreet.data.roles import ITEM, RATING, TIME, USER, Choice, check_conditions, choose
+from discreet.data.roles import ITEM, RATING, TIME, USER, Choice, check_conditions, choose, has_roles
 from discreet.data.schema import ROLES, UTF_8, Schema
 from discreet.data.vocabulary import WHOLE
 
@@ -75,6 +82,10 @@ def _of_parquet(file: Path, wishes: Wishes) -> tuple[Schema, str | None]:
 
 def _of_cells(address: Address, wishes: Wishes) -> Schema:
     """Return the schema of a table of cells, guessed from all of its rows."""
+    skip = wishes.declared.get("skip_rows")
+    if skip is None:
+        skip = rows_above_header(address, lambda names: has_roles(names, wishes.choice))
+    address = address._replace(skip=skip)
     table = read_texts(address)
     try:
         roles = choose(table.columns, wishes.choice, implicit=wishes.implicit)
@@ -89,6 +100,8 @@ def _of_cells(address: Address, wishes: Wishes) -> Schema:
     ids = [roles[role] for role in (USER, ITEM) if role in roles]
     whole = {name: pl.Int64 for name in ids if table[name].str.contains(WHOLE).all()}
     schema = _typed_schema("cells", {**table.schema, **whole}, roles, wishes)
+    if skip and "skip_rows" not in wishes.declared:
+        schema = schema.changed(skip_rows=skip, guessed=(*schema.guessed, "skip_rows"))
     if TIME not in roles or not is_year_last(table[roles[TIME]].drop_nulls().head(100).to_list()):
         return schema
     return with_order(schema, table[roles[TIME]], table[roles[USER]] if USER in roles else None)

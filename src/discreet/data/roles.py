@@ -27,11 +27,11 @@ _USUAL_NAMES = {
     ITEM: (
         "itemid item items iid movieid movie placeid place productid product asin parentasin bookid isbn "
         "book businessid jokeid joke trackid songid song artistid animeid filmid film gameid game recipeid "
-        "newsid articleid article sku titleid titel buch artikel artikelnr artikelnummer "
+        "newsid articleid article sku courseid course titleid titel buch artikel artikelnr artikelnummer "
         "produkt"
     ),
     RATING: (
-        "rating ratings score stars overall ratingvalue bookrating value plays playcount listencount "
+        "rating ratings score stars overall ratingvalue bookrating grade value plays playcount listencount "
         "bewertung sterne"
     ),
     TIME: (
@@ -42,9 +42,10 @@ _USUAL_NAMES = {
 # What may follow such a name in place of `id`, as in customer_no.
 _NUMBERED = re.compile(r"(id|no|nr|num|number|code|key|nummer)$")
 # Other names that end so are times, too, unless they say when an item or a user began, or how long it took.
-_ENDS_LIKE_TIME = re.compile(r"([_\-. ](at|on|time|date|ts)|[a-z](At|On|Time|Date|Ts))$", re.ASCII)
+_ENDS_LIKE_TIME = re.compile(r"([_\-. ](at|on|time|date|ts)|[a-z](At|On|Time|Date|Ts)|(?i:datum))$", re.ASCII)
 _OF_SOMETHING_ELSE = re.compile(
-    r"releas|publish|birth|launch|join|sign|regist|expir|(watch|play|listen|dwell|run|total)[_\-. ]?time$",
+    r"releas|publish|erschein|geburt|birth|launch|join|sign|regist|expir|"
+    r"(watch|play|listen|dwell|run|total)[_\-. ]?time$",
     re.I,
 )
 # A date, with or without the time of day, or epoch seconds or milliseconds of the years 2001 to 2033.
@@ -153,6 +154,13 @@ def recognizes(names: Sequence[str], choice: Choice | None) -> bool:
     return bool(given & set(names)) or USER in usual or ITEM in usual
 
 
+def has_roles(names: Sequence[str], choice: Choice | None) -> bool:
+    """Return whether names are a header with a user and an item, by the caller's names or usual ones."""
+    given = without_order(choice) or {}
+    usual = roles_by_name(names)
+    return all(given.get(role, usual.get(role)) in names for role in (USER, ITEM))
+
+
 def check_conditions(names: Sequence[str], conditions: Iterable[str]) -> None:
     """Raise for a condition on a column that a table doesn't have."""
     for column in conditions:
@@ -179,8 +187,8 @@ def is_number(text: str) -> bool:
 
 
 def simplify(name: str) -> str:
-    """Drop a type suffix such as `:token`, case and punctuation."""
-    return re.sub(r"[^a-z0-9]", "", name.split(":")[0].lower())
+    """Drop a type suffix such as `:token`, a remark such as (1-10), case and punctuation."""
+    return re.sub(r"\(.*\)|[^a-z0-9]", "", name.split(":")[0].lower())
 
 
 # A history can do without them, so the columns of a fit may be named for it.

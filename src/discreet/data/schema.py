@@ -55,6 +55,7 @@ class Schema:
         quote: The letter around fields that contain a delimiter; empty if nothing is quoted.
         escape: The letter before a quote inside quotes; a quote may also be doubled.
         comment: The beginning of lines to skip.
+        skip_rows: The number of rows above the header, such as a title; they belong to no user.
         header: Whether the first line contains the names of the columns.
         multiline: Whether a quoted field may contain line breaks. Rows then depend on the lines before them.
         columns: The names of all columns of a text table, in order.
@@ -85,6 +86,7 @@ class Schema:
     quote: str = '"'
     escape: str = ""
     comment: str = ""
+    skip_rows: int = 0
     header: bool = True
     multiline: bool = False
     columns: tuple[str, ...] = ()
@@ -133,6 +135,7 @@ class Schema:
                 finite(name, getattr(self, name))
         if self.step is not None:
             positive_finite("step", self.step)
+        integer("skip_rows", self.skip_rows, least=0)
         if self.max_per_user is not None:
             integer("max_per_user", self.max_per_user, least=1)
 
@@ -147,6 +150,7 @@ class Schema:
         unknown = sorted(set(self.guessed) - set(_DEFAULTS))
         odd = [rule for rule in self.only if not all(map(str.strip, rule.partition("=")))]
         unread = [name for name in self.conditions if is_text and name not in known]
+        has_lines = not self.skip_rows or self.format in ("text", "cells")
         has_cells = not self.only or self.format in WITH_COLUMNS
         return [
             (delimiter, "delimiter", self.delimiter, "be one letter", "Or ::, as in MovieLens."),
@@ -156,6 +160,7 @@ class Schema:
             (len(set(played)) == len(played), "columns", played, "differ from role to role", ""),
             (not absent, "columns", absent, "be among the columns of the schema", ""),
             (not unknown, "guessed", unknown, "name fields of the schema", ""),
+            (has_lines, "skip_rows", self.skip_rows, "be used with text or spreadsheets", ""),
             (not odd, "only", odd, "be COLUMN=VALUE", "As in event=buy."),
             (not unread, "only", unread, "name columns of the schema", ""),
             (has_cells, "only", list(self.only), "be used with tables, whose columns have names", ""),
@@ -225,6 +230,7 @@ class Schema:
             "format": _FORMAT_NAMES.get(self.format, self.format),
             "encoding": self.encoding.upper(),
             "delimiter": _NAMED.get(self.delimiter, f"delimiter {self.delimiter!r}"),
+            "skip_rows": f"{self.skip_rows} rows above the header",
             "header": "header" if self.header else "no header",
             "columns": f"{len(self.columns)} columns",
             "user_type": f"{_ID_WORDS[self.user_type]} user IDs",
@@ -322,7 +328,7 @@ _KINDS: dict[str, tuple[type, ...]] = {
     else (list, tuple)
     if isinstance(value, tuple)
     else (int,)
-    if name == "max_per_user"
+    if name in ("max_per_user", "skip_rows")
     else (int, float)
     if value is None
     else (str,)

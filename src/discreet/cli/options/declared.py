@@ -128,6 +128,7 @@ class TextFile:
         escape: The escape character inside quotes, such as \.
         encoding: The text encoding: latin-1, cp1252, and so on. Default: UTF-8.
         comment: Skip lines that begin with this text, such as #.
+        skip_rows: Skip this number of rows above the header, such as a title. Default: detected.
         skip_bad_lines: Skip lines with the wrong number of fields or an invalid ID, number, or time, and
             report how many.
         layout: A well-known layout: movielens, netflix, lightgcn, recbole, or sasrec.
@@ -142,6 +143,7 @@ class TextFile:
     escape: str | None = None
     encoding: str | None = None
     comment: str | None = None
+    skip_rows: int | None = None
     skip_bad_lines: bool = False
     layout: str | None = None
     only: Annotated[list[str] | None, "--only"] = None

@@ -45,6 +45,8 @@ from discreet.data.vocabulary import readable_text
 _POSTGRESQL = re.compile(r"postgres(ql)?:/{1,2}")
 _SQLITE, _DUCKDB = b"SQLite format 3\x00", b"DUCK"
 _FIRST_ROWS = 100
+# So many of its rows may be above the header.
+_FEW_ROWS = 20
 _QUERY = re.compile(r"\s*(select|with|from|values)\b", re.I)
 # What may let one user's row decide about rows of others.
 _ACROSS = re.compile(r"\b(?:limit|offset|fetch|having|distinct|group\s+by|over|qualify)\b", re.I)
@@ -79,6 +81,8 @@ class Address(NamedTuple):
     kind: str
     place: str
     table: str
+    #: Rows of a sheet above its header.
+    skip: int = 0
 
     @property
     def name(self) -> str:
@@ -171,7 +175,9 @@ def _kind(file: Path) -> str | None:
 def read_cells(address: Address, schema: Schema) -> Columns:
     """Return the rows of a table of cells, each read by itself."""
     try:
-        table = read_texts(address, list(dict.fromkeys(schema.needed.values())))
+        table = read_texts(
+            address._replace(skip=schema.skip_rows), list(dict.fromkeys(schema.needed.values()))
+        )
     except NoColumn:
         refuse_first_row(address)
         raise
@@ -247,7 +253,8 @@ def _excel(address: Address) -> Iterator[tuple[Sequence[Any], Rows]]:
             raise NoTable(kind="Excel", place=str(file), table=address.table, tables=tuple(sheets))
         found = book[address.table or sheets[0]]
         # An error that is kept would otherwise keep the file open.
-        with closing(_filled(found.iter_rows(values_only=True), budget, file.name)) as rows:
+        below = islice(found.iter_rows(values_only=True), address.skip, None)
+        with closing(_filled(below, budget, file.name)) as rows:
             yield next(rows, ()), rows
 
 
@@ -257,6 +264,31 @@ def refuse_first_sheet(address: Address) -> None:
         with closing(_package("openpyxl", "excel").load_workbook(address.place, read_only=True)) as book:
             if len(book.sheetnames) > 1:
                 raise NoTable(kind="Excel", place=address.place, table="", tables=tuple(book.sheetnames))
+
+
+def rows_above_header(address: Address, is_header: Callable[[list[str]], bool]) -> int:
+    """Return how many rows of a sheet are above its header; 0 if its first filled row is the header.
+
+    Rows above have fewer cells than the header.
+    """
+    if address.kind != "Excel":
+        return 0
+    with _opened(address._replace(skip=0)) as (columns, rows):
+        top = [columns, *islice(rows, _FEW_ROWS)]
+    for place, row in enumerate(top):
+        names = [str(cell) for cell in row if cell is not None]
+        above = max(map(_count_filled, top[:place]), default=0)
+        if above < len(names) and is_header(names):
+            return place and _place_of(address, row)
+    return 0
+
+
+def _place_of(address: Address, wanted: Sequence[Any]) -> int:
+    """Return the number of rows above a row, blank ones included."""
+    openpyxl = _package("openpyxl", "excel")
+    with closing(openpyxl.load_workbook(address.place, read_only=True, data_only=True)) as book:
+        rows = book[address.table or book.sheetnames[0]].iter_rows(values_only=True)
+        return next(place for place, row in enumerate(rows) if row == wanted)
 
 
 def refuse_first_row(address: Address) -> None:

@@ -53,30 +53,50 @@ def read_text(file: Path, schema: Schema, span: Span | None = None) -> tuple[Col
     rows = _Rows(schema, file.name, size)
     has_header = schema.header and span is None
     packed = packing(file, schema.packed)
-    for data in _pieces(blocks(file, schema.encoding, packed, span), schema):
+    for data in _pieces(blocks(file, schema.encoding, packed, span), schema, has_title=span is None):
         if has_header:
             has_header = not rows.skip_header(data)
         rows.add(data)
     return rows.columns(), rows.tally()
 
 
-def _pieces(found: Iterator[bytes], schema: Schema) -> Iterator[Bytes]:
-    """Yield blocks of whole lines; breaks inside quotes don't end a line if the schema declares this."""
+def _pieces(found: Iterator[bytes], schema: Schema, *, has_title: bool) -> Iterator[Bytes]:
+    """Yield blocks of whole lines; breaks inside quotes don't end a line if the schema declares this.
+
+    The rows above the header are blank.
+    """
+    skip = schema.skip_rows if has_title else 0
     if not schema.multiline:
-        yield from map(as_array, found)
+        for block in found:
+            data = as_array(block)
+            skip -= blank_out(data, skip)
+            yield data
         return
     whole = as_array(b"".join(found))
+    blank_out(whole, skip)
     line_splitting.join_lines(whole, *_grammar(schema)[:3], ord(" "))
     yield from map(as_array, in_whole_lines(BytesIO(whole.tobytes()), UTF_8))
 
 
+def blank_out(data: Bytes, lines: int) -> int:
+    """Write blanks over the first lines of a block, and return how many of them it has."""
+    if not lines:
+        return 0
+    ends = np.flatnonzero(data == 10)[:lines]
+    above = data[: ends[-1] if ends.size == lines else data.size]
+    above[above != 10] = 32
+    return int(ends.size)
+
+
 def lines_before(file: Path, schema: Schema) -> int:
     """Return the number of bytes before the first row: those of the header and of lines before it."""
-    if not schema.header:
-        return 0
     rows = _Rows(schema, file.name)
     feed = "\n".encode(schema.encoding)
     with unpacked_text(file, NOT_PACKED) as source:
+        for _ in range(schema.skip_rows):
+            _line(source, feed)
+        if not schema.header:
+            return source.tell()
         while line := _line(source, feed):
             if rows.skip_header(as_array(to_utf8(line, schema.encoding))):
                 return source.tell()
@@ -85,9 +105,10 @@ def lines_before(file: Path, schema: Schema) -> int:
 
 def has_header_of(file: Path, schema: Schema) -> bool:
     """Return whether a file begins with the header of a schema, which belongs to no user."""
-    top = head(file, schema.encoding, packing(file, schema.packed), _HEAD)
+    top = as_array(head(file, schema.encoding, packing(file, schema.packed), _HEAD))
+    blank_out(top, schema.skip_rows)
     try:
-        return _Rows(schema, file.name).skip_header(as_array(top))
+        return _Rows(schema, file.name).skip_header(top)
     except OtherHeader:
         return False
 
