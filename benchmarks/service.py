@@ -68,7 +68,7 @@ def throughput(asked, path, url, connections, posts):
     waits = 1000 * np.array([letter.seconds for letter in letters])
     store = open_store(url)
     lost = REPORTS * (posts + 50) - store.counts().reports
-    store.dispose()
+    store.close()
     return {
         "posts_per_second": posts / outcome.seconds,
         "reports_per_second": REPORTS * posts / outcome.seconds,
@@ -87,7 +87,7 @@ def alone(asked, folder, posts):
     for letter in letters:
         store.take([submission(asked, unseal(letter.body))])
     seconds = time.perf_counter() - begun
-    store.dispose()
+    store.close()
     return posts / seconds
 
 
@@ -97,7 +97,7 @@ def kills(asked, path, url, people, times):
         outcome = killed_while_sending(server, letters, times)
     store = open_store(url)
     rows = list(store.reports())
-    store.dispose()
+    store.close()
     acknowledged, stored = outcome.acknowledged(), Counter((row.sender, row.item) for row in rows)
     return {
         "acknowledged": len(acknowledged),

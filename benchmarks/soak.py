@@ -162,7 +162,7 @@ def lost_reports(url: str, folder: Path) -> tuple[int, int]:
     """Return how many reports were acknowledged, and how many of them the store does not hold."""
     store = open_store(url)
     stored = {(row.sender, row.item): row.code for row in store.reports()}
-    store.dispose()
+    store.close()
     raw = (folder / "acknowledged").read_bytes()
     told = list(RECORD.iter_unpack(raw[: len(raw) // RECORD.size * RECORD.size]))
     return len(told), sum(stored.get((sender, item)) != code for sender, item, code in told)

@@ -67,7 +67,7 @@ def campaign(made: Making, data: Interactions) -> None:
         fit_store(store, "local-channel").save(published)
         with InProcess(collecting_app(store, publish=published)) as service, browsing() as profile:
             photograph(profile.open(service.url), made)
-        store.dispose()
+        store.close()
 
 
 def bundle(made: Making) -> None:

@@ -38,7 +38,7 @@ def collect(folder):
     asks = campaign_from_bytes((folder / "asks").read_bytes())
     store = open_store(str(folder / "reports.db"), asks)
     store.take([submission(asks, unseal(one.body)) for one in letters_of(asks, 12, 4, 4)])
-    store.dispose()
+    store.close()
 
 
 def describe_items(folder):

@@ -57,7 +57,7 @@ def test_devices_are_invited(discreet, items, asked, tmp_path):
     # A key is never replaced, not even with --force: invitations of another campaign may need it.
     one_sentence(*discreet(*made, "--invited", key, "--force"))
     store = f"sqlite:///{tmp_path}/invited.db"
-    open_store(store, open_campaign(path)).dispose()
+    open_store(store, open_campaign(path)).close()
     invite = ("collect", "invite", store, "--count", "3", "--url", "https://films.example/")
     assert discreet(*invite, "--out", codes)[0] == 0
     links = codes.read_text().split()
@@ -66,9 +66,9 @@ def test_devices_are_invited(discreet, items, asked, tmp_path):
     kept = open_store(store)
     names = {code_name(link.partition("#")[2]) for link in links}
     assert {name for name, _ in kept.invitations()} == names
-    kept.dispose()
+    kept.close()
     one_sentence(*discreet(*invite, "--out", codes))
-    open_store(f"sqlite:///{tmp_path}/open.db", open_campaign(asked)).dispose()
+    open_store(f"sqlite:///{tmp_path}/open.db", open_campaign(asked)).close()
     free = ("collect", "invite", f"sqlite:///{tmp_path}/open.db", "--out", tmp_path / "none.txt")
     one_sentence(*discreet(*free))
     one_sentence(*discreet("serve", path, "--store", store))
@@ -117,7 +117,7 @@ def test_a_store_is_learned_from_and_closed(discreet, asked, tmp_path):
     code, told, _ = discreet("campaign", "close", url, "--json")
     assert code == 0 and json.loads(told) == {"closed": True, "senders": 10, "reports": 80}
     assert store.is_closed
-    store.dispose()
+    store.close()
 
 
 def test_serving_needs_something_to_serve(discreet, asked, items):

@@ -81,7 +81,7 @@ def answer_a_round(*, close):
     store.take([submission(asked, GradientDevice(asked, {0: 5.0}).answer(question))])
     if close:
         store.close_round()
-    store.dispose()
+    store.close()
 
 
 @pytest.mark.few(8)

@@ -66,7 +66,7 @@ def collecting(tmp_path):
 
         def start(campaign, store=None, **options):
             kept = open_store(store or f"sqlite:///{tmp_path}/kept.db", campaign)
-            stack.callback(kept.dispose)
+            stack.callback(kept.close)
             quick = {"per_minute": 0, "batch_seconds": 0.0, **options}
             return stack.enter_context(InProcess(collecting_app(kept, **quick))), kept
 

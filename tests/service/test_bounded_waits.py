@@ -52,7 +52,7 @@ def test_a_store_is_looked_at_while_it_is_written(store_url, films):
     assert found == [(False, None)]
     ended.set()
     thread.join()
-    store.dispose()
+    store.close()
 
 
 class Stuck:
@@ -97,7 +97,7 @@ def test_any_failure_of_a_rewrite_leaves_the_writer_at_work(films, tmp_path, mon
         assert asyncio.run(writer.submit(given)).kept == 1
     writer.stop()
     assert len(tried) >= 3 and store.counts() == (3, 3)
-    store.dispose()
+    store.close()
 
 
 ENDLESS = """

@@ -30,7 +30,7 @@ def url(postgresql):
 def kept(url, films):
     store = open_store(url, films)
     yield store
-    store.dispose()
+    store.close()
 
 
 def one(films, number=3):
@@ -126,7 +126,7 @@ def test_every_dump_during_rewrites_is_complete(kept, url):
 def test_a_reader_delays_a_rewrite_and_neither_answers_nor_reports(kept, url, films, monkeypatch):
     monkeypatch.setattr(databases, "_LOCK_SECONDS", 1)
     kept.take([one(films)])
-    kept.dispose()  # the next connections have the shorter time
+    kept.close()  # the next connections have the shorter time
     fill(url)
     with reading(url):
         before = pages_of(url)

@@ -107,7 +107,7 @@ def test_what_is_stored_does_not_join_codes_and_senders(inviting, store_url, tmp
     copy_store(store, tmp_path / "copy.db")
     copied = open_store(str(tmp_path / "copy.db"))
     assert dict(copied.invitations()) == rows
-    copied.dispose()
+    copied.close()
 
 
 def test_a_closed_collection_signs_no_more(inviting):
@@ -219,13 +219,13 @@ def test_the_key_must_be_the_campaigns(collecting, films, signer, tmp_path):
 
 
 def test_a_store_of_before_invitations_is_opened(films, tmp_path):
-    open_store(f"sqlite:///{tmp_path}/old.db", films).dispose()
+    open_store(f"sqlite:///{tmp_path}/old.db", films).close()
     with sqlite3.connect(tmp_path / "old.db") as connection:
         connection.execute("DROP TABLE invitations")
     connection.close()
     again = open_store(f"sqlite:///{tmp_path}/old.db")
     assert list(again.invitations()) == []
-    again.dispose()
+    again.close()
 
 
 @needs_node

@@ -16,7 +16,7 @@ def check_nothing_lost(url, campaign, path, people, kills):
         outcome = killed_while_sending(server, letters, kills)
     store = open_store(url)
     rows = list(store.reports())
-    store.dispose()
+    store.close()
     acknowledged = outcome.acknowledged()
     assert outcome.failures > 0 and set(outcome.statuses) == {200}
     assert len(acknowledged) == 20 * people

@@ -28,7 +28,7 @@ def test_new_senders_of_whole_catalogs_stop_at_the_limit(store_url, shelf):
     assert late.kept == 0 and late.refused == {ReportRefusal.TOO_MANY_SENDERS: 1}
     assert known.repeated == 1 and not known.refused
     assert store.counts() == (2, 2)
-    store.dispose()
+    store.close()
 
 
 def test_services_of_one_store_share_the_limit(store_url, films):
@@ -41,16 +41,16 @@ def test_services_of_one_store_share_the_limit(store_url, films):
     )
     assert kept == 5 and stores[0].counts() == (5, 5)
     for store in stores:
-        store.dispose()
+        store.close()
     # What was written without the count, by an earlier version for instance, counts from the next start on.
     again = open_store(store_url)
     with again._transaction() as transaction:
         transaction.put("senders", b"0")
-    again.dispose()
+    again.close()
     again = open_store(store_url)
     again.most_senders = 5
     assert again.take([submission(films, Device(films).message({"film 3": 5.0}))])[0].kept == 0
-    again.dispose()
+    again.close()
 
 
 @pytest.mark.parametrize(("catalog", "fits"), [(range(30), True), (range(31), False)])

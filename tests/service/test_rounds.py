@@ -95,7 +95,7 @@ def test_a_closed_round_takes_no_answer_and_a_copy_knows_its_round(collecting, t
     copy_store(store, tmp_path / "copy.db")
     copy = SqliteStore(tmp_path / "copy.db")
     assert copy.round == 1 and copy.counts() == store.counts()
-    copy.dispose()
+    copy.close()
     store.close_collection()
     with pytest.raises(DataError):
         client.question()
@@ -127,7 +127,7 @@ def test_rounds_have_as_much_room_as_devices_times_rounds(tmp_path):
     ]
     assert kept == [1, 1, 0]
     store.close_round()
-    store.dispose()
+    store.close()
 
 
 def test_only_one_command_closes_a_round(tmp_path, monkeypatch):
@@ -144,8 +144,8 @@ def test_only_one_command_closes_a_round(tmp_path, monkeypatch):
     with pytest.raises(ClosedMeanwhile):
         store.close_round()
     assert store.round == other.round == 1
-    store.dispose()
-    other.dispose()
+    store.close()
+    other.close()
 
 
 def test_the_state_of_a_device_restores_its_answers_only():
@@ -192,10 +192,10 @@ def filled(discreet, file, store, users=12):
         receipts = kept.take([submission(asked, raw) for raw in messages])
         assert all(receipt.kept and not receipt.refused for receipt in receipts)
         if isinstance(asked, GradientCampaign):
-            kept.dispose()
+            kept.close()
             assert discreet("campaign", "next-round", store)[0] == 0
             kept = open_store(str(store))
-    kept.dispose()
+    kept.close()
     return asked
 
 
@@ -236,17 +236,17 @@ def test_rounds_are_learned_by_their_own_model_only(tmp_path):
     for model, settings in (("local-channel", {}), ("pg-mf", {"rate": 1.0})):
         with pytest.raises(DifferentModel):
             fit_store(store, model, settings)
-    store.dispose()
+    store.close()
     noise = BoundedLaplace(epsilon=1.0, low=1, high=5)
     plain = Campaign(name="films", mechanism=noise, catalog=FILMS, max_reports=8)
     store = SqliteStore(tmp_path / "plain.db", plain)
     with pytest.raises(NoRounds):
         store.close_round()
-    store.dispose()
+    store.close()
     done = campaign(rounds=1)
     store = SqliteStore(tmp_path / "done.db", done)
     store.take([submission(done, devices(done, 1)[0].answer(done.question(0, np.zeros((8, 2)))))])
     store.close_round()
     with pytest.raises(RoundsOver):
         store.close_round()
-    store.dispose()
+    store.close()

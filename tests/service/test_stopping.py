@@ -73,7 +73,7 @@ def test_without_a_rewrite_the_file_would_tell_the_order(films, tmp_path):
         device = Device(films)
         store.take([submission(films, device.message({f"film {number}": 5.0}))])
         sent.append(sender_of(device))
-    store.dispose()
+    store.close()
     assert agreement(by_place(path, sent), sent) == 1.0
 
 
@@ -87,7 +87,7 @@ def test_what_comes_together_is_written_in_the_order_of_senders(store_url, films
         kind, "add", lambda self, table, rows: (written.extend(rows), whole(self, table, rows))
     )
     store.take([submission(films, device.message({"film 3": 5.0})) for device in devices])
-    store.dispose()
+    store.close()
     assert [row.sender for row in written] == sorted(map(sender_of, devices))
 
 
@@ -101,14 +101,14 @@ def test_a_store_is_copied_while_it_collects(discreet, store_url, films, tmp_pat
     assert sorted(file.name for file in tmp_path.glob("*copy*")) == ["copy.db"]
     copy = open_store(str(out))
     assert list(copy.reports()) == list(store.reports()) and not copy.is_closed
-    copy.dispose()
+    copy.close()
     assert discreet("collect", "backup", store_url, "--out", out)[0] == 1
     store.close_collection()
     assert discreet("collect", "backup", store_url, "--out", out, "--force")[0] == 0
     copy = open_store(str(out))
     assert copy.is_closed and copy.counts() == (5, 10)
-    copy.dispose()
-    store.dispose()
+    copy.close()
+    store.close()
 
 
 def test_messages_about_whole_catalogs_are_copied(discreet, shelf, tmp_path):
@@ -117,8 +117,8 @@ def test_messages_about_whole_catalogs_are_copied(discreet, shelf, tmp_path):
     assert discreet("collect", "backup", tmp_path / "shelf.db", "--out", tmp_path / "copy.db")[0] == 0
     copy = open_store(str(tmp_path / "copy.db"))
     assert list(copy.messages()) == list(store.messages())
-    copy.dispose()
-    store.dispose()
+    copy.close()
+    store.close()
 
 
 @pytest.mark.parametrize("fails", [False, True])
@@ -138,4 +138,4 @@ def test_a_writer_that_ends_rewrites_and_a_failure_is_no_loss(films, tmp_path, m
     writer.stop()
     assert called.is_set() and store.counts() == (1, 1)
     assert ("rewrite failed" in capfd.readouterr().err) == fails
-    store.dispose()
+    store.close()

@@ -28,7 +28,7 @@ def of(campaign, sender, *pairs):
 def kept(store_url, films):
     store = open_store(store_url, films)
     yield store
-    store.dispose()
+    store.close()
 
 
 def test_each_report_is_kept_once_and_the_first_answer_counts(kept, films):
@@ -64,7 +64,7 @@ def test_invented_senders_stop_at_the_limit(kept, films):
 def test_a_store_remembers_its_campaign_and_takes_no_other(kept, store_url, films, shelf):
     again = open_store(store_url)
     assert again.campaign.digest == films.digest and again.campaign.text == films.text
-    again.dispose()
+    again.close()
     with refuses("store-of-another"):
         open_store(store_url, shelf)
 
@@ -75,7 +75,7 @@ def test_closed_is_closed_for_everybody(kept, store_url, films):
     other.close_collection()
     assert kept.is_closed and kept.take([of(films, BOB, (3, 10))])[0].closed
     assert kept.counts() == (1, 1)
-    other.dispose()
+    other.close()
 
 
 def test_a_message_about_a_whole_catalog_is_kept_once(store_url, shelf):
@@ -91,7 +91,7 @@ def test_a_message_about_a_whole_catalog_is_kept_once(store_url, shelf):
     (receipt,) = store.take([submission(shelf, forged)])
     assert receipt.refused == {ReportRefusal.REPLAYED: 1}
     assert list(store.messages()) == [(one.sender, raw)] and store.counts() == (1, 1)
-    store.dispose()
+    store.close()
 
 
 def test_a_failed_write_keeps_nothing_of_its_group(kept, films, monkeypatch):
@@ -118,7 +118,7 @@ def test_two_writers_never_exceed_a_cap(kept, store_url, films):
         thread.start()
     for thread in threads:
         thread.join()
-    other.dispose()
+    other.close()
     assert kept.counts() == (1, 20)
 
 
@@ -175,14 +175,14 @@ def test_rows_that_no_report_makes_get_a_sentence(row, films, tmp_path):
     connection.close()
     with pytest.raises(DiscreetError):
         collected_from(store)
-    store.dispose()
+    store.close()
 
 
 def test_damaged_files_get_a_sentence(films, tmp_path):
     whole, path, chance = tmp_path / "whole.db", tmp_path / "films.db", random.Random(0)
     store = open_store(str(whole), films)
     store.take([of(films, bytes([number]) * 16, (number, 10), (3 + number, 7)) for number in range(40)])
-    store.dispose()
+    store.close()
     raw, refused = whole.read_bytes(), 0
     for _ in range(150):
         changed = bytearray(raw)
@@ -197,7 +197,7 @@ def test_damaged_files_get_a_sentence(films, tmp_path):
                 assert not hurt.is_closed and hurt.counts()
                 collected_from(hurt)
             finally:
-                hurt.dispose()
+                hurt.close()
         except DiscreetError:
             refused += 1
     assert refused > 30

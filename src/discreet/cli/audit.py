@@ -10,9 +10,9 @@ import typer
 
 from discreet.cli import lib
 from discreet.cli.errors import FittedModelGiven, OptionMissing, UnsupportedByModel
-from discreet.cli.options.declared import AsJson, Delta, Epsilon
+from discreet.cli.options.declared import Delta, Epsilon
 from discreet.cli.options.parsing import listed
-from discreet.cli.output.printing import emit, show
+from discreet.cli.output.printing import Output
 from discreet.core.checks import one_of
 from discreet.core.errors import FileExists
 
@@ -37,8 +37,7 @@ def audit(
     canaries: Annotated[int | None, typer.Option("--canaries", min=10)] = None,
     every: Annotated[bool, "--all"] = False,
     out: Path | None = None,
-    as_json: AsJson = False,
-) -> None:
+) -> Output:
     """Try to refute a model's privacy guarantee. "Not refuted" isn't a proof; the proofs are in proofs/.
 
     Options:
@@ -69,27 +68,29 @@ def audit(
     else:
         subjects = _subjects(model, epsilon, delta, settings or [])
         views = _views(view, quick=quick)
-        if files:
-            _refuse_without_files(subjects)
-        if questions:
-            _refuse_without_questions(subjects)
+        if files and not any(map(lib.has_files, subjects)):
+            why = "it doesn't protect whole users of a file"
+            raise UnsupportedByModel(model="The model", option="--files", why=why)
+        if questions and not any(map(lib.has_questions, subjects)):
+            why = "it needs more than sums with Gaussian noise"
+            raise UnsupportedByModel(model="The model", option="--questions", why=why)
         full = not quick and view is None
         edges = [name for name, asked in (("files", files), ("questions", questions)) if asked or full]
         found = _without_data(
             subjects, views, seconds, lib.KeptFindings(out), named=view is not None, edges=edges
         )
     if page is not None:
-        _write_page(
-            page,
-            found,
-            None if model is None or on_data else _subjects(model, epsilon, delta, settings or [])[0],
-        )
-    if as_json:
-        emit([finding.to_json() for finding in found])
-    else:
-        show(_table(found), _MEANING, *_sentences(found), *([] if page is None else [f"Written to {page}."]))
-    if lib.any_refuted(found):
-        raise typer.Exit(1)
+        one = model is not None and on_data is None
+        games = lib.sample_games(_subjects(model, epsilon, delta, settings or [])[0]) if one else None
+        lib.write_audit_page(page, found, games)
+    return Output(
+        [finding.to_json() for finding in found],
+        lambda: _table(found),
+        _MEANING,
+        *_sentences(found),
+        *([] if page is None else [f"Written to {page}."]),
+        code=int(lib.any_refuted(found)),
+    )
 
 
 _MEANING = (
@@ -105,24 +106,6 @@ def _refuse_file(model: str) -> None:
 
     name = lib.read_label(Path(model))["name"]
     raise FittedModelGiven(path=str(model), model=name)
-
-
-def _refuse_without_files(subjects: list[lib.Estimator]) -> None:
-    if not any(map(lib.has_files, subjects)):
-        raise UnsupportedByModel(
-            model="The model", option="--files", why="it doesn't protect whole users of a file"
-        )
-
-
-def _refuse_without_questions(subjects: list[lib.Estimator]) -> None:
-    if not any(map(lib.has_questions, subjects)):
-        raise UnsupportedByModel(
-            model="The model", option="--questions", why="it needs more than sums with Gaussian noise"
-        )
-
-
-def _write_page(path: Path, found: list[lib.Finding], estimator: lib.Estimator | None) -> None:
-    lib.write_audit_page(path, found, None if estimator is None else lib.sample_games(estimator))
 
 
 def _one_run(data: str, canaries: int | None, estimator: lib.Estimator) -> lib.Finding:

@@ -19,9 +19,9 @@ from discreet.cli.errors import (
     OptionNeeds,
     OptionsConflict,
 )
-from discreet.cli.options.declared import AnyEpsilon, AsJson, Force
+from discreet.cli.options.declared import AnyEpsilon, Force
 from discreet.cli.options.parsing import checked_name, group
-from discreet.cli.output.printing import emit, remark, show, table_of, write
+from discreet.cli.output.printing import Output, remark, show, table_of, write
 from discreet.core.checks import one_of, positive_finite
 
 Name = Annotated[str | None, typer.Option("--name", help="The dataset to show, or to set a budget for.")]
@@ -60,18 +60,14 @@ class WantedBudget:
         return self != WantedBudget()
 
 
-def show_ledger(
-    file: LedgerFile, name: Name = None, page: Page = None, force: Force = False, as_json: AsJson = False
-) -> None:
+def show_ledger(file: LedgerFile, name: Name = None, page: Page = None, force: Force = False) -> Output:
     """Show the releases of a ledger, and the budget spent and left."""
-    budget(file, WantedBudget(), name, page, force, as_json)
+    return budget(file, WantedBudget(), name, page, force)
 
 
-def set_budget(
-    file: LedgerFile, wanted: WantedBudget, name: Name = None, force: Force = False, as_json: AsJson = False
-) -> None:
+def set_budget(file: LedgerFile, wanted: WantedBudget, name: Name = None, force: Force = False) -> Output:
     """Set the budget of a dataset, and show the ledger."""
-    budget(file, wanted if wanted.stated else replace(wanted, reason=""), name, None, force, as_json)
+    return budget(file, wanted if wanted.stated else replace(wanted, reason=""), name, None, force)
 
 
 def budget(
@@ -80,8 +76,7 @@ def budget(
     name: Name = None,
     page: Page = None,
     force: Force = False,
-    as_json: AsJson = False,
-) -> None:
+) -> Output:
     """Show the releases of a ledger, and the budget spent and left. With --epsilon, set a budget first."""
     from discreet.cli.output.ledger import PAGE, ledger_tables, write_ledger_page
 
@@ -105,10 +100,8 @@ def budget(
             raise DatasetNotInLedger(path=file, name=name, known=tuple(book.datasets()))
         if page is not None:
             write_ledger_page(book, name, page, force=force)
-        if as_json:
-            emit(lib.report_json(book, name))
-        else:
-            show(ledger_tables(book, name), *([] if page is None else [f"Written to {page}."]))
+        tables = ledger_tables(book, name)
+        return Output(lib.report_json(book, name), tables, *([f"Written to {page}."] if page else []))
 
 
 def _rules(account: str | None, renews: str | None, renewed: str | None) -> dict[str, Any]:
@@ -172,8 +165,7 @@ def plan(
     half_life: str | None = None,
     come_once: Annotated[bool, "--users-come-once"] = False,
     force: Force = False,
-    as_json: AsJson = False,
-) -> None:
+) -> Output:
     """Plan releases: the cost of each, the attacker's gain, and the accuracy to expect.
 
     The plan uses only the numbers given here and measurements on public data.
@@ -209,17 +201,13 @@ def plan(
         )
     data = _Data(people=people, items=items, ratings=ratings, metric=metric)
     if follow:
-        _compare(epsilon, delta, releases, half_life or "30d", data, come_once=come_once, as_json=as_json)
-        return
+        return _compare(epsilon, delta, releases, half_life or "30d", data, come_once=come_once)
     if wanted is not None and people is None:
         raise OptionNeeds(options=("--wanted",), needs="--people", why="noise matters less with more users")
     found = _planned(epsilon, delta, releases, wanted, data)
     if picture is not None:
         _draw(picture, data, found["per_release"]["epsilon"], force=force)
-    if as_json:
-        emit(found)
-    else:
-        _show(found, data)
+    return Output(found, lambda: _show(found, data))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -262,9 +250,8 @@ def _compare(
     data: _Data,
     *,
     come_once: bool,
-    as_json: bool,
-) -> None:
-    """Print the ways to spend a year's budget on current popularity, and the commands that compare them."""
+) -> Output:
+    """Return the ways to spend a year's budget on current popularity, and the commands that compare them."""
     from discreet.cli.follow import days
 
     if epsilon is None:
@@ -285,27 +272,22 @@ def _compare(
     commands = _both(settings, f" --half-life {half_life}{once}", data, ways)
     rated = data.metric == "rmse"
     caution = lib.SAME_RATINGS if rated else lib.SAME_LISTS
-    if as_json:
-        said = {"verdict": lib.verdict(ways, rated=rated), "caution": caution, "commands": commands}
-        emit({"follow": [way.to_json() for way in ways], **said})
-        return
-    show(
-        _ways_table(ways),
+    said = {"verdict": lib.verdict(ways, rated=rated), "caution": caution, "commands": commands}
+    return Output(
+        {"follow": [way.to_json() for way in ways], **said},
+        lambda: _ways_table(ways),
         "Noise: standard deviation on an item's count. Freshness: the average part of current interactions "
         "that the latest release contains. Signal: the weight of recent interactions in it. Users needed: "
         f"how many must have chosen an item recently, each among {choices}, before it is three standard "
         "deviations above the noise. Lower is better.",
         f"{lib.verdict(ways, rated=rated)} {_few(ways, data)}{caution}",
+        lambda: _show_commands(ways, commands),
     )
-    write(
-        "\n".join(
-            [
-                "Try all of them on a past year of your own data, and decide by the result (don't publish "
-                "it):",
-                commands[0],
-            ]
-        )
-    )
+
+
+def _show_commands(ways: list[lib.Way], commands: list[str]) -> None:
+    write("Try all of them on a past year of your own data, and decide by the result (don't publish it):")
+    write(commands[0])
     for heading, lines in _in_order(ways, commands):
         show(heading)
         write("\n".join(lines))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -13,10 +14,9 @@ import typer
 
 from discreet.cli import lib
 from discreet.cli.errors import OldCampaign, OptionNeeds
-from discreet.cli.options.declared import AsJson, Data, Epsilon, Force, Reading
+from discreet.cli.options.declared import Data, Epsilon, Force, Reading
 from discreet.cli.options.parsing import parse_scale, read_items
-from discreet.cli.output import printing
-from discreet.cli.output.printing import emit
+from discreet.cli.output.printing import Output
 from discreet.collect.errors import InteractionsNeedHiding
 from discreet.core.checks import DiscreetError, integer, one_of
 from discreet.core.errors import OutOfRange
@@ -44,8 +44,7 @@ def new(
     answers: int | None = None,
     invited: Path | None = None,
     force: Force = False,
-    as_json: AsJson = False,
-) -> None:
+) -> Output:
     """Create a campaign file: the items, the rating scale, and the noise.
 
     Options:
@@ -65,8 +64,7 @@ def new(
     """
     refuse_output(out, force=force, kind=lib.CAMPAIGN_KIND, is_ours=lib.is_campaign, inputs=[items])
     if rounds is not None:
-        _write_rounds(out, name, items, epsilon, parse_scale(scale), rounds, as_json=as_json)
-        return
+        return _write_rounds(out, name, items, epsilon, parse_scale(scale), rounds)
     scaled = _scale(scale, mechanism, implicit=implicit, hide_items=hide_items)
     made = _made(name, items, epsilon, scaled, None if hide_items else max_reports, answers, mechanism)
     if invited is None:
@@ -74,7 +72,7 @@ def new(
     else:
         made = replace(made, invitations=_new_key(invited, made, out, items))
         begun_path(out).replace(out)
-    show_campaign(made, as_json, f"Written to {out}.")
+    return about(made, f"Written to {out}.")
 
 
 def _scale(text: str, mechanism: str, *, implicit: bool, hide_items: bool) -> Scale:
@@ -87,17 +85,15 @@ def _scale(text: str, mechanism: str, *, implicit: bool, hide_items: bool) -> Sc
     return (0.0, 1.0, 1.0) if mechanism == ONE_BIT else parse_scale(text)
 
 
-def _write_rounds(
-    out: Path, name: str, items: Path, epsilon: float, scale: Scale, rounds: int, *, as_json: bool
-) -> None:
-    """Write a campaign of rounds, and print its guarantee."""
+def _write_rounds(out: Path, name: str, items: Path, epsilon: float, scale: Scale, rounds: int) -> Output:
+    """Write a campaign of rounds, and return its guarantee."""
     low, high, _ = scale
     assert low is not None and high is not None
     made = lib.GradientCampaign(
         name=name, epsilon=epsilon, catalog=read_items(items), low=low, high=high, rounds=rounds
     )
     write_whole(out, made.to_bytes())
-    show_campaign(made, as_json, f"Written to {out}.")
+    return about(made, f"Written to {out}.")
 
 
 def _new_key(
@@ -147,16 +143,16 @@ def _made(
     return lib.CatalogCampaign(name=name, mechanism=cells, catalog=catalog, answers=answers)
 
 
-def show(file: Path, *, as_json: AsJson = False) -> None:
+def show(file: Path) -> Output:
     """Show what a campaign asks, and its guarantee.
 
     Options:
         file: A campaign file.
     """
-    show_campaign(lib.open_campaign(file), as_json)
+    return about(lib.open_campaign(file))
 
 
-def check(file: Path, *, as_json: AsJson = False) -> None:
+def check(file: Path) -> Output:
     """Recompute a campaign's privacy loss from its tables. Exit with 1 if it exceeds the guarantee.
 
     Options:
@@ -169,27 +165,27 @@ def check(file: Path, *, as_json: AsJson = False) -> None:
     if "draws" not in record:
         raise OldCampaign()
     loss, epsilon = lib.reported_loss(record["draws"]), campaign.mechanism.epsilon
-    if as_json:
-        emit({**facts_of(campaign), "largest_log_ratio": loss})
-    else:
-        printing.show(f"The tables of {file} have epsilon {loss:.12g}; the campaign guarantees {epsilon:g}.")
+    return Output(
+        {**facts_of(campaign), "largest_log_ratio": loss},
+        f"The tables of {file} have epsilon {loss:.12g}; the campaign guarantees {epsilon:g}.",
+    )
 
 
-def close(store: str, *, as_json: AsJson = False) -> None:
+def close(store: str) -> Output:
     """Close a collection: it accepts no more reports, and a running service stops accepting them.
 
     Options:
         store: Where the reports are: sqlite:///FILE, postgresql://..., or a file.
     """
-    kept = lib.open_store(store)
-    kept.close_collection()
-    kept.rewrite()
-    counts = kept.counts()
-    kept.dispose()
-    if as_json:
-        emit({"closed": True, **counts._asdict()})
-    else:
-        printing.show(f"Closed with {counts.reports:,} reports of {counts.senders:,} senders.")
+    with closing(lib.open_store(store)) as kept:
+        kept.close_collection()
+        kept.rewrite()
+        counts = kept.counts()
+    return Output({"closed": True, **counts._asdict()}, f"Closed with {_said(counts)}.")
+
+
+def _said(counts: lib.Counts) -> str:
+    return f"{counts.reports:,} reports of {counts.senders:,} senders"
 
 
 def simulate(
@@ -201,9 +197,8 @@ def simulate(
     model: str | None = None,
     settings: Annotated[list[str] | None, "--set"] = None,
     force: Force = False,
-    as_json: AsJson = False,
-) -> None:
-    """Answer a campaign with one device per user of DATA, collect the messages, and learn from them.
+) -> Output:
+    """Output a campaign with one device per user of DATA, collect the messages, and learn from them.
 
     All devices run in this process, with real noise. This process reads DATA, and the label states that.
 
@@ -216,13 +211,11 @@ def simulate(
     lib.refuse_model(out, force=force, inputs=[file, *reading.files(data)])
     found = simulated_devices(file, reading.load(data, None), model, settings or [])
     found.model.save(out, force=force)
-    if as_json:
-        guarantee = found.model.guarantee.to_json()
-        emit({**found._asdict(), "model": found.model.name, "file": str(out), "guarantee": guarantee})
-        return
-    printing.show(
+    guarantee = found.model.guarantee.to_json()
+    return Output(
+        {**found._asdict(), "model": found.model.name, "file": str(out), "guarantee": guarantee},
         f"{found.devices:,} devices sent {found.messages:,} messages, {found.sent_bytes:,} bytes. "
-        f"Written to {out}. {found.model.guarantee.short()}"
+        f"Written to {out}. {found.model.guarantee.short()}",
     )
 
 
@@ -246,15 +239,12 @@ def facts_of(campaign: lib.AnyCampaign) -> dict[str, Any]:
     }
 
 
-def show_campaign(campaign: lib.AnyCampaign, as_json: bool, last: str = "") -> None:
-    """Print what a campaign asks and guarantees, and a last sentence."""
-    if as_json:
-        emit(facts_of(campaign))
-        return
-
+def about(campaign: lib.AnyCampaign, last: str = "") -> Output:
+    """Return what a campaign asks and guarantees, and a last sentence."""
     facts = facts_of(campaign)
-    printing.show(
-        lib.label_table(campaign.guarantee(), f"Privacy facts: {campaign.name}"),
+    return Output(
+        facts,
+        lambda: lib.label_table(campaign.guarantee(), f"Privacy facts: {campaign.name}"),
         f"{facts['items']:,} items. For a user who gives all answers, epsilon is "
         f"{facts['person_epsilon']:g}. {campaign.guarantee().short()}",
         f"Its digest is {facts['digest']}. {last}".strip(),
@@ -274,8 +264,7 @@ def fit(
     model: str | None = None,
     settings: Annotated[list[str] | None, "--set"] = None,
     force: Force = False,
-    as_json: AsJson = False,
-) -> None:
+) -> Output:
     """Fit a model to the reports so far. This costs no more budget because devices added the noise.
 
     Options:
@@ -285,44 +274,35 @@ def fit(
         settings: Set an option of the model: key=value. May be repeated.
     """
     lib.refuse_model(out, force=force)
-    kept = lib.open_store(store)
-    try:
+    with closing(lib.open_store(store)) as kept:
         model = model or lib.usual_model(kept.campaign)
         fitted = lib.fit_store(kept, model, lib.parse_settings(model, settings or []))
         counts = kept.counts()
-    finally:
-        kept.dispose()
     fitted.save(out, force=force)
-    if as_json:
-        facts = {"model": fitted.name, "file": str(out), **counts._asdict()}
-        emit({**facts, "guarantee": fitted.guarantee.to_json()})
-        return
-    printing.show(
-        f"Written to {out} from {counts.reports:,} reports of {counts.senders:,} senders. "
-        f"{fitted.guarantee.short()}"
+    facts = {"model": fitted.name, "file": str(out), **counts._asdict()}
+    return Output(
+        {**facts, "guarantee": fitted.guarantee.to_json()},
+        f"Written to {out} from {_said(counts)}. {fitted.guarantee.short()}",
     )
 
 
-def next_round(store: Store, *, as_json: AsJson = False) -> None:
+def next_round(store: Store) -> Output:
     """Close the open round of a campaign with rounds. A running service starts the next round at once.
 
     Options:
         store: sqlite:///FILE, postgresql://..., or a file. Collection may continue.
     """
-    kept = lib.open_store(store)
-    try:
+    with closing(lib.open_store(store)) as kept:
         number = kept.round
         answers, rounds = kept.close_round(), getattr(kept.campaign, "rounds", 0)
-    finally:
-        kept.dispose()
-    if as_json:
-        emit({"closed": number, "answers": answers, "rounds": rounds})
-    else:
-        rest = "All rounds are over." if number + 1 == rounds else f"Round {number + 1} is open now."
-        printing.show(f"Closed round {number} of {rounds:,} with {answers:,} answers. {rest}")
+    rest = "All rounds are over." if number + 1 == rounds else f"Round {number + 1} is open now."
+    return Output(
+        {"closed": number, "answers": answers, "rounds": rounds},
+        f"Closed round {number} of {rounds:,} with {answers:,} answers. {rest}",
+    )
 
 
-def backup(store: Store, *, out: Path, force: Force = False, as_json: AsJson = False) -> None:
+def backup(store: Store, *, out: Path, force: Force = False) -> Output:
     """Copy all reports into a file that `campaign fit` and `serve --store` read like the store itself.
 
     Don't copy the file of a running store with other tools: its latest reports may still be in a log file.
@@ -332,18 +312,12 @@ def backup(store: Store, *, out: Path, force: Force = False, as_json: AsJson = F
         out: Where to write the copy, a SQLite store.
     """
     refuse_output(out, force=force, kind="store of reports", is_ours=_is_store)
-    kept = lib.open_store(store)
-    try:
+    with closing(lib.open_store(store)) as kept:
         counts = lib.copy_store(kept, out)
-    finally:
-        kept.dispose()
-    if as_json:
-        emit({"file": str(out), **counts._asdict()})
-    else:
-        printing.show(f"Written to {out}: {counts.reports:,} reports of {counts.senders:,} senders.")
+    return Output({"file": str(out), **counts._asdict()}, f"Written to {out}: {_said(counts)}.")
 
 
-def invite(store: Store, *, out: Path, count: int = 1, url: str = "", as_json: AsJson = False) -> None:
+def invite(store: Store, *, out: Path, count: int = 1, url: str = "") -> Output:
     """Make invitations, each for one device. Send each user one invitation. The store keeps only hashes.
 
     The campaign must have been created with --invited.
@@ -356,8 +330,7 @@ def invite(store: Store, *, out: Path, count: int = 1, url: str = "", as_json: A
     """
     integer("--count", count, least=1, most=lib.MOST_INVITATIONS)
     refuse_output(out, force=False, kind="list of invitations", is_ours=lambda _: False)
-    kept = lib.open_store(store)
-    try:
+    with closing(lib.open_store(store)) as kept:
         lib.key_of(kept.campaign)
         begun, prefix = begun_path(out), f"{url.rstrip('/')}/#" if url else ""
         if not _are_kept(begun, kept, prefix, count):
@@ -366,12 +339,10 @@ def invite(store: Store, *, out: Path, count: int = 1, url: str = "", as_json: A
             write_whole(begun, "".join(f"{prefix}{code}\n" for code in codes).encode(), private=True)
             kept.add_invitations([lib.code_name(code) for code in codes])
         begun.replace(out)
-    finally:
-        kept.dispose()
-    if as_json:
-        emit({"file": str(out), "invitations": count})
-    else:
-        printing.show(f"{count:,} invitations are in {out}. Each admits one device.")
+    return Output(
+        {"file": str(out), "invitations": count},
+        f"{count:,} invitations are in {out}. Each admits one device.",
+    )
 
 
 def _are_kept(begun: Path, kept: lib.ReportStore, prefix: str, count: int) -> bool:
@@ -387,7 +358,7 @@ def _are_kept(begun: Path, kept: lib.ReportStore, prefix: str, count: int) -> bo
 
 def _is_store(path: Path) -> bool:
     try:
-        lib.SqliteStore(path).dispose()
+        lib.SqliteStore(path).close()
     except DiscreetError:
         return False
     return True
@@ -405,7 +376,7 @@ class SimulatedCollection(NamedTuple):
 def simulated_devices(
     file: Path, data: lib.Interactions, model: str | None, settings: Sequence[str]
 ) -> SimulatedCollection:
-    """Answer a campaign with the devices of all users, and learn from their messages."""
+    """Output a campaign with the devices of all users, and learn from their messages."""
     campaign = lib.open_campaign(file)
     if isinstance(campaign, lib.GradientCampaign):
         found = _rounds(campaign, data)

@@ -7,8 +7,7 @@ from collections.abc import Mapping
 from typing import Annotated
 
 from discreet.cli.errors import OptionMissing
-from discreet.cli.options.declared import AsJson
-from discreet.cli.output.printing import emit, show, write
+from discreet.cli.output.printing import Output, show, write
 from discreet.core.checks import one_of, suggestion, visible
 from discreet.planning.advice import FEEDBACK, HIDES, SEES, WANTS, Advice, advise
 
@@ -29,8 +28,7 @@ def choose(
     wants: str | None = None,
     people: int | None = None,
     parties: int | None = None,
-    as_json: AsJson = False,
-) -> None:
+) -> Output:
     """Choose a model by options or by questions. Prints a command line and the reason.
 
     Options:
@@ -67,14 +65,15 @@ def choose(
         people=people,
         parties=1 if parties is None else parties,
     )
-    if as_json:
-        others = [{"model": model, "why": why} for model, why in found.others]
-        more = {"commands": list(found.commands), "try_first": found.trial}
-        emit(
-            {"model": found.model, "command": found.command, "why": list(found.why), "others": others} | more
-        )
-        return
-    _show(found, "0,1,1" if answers["--from"] == "verdicts" else "1,5,1")
+    content = {
+        "model": found.model,
+        "command": found.command,
+        "why": list(found.why),
+        "others": [{"model": model, "why": why} for model, why in found.others],
+        "commands": list(found.commands),
+        "try_first": found.trial,
+    }
+    return Output(content, lambda: _show(found, "0,1,1" if answers["--from"] == "verdicts" else "1,5,1"))
 
 
 def _show(found: Advice, scale: str) -> None:

@@ -9,9 +9,9 @@ import typer
 
 from discreet.cli import lib
 from discreet.cli.errors import OptionNeeds
-from discreet.cli.options.declared import AsJson, Columns, Force, ModelFile, Reading, plan_of
+from discreet.cli.options.declared import Columns, Force, ModelFile, Reading, plan_of
 from discreet.cli.options.parsing import checked_name, parse_columns
-from discreet.cli.output.printing import emit, remark_on_conditions, show
+from discreet.cli.output.printing import Output, remark_on_conditions
 from discreet.core.progress import terminal_progress
 
 
@@ -22,8 +22,7 @@ def shard(
     reading: Reading,
     shards: int | None = None,
     name: str | None = None,
-    as_json: AsJson = False,
-) -> None:
+) -> Output:
     """Split rating files into shards, each with all rows of its users, for data larger than memory.
 
     A user's rows may be anywhere in the files. To resume a stopped run, start it again with the same
@@ -47,13 +46,13 @@ def shard(
             **declared,
         )
     count = len(made.shards)
-    if as_json:
-        emit({"folder": str(out), "name": made.name, "shards": count, "facts": made.facts.to_json()})
-        return
     written, them = (
         ("1 shard. It contains", "it") if count == 1 else (f"{count:,} shards. They contain", "them")
     )
-    show(f"Written to {out}: {written} the data of all users. Protect {them} like the files.")
+    return Output(
+        {"folder": str(out), "name": made.name, "shards": count, "facts": made.facts.to_json()},
+        f"Written to {out}: {written} the data of all users. Protect {them} like the files.",
+    )
 
 
 def synthesize(
@@ -68,8 +67,7 @@ def synthesize(
     compare_with: str | None = None,
     columns: Columns = None,
     force: Force = False,
-    as_json: AsJson = False,
-) -> None:
+) -> Output:
     """Make synthetic users from the released numbers of a model. This costs no privacy budget.
 
     The data carry the model's guarantee: in the metadata of a Parquet file, and in a label file next to it.
@@ -107,12 +105,12 @@ def synthesize(
     if page is not None:
         lib.write_synthesis_page(fitted, made, page, real=real, force=force)
     remark_on_conditions(fitted.guarantee, fits=False)
-    if as_json:
-        emit({"file": str(out), "interactions": made.data.n_ratings, **label})
-        return
     said = f"Written to {out}: {made.data.n_ratings:,} interactions of {made.data.n_users:,} synthetic users."
-    show(
-        said, f"Label: {lib.synthesis_summary(fitted.guarantee)}.", *(f"- {text}" for text in made.sentences)
+    alone = "." if compare_with is None else ": for the data owner only."
+    return Output(
+        {"file": str(out), "interactions": made.data.n_ratings, **label},
+        said,
+        f"Label: {lib.synthesis_summary(fitted.guarantee)}.",
+        *(f"- {text}" for text in made.sentences),
+        *([] if page is None else [f"The page is in {page}{alone}"]),
     )
-    if page is not None:
-        show(f"The page is in {page}" + ("." if compare_with is None else ": for the data owner only."))

@@ -7,24 +7,24 @@ from typing import Any
 from rich.table import Table
 
 from discreet.cli import lib
-from discreet.cli.options.declared import AsJson
-from discreet.cli.output.printing import answering, emit
+from discreet.cli.output.printing import Output, answering
 from discreet.cli.output.terminal import Terminal
 from discreet.report.label import label_table
 
 
-def demo(as_json: AsJson = False) -> None:
+def demo() -> Output:
     """Fit a model on embedded data, show its label, recommend items, and compare models."""
     result = lib.demo.run()
-    if as_json:
-        emit(result.to_json())
-    else:
-        with answering():
-            show_tour(result, Terminal())
+    return Output(result.to_json(), lambda: show_tour(result))
 
 
-def show_tour(tour: lib.Tour, console: lib.Console) -> None:
+def show_tour(tour: lib.Tour) -> None:
     """Print the tour for readers."""
+    with answering():
+        _show(tour, Terminal())
+
+
+def _show(tour: lib.Tour, console: lib.Console) -> None:
     facts = tour.data
     console.print(
         f"\nEmbedded data: {facts['users']:,} invented users, {facts['items']:,} invented films, "

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from discreet.cli import lib
-from discreet.cli.options.declared import AsJson, Columns, Force, TextFile, reading_label, rule_for_duplicates
+from discreet.cli.options.declared import Columns, Force, TextFile, reading_label, rule_for_duplicates
 from discreet.cli.options.parsing import command_line, parse_columns
-from discreet.cli.output.printing import emit, show, show_next, table_of
+from discreet.cli.output.printing import Output, show, show_next, table_of
 from discreet.core.errors import FileExists
 from discreet.core.progress import shown_while
 
@@ -32,8 +32,7 @@ def describe(
     implicit: bool = False,
     out: Path | None = None,
     force: Force = False,
-    as_json: AsJson = False,
-) -> None:
+) -> Output:
     """Describe the layout of a file of ratings or clicks, and write the schema that reads it.
 
     The schema's list `guessed` names the fields that were guessed from the file. To declare a field public,
@@ -57,25 +56,29 @@ def describe(
         if out.exists() and not force:
             raise FileExists(path=out)
         source.schema.write(out)
-    if as_json:
-        emit({"schema": source.schema.to_json(), "rows": len(source.columns.items), "unread_times": unread})
-        return
-    show(*_tables(source))
+    said = []
     if not (rated or implicit):
-        show(
+        said.append(
             "No column has a usual name for ratings, so rows are read as interactions. To read ratings, pass "
             "--columns rating=NAME."
         )
     if unread is not None:
-        show(f"Column {unread!r} looks like times and isn't read. To read it, pass --columns time={unread}.")
+        said.append(
+            f"Column {unread!r} looks like times and isn't read. To read it, pass --columns time={unread}."
+        )
     done = "Pass --out FILE.toml to write the schema." if out is None else f"Written to {out}."
-    show(
+    said.append(
         f"{done} The schema's list `guessed` names the fields that `describe` guessed from your data. To "
         "declare a field public, remove it from the list."
     )
     given = {"--columns": columns, "--implicit": not rated} if out is None else {"--schema": out}
     given |= text.given() if out is None else {}
-    show_next(command_line("discreet", "try", file, options=given))
+    return Output(
+        {"schema": source.schema.to_json(), "rows": len(source.columns.items), "unread_times": unread},
+        lambda: show(*_tables(source)),
+        *said,
+        lambda: show_next(command_line("discreet", "try", file, options=given)),
+    )
 
 
 class _Guess(NamedTuple):

@@ -10,13 +10,12 @@ from typing import Any
 
 import discreet
 from discreet.cli.messages import TEMPLATES, CommandLine
-from discreet.cli.options.declared import AsJson
-from discreet.cli.output.printing import emit, show, table_of, write
+from discreet.cli.output.printing import Output, table_of, write
 from discreet.core.checks import one_of
 from discreet.core.errors import DiscreetError
 
 
-def errors(code: str | None = None, *, as_json: AsJson = False) -> None:
+def errors(code: str | None = None) -> Output:
     """Explain an error code, or list all codes.
 
     Options:
@@ -27,12 +26,11 @@ def errors(code: str | None = None, *, as_json: AsJson = False) -> None:
         one_of("code", code, list(known))
         known = {code: known[code]}
     rows = [described(kind) for kind in known.values()]
-    if as_json:
-        emit(rows)
-    elif code is not None:
-        _show_one(rows[0])
-    else:
-        show(table_of(("code", "message"), [(row["code"], row["message"]) for row in rows]))
+    if code is not None:
+        return Output(rows, lambda: _show_one(rows[0]))
+    return Output(
+        rows, lambda: table_of(("code", "message"), [(row["code"], row["message"]) for row in rows])
+    )
 
 
 def _show_one(row: dict[str, Any]) -> None:
@@ -64,12 +62,14 @@ def described(kind: type[DiscreetError]) -> dict[str, Any]:
     parents = [
         one for one in kind.__mro__ if issubclass(one, DiscreetError) and hasattr(discreet, one.__name__)
     ]
-    types = {name: str(each) for one in reversed(kind.__mro__) for name, each in _own_types(one).items()}
+    types: dict[str, Any] = {}
+    for one in reversed(kind.__mro__):
+        types |= vars(one).get("__annotations__", {})
     return {
         "code": kind.code,
         "message": readable(TEMPLATES.get(kind.code, kind.text), kind.fields),
         "reasons": [f"{readable(one, kind.fields)}." for one in getattr(kind, "reasons", {}).values()],
-        "fields": {name: types[name] for name in kind.fields},
+        "fields": {name: str(types[name]) for name in kind.fields},
         "parent": parents[0].__name__,
     }
 
@@ -91,7 +91,3 @@ def readable(template: str, fields: Collection[str]) -> str:
         elif name is not None and (text.endswith(" ") or not "".join(parts)):
             parts.append(f"<{name}>")
     return "".join(parts)
-
-
-def _own_types(kind: type) -> dict[str, Any]:
-    return dict(vars(kind).get("__annotations__", {}))

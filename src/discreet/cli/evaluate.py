@@ -6,6 +6,7 @@ import json
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Annotated, final
 
@@ -15,7 +16,6 @@ from discreet.cli import lib
 from discreet.cli.errors import OptionDoesNotApply, OptionNeeds
 from discreet.cli.options.declared import (
     UNRECORDED,
-    AsJson,
     ByGroup,
     Data,
     Delta,
@@ -31,8 +31,16 @@ from discreet.cli.options.declared import (
     refuse_without_ratings,
 )
 from discreet.cli.options.parsing import complete_models, listed, numbers, parse_columns
-from discreet.cli.output.printing import emit, remark, remark_on_conditions, remark_on_delta, show, table_of
-from discreet.cli.output.tables import show_price
+from discreet.cli.output.printing import (
+    Output,
+    emit,
+    remark,
+    remark_on_conditions,
+    remark_on_delta,
+    show,
+    table_of,
+)
+from discreet.cli.output.tables import price
 from discreet.core.errors import without_password
 from discreet.core.files import name_aside, write_whole
 from discreet.core.progress import terminal_progress
@@ -52,8 +60,7 @@ def evaluate(
     on: On = None,
     out: Path | None = None,
     force: Force = False,
-    as_json: AsJson = False,
-) -> None:
+) -> Output:
     """Evaluate a model on a held-out part of the data, next to simple baselines.
 
     Don't publish scores without --private: they have no noise. --private spends the budget of a fit, so keep
@@ -69,22 +76,19 @@ def evaluate(
             why = "private scores are one number per metric, for all users"
             raise OptionDoesNotApply(options=tuple(unused), to="--private", why=why)
         keep = None if out is None else _Kept(path=out, force=force)
-        measure_privately([estimator], data, measuring, reading, privately, paying, on, keep, as_json=as_json)
-        return
+        return measure_privately([estimator], data, measuring, reading, privately, paying, on, keep)
     if out is not None:
         measuring.refuse_report(out, data, reading, force=force)
     result, timed, held_out = _measured(estimator, data, measuring, groups, reading, on)
     title = f"{titled(estimator.name, estimator.settings)} on {without_password(data)}"
     if out is not None:
         lib.write_report([result], out, title=title, remarks=[f"Held out: {held_out}."], force=force)
-    if as_json:
-        emit(result.to_json())
-        return
     runs = "" if measuring.repeat > 1 else " One run can't show small differences: use --repeat 5."
     what = "interactions" if reading.implicit else "ratings"
-    show(
-        _table(result, f"{title}; held out: {held_out}"),
-        *_groups(result, groups.by),
+    return Output(
+        result.to_json(),
+        lambda: _table(result, f"{title}; held out: {held_out}"),
+        lambda: _groups(result, groups.by),
         f"`evaluate` doesn't save its models. Their label would state: {result.guarantee.short()}",
         f"The scores are computed from held-out {what} without noise: don't publish them.{runs}",
         *_advice(estimator, result, measuring, timed=timed),
@@ -165,12 +169,11 @@ def _measured(
         return result, timed, measuring.plan(result.metrics, source).held_out(timed=timed)
 
 
-def _groups(result: lib.Evaluation, by: str | None) -> list[lib.Table]:
+def _groups(result: lib.Evaluation, by: str | None) -> lib.Table | None:
     """Return a table with a row for each group and metric, if groups were asked for."""
     if not result.groups:
-        return []
-
-    return [table_of(lib.GROUP_HEADER, lib.group_rows(result), title=f"By {by}")]
+        return None
+    return table_of(lib.GROUP_HEADER, lib.group_rows(result), title=f"By {by}")
 
 
 def _table(result: lib.Evaluation, title: str) -> lib.Table:
@@ -203,8 +206,7 @@ def compare(
     purpose: Purpose = None,
     resume: Path | None = None,
     force: Force = False,
-    as_json: AsJson = False,
-) -> None:
+) -> Output:
     """Compare several models on the same held-out part of the data, in a table and on an HTML page.
 
     Options:
@@ -216,10 +218,10 @@ def compare(
     """
     chosen = _chosen(models, epsilons, delta, purpose, reading, private=privately.private)
     if privately.asked(paying):
-        measure_privately(chosen, data, measuring, reading, privately, paying, as_json=as_json)
+        scores = measure_privately(chosen, data, measuring, reading, privately, paying)
         if out is not None:
             remark("discreet: private scores are printed; --out was not used.")
-        return
+        return scores
 
     folder = lib.folder_of(data, reading.layout)
     if out is not None:
@@ -234,15 +236,10 @@ def compare(
     if out is not None:
         said = [f"Held out: {held_out}.", *hints]
         lib.write_report(found, out, title=f"Models on {without_password(data)}", remarks=said, force=force)
-    if as_json:
-        emit(
-            {
-                "report": None if out is None else str(out),
-                "evaluations": [one.to_json() for one in found],
-            }
-        )
-    else:
-        _show_comparison(found, data, held_out, out, hints)
+    return Output(
+        {"report": None if out is None else str(out), "evaluations": [one.to_json() for one in found]},
+        lambda: _show_comparison(found, data, held_out, out, hints),
+    )
 
 
 _USUAL_EPSILONS = "1,5,inf"
@@ -384,9 +381,7 @@ def measure_privately(
     paying: Paying,
     on: str | None = None,
     keep: _Kept | None = None,
-    *,
-    as_json: bool,
-) -> None:
+) -> Output:
     """Fit and score under one guarantee, or show the cost of doing that."""
     paying.check()
     if not privately.private and not privately.dry_run:
@@ -396,14 +391,15 @@ def measure_privately(
             why="they record what private scores cost",
         )
     if not privately.private:
-        show("Without --private the scores cost no budget. They have no noise, so don't publish them.")
-        return
+        note = "Without --private the scores cost no budget. They have no noise, so don't publish them."
+        return Output({"note": note}, note)
     if unused := measuring.unused_privately:
         raise OptionDoesNotApply(
             options=tuple(unused),
             to="--private",
             why="private scores come from one run with real noise and one held-out item per user",
         )
+    metrics = measuring.metrics or _usual(estimators)
     # The scores are on the disk before they are printed, so a repeated run after a kill prints the same
     # scores.
     out = None if paying.ledger is None or privately.dry_run else Path(f"{paying.ledger}.scores.json")
@@ -417,25 +413,16 @@ def measure_privately(
                 keep.publish()
             release.finish(lib.Ledger.open(paying.ledger or out))
             remark("discreet: an earlier run of this command drew these scores. No budget was spent again.")
-            emit(json.loads(out.read_text("utf-8")))
-            return
+            drawn = json.loads(out.read_text("utf-8"))
+            return Output(drawn, lambda: emit(drawn))
         if keep is not None:
             keep.check(data, reading, paying)
         remark_on_delta(estimators, source.facts)
         book = paying.book(source.name, release)
         if privately.dry_run:
-            show_price(estimators[0], source, book, as_json=as_json)
-            if not as_json:
-                metrics = measuring.metrics or _usual(estimators)
-                show(_forecast(estimators, metrics, privately.share, source.facts))
-            return
-        found = lib.fit_and_evaluate(
-            estimators,
-            source,
-            metrics=measuring.metrics or _usual(estimators),
-            share=privately.share,
-            ledger=book,
-        )
+            noise = partial(_forecast, estimators, metrics, privately.share, source.facts)
+            return price(estimators[0], source, book, noise)
+        found = lib.fit_and_evaluate(estimators, source, metrics=metrics, share=privately.share, ledger=book)
         names = _names(estimators)
         content = {**_as_json(found, names), "name": source.name}
         if keep is not None:
@@ -446,17 +433,16 @@ def measure_privately(
             keep.publish()
             content |= {"file": str(keep.path)}
     remark_on_conditions(found.guarantee, schema=reading.schema)
-    if as_json:
-        emit(content)
-        return
-    _show_private(found, names, recorded=paying.ledger is not None)
+    said = [paid] if (paid := paying.paid(source.name)) else []
     if keep is not None:
         own = found.models[0].guarantee.epsilon
-        show(f"Written to {keep.path}: the model with these scores. Its own part is epsilon {own:.4g}.")
+        said = [
+            f"Written to {keep.path}: the model with these scores. Its own part is epsilon {own:.4g}.",
+            *said,
+        ]
     elif len(estimators) == 1:
-        show("The model isn't kept. To keep the model of the next private scores, pass --out FILE.")
-    if paid := paying.paid(source.name):
-        show(paid)
+        said = ["The model isn't kept. To keep the model of the next private scores, pass --out FILE.", *said]
+    return Output(content, lambda: _show_private(found, names, recorded=paying.ledger is not None), *said)
 
 
 def _forecast(

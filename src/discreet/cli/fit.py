@@ -12,7 +12,6 @@ from discreet.cli import lib
 from discreet.cli.errors import OnlyInProcess, OptionMissing, OptionNeeds, OptionsConflict, UnsupportedByModel
 from discreet.cli.messages import usage_error
 from discreet.cli.options.declared import (
-    AsJson,
     Data,
     Force,
     KeptTitles,
@@ -22,8 +21,8 @@ from discreet.cli.options.declared import (
     Reading,
     opened,
 )
-from discreet.cli.output.printing import emit, remark, remark_on_conditions, remark_on_delta, show
-from discreet.cli.output.tables import reading_of, reading_table, show_price
+from discreet.cli.output.printing import Output, remark, remark_on_conditions, remark_on_delta, show
+from discreet.cli.output.tables import price, reading_of, reading_table
 from discreet.core.progress import terminal_progress
 
 # After this many half-lives, an eighth is left.
@@ -46,8 +45,7 @@ def fit(
     explain: bool = False,
     dry_run: bool = False,
     on: On = None,
-    as_json: AsJson = False,
-) -> None:
+) -> Output:
     """Fit a model and write it, with its privacy label, to a file.
 
     Options:
@@ -73,8 +71,7 @@ def fit(
     ) as release:
         done = None if written is None else paying.finished(release, written)
         if written is not None and done is not None:
-            _report(done.model, written, done.name, None, lib.PrivateFacts(), paying, as_json=as_json)
-            return
+            return _report(done.model, written, done.name, None, lib.PrivateFacts(), paying)
         _refuse_options(data, written, reading, paying, titles, force=force, private_catalog=private_catalog)
         with terminal_progress(None) as report, opened(data, reading, paying.name, on, report) as opened_data:
             source = estimator.without_unread(opened_data)
@@ -89,8 +86,7 @@ def fit(
             table = None if titles is None else lib.read_table(titles, _plain_encoding(reading))
             public = {} if table is None or private_catalog else lib.read_columns(table, source.catalog)
             if written is None:
-                show_price(estimator, source, book, chosen=chosen, how_read=how_read, as_json=as_json)
-                return
+                return price(estimator, source, book, chosen=chosen, how_read=how_read)
             fitted = estimator.fit(
                 source,
                 select_items=chosen.catalog,
@@ -105,7 +101,7 @@ def fit(
             public = lib.moved(public, source.catalog, fitted.catalog)
         fitted = replace(fitted, public=public)
         fitted.save(written, force=force)
-        _report(fitted, written, source.name, how_read, chosen, paying, as_json=as_json)
+    return _report(fitted, written, source.name, how_read, chosen, paying)
 
 
 def _report(
@@ -115,15 +111,15 @@ def _report(
     how_read: Mapping[str, str] | None,
     chosen: lib.PrivateFacts,
     paying: Paying,
-    *,
-    as_json: bool,
-) -> None:
-    """Print what was fitted, where it is, and where its cost was recorded."""
-    if as_json:
-        _emit_fit(fitted, written, name, how_read)
-    else:
-        paid = paying.recorded(name, fitted.guarantee)
-        _show_fit(fitted, how_read, chosen, f"Written to {written}. {paid}".strip())
+) -> Output:
+    """Return what was fitted, where it is, and where its cost was recorded."""
+    explained = {} if how_read is None else {"decisions": fitted.scorer.explain(), "reading": dict(how_read)}
+    content = {"model": fitted.name, "file": str(written), "name": name}
+    guarantee = fitted.guarantee.to_json()
+    said = f"Written to {written}. {paying.recorded(name, fitted.guarantee)}".strip()
+    return Output(
+        {**content, "guarantee": guarantee, **explained}, lambda: _show_fit(fitted, how_read, chosen, said)
+    )
 
 
 def _remark_on_age(estimator: lib.Estimator, source: lib.DataSource) -> None:
@@ -221,12 +217,6 @@ def _sharing(
         for whole, part in ((epsilon, chosen.epsilon), (delta, chosen.delta))
     ]
     return estimator.clone(epsilon=rest[0], delta=rest[1]), chosen
-
-
-def _emit_fit(fitted: lib.FittedModel, out: Path, name: str, how_read: Mapping[str, str] | None) -> None:
-    written = {"model": fitted.name, "file": str(out), "name": name}
-    explained = {} if how_read is None else {"decisions": fitted.scorer.explain(), "reading": dict(how_read)}
-    emit({**written, "guarantee": fitted.guarantee.to_json(), **explained})
 
 
 def _show_fit(

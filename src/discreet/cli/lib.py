@@ -162,7 +162,7 @@ if TYPE_CHECKING:
     from discreet.service.several import run_several
     from discreet.service.stores.opening import copy_store, open_store
     from discreet.service.stores.sqlite import SqliteStore
-    from discreet.service.stores.store import MOST_INVITATIONS, ReportStore
+    from discreet.service.stores.store import MOST_INVITATIONS, Counts, ReportStore
     from discreet.sources import duckdb_export, spark
     from discreet.sources.cluster import on_cluster
     from discreet.sources.connection import connected

@@ -5,10 +5,11 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, replace
+from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 import typer
 
@@ -21,9 +22,9 @@ from discreet.cli.errors import (
     OtherSigner,
     UnsupportedByModel,
 )
-from discreet.cli.options.declared import AsJson, Data, Force, ForceFolder, Measuring, ModelFile, Reading
+from discreet.cli.options.declared import Data, Force, ForceFolder, Measuring, ModelFile, Reading
 from discreet.cli.options.parsing import parse_columns
-from discreet.cli.output.printing import emit, remark, show, write
+from discreet.cli.output.printing import Output, remark, show, table_of, write
 from discreet.core.checks import visible
 from discreet.core.errors import without_password
 from discreet.core.files import refuse_output, write_whole
@@ -42,8 +43,7 @@ def label(
     full: bool = False,
     force: Force = False,
     markdown: bool = False,
-    as_json: AsJson = False,
-) -> None:
+) -> Output:
     """Show the guarantee of a model or of synthetic data.
 
     Options:
@@ -77,21 +77,50 @@ def label(
         releases=lib.listed_releases(content) if full else [],
         officer=_officer(content, guarantee, facts) if full else [],
     )
-    outputs = (registry, page, card)
-    written = _write_elsewhere(
-        content, guarantee, signed, file, *outputs, facts=facts, force=force, last=last, known=known
-    )
+    stated = None if facts is None else lib.HumanFacts.read(facts)
+    wanted: list[_Wanted] = []
+    if registry is not None:
+        text = lib.registry_entry(content, stated)
+        wanted.append(_Wanted(registry, lib.ENTRY, lib.is_entry, text))
+    if page is not None:
+        text = lib.label_html(content, guarantee, signed, known)
+        wanted.append(
+            _Wanted(page, f"{lib.LABEL_PAGE} page", partial(lib.is_page, kind=lib.LABEL_PAGE), text)
+        )
+    if card is not None:
+        text = lib.model_card(content, signed, last, known, file=file.name)
+        wanted.append(_Wanted(card, lib.CARD, lib.is_card, text))
+    _write(wanted, [file, *([] if facts is None else [facts])], force=force)
+    audit = None if last is None else last.to_json()
+    found = {**content, **odds, "ledger": record and asdict(record), "last_audit": audit}
+    found["method"] = dict(known.method).get("Method")
+    found |= {"officer": dict(known.officer)} if full else {}
     if markdown:
-        write(visible(lib.label_markdown(content, guarantee, signed, known).rstrip("\n")))
-    elif as_json:
-        audit = None if last is None else last.to_json()
-        found = {**content, **odds, "ledger": record and asdict(record), "last_audit": audit}
-        found["method"] = dict(known.method).get("Method")
-        emit({**found, "officer": dict(known.officer)} if full else found)
-    elif written:
-        show(f"{' '.join(written)} {guarantee.sentence()}")
-    else:
-        _show(content, guarantee, known, full=full)
+        return Output(
+            found, lambda: write(visible(lib.label_markdown(content, guarantee, signed, known).rstrip("\n")))
+        )
+    if wanted:
+        return Output(found, " ".join([*(f"Written to {one.path}." for one in wanted), guarantee.sentence()]))
+    return Output(found, lambda: _show(content, guarantee, known, full=full))
+
+
+class _Wanted(NamedTuple):
+    """A file to write: its path and kind, how we know our own, and its text."""
+
+    path: Path
+    kind: str
+    is_ours: Callable[[Path], bool]
+    text: str
+
+
+def _write(wanted: Sequence[_Wanted], inputs: Sequence[Path], *, force: bool) -> None:
+    """Write the files, all or none: nothing is written before all of them can be."""
+    for number, one in enumerate(wanted):
+        read = [*inputs, *(other.path for other in wanted[:number])]
+        content = one.text.encode()
+        refuse_output(one.path, force=force, kind=one.kind, is_ours=one.is_ours, inputs=read, content=content)
+    for one in wanted:
+        write_whole(one.path, one.text.encode())
 
 
 def _officer(
@@ -167,44 +196,6 @@ def read_any_label(file: Path, *, signed: bool) -> dict[str, Any]:
     return found
 
 
-def _write_elsewhere(
-    content: dict[str, Any],
-    guarantee: lib.Guarantee,
-    signed: str,
-    file: Path,
-    registry: Path | None,
-    page: Path | None,
-    card: Path | None,
-    *,
-    facts: Path | None,
-    force: bool,
-    last: lib.LastAudit | None,
-    known: lib.Known,
-) -> list[str]:
-    """Write the label in the requested formats, all or none. Return sentences about the written files."""
-    texts: dict[Path, bytes] = {}
-    if registry is not None:
-        inputs = [file, *([] if facts is None else [facts])]
-        text = lib.registry_entry(content, None if facts is None else lib.HumanFacts.read(facts)).encode()
-        refuse_output(
-            registry, force=force, kind=lib.ENTRY, is_ours=lib.is_entry, inputs=inputs, content=text
-        )
-        texts[registry] = text
-    if page is not None:
-        text = lib.label_html(content, guarantee, signed, known).encode()
-        lib.refuse_page(page, kind=lib.LABEL_PAGE, force=force, inputs=[file, *texts], content=text)
-        texts[page] = text
-    if card is not None:
-        text = lib.model_card(content, signed, last, known, file=file.name).encode()
-        refuse_output(
-            card, force=force, kind=lib.CARD, is_ours=lib.is_card, inputs=[file, *texts], content=text
-        )
-        texts[card] = text
-    for path, text in texts.items():
-        write_whole(path, text)
-    return [f"Written to {path}." for path in texts]
-
-
 def dossier(
     file: Path,
     *,
@@ -213,8 +204,7 @@ def dossier(
     name: str | None = None,
     facts: Path | None = None,
     force: Force = False,
-    as_json: AsJson = False,
-) -> None:
+) -> Output:
     """Write a registry entry, answers for reviewers and regulators, and a page to print and sign.
 
     Options:
@@ -244,15 +234,15 @@ def dossier(
         version=lib.__version__,
     )
     files = lib.write_dossier(found, out, force=force)
-    if as_json:
-        emit({"out": str(out), "files": files, "missing": list(stated.missing)})
-        return
-    if stated.missing:
-        remark(
-            f"discreet: missing human facts are marked: {', '.join(stated.missing)}. Fill in "
-            f"{out / lib.FACTS_FILE}, then repeat the command with --facts {out / lib.FACTS_FILE} --force."
-        )
-    show(f"Written to {out}: {', '.join(files)}.")
+    missing = (
+        f"discreet: missing human facts are marked: {', '.join(stated.missing)}. Fill in "
+        f"{out / lib.FACTS_FILE}, then repeat the command with --facts {out / lib.FACTS_FILE} --force."
+    )
+    return Output(
+        {"out": str(out), "files": files, "missing": list(stated.missing)},
+        lambda: remark(missing) if stated.missing else None,
+        f"Written to {out}: {', '.join(files)}.",
+    )
 
 
 def sign(model: ModelFile, *, key: Path, new_key: bool = False) -> None:
@@ -293,8 +283,7 @@ def erase(
     out: Path | None = None,
     key: Path | None = None,
     force: Force = False,
-    as_json: AsJson = False,
-) -> None:
+) -> Output:
     """State what live releases can still reveal about a user whose rows you deleted.
 
     The bound comes from the ledger alone. To delete the rows of a continual release, use
@@ -322,11 +311,9 @@ def erase(
     if out is not None:
         write_whole(out, found.text().encode())
     signed = None if key is None or out is None else lib.signatures.sign_file(out, key)
-    if as_json:
-        emit({**found.to_json(), "out": None if out is None else str(out), "signed_by": signed})
-        return
     live, gone = len(found.live), len(found.withdrawn)
-    show(
+    return Output(
+        {**found.to_json(), "out": None if out is None else str(out), "signed_by": signed},
         f"{live:,} live {'release' if live == 1 else 'releases'} about {name!r}"
         + (f", {gone:,} withdrawn." if gone else "."),
         *(one.sentence() for one in found.remaining),
@@ -352,8 +339,7 @@ def bundle(
     title: str | None = None,
     package: str = "discreet-recommendations",
     force: ForceFolder = False,
-    as_json: AsJson = False,
-) -> None:
+) -> Output:
     """Write a folder that recommends on the device: a page, an npm package, the label. Costs no budget.
 
     Histories stay on the device. bundle.json states how closely quantized recommendations match `recommend`,
@@ -377,12 +363,13 @@ def bundle(
         package=package,
         onnx=onnx,
     )
-    if as_json:
-        emit({"folder": str(out), **made, "promise": fitted.guarantee.short()})
-        return
-    show(f"Written to {out}: {made['items']:,} items of {made['name']}, with their label.")
-    show(fitted.guarantee.short(), *(_line(name, about) for name, about in made["models"].items()))
-    show(f"Serve it: `python -m http.server --directory {out}` and open http://localhost:8000/.")
+    return Output(
+        {"folder": str(out), **made, "promise": fitted.guarantee.short()},
+        f"Written to {out}: {made['items']:,} items of {made['name']}, with their label.",
+        fitted.guarantee.short(),
+        *(_line(name, about) for name, about in made["models"].items()),
+        f"Serve it: `python -m http.server --directory {out}` and open http://localhost:8000/.",
+    )
 
 
 def _line(name: str, about: dict[str, Any]) -> str:
@@ -401,8 +388,7 @@ def export(
     url: Annotated[str | None, typer.Option("--url", envvar="DISCREET_EXPORT_URL")] = None,
     name: str = "items",
     force: ForceFolder = False,
-    as_json: AsJson = False,
-) -> None:
+) -> Output:
     """Write item vectors, the label, and an index for a vector store. This costs no privacy budget.
 
     Recommendations are sorted by the inner product of an item's vector and `model.search_vector(history)`.
@@ -424,23 +410,23 @@ def export(
     elif url is not None:
         lib.load_items(fitted, url, to, name=name, force=force)
     place = str(out) if out is not None else f"the {to} server, as {name}"
-    if as_json:
-        where = {"folder": str(out)} if out is not None else {"table": name}
-        told = {**where, "to": to, "items": len(fitted.catalog), "name": fitted.name}
-        told["promise"] = fitted.guarantee.short()
-        emit({**told, "leaves_out": None if to == "onnx" else fitted.scorer.search_leaves_out or None})
-        return
-    what = "a graph that ranks" if to == "onnx" else "vectors of"
-    show(f"Written to {place}: {what} {len(fitted.catalog):,} items, with their label.")
-    show(fitted.guarantee.short())
-    if to != "onnx" and not _has_factors(fitted):
-        show("The model found no latent factors above the noise: its vectors give all users the same order.")
+    where = {"folder": str(out)} if out is not None else {"table": name}
+    promise = fitted.guarantee.short()
+    facts = {"to": to, "items": len(fitted.catalog), "name": fitted.name, "promise": promise}
     # A graph contains everything that orders recommendations; vectors don't.
-    if to != "onnx" and (left_out := fitted.scorer.search_leaves_out):
-        show(
+    left_out = None if to == "onnx" else fitted.scorer.search_leaves_out or None
+    what = "a graph that ranks" if to == "onnx" else "vectors of"
+    said = [f"Written to {place}: {what} {len(fitted.catalog):,} items, with their label.", promise]
+    if to != "onnx" and not _has_factors(fitted):
+        said.append(
+            "The model found no latent factors above the noise: its vectors give all users the same order."
+        )
+    if left_out:
+        said.append(
             f"The vectors don't include {left_out}. `model.rerank(history, found)` adds this to search "
             "results."
         )
+    return Output({**where, **facts, "leaves_out": left_out}, *said)
 
 
 def _has_factors(model: lib.FittedModel) -> bool:
@@ -458,8 +444,7 @@ def add_items(
     *,
     out: Path,
     force: Force = False,
-    as_json: AsJson = False,
-) -> None:
+) -> Output:
     """Add new items to a model from public item features. This costs no privacy budget.
 
     Options:
@@ -470,15 +455,13 @@ def add_items(
     grown = fitted.add_items(table)
     grown.save(out, force=force)
     added = len(grown.catalog) - len(fitted.catalog)
-    if as_json:
-        emit({"file": str(out), "added": added, "items": len(grown.catalog)})
-    else:
-        show(f"Written to {out}: {added:,} new items, {len(grown.catalog):,} in all.")
+    return Output(
+        {"file": str(out), "added": added, "items": len(grown.catalog)},
+        f"Written to {out}: {added:,} new items, {len(grown.catalog):,} in all.",
+    )
 
 
-def score(
-    model: ModelFile, data: Data, measuring: Measuring, reading: Reading, as_json: AsJson = False
-) -> None:
+def score(model: ModelFile, data: Data, measuring: Measuring, reading: Reading) -> Output:
     """Score a model file as it is served, without fitting. Any model works, also from parties or devices.
 
     The first part of each split is the history, and the rest is to be predicted. Use data that the model has
@@ -487,33 +470,26 @@ def score(
     fitted = lib.load(model)
     past = _read(fitted, data, reading)
     found, held_out, asked = _scores(fitted, past, data, measuring, reading)
-    if as_json:
-        emit(
-            {
-                "model": fitted.name,
-                "held_out": held_out,
-                "on": asked,
-                "metrics": found,
-                "note": lib.SCORES_NOT_COVERED,
-            }
-        )
-        return
-
-    title = f"{model} on {without_password(data)}; held out: {held_out}"
-    table = lib.Table("metric", "model", "best simple baseline", title=title)
-    for name, scores in found.items():
-        simple = scores.get("simple")
-        table.add_row(
-            name, f"{scores['mean']:.4f}", "-" if simple is None else f"{simple:.4f} ({scores['by']})"
-        )
+    rows = [
+        (name, f"{one['mean']:.4f}", "-" if one["simple"] is None else f"{one['simple']:.4f} ({one['by']})")
+        for name, one in found.items()
+    ]
     seen = (
         " If the model was fitted on what is held out here, its scores are too good: use --split time:DATE "
         "with the date of its fit."
     ) * (not (measuring.split or "").startswith("time:"))
     which = "latest" if (measuring.split or "").startswith("given:") else "first"
     repeats = f" Only the {which} of repeated interactions counts." * (past.facts.low == past.facts.high)
-    show(
-        table,
+    title = f"{model} on {without_password(data)}; held out: {held_out}"
+    return Output(
+        {
+            "model": fitted.name,
+            "held_out": held_out,
+            "on": asked,
+            "metrics": found,
+            "note": lib.SCORES_NOT_COVERED,
+        },
+        lambda: table_of(("metric", "model", "best simple baseline"), rows, title=title),
         f"Scored on {asked}. Items that the model doesn't know are skipped.{repeats} The baseline learned "
         f"from these histories without noise.{seen}",
         *(

@@ -14,9 +14,8 @@ from rich.text import Text
 from discreet.cli import lib
 from discreet.cli.errors import WrongForm
 from discreet.cli.messages import usage_error
-from discreet.cli.options.declared import AsJson
 from discreet.cli.options.parsing import complete_dataset
-from discreet.cli.output.printing import emit, show
+from discreet.cli.output.printing import Output, show
 from discreet.core.progress import terminal_progress
 from discreet.core.registry import ESTIMATORS, FIRST
 
@@ -27,16 +26,18 @@ Row = dict[str, str | None]
 _COMPARED = ("ease", "als")
 
 
-def models(*, everything: Annotated[bool, "--all"] = False, as_json: AsJson = False) -> None:
+def models(*, everything: Annotated[bool, "--all"] = False) -> Output:
     """List the recommended models, or all models: what they protect, and what they learn from.
 
     Options:
         everything: List all models, including those of papers, and all baselines.
     """
     rows = described()
-    if as_json:
-        emit({"models": [{**row, "last_audit": _last_audit(str(row["name"]))} for row in rows]})
-        return
+    audited = [{**row, "last_audit": _last_audit(str(row["name"]))} for row in rows]
+    return Output({"models": audited}, lambda: _show_models(rows, everything=everything))
+
+
+def _show_models(rows: list[Row], *, everything: bool) -> None:
     for title, some in _groups(rows) if everything else _short_list(rows):
         table = Table("model", "protects", "against", "learns from", show_lines=True, title=title)
         table.columns[0].width, table.columns[3].no_wrap = 41, True
@@ -93,9 +94,7 @@ def _last_audit(name: str) -> dict[str, Any] | None:
 def datasets(
     action: str | None = None,
     name: Annotated[str | None, typer.Argument(autocompletion=complete_dataset)] = None,
-    *,
-    as_json: AsJson = False,
-) -> None:
+) -> Output:
     """List the known datasets, or download one into the cache with `get NAME`.
 
     Options:
@@ -104,11 +103,7 @@ def datasets(
     """
     if action is None:
         rows = lib.catalog.describe()
-        if as_json:
-            emit({"datasets": rows})
-        else:
-            _show_datasets(rows)
-        return
+        return Output({"datasets": rows}, lambda: _show_datasets(rows))
     if action != "get" or name is None:
         raise usage_error(
             WrongForm(option="The argument", form="`discreet data datasets get NAME`", given=action)
@@ -116,11 +111,8 @@ def datasets(
 
     with terminal_progress(None) as progress:
         path = lib.catalog.get(name, progress=progress)
-    if as_json:
-        emit({"name": name, "path": str(path)})
-    else:
-        terms = lib.catalog.DATASETS[name].terms
-        show(f"{name} is at {path}\nTerms: {terms}")
+    terms = lib.catalog.DATASETS[name].terms
+    return Output({"name": name, "path": str(path)}, f"{name} is at {path}\nTerms: {terms}")
 
 
 def _show_datasets(rows: list[dict[str, object]]) -> None:

@@ -17,7 +17,7 @@ import typer
 from discreet.cli import lib
 from discreet.cli.errors import OptionMissing, WrongForm
 from discreet.cli.options.declared import AsJson
-from discreet.cli.output.printing import emit, remark, show
+from discreet.cli.output.printing import Output, emit, remark, show
 from discreet.cli.output.terminal import plain_console
 from discreet.core.checks import one_of
 from discreet.core.files import write_whole
@@ -35,8 +35,7 @@ def theory(
     ratings: int,
     epsilon: float,
     settings: Annotated[list[str] | None, "--set"] = None,
-    as_json: AsJson = False,
-) -> None:
+) -> Output:
     """Print the bounds of a paper for your sizes. Reads no data, so all numbers must be public.
 
     Options:
@@ -52,13 +51,14 @@ def theory(
     sizes = lib.PublicSizes(users=users, items=items, ratings=ratings, epsilon=epsilon)
     chosen = kind(**lib.parse_fields(kind, "This theory", settings or ()))
     found = bounds(sizes, chosen)
-    if as_json:
-        emit({"paper": paper, "settings": asdict(chosen), "bounds": [one.to_json() for one in found]})
-        return
-    show(f"Theory of {paper}\n", *(_lines(one) for one in found))
     empty = sum(one.vacuous for one in found)
-    if empty:
-        show(f"{empty} of {len(found)} bounds are vacuous: an answer without learning is as good.")
+    vacuous = f"{empty} of {len(found)} bounds are vacuous: an answer without learning is as good."
+    return Output(
+        {"paper": paper, "settings": asdict(chosen), "bounds": [one.to_json() for one in found]},
+        f"Theory of {paper}\n",
+        *(_lines(one) for one in found),
+        *[vacuous] * (empty > 0),
+    )
 
 
 def _lines(bound: lib.Bound) -> str:

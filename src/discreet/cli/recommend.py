@@ -7,6 +7,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -24,7 +25,6 @@ from discreet.cli.errors import (
     WrongForm,
 )
 from discreet.cli.options.declared import (
-    AsJson,
     Columns,
     Force,
     HowMany,
@@ -34,7 +34,7 @@ from discreet.cli.options.declared import (
     reading_label,
 )
 from discreet.cli.options.parsing import parse_columns, read_ids
-from discreet.cli.output.printing import emit, show
+from discreet.cli.output.printing import Output, show
 from discreet.core.checks import DiscreetError, integer
 from discreet.core.files import refuse_output, write_whole
 from discreet.core.progress import shown_while, terminal_progress
@@ -77,8 +77,7 @@ def recommend(
     include_seen: bool = False,
     ignore_unknown: bool = False,
     force: Force = False,
-    as_json: AsJson = False,
-) -> None:
+) -> Output:
     """Recommend items to one user from their own history, or to all users in a file of histories.
 
     Without a history, recommend the items that a new user gets.
@@ -121,35 +120,27 @@ def recommend(
         "now": now,
     }
     named = parse_columns(columns)
-    if many is None:
-        best, usual = _one(fitted, history, user, named, k, limits, shown=not as_json)
-        order = _sorted_by(fitted, rank_by, diversify)
-        _answer_one(fitted, best, titles, order, usual, as_json=as_json)
-        if history is None and not as_json:
-            show("These are recommendations for a new user. Pass a history with --history FILE.")
-    elif out is not None:
-        if lib.is_shard_folder(many):
-            if titles is not None:
-                raise OptionDoesNotApply(
-                    options=("--titles",),
-                    to="a folder of shards",
-                    why="the lists are written without titles, which you can join by item",
-                )
-            people = write_shard_lists(fitted, many, out, k, limits, on)
-        elif on is not None:
-            raise ShardsNeeded()
-        else:
-            # All public columns are written, not only the title.
-            with shown_while(reading_label(many)):
-                read = _many(fitted, many, named)
-            with shown_while("lists"):
-                lists = fitted.recommend_all(read, k, **limits).drop("title", strict=False)
-            beside = public_columns(titles, fitted, lists["item"].unique().to_list())
-            people = write_lists(lists, out, beside)
-        if as_json:
-            emit({"file": str(out), "people": people})
-        else:
-            show(f"Written to {out}: lists for {people:,} users.")
+    if many is None or out is None:
+        return _one(fitted, history, user, named, k, limits, titles)
+    if lib.is_shard_folder(many):
+        if titles is not None:
+            raise OptionDoesNotApply(
+                options=("--titles",),
+                to="a folder of shards",
+                why="the lists are written without titles, which you can join by item",
+            )
+        people = write_shard_lists(fitted, many, out, k, limits, on)
+    elif on is not None:
+        raise ShardsNeeded()
+    else:
+        # All public columns are written, not only the title.
+        with shown_while(reading_label(many)):
+            read = _many(fitted, many, named)
+        with shown_while("lists"):
+            lists = fitted.recommend_all(read, k, **limits).drop("title", strict=False)
+        beside = public_columns(titles, fitted, lists["item"].unique().to_list())
+        people = write_lists(lists, out, beside)
+    return Output({"file": str(out), "people": people}, f"Written to {out}: lists for {people:,} users.")
 
 
 def _many_people(all_users: str | None, histories: Path | None, *, for_all: bool) -> str | None:
@@ -188,34 +179,54 @@ def _refuse_lists_file(out: Path, many: str, model: Path, *, force: bool) -> Non
     refuse_output(out, force=force, kind=_KIND, is_ours=is_lists, inputs=[model, Path(many)])
 
 
-def _answer_one(
+def _one(
     fitted: lib.FittedModel,
-    best: list[lib.ListedItem],
+    history: Path | None,
+    user: str | None,
+    columns: dict[str, str | None] | None,
+    k: int,
+    limits: dict[str, Any],
     titles: Path | None,
-    ranked_by: str,
-    usual: float,
-    *,
-    as_json: bool,
-) -> None:
+) -> Output:
+    """Return a user's list, or that of a new user."""
+    person = None if history is None else _read_history(fitted, history, user, columns)
+    if person is not None and history is not None and not limits["ignore_unknown"]:
+        _refuse_header(fitted, person.items, history)
+    best = (
+        fitted.recommend([], k, user=user, **limits)
+        if person is None
+        else fitted.recommend(person, k, **limits)
+    )
+    order = _sorted_by(fitted, limits["rank_by"], limits["diversify"])
     beside = public_columns(titles, fitted, [item for item, _ in best])
-    stars = [one.expected_stars for one in best]
-    tied = tied_at_the_end([one.score for one in best])
-    if as_json:
-        listed = items_json(best, beside, (STARS, stars))
-        emit({"recommendations": listed, "ranked_by": ranked_by, "tied": tied})
-    else:
-        if not best:
-            show("Nothing is left to recommend: every item of the catalog is in the history.")
-            return
-        alone = ranked_by.startswith(_ORDERS["stars"])
-        show(items_table(best, beside, more=None if alone else ("expected stars", stars)))
-        show(f"Sorted by score: {ranked_by}.{_remark(tied, len(best), usual)}")
-        middle = (fitted.facts.low + fitted.facts.high) / 2
-        if not alone and (low := sum(one is not None and one < middle for one in stars)):
-            show(
-                f"{low} of these {len(best)} items have fewer expected stars than the middle of the scale: "
-                "many users choose them, but rate them low. --rank-by stars sorts by expected stars alone."
-            )
+    stars, tied = [one.expected_stars for one in best], tied_at_the_end([one.score for one in best])
+    listed = items_json(best, beside, (STARS, stars))
+    content = {"recommendations": listed, "ranked_by": order, "tied": tied}
+    if not best:
+        return Output(content, "Nothing is left to recommend: every item of the catalog is in the history.")
+    alone, middle = order.startswith(_ORDERS["stars"]), (fitted.facts.low + fitted.facts.high) / 2
+    low = 0 if alone else sum(one is not None and one < middle for one in stars)
+    said = [
+        f"{low} of these {len(best)} items have fewer expected stars than the middle of the scale: many "
+        "users choose them, but rate them low. --rank-by stars sorts by expected stars alone."
+    ] * (low > 0)
+    if person is None:
+        said.append("These are recommendations for a new user. Pass a history with --history FILE.")
+    return Output(
+        content,
+        lambda: items_table(best, beside, more=None if alone else ("expected stars", stars)),
+        lambda: f"Sorted by score: {order}.{_remark(tied, len(best), _usual(fitted, person, limits))}",
+        *said,
+    )
+
+
+def _usual(fitted: lib.FittedModel, person: lib.UserHistory | None, limits: dict[str, Any]) -> float:
+    """Return the share of the first items of a plain list that a new user gets, too."""
+    chosen = any(limits[name] for name in ("among", "exclude", "rank_by", "diversify"))
+    # A model of popularity can't have any other list.
+    if person is None or chosen or alike_by_design(fitted):
+        return 0.0
+    return lib.usual_share(fitted, person, ignore_unknown=limits["ignore_unknown"], now=limits["now"])
 
 
 def _remark(tied: int, listed: int, usual: float) -> str:
@@ -226,30 +237,6 @@ def _remark(tied: int, listed: int, usual: float) -> str:
             "order is that of the catalog and has no meaning."
         )
     return f" {mostly_popular(usual)} `discreet model explain` shows why." if usual >= MOSTLY else ""
-
-
-def _one(
-    fitted: lib.FittedModel,
-    history: Path | None,
-    user: str | None,
-    columns: dict[str, str | None] | None,
-    k: int,
-    limits: dict[str, Any],
-    *,
-    shown: bool,
-) -> tuple[list[lib.ListedItem], float]:
-    """Return a user's list and, if it is `shown`, the share of its first items that a new user gets, too."""
-    if history is None:
-        return fitted.recommend([], k, user=user, **limits), 0.0
-    person = _read_history(fitted, history, user, columns)
-    if not limits["ignore_unknown"]:
-        _refuse_header(fitted, person.items, history)
-    best = fitted.recommend(person, k, **limits)
-    chosen = any(limits[name] for name in ("among", "exclude", "rank_by", "diversify"))
-    # A model of popularity can't have any other list.
-    if not shown or chosen or alike_by_design(fitted):
-        return best, 0.0
-    return best, lib.usual_share(fitted, person, ignore_unknown=limits["ignore_unknown"], now=limits["now"])
 
 
 def _read_history(
@@ -295,8 +282,7 @@ def similar(
     *,
     k: HowMany = 10,
     titles: Titles = None,
-    as_json: AsJson = False,
-) -> None:
+) -> Output:
     """List the most similar items that exceed the noise. This costs no privacy budget.
 
     Options:
@@ -310,17 +296,19 @@ def similar(
     beside = public_columns(
         titles, fitted, [*asked, *{other for near in found.values() for other, _ in near} - set(asked)]
     )
-    if as_json:
-        rows = {
-            str(item): items_json(near, beside, ("confidence", [one.confidence for one in near]))
-            for item, near in found.items()
-        }
-        why = {str(item): near.why_empty or None for item, near in found.items()}
-        several = len(items) > 1
-        emit({"similar": rows if several else rows[items[0]], "why": why if several else why[items[0]]})
-        return
-    for item, near in zip(asked, found.values(), strict=True):
-        show_similar(fitted, item, near, k, beside)
+    rows = {
+        str(item): items_json(near, beside, ("confidence", [one.confidence for one in near]))
+        for item, near in found.items()
+    }
+    why = {str(item): near.why_empty or None for item, near in found.items()}
+    several = len(items) > 1
+    return Output(
+        {"similar": rows if several else rows[items[0]], "why": why if several else why[items[0]]},
+        *(
+            partial(show_similar, fitted, item, near, k, beside)
+            for item, near in zip(asked, found.values(), strict=True)
+        ),
+    )
 
 
 def explain(
@@ -332,8 +320,7 @@ def explain(
     columns: Columns = None,
     now: Now = None,
     titles: Titles = None,
-    as_json: AsJson = False,
-) -> None:
+) -> Output:
     """Show why an item is in a user's list: the parts of its score.
 
     Options:
@@ -349,29 +336,26 @@ def explain(
     asked = fitted.recommend(person, 1, **how)[0][0] if item is None else item
     found = fitted.explain(person, asked, **how)
     beside = public_columns(titles, fitted, [found.item, *(own for own, _ in found)])
-    if as_json:
-        emit(
-            {
-                "item": asked,
-                "score": found.score,
-                "rank": found.rank,
-                "ranked_by": found.ranked_by,
-                "reference": {"score": found.reference, "is": REFERENCE},
-                "parts": dict(found.parts),
-                "reasons": items_json(found.reasons, beside),
-                "usual": found.usual,
-            }
-        )
-        return
-    noised = fitted.guarantee.epsilon < float("inf")
-    show_explanation(
-        found,
-        title_of(found.item, beside),
-        beside,
-        items=len(fitted.catalog),
-        noised=noised,
-        vague=not tells_similar(fitted),
-        alike=alike_by_design(fitted),
+    return Output(
+        {
+            "item": asked,
+            "score": found.score,
+            "rank": found.rank,
+            "ranked_by": found.ranked_by,
+            "reference": {"score": found.reference, "is": REFERENCE},
+            "parts": dict(found.parts),
+            "reasons": items_json(found.reasons, beside),
+            "usual": found.usual,
+        },
+        lambda: show_explanation(
+            found,
+            title_of(found.item, beside),
+            beside,
+            items=len(fitted.catalog),
+            noised=fitted.guarantee.epsilon < float("inf"),
+            vague=not tells_similar(fitted),
+            alike=alike_by_design(fitted),
+        ),
     )
 
 

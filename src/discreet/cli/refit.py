@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from discreet.cli import lib
-from discreet.cli.options.declared import AnyEpsilon, AsJson, Data, Force, Paying, Reading
-from discreet.cli.output.printing import emit, remark, remark_on_conditions, remark_on_delta, show
-from discreet.cli.output.tables import show_price
+from discreet.cli.options.declared import AnyEpsilon, Data, Force, Paying, Reading
+from discreet.cli.output.printing import Output, remark, remark_on_conditions, remark_on_delta
+from discreet.cli.output.tables import price
 
 
 def refit(
@@ -22,8 +22,7 @@ def refit(
     epsilon: AnyEpsilon = None,
     force: Force = False,
     dry_run: bool = False,
-    as_json: AsJson = False,
-) -> None:
+) -> Output:
     """Fit a model on new data, with the settings of the last model, and record its cost.
 
     `user-factorization` on ratings uses the last model as a prior, which costs no more budget. Other models
@@ -49,8 +48,7 @@ def refit(
     with paying.releasing(None if dry_run else out, model, data, estimator, reading) as release:
         done = paying.finished(release, out)
         if done is not None:
-            _report(done.model, out, done.name, [], paying, as_json=as_json)
-            return
+            return _report(done.model, out, done.name, [], paying)
         lib.refuse_model(out, force=force, inputs=read)
         catalog, news = _united(last.catalog, reading)
         loaded = reading.load(
@@ -62,25 +60,21 @@ def refit(
             remark(f"discreet: {sentence}")
         book = paying.book(interactions.name, release)
         if dry_run:
-            show_price(estimator, interactions, book, as_json=as_json)
-            return
+            return price(estimator, interactions, book)
         fitted = estimator.fit(interactions, ledger=book)
         remark_on_conditions(fitted.guarantee, schema=reading.schema)
         fitted = replace(fitted, public=lib.moved(last.public, last.catalog, fitted.catalog))
         fitted.save(out, force=force)
-        _report(fitted, out, interactions.name, news, paying, as_json=as_json)
+    return _report(fitted, out, interactions.name, news, paying)
 
 
-def _report(
-    fitted: lib.FittedModel, out: Path, name: str, news: list[str], paying: Paying, *, as_json: bool
-) -> None:
-    """Print what was fitted, where it is, and where its cost was recorded."""
-    if as_json:
-        written = {"model": fitted.name, "file": str(out), "name": name}
-        emit({**written, "guarantee": fitted.guarantee.to_json(), "news": news})
-        return
-    paid = paying.recorded(name, fitted.guarantee)
-    show(" ".join(filter(None, [f"Written to {out}.", paid, fitted.guarantee.sentence()])))
+def _report(fitted: lib.FittedModel, out: Path, name: str, news: list[str], paying: Paying) -> Output:
+    """Return what was fitted, where it is, and where its cost was recorded."""
+    promise = fitted.guarantee
+    return Output(
+        {"model": fitted.name, "file": str(out), "name": name, "guarantee": promise.to_json(), "news": news},
+        " ".join(filter(None, [f"Written to {out}.", paying.recorded(name, promise), promise.sentence()])),
+    )
 
 
 def _next(last: lib.FittedModel, path: Path, epsilon: float | None) -> lib.Estimator:

@@ -88,7 +88,7 @@ def serve(
     finally:
         if refits is not None:
             refits.stop()
-        kept.dispose()
+        kept.close()
 
 
 def _signer(path: Path | None) -> lib.BlindSigningKey | None:
@@ -127,7 +127,7 @@ def _opened(
     try:
         lib.check_signer(kept, signer)
     except ParameterError:
-        kept.dispose()
+        kept.close()
         raise
     remark(f"Collecting for {kept.campaign.name!r} ({kept.campaign.digest.hex()}) at {url}")
     if kept.is_closed:

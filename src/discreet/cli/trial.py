@@ -7,9 +7,9 @@ from dataclasses import replace
 from pathlib import Path
 
 from discreet.cli import lib
-from discreet.cli.options.declared import AsJson, Data, Epsilon, Force, Reading
+from discreet.cli.options.declared import Data, Epsilon, Force, Reading
 from discreet.cli.options.parsing import command_line
-from discreet.cli.output.printing import emit, remark, show, show_next
+from discreet.cli.output.printing import Output, remark, show_next
 from discreet.core.errors import without_password
 from discreet.core.progress import terminal_progress
 
@@ -22,8 +22,7 @@ def trial(
     seed: int = 0,
     out: Path | None = None,
     force: Force = False,
-    as_json: AsJson = False,
-) -> None:
+) -> Output:
     """Find out in a minute whether a private model beats private popularity on your data.
 
     This spends no budget. Don't publish the answer: it is computed without noise.
@@ -43,13 +42,12 @@ def trial(
         lib.write_page(
             out, lib.render(found, without_password(data), command), kind=lib.TRIAL_KIND, force=force
         )
-    if as_json:
-        emit({**found.to_json(), "next": command, "report": None if out is None else str(out)})
-        return
-    show(*lib.trial_summary(found))
-    show_next(command)
-    if out is not None:
-        show(f"Page written to {out}.")
+    return Output(
+        {**found.to_json(), "next": command, "report": None if out is None else str(out)},
+        *lib.trial_summary(found),
+        lambda: show_next(command),
+        *([] if out is None else [f"Page written to {out}."]),
+    )
 
 
 def _loaded(reading: Reading, data: str) -> tuple[Reading, lib.Interactions]:

@@ -25,6 +25,7 @@ from discreet.cli.errors import (
     UnsupportedByModel,
 )
 from discreet.cli.options.parsing import (
+    AS_JSON,
     UNUSUAL,
     checked_name,
     complete_data,
@@ -68,7 +69,7 @@ KeptTitles = Annotated[
         help="Store this public table in the model, for display: item IDs first, then titles and so on.",
     ),
 ]
-AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON value and nothing else.")]
+AsJson = Annotated[bool, AS_JSON]
 Columns = Annotated[
     str | None,
     typer.Option(

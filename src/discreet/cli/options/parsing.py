@@ -17,6 +17,7 @@ import typer
 from discreet.cli import lib
 from discreet.cli.errors import OptionEmpty, WrongForm
 from discreet.cli.messages import usage_error
+from discreet.cli.output.printing import Output
 from discreet.core.errors import WrongKind, shown, without_password
 from discreet.core.registry import ESTIMATORS
 
@@ -137,25 +138,37 @@ _HelpAll = Annotated[
 ]
 
 
-def spread(verb: Callable[..., None]) -> Callable[..., None]:
+#: The option of every command that returns an `Output`.
+AS_JSON = typer.Option("--json", help="Print one JSON value and nothing else.")
+_AsJson = Annotated[bool, AS_JSON]
+
+
+def spread(verb: Callable[..., Output | None]) -> Callable[..., None]:
     """Return the verb as the command line calls it, with each group replaced by its fields.
 
-    Parameters before `*` are arguments and the others are options, with the help of the docstring.
+    Parameters before `*` are arguments and the others are options, with the help of the docstring. A verb
+    that returns an `Output` has the option --json.
     """
     hints = get_type_hints(verb, include_extras=True)
     taken = {name: kind for name, kind in hints.items() if isinstance(kind, type) and kind in _GROUPS}
 
+    has_output = hints["return"] is Output
+
     def run(help_all: bool = False, **options: Any) -> None:
+        as_json = has_output and options.pop("as_json")
         groups = {
             name: kind(**{field.name: options.pop(field.name) for field in dataclasses.fields(kind)})
             for name, kind in taken.items()
         }
-        verb(**options, **groups)
+        output = verb(**options, **groups)
+        if output is not None:
+            output.tell(as_json=as_json)
 
     about, helps = read_help(verb.__doc__)
-    parameters = list(_parameters(verb, hints, taken, helps))
+    parameters, by_name = list(_parameters(verb, hints, taken, helps)), inspect.Parameter.KEYWORD_ONLY
+    if has_output:
+        parameters.append(inspect.Parameter("as_json", by_name, default=False, annotation=_AsJson))
     if len(parameters) >= MANY:
-        by_name = inspect.Parameter.KEYWORD_ONLY
         parameters.append(inspect.Parameter("help_all", by_name, default=False, annotation=_HelpAll))
     run.__name__, run.__doc__, run.__module__ = verb.__name__, about, verb.__module__
     run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
@@ -191,7 +204,10 @@ def read_help(docstring: str | None) -> tuple[str, dict[str, OptionHelp]]:
 
 
 def _parameters(
-    verb: Callable[..., None], hints: dict[str, Any], taken: dict[str, type], helps: Mapping[str, OptionHelp]
+    verb: Callable[..., Output | None],
+    hints: dict[str, Any],
+    taken: dict[str, type],
+    helps: Mapping[str, OptionHelp],
 ) -> Iterator[inspect.Parameter]:
     """Yield the parameters for the command line. All are keyword-only, so their order is free."""
     by_name = inspect.Parameter.KEYWORD_ONLY

@@ -7,8 +7,10 @@ import json
 import logging
 import os
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, final
+
+import typer
 
 from discreet.cli import lib
 from discreet.cli.errors import OutputFailed
@@ -43,6 +45,33 @@ def table_of(
     for row in rows:
         table.add_row(*row)
     return table
+
+
+@final
+class Output:
+    """The output of a command: one JSON value for --json, or else tables and sentences for readers.
+
+    A part that is a function runs only for readers: it returns a part, or prints by itself.
+    """
+
+    def __init__(
+        self,
+        content: Mapping[str, Any] | list[Any],
+        *parts: lib.RenderableType | Callable[[], lib.RenderableType | None],
+        code: int = 0,
+    ) -> None:
+        self._content, self._parts, self._code = content, parts, code
+
+    def tell(self, *, as_json: bool) -> None:
+        """Print the output, and exit with its code."""
+        if as_json:
+            emit(self._content)
+        for part in () if as_json else self._parts:
+            shown = part() if callable(part) else part
+            if shown is not None:
+                show(shown)
+        if self._code:
+            raise typer.Exit(self._code)
 
 
 def emit(content: Mapping[str, Any] | list[Any]) -> None:

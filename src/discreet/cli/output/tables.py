@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from discreet.cli import lib
-from discreet.cli.output.printing import emit, show, table_of
+from discreet.cli.output.printing import Output, table_of
 
 
 def comparison_table(found: Sequence[lib.Evaluation], title: str | None = None) -> lib.Table:
@@ -93,16 +93,15 @@ _UNDECIDED = (
 )
 
 
-def show_price(
+def price(
     estimator: lib.Estimator,
     data: lib.DataSource,
     book: lib.Ledger | None,
-    *,
+    *more: Callable[[], str],
     chosen: lib.PrivateFacts | None = None,
     how_read: Mapping[str, str] | None = None,
-    as_json: bool,
-) -> None:
-    """Print the guarantee of a fit and the budget left after it. Nothing is learned or spent.
+) -> Output:
+    """Return the guarantee of a fit and the budget left after it. Nothing is learned or spent.
 
     It includes the cost of facts that are `chosen` with noise. `how_read` is shown on request.
     """
@@ -111,22 +110,23 @@ def show_price(
     after = (
         None if book is None else book.price(data.name, promise, lib.whole_events(estimator, data, chosen))
     )
-    if as_json:
-        left = None if after is None else {**after.left._asdict(), "share_spent": after.share}
-        priced = {"model": estimator.name, "name": data.name, "guarantee": promise.to_json(), "left": left}
-        emit({**priced, **({} if how_read is None else {"reading": dict(how_read)})})
-        return
-    if how_read is not None:
-        show(*([reading_table(how_read)] if how_read else []), _UNDECIDED)
-    show(f"Nothing was learned, and no budget was spent. The fit would be {promise.short()}")
-    if after is None:
-        show(f"{data.name!r} has no budget, so its spending has no limit.")
-    else:
-        show(
+    left = None if after is None else {**after.left._asdict(), "share_spent": after.share}
+    priced = {"model": estimator.name, "name": data.name, "guarantee": promise.to_json(), "left": left}
+    said = f"{data.name!r} has no budget, so its spending has no limit."
+    if after is not None:
+        said = (
             f"After this release, {100 * after.share:.3g}% of the budget of {data.name!r} would be spent. "
             f"One more release could have epsilon = {after.left.epsilon:.4g} at delta = "
             f"{after.left.delta:g}."
         )
+    return Output(
+        {**priced, **({} if how_read is None else {"reading": dict(how_read)})},
+        lambda: reading_table(how_read) if how_read else None,
+        *([] if how_read is None else [_UNDECIDED]),
+        f"Nothing was learned, and no budget was spent. The fit would be {promise.short()}",
+        said,
+        *more,
+    )
 
 
 def traces_table(traces: Mapping[str, Mapping[int, float]]) -> lib.Table:

@@ -42,7 +42,7 @@ def copy_store(source: ReportStore, target: Path) -> Counts:
         try:
             counts = _fill(copy, source)
         finally:
-            copy.dispose()
+            copy.close()
         aside.replace(target)
     except OSError as error:
         raise CannotWrite(path=target, why=error.strerror) from error

@@ -52,7 +52,7 @@ class PostgresqlStore(ReportStore):
                 connection.execute("SELECT pg_advisory_xact_lock(%s)", (_LOCK,))
                 connection.execute(_SCHEMA)
         except FileError:
-            self.dispose()
+            self.close()
             raise
         with self._told():
             self._begin(campaign)
@@ -108,7 +108,7 @@ class PostgresqlStore(ReportStore):
                 with _alone(connection):
                     connection.execute(f"CLUSTER {table} USING {table}_pkey")
 
-    def dispose(self) -> None:
+    def close(self) -> None:
         """Close the connections."""
         self._writing.close()
         self._looking.close()

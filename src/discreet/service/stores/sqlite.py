@@ -45,10 +45,10 @@ class SqliteStore(ReportStore):
             self._connection.execute("PRAGMA synchronous=FULL")
             self._connection.executescript(_SCHEMA)
         except FileError:
-            self.dispose()
+            self.close()
             raise
         except (sqlite3.Error, UnicodeDecodeError) as error:
-            self.dispose()
+            self.close()
             raise ReportStoreUnusable(path=path) from error
         with self._sound():
             self._begin(campaign)
@@ -104,7 +104,7 @@ class SqliteStore(ReportStore):
             self._connection.execute("VACUUM")
         self.settle()
 
-    def dispose(self) -> None:
+    def close(self) -> None:
         """Close the file."""
         with self._looking_lock:
             self._looking.close()

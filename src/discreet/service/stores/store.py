@@ -241,7 +241,7 @@ class ReportStore(ABC):
         """Write all rows anew in the order of their senders, so that nothing shows when they came."""
 
     @abstractmethod
-    def dispose(self) -> None:
+    def close(self) -> None:
         """Give back files and connections."""
 
     @abstractmethod
@@ -254,7 +254,7 @@ class ReportStore(ABC):
         try:
             self._adopt(campaign)
         except BaseException:
-            self.dispose()
+            self.close()
             raise
 
     def _adopt(self, campaign: AnyCampaign | None) -> None:
