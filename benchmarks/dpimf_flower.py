@@ -36,7 +36,7 @@ from discreet.federated.flower.processes import VARIABLE, Flower
 from discreet.federated.identity.agreement import COORDINATOR, Agreement
 from discreet.federated.noise import SharedNoise
 from discreet.federated.protocols.choosing import Way, item_protocol
-from discreet.federated.protocols.protocol import ItemProtocol
+from discreet.federated.protocols.protocol import OwnNoiseProtocol
 from discreet.federated.simulation import simulate_parties
 from discreet.federated.transport import InProcess
 from discreet.models.estimator import Estimator
@@ -68,7 +68,7 @@ def scores(model: FittedModel, split: Split) -> list[float]:
     return [found[name] for name in METRICS]
 
 
-def by_round(model: FittedModel, protocol: ItemProtocol, results: list[Any], split: Split) -> list[Any]:
+def by_round(model: FittedModel, protocol: OwnNoiseProtocol, results: list[Any], split: Split) -> list[Any]:
     """Return the scores after each round that gives a model; a round of votes gives none."""
     first = 2 if results[0].kind == "votes" else 1
     ends = range(first, len(results) + 1)

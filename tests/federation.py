@@ -1,5 +1,7 @@
 """Small parties for tests: people of one toy data set, each held by one of them."""
 
+from contextlib import closing
+
 import numpy as np
 
 from discreet.core.randomness import PrivacyRandom
@@ -49,6 +51,14 @@ def coordinator(protocol, endpoints, shared, **options):
     transport = options.pop("transport", None) or InProcess(endpoints)
     options = {"simulated": True} | options
     return Coordinator(protocol, transport, parties=list(endpoints), shared=shared, run=RUN, **options)
+
+
+def next_question(protocol, n_items, results=()):
+    """Return what a run asks after these results."""
+    with closing(protocol.begin(n_items)) as run:
+        for result in results:
+            run.answer(result)
+        return run.question()
 
 
 def train(protocol, parts, data, seed=0, replaced=None, **options):

@@ -22,7 +22,7 @@ from discreet.privacy.accounting.gaussian import gaussian_multiplier
 from discreet.privacy.ledger.ledger import Ledger
 from discreet.statistics.counts import ItemVotes, RatingShares
 from discreet.testing import refuses
-from federation import coordinator, keeper_of, members, toy_parts, train
+from federation import coordinator, keeper_of, members, next_question, toy_parts, train
 
 DATA, _ = toy_parts()
 DATA = replace(DATA, times=np.random.default_rng(0).integers(0, 10**6, DATA.items.size))
@@ -214,7 +214,7 @@ def test_models_that_see_more_than_sums_are_refused():
     with refuses("not-over-parties"):
         protocol_for(Als(epsilon=math.inf), DATA.facts, NOISE)
     with pytest.raises(ParameterError, match=r"looks at more than sums|draws noise"):
-        EstimatorSums.of(Als(epsilon=math.inf), DATA.facts, NOISE).question([], DATA.n_items)
+        next_question(EstimatorSums.of(Als(epsilon=math.inf), DATA.facts, NOISE), DATA.n_items)
     with refuses("broken-rule", name="delta", value=0.0):
         protocol_for(Popularity(epsilon=1.0, delta=0.0), DATA.facts, NOISE)
 

@@ -38,7 +38,7 @@ from discreet.privacy.ledger.ledger import Ledger
 from discreet.statistics.domain import Length, Number, Numbers
 from discreet.statistics.statistic import Part, Statistic
 from discreet.testing import refuses
-from federation import RUN, coordinator, keeper_of, members, toy_parts, train
+from federation import RUN, coordinator, keeper_of, members, next_question, toy_parts, train
 
 ITEMS = 12
 FACTS = PublicFacts(n_items=ITEMS, low=1.0, high=5.0)
@@ -362,7 +362,7 @@ def test_models_that_need_rows_say_for_what():
 
 def test_a_foreign_statistic_is_answered_only_where_it_was_agreed_on():
     protocol = protocol_for(Foreign(epsilon=1.0), DATA.facts, SHARED)
-    asked = protocol.question([], DATA.n_items)
+    asked = next_question(protocol, DATA.n_items)
     protocol.shapes(asked, DATA.n_items)
     with pytest.raises(Exception, match="wrong kind"):
         PROTOCOL.shapes(asked, DATA.n_items)

@@ -24,7 +24,7 @@ from discreet.privacy.session import Session
 from discreet.statistics.profiles import ProfiledItems
 from discreet.testing import refuses
 from discreet.testing.estimator_contract import Transcript
-from federation import RUN, keeper_of, shared_sums, toy_parts
+from federation import RUN, keeper_of, next_question, shared_sums, toy_parts
 
 DATA, PARTS = toy_parts()
 PROTOCOL = SummedStatistics(epsilon=2.0, delta=1e-5)
@@ -349,7 +349,7 @@ def test_promises_say_what_they_assume():
 
 
 def first_question(protocol):
-    asked = protocol.question([], DATA.n_items)
+    asked = next_question(protocol, DATA.n_items)
     return question(asked.kind, protocol=protocol, fields=asked.fields, **asked.arrays)
 
 

@@ -24,7 +24,7 @@ from discreet.privacy.noise_shares import SharedBudget
 from discreet.privacy.session import Session
 from discreet.statistics.counts import ItemVotes, UserCount
 from discreet.testing import refuses
-from federation import coordinator, keeper_of, members, toy_parts
+from federation import coordinator, keeper_of, members, next_question, toy_parts
 
 DATA, PARTS = toy_parts(parties=3)
 NOISE = SharedNoise(parties=3, missing=1)
@@ -67,7 +67,7 @@ def test_the_count_sees_a_training_per_question(trainings):
     rounds = simulated(MODELS["ratings"]).rounds
     trainings.clear()
     for done in range(len(rounds)):
-        assert protocol.question([entry.result for entry in rounds[:done]], DATA.n_items) is not None
+        assert next_question(protocol, DATA.n_items, [entry.result for entry in rounds[:done]]) is not None
     assert len(trainings) == len(rounds) > 1
 
 

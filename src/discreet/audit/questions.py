@@ -38,7 +38,7 @@ from discreet.federated.coordinator import Coordinator
 from discreet.federated.keeper import Keeper
 from discreet.federated.party import Party
 from discreet.federated.protocols.estimator_sums import protocol_for
-from discreet.federated.protocols.protocol import ItemProtocol, names_digest
+from discreet.federated.protocols.protocol import Protocol, names_digest
 from discreet.federated.transport import InProcess
 from discreet.federated.wire import Message, encode
 from discreet.models.estimator import Estimator, statistics_of
@@ -123,7 +123,7 @@ def _own_share(estimator: Estimator) -> float:
 
 
 def _sent(
-    protocol: ItemProtocol, data: Interactions, others: Interactions, recording: Recorder | Player
+    protocol: Protocol, data: Interactions, others: Interactions, recording: Recorder | Player
 ) -> list[bytes]:
     """Run a federation with the first party's mechanism calls recorded; return all that this party sends."""
     sent: list[bytes] = []

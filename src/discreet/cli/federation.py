@@ -54,7 +54,7 @@ if TYPE_CHECKING:
     from discreet.federated.identity.agreement import Agreement
     from discreet.federated.noise import SharedNoise
     from discreet.federated.protocols.choosing import Way
-    from discreet.federated.protocols.protocol import ItemProtocol
+    from discreet.federated.protocols.protocol import Protocol as Agreed
     from discreet.federated.serving.party import Joining
     from discreet.federated.transport import Answered, Transport
     from discreet.follow import FollowAgreement, FollowSettings
@@ -560,7 +560,7 @@ def fit_recipe(estimator: Estimator, way: Way) -> str:
     return (_AVERAGES if way == "averages" else "") + model_settings.to_toml(estimator)
 
 
-def agreed_protocol(agreement: Agreement) -> tuple[Estimator, ItemProtocol]:
+def agreed_protocol(agreement: Agreement) -> tuple[Estimator, Agreed]:
     """Return the model and the protocol that the members of a federation agreed on."""
     from discreet import model_settings
     from discreet.federated.protocols.choosing import item_protocol

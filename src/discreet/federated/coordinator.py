@@ -32,7 +32,6 @@ from discreet.federated.keeper import Line
 from discreet.federated.protocols.protocol import (
     CONFIRM,
     Exchange,
-    ItemProtocol,
     Protocol,
     StepResult,
     names_digest,
@@ -164,14 +163,12 @@ class Coordinator:
         Raises:
             FederationError: Too few parties answered a round; the run can be resumed.
         """
-        protocol = self._protocol
-        if not isinstance(protocol, ItemProtocol):
+        if not self._protocol.joint:
             raise UseRunRounds
         size = len(self._shared)
         require(facts.n_items == size, "facts.n_items", facts.n_items, must="be the size of the catalog")
-        with closing(protocol.begin(size)) as run:
-            rounds = self._finish(run, progress)
-            return self._outcome(protocol, facts, rounds, run)
+        with closing(self._protocol.begin(size)) as run:
+            return self._outcome(facts, self._finish(run, progress), run)
 
     def run_rounds(self, progress: Progress = silent) -> tuple[Round, ...]:
         """Run all rounds that are not finished yet and return all of them.
@@ -202,7 +199,7 @@ class Coordinator:
         try:
             with np.errstate(all="ignore"):
                 run.answer(entry.result)
-                if run.question() is None and isinstance(self._protocol, ItemProtocol):
+                if run.question() is None and self._protocol.joint:
                     _require_finite(run.scorer())
         except (ValueError, ArithmeticError) as error:
             parties, why = tuple(sorted(entry.counted)), type(error).__name__
@@ -224,9 +221,8 @@ class Coordinator:
         self._journal.keep(question)
         return question
 
-    def _outcome(
-        self, protocol: ItemProtocol, facts: PublicFacts, rounds: tuple[Round, ...], run: Exchange
-    ) -> RunOutcome:
+    def _outcome(self, facts: PublicFacts, rounds: tuple[Round, ...], run: Exchange) -> RunOutcome:
+        protocol = self._protocol
         weakest = (max(entry.epsilon for entry in rounds), max(entry.delta for entry in rounds))
         assumed = assumptions_at(one for entry in rounds for one in entry.assumed.items())
         promise = protocol.outcome(facts, *weakest)

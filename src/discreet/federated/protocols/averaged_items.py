@@ -32,7 +32,6 @@ from discreet.federated.protocols.profiles import (
 )
 from discreet.federated.protocols.protocol import (
     LARGEST,
-    ItemProtocol,
     OwnNoiseProtocol,
     Shapes,
     StepResult,
@@ -89,7 +88,7 @@ _START_SPREAD = 0.3
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AveragedItems(OwnNoiseProtocol, ItemProtocol):
+class AveragedItems(OwnNoiseProtocol):
     """Average item profiles of parties that share items and have users of their own.
 
     Guarantee

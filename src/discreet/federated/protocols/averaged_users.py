@@ -87,6 +87,7 @@ class AveragedUsers(OwnNoiseProtocol):
     """
 
     name: ClassVar[str] = "averaged-users"
+    joint: ClassVar[bool] = False
     reserved: ClassVar[Fraction] = _TUNING
 
     epsilon: float

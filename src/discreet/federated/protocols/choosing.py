@@ -11,7 +11,7 @@ from discreet.federated.noise import SharedNoise
 from discreet.federated.protocols.averaged_items import AveragedItems
 from discreet.federated.protocols.estimator_sums import protocol_for
 from discreet.federated.protocols.printed_dpimf import PrintedItems, PrintedUsers
-from discreet.federated.protocols.protocol import ItemProtocol, Protocol
+from discreet.federated.protocols.protocol import Protocol
 from discreet.models.estimator import Estimator
 from discreet.papers.dpimf.estimators import PrintedFactorization
 from discreet.papers.dpimf.implicit_objective import ImplicitObjective
@@ -29,7 +29,7 @@ def way_of(name: str) -> Way:
 
 def item_protocol(
     estimator: Estimator, facts: PublicFacts, noise: SharedNoise, way: Way = "sums"
-) -> ItemProtocol:
+) -> Protocol:
     """Return the protocol of parties that share items.
 
     The printed models always average, as Algorithm 1 does.

@@ -33,7 +33,7 @@ from discreet.federated.errors import MoreThanSums, NotOverParties, OnlyGaussian
 from discreet.federated.noise import SharedNoise, symmetric_from
 from discreet.federated.protocols.asked import Answerable, Asked, size_of
 from discreet.federated.protocols.protocol import (
-    ItemProtocol,
+    Protocol,
     Shapes,
     StepResult,
     check_sum,
@@ -66,7 +66,7 @@ class _Reading(NamedTuple):
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class EstimatorSums(ItemProtocol):
+class EstimatorSums(Protocol):
     """Train an estimator that sees users only through sums, with noise that the parties share.
 
     Guarantee
@@ -138,28 +138,6 @@ class EstimatorSums(ItemProtocol):
     def begin(self, n_shared: int) -> SumsRun:
         """Return a training that asks parties for its sums."""
         return SumsRun(self)
-
-    def question(self, results: Sequence[StepResult], n_shared: int) -> Message | None:
-        """Ask for what training needs after these results; a run that goes on uses `begin`."""
-        run = self._after(results)
-        try:
-            return run.question()
-        finally:
-            run.close()
-
-    def scorer(self, results: Sequence[StepResult], n_items: int) -> Scorer:
-        """Return what training ends with."""
-        run = self._after(results)
-        try:
-            return run.scorer()
-        finally:
-            run.close()
-
-    def _after(self, results: Sequence[StepResult]) -> SumsRun:
-        run = SumsRun(self)
-        for result in results:
-            run.answer(result)
-        return run
 
     def read(self, question: Message, n_items: int) -> Asked:
         """Return what a question asks for, or raise `Refused`."""

@@ -25,7 +25,6 @@ from discreet.federated.errors import NoGuaranteeAsPrinted
 from discreet.federated.noise import OwnNoise
 from discreet.federated.protocols.averaged_items import LISTED, averaged_rows, check_listed, only_listed
 from discreet.federated.protocols.protocol import (
-    ItemProtocol,
     OwnNoiseProtocol,
     Shapes,
     StepResult,
@@ -147,7 +146,7 @@ class PrintedAverages(OwnNoiseProtocol):
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PrintedItems(PrintedAverages, ItemProtocol):
+class PrintedItems(PrintedAverages):
     """Algorithm 1 of DPIMF as printed, for parties that share items and have users of their own.
 
     Guarantee
@@ -177,6 +176,7 @@ class PrintedUsers(PrintedAverages):
     """
 
     name: ClassVar[str] = "dpimf-users"
+    joint: ClassVar[bool] = False
     side: ClassVar[printed.Side] = "users"
 
     def shared(self, data: Interactions) -> Vocabulary:

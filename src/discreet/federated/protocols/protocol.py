@@ -23,6 +23,7 @@ from discreet.core.randomness import PrivacyRandom
 from discreet.data.facts import PublicFacts
 from discreet.data.interactions import Interactions
 from discreet.data.vocabulary import Vocabulary
+from discreet.federated.errors import UseRunRounds
 from discreet.federated.noise import OwnNoise, SharedNoise, total_deviation
 from discreet.federated.wire import Arrays, Message, Refusal, Refused
 from discreet.models.scorers.scorer import Scorer
@@ -130,6 +131,8 @@ class Protocol(Judge):
     __slots__ = ()
 
     name: ClassVar[str]
+    #: Whether a run ends in one model of shared items; parties that share users get one each.
+    joint: ClassVar[bool] = True
 
     epsilon: float
     delta: float
@@ -144,12 +147,8 @@ class Protocol(Judge):
         """Return the dp-accounting events of all that a party answers in a run."""
 
     @abstractmethod
-    def question(self, results: Sequence[StepResult], n_shared: int) -> Message | None:
-        """Return the next question after these results, or None when nothing is left to ask."""
-
     def begin(self, n_shared: int) -> Exchange:
         """Return a run; it begins without results."""
-        return _Results(self, n_shared)
 
     @abstractmethod
     def answer(self, session: Session, question: Message) -> Message:
@@ -228,6 +227,18 @@ class OwnNoiseProtocol(Protocol):
     reserved: ClassVar[Fraction] = Fraction(0)
 
     @abstractmethod
+    def question(self, results: Sequence[StepResult], n_shared: int) -> Message | None:
+        """Return the next question after these results, or None when nothing is left to ask."""
+
+    def scorer(self, results: Sequence[StepResult], n_items: int) -> Scorer:
+        """Return the model of shared items."""
+        raise UseRunRounds
+
+    def begin(self, n_shared: int) -> Exchange:
+        """Return a run whose next question is computed from all results so far."""
+        return _Results(self, n_shared)
+
+    @abstractmethod
     def shares(self, kind: str) -> Mapping[str, Fraction]:
         """Return what each release of an answer costs, as parts of the budget; nothing for unknown kinds."""
 
@@ -264,21 +275,11 @@ class OwnNoiseProtocol(Protocol):
         return whole.split(Fraction(price))[0]
 
 
-class ItemProtocol(Protocol):
-    """Describe a run over shared items, which ends in a model."""
-
-    __slots__ = ()
-
-    @abstractmethod
-    def scorer(self, results: Sequence[StepResult], n_items: int) -> Scorer:
-        """Return the model."""
-
-
 @final
 class _Results:
     """A run whose next question is computed from all results so far."""
 
-    def __init__(self, protocol: Protocol, n_shared: int) -> None:
+    def __init__(self, protocol: OwnNoiseProtocol, n_shared: int) -> None:
         self._protocol, self._n_shared = protocol, n_shared
         self._results: list[StepResult] = []
 
@@ -289,7 +290,6 @@ class _Results:
         self._results.append(result)
 
     def scorer(self) -> Scorer:
-        assert isinstance(self._protocol, ItemProtocol)
         return self._protocol.scorer(self._results, self._n_shared)
 
     def certified(self) -> list[Release] | None:

@@ -23,7 +23,6 @@ from discreet.federated.protocols.profiles import (
 )
 from discreet.federated.protocols.protocol import (
     LARGEST,
-    ItemProtocol,
     OwnNoiseProtocol,
     Shapes,
     StepResult,
@@ -47,7 +46,7 @@ _NO_PAIRS = np.zeros((0, 2), dtype=np.int64)
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SummedStatistics(OwnNoiseProtocol, ItemProtocol):
+class SummedStatistics(OwnNoiseProtocol):
     """Run `implicit-objective` over parties that share a catalog and have users of their own.
 
     Guarantee
