@@ -59,7 +59,7 @@ def test_an_add_that_died_before_it_wrote_its_model_may_be_repeated(discreet, tm
         raise CannotWrite(path=path, why="no space is left")
 
     with monkeypatch.context() as broken:
-        broken.setattr("discreet.core.files.write_whole", full)
+        broken.setattr("discreet.cli.follow.write_whole", full)
         rejected(discreet(*add, "--release", "2"), "cannot-write")
     assert model.read_bytes() == first
     code, out, error = discreet(*add, "--release", "2", "--json")

@@ -32,7 +32,7 @@ from discreet.follow.federation import (
     declare_items,
     following,
     from_recipe,
-    simulate_year,
+    releases_together,
     to_recipe,
     year_of,
 )
@@ -271,14 +271,14 @@ def test_a_simulated_year_is_that_of_one_holder(tmp_path, monkeypatch):
     agreed = FollowAgreement(
         run="s", settings=SETTINGS, facts=CHOICES, noise=SharedNoise(parties=3, missing=1)
     )
-    found = simulate_year(agreed, data, begins=100.0 * DAY, random=RANDOM)
+    *_, found = releases_together(agreed, data, begins=100.0 * DAY, random=RANDOM)
     alone = Following.start(tmp_path / "alone.follow", ITEMS, CHOICES, SETTINGS)
     week = np.maximum((data.times // DAY - 100) // 7, 0)
     for number in range(4):
         last = alone.add(data.where(week == number), random=RANDOM)
     assert arrays(found.model) == arrays(last.model) and found.release == 4
     # The twin: other weeks are noticed.
-    other = simulate_year(agreed, data, begins=103.0 * DAY, random=RANDOM)
+    *_, other = releases_together(agreed, data, begins=103.0 * DAY, random=RANDOM)
     assert arrays(other.model) != arrays(last.model)
 
 

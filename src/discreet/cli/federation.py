@@ -6,14 +6,16 @@ A run fits one model. With `--follow` it is a continual release, and each `feder
 from __future__ import annotations
 
 import json
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import typer
 
+from discreet.cli import lib
 from discreet.cli.errors import (
     EmptyYear,
     OptionDoesNotApply,
@@ -23,7 +25,7 @@ from discreet.cli.errors import (
     PartyDeclined,
     RunTooExpensive,
 )
-from discreet.cli.follow import YearTogether, digest
+from discreet.cli.follow import YearTogether, digest, replay_shown
 from discreet.cli.options.declared import (
     AllowUnbudgeted,
     AsJson,
@@ -42,27 +44,7 @@ from discreet.cli.options.declared import (
 from discreet.cli.options.parsing import checked_name, listed, parse_columns, parse_scale, read_items
 from discreet.cli.output.printing import emit, remark, remark_on_delta, show, table_of
 from discreet.core.files import write_whole
-
-if TYPE_CHECKING:
-    from rich.table import Table
-
-    from discreet.data.facts import PublicFacts
-    from discreet.data.interactions import Interactions
-    from discreet.federated.asking import Round
-    from discreet.federated.comparison import PartyScores
-    from discreet.federated.coordinator import RunOutcome
-    from discreet.federated.identity.agreement import Agreement
-    from discreet.federated.noise import SharedNoise
-    from discreet.federated.protocols.choosing import Way
-    from discreet.federated.protocols.protocol import Protocol as Agreed
-    from discreet.federated.serving.party import Joining
-    from discreet.federated.transport import Answered, Transport
-    from discreet.follow import FollowAgreement, FollowSettings
-    from discreet.follow.coordinator import FollowedTogether
-    from discreet.models.estimator import Estimator
-    from discreet.privacy.guarantee import Assumption, Guarantee
-    from discreet.privacy.ledger.ledger import Ledger
-
+from discreet.core.progress import terminal_progress
 
 Protocol = Annotated[
     str,
@@ -107,31 +89,26 @@ def init(
         keeper: Address of the mask keeper, for all members: HOST:PORT.
         name: The name of the run.
     """
-    from discreet.data.facts import PublicFacts
-    from discreet.federated.catalogs import united
-    from discreet.federated.identity.agreement import COORDINATOR, KEEPER, found_federation
-    from discreet.federated.noise import SharedNoise
-
-    catalog = united([read_items(path) for path in items])
+    catalog = lib.united_catalog([read_items(path) for path in items])
     low, high, step = parse_scale(scale)
     if implicit:
         low, high, step = 1.0, 1.0, None
     if low is None or high is None:
         raise OptionMissing(options=("--scale LOW,HIGH", "--implicit"))
-    facts = PublicFacts(
+    facts = lib.PublicFacts(
         n_items=len(catalog), low=low, high=high, step=step, max_per_user=max_per_user, n_users=users
     )
     names = tuple(listed(parties))
-    noise = SharedNoise(parties=len(names), missing=missing)
+    noise = lib.SharedNoise(parties=len(names), missing=missing)
     recipe, promise, called = _agreed(learning, year, facts, noise, protocol, implicit=implicit)
-    agreement = found_federation(
+    agreement = lib.found_federation(
         folder,
         recipe=recipe,
         facts=facts,
         catalog=catalog,
         missing=missing,
         parties=names,
-        addresses={COORDINATOR: coordinator, KEEPER: keeper},
+        addresses={lib.COORDINATOR: coordinator, lib.KEEPER: keeper},
         label=name,
     )
     if as_json:
@@ -147,22 +124,18 @@ def init(
 def _agreed(
     learning: Learning,
     year: YearTogether,
-    facts: PublicFacts,
-    noise: SharedNoise,
+    facts: lib.PublicFacts,
+    noise: lib.SharedNoise,
     protocol: str,
     *,
     implicit: bool,
-) -> tuple[str, Guarantee, str]:
+) -> tuple[str, lib.Guarantee, str]:
     """Return the recipe of a run, its guarantee, and its name: that of a model, or of a continual release."""
-    from discreet.federated.protocols import choosing
-    from discreet.follow.agreement import FollowAgreement
-    from discreet.follow.federation import to_recipe
-
     settings = year.settings(learning, rated=not implicit)
-    way = choosing.way_of(protocol)
+    way = lib.way_of(protocol)
     if settings is None:
         estimator = learning.estimator(implicit=implicit)
-        agreed = choosing.item_protocol(estimator, facts, noise, way)
+        agreed = lib.item_protocol(estimator, facts, noise, way)
         return fit_recipe(estimator, way), agreed.promise(facts), estimator.name
     if way != "sums":
         raise OptionDoesNotApply(
@@ -174,8 +147,8 @@ def _agreed(
             to="a continual release",
             why="a continual release weights ratings instead of limiting them",
         )
-    year_agreed = FollowAgreement(run="year", settings=settings, facts=facts, noise=noise)
-    return to_recipe(settings), year_agreed.promise(), f"a year of {settings.releases:,} releases"
+    year_agreed = lib.FollowAgreement(run="year", settings=settings, facts=facts, noise=noise)
+    return lib.to_recipe(settings), year_agreed.promise(), f"a year of {settings.releases:,} releases"
 
 
 def simulate(
@@ -207,12 +180,8 @@ def simulate(
             alone. With --follow, also compare with fits and refits.
         out: Where to write the model.
     """
-    from discreet.federated.noise import SharedNoise
-    from discreet.federated.protocols.choosing import way_of
-    from discreet.models.storage import refuse_model
-
     paying.check()
-    way = way_of(protocol)
+    way = lib.way_of(protocol)
     settings = year.settings(learning, rated=not reading.implicit)
     _refuse_contradictions(
         settings, begins, measuring, scored=scored, releases=out is not None or paying.asked
@@ -223,14 +192,14 @@ def simulate(
             needs="--out",
             why="it would record the cost of a model that is not written",
         )
-    noise = SharedNoise(parties=parties, missing=missing)
+    noise = lib.SharedNoise(parties=parties, missing=missing)
     with paying.releasing(out, data, learning, year, reading, noise, way, begins) as release:
         done = None if out is None else paying.finished(release, out)
         if out is not None and done is not None:
             show(f"Written to {out}. {paying.recorded(done.name, done.model.guarantee)}")
             return
         if out is not None:
-            refuse_model(out, force=force, inputs=[*reading.files(data), *paying.files()])
+            lib.refuse_model(out, force=force, inputs=[*reading.files(data), *paying.files()])
         if settings is not None and reading.duplicates is None:
             # As in a continual release, only the first of a user's interactions with an item counts.
             reading = replace(reading, duplicates="first")
@@ -252,7 +221,12 @@ def simulate(
 
 
 def _refuse_contradictions(
-    settings: FollowSettings | None, begins: str | None, measuring: Measuring, *, scored: bool, releases: bool
+    settings: lib.FollowSettings | None,
+    begins: str | None,
+    measuring: Measuring,
+    *,
+    scored: bool,
+    releases: bool,
 ) -> None:
     """Raise for options of a simulation that don't go together, before any data are read."""
     if settings is None and begins is not None:
@@ -299,13 +273,8 @@ def run(
         flower: The folder of Flower's programs. Default: the folder of `discreet`.
         release: Number of this release in a continual release. A release that exists is not requested again.
     """
-    from discreet.federated.flower.transport import coordinated, flower_parties
-    from discreet.federated.identity.agreement import Agreement
-    from discreet.follow import federation as follow
-    from discreet.models.storage import refuse_model
-
-    agreement = Agreement.read(folder)
-    follows = follow.from_recipe(agreement.recipe) is not None
+    agreement = lib.Agreement.read(folder)
+    follows = lib.year_recipe(agreement.recipe) is not None
     if release is not None and not follows:
         raise OptionDoesNotApply(
             options=("--release",),
@@ -315,18 +284,18 @@ def run(
     # The model of the release before may be replaced; anything else only with --force.
     last = folder / _LAST
     force = force or (follows and last.is_file() and last.read_text() == _signed(out))
-    refuse_model(out, force=force)
+    lib.refuse_model(out, force=force)
     remark(f"Run {agreement.run!r}: {', '.join(agreement.parties)}.")
     protocol = None if follows else agreed_protocol(agreement)[1]
-    outcome: RunOutcome | FollowedTogether
-    with flower_parties(
+    outcome: lib.RunOutcome | lib.FollowedTogether
+    with lib.flower_parties(
         folder, agreement, patience=patience, programs=flower, watched=watched_transport
     ) as parties:
         if protocol is None:
-            year = follow.coordinated(folder, agreement, parties, seconds=seconds)
+            year = lib.coordinated_year(folder, agreement, parties, seconds=seconds)
             outcome = year.release(number=release)
         else:
-            found = coordinated(folder, agreement, protocol, parties, seconds=seconds)
+            found = lib.coordinated_fit(folder, agreement, protocol, parties, seconds=seconds)
             outcome = found.train(agreement.facts)
     outcome.model.save(out, force=force)
     if follows:
@@ -355,10 +324,7 @@ def declare(folder: Path, items: Path, *, as_json: AsJson = False) -> None:
         folder: A member's folder: the coordinator's, then each party's.
         items: A file that includes the new items: one ID per line, or a table of items.
     """
-    from discreet.federated.identity.agreement import Agreement
-    from discreet.follow.federation import declare_items
-
-    fresh = declare_items(folder, Agreement.read(folder), read_items(items))
+    fresh = lib.declare_items(folder, lib.Agreement.read(folder), read_items(items))
     if as_json:
         emit({"declared": fresh})
         return
@@ -397,13 +363,8 @@ def party(
         alone: Don't start Flower's SuperNode; it is started elsewhere.
         yes: Accept the guarantee and its cost without a prompt.
     """
-    from discreet.federated.identity.agreement import Agreement
-    from discreet.federated.serving.party import PartyDaemon
-    from discreet.follow.federation import year_of
-    from discreet.privacy.ledger.ledger import Ledger
-
-    agreement = Agreement.read(folder)
-    book, year = Ledger.open(ledger, allow_unbudgeted=allow_unbudgeted), year_of(agreement)
+    agreement = lib.Agreement.read(folder)
+    book, year = lib.Ledger.open(ledger, allow_unbudgeted=allow_unbudgeted), lib.year_of(agreement)
     choice = parse_columns(columns)
     if year is None:
         how = {"columns": choice, "duplicates": duplicates, "schema": schema, **text.written()}
@@ -432,7 +393,7 @@ def party(
         f"Take part in run {agreement.run!r}, with its cost recorded in {ledger}?"
     ):
         raise PartyDeclined()
-    with PartyDaemon(folder, agreement, part.join) as daemon:
+    with lib.PartyDaemon(folder, agreement, part.join) as daemon:
         if not alone:
             daemon.start_flower(flower)
         remark(f"{daemon.name} answers at {daemon.path}. Stop with Ctrl-C; start again to resume.")
@@ -443,29 +404,24 @@ class _Part(NamedTuple):
     """One party's part in a run: its guarantee and cost, whether the cost is recorded, and how to answer."""
 
     people: str
-    promise: Guarantee
+    promise: lib.Guarantee
     paid: bool
-    join: Joining
+    join: lib.Joining
 
 
 def _fit(
-    agreement: Agreement,
-    book: Ledger,
+    agreement: lib.Agreement,
+    book: lib.Ledger,
     data: str,
     name: str | None,
     how: dict[str, Any],
     salt: Path | None,
 ) -> _Part:
     """Return a part in a run that fits a model to the party's current data."""
-    from discreet.data.inputs import open_data
-    from discreet.federated.catalogs import read_salt, salted_data
-    from discreet.federated.serving.party import joining
-    from discreet.models.estimator import refuse_timeless
-
     (estimator, protocol), facts = agreed_protocol(agreement), agreement.facts
     implicit = estimator.feedback == "implicit"
     how["duplicates"] = rule_for_duplicates(how["duplicates"], how["schema"], implicit=implicit)
-    people = open_data(
+    people = lib.open_data(
         data,
         name=name,
         implicit=implicit,
@@ -477,35 +433,30 @@ def _fit(
         **how,
     )
     # Whether data have times is public. Without times, a request for ages would fail.
-    refuse_timeless(getattr(estimator, "half_life", None), people)
+    lib.refuse_timeless(getattr(estimator, "half_life", None), people)
     assumed = _as_read(people)
     if salt is not None:
-        people = salted_data(people, read_salt(salt), agreement.catalog, facts)
+        people = lib.salted_data(people, lib.read_salt(salt), agreement.catalog, facts)
     promise = protocol.promise(facts).assuming(*assumed)
-    return _Part(people.name, promise, False, joining(agreement, protocol, people, book))
+    return _Part(people.name, promise, False, lib.joining(agreement, protocol, people, book))
 
 
-def _as_read(people: Interactions) -> list[Assumption]:
+def _as_read(people: lib.Interactions) -> list[lib.Assumption]:
     """Return the assumptions of the party's own guarantee about how its file was read."""
-    from discreet.privacy.guarantee import Fact, assumptions_of
-
-    about = (Fact.LAYOUT, Fact.FRAME, Fact.READABLE, Fact.QUOTES, Fact.QUERY)
-    return [one for one in assumptions_of(people.facts) if one.fact in about]
+    about = (lib.Fact.LAYOUT, lib.Fact.FRAME, lib.Fact.READABLE, lib.Fact.QUOTES, lib.Fact.QUERY)
+    return [one for one in lib.assumptions_of(people.facts) if one.fact in about]
 
 
 def _follow(
     folder: Path,
-    agreement: Agreement,
-    year: FollowAgreement,
-    book: Ledger,
+    agreement: lib.Agreement,
+    year: lib.FollowAgreement,
+    book: lib.Ledger,
     data: Path,
     name: str | None,
     columns: dict[str, str | None] | None,
 ) -> _Part:
     """Return a part in a continual release. Files at a path are read when a release is requested."""
-    from discreet.follow.federation import STATE, following
-    from discreet.follow.supplies import files_at, supply_from
-
     if name is None:
         raise OptionNeeds(
             options=("A continual release",),
@@ -513,12 +464,14 @@ def _follow(
             why="the files change, so the ledger needs one name for the same users",
         )
     # A path that can't be used is reported to the operator now, not at the first question.
-    files_at(data)
-    join = following(agreement, supply_from(data, columns, rated=year.rated), ledger=book, dataset=name)
-    return _Part(name, year.promise(), (folder / STATE).exists(), join)
+    lib.files_at(data)
+    join = lib.following(
+        agreement, lib.supply_from(data, columns, rated=year.rated), ledger=book, dataset=name
+    )
+    return _Part(name, year.promise(), (folder / lib.FOLLOWED_STATE).exists(), join)
 
 
-def _require_cover(book: Ledger, name: str, promise: Guarantee) -> None:
+def _require_cover(book: lib.Ledger, name: str, promise: lib.Guarantee) -> None:
     """Raise for a run that the ledger's budget doesn't cover, before other members wait for this party."""
     left = book.remaining(name)
     paid = any(entry.guarantee.epsilon == promise.epsilon for entry in book.entries(name))
@@ -532,20 +485,15 @@ def keeper(folder: Path) -> None:
     Options:
         folder: The keeper's folder that `federation init` wrote.
     """
-    from discreet.federated.identity.agreement import KEEPER, Agreement
-    from discreet.federated.journal import Journal
-    from discreet.federated.keeper import MOST_BYTES, Keeper
-    from discreet.federated.serving.tls import TlsServer, keeper_service
-
-    agreement = Agreement.read(folder)
-    keeper = Keeper(
+    agreement = lib.Agreement.read(folder)
+    keeper = lib.Keeper(
         roster=agreement.parties,
         least=agreement.noise.least_parties,
         run=agreement.run,
-        journal=Journal(folder / "keeper.state"),
+        journal=lib.Journal(folder / "keeper.state"),
     )
-    members, service = agreement.members(), keeper_service(keeper)
-    server = TlsServer(agreement.address(KEEPER), folder, members, service, most=MOST_BYTES)
+    members, service = agreement.members(), lib.keeper_service(keeper)
+    server = lib.TlsServer(agreement.address(lib.KEEPER), folder, members, service, most=lib.KEEPER_BYTES)
     remark(f"The keeper of {agreement.run!r} answers at {server.address[0]}:{server.address[1]}.")
     server.run()
 
@@ -553,40 +501,32 @@ def keeper(folder: Path) -> None:
 _AVERAGES = 'protocol = "averages"\n'
 
 
-def fit_recipe(estimator: Estimator, way: Way) -> str:
+def fit_recipe(estimator: lib.Estimator, way: lib.ProtocolWay) -> str:
     """Return the text of an agreement that names a model and a protocol."""
-    from discreet import model_settings
-
-    return (_AVERAGES if way == "averages" else "") + model_settings.to_toml(estimator)
+    return (_AVERAGES if way == "averages" else "") + lib.model_settings.to_toml(estimator)
 
 
-def agreed_protocol(agreement: Agreement) -> tuple[Estimator, Agreed]:
+def agreed_protocol(agreement: lib.Agreement) -> tuple[lib.Estimator, lib.FederatedProtocol]:
     """Return the model and the protocol that the members of a federation agreed on."""
-    from discreet import model_settings
-    from discreet.federated.protocols.choosing import item_protocol
-
     text = agreement.recipe
-    estimator = model_settings.from_toml(text.removeprefix(_AVERAGES))
-    way: Way = "averages" if text.startswith(_AVERAGES) else "sums"
-    return estimator, item_protocol(estimator, agreement.facts, agreement.noise, way)
+    estimator = lib.model_settings.from_toml(text.removeprefix(_AVERAGES))
+    way: lib.ProtocolWay = "averages" if text.startswith(_AVERAGES) else "sums"
+    return estimator, lib.item_protocol(estimator, agreement.facts, agreement.noise, way)
 
 
 def _show_fits(
-    whole: Interactions,
-    estimator: Estimator,
+    whole: lib.Interactions,
+    estimator: lib.Estimator,
     measuring: Measuring,
-    noise: SharedNoise,
-    way: Way,
+    noise: lib.SharedNoise,
+    way: lib.ProtocolWay,
     *,
     as_json: bool,
 ) -> None:
     """Print how good a model of all parties would be; nothing is released."""
-    from discreet.core.progress import terminal_progress
-    from discreet.federated.comparison import compare_parties
-
     remark_on_delta([estimator], whole.facts)
     with terminal_progress(None) as report:
-        found = compare_parties(
+        found = lib.compare_parties(
             estimator,
             whole,
             noise,
@@ -616,21 +556,21 @@ def _show_fits(
     )
 
 
-def _directions(found: PartyScores) -> str:
+def _directions(found: lib.PartyScores) -> str:
     """Return a sentence that states which direction is better for each metric."""
-    from discreet.evaluation.metrics import Metric
-
     named: dict[str, list[str]] = {}
     for name in next(iter(found.ways.values())):
-        named.setdefault("Lower" if Metric.parse(name).lower_is_better else "Higher", []).append(name)
+        named.setdefault("Lower" if lib.Metric.parse(name).lower_is_better else "Higher", []).append(name)
     return " ".join(f"{way} {' and '.join(names)} is better." for way, names in named.items())
 
 
-def _table(found: PartyScores, title: str) -> Table:
-    from discreet.evaluation.scoring import PREFIX
+def _table(found: lib.PartyScores, title: str) -> lib.Table:
 
     metrics = list(next(iter(found.ways.values())))
-    simple = {f"{name.removeprefix(PREFIX)}, without noise": scores for name, scores in found.simple.items()}
+    simple = {
+        f"{name.removeprefix(lib.BASELINE_PREFIX)}, without noise": scores
+        for name, scores in found.simple.items()
+    }
     rows = [
         [way, *(f"{scores[name].mean:.4f}" if name in scores else "-" for name in metrics)]
         for way, scores in {**found.ways, **simple}.items()
@@ -639,18 +579,14 @@ def _table(found: PartyScores, title: str) -> Table:
 
 
 def _show_year(
-    whole: Interactions,
+    whole: lib.Interactions,
     measuring: Measuring,
-    noise: SharedNoise,
-    settings: FollowSettings,
+    noise: lib.SharedNoise,
+    settings: lib.FollowSettings,
     begins: str | None,
     *,
     as_json: bool,
 ) -> None:
-    from discreet.cli.follow import replay_shown
-    from discreet.core.progress import terminal_progress
-    from discreet.data.epochs import seconds_of
-    from discreet.follow.replay import replay_year
 
     if measuring != Measuring(seed=measuring.seed):
         raise OptionDoesNotApply(
@@ -658,9 +594,11 @@ def _show_year(
             to="--follow",
             why="a replayed continual release has its own measurement",
         )
-    moment = None if begins is None else seconds_of(begins, "begins")
+    moment = None if begins is None else lib.seconds_of(begins, "begins")
     with terminal_progress(None) as report:
-        found = replay_year(whole, settings, begins=moment, noise=noise, seed=measuring.seed, progress=report)
+        found = lib.replay_year(
+            whole, settings, begins=moment, noise=noise, seed=measuring.seed, progress=report
+        )
     if as_json:
         emit(found.to_json())
         return
@@ -671,76 +609,66 @@ def _show_year(
 class SimulatedRun(NamedTuple):
     """A simulated run: its guarantee, its name, how to run it, and the sentences to print after it."""
 
-    promise: Guarantee
+    promise: lib.Guarantee
     called: str
     events: Sequence[Any]
-    play: Callable[[], RunOutcome | FollowedTogether]
+    play: Callable[[], lib.RunOutcome | lib.FollowedTogether]
     after: Callable[[], str] | None = None
 
 
-def simulated_fit(estimator: Estimator, whole: Interactions, noise: SharedNoise, way: Way) -> SimulatedRun:
+def simulated_fit(
+    estimator: lib.Estimator, whole: lib.Interactions, noise: lib.SharedNoise, way: lib.ProtocolWay
+) -> SimulatedRun:
     """Return a run in which parties fit a model."""
-    from discreet.federated.protocols.choosing import simulated_protocol
-    from discreet.federated.simulation import simulate
-    from discreet.models.estimator import refuse_timeless
-
-    refuse_timeless(getattr(estimator, "half_life", None), whole)
+    lib.refuse_timeless(getattr(estimator, "half_life", None), whole)
     remark_on_delta([estimator], whole.facts)
-    protocol = simulated_protocol(estimator, whole.facts, noise, way)
+    protocol = lib.simulated_protocol(estimator, whole.facts, noise, way)
 
-    def play() -> RunOutcome:
-        return simulate(protocol, whole, noise.parties)
+    def play() -> lib.RunOutcome:
+        return lib.simulate_run(protocol, whole, noise.parties)
 
     return SimulatedRun(protocol.promise(whole.facts), estimator.name, protocol.events(), play)
 
 
 def simulated_year(
-    settings: FollowSettings, whole: Interactions, noise: SharedNoise, begins: str
+    settings: lib.FollowSettings, whole: lib.Interactions, noise: lib.SharedNoise, begins: str
 ) -> SimulatedRun:
     """Return a continual release of several parties, from a public date on."""
-    from discreet.data.epochs import seconds_of
-    from discreet.follow.agreement import FollowAgreement
-    from discreet.follow.federation import simulate_year
-
     if whole.facts.max_per_user is not None:
         raise OptionDoesNotApply(
             options=("--max-per-user",),
             to="a continual release",
             why="a continual release weights ratings instead of limiting them",
         )
-    moment = seconds_of(begins, "begins")
-    agreed = FollowAgreement(run="simulation", settings=settings, facts=whole.facts, noise=noise)
+    moment = lib.seconds_of(begins, "begins")
+    agreed = lib.FollowAgreement(run="simulation", settings=settings, facts=whole.facts, noise=noise)
 
-    def play() -> FollowedTogether:
-        return simulate_year(agreed, whole, begins=moment)
+    def play() -> lib.FollowedTogether:
+        return deque(lib.releases_together(agreed, whole, begins=moment), maxlen=1)[0]
 
     after = partial(_inside, whole, settings, begins)
     return SimulatedRun(agreed.promise(), "follow", settings.events(), play, after)
 
 
-def _in_year(whole: Interactions, settings: FollowSettings, begins: str) -> tuple[int, int, int]:
+def _in_year(whole: lib.Interactions, settings: lib.FollowSettings, begins: str) -> tuple[int, int, int]:
     """Return how many interactions are before a year, in it, and after it."""
     import numpy as np
 
-    from discreet.data.epochs import seconds_of
-
-    moment, times = seconds_of(begins, "begins"), np.zeros(0) if whole.times is None else whole.times
+    moment, times = lib.seconds_of(begins, "begins"), np.zeros(0) if whole.times is None else whole.times
     before = int(np.count_nonzero(times < moment))
     after = int(np.count_nonzero(times >= moment + settings.days * 86_400))
     return before, times.size - before - after, after
 
 
-def refuse_empty_year(whole: Interactions, settings: FollowSettings, begins: str) -> None:
+def refuse_empty_year(whole: lib.Interactions, settings: lib.FollowSettings, begins: str) -> None:
     """Raise for a year without data, as reading rejects an empty file: the date must be wrong."""
-    from discreet.models.estimator import month_of
-
     if whole.times is None or _in_year(whole, settings, begins)[1]:
         return
-    first, last = (month_of(float(moment)) for moment in (whole.times.min(), whole.times.max()))
+    first, last = (lib.month_of(float(moment)) for moment in (whole.times.min(), whole.times.max()))
     raise EmptyYear(begins=str(begins), first=str(first), last=str(last))
 
 
-def _inside(whole: Interactions, settings: FollowSettings, begins: str) -> str:
+def _inside(whole: lib.Interactions, settings: lib.FollowSettings, begins: str) -> str:
     """Return what was added to the year, without noise, for the data owner alone."""
     before, inside, after = _in_year(whole, settings, begins)
     return (
@@ -754,16 +682,14 @@ def play_simulated(
     run: SimulatedRun,
     name: str,
     paying: Paying,
-    book: Ledger | None,
+    book: lib.Ledger | None,
     out: Path | None,
     *,
     force: bool,
     as_json: bool,
 ) -> None:
     """Record the cost of a simulated run, run it, and print the outcome."""
-    from discreet.privacy.ledger.ledger import Ledger
-
-    book = book or Ledger.nowhere()
+    book = book or lib.Ledger.nowhere()
     # Each user is at one party, so the whole run costs a user no more than their party's guarantee.
     with book.spend(name, run.promise, what=f"simulated federation, {run.called}", events=run.events):
         outcome = run.play()
@@ -790,14 +716,13 @@ def play_simulated(
 _ABSENT = "is absent (`discreet federation party` may be waiting for a yes there, or isn't running)"
 
 
-def watched_transport(inner: Transport) -> Transport:
+def watched_transport(inner: lib.Transport) -> lib.Transport:
     """Return a transport that reports on standard error which parties answered and which are awaited."""
-    from discreet.federated.transport import Transport
 
-    class Watched(Transport):
+    class Watched(lib.Transport):
         asked = 0
 
-        def ask(self, question: bytes, parties: Sequence[str], seconds: float) -> Iterator[Answered]:
+        def ask(self, question: bytes, parties: Sequence[str], seconds: float) -> Iterator[lib.Answered]:
             self.asked += 1
             waiting = list(parties)
             remark(f"Question {self.asked} to {', '.join(parties)}: {len(question):,} bytes.")
@@ -814,38 +739,33 @@ def watched_transport(inner: Transport) -> Transport:
     return Watched()
 
 
-def show_outcome(outcome: RunOutcome | FollowedTogether, out: Path | None) -> None:
+def show_outcome(outcome: lib.RunOutcome | lib.FollowedTogether, out: Path | None) -> None:
     """Print every round, or the release of a continual release, and the model's label."""
-    from discreet.follow.coordinator import FollowedTogether
-    from discreet.report.label import label_table
-
-    followed = isinstance(outcome, FollowedTogether)
+    followed = isinstance(outcome, lib.FollowedTogether)
     first, title = ("release", "The latest release") if followed else ("round", "Rounds")
     rows = []
     for number, entry in enumerate(_rounds(outcome), start=1):
         reasons = ", ".join(f"{name}: {why}" for name, why in entry.left_out.items())
-        if isinstance(entry, FollowedTogether):
+        if isinstance(entry, lib.FollowedTogether):
             place, what = _place(entry), "current sums"
         else:
             place, what = str(number), entry.result.kind
         rows.append((place, what, str(len(entry.counted)), reasons or "-"))
     table = table_of((first, "what", "parties counted", "skipped, and why"), rows, title=title)
-    show(table, label_table(outcome.model.guarantee, f"Privacy facts: {outcome.model.name}"))
+    show(table, lib.label_table(outcome.model.guarantee, f"Privacy facts: {outcome.model.name}"))
     written = "" if out is None else f"Written to {out}. "
     show(f"{written}{outcome.model.guarantee.short()}")
 
 
-def _place(entry: FollowedTogether) -> str:
+def _place(entry: lib.FollowedTogether) -> str:
     """Return the number of this release, and of how many."""
     releases = json.loads(entry.model.parameters["settings"])["year"]["releases"]
     return f"{entry.release:,} of {releases:,}"
 
 
-def outcome_json(outcome: RunOutcome | FollowedTogether, out: Path | None) -> dict[str, Any]:
+def outcome_json(outcome: lib.RunOutcome | lib.FollowedTogether, out: Path | None) -> dict[str, Any]:
     """Return the outcome of a run, or of a release, as JSON."""
-    from discreet.follow.coordinator import FollowedTogether
-
-    made = {"release": outcome.release} if isinstance(outcome, FollowedTogether) else {}
+    made = {"release": outcome.release} if isinstance(outcome, lib.FollowedTogether) else {}
     return {
         "model": outcome.model.name,
         "file": None if out is None else str(out),
@@ -858,8 +778,6 @@ def outcome_json(outcome: RunOutcome | FollowedTogether, out: Path | None) -> di
     }
 
 
-def _rounds(outcome: RunOutcome | FollowedTogether) -> Sequence[Round | FollowedTogether]:
+def _rounds(outcome: lib.RunOutcome | lib.FollowedTogether) -> Sequence[lib.Round | lib.FollowedTogether]:
     """Return the questions of a run. A continual release is one question."""
-    from discreet.follow.coordinator import FollowedTogether
-
-    return [outcome] if isinstance(outcome, FollowedTogether) else outcome.rounds
+    return [outcome] if isinstance(outcome, lib.FollowedTogether) else outcome.rounds

@@ -11,10 +11,11 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, cast, final
+from typing import Annotated, Any, cast, final
 
 import typer
 
+from discreet.cli import lib
 from discreet.cli.errors import (
     FixedByShards,
     OptionNeeds,
@@ -42,20 +43,9 @@ from discreet.cli.options.declared import (
 from discreet.cli.options.parsing import group, parse_columns, parse_scale, read_items
 from discreet.cli.output import printing
 from discreet.cli.output.printing import emit
-
-if TYPE_CHECKING:
-    from rich.console import RenderableType
-
-    from discreet.data.schema import Schema
-    from discreet.data.vocabulary import Vocabulary
-    from discreet.follow import Following, FollowSettings, Status
-    from discreet.follow.batches import Source
-    from discreet.follow.model import Kind
-    from discreet.follow.replay import Replay
-    from discreet.follow.stream import Added
-    from discreet.models.fitted import FittedModel
-    from discreet.models.items import PublicColumns
-
+from discreet.cli.output.tables import traces_table
+from discreet.core.files import write_whole
+from discreet.core.progress import terminal_progress
 
 # The kind of the page, by which the command recognizes its own pages.
 _PAGE = "followed year"
@@ -83,10 +73,6 @@ def start(
         scale: Follow ratings on LOW,HIGH or LOW,HIGH,STEP. Default: interactions only.
         implicit: Follow interactions only; the default without --scale.
     """
-    from discreet.data.facts import PublicFacts
-    from discreet.follow import Following
-    from discreet.follow.comparison import SAME_LISTS
-
     if implicit and scale is not None:
         raise OptionsConflict(
             options=("--implicit", "--scale"),
@@ -98,11 +84,11 @@ def start(
     read_titles(titles, catalog)
     low, high, step = parse_scale(scale) if scale is not None else (1.0, 1.0, None)
     assert low is not None and high is not None
-    facts = PublicFacts(n_items=len(catalog), low=low, high=high, step=step)
+    facts = lib.PublicFacts(n_items=len(catalog), low=low, high=high, step=step)
     settings = year.settings(rated=scale is not None)
     paying.check()
     name = paying.name or state.name.rsplit(".", 1)[0]
-    begun = Following.start(state, catalog, facts, settings, name=name, ledger=paying.book(name))
+    begun = lib.Following.start(state, catalog, facts, settings, name=name, ledger=paying.book(name))
     if kept := said_once(columns=columns, titles=titles):
         begun.keep(**kept)
     status = begun.status()
@@ -113,7 +99,7 @@ def start(
         status.guarantee.label(f"The guarantee of the year: {name}"), paying.recorded(name, status.guarantee)
     )
     printing.show(f"The state is in {state}. Keep it private, and never restore an older copy.")
-    printing.show(SAME_LISTS)
+    printing.show(lib.SAME_LISTS)
 
 
 # More missed releases than this are probably a typing mistake.
@@ -143,9 +129,7 @@ def add(
         drop_unknown: Skip ratings of items that were not declared.
         again: Add a file again that has the same name and time of writing.
     """
-    from discreet.follow import Following
-
-    year = Following(state, steady=True)
+    year = lib.Following(state, steady=True)
     kept = year.kept()
     columns = kept.get("columns") if columns is None else columns
     written = text.written()
@@ -163,15 +147,12 @@ def add(
         _draw(year, drawing, batch, _written(data), force=force, again=again, also=also)
 
 
-def _schema(data: Path, given: Path | None, kept: Mapping[str, str]) -> Schema | None:
+def _schema(data: Path, given: Path | None, kept: Mapping[str, str]) -> lib.Schema | None:
     """Return the given schema, or the schema of earlier files of the year if this file has the same form."""
-    from discreet.data.reading.tables import fits
-    from discreet.data.schema import Schema
-
     if given is not None:
-        return Schema.read(given)
-    known = Schema.from_json(json.loads(kept["schema"])) if "schema" in kept else None
-    return known if known is not None and fits(data, known) else None
+        return lib.Schema.read(given)
+    known = lib.Schema.from_json(json.loads(kept["schema"])) if "schema" in kept else None
+    return known if known is not None and lib.fits_schema(data, known) else None
 
 
 def release(state: Path, *, drawing: Drawing) -> None:
@@ -180,27 +161,23 @@ def release(state: Path, *, drawing: Drawing) -> None:
     Options:
         state: The year that `discreet follow start` wrote.
     """
-    from discreet.follow import Following
-
-    year = Following(state, steady=True)
+    year = lib.Following(state, steady=True)
     _draw(year, drawing, None, None, force=_refuse(year, drawing, [state]))
 
 
-def _refuse(year: Following, drawing: Drawing, read: list[Path]) -> bool:
+def _refuse(year: lib.Following, drawing: Drawing, read: list[Path]) -> bool:
     """Raise for an output that is in the way. Return whether a model may be replaced: the last one may."""
-    from discreet.models.storage import refuse_model
-
     out = drawing.out
     force = drawing.force or digest(out) in models_of(year.kept()).get(str(out.absolute()), "").split()
     inputs = [path for path in (*read, drawing.items, drawing.with_model, drawing.titles) if path is not None]
-    refuse_model(out, force=force, inputs=inputs)
+    lib.refuse_model(out, force=force, inputs=inputs)
     return force
 
 
 def _draw(
-    year: Following,
+    year: lib.Following,
     drawing: Drawing,
-    source: Source | None,
+    source: lib.FollowedSource | None,
     batch: str | None,
     *,
     force: bool,
@@ -208,14 +185,11 @@ def _draw(
     also: Mapping[str, str] | None = None,
 ) -> None:
     """Draw a release once, write its model, and print what was added. `also` is kept for later releases."""
-    from discreet.core.files import write_whole
-    from discreet.models.storage import load, packed, refuse_model
-
     kept, titles, out = year.kept(), drawing.titles, drawing.out
     if titles is None and "titles" in kept:
         titles = kept_titles(kept["titles"])
     declared = None if drawing.items is None else read_items(drawing.items)
-    embeddings = None if drawing.with_model is None else load(drawing.with_model)
+    embeddings = None if drawing.with_model is None else lib.load(drawing.with_model)
     # A table that can't be read is rejected before anything is drawn.
     named = read_titles(titles, year.catalog(declared)[0])
     missed = 0 if drawing.release is None else drawing.release - year.made - 1
@@ -224,9 +198,9 @@ def _draw(
     layouts = _layouts(source, kept)
     content = b""
 
-    def keeping(added: Added) -> Mapping[str, str]:
+    def keeping(added: lib.Added) -> Mapping[str, str]:
         nonlocal content
-        content = packed(_if_public(replace(added.model, public=named), layouts))
+        content = lib.packed(_if_public(replace(added.model, public=named), layouts))
         # If this process dies before it writes the model, the one before may still be replaced.
         digests = f"{sha256(content).hexdigest()} {digest(out)}".strip()
         return {
@@ -240,14 +214,14 @@ def _draw(
     added = year.add(
         source,
         items=declared,
-        kind=cast("Kind", drawing.kind),
+        kind=cast("lib.FollowedKind", drawing.kind),
         model=embeddings,
         release=drawing.release,
         batch=batch,
         again=again,
         keeping=keeping,
     )
-    refuse_model(out, force=force)
+    lib.refuse_model(out, force=force)
     write_whole(out, content)
     if drawing.as_json:
         emit(added_json(added))
@@ -261,18 +235,15 @@ def _draw(
     )
 
 
-def _layouts(source: Source | None, kept: Mapping[str, str]) -> list[str]:
+def _layouts(source: lib.FollowedSource | None, kept: Mapping[str, str]) -> list[str]:
     """Return the layouts that were guessed from the files of the year so far, without repeats."""
     layout = "" if source is None else source.facts.layout
     return list(dict.fromkeys([*json.loads(kept.get("layouts", "[]")), *([layout] if layout else [])]))
 
 
-def _if_public(model: FittedModel, layouts: Sequence[str]) -> FittedModel:
+def _if_public(model: lib.FittedModel, layouts: Sequence[str]) -> lib.FittedModel:
     """Return the model with the condition that layouts guessed from files are public."""
-    from discreet.privacy.guarantee import Assumption, Fact
-    from discreet.privacy.guarantee import Kind as Entered
-
-    conditions = [Assumption.of(Entered.TAKEN, Fact.LAYOUT, layout=layout) for layout in layouts]
+    conditions = [lib.Assumption.of(lib.Kind.TAKEN, lib.Fact.LAYOUT, layout=layout) for layout in layouts]
     return replace(model, guarantee=model.guarantee.assuming(*conditions))
 
 
@@ -282,7 +253,7 @@ def _written(data: Path) -> str:
     return data.name if moment is None else f"{data.name}, written at {moment.isoformat()},"
 
 
-def _called(year: Following) -> str:
+def _called(year: lib.Following) -> str:
     """Return the source of a continual release."""
     facts = year.catalog()[1]
     return "interactions" if facts.low == facts.high else "ratings"
@@ -290,38 +261,33 @@ def _called(year: Following) -> str:
 
 @contextmanager
 def _source(
-    year: Following,
+    year: lib.Following,
     data: Path,
-    declared: Vocabulary | None,
+    declared: lib.Vocabulary | None,
     columns: str | None,
     on: str | None,
     text: dict[str, Any],
     *,
     drop_unknown: bool,
-) -> Iterator[Source]:
+) -> Iterator[lib.FollowedSource]:
     """Yield new ratings: a whole file, or a folder of shards as it is or on a cluster."""
-    from discreet.sources.shards import is_shard_folder, open_shards
-
-    if is_shard_folder(data):
+    if lib.is_shard_folder(data):
         if drop_unknown:
             raise FixedByShards(option="--drop-unknown", folder=str(data))
         if on is None:
-            yield open_shards(data)
+            yield lib.open_shards(data)
             return
-        from discreet.sources.cluster import on_cluster
-        from discreet.sources.connection import connected
 
-        with connected(on) as client:
-            yield on_cluster(open_shards(data), client)
+        with lib.connected(on) as client:
+            yield lib.on_cluster(lib.open_shards(data), client)
         return
     if on is not None:
         raise ShardsNeeded()
-    from discreet.data.reading.readers import read
 
     catalog, facts = year.catalog(declared)
     implicit = facts.low == facts.high
     # If one file lists a pair twice, the latest counts. Across files, the first counts.
-    yield read(
+    yield lib.read_ratings(
         data,
         columns=parse_columns(columns),
         implicit=implicit,
@@ -351,13 +317,9 @@ def show(
         page: Also write this as one page.
         out: Also write the model of the latest release again.
     """
-    from discreet.follow import Following
-    from discreet.report.pages import page as whole_page
-    from discreet.report.pages import refuse_page, write_page
-
     if page is not None:
-        refuse_page(page, kind=_PAGE, force=force, inputs=[state])
-    year = Following(state, steady=True)
+        lib.refuse_page(page, kind=_PAGE, force=force, inputs=[state])
+    year = lib.Following(state, steady=True)
     status = year.status()
     if out is not None:
         kept = year.kept()
@@ -366,16 +328,15 @@ def show(
         (model if titles is None else model.with_titles(titles)).save(out, force=force)
     if page is not None:
         title = f"Continual release: {status.name}"
-        content = whole_page(title, year_page(status, title), kind=_PAGE, narrow=True)
-        write_page(page, content, kind=_PAGE, force=force)
+        content = lib.whole_page(title, year_page(status, title), kind=_PAGE, narrow=True)
+        lib.write_page(page, content, kind=_PAGE, force=force)
     if as_json:
         emit(status.to_json())
         return
-    from discreet.report.label import label_table
 
     written = [f"Written to {path}." for path in (page, out) if path is not None]
     printing.show(
-        label_table(status.guarantee, f"Continual release: {status.name}"), *sentences(status), *written
+        lib.label_table(status.guarantee, f"Continual release: {status.name}"), *sentences(status), *written
     )
 
 
@@ -386,18 +347,14 @@ def erase(state: Path, user: str, *, as_json: AsJson = False) -> None:
         state: The year that `discreet follow start` wrote.
         user: The user's ID.
     """
-    from discreet.cli.output.tables import traces_table
-    from discreet.follow import Following
-    from discreet.follow.entries import influence_left
-
-    year = Following(state, steady=True)
+    year = lib.Following(state, steady=True)
     taken = year.erase(user)
     status, facts = year.status(), year.catalog()[1]
     rated = facts.low != facts.high
     made = len(status.times)
 
     def left(entered: int, *, fading: bool = True) -> dict[int, float]:
-        return influence_left(status.settings, made, max(entered, 0), rated=rated, fading=fading)
+        return lib.influence_left(status.settings, made, max(entered, 0), rated=rated, fading=fading)
 
     traces = {"entered last": left(made - 1), "entered first": left(0)}
     if rated:
@@ -439,18 +396,14 @@ def replay(
         begins: When the year begins, such as 2025-01-31. Default: the last year of the data.
         seed: The seed of the (simulated) noise.
     """
-    from discreet.core.progress import terminal_progress
-    from discreet.data.epochs import seconds_of
-    from discreet.follow.replay import replay_year
-
     if reading.duplicates is None:
         # As in a continual release, only the first of a user's interactions with an item counts.
         reading = replace(reading, duplicates="first")
     past = reading.load(data)
     settings = year.settings(rated=not reading.implicit)
-    moment = None if begins is None else seconds_of(begins, "begins")
+    moment = None if begins is None else lib.seconds_of(begins, "begins")
     with terminal_progress(None) as report:
-        found = replay_year(past, settings, begins=moment, seed=seed, progress=report)
+        found = lib.replay_year(past, settings, begins=moment, seed=seed, progress=report)
     if as_json:
         emit(found.to_json())
         return
@@ -497,11 +450,9 @@ def said_once(*, columns: str | None, titles: Path | None) -> dict[str, str]:
     return {name: value for name, value in said.items() if value is not None}
 
 
-def read_titles(path: Path | None, catalog: Vocabulary) -> PublicColumns:
+def read_titles(path: Path | None, catalog: lib.Vocabulary) -> lib.PublicColumns:
     """Return the public columns of a table of items, or nothing without a table."""
-    from discreet.models.items import read_columns, read_table
-
-    return {} if path is None else read_columns(read_table(path), catalog)
+    return {} if path is None else lib.read_columns(lib.read_table(path), catalog)
 
 
 def kept_titles(text: str) -> Path:
@@ -543,19 +494,16 @@ class YearOptions:
     year: Year = "365d"
     come_once: ComeOnce = False
 
-    def settings(self, *, rated: bool) -> FollowSettings:
+    def settings(self, *, rated: bool) -> lib.FollowSettings:
         """Return the settings of the year that these options describe."""
-        from discreet.follow import FollowSettings
-        from discreet.follow.pace import ONCE, Pace
-
-        return FollowSettings(
+        return lib.FollowSettings(
             releases=self.releases,
             epsilon=self.epsilon,
             delta=self.delta,
             half_life=None if self.half_life is None else days("--half-life", self.half_life),
             days=days("--year", self.year),
             # Ratings of items don't fade, so no budget is kept for a later time of the year.
-            pace=ONCE if self.come_once or rated else Pace(),
+            pace=lib.ONCE if self.come_once or rated else lib.Pace(),
         )
 
 
@@ -574,7 +522,7 @@ class YearTogether:
     year: Year = "365d"
     come_once: ComeOnce = False
 
-    def settings(self, learning: Learning, *, rated: bool) -> FollowSettings | None:
+    def settings(self, learning: Learning, *, rated: bool) -> lib.FollowSettings | None:
         """Return the settings of a continual release; None if a model is to be fitted."""
         if self.follow is None:
             if self.half_life is not None or self.come_once or self.year != "365d":
@@ -630,7 +578,7 @@ _BEYOND_THREE = 0.00135
 _SOME = 3
 
 
-def added_json(added: Added) -> dict[str, Any]:
+def added_json(added: lib.Added) -> dict[str, Any]:
     """Return the facts of a release as JSON."""
     counts = {"entered": added.entered, "known": added.known_pairs, "of_erased": added.of_erased}
     return {
@@ -641,7 +589,7 @@ def added_json(added: Added) -> dict[str, Any]:
     }
 
 
-def what_entered(added: Added, what: str, *, given: bool) -> str:
+def what_entered(added: lib.Added, what: str, *, given: bool) -> str:
     """Return what a release did with a batch, and which releases were used up without new data."""
     if added.repeated:
         return f"Release {added.release} exists already. Nothing was drawn again."
@@ -667,7 +615,7 @@ def what_it_cost(out: Path, joined: Path | None, before: str | None) -> str:
     return f"The model is in {out}. It cost no more budget.{lost}"
 
 
-def only_noise(status: Status) -> str:
+def only_noise(status: lib.Status) -> str:
     """Return a warning if hardly more items exceed the noise than noise alone would produce."""
     if status.stands_out is None or status.stands_out > _SOME + 2 * _by_chance(status):
         return ""
@@ -678,12 +626,12 @@ def only_noise(status: Status) -> str:
     )
 
 
-def _by_chance(status: Status) -> float:
+def _by_chance(status: lib.Status) -> float:
     """Return how many items exceed three standard deviations by noise alone."""
     return _BEYOND_THREE * status.items
 
 
-def too_early(status: Status) -> str:
+def too_early(status: lib.Status) -> str:
     """Return a warning if releases are made much faster than the year allows."""
     made, settings = len(status.times), status.settings
     if made < _SOME or made == settings.releases:
@@ -705,7 +653,7 @@ _PAID = {
 }
 
 
-def sentences(status: Status) -> list[str]:
+def sentences(status: lib.Status) -> list[str]:
     """Return the public facts about a year so far, in sentences."""
     lines = [
         f"Began on {status.began}, ends on {status.ends}: {_made(status)}, {_left(status)}. "
@@ -726,12 +674,12 @@ def sentences(status: Status) -> list[str]:
     return lines
 
 
-def _made(status: Status) -> str:
+def _made(status: lib.Status) -> str:
     made, planned = len(status.times), status.settings.releases
     return f"{made:,} of {releases_of(planned)} {'was' if made == 1 else 'were'} made"
 
 
-def _left(status: Status) -> str:
+def _left(status: lib.Status) -> str:
     return f"{status.left:,} {'is' if status.left == 1 else 'are'} left"
 
 
@@ -751,25 +699,25 @@ def _counted_with(declared: float, used: float | None) -> str:
     )
 
 
-def year_page(status: Status, title: str) -> list[str]:
+def year_page(status: lib.Status, title: str) -> list[str]:
     """Return the parts of a page about a year."""
-    from discreet.report.pages import element, facts_table, meter, table
-
     made, all_of_them = len(status.times), status.settings.releases
     rows = [(str(place), time) for place, time in enumerate(status.times, start=1)]
-    releases = table(("release", "when (UTC)"), rows, "Releases") if rows else element("p", "None yet.")
+    releases = (
+        lib.html_table(("release", "when (UTC)"), rows, "Releases") if rows else lib.element("p", "None yet.")
+    )
     return [
-        element("h1", title),
-        meter(made / all_of_them, _made(status)),
-        *(element("p", line) for line in sentences(status)),
-        element("h2", "The guarantee for the whole year"),
-        facts_table(status.guarantee.rows(), "The guarantee"),
-        element("h2", "Releases"),
+        lib.element("h1", title),
+        lib.meter(made / all_of_them, _made(status)),
+        *(lib.element("p", line) for line in sentences(status)),
+        lib.element("h2", "The guarantee for the whole year"),
+        lib.facts_table(status.guarantee.rows(), "The guarantee"),
+        lib.element("h2", "Releases"),
         releases,
     ]
 
 
-def replay_shown(found: Replay) -> list[RenderableType]:
+def replay_shown(found: lib.Replay) -> list[lib.RenderableType]:
     """Return a table of the replayed ways to spend the budget, and advice for the next command."""
     rows = [
         (way.name, "once" if way.epsilon_each is None else _epsilon(way.epsilon_each), f"{way.score:.4f}")

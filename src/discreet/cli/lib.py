@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from discreet.collect.opening import AnyCampaign, is_campaign, open_campaign
     from discreet.data.datasets import catalog
     from discreet.data.datasets.known import DATASETS
-    from discreet.data.epochs import epoch_seconds
+    from discreet.data.epochs import epoch_seconds, seconds_of
     from discreet.data.errors import EmptyData, RolesMissing
     from discreet.data.facts import CHOSEN, CHOSEN_SCALE, N_ITEMS, QUERY, SCALE, PublicFacts
     from discreet.data.guessing import Wishes
@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     from discreet.data.item_tables import read_public_table
     from discreet.data.reading.cells import absent_part, warn_of
     from discreet.data.reading.readers import declared_in, overridden, what_is_read
+    from discreet.data.reading.readers import read as read_ratings
     from discreet.data.reading.tables import TableSource, is_there, read_rows, tables_at
     from discreet.data.reading.tables import fits as fits_schema
     from discreet.data.roles import Choice
@@ -89,9 +90,40 @@ if TYPE_CHECKING:
     from discreet.export.bundle.parts import parts_of
     from discreet.export.card import CARD, is_card, model_card
     from discreet.export.items import LIVE, export_items, load_items
-    from discreet.follow import FollowSettings
+    from discreet.federated.asking import Round
+    from discreet.federated.catalogs import read_salt, salted_data
+    from discreet.federated.catalogs import united as united_catalog
+    from discreet.federated.comparison import PartyScores, compare_parties
+    from discreet.federated.coordinator import RunOutcome
+    from discreet.federated.flower.transport import coordinated as coordinated_fit
+    from discreet.federated.flower.transport import flower_parties
+    from discreet.federated.identity.agreement import COORDINATOR, KEEPER, Agreement, found_federation
+    from discreet.federated.journal import Journal
+    from discreet.federated.keeper import MOST_BYTES as KEEPER_BYTES
+    from discreet.federated.keeper import Keeper
+    from discreet.federated.noise import SharedNoise
+    from discreet.federated.protocols.choosing import Way as ProtocolWay
+    from discreet.federated.protocols.choosing import item_protocol, simulated_protocol, way_of
+    from discreet.federated.protocols.protocol import Protocol as FederatedProtocol
+    from discreet.federated.serving.party import Joining, PartyDaemon, joining
+    from discreet.federated.serving.tls import TlsServer, keeper_service
+    from discreet.federated.simulation import simulate as simulate_run
+    from discreet.federated.transport import Answered, Transport
+    from discreet.follow import FollowAgreement, Following, FollowSettings, Status
+    from discreet.follow.batches import Source as FollowedSource
     from discreet.follow.comparison import SAME_LISTS, SAME_RATINGS, Way, compared, verdict
+    from discreet.follow.coordinator import FollowedTogether
+    from discreet.follow.entries import influence_left
+    from discreet.follow.federation import STATE as FOLLOWED_STATE
+    from discreet.follow.federation import coordinated as coordinated_year
+    from discreet.follow.federation import declare_items, following, releases_together, to_recipe, year_of
+    from discreet.follow.federation import from_recipe as year_recipe
+    from discreet.follow.model import Kind as FollowedKind
     from discreet.follow.model import followed_alone
+    from discreet.follow.pace import ONCE, Pace
+    from discreet.follow.replay import Replay, replay_year
+    from discreet.follow.stream import Added
+    from discreet.follow.supplies import files_at, supply_from
     from discreet.model_settings import (
         describe_models,
         estimators,
@@ -104,14 +136,14 @@ if TYPE_CHECKING:
     from discreet.models.answers import FIRST as FIRST_PLACES
     from discreet.models.answers import Explanation, ListedItem, Listing, SimilarItem, usual_share
     from discreet.models.errors import NoFactorsFound
-    from discreet.models.estimator import Estimator, month_of
+    from discreet.models.estimator import Estimator, month_of, refuse_timeless
     from discreet.models.fitted import FittedModel
-    from discreet.models.items import beside_chosen, moved, read_columns, read_table
+    from discreet.models.items import PublicColumns, beside_chosen, moved, read_columns, read_table
     from discreet.models.lists import Wanted, closed_items
     from discreet.models.private_catalog import PrivateFacts, whole_events, whole_promise
     from discreet.models.scorers.one_bit import binary_ratings, public_threshold
     from discreet.models.signatures import public_key, signed_sentence, signer
-    from discreet.models.storage import is_model, load, read_label, refuse_model
+    from discreet.models.storage import is_model, load, packed, read_label, refuse_model
     from discreet.papers import PAPERS, titled
     from discreet.papers.bounds import Bound, PublicSizes, theories
     from discreet.papers.mixture.gradient_server import GradientServer
@@ -125,7 +157,15 @@ if TYPE_CHECKING:
     )
     from discreet.planning.curves import METRICS as PLAN_METRICS
     from discreet.planning.schedules import plan, schedule
-    from discreet.privacy.guarantee import LARGE_DELTA, Basis, Fact, Guarantee, Kind, assumptions_of
+    from discreet.privacy.guarantee import (
+        LARGE_DELTA,
+        Assumption,
+        Basis,
+        Fact,
+        Guarantee,
+        Kind,
+        assumptions_of,
+    )
     from discreet.privacy.ledger.balance import Balance
     from discreet.privacy.ledger.ledger import Account, Frame, Ledger, report_json
     from discreet.privacy.ledger.records import USUAL_DELTA, Amount, Budget, Period
@@ -146,7 +186,9 @@ if TYPE_CHECKING:
     )
     from discreet.report.odds import Odds, odds_bar, percent, posterior
     from discreet.report.officer import listed_releases, officer_rows
-    from discreet.report.pages import is_page, refuse_page, write_page
+    from discreet.report.pages import element, facts_table, is_page, meter, refuse_page, write_page
+    from discreet.report.pages import page as whole_page
+    from discreet.report.pages import table as html_table
     from discreet.reproduce import Verdict, claims_of, paper_called, paper_page, papers_pages, reproduce
     from discreet.reproduce import names as paper_names
     from discreet.reproduce.page import count as count_verdicts

@@ -66,14 +66,9 @@ def places_in(catalog: Vocabulary, own: Vocabulary, *, salted: bool = False) -> 
 
 def over(data: Interactions, catalog: Vocabulary) -> Interactions:
     """Return a party's data over the united list; items it does not list have no interactions there."""
-    if names_equal(data.catalog, catalog):
+    if data.catalog == catalog:
         return data
     return _mapped(data, catalog, places_in(catalog, data.catalog), replace(data.facts, n_items=len(catalog)))
-
-
-def names_equal(one: Vocabulary, other: Vocabulary) -> bool:
-    """Return whether two lists name the same items in the same order."""
-    return one.is_text == other.is_text and np.array_equal(one.ids, other.ids)
 
 
 def salted(catalog: Vocabulary, salt: bytes) -> Vocabulary:

@@ -18,7 +18,6 @@ from typing import Any
 import numpy as np
 
 from discreet.core.files import write_whole
-from discreet.core.progress import Progress, silent
 from discreet.core.randomness import PrivacyRandom
 from discreet.data.interactions import Interactions
 from discreet.data.vocabulary import Vocabulary
@@ -152,21 +151,6 @@ def _catalog(folder: Path, agreement: Agreement) -> Vocabulary:
         except (OSError, ValueError, TypeError) as error:
             raise NotDeclaredItems(path=path) from error
     return vocabulary_of([*agreement.catalog.ids.tolist(), *later])
-
-
-def simulate_year(
-    agreed: FollowAgreement,
-    data: Interactions,
-    *,
-    begins: float,
-    random: PrivacyRandom | None = None,
-    progress: Progress = silent,
-) -> FollowedTogether:
-    """Return the last release of a year that `releases_together` replays."""
-    for number, made in enumerate(releases_together(agreed, data, begins=begins, random=random), start=1):
-        progress("release", number, agreed.settings.releases)
-        found = made
-    return found
 
 
 def releases_together(
