@@ -24,10 +24,10 @@ from discreet.data.facts import PublicFacts
 from discreet.data.interactions import Interactions
 from discreet.data.vocabulary import Vocabulary
 from discreet.papers.mixture.channel import LocalChannel
+from discreet.papers.mixture.mixture import expect, fit_mixture
 from discreet.papers.mixture.private_gradients import PrivateGradients
 from discreet.privacy.mechanisms.bounded import BoundedLaplace
 from discreet.solvers.als import solve_rows
-from discreet.solvers.mixture import expect, fit_mixture
 
 
 def jester(toy: bool) -> Interactions:

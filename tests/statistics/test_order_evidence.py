@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 from discreet.data.interactions import Interactions
-from discreet.statistics.co_occurrence import CoOccurrence
-from discreet.statistics.order_evidence import EVIDENCE_LENGTH, OrderEvidence
+from discreet.statistics.co_occurrence import EVIDENCE_LENGTH, CoOccurrence, OrderEvidence
 
 N_ITEMS, LATEST = 12, 32
 WEIGHT = np.random.default_rng(1).uniform(0.2, 2, N_ITEMS)

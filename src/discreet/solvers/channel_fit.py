@@ -159,7 +159,7 @@ def fit_channel(
     for reports, others in ((by_user, n_items), (by_item, n_users)):
         _require_reports(reports, others, response)
     people = Side.start(n_users, 0, _features(user_features, n_users))
-    items = Side.start(n_items, 1, _with_one(_features(item_features, n_items)))
+    items = Side.start(n_items, 1, np.column_stack([np.ones(n_items), _features(item_features, n_items)]))
     theta_users = np.full(people.features.shape[1], _FEATURE_SPREAD)
     theta_items = np.append(_MEAN_SPREAD, np.full(items.features.shape[1] - 1, _FEATURE_SPREAD))
     for done in range(integer("iterations", iterations, least=1)):
@@ -184,10 +184,6 @@ def _require_reports(reports: Reports, n_columns: int, response: Response) -> No
 
 def _features(features: Floats | None, rows: int) -> Floats:
     return np.zeros((rows, 0)) if features is None else features
-
-
-def _with_one(features: Floats) -> Floats:
-    return np.column_stack([np.ones(len(features)), features])
 
 
 def _move(reports: Reports, own: Side, other: Side, response: Response) -> Side:

@@ -21,7 +21,7 @@ from discreet.federated.errors import StatisticNotAnswered
 from discreet.federated.noise import STEP_BITS
 from discreet.federated.protocols.protocol import number, only_fields
 from discreet.federated.wire import MOST_BYTES, Message, Refusal, Refused, Value
-from discreet.statistics.co_occurrence import CoOccurrence
+from discreet.statistics.co_occurrence import CoOccurrence, OrderEvidence
 from discreet.statistics.counts import (
     ItemResiduals,
     ItemVotes,
@@ -46,7 +46,6 @@ from discreet.statistics.frank_wolfe_rounds import SteppedMoment, SteppedProduct
 from discreet.statistics.history_summary import HistorySummary
 from discreet.statistics.item_context import ItemContext
 from discreet.statistics.item_vectors import ItemVectors
-from discreet.statistics.order_evidence import OrderEvidence
 from discreet.statistics.profiles import LinearTerms, ProfileGram, ProfileVotes, StartMoment
 from discreet.statistics.residual_moment import ResidualMoment
 from discreet.statistics.scaled_rows import ScaledMoment, ScaledProduct

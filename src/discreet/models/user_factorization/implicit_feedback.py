@@ -42,10 +42,9 @@ from discreet.solvers.item_regression import (
     strongest_of_sparse,
 )
 from discreet.solvers.spectrum import clearest_part, edge_of_noise
-from discreet.statistics.co_occurrence import BACK_PARTS, CoOccurrence
+from discreet.statistics.co_occurrence import BACK_PARTS, CoOccurrence, OrderEvidence
 from discreet.statistics.counts import ItemVotes, UserCount
 from discreet.statistics.item_context import ItemContext
-from discreet.statistics.order_evidence import OrderEvidence
 from discreet.statistics.typical import COUNT_PART
 
 # Standard deviations that make a finding sure.

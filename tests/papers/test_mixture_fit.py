@@ -5,7 +5,7 @@ import pytest
 
 from discreet.core.arrays import Rows
 from discreet.core.checks import ParameterError
-from discreet.solvers.mixture import Mixture, expect, fit_mixture
+from discreet.papers.mixture.mixture import Mixture, expect, fit_mixture
 
 
 def cells(n_rows=300, n_columns=120, per_row=60, rank=2, shares=(0.7, 0.3), widths=(0.05, 0.5), seed=0):
