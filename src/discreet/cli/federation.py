@@ -689,9 +689,9 @@ def play_simulated(
     as_json: bool,
 ) -> None:
     """Record the cost of a simulated run, run it, and print the outcome."""
-    book = book or lib.Ledger.nowhere()
     # Each user is at one party, so the whole run costs a user no more than their party's guarantee.
-    with book.spend(name, run.promise, what=f"simulated federation, {run.called}", events=run.events):
+    what = f"simulated federation, {run.called}"
+    with lib.spending_in(book, name, run.promise, what=what, events=run.events):
         outcome = run.play()
     if out is not None:
         outcome.model.save(out, force=force)

@@ -167,7 +167,7 @@ if TYPE_CHECKING:
         assumptions_of,
     )
     from discreet.privacy.ledger.balance import Balance
-    from discreet.privacy.ledger.ledger import Account, Frame, Ledger, report_json
+    from discreet.privacy.ledger.ledger import Account, Frame, Ledger, report_json, spending_in
     from discreet.privacy.ledger.records import USUAL_DELTA, Amount, Budget, Period
     from discreet.privacy.ledger.release import PaidRelease, releasing
     from discreet.privacy.mechanisms.cells import HiddenNumbers, HiddenStars

@@ -60,10 +60,11 @@ from discreet.privacy.guarantee import (
     assumptions_of,
     weaker_basis,
 )
-from discreet.privacy.ledger import Ledger
+from discreet.privacy.ledger.ledger import Ledger, spending_in
 from discreet.privacy.mechanisms.additive import Gaussian, gaussian_event, planned_noise
 from discreet.privacy.session import Session
 from discreet.privacy.session import share as exact
+from discreet.report.pages import TableView
 from discreet.statistics.data_source import DataSource, KnownPart, open_source
 from discreet.statistics.domain import Held
 from discreet.statistics.statistic import (
@@ -225,8 +226,8 @@ _DEVIATIONS = 1.96
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PrivateScore:
-    """A released score, its 95% confidence interval, and the part that is noise.
+class PrivateScore(TableView):
+    """A released score, its 95% confidence interval, and the part that is noise. It may be published.
 
     `noise` is the standard deviation of the value that comes from the noise alone; `people` is a noisy count.
     `certificate` lists everything that was released with the score, for `discreet-verify`.
@@ -240,6 +241,10 @@ class PrivateScore:
     people: float
     guarantee: Guarantee
     certificate: dict[str, Any] | None = None
+
+    def _table(self) -> tuple[Sequence[str], Sequence[Sequence[object]], str]:
+        row = (self.metric, self.value, self.low, self.high, self.noise)
+        return ("metric", "score", "low", "high", "noise alone"), [row], self.guarantee.short()
 
     def to_json(self) -> dict[str, Any]:
         """Return all fields; all of them may be published."""
@@ -307,14 +312,14 @@ def _spent_on(
 ) -> list[PrivateScore]:
     """Spend the budget in a ledger, for what `record` names, and release scores."""
     models = cast("tuple[FittedModel, ...]", asked.models)
-    book, random = record[0] or Ledger.nowhere(), random or PrivacyRandom.from_os()
+    book, random = record[0], random or PrivacyRandom.from_os()
     refuse_other_catalogs(models, data)
     # Models that predict no ratings can't be compared by ratings.
     for model in () if asked.metric.ranks else models:
         model.require_ratings()
     promise = promise_of_scores(data, *budget, book, simulated=random.simulated)
     promise = given_models(promise, models, are_public=are_public)
-    with book.spend(data.name, promise, what=record[1], events=[gaussian_event(*budget)]):
+    with spending_in(book, data.name, promise, what=record[1], events=[gaussian_event(*budget)]):
         session = Session.open(data.bounded(), promise, random)
         found = released_scores(session.gaussian(), asked, promise)
         session.check(promise)
@@ -466,7 +471,7 @@ def _as_errors(
 
 
 def promise_of_scores(
-    data: DataSource, epsilon: float, delta: float, book: Ledger, *, simulated: bool
+    data: DataSource, epsilon: float, delta: float, book: Ledger | None, *, simulated: bool
 ) -> Guarantee:
     """Return the guarantee of releasing scores, with the public facts and the ledger's assumptions."""
     promise = Guarantee(
@@ -475,7 +480,7 @@ def promise_of_scores(
         unit=Unit.USER,
         neighbors=Neighbors.ADD_OR_REMOVE,
         trust=Trust.JOINT,
-        assumes=(*assumptions_of(data.facts), *book.assumptions(data.name)),
+        assumes=(*assumptions_of(data.facts), *(() if book is None else book.assumptions(data.name))),
         basis=Basis.PROVED,
         proof=PROOF,
     )
@@ -538,18 +543,18 @@ def fit_and_evaluate(
     ]
     events: list[Any] = [event for one in cheaper for event in one.events(source.facts)]
     events += [noise.event() for noise in noises[len(estimators) :]]
-    book = ledger or Ledger.nowhere()
     promise = _with_weaknesses(
-        promise_of_scores(source, epsilon, delta, book, simulated=random.simulated),
+        promise_of_scores(source, epsilon, delta, ledger, simulated=random.simulated),
         [one.promise(source.facts) for one in estimators],
     )
     named = "+".join(one.name for one in estimators)
     what = f"{named} with scores"
-    with book.spend(source.name, promise, what=what, events=events):
+    with spending_in(ledger, source.name, promise, what=what, events=events):
         known = _known_part(source.bounded())
         fitted = (one.fit(known, random=random) for one in cheaper)
         # The fits are recorded here, so the assumptions of this ledger are added to their labels here.
-        models = tuple(_assuming(model, book.assumptions(source.name)) for model in fitted)
+        more = () if ledger is None else ledger.assumptions(source.name)
+        models = tuple(replace(one, guarantee=one.guarantee.assuming(*more)) for one in fitted)
         session = Session.open(source.bounded(), promise, random)
         # The fits spent their parts in sessions of their own.
         *_, scoring = session.gaussian().split(sum(shares[: len(models)], Fraction(0)), exact(share))
@@ -638,10 +643,6 @@ def _known_part(data: DataSource) -> DataSource:
         if isinstance(data, Interactions)
         else KnownPart(source=data, hiding=OneEach())
     )
-
-
-def _assuming(model: FittedModel, more: tuple[Assumption, ...]) -> FittedModel:
-    return replace(model, guarantee=model.guarantee.assuming(*more))
 
 
 def _common(estimators: Sequence[Estimator]) -> tuple[float, float]:

@@ -40,7 +40,7 @@ from discreet.follow.state import (
 from discreet.privacy.certificate import certificate
 from discreet.privacy.guarantee import Assumption, Guarantee, assumptions_of
 from discreet.privacy.ledger.chain import Chain
-from discreet.privacy.ledger.ledger import Ledger, Spending
+from discreet.privacy.ledger.ledger import Ledger, Spending, spending_in
 from discreet.privacy.ledger.records import PAID_AT_ONCE, EntryState
 from discreet.privacy.session import Session
 
@@ -194,7 +194,6 @@ def begin(path: str | Path, items: Vocabulary, terms: YearTerms, *, name: str, l
     if budget is not None and budget.renews is not None:
         of_ledger += (PAID_AT_ONCE,)
     promise = promise.assuming(*terms.assumes, *of_ledger)
-    book = ledger or Ledger.nowhere()
     content = {
         "name": name,
         "began": datetime.now(UTC).isoformat(timespec="seconds"),
@@ -210,24 +209,23 @@ def begin(path: str | Path, items: Vocabulary, terms: YearTerms, *, name: str, l
     ids = items.ids.tolist()
     # The draft is on the disk before the budget is spent, so that a process that dies can be repeated.
     with drafted(path) as draft:
-        spending = _interrupted(draft, book, terms.what, content, ids)
+        left = _interrupted(draft, ledger, terms.what, content, ids)
         if path.exists():
-            with spending or contextlib.nullcontext():
+            with left or contextlib.nullcontext():
                 pass
             raise FileExists(path=path, replaceable=False)
-        if spending is None:
+        if left is None:
             draft.write(content, ids)
-            spending = book.spend(name, promise, what=terms.what, events=terms.settings.events())
-        with spending:
+        with left or spending_in(ledger, name, promise, what=terms.what, events=terms.settings.events()):
             draft.publish()
 
 
 def _interrupted(
-    draft: Draft, book: Ledger, what: str, content: dict[str, Any], ids: list[Any]
+    draft: Draft, book: Ledger | None, what: str, content: dict[str, Any], ids: list[Any]
 ) -> Spending | None:
     """Return the spending of a start with the same settings whose process died before it was finished."""
     left = draft.content()
-    if left is None:
+    if left is None or book is None:
         return None
     found, declared = left
     wanted = json.loads(json.dumps(content))

@@ -7,6 +7,7 @@ that. It then learns from data in memory, from shards, on a cluster and over par
 
 from __future__ import annotations
 
+import logging
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
@@ -68,7 +69,7 @@ from discreet.privacy.guarantee import (
     Unit,
     assumptions_of,
 )
-from discreet.privacy.ledger.ledger import Ledger
+from discreet.privacy.ledger.ledger import Ledger, spending_in
 from discreet.privacy.mechanisms.additive import gaussian_event
 from discreet.privacy.session import ReleaseEntry, Session
 from discreet.report.guarantee_wording import condition_text
@@ -262,7 +263,9 @@ class Estimator(ABC):
         source = self.without_unread(accepted)
         source = source if name is None else renamed(source, name)
         random = random or PrivacyRandom.from_os()
-        chosen = PrivateFacts(catalog=select_items, scale=self._needed_scale(select_scale))
+        if select_scale is not None and not self.reads_ratings:
+            raise ScaleUnused(model=self.name)
+        chosen = PrivateFacts(catalog=select_items, scale=select_scale)
         if chosen.catalog is None:
             self._refuse(source)
         promise = whole_promise(self, source, chosen)
@@ -277,11 +280,10 @@ class Estimator(ABC):
         events = () if ledger is None else whole_events(self, source, chosen)
         if ledger is not None:
             promise = promise.assuming(*ledger.assumptions(source.name))
-        recorded = ledger is not None
-        ledger = ledger or Ledger.nowhere()
-        logger.info("Fitting %s on %s. %s", self.name, source.name, promise.sentence())
+        if logger.isEnabledFor(logging.INFO):
+            logger.info("Fitting %s on %s. %s", self.name, source.name, promise.sentence())
         with (
-            ledger.spend(source.name, promise, what=self.name, events=events) as paid,
+            spending_in(ledger, source.name, promise, what=self.name, events=events) as paid,
             terminal_progress(progress) as report,
         ):
             session = Session.open(source, promise, random)
@@ -301,7 +303,7 @@ class Estimator(ABC):
             certificate=session.certificate(promise),
             releases=session.log,
             schema=_remembered(source),
-            origin=Origin.of_now(paid if recorded else None),
+            origin=Origin.of_now(paid),
         )
 
     def _trained(self, session: Session, progress: Progress) -> Scorer:
@@ -338,11 +340,6 @@ class Estimator(ABC):
         if self.reads_ratings or not isinstance(data, Interactions):
             return data
         return data.without_ratings()
-
-    def _needed_scale(self, asked: PrivateScale | None) -> PrivateScale | None:
-        if asked is not None and not self.reads_ratings:
-            raise ScaleUnused(model=self.name)
-        return asked
 
     @final
     def rehearse(self, data: Interactions, random: PrivacyRandom) -> Scorer:
@@ -537,7 +534,8 @@ def stated_recency(half_life: float | None, now: str | None) -> tuple[Assumption
 
 def refuse_timeless(half_life: float | None, data: DataSource) -> None:
     """Raise for data without times, before any cost is recorded, if ratings are to fade."""
-    if half_life is not None and not may_have_times(data):
+    # Whether there is a column of times is public; a source that does not say may have one.
+    if half_life is not None and not getattr(data, "has_times", True):
         raise TimesNeeded(setting="half_life")
 
 
@@ -556,11 +554,6 @@ class FadingEstimator(SumsEstimator):
     def _refuse(self, data: DataSource) -> None:
         Estimator._refuse(self, data)
         refuse_timeless(self.half_life, data)
-
-
-def may_have_times(data: DataSource) -> bool:
-    """Return whether data have a column of times, which is public; a source that does not say may have."""
-    return bool(getattr(data, "has_times", True))
 
 
 def month_of(moment: float) -> str:

@@ -61,7 +61,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Account", "Amount", "Balance", "Budget", "Entry", "EntryState",
-    "Frame", "Ledger", "Period", "Spending", "report_json",
+    "Frame", "Ledger", "Period", "Spending", "report_json", "spending_in",
 ]  # fmt: skip
 
 
@@ -91,21 +91,15 @@ class Ledger:
         store: LedgerStore,
         *,
         allow_unbudgeted: bool = False,
-        is_kept: bool = True,
         release: PaidRelease | None = None,
     ) -> None:
         self._store, self._release = store, release
-        self._allow_unbudgeted, self._is_kept = allow_unbudgeted, is_kept
+        self._allow_unbudgeted = allow_unbudgeted
 
     @classmethod
     def in_memory(cls, *, allow_unbudgeted: bool = False) -> Self:
         """Return a ledger that ends with this process."""
         return cls(LedgerStore(None), allow_unbudgeted=allow_unbudgeted)
-
-    @classmethod
-    def nowhere(cls) -> Self:
-        """Return a ledger for a release that isn't recorded. Its errors don't mention spending."""
-        return cls(LedgerStore(None), is_kept=False)
 
     @classmethod
     def open(
@@ -436,9 +430,24 @@ class Spending:
             return
         with contextlib.suppress(DiscreetError):
             self._ledger.close(self.entry, EntryState.DONE if kind is None else EntryState.FAILED)
-        if isinstance(error, DiscreetError) and self._ledger._is_kept:
+        if isinstance(error, DiscreetError):
             cost = self.entry.guarantee
             error.spent = Spent(cost.epsilon, cost.delta, self.entry.dataset)
+
+
+def spending_in(
+    ledger: Ledger | None,
+    dataset: str,
+    guarantee: Guarantee,
+    *,
+    what: str,
+    events: Iterable[DpEvent] = (),
+) -> contextlib.AbstractContextManager[Entry | None]:
+    """Spend on a release as `Ledger.spend` does; without a ledger it isn't recorded."""
+    if ledger is not None:
+        return ledger.spend(dataset, guarantee, what=what, events=events)
+    _check_text("dataset", dataset)
+    return contextlib.nullcontext()
 
 
 def _check_text(name: str, value: object) -> None:
