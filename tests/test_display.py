@@ -1,5 +1,7 @@
 """Frames, short descriptions and views for notebooks; search tools of scikit-learn; bars in notebooks."""
 
+import io
+import json
 import math
 import sys
 from types import ModuleType
@@ -8,6 +10,7 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
+from rich.console import Console
 
 import discreet
 from discreet.core import progress
@@ -115,6 +118,22 @@ def test_descriptions_are_short_and_views_are_tables(data, compared, tmp_path):
     assert "epsilon=1" in repr(model.guarantee) and "PRIVATE" in repr(model.guarantee)
     assert "biases" in ledger._repr_html_()
     assert "NOT PRIVATE" in repr(discreet.Biases(epsilon=math.inf).fit(data).guarantee)
+
+
+def test_results_print_with_rich_and_go_into_json_and_pages(data, compared, tmp_path):
+    model = discreet.Biases(epsilon=1.0).fit(data)
+    listed, item = model.recommend({}, k=2), data.catalog.id_at(0)
+    reasons = model.explain({item: 5.0}, item)
+    for one in (model, compared[0], compared, schedule(3.0, 1e-6, 12), listed, reasons):
+        console = Console(width=200, file=io.StringIO())
+        console.print(one)
+        assert "\u2501" in console.file.getvalue() or "\u2502" in console.file.getvalue()
+    for one in (compared[0], compared, schedule(3.0, 1e-6, 12), listed, reasons):
+        assert json.loads(json.dumps(one.to_json()))
+    assert [one["item"] for one in listed.to_json()] == [one.item for one in listed]
+    for number, one in enumerate((compared[0], compared)):
+        one.to_page(tmp_path / f"{number}.html")
+        assert "biases" in (tmp_path / f"{number}.html").read_text()
 
 
 def test_a_promise_is_never_shown_smaller_than_it_is():

@@ -22,6 +22,7 @@ from discreet.evaluation.protocol import evaluate
 from discreet.evaluation.results import NUMBERS, Evaluation, KeptEvaluations, digest, key_of, scores_table
 from discreet.evaluation.scoring import check_estimators, refuse_meaningless, usual_metrics, usual_split
 from discreet.models.estimator import Estimator
+from discreet.report.pages import TableView
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -99,8 +100,24 @@ def compare(
 
 
 @final
-class Comparison(tuple[Evaluation, ...]):
-    """One evaluation per estimator; as a table, variants of a model have names of their own."""
+class Comparison(TableView, tuple[Evaluation, ...]):
+    """One evaluation per estimator: what `compare` returns. As a table, variants of a model have own names.
+
+    Guarantee
+        Each evaluation has the guarantee of its fits. The scores are exact and NOT PRIVATE: they are for the
+        data owner.
+
+    Example:
+        >>> from discreet import Biases, Popularity, compare
+        >>> from discreet.data.datasets.synthetic import popularity_skewed
+        >>> films = popularity_skewed(n_users=100, n_items=40, mean_per_user=15)
+        >>> found = compare([Popularity(epsilon=1.0), Biases(epsilon=1.0)], films, metrics="hr@10")
+        >>> [one.model for one in found], len(found.to_json())
+        (['popularity', 'biases'], 2)
+
+    Stability
+        Stable.
+    """
 
     __slots__ = ()
 
@@ -143,7 +160,17 @@ class Comparison(tuple[Evaluation, ...]):
         """Show one evaluation per line."""
         return "\n".join(["Comparison(", *(f"  {one!r}," for one in self), ")"])
 
-    def _repr_html_(self) -> str:
+    def to_json(self) -> list[dict[str, Any]]:
+        """Return the object of each evaluation, as `discreet compare --json` prints them."""
+        return [one.to_json() for one in self]
+
+    def to_page(self, path: str | Path, *, title: str = "Comparison", force: bool = False) -> None:
+        """Write a page: what privacy costs, all scores, a chart for each metric, and all labels."""
+        from discreet.evaluation.report import write_report
+
+        write_report(self, path, title=title, force=force)
+
+    def _table(self) -> tuple[Sequence[str], Iterable[Sequence[object]], str]:
         return scores_table(self.columns(), "Comparison")
 
 

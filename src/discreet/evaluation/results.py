@@ -21,7 +21,7 @@ from discreet.evaluation.errors import NotAComparison
 from discreet.evaluation.metrics import Metric
 from discreet.evaluation.scoring import PREFIX
 from discreet.privacy.guarantee import Guarantee
-from discreet.report.pages import html_table
+from discreet.report.pages import TableView
 
 if TYPE_CHECKING:
     import scipy.sparse as sp
@@ -118,7 +118,7 @@ class GroupScores(NamedTuple):
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Evaluation:
+class Evaluation(TableView):
     """The results of an evaluation: what `evaluate` returns, and what `compare` returns for each estimator.
 
     `metrics` has each score over the runs, `references` the scores of simple baselines, and `groups` the
@@ -197,7 +197,13 @@ class Evaluation:
         scores = ", ".join(f"{name}={_spread(score)}" for name, score in self.metrics.items())
         return f"Evaluation({self.model}, epsilon={self.guarantee.epsilon:g}: {scores})"
 
-    def _repr_html_(self) -> str:
+    def to_page(self, path: str | Path, *, title: str = "", force: bool = False) -> None:
+        """Write a page with the scores, a chart for each metric, and the label; see `write_report`."""
+        from discreet.evaluation.report import write_report
+
+        write_report([self], path, title=title or f"Evaluation of {self.model}", force=force)
+
+    def _table(self) -> tuple[Sequence[str], Iterable[Sequence[object]], str]:
         return scores_table(self.columns(), "Evaluation")
 
     def to_json(self) -> dict[str, Any]:
@@ -253,11 +259,13 @@ def group_rows(one: Evaluation) -> list[tuple[str, ...]]:
     return rows
 
 
-def scores_table(columns: Mapping[str, list[Any]], caption: str) -> str:
-    """Return scores as an HTML table for notebooks; baselines have no guarantee."""
+def scores_table(
+    columns: Mapping[str, list[Any]], caption: str
+) -> tuple[Sequence[str], Iterable[Sequence[object]], str]:
+    """Return scores as a table for notebooks and terminals; baselines have no guarantee."""
     kinds = ["baseline, NOT PRIVATE" if kind == "baseline" else kind for kind in columns.get("kind", [])]
     shown = {**columns, "kind": kinds} if columns else {}
-    return html_table(zip(*shown.values(), strict=True), header=list(shown), caption=caption)
+    return list(shown), zip(*shown.values(), strict=True), caption
 
 
 def _plain(value: Any) -> Any:
@@ -349,12 +357,11 @@ def _evaluation(record: dict[str, Any]) -> Evaluation:
         seconds={name: float(value) for name, value in record["seconds"].items()},
         peak_mb=record["peak_mb"],
         references={name: _scores(scores) for name, scores in record.get("references", {}).items()},
-        groups={name: _group(group) for name, group in record.get("groups", {}).items()},
+        groups={
+            name: GroupScores(int(one["held_out"]), _scores(one["metrics"]), _scores(one["without_noise"]))
+            for name, one in record.get("groups", {}).items()
+        },
     )
-
-
-def _group(record: dict[str, Any]) -> GroupScores:
-    return GroupScores(int(record["held_out"]), _scores(record["metrics"]), _scores(record["without_noise"]))
 
 
 def _scores(record: dict[str, Any]) -> dict[str, Score]:

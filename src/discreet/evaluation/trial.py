@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Literal, final
 
@@ -28,7 +29,7 @@ from discreet.models.estimator import Estimator
 from discreet.privacy.guarantee import Guarantee
 from discreet.report.charts import Axis, ChartLine, Point, line_chart
 from discreet.report.odds import Odds, percent
-from discreet.report.pages import Html, details, element, page, table
+from discreet.report.pages import Html, TableView, details, element, page, table
 
 METRIC = "hr@10"
 #: A trial needs this many users with a held-out interaction, or its interval is too wide.
@@ -92,7 +93,7 @@ class RatingErrors:
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Trial:
+class Trial(TableView):
     """What a private model would be worth on these data. For the data owner: no noise protects the scores.
 
     `levels` starts with the asked epsilon; larger ones follow only if the answer there is not yes.
@@ -154,6 +155,9 @@ class Trial:
         more = self.users * needed / self.asked.epsilon
         digits = int(10 ** max(0, math.floor(math.log10(more)) - 1))
         return math.ceil(more / digits) * digits
+
+    def _table(self) -> tuple[Sequence[str], Sequence[Sequence[object]], str]:
+        return ("model", "epsilon", METRIC), _rows(self), f"Better than private popularity: {self.answer}"
 
     def to_json(self) -> dict[str, Any]:
         """Return the trial as one JSON object."""
@@ -450,20 +454,20 @@ def render(found: Trial, name: str, command: str) -> str:
         element("pre", command),
         element("h2", "Hit rate at 10 by model"),
         *([_chart(found)] if len(found.levels) > 1 else []),
-        _scores(found),
+        table(["model", "epsilon", METRIC], _rows(found), "Hit rates of all models", numbers={1, 2}),
         details("Everything as JSON", element("pre", json.dumps(found.to_json(), indent=1))),
     ]
     return page(f"Trial of {name}", body, kind=KIND)
 
 
-def _scores(found: Trial) -> Html:
+def _rows(found: Trial) -> list[list[str]]:
     rows = [
         [name, f"{one.epsilon:g}", f"{value:.4f}"]
         for one in found.levels
         for name, value in (("user-factorization", one.model), ("popularity", one.popularity))
     ]
     rows += [[name, "not private", f"{value:.4f}"] for name, value in found.not_private.items()]
-    return table(["model", "epsilon", METRIC], rows, "Hit rates of all models", numbers={1, 2})
+    return rows
 
 
 def _chart(found: Trial) -> Html:

@@ -14,7 +14,7 @@ released, so writing them costs nothing. Weights between items aren't vectors. T
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Self, TypeVar, final
 
 import numpy as np
@@ -29,7 +29,7 @@ from discreet.models.histories import Moment, person_row, variants
 from discreet.models.lists import Wanted, best_items, item_places, listable
 from discreet.models.scorers.scorer import without_history
 from discreet.models.scorers.similarity import NearestItems
-from discreet.report.pages import html_table
+from discreet.report.pages import TableView
 
 if TYPE_CHECKING:
     from discreet.models.fitted import FittedModel
@@ -126,7 +126,7 @@ _OPTIONAL = ("title", "confidence", "expected_stars")
 
 
 @final
-class Listing(list[Entry]):
+class Listing(TableView, list[Entry]):
     """A list of items, best first, that also is a table: `to_frame` and a view for notebooks.
 
     `frame_kind` is the kind of frame that the history came in, and `why_empty` states why nothing is listed.
@@ -161,12 +161,16 @@ class Listing(list[Entry]):
         """Show the entries; of an empty list, why it is empty."""
         return f"[] ({self.why_empty})" if self.why_empty else super().__repr__()
 
-    def _repr_html_(self) -> str:
+    def to_json(self) -> list[dict[str, Any]]:
+        """Return an object for each item, with what is known of it."""
+        return _objects(self.columns())
+
+    def _table(self) -> tuple[Sequence[str], Iterable[Sequence[object]], str]:
         return _view(self.columns(), self.why_empty)
 
 
 @final
-class SimilarItems(dict[ItemId, "Listing[SimilarItem]"]):
+class SimilarItems(TableView, dict[ItemId, "Listing[SimilarItem]"]):
     """The neighbors of several items, by item, that also are one table with the item in `similar_to`."""
 
     def to_frame(self, kind: FrameKind = "polars") -> Any:
@@ -184,7 +188,11 @@ class SimilarItems(dict[ItemId, "Listing[SimilarItem]"]):
             "confidence": [one.confidence for *_, one in rows],
         }
 
-    def _repr_html_(self) -> str:
+    def to_json(self) -> list[dict[str, Any]]:
+        """Return an object for each neighbor, with the item it is similar to."""
+        return _objects(self._columns())
+
+    def _table(self) -> tuple[Sequence[str], Iterable[Sequence[object]], str]:
         return _view(self._columns(), " ".join(near.why_empty for near in self.values() if near.why_empty))
 
 
@@ -192,14 +200,22 @@ def _known(columns: dict[str, list[Any]]) -> dict[str, list[Any]]:
     return {name: column for name, column in columns.items() if name not in _OPTIONAL or any_known(column)}
 
 
-def _view(columns: dict[str, list[Any]], remark: str) -> str:
+def _objects(columns: dict[str, list[Any]]) -> list[dict[str, Any]]:
+    rows = zip(*columns.values(), strict=True)
+    named = (zip(columns, row, strict=True) for row in rows)
+    return [{name: value for name, value in row if value is not None} for row in named]
+
+
+def _view(
+    columns: dict[str, list[Any]], remark: str
+) -> tuple[Sequence[str], Iterable[Sequence[object]], str]:
     shown = _known(columns)
-    return html_table(zip(*shown.values(), strict=True), header=list(shown), caption=remark)
+    return list(shown), zip(*shown.values(), strict=True), remark
 
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Explanation:
+class Explanation(TableView):
     """Why an item has its ranking score: `reference` plus all `parts` is `score`.
 
     The reference is the average item of the lower half of the user's own ranking, and each part shows by how
@@ -244,8 +260,12 @@ class Explanation:
         parts = [("part", name, value) for name, value in self.parts.items()]
         return parts + [("own item", str(item), value) for item, value in self.reasons]
 
-    def _repr_html_(self) -> str:
-        return html_table(self._rows(), header=("kind", "of", "adds"), caption=f"What supports {self.item}")
+    def to_json(self) -> dict[str, Any]:
+        """Return the place, the score, the reference and all that supports the item."""
+        return {**asdict(self), "parts": dict(self.parts), "reasons": [list(one) for one in self.reasons]}
+
+    def _table(self) -> tuple[Sequence[str], Sequence[Sequence[object]], str]:
+        return ("kind", "of", "adds"), self._rows(), f"What supports {self.item}"
 
 
 # So many scores are held at once.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from functools import cache, wraps
@@ -41,7 +41,7 @@ from discreet.models.lists import Wanted, closed_items, recommend_rows
 from discreet.models.scorers.scorer import Scorer
 from discreet.privacy.guarantee import Guarantee
 from discreet.report.guarantee_wording import condition_text
-from discreet.report.pages import html_table
+from discreet.report.pages import TableView
 
 if TYPE_CHECKING:
     from discreet.privacy.ledger.records import Entry
@@ -129,7 +129,7 @@ def code_digest() -> str:
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FittedModel:
+class FittedModel(TableView):
     """A model that answers from released numbers. A user's vector comes from the history in the request.
 
     Example:
@@ -399,14 +399,14 @@ class FittedModel:
             level += f" if {condition_text(promise.conditions)}"
         return f"FittedModel({self.name}, {level}, {len(self.catalog):,} items)"
 
-    def _repr_html_(self) -> str:
+    def _table(self) -> tuple[Sequence[str], Sequence[Sequence[object]], str]:
         from discreet.models.storage import label_of
         from discreet.report.officer import label_lines
 
         settings = ", ".join(f"{name}={value}" for name, value in self.parameters.items())
         about = [("Items", f"{len(self.catalog):,}"), ("Settings", settings)]
         rows = [*about, *label_lines(label_of(self), self.guarantee)]
-        return html_table(rows, caption=f"Model: {self.name}")
+        return (), rows, f"Model: {self.name}"
 
     def save(self, path: str | Path, *, force: bool = False) -> None:
         """Write the model and its label to one file; an existing file is kept unless `force`."""

@@ -5,7 +5,7 @@ The attacker knows everything but one user's presence, and considers both cases 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, cast, final
 
@@ -25,7 +25,7 @@ from discreet.privacy.ledger.accounts import Account, allowed_each, epsilon_of
 from discreet.privacy.ledger.records import Amount
 from discreet.report.charts import GRAY, Axis, ChartLine, Point, axes_for, plot_lines
 from discreet.report.odds import posterior
-from discreet.report.pages import html_table
+from discreet.report.pages import TableView
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -37,8 +37,19 @@ _MARKED = 24
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Schedule:
-    """Cost of each of `releases` equal releases, and an attacker's chance of success."""
+class Schedule(TableView):
+    """Cost of each of `releases` equal releases, and an attacker's chance of success: what `plan` returns.
+
+    Use it before anything is spent. It follows from the numbers of the plan and from public measurements.
+
+    Example:
+        >>> year = schedule(5.0, 1e-6, 12)
+        >>> year.releases, year.to_json()["limit"]["epsilon"]
+        (12, 5.0)
+
+    Stability
+        Stable.
+    """
 
     releases: int
     limit: Amount
@@ -62,8 +73,8 @@ class Schedule:
             f"epsilon={each.epsilon:.4g}, delta={each.delta:g}; attacker right {self.from_all:.1%})"
         )
 
-    def _repr_html_(self) -> str:
-        rows = [
+    def _table(self) -> tuple[Sequence[str], Sequence[Sequence[object]], str]:
+        rows: list[Sequence[object]] = [
             ("Releases", self.releases),
             ("Budget", f"epsilon = {self.limit.epsilon:g}, delta = {self.limit.delta:g}"),
             ("Each release", f"epsilon = {self.per_release.epsilon:.4g}, delta = {self.per_release.delta:g}"),
@@ -76,7 +87,7 @@ class Schedule:
             low, high = self.expected.shares
             kept = f"{low:.0%} to {high:.0%} of what is gained without privacy over"
             rows.append((f"Expected {self.expected.metric}", f"{kept} {SIMPLEST[self.expected.metric]}"))
-        return html_table(rows, caption="Plan")
+        return (), rows, "Plan"
 
     def plot(self, *, ax: Axes | None = None) -> Axes:
         """Draw how epsilon grows from release to release, composed and added up (matplotlib)."""

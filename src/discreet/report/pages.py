@@ -6,13 +6,18 @@ Results are shown in notebooks as tables. Every text is escaped here: names and 
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterable, Sequence
 from functools import cache, partial
 from html import escape
 from importlib import resources
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from discreet.core.files import first_bytes, refuse_output, write_whole
+
+if TYPE_CHECKING:
+    from rich.table import Table
 
 # Among the first bytes of every page; by it we know our own.
 _MARK, _HEAD = '<meta name="generator" content="discreet, {}">', 512
@@ -164,6 +169,35 @@ def html_table(rows: Iterable[Sequence[object]], *, header: Sequence[str] = (), 
     top = f"<thead>{_row(header, 'th')}</thead>" if header else ""
     title = f"<caption>{escape(caption)}</caption>" if caption else ""
     return f"<table>{title}{top}<tbody>{''.join(shown)}</tbody></table>"
+
+
+class TableView(ABC):
+    """A result that shows itself as a table: in notebooks, and in terminals that print with rich."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def _table(self) -> tuple[Sequence[str], Iterable[Sequence[object]], str]:
+        """Return the header, which may be empty, the rows, and the caption."""
+
+    def _repr_html_(self) -> str:
+        header, rows, caption = self._table()
+        return html_table(rows, header=header, caption=caption)
+
+    def __rich__(self) -> Table:
+        """Return the same table for `rich.print`."""
+        from rich.table import Table
+        from rich.text import Text
+
+        header, rows, caption = self._table()
+        listed = [[Text(_text(cell)) for cell in row] for row in rows]
+        columns = header or [""] * max(map(len, listed), default=0)
+        table = Table(title=Text(caption), show_header=bool(header))
+        for name in columns:
+            table.add_column(Text(name))
+        for row in listed:
+            table.add_row(*row)
+        return table
 
 
 def _row(cells: Sequence[object], tag: str) -> str:
