@@ -107,19 +107,9 @@ def list_scores(
         for metric in metrics
         if isinstance(metric.definition, ListMetric)
     }
-    better: list[Indices] = []
-    tied: list[Indices] = []
-    for block in _blocks(people.size, train.n_items):
-        candidates, rows, targets = _block_of_candidates(model, train, test, people[block], negatives, block)
-        showing.add(candidates, block)
-        if counted:
-            above, level = ranking.rank_counts(candidates, rows, targets, _depth([*counted]))
-            better.append(above)
-            tied.append(level)
-    ranks = _ranks(test, people, better, tied) if counted else None
+    ranks = ranks_of(model, train, test, people, [*counted], negatives=negatives, showing=showing)
     found = showing.scores()
     for metric, these in counted.items():
-        assert ranks is not None
         found[metric] = float(person_scores(metric, ranks.only(these)).mean())
     return found
 
@@ -184,25 +174,30 @@ def _block_of_candidates(
 
 
 def ranks_of(
-    model: Predictor, train: Interactions, test: Interactions, people: Indices, metrics: Sequence[Metric]
+    model: Predictor,
+    train: Interactions,
+    test: Interactions,
+    people: Indices,
+    metrics: Sequence[Metric],
+    *,
+    negatives: npt.NDArray[np.int32] | None = None,
+    showing: _Showing | None = None,
 ) -> Ranks:
-    """Return the ranks of each user's held-out items in the whole catalog, up to the metrics' depth."""
-    better: list[Indices] = []
-    tied: list[Indices] = []
-    for block in _blocks(people.size, train.n_items):
-        candidates, rows, targets = _block_of_candidates(model, train, test, people[block], None, block)
-        above, level = ranking.rank_counts(candidates, rows, targets, _depth(metrics))
-        better.append(above)
-        tied.append(level)
-    return _ranks(test, people, better, tied)
+    """Return the ranks of each user's held-out items, up to the depth of these metrics.
 
-
-def _depth(metrics: Sequence[Metric]) -> int | None:
+    They are ranks in the whole catalog, or among `negatives`. `showing` takes each block of lists first.
+    """
+    better, tied = [np.zeros(0, dtype=np.int64)], [np.zeros(0, dtype=np.int64)]
     depths = [metric.k for metric in metrics]
-    return None if None in depths else max(k for k in depths if k is not None)
-
-
-def _ranks(test: Interactions, people: Indices, better: list[Indices], tied: list[Indices]) -> Ranks:
+    depth = None if None in depths else max((k for k in depths if k is not None), default=None)
+    for block in _blocks(people.size, train.n_items):
+        candidates, rows, targets = _block_of_candidates(model, train, test, people[block], negatives, block)
+        if showing is not None:
+            showing.add(candidates, block)
+        if metrics:
+            above, level = ranking.rank_counts(candidates, rows, targets, depth)
+            better.append(above)
+            tied.append(level)
     sizes = np.diff(test.indptr)[people]
     return Ranks(starts=np.cumsum(sizes) - sizes, better=np.concatenate(better), tied=np.concatenate(tied))
 

@@ -108,7 +108,10 @@ def load(path: str | Path) -> FittedModel:
             facts=facts,
             catalog=catalog,
             name=str(label["name"]),
-            parameters=_from_plain(label["parameters"]),
+            parameters={
+                str(name): float("inf") if value == "inf" else value
+                for name, value in label["parameters"].items()
+            },
             scorer=build_scorer(scorer["kind"], arrays, scorer["settings"], len(catalog)),
             public=checked(names, list(texts), len(catalog)),
             certificate=_certificate(label),
@@ -152,7 +155,9 @@ def label_of(model: FittedModel) -> dict[str, Any]:
         "name": model.name,
         "guarantee": model.guarantee.to_json(),
         "facts": model.facts.to_json(),
-        "parameters": _to_plain(model.parameters),
+        "parameters": {
+            name: "inf" if value == float("inf") else value for name, value in model.parameters.items()
+        },
         "scorer": {"kind": scorer.kind, "settings": scorer.settings()},
         "provenance": {
             _CATALOG: _catalog_source(model.facts),
@@ -240,14 +245,6 @@ def _digest(label: Mapping[str, Any], arrays: bytes) -> str:
     return hashlib.sha256(
         hashlib.sha256(text.encode(errors="surrogatepass")).digest() + hashlib.sha256(arrays).digest()
     ).hexdigest()
-
-
-def _to_plain(parameters: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: "inf" if value == float("inf") else value for name, value in parameters.items()}
-
-
-def _from_plain(parameters: Mapping[str, Any]) -> dict[str, Any]:
-    return {str(name): float("inf") if value == "inf" else value for name, value in parameters.items()}
 
 
 Array = npt.NDArray[Any]

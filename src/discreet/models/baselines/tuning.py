@@ -82,14 +82,10 @@ def hide_interactions(data: Interactions, seed: int) -> HiddenInteractions | Non
     cells, hidden = cells_of_rows(part.indptr, people), np.zeros(part.n_ratings, dtype=np.bool_)
     later = np.zeros(cells.size) if part.times is None else ~part.times[cells]
     order = np.lexsort((interaction_draws(part, seed)[cells], later, part.rows()[cells]))
-    hidden[cells[order[_starts(part, people)]]] = True
+    # The first of each user's rows, one user after the other.
+    sizes = np.diff(part.indptr)[people]
+    hidden[cells[order[np.cumsum(sizes) - sizes]]] = True
     return HiddenInteractions(part.where(~hidden), people, part.items[hidden].astype(np.int64))
-
-
-def _starts(data: Interactions, people: Indices) -> Indices:
-    """Return where each of these users' ratings start when their rows are concatenated."""
-    sizes = np.diff(data.indptr)[people]
-    return np.cumsum(sizes) - sizes
 
 
 Point = dict[str, float]
