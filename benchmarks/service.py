@@ -27,7 +27,7 @@ from discreet.collect.campaign import Campaign
 from discreet.data.vocabulary import Vocabulary
 from discreet.privacy.mechanisms.bounded import BoundedLaplace
 from discreet.service.admission import submission, unseal
-from discreet.service.stores.opening import open_store
+from discreet.service.stores import open_store
 from service.senders import killed_while_sending, letters_of, send_all
 from service.servers import Postgresql, Server, postgresql_programs
 

@@ -29,7 +29,7 @@ from discreet.collect.campaign import Campaign
 from discreet.data.vocabulary import Vocabulary
 from discreet.privacy.mechanisms.bounded import BoundedLaplace
 from discreet.service.admission import seal
-from discreet.service.stores.opening import open_store
+from discreet.service.stores import open_store
 from service.senders import _closed, _post
 from service.servers import Postgresql, Server, postgresql_programs
 

@@ -28,7 +28,7 @@ from discreet.service.admission import submission
 from discreet.service.collect_app import collecting_app
 from discreet.service.recommend_app import answering_app
 from discreet.service.refitting import fit_store
-from discreet.service.stores.opening import open_store
+from discreet.service.stores import open_store
 from discreet.synthesis.making import make
 from discreet.synthesis.page import render_page
 from service.browser import browsing, rate

@@ -16,7 +16,7 @@ from discreet.collect.invitations import code_name
 from discreet.collect.opening import campaign_from_bytes
 from discreet.privacy.ledger.ledger import Ledger
 from discreet.service.admission import submission, unseal
-from discreet.service.stores.opening import open_store
+from discreet.service.stores import open_store
 from service.senders import letters_of
 
 # Two points always. Slow tests try 200 of them, which are all calls of most commands.

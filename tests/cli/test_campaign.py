@@ -10,7 +10,7 @@ from discreet.collect.invitations import code_name
 from discreet.collect.opening import open_campaign
 from discreet.report.guarantee_wording import TRUST_WORDS
 from discreet.service.admission import submission
-from discreet.service.stores.opening import open_store
+from discreet.service.stores import open_store
 
 
 @pytest.fixture

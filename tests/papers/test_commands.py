@@ -14,7 +14,7 @@ from discreet.papers import PAPERS
 from discreet.report.guarantee_wording import PRINTED_DPIMF, PRINTED_DPMF, PRINTED_OBJECTIVE, PRINTED_OUTPUT
 from discreet.reproduce.papers import reproduce
 from discreet.service.admission import submission
-from discreet.service.stores.opening import open_store
+from discreet.service.stores import open_store
 from toy import toy_interactions
 
 PAGE = Path(__file__).parents[2] / "docs" / "paper_commands.md"

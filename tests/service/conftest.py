@@ -10,7 +10,7 @@ from discreet.data.vocabulary import Vocabulary
 from discreet.privacy.mechanisms.bounded import BoundedLaplace
 from discreet.privacy.mechanisms.cells import HiddenStars
 from discreet.service.collect_app import collecting_app
-from discreet.service.stores.opening import open_store
+from discreet.service.stores import open_store
 from service.browser import browsing
 from service.servers import InProcess
 

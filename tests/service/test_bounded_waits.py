@@ -23,7 +23,7 @@ from discreet.models.popularity import Popularity
 from discreet.service import collect_app, recommend_app, refitting, running, similar
 from discreet.service import writer as writers
 from discreet.service.admission import submission
-from discreet.service.stores.opening import open_store
+from discreet.service.stores import open_store
 from discreet.service.workers import Turns
 from discreet.service.writer import GroupWriter
 from ports import free_port

@@ -9,9 +9,9 @@ import pytest
 
 from discreet.collect.device import Device
 from discreet.core.checks import FileError
+from discreet.service import stores as databases
 from discreet.service.admission import seal, submission
-from discreet.service.stores import postgresql as databases
-from discreet.service.stores.opening import open_store
+from discreet.service.stores import open_store
 from discreet.testing import refuses
 from service.servers import Server, ask, ask_json, postgresql_programs
 

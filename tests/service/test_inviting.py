@@ -13,10 +13,10 @@ import pytest
 from discreet.collect.blind_signatures import BlindSigningKey
 from discreet.collect.device import CatalogDevice, Device
 from discreet.collect.invitations import HEADER, TokenRequest, code_name, new_code
+from discreet.service import stores
 from discreet.service.admission import seal, submission
 from discreet.service.client import CollectionClient
-from discreet.service.stores import store as stores
-from discreet.service.stores.opening import copy_store, open_store
+from discreet.service.stores import copy_store, open_store
 from discreet.service.workers import Workers
 from discreet.testing import refuses
 from hostile_keys import hostile_keys, smooth_modulus

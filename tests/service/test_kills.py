@@ -4,7 +4,7 @@ from collections import Counter
 
 import pytest
 
-from discreet.service.stores.opening import open_store
+from discreet.service.stores import open_store
 from service.senders import killed_while_sending, letters_of
 from service.servers import Server
 

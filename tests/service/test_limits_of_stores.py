@@ -13,7 +13,7 @@ from discreet.service.admission import submission
 from discreet.service.collect_app import _add_model
 from discreet.service.limits import RefusedError
 from discreet.service.publishing import ModelShelf
-from discreet.service.stores.opening import open_store
+from discreet.service.stores import open_store
 
 
 def test_new_senders_of_whole_catalogs_stop_at_the_limit(store_url, shelf):

@@ -29,8 +29,7 @@ from discreet.privacy.mechanisms.bounded import BoundedLaplace
 from discreet.service.admission import submission
 from discreet.service.client import CollectionClient
 from discreet.service.refitting import fit_store
-from discreet.service.stores.opening import copy_store, open_store
-from discreet.service.stores.sqlite import SqliteStore
+from discreet.service.stores import SqliteStore, copy_store, open_store
 
 from .servers import ask
 

@@ -15,7 +15,7 @@ from discreet.federated.journal import Journal
 from discreet.privacy.ledger.ledger import Ledger
 from discreet.service.client import CollectionClient
 from discreet.service.running import log
-from discreet.service.stores.opening import open_store
+from discreet.service.stores import open_store
 from discreet.sources import shards as shard_folders
 from discreet.sources.sharding import make_shards
 from discreet.sources.shards import open_shards

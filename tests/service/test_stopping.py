@@ -11,7 +11,7 @@ import pytest
 from discreet.collect.device import CatalogDevice, Device
 from discreet.core.checks import FileError
 from discreet.service.admission import seal, submission
-from discreet.service.stores.opening import open_store
+from discreet.service.stores import open_store
 from discreet.service.writer import GroupWriter
 from service.servers import Server, ask
 
@@ -81,7 +81,8 @@ def test_what_comes_together_is_written_in_the_order_of_senders(store_url, films
     store = open_store(store_url, films)
     devices = [Device(films) for _ in range(8)]
     written = []
-    kind = type(store._transaction())
+    with store._transaction() as transaction:
+        kind = type(transaction)
     whole = kind.add
     monkeypatch.setattr(
         kind, "add", lambda self, table, rows: (written.extend(rows), whole(self, table, rows))

@@ -13,7 +13,7 @@ from discreet.core.checks import DiscreetError
 from discreet.privacy.ledger.ledger import Ledger
 from discreet.service.admission import submission
 from discreet.service.refitting import collected_from
-from discreet.service.stores.opening import open_store
+from discreet.service.stores import open_store
 from discreet.testing import refuses
 
 ANN, BOB = bytes(16), bytes([1]) * 16
@@ -96,7 +96,7 @@ def test_a_message_about_a_whole_catalog_is_kept_once(store_url, shelf):
 
 def test_a_failed_write_keeps_nothing_of_its_group(kept, films, monkeypatch):
     good = of(films, ANN, (1, 1))
-    monkeypatch.setattr("discreet.service.stores.store.admit", lambda *_: 1 / 0)
+    monkeypatch.setattr("discreet.service.stores.admit", lambda *_: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         kept.take([good])
     monkeypatch.undo()

@@ -202,9 +202,14 @@ if TYPE_CHECKING:
     from discreet.service.running import need_service
     from discreet.service.running import run as run_service
     from discreet.service.several import run_several
-    from discreet.service.stores.opening import copy_store, open_store
-    from discreet.service.stores.sqlite import SqliteStore
-    from discreet.service.stores.store import MOST_INVITATIONS, Counts, ReportStore
+    from discreet.service.stores import (
+        MOST_INVITATIONS,
+        Counts,
+        ReportStore,
+        SqliteStore,
+        copy_store,
+        open_store,
+    )
     from discreet.sources import duckdb_export, spark
     from discreet.sources.cluster import on_cluster
     from discreet.sources.connection import connected

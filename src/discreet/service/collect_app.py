@@ -26,7 +26,7 @@ from discreet.service.publishing import ModelShelf, Published
 from discreet.service.refitting import round_server
 from discreet.service.running import log
 from discreet.service.shared_app import add_metrics, new_app, problem
-from discreet.service.stores.store import ReportStore
+from discreet.service.stores import ReportStore
 from discreet.service.workers import SharedLookup, Workers
 from discreet.service.writer import MOST_WAITING, GroupWriter
 

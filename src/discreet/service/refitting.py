@@ -27,7 +27,7 @@ from discreet.papers.mixture.gradient_server import GradientServer
 from discreet.privacy.mechanisms.bounded import ClampedLaplace
 from discreet.service.errors import ForeignReports
 from discreet.service.running import log
-from discreet.service.stores.store import ReportStore
+from discreet.service.stores import ReportStore
 
 #: Where a refit finds its store: an address may hold a password, which other processes must not see.
 STORE_VARIABLE = "DISCREET_STORE"

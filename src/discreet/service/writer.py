@@ -16,7 +16,7 @@ from typing import NamedTuple, final
 from discreet.core.checks import FileError
 from discreet.service.admission import Receipt, Submission
 from discreet.service.running import log
-from discreet.service.stores.store import ReportStore
+from discreet.service.stores import ReportStore
 
 MOST_TOGETHER = 512
 MOST_WAITING = 4096
