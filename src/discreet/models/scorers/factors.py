@@ -38,7 +38,7 @@ COUNTS = StoredNumbers(
 )
 LIKING = StoredNumber(least=0.0, most=100.0)
 RANKINGS = ("both", "choice", "stars")
-BY_COUNTS = "the number of ratings, and expected stars"
+BY_COUNTS = "the number of ratings, combined with expected stars"
 BY_STARS = (
     "expected stars alone, because this model has no counts. Its ratings are good, its recommendations poor"
 )

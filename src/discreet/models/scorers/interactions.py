@@ -631,7 +631,8 @@ class InteractionsAndRatings(Scorer):
     @property
     def ranked_by(self) -> str:
         """Return what orders lists."""
-        return f"{self.choice.ranked_by}, and expected stars" if self.liking else self.choice.ranked_by
+        alone = self.choice.ranked_by
+        return f"{alone}, combined with expected stars" if self.liking else alone
 
     def score_parts(self, histories: Interactions, rows: Indices) -> dict[str, Floats]:
         """Return the parts of what a user would choose, and what expected stars add to it."""
