@@ -54,6 +54,7 @@ from discreet.data.schema import (
     UTF_8,
     UTF_16,
     Schema,
+    conditions_of,
     stateless,
 )
 
@@ -127,11 +128,11 @@ class Wishes:
     @property
     def conditions(self) -> dict[str, tuple[str, ...]]:
         """Return the values of which a row must have one, by column."""
-        return Schema(only=self.declared.get("only", ())).conditions
+        return conditions_of(self.declared.get("only", ()))
 
     def keeps(self, row: Mapping[str, str]) -> bool:
         """Return whether the conditions keep a row of the sample; columns that it lacks don't matter."""
-        wanted = self.conditions.items()
+        wanted = self.conditions.items() if "only" in self.declared else ()
         return all(row[name].strip() in values for name, values in wanted if name in row)
 
     @classmethod

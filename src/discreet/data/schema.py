@@ -11,7 +11,7 @@ import importlib
 import json
 import tomllib
 import zoneinfo
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any, Self, final, get_args
@@ -180,11 +180,7 @@ class Schema:
     @property
     def conditions(self) -> dict[str, tuple[str, ...]]:
         """Return the values of which a row must have one, by column."""
-        found: dict[str, tuple[str, ...]] = {}
-        for rule in self.only:
-            column, _, value = rule.partition("=")
-            found[column.strip()] = (*found.get(column.strip(), ()), value.strip())
-        return found
+        return conditions_of(self.only)
 
     @property
     def needed(self) -> dict[str, str]:
@@ -337,6 +333,15 @@ _KINDS: dict[str, tuple[type, ...]] = {
 _FORMAT_NAMES = {"json": "JSON lines", "parquet": "Parquet", "frame": "data frame", "cells": "cells"}
 _NAMED = {",": "comma", ";": "semicolon", "\t": "tab", "|": "bar", " ": "blank", "::": "double colon"}
 _ID_WORDS = {"text": "text", "integer": "whole-number"}
+
+
+def conditions_of(only: Iterable[str]) -> dict[str, tuple[str, ...]]:
+    """Return the values of which a row must have one, by column, from conditions such as `type=buy`."""
+    found: dict[str, tuple[str, ...]] = {}
+    for rule in only:
+        column, _, value = rule.partition("=")
+        found[column.strip()] = (*found.get(column.strip(), ()), value.strip())
+    return found
 
 
 def condition_key(column: str) -> str:
