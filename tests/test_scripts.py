@@ -29,7 +29,6 @@ EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
 SLOW = {
     "benchmarks/answers.py",
     "benchmarks/bundle.py",
-    "benchmarks/doors.py",
     "benchmarks/service.py",
     "benchmarks/soak.py",
     "benchmarks/dpimf_flower.py",

@@ -10,12 +10,7 @@ from audit.twins import TWINS, cases, spoil
 from audit.variants import variants
 from discreet.audit.full import quick_audit
 from discreet.audit.neighboring import SyntheticSpec, neighboring
-from discreet.audit.white_box.noise import (
-    DRAWS,
-    examine_noise,
-    is_reused,
-    is_too_narrow,
-)
+from discreet.audit.white_box.noise import DRAWS, examine_noise, is_reused, is_too_narrow
 from discreet.audit.white_box.recording import Player, RecordedAdditive, Recorder
 from discreet.audit.white_box.structure import examine
 from discreet.core.checks import PrivacyError

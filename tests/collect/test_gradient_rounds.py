@@ -12,8 +12,7 @@ from discreet.collect.errors import (
     RoundsCostMore,
     UnusableHistory,
 )
-from discreet.collect.gradient_device import GradientDevice
-from discreet.collect.gradient_rounds import GradientCampaign, read_answer
+from discreet.collect.gradient_rounds import GradientCampaign, GradientDevice, read_answer
 from discreet.collect.wire import ReportRefusal
 from discreet.core.randomness import PrivacyRandom
 from discreet.data.vocabulary import Vocabulary

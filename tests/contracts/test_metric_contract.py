@@ -4,13 +4,7 @@ import numpy as np
 import pytest
 
 from discreet.core.registry import METRICS
-from discreet.evaluation.metrics import (
-    EachListMetric,
-    ListMetric,
-    RatingMetric,
-    ShownMetric,
-    metric_kind,
-)
+from discreet.evaluation.metrics import EachListMetric, ListMetric, RatingMetric, ShownMetric, metric_kind
 from discreet.testing import MetricContract
 
 

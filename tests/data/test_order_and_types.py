@@ -11,7 +11,7 @@ import pytest
 from discreet.core.checks import DataError, DiscreetError
 from discreet.data import encoding
 from discreet.data.block_sizes import other_block_sizes
-from discreet.data.exact_sums import exact_sums
+from discreet.data.encoding import exact_sums
 from discreet.data.inputs import accept_history
 from discreet.data.interactions import Interactions
 from discreet.data.reading.readers import from_frame

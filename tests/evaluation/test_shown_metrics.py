@@ -8,7 +8,7 @@ import pytest
 
 import discreet
 from discreet import evaluate_privately, from_frame
-from discreet.data.item_words import item_words
+from discreet.data.item_tables import item_words
 from discreet.data.splits import leave_one_out
 from discreet.evaluation import evaluate, measure
 from discreet.evaluation import shown_metrics as shown

@@ -11,7 +11,7 @@ from discreet.audit.neighboring import SyntheticSpec, neighboring
 from discreet.audit.white_box.structure import examine
 from discreet.core.randomness import PrivacyRandom
 from discreet.data.interactions import Interactions
-from discreet.data.item_words import item_words
+from discreet.data.item_tables import item_words
 from discreet.data.splits import leave_one_out
 from discreet.data.vocabulary import Vocabulary
 from discreet.evaluation.scoring import measure

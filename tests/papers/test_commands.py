@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from discreet.collect.gradient_device import GradientDevice
+from discreet.collect.gradient_rounds import GradientDevice
 from discreet.collect.opening import open_campaign
 from discreet.models.storage import read_label
 from discreet.papers import PAPERS

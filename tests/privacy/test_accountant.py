@@ -45,12 +45,7 @@ from discreet.privacy.accounting.accountant import (
 )
 from discreet.privacy.accounting.events import FailureEvent, Leaf, tally
 from discreet.privacy.accounting.gaussian import least, log_delta_above
-from discreet.privacy.accounting.loss_bounds import (
-    DistributionBound,
-    _interval,
-    _laplace_loss,
-    _pure_renyi,
-)
+from discreet.privacy.accounting.loss_bounds import DistributionBound, _interval, _laplace_loss, _pure_renyi
 from discreet.privacy.accounting.rounding import round_up, sum_up, times_up
 from discreet.testing import refuses
 

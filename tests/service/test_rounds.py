@@ -16,8 +16,7 @@ from discreet.collect.errors import (
     NoRounds,
     RoundsOver,
 )
-from discreet.collect.gradient_device import GradientDevice, kept_answers
-from discreet.collect.gradient_rounds import GradientCampaign
+from discreet.collect.gradient_rounds import GradientCampaign, GradientDevice, kept_answers
 from discreet.collect.hidden_items import CatalogCampaign
 from discreet.collect.opening import open_campaign
 from discreet.core.checks import DataError

@@ -10,11 +10,7 @@ from discreet import PrivacyRandom, UserFactorization, load
 from discreet.data.facts import PublicFacts
 from discreet.data.interactions import Interactions
 from discreet.models.scorers.released_histories import ReleasedHistories, nearest_counts
-from discreet.models.user_factorization.estimator import (
-    HISTORY_SHARE,
-    history_question,
-    release_histories,
-)
+from discreet.models.user_factorization.estimator import HISTORY_SHARE, history_question, release_histories
 from discreet.privacy.session import Session
 from discreet.statistics.history_summary import LENGTH_STARTS, SummedHistories
 from discreet.testing import refuses

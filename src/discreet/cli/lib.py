@@ -30,8 +30,7 @@ if TYPE_CHECKING:
     from discreet.collect.device import CatalogDevice, Device
     from discreet.collect.draw_tables import reported_loss
     from discreet.collect.errors import NoTables, NotACampaignError
-    from discreet.collect.gradient_device import GradientDevice
-    from discreet.collect.gradient_rounds import GradientCampaign
+    from discreet.collect.gradient_rounds import GradientCampaign, GradientDevice
     from discreet.collect.hidden_items import CatalogCampaign, cell_mechanism
     from discreet.collect.invitations import code_name, key_of, new_code
     from discreet.collect.opening import KIND as CAMPAIGN_KIND

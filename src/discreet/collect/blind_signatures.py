@@ -17,14 +17,7 @@ from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import padding, rsa
 
-from discreet.collect.errors import (
-    BadInvitationKey,
-    BadTokenRequest,
-    NotAnInvitationKey,
-    SharedFactor,
-    UnsignedAnswer,
-    WrongSignature,
-)
+from discreet.collect import errors
 
 EXPONENT = 65537
 PREFIX_BYTES = 32
@@ -59,9 +52,9 @@ class BlindPublicKey:
     def __post_init__(self) -> None:
         bits = self.modulus.bit_length()
         if not (_LEAST_BITS <= bits <= _MOST_BITS and bits % 8 == 0 and self.modulus % 2):
-            raise BadInvitationKey(rule="bits")
+            raise errors.BadInvitationKey(rule="bits")
         if math.gcd(_small_primes() % self.modulus, self.modulus) != 1:
-            raise BadInvitationKey(rule="factor")
+            raise errors.BadInvitationKey(rule="factor")
 
     @property
     def size(self) -> int:
@@ -79,7 +72,7 @@ class BlindPublicKey:
         text = record["modulus"] if isinstance(record, dict) and record.keys() == {"modulus"} else None
         hexadecimal = isinstance(text, str) and len(text) <= _MOST_BITS // 4
         if not hexadecimal or not set(text) <= set("0123456789abcdef"):  # type: ignore[arg-type]
-            raise BadInvitationKey(rule="digits")
+            raise errors.BadInvitationKey(rule="digits")
         return cls(int(f"0{text}", 16))
 
     @cached_property
@@ -122,7 +115,7 @@ def blind(
     modulus = key.modulus
     if math.gcd(encoded, modulus) != 1:
         # The blinded number and the signature would contain the common factor.
-        raise SharedFactor()
+        raise errors.SharedFactor()
     while inverse is None:
         drawn = 1 + secrets.randbelow(modulus - 1)
         inverse = drawn if math.gcd(drawn, modulus) == 1 else None
@@ -137,7 +130,7 @@ def finalize(key: BlindPublicKey, request: BlindRequest, answer: bytes) -> bytes
         signature = opened.to_bytes(key.size)
         if key.is_signed(request.prepared, signature):
             return signature
-    raise UnsignedAnswer()
+    raise errors.UnsignedAnswer()
 
 
 def _encoded(message: bytes, size: int, salt: bytes) -> bytes:
@@ -163,7 +156,7 @@ class BlindSigningKey:
     def __init__(self, key: rsa.RSAPrivateKey) -> None:
         self._key, self._numbers = key, key.private_numbers()
         if self._numbers.public_numbers.e != EXPONENT:
-            raise BadInvitationKey(rule="exponent")
+            raise errors.BadInvitationKey(rule="exponent")
         self.public = BlindPublicKey(self._numbers.public_numbers.n)
 
     @classmethod
@@ -177,9 +170,9 @@ class BlindSigningKey:
         try:
             key = serialization.load_pem_private_key(raw, None)
         except (ValueError, TypeError, UnsupportedAlgorithm) as error:
-            raise NotAnInvitationKey() from error
+            raise errors.NotAnInvitationKey() from error
         if not isinstance(key, rsa.RSAPrivateKey):
-            raise NotAnInvitationKey()
+            raise errors.NotAnInvitationKey()
         return cls(key)
 
     def to_pem(self) -> bytes:
@@ -198,13 +191,13 @@ class BlindSigningKey:
         """
         modulus, number = self.public.modulus, int.from_bytes(blinded)
         if len(blinded) != self.public.size or number >= modulus:
-            raise BadTokenRequest()
+            raise errors.BadTokenRequest()
         drawn = 2 + secrets.randbelow(modulus - 2)
         hidden = self._powered(number * pow(drawn, EXPONENT, modulus) % modulus)
         signed = hidden * pow(drawn, -1, modulus) % modulus
         if pow(signed, EXPONENT, modulus) != number:
             # A fault of the machine; such an answer would give the key away.
-            raise WrongSignature()
+            raise errors.WrongSignature()
         return signed.to_bytes(self.public.size)
 
     def _powered(self, number: int) -> int:

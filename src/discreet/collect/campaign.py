@@ -14,15 +14,9 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Literal, Self, final
 
+from discreet.collect import errors
 from discreet.collect.blind_signatures import BlindPublicKey
 from discreet.collect.draw_tables import check_draws, rating_draws
-from discreet.collect.errors import (
-    BadCampaign,
-    DifferentKind,
-    DifferentVersion,
-    NotACampaignError,
-    TooOldToInvite,
-)
 from discreet.collect.mechanisms import (
     RatingMechanism,
     kind_of,
@@ -33,16 +27,7 @@ from discreet.collect.mechanisms import (
 from discreet.core.checks import ParameterError, integer, require
 from discreet.data.facts import PublicFacts
 from discreet.data.vocabulary import Vocabulary
-from discreet.privacy.guarantee import (
-    Assumption,
-    Basis,
-    Fact,
-    Guarantee,
-    Kind,
-    Neighbors,
-    Trust,
-    assumptions_of,
-)
+from discreet.privacy.guarantee import Assumption, Fact, Guarantee, Kind, assumptions_of
 
 FORMAT = "discreet-campaign"
 VERSION, VERSIONS = 2, (1, 2)
@@ -76,12 +61,12 @@ def digest_of(record_or_text: dict[str, Any] | bytes, version: int) -> bytes:
 def version_of(record: Any, kind: CampaignKind) -> int:
     """Return the version of a campaign of this kind; raise for anything else."""
     if not isinstance(record, dict) or record.get("format") != FORMAT:
-        raise NotACampaignError()
+        raise errors.NotACampaignError()
     version = record.get("version")
     if type(version) is not int or version not in VERSIONS:
-        raise DifferentVersion()
+        raise errors.DifferentVersion()
     if kind_of_record(record) != kind:
-        raise DifferentKind(kind=kind)
+        raise errors.DifferentKind(kind=kind)
     return version
 
 
@@ -109,7 +94,7 @@ def pack(text: bytes) -> bytes:
 def unpack(raw: bytes) -> Any:
     """Return the record in compressed bytes, and never unpack more than a campaign can hold."""
     if raw[: len(_MAGIC)] != _MAGIC:
-        raise NotACampaignError()
+        raise errors.NotACampaignError()
     unpacker = zlib.decompressobj()
     try:
         most = min(_MOST_BYTES, max(_MOST_GROWTH * len(raw), _ALWAYS_ALLOWED))
@@ -117,7 +102,7 @@ def unpack(raw: bytes) -> Any:
         whole = unpacker.eof and not unpacker.unused_data
         return json.loads(text) if whole else None
     except (zlib.error, ValueError, RecursionError) as error:
-        raise BadCampaign() from error
+        raise errors.BadCampaign() from error
 
 
 PROOF = "proofs/local_collection.md"
@@ -148,7 +133,7 @@ class WrittenCampaign(ABC):
         except ParameterError:
             raise
         except (KeyError, TypeError, ValueError, OverflowError) as error:
-            raise BadCampaign() from error
+            raise errors.BadCampaign() from error
         # Devices hash the text as it was sent, even if this machine computes other last digits.
         object.__setattr__(campaign, "_text", to_text(record))
         return campaign
@@ -215,7 +200,7 @@ class Campaign(WrittenCampaign):
         kind_of(self.mechanism)
         if self.version == 1 and self.invitations is not None:
             # Its text would name no key, so the campaign would be open to anybody.
-            raise TooOldToInvite(version=VERSION)
+            raise errors.TooOldToInvite(version=VERSION)
 
     @property
     def facts(self) -> PublicFacts:
@@ -288,12 +273,5 @@ class Campaign(WrittenCampaign):
 
 def local_guarantee(mechanism: RatingMechanism, facts: PublicFacts, *extra: Assumption) -> Guarantee:
     """Return the guarantee of one answer of `mechanism`; learning from answers costs nothing more."""
-    return Guarantee(
-        epsilon=mechanism.epsilon,
-        unit=unit_of(mechanism),
-        neighbors=Neighbors.REPLACE,
-        trust=Trust.LOCAL,
-        assumes=(*assumptions_of(facts), *extra),
-        basis=Basis.PROVED,
-        proof=PROOF,
-    )
+    assumes = (*assumptions_of(facts), *extra)
+    return Guarantee.of_reports(mechanism.epsilon, unit_of(mechanism), *assumes, proof=PROOF)

@@ -12,27 +12,14 @@ from typing import Any, Self, final
 
 import numpy as np
 
-from discreet.collect import wire
+from discreet.collect import errors, wire
 from discreet.collect.campaign import Campaign
-from discreet.collect.errors import (
-    AnswerCostsMore,
-    CopiedDevice,
-    DifferentCampaign,
-    NotADevice,
-    NotInCatalog,
-    TooManyAnswers,
-    UnusableHistory,
-)
 from discreet.collect.estimate import Collected
 from discreet.collect.hidden_items import CatalogCampaign, CatalogReport, Items, write
 from discreet.collect.mechanisms import encode
 from discreet.collect.wire import SENDER_BYTES
 from discreet.core.arrays import Floats
-from discreet.core.checks import (
-    DiscreetError,
-    one_of,
-    positive_finite,
-)
+from discreet.core.checks import DiscreetError, one_of, positive_finite
 from discreet.core.randomness import PrivacyRandom
 from discreet.data.interactions import Interactions
 from discreet.data.vocabulary import Vocabulary
@@ -117,7 +104,7 @@ class Device:
         numbers = self._numbers(list(history))
         ratings = np.array([float(rating) for rating in history.values()])
         if not np.isfinite(ratings).all():
-            raise UnusableHistory()
+            raise errors.UnusableHistory()
         with self._turn.taken():
             self._draw(numbers, ratings)
             return {number: self._answers[number] for number in numbers}
@@ -154,21 +141,21 @@ class Device:
     ) -> Self:
         """Return the device that `state` describes."""
         if not isinstance(state, Mapping):
-            raise NotADevice()
+            raise errors.NotADevice()
         if state.get("campaign") not in (campaign.digest.hex(), campaign.old_digest.hex()):
-            raise DifferentCampaign(what="state")
+            raise errors.DifferentCampaign(what="state")
         try:
             device = cls(campaign, budget=state["budget"], random=random)
             device._sender = bytes.fromhex(state["sender"])
             device._answers = dict(_pair(answer) for answer in state["answers"])
         except (KeyError, TypeError, ValueError, OverflowError, DiscreetError) as error:
-            raise NotADevice() from error
+            raise errors.NotADevice() from error
         # An answer that was never drawn must not be sent in this user's name.
         sound = all(0 <= item < len(campaign.catalog) for item in device._answers)
         codes = campaign.mechanism.channel().outputs.size
         sound = sound and all(0 <= code < codes for code in device._answers.values())
         if not sound or len(device._sender) != wire.SENDER_BYTES:
-            raise NotADevice()
+            raise errors.NotADevice()
         return device
 
     def _numbers(self, items: list[ItemId]) -> list[int]:
@@ -176,7 +163,7 @@ class Device:
         numbers = [known[item] if item in known else self._lookup(item) for item in items]
         unknown = sum(number < 0 for number in numbers)
         if unknown:
-            raise NotInCatalog(count=unknown, of=len(items))
+            raise errors.NotInCatalog(count=unknown, of=len(items))
         return numbers
 
     def _lookup(self, item: ItemId) -> int:
@@ -185,7 +172,7 @@ class Device:
 
     def _afford(self, new: int) -> None:
         if self.answered + new > self.most_answers:
-            raise TooManyAnswers(count=new, most=self.most_answers)
+            raise errors.TooManyAnswers(count=new, most=self.most_answers)
 
 
 def _pair(answer: Any) -> tuple[int, int]:
@@ -235,7 +222,7 @@ class CatalogDevice:
         self._random = random or PrivacyRandom.from_os()
         cost, most = campaign.for_person().epsilon, limit(budget, self._random)
         if most is not None and cost > most:
-            raise AnswerCostsMore(cost=cost, budget=most)
+            raise errors.AnswerCostsMore(cost=cost, budget=most)
         self.campaign = campaign
         self._turn = Turn()
         self._sent = sent
@@ -275,9 +262,9 @@ def rated_items(catalog: Vocabulary, history: Mapping[ItemId, float]) -> tuple[I
     ratings = np.array([float(rating) for rating in history.values()])
     unknown = int(np.count_nonzero(items < 0))
     if unknown:
-        raise NotInCatalog(count=unknown, of=len(ids))
+        raise errors.NotInCatalog(count=unknown, of=len(ids))
     if np.unique(items).size < items.size or not np.isfinite(ratings).all():
-        raise UnusableHistory()
+        raise errors.UnusableHistory()
     order = np.argsort(items)
     return items[order], ratings[order]
 
@@ -350,7 +337,7 @@ class Turn:
     def taken(self) -> Iterator[None]:
         """Wait for the turn; raise in a process that was forked from the device's own."""
         if os.getpid() != self._process:
-            raise CopiedDevice()
+            raise errors.CopiedDevice()
         with self._lock:
             yield
 

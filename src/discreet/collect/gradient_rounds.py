@@ -1,4 +1,4 @@
-"""Campaign of PG-MF in rounds: item factors go out to devices, and one noisy bit per device comes back.
+"""PG-MF in rounds, the campaign and its devices: item factors go out, one noisy bit per device comes back.
 
 A campaign states everything that decides the noise. A round's question has its number and the item factors;
 the projection follows from the campaign and the number, so that it isn't sent. All numbers are little-endian:
@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 import struct
+from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, ClassVar, NamedTuple, Self, final
@@ -18,25 +19,18 @@ from typing import Any, ClassVar, NamedTuple, Self, final
 import numpy as np
 
 from discreet.collect.campaign import DEVICES, WrittenCampaign
-from discreet.collect.errors import AnsweredRound, DifferentCampaign
+from discreet.collect.device import ItemId, Turn, limit, rated_items
+from discreet.collect.errors import AnsweredRound, DifferentCampaign, RoundsCostMore
+from discreet.collect.gradient_bits import GradientBits
 from discreet.collect.wire import SENDER_BYTES, ReportRefusal, ReportRefused
 from discreet.core.arrays import Floats
 from discreet.core.checks import finite, integer, within
-from discreet.core.randomness import experiment_generator
+from discreet.core.randomness import PrivacyRandom, experiment_generator
 from discreet.data.facts import PublicFacts
+from discreet.data.interactions import Interactions
 from discreet.data.vocabulary import Vocabulary
 from discreet.privacy.accounting.rounding import round_down
-from discreet.privacy.guarantee import (
-    Assumption,
-    Basis,
-    Fact,
-    Guarantee,
-    Kind,
-    Neighbors,
-    Trust,
-    Unit,
-    assumptions_of,
-)
+from discreet.privacy.guarantee import PARTICIPATION, Guarantee, Unit, assumptions_of
 from discreet.privacy.mechanisms.channel import local_epsilon
 from discreet.privacy.mechanisms.local import sign_flip
 from discreet.privacy.mechanisms.randomized_response import SignFlip
@@ -108,16 +102,8 @@ class GradientCampaign(WrittenCampaign):
 
     def guarantee(self) -> Guarantee:
         """Return the guarantee of all rounds for a user's whole history."""
-        public = Assumption.of(Kind.DECLARED, Fact.PARTICIPATION)
-        return Guarantee(
-            epsilon=self.epsilon,
-            unit=Unit.USER,
-            neighbors=Neighbors.REPLACE,
-            trust=Trust.LOCAL,
-            assumes=(*assumptions_of(self.facts), public, DEVICES),
-            basis=Basis.PROVED,
-            proof=PROOF,
-        )
+        assumes = (*assumptions_of(self.facts), PARTICIPATION, DEVICES)
+        return Guarantee.of_reports(self.epsilon, Unit.USER, *assumes, proof=PROOF)
 
     def signs(self, number: int) -> Floats:
         """Return the public projection of a round: a row of +1 and -1 per projected row."""
@@ -191,3 +177,86 @@ def read_question(campaign: GradientCampaign, question: bytes) -> tuple[int, Flo
     # What isn't finite is replaced, not rejected: an answer must not depend on the history.
     items = np.clip(np.nan_to_num(items), -_LARGEST, _LARGEST)
     return number, items.reshape(len(campaign.catalog), campaign.factors)
+
+
+@final
+class GradientDevice:
+    """A device that answers each round of a campaign once, from a history that never leaves it.
+
+    Asked again for a round, with any item factors, it repeats its answer, which reveals nothing new.
+    `answers` must outlive the process: a device that loses them would draw again. Keep `state()`, and restore
+    the device with `answers=kept_answers(campaign, state)`.
+
+    Parameters:
+        campaign: The campaign to answer.
+        history: The user's ratings by item.
+        budget: The largest epsilon that all rounds may cost this user; default 20.
+        answers: What this device answered before, by round.
+        random: A source of noise for experiments; by default the operating system's.
+    """
+
+    def __init__(
+        self,
+        campaign: GradientCampaign,
+        history: Mapping[ItemId, float],
+        *,
+        budget: float | None = None,
+        answers: Mapping[int, bytes] | None = None,
+        random: PrivacyRandom | None = None,
+    ) -> None:
+        self._random = random or PrivacyRandom.from_os()
+        most = limit(budget, self._random)
+        if most is not None and campaign.epsilon > most:
+            raise RoundsCostMore(cost=campaign.epsilon, budget=most)
+        self.campaign, self.answers = campaign, dict(answers or {})
+        self._data, self._turn = _one_user(campaign, history), Turn()
+
+    @property
+    def spent(self) -> float:
+        """Return the epsilon of all answers so far."""
+        return min(self.campaign.share * len(self.answers), self.campaign.epsilon)
+
+    def state(self) -> dict[str, Any]:
+        """Return the state to keep so that no round is drawn twice: answers, not ratings."""
+        return {
+            "campaign": self.campaign.digest.hex(),
+            "answers": [answer.hex() for answer in self.answers.values()],
+        }
+
+    def answer(self, question: bytes) -> bytes:
+        """Return the answer to a round's question; the same bytes if the round was answered before."""
+        number, items = read_question(self.campaign, question)
+        with self._turn.taken():
+            if number not in self.answers:
+                bits = GradientBits(flip=self.campaign.flip(), items=items, signs=self.campaign.signs(number))
+                chosen, flipped = bits.over(self._data, self._random)
+                sender = self._random.bytes(SENDER_BYTES).tobytes()
+                answer = GradientAnswer(number, sender, int(chosen[0]), int(flipped[0]))
+                self.answers[number] = answer_bytes(self.campaign, answer)
+            return self.answers[number]
+
+
+def _one_user(campaign: GradientCampaign, history: Mapping[ItemId, float]) -> Interactions:
+    """Return one user's ratings as data, clipped to the scale; an empty history is one, too."""
+    items, ratings = rated_items(campaign.catalog, history)
+    return Interactions(
+        indptr=np.array([0, items.size]),
+        items=items.astype(np.int32),
+        values=np.clip(ratings, campaign.low, campaign.high).astype(np.float32),
+        users=Vocabulary.range(1),
+        catalog=campaign.catalog,
+        facts=campaign.facts,
+        name=campaign.name,
+    )
+
+
+def kept_answers(campaign: GradientCampaign, state: Any) -> dict[int, bytes]:
+    """Return the answers by round that `GradientDevice.state` kept; raise if they are of something else."""
+    try:
+        answers = [bytes.fromhex(text) for text in state["answers"]]
+        found = {read_answer(campaign, raw).round: raw for raw in answers}
+    except (KeyError, TypeError, ValueError, ReportRefused) as error:
+        raise DifferentCampaign from error
+    if state.get("campaign") != campaign.digest.hex() or len(found) < len(answers):
+        raise DifferentCampaign
+    return found

@@ -38,17 +38,7 @@ from discreet.core.checks import integer, positive_finite, require
 from discreet.data.facts import PublicFacts
 from discreet.data.vocabulary import Vocabulary
 from discreet.privacy.accounting.rounding import times_up
-from discreet.privacy.guarantee import (
-    Assumption,
-    Basis,
-    Fact,
-    Guarantee,
-    Kind,
-    Neighbors,
-    Trust,
-    Unit,
-    assumptions_of,
-)
+from discreet.privacy.guarantee import PARTICIPATION, Guarantee, Unit, assumptions_of
 from discreet.privacy.mechanisms.cells import MOST_LEVELS, POINTS, CellMechanism, HiddenNumbers, HiddenStars
 from discreet.privacy.mechanisms.local import (
     CELL_MECHANISMS,
@@ -266,15 +256,9 @@ def read(campaign: CatalogCampaign, raw: bytes) -> CatalogReport:
 
 def cell_guarantee(mechanism: CellMechanism, facts: PublicFacts, *notes: str) -> Guarantee:
     """Return the guarantee of the answer for one item; learning from answers costs nothing more."""
-    return Guarantee(
-        epsilon=mechanism.epsilon,
-        unit=Unit.RATING,
-        neighbors=Neighbors.REPLACE,
-        trust=Trust.LOCAL,
-        assumes=(*assumptions_of(facts), Assumption.of(Kind.DECLARED, Fact.PARTICIPATION), DEVICES),
-        basis=Basis.PROVED,
-        proof=PROOF,
-        notes=notes if math.isfinite(mechanism.epsilon) else (),
+    assumes, known = (*assumptions_of(facts), PARTICIPATION, DEVICES), math.isfinite(mechanism.epsilon)
+    return Guarantee.of_reports(
+        mechanism.epsilon, Unit.RATING, *assumes, proof=PROOF, notes=notes if known else ()
     )
 
 

@@ -7,6 +7,7 @@ between compressed rows and columns is a stable counting sort, compiled and publ
 
 from __future__ import annotations
 
+import math
 import numbers
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -19,7 +20,6 @@ from discreet.core.checks import one_of
 from discreet.core.exports import pl, sp
 from discreet.data.block_sizes import block_sizes
 from discreet.data.errors import BadValues, NotDeclared, NotNumeric, OtherNumberOfItems, RepeatedPairs
-from discreet.data.exact_sums import exact_sums
 from discreet.data.facts import Duplicates
 from discreet.data.vocabulary import UNKNOWN, Codes, Vocabulary, as_series
 
@@ -236,6 +236,30 @@ def _merge(data: Sorted, first: npt.NDArray[np.bool_], how: Duplicates) -> Sorte
         times=None if data.times is None else data.times[chosen],
         listed=chosen if data.listed is None else data.listed[chosen],
     )
+
+
+def exact_sums(values: npt.NDArray[np.float32], starts: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
+    """Return the sum of each run, rounded once: the same for every order in which its values are listed.
+
+    The order within a run follows from how all rows were sorted, so it depends on other users' rows. Doubles
+    add without rounding as long as all partial sums are whole multiples, below 2^53, of one power of two.
+    """
+    wide = values.astype(np.float64)
+    sums = np.add.reduceat(wide, starts)
+    sizes = np.diff(starts, append=values.size)
+    bound = np.maximum.reduceat(np.abs(wide), starts) * sizes
+    inexact = bound > np.ldexp(np.minimum.reduceat(_units_in_last_place(wide), starts), 53)
+    for run in np.flatnonzero(inexact).tolist():
+        sums[run] = math.fsum(wide[starts[run] : starts[run] + sizes[run]])
+    return sums
+
+
+def _units_in_last_place(values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    """Return the greatest power of two of which each value is a whole multiple; infinity for zero."""
+    fractions, exponents = np.frexp(values)
+    whole = np.ldexp(fractions, 24).astype(np.int64)
+    units = np.ldexp((whole & -whole).astype(np.float64), exponents - 24)
+    return np.where(whole == 0, np.inf, units)
 
 
 def _outermost_of_runs(

@@ -16,16 +16,7 @@ from typing import Any, NamedTuple, TypedDict, final
 
 from discreet.core.checks import one_of
 from discreet.core.exports import pl
-from discreet.data.errors import (
-    KeysNeeded,
-    MarkNeeded,
-    NotATable,
-    NothingToRead,
-    OtherLayout,
-    OtherType,
-    UnclearDates,
-    UnclearHeader,
-)
+from discreet.data import errors
 from discreet.data.reading.blocks import beginning, first_lines, packing, plain_name, shown_packing
 from discreet.data.reading.json_lines import read_json_lines
 from discreet.data.reading.text import BREAK, read_text, split_fields
@@ -205,7 +196,7 @@ def describe(file: Path, wishes: Wishes, raw: bytes | None = None) -> Descriptio
         named = _recbole if wishes.layout == "recbole" else _movielens
         return Description(schema=named(file, top, wishes, declared))
     if b"\x00" in top:
-        raise NotATable(path=file.name, found="binary")
+        raise errors.NotATable(path=file.name, found="binary")
     _refuse_known(file, top)
     found = _of_json if is_json(top) else _of_table
     description = found(file, top, wishes, declared)
@@ -231,7 +222,7 @@ def _encoding(file: Path, wishes: Wishes, raw: bytes) -> str:
         return str(said)
     marked = marked_encoding(raw)
     if marked is None and said is not None:
-        raise MarkNeeded(path=file.name)
+        raise errors.MarkNeeded(path=file.name)
     return marked or _shown_encoding(raw)
 
 
@@ -277,7 +268,7 @@ def is_json(top: bytes) -> bool:
 def _refuse_known(file: Path, top: bytes) -> None:
     for form, what in _NO_TABLES.items():
         if form.match(top):
-            raise NotATable(path=file.name, found=what)
+            raise errors.NotATable(path=file.name, found=what)
 
 
 def _of_table(file: Path, top: bytes, wishes: Wishes, declared: Mapping[str, Any]) -> Description:
@@ -300,7 +291,7 @@ def _of_table(file: Path, top: bytes, wishes: Wishes, declared: Mapping[str, Any
         first = [first[0].lstrip("# "), *first[1:]]
     names = tuple(first) if header else unnamed
     if header and b"\n" not in lines.text:
-        raise NothingToRead(path=file.name, found="header")
+        raise errors.NothingToRead(path=file.name, found="header")
     given = choice if header else _by_position(names, choice)
     roles = choose((*names, *wishes.keys), given, implicit=wishes.implicit)
     check_conditions((*names, *wishes.keys), wishes.conditions)
@@ -350,14 +341,14 @@ class _Lines(NamedTuple):
 def _first_lines(file: Path, top: bytes, declared: Mapping[str, Any]) -> _Lines:
     lines = [line for line in top.split(b"\n") if line.strip()]
     if not lines:
-        raise NothingToRead(path=file.name, found="empty")
+        raise errors.NothingToRead(path=file.name, found="empty")
     comment = str(declared.get("comment", ""))
     is_marked = not comment and _is_marked_header(lines[0].decode("utf-8", "replace"))
     if not comment and lines[0].startswith(_COMMENT.encode()) and not is_marked:
         comment = _COMMENT
     kept = [line for line in lines if not comment or not line.startswith(comment.encode())]
     if not kept:
-        raise NothingToRead(path=file.name, found="comments")
+        raise errors.NothingToRead(path=file.name, found="comments")
     return _Lines(b"\n".join(kept), kept[0], comment, is_marked)
 
 
@@ -381,7 +372,7 @@ def _separator(file: Path, line: bytes, grammar: Schema) -> str:
         )
 
     if not marks:
-        raise NothingToRead(path=file.name, found="column")
+        raise errors.NothingToRead(path=file.name, found="column")
     return marks[0] if len(marks) == 1 else max(marks, key=width)
 
 
@@ -407,7 +398,7 @@ def _refuse_lists(fields: Sequence[Sequence[str]], name: str) -> None:
     """Reject lines of numbers that differ in length: a user and all their items, as LightGCN writes them."""
     numbers = all(field.isdecimal() for row in fields for field in row)
     if numbers and len({len(row) for row in fields}) > _FEW_LENGTHS:
-        raise NothingToRead(path=name, found="lists")
+        raise errors.NothingToRead(path=name, found="lists")
 
 
 def _has_header(first: Sequence[str], choice: Choice | None, name: str) -> bool:
@@ -423,7 +414,7 @@ def _has_header(first: Sequence[str], choice: Choice | None, name: str) -> bool:
     if is_number(first[2]) if len(first) > 2 else any(map(is_number, first)):
         return False
     given = tuple(one for one in (without_order(choice) or {}).values() if one is not None)
-    raise UnclearHeader(path=name, columns=len(first), given=given, first=tuple(first))
+    raise errors.UnclearHeader(path=name, columns=len(first), given=given, first=tuple(first))
 
 
 def _by_position(names: tuple[str, ...], choice: Choice | None) -> Choice:
@@ -487,7 +478,7 @@ def _require_declared(roles: Mapping[str, str], choice: Choice | None) -> None:
     said = choice or {}
     missing = [role for role in dict.fromkeys((*roles, TIME)) if role not in said]
     if missing:
-        raise KeysNeeded(names=tuple(f"{role}={roles.get(role, 'none')}" for role in missing))
+        raise errors.KeysNeeded(names=tuple(f"{role}={roles.get(role, 'none')}" for role in missing))
 
 
 def _keys(file: Path, top: bytes, wishes: Wishes) -> dict[str, list[str]]:
@@ -504,7 +495,7 @@ def _keys(file: Path, top: bytes, wishes: Wishes) -> dict[str, list[str]]:
         for key, value in leaves.items():
             keys.setdefault(key, []).extend([str(value)] * is_read)
     if not keys or len(keys) > _MOST_KEYS:
-        raise NothingToRead(path=file.name, found="objects")
+        raise errors.NothingToRead(path=file.name, found="objects")
     return keys
 
 
@@ -541,11 +532,11 @@ def shown_order(texts: pl.Series, owners: pl.Series | None) -> str:
     shows = {DAY_FIRST: parts["first"] > 12, MONTH_FIRST: parts["second"] > 12}
     shown = [way for way, dates in shows.items() if dates.any()]
     if len(shown) != 1:
-        raise UnclearDates(why="both" if shown else "none")
+        raise errors.UnclearDates(why="both" if shown else "none")
     if owners is not None:
         users = owners.filter(shows[shown[0]].fill_null(False)).n_unique()
         if users < min(owners.n_unique(), 2):
-            raise UnclearDates(why="one user")
+            raise errors.UnclearDates(why="one user")
     return shown[0]
 
 
@@ -561,12 +552,12 @@ def _recbole(file: Path, top: bytes, wishes: Wishes, declared: Mapping[str, Any]
     names = tuple(top.split(b"\n", 1)[0].decode("utf-8", "replace").strip().split("\t"))
     kinds = {name: name.rpartition(":")[2] for name in names}
     if len(names) < 2 or not set(kinds.values()) <= {"token", "float", "token_seq", "float_seq"}:
-        raise OtherLayout(path=file.name, layout="recbole")
+        raise errors.OtherLayout(path=file.name, layout="recbole")
     roles = choose(names, wishes.choice, implicit=wishes.implicit)
     for role, name in roles.items():
         expected = _RECBOLE_TYPES.get(role, "float")
         if kinds[name] != expected:
-            raise OtherType(role=role, column=name, expected=expected)
+            raise errors.OtherType(role=role, column=name, expected=expected)
     return Schema(**{"quote": "", **declared, "delimiter": "\t", "header": True, "columns": names, **roles})
 
 
@@ -583,9 +574,9 @@ def _movielens(file: Path, top: bytes, wishes: Wishes, declared: Mapping[str, An
     delimiter = _MOVIELENS[ends if ends in _MOVIELENS else (shown or ["csv"])[0]]
     first, header = line.strip().split(delimiter), delimiter == ","
     if header and [name.lower() for name in first] != _MOVIELENS_NAMES:
-        raise OtherLayout(path=file.name, layout="movielens")
+        raise errors.OtherLayout(path=file.name, layout="movielens")
     if len(first) != len(_MOVIELENS_NAMES) and declared["bad_rows"] == "reject":
-        raise OtherLayout(path=file.name, layout="movielens")
+        raise errors.OtherLayout(path=file.name, layout="movielens")
     names = tuple(first) if header else tuple(f"column_{place + 1}" for place in range(4))
     given = wishes.choice if header else _by_position(names, wishes.choice)
     roles = choose(names, given, implicit=wishes.implicit)

@@ -10,31 +10,14 @@ from pathlib import Path
 import numpy as np
 
 from discreet.core.checks import DataError, DiscreetError
-from discreet.data.errors import (
-    HeaderUnclear,
-    HistoryRatingsNeeded,
-    NoColumn,
-    OneUserNeeded,
-    UnclearDates,
-    UnclearHeader,
-    UserNotInHistory,
-)
+from discreet.data import errors
 from discreet.data.guessing import Description, Wishes, describe
 from discreet.data.inputs import UserHistory, of_row
 from discreet.data.interactions import Interactions
 from discreet.data.reading.blocks import packing_of
 from discreet.data.reading.readers import read
 from discreet.data.reading.tables import fits
-from discreet.data.roles import (
-    ITEM,
-    RATING,
-    TIME,
-    USER,
-    Choice,
-    as_history,
-    choose,
-    without_order,
-)
+from discreet.data.roles import ITEM, RATING, TIME, USER, Choice, as_history, choose, without_order
 from discreet.data.schema import NOT_PACKED, Schema
 from discreet.data.vocabulary import Vocabulary
 
@@ -72,15 +55,15 @@ def read_history(
 
     try:
         return as_history(attempt, columns)
-    except UnclearDates:
+    except errors.UnclearDates:
         if schema is None or not schema.date_order or TIME in (columns or {}):
             raise
         order = {TIME: f"{schema.time}:{schema.date_order}"}
         return read_history(path, columns={**(columns or {}), **order}, implicit=implicit, catalog=catalog)
-    except UnclearHeader as error:
+    except errors.UnclearHeader as error:
         # One user's own file: what may be their record may be shown to them.
         names = "item=NAME" if implicit else "item=NAME,rating=NAME"
-        raise HeaderUnclear(file=path.name, columns=tuple(error.first), names=names) from None
+        raise errors.HeaderUnclear(file=path.name, columns=tuple(error.first), names=names) from None
 
 
 def _read(
@@ -99,10 +82,10 @@ def _read(
     if plain is not None:
         return plain
     if listed is not None and not implicit:
-        raise HistoryRatingsNeeded()
+        raise errors.HistoryRatingsNeeded()
     data = _read_people(path, columns, schema, implicit=implicit, alone=True)
     if data.n_users != 1:
-        raise OneUserNeeded(users=data.n_users)
+        raise errors.OneUserNeeded(users=data.n_users)
     return replace(of_row(data), user=None)
 
 
@@ -121,7 +104,7 @@ def _one_of_many(
     data = _read_people(path, columns, schema, implicit=implicit, alone=False)
     row = int(data.users.index_of([user])[0])
     if row < 0:
-        raise UserNotInHistory(user=user, file=path.name)
+        raise errors.UserNotInHistory(user=user, file=path.name)
     return of_row(data, row)
 
 
@@ -130,12 +113,12 @@ def _read_people(
 ) -> Interactions:
     """Read a history; one without a column for the user is one user's."""
     if not implicit and _lacks_ratings(path, columns, alone=alone):
-        raise HistoryRatingsNeeded()
+        raise errors.HistoryRatingsNeeded()
     if columns is None and schema is not None and schema.header and fits(path, schema):
         return read(path, schema=schema.with_fields(duplicates="last"), implicit=implicit)
     try:
         return read(path, columns=columns, implicit=implicit, duplicates="last")
-    except (NoColumn, UnclearHeader):
+    except (errors.NoColumn, errors.UnclearHeader):
         raise
     except DataError:
         if not alone:
@@ -166,13 +149,13 @@ def _lacks_ratings(path: Path, columns: Choice | None, *, alone: bool) -> bool:
     choice = {**(columns or {}), **({USER: None} if alone else {})}
     try:
         describe(path, Wishes(choice=choice, implicit=True, declared={}))
-    except (NoColumn, UnclearHeader):
+    except (errors.NoColumn, errors.UnclearHeader):
         raise
     except DiscreetError:
         return False
     try:
         describe(path, Wishes(choice=choice, declared={}))
-    except NoColumn as absent:
+    except errors.NoColumn as absent:
         return absent.role == RATING
     except DataError:
         return True

@@ -15,15 +15,7 @@ from typing import Any, cast
 
 from discreet.core.errors import without_password
 from discreet.core.exports import pl
-from discreet.data.errors import (
-    NoFiles,
-    NotATable,
-    NotIds,
-    OtherPacking,
-    RepeatedIds,
-    UnclearIds,
-    UnreadableIds,
-)
+from discreet.data import errors
 from discreet.data.facts import Declarations, refuse_unknown_names
 from discreet.data.reading.blocks import GZIP, PARQUET, magic
 from discreet.data.reading.frames import of_pandas
@@ -61,7 +53,7 @@ def _declared_ids(given: Any, name: str, role: str) -> Vocabulary:
     flat = not hasattr(given, "ndim") or given.ndim == 1
     if flat and (isinstance(given, Sequence) or hasattr(given, "dtype")) and not isinstance(given, bytes):
         return Vocabulary.of(given)
-    raise NotIds(argument=name, found=type(given).__name__)
+    raise errors.NotIds(argument=name, found=type(given).__name__)
 
 
 def _of_frame(frame: Any, name: str, role: str) -> pl.Series:
@@ -70,7 +62,7 @@ def _of_frame(frame: Any, name: str, role: str) -> pl.Series:
     table = as_table(frame)
     found = roles_by_name(table.columns)
     if table.width > 1 and role not in found and simplify(table.columns[0]) != "id":
-        raise UnclearIds(path=f"The data frame in {name}=", role=role, why="frame")
+        raise errors.UnclearIds(path=f"The data frame in {name}=", role=role, why="frame")
     return table[_id_column(table.columns, role, f"The data frame in {name}=")]
 
 
@@ -79,13 +71,13 @@ def read_declared(path: Path, role: str = ITEM) -> Vocabulary:
     ids = read_id_list(path, role)
     try:
         return Vocabulary.of(ids)
-    except RepeatedIds as error:
+    except errors.RepeatedIds as error:
         # A pipe can be read once only.
         names = _columns(path) if path.is_file() else []
         if len(names) < 2 or role in roles_by_name(names):
             raise
         named = {"path": str(path), "column": names[0], "role": role}
-        raise RepeatedIds(count=error.count, of=error.of, **named) from None
+        raise errors.RepeatedIds(count=error.count, of=error.of, **named) from None
 
 
 def _columns(path: Path) -> list[str]:
@@ -108,11 +100,11 @@ def read_id_list(path: Path, role: str = ITEM) -> list[int] | list[str]:
     if kind == PARQUET:
         ids = _of_parquet(path, role)
     elif kind.startswith(GZIP):
-        raise OtherPacking(path=str(path), kind="gzip")
+        raise errors.OtherPacking(path=str(path), kind="gzip")
     else:
         ids = _of_text(path, role)
     if any(not text for text in ids):
-        raise UnclearIds(path=str(path), role=role, why="missing")
+        raise errors.UnclearIds(path=str(path), role=role, why="missing")
     numbers_only = all(text.isdecimal() and str(int(text)) == text for text in ids)
     return [int(text) for text in ids] if numbers_only else ids
 
@@ -122,23 +114,23 @@ def _of_parquet(path: Path, role: str) -> list[str]:
         name = _id_column(scanned(path).collect_schema().names(), role, path)
         ids = collected(path, name).to_series()
         if not (ids.dtype.is_integer() or ids.dtype in (pl.String, pl.Categorical, pl.Enum)):
-            raise UnclearIds(path=str(path), role=role, why="type")
+            raise errors.UnclearIds(path=str(path), role=role, why="type")
         return [text or "" for text in ids.cast(pl.String).str.strip_chars().to_list()]
 
 
 def _of_text(path: Path, role: str) -> list[str]:
     if not path.exists():
-        raise NoFiles(source=without_password(path))
+        raise errors.NoFiles(source=without_password(path))
     try:
         # Some editors write a byte order mark, which is not part of the first id.
         text = path.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
-        raise UnreadableIds(path=str(path), role=role) from error
+        raise errors.UnreadableIds(path=str(path), role=role) from error
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     if lines and lines[0].startswith("{") and _keys(lines[0]):
         return _of_json_lines(path, lines, role)
     if _is_json_list(text):
-        raise NotATable(path=str(path), found="json")
+        raise errors.NotATable(path=str(path), found="json")
     separator = next((mark for mark in _SEPARATORS if lines and mark in lines[0]), ",")
     if all(separator not in line for line in lines):
         return _below_header(lines, role)
@@ -154,7 +146,7 @@ def _of_json_lines(path: Path, lines: list[str], role: str) -> list[str]:
         except (ValueError, KeyError, TypeError, RecursionError):
             found = None
         if isinstance(found, bool) or not isinstance(found, int | str):
-            raise UnclearIds(path=str(path), role=role, why="object")
+            raise errors.UnclearIds(path=str(path), role=role, why="object")
         ids.append(str(found).strip())
     return ids
 
@@ -179,7 +171,7 @@ def _records(path: Path, text: str, separator: str) -> list[list[str]]:
     try:
         rows = list(csv.reader(io.StringIO(text, newline=""), delimiter=separator))
     except csv.Error as error:
-        raise UnreadableIds(path=str(path), role="item") from error
+        raise errors.UnreadableIds(path=str(path), role="item") from error
     stripped = ([field.strip() for field in row] for row in rows)
     return [row for row in stripped if any(row)]
 
@@ -194,11 +186,11 @@ def _of_fields(path: Path, lines: list[str], rows: list[list[str]], role: str) -
             return _below_header([row[0] for row in rows] if even else lines, role)
     elif even or _is_header(first, role):
         if not even:
-            raise UnclearIds(path=str(path), role=role, why="fields")
+            raise errors.UnclearIds(path=str(path), role=role, why="fields")
         return _of_table(path, rows, role)
     elif path.suffix not in _TABLES:
         return lines
-    raise UnclearIds(path=str(path), role=role, why="table")
+    raise errors.UnclearIds(path=str(path), role=role, why="table")
 
 
 def _of_table(path: Path, rows: list[list[str]], role: str) -> list[str]:
@@ -213,14 +205,14 @@ def _of_table(path: Path, rows: list[list[str]], role: str) -> list[str]:
         return [row[place] for row in others]
     if all(row[0].isdecimal() for row in rows):
         return [row[0] for row in rows]
-    raise UnclearIds(path=str(path), role=role, why="table")
+    raise errors.UnclearIds(path=str(path), role=role, why="table")
 
 
 def _id_column(names: Sequence[str], role: str, path: Path | str) -> str:
     """Return which column has the IDs: the first if it is called so, else one that is, else the first."""
     found = roles_by_name(names)
     if role == ITEM and USER in found:
-        raise UnclearIds(path=str(path), role=role, why="users")
+        raise errors.UnclearIds(path=str(path), role=role, why="users")
     if role in roles_by_name(names[:1]) or simplify(names[0]) == "id":
         return names[0]
     return found.get(role, names[0])

@@ -19,13 +19,7 @@ from typing import Any, Self, final, get_args
 from discreet.core.checks import finite, integer, one_of, positive_finite, require
 from discreet.core.errors import BrokenRule
 from discreet.core.files import write_whole
-from discreet.data.errors import (
-    EncodingWithState,
-    NotASchema,
-    RatingAndWeight,
-    UnknownEncoding,
-    UnreadableSchema,
-)
+from discreet.data import errors
 from discreet.data.facts import Duplicates
 
 WITH_COLUMNS = ("text", "json", "parquet", "frame", "cells")
@@ -127,7 +121,7 @@ class Schema:
         for is_kept, name, value, must, advice in rules:
             require(is_kept, name, value, must=must, do=advice)
         if self.rating and self.weight:
-            raise RatingAndWeight()
+            raise errors.RatingAndWeight()
         if self.time_zone != UTC_ZONE:
             self._check_zone()
         for name in ("low", "high"):
@@ -262,7 +256,7 @@ class Schema:
         try:
             return cls.from_json(tomllib.loads(text))
         except tomllib.TOMLDecodeError as error:
-            raise NotASchema(path="", why=str(error)) from error
+            raise errors.NotASchema(path="", why=str(error)) from error
 
     def to_json(self) -> dict[str, Any]:
         """Return a JSON object with the fields that differ from their defaults."""
@@ -294,7 +288,7 @@ class Schema:
         try:
             schema = cls.from_toml(file.read_text(encoding="utf-8"))
         except (OSError, UnicodeDecodeError) as error:
-            raise UnreadableSchema(path=str(file)) from error
+            raise errors.UnreadableSchema(path=str(file)) from error
         if not schema.catalog or Path(schema.catalog).is_absolute():
             return schema
         return replace(schema, catalog=str(file.parent / schema.catalog))
@@ -365,12 +359,12 @@ def stateless(encoding: str) -> str:
     try:
         name = codecs.lookup(encoding).name
     except LookupError as error:
-        raise UnknownEncoding(encoding=encoding) from error
+        raise errors.UnknownEncoding(encoding=encoding) from error
     if name in ("utf-8", "utf-8-sig", "ascii"):
         return UTF_8
     if name in UTF_16 or name == "iso8859-1" or _is_code_page(name):
         return name
-    raise EncodingWithState(encoding=encoding)
+    raise errors.EncodingWithState(encoding=encoding)
 
 
 def _is_code_page(name: str) -> bool:

@@ -13,7 +13,7 @@ from discreet.core.registry import ESTIMATORS
 from discreet.data.facts import DeclaredFacts, Duplicates, refuse_unknown_names
 from discreet.data.inputs import accept, refuse_declared
 from discreet.data.interactions import Interactions
-from discreet.data.item_words import item_words
+from discreet.data.item_tables import item_words
 from discreet.data.roles import Choice
 from discreet.data.splits import Split, SplitPlan, parse_split
 from discreet.evaluation.errors import NothingGiven

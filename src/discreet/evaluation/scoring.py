@@ -12,7 +12,7 @@ import scipy.sparse as sp
 
 from discreet.core.arrays import Floats, Singles
 from discreet.data.interactions import Interactions
-from discreet.data.item_words import item_words
+from discreet.data.item_tables import item_words
 from discreet.data.vocabulary import Vocabulary
 from discreet.evaluation.errors import (
     MetricDoesNotFit,

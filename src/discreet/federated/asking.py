@@ -27,16 +27,7 @@ from discreet.federated.keeper import Line, SumStep, ask_masks, require_keeper
 from discreet.federated.masks import Words, unmasked
 from discreet.federated.protocols.protocol import CONFIRM, Judge, StepResult, check_arrays, number
 from discreet.federated.transport import Transport
-from discreet.federated.wire import (
-    CHAIN,
-    Message,
-    Refusal,
-    Refused,
-    decode,
-    encode,
-    own_place,
-    read_names,
-)
+from discreet.federated.wire import CHAIN, Message, Refusal, Refused, decode, encode, own_place, read_names
 from discreet.privacy.guarantee import Fact
 from discreet.privacy.ledger.chain import Anchor
 

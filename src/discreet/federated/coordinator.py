@@ -22,11 +22,7 @@ from discreet.data.facts import PublicFacts
 from discreet.data.vocabulary import Vocabulary
 from discreet.federated.asking import Asking, Round, agreed_terms
 from discreet.federated.conditions import UNSTATED, assumptions_at
-from discreet.federated.errors import (
-    NoModelFromSum,
-    TooManySteps,
-    UseRunRounds,
-)
+from discreet.federated.errors import NoModelFromSum, TooManySteps, UseRunRounds
 from discreet.federated.journal import Journal
 from discreet.federated.keeper import Line
 from discreet.federated.protocols.protocol import (

@@ -20,14 +20,7 @@ from discreet.core.checks import integer, require
 from discreet.data.facts import PublicFacts
 from discreet.data.vocabulary import Vocabulary
 from discreet.federated.noise import OwnNoise, SharedNoise
-from discreet.federated.protocols.protocol import (
-    Judge,
-    Shapes,
-    StepResult,
-    names_digest,
-    number,
-    only_fields,
-)
+from discreet.federated.protocols.protocol import Judge, Shapes, StepResult, names_digest, number, only_fields
 from discreet.federated.wire import CHAINS, Arrays, Message, Refusal, Refused, places_to_field
 from discreet.follow.entries import MOST_USERS
 from discreet.follow.pace import WEIGHT_BITS

@@ -18,13 +18,7 @@ from discreet.core.checks import one_of
 from discreet.data.facts import PublicFacts
 from discreet.data.vocabulary import Vocabulary
 from discreet.follow.errors import NotCombinable, RatingsForEffects
-from discreet.follow.releases import (
-    Estimate,
-    Normal,
-    estimate_level,
-    estimate_rated,
-    estimate_recent,
-)
+from discreet.follow.releases import Estimate, Normal, estimate_level, estimate_rated, estimate_recent
 from discreet.follow.settings import USUAL, FollowSettings
 from discreet.follow.state import ItemSums
 from discreet.models.fitted import FittedModel

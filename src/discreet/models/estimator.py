@@ -19,13 +19,7 @@ from typing import Any, ClassVar, Self, Unpack, cast, final
 
 import numpy as np
 
-from discreet.core.checks import (
-    failure_probability,
-    instance,
-    positive,
-    positive_finite,
-    within,
-)
+from discreet.core.checks import failure_probability, instance, positive, positive_finite, within
 from discreet.core.progress import Progress, logger, silent, terminal_progress
 from discreet.core.randomness import PrivacyRandom
 from discreet.data.epochs import seconds_of

@@ -11,12 +11,7 @@ from typing import TYPE_CHECKING, Any, cast, final
 
 from scipy.special import ndtr
 
-from discreet.core.checks import (
-    integer,
-    positive,
-    positive_finite,
-    within,
-)
+from discreet.core.checks import integer, positive, positive_finite, within
 from discreet.core.errors import ArgumentMissing
 from discreet.planning.curves import SIMPLEST, ExpectedAccuracy, expected, smallest_epsilon
 from discreet.privacy.accounting.gaussian import gaussian_multiplier

@@ -17,16 +17,9 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet.core.randomness import PrivacyRandom
+from discreet.privacy import errors
 from discreet.privacy.accounting.rounding import root_above
 from discreet.privacy.certificate import Release, continual_release
-from discreet.privacy.errors import (
-    PeriodOver,
-    PlanMovesTooFar,
-    SumsMissing,
-    SumsOfTheFuture,
-    SumTooLarge,
-    WeightsTooLarge,
-)
 from discreet.privacy.mechanisms.additive import fixed_point_noise
 from discreet.privacy.sampling.draws import add_discrete_gaussian
 
@@ -105,14 +98,14 @@ class Stream:
         """
         number, most = self._state.made, len(self._plan.matrices[0])
         if number >= most:
-            raise PeriodOver(releases=most)
+            raise errors.PeriodOver(releases=most)
         sums = self._state.sums()
         if len(sums) != number + 1:
-            raise SumsMissing(release=number + 1, found=len(sums))
+            raise errors.SumsMissing(release=number + 1, found=len(sums))
         drawn = [np.array(one, dtype=np.int64) for one in self._plan.exact(sums)]
         for one in drawn:
             if one.size and int(np.abs(one).max()) >= _TOO_FAR:
-                raise SumTooLarge(exponent=62)
+                raise errors.SumTooLarge(exponent=62)
             add_discrete_gaussian(one, self.width, self._random)
         self._state.store(number, drawn, simulated=self._random.simulated)
         return drawn
@@ -123,12 +116,12 @@ def refuse_long(plan: ContinualPlan) -> None:
     longest = 0
     for matrix in plan.matrices:
         if len(matrix) > _MOST_RELEASES or int(np.abs(matrix).max(initial=0)) >= _LARGEST_WEIGHT:
-            raise WeightsTooLarge(plan=plan.name)
+            raise errors.WeightsTooLarge(plan=plan.name)
         if np.triu(matrix, 1).any():
-            raise SumsOfTheFuture(plan=plan.name)
+            raise errors.SumsOfTheFuture(plan=plan.name)
         longest = max(longest, int((matrix.astype(np.int64) ** 2).sum(axis=0).max(initial=0)))
     if not longest or longest * plan.entries > 4**plan.bits:
-        raise PlanMovesTooFar(plan=plan.name)
+        raise errors.PlanMovesTooFar(plan=plan.name)
 
 
 def continual_width(multiplier: float, *, bits: int, shares: int = 1) -> float:

@@ -269,6 +269,10 @@ def _checked(name: str, value: Scalar) -> Scalar:
     return value
 
 
+#: Local mechanisms don't hide who takes part.
+PARTICIPATION = Assumption.of(Kind.DECLARED, Fact.PARTICIPATION)
+
+
 class Stating(Protocol):
     """The parts of `discreet.data.facts.PublicFacts` that assumptions need."""
 
@@ -382,6 +386,22 @@ class Guarantee:
             require(self.basis is not Basis.NONE, "basis", self.basis, must="not be NONE unless epsilon=inf")
         for name in _SEQUENCES:
             object.__setattr__(self, name, tuple(dict.fromkeys(getattr(self, name))))
+
+    @classmethod
+    def of_reports(
+        cls, epsilon: float, unit: Unit, *assumes: Assumption, proof: str, notes: tuple[str, ...] = ()
+    ) -> Self:
+        """Return the guarantee of a proved local mechanism: a secret may be replaced by any other one."""
+        return cls(
+            epsilon=epsilon,
+            unit=unit,
+            neighbors=Neighbors.REPLACE,
+            trust=Trust.LOCAL,
+            assumes=assumes,
+            basis=Basis.PROVED,
+            proof=proof,
+            notes=notes,
+        )
 
     @property
     def is_private(self) -> bool:

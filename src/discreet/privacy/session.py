@@ -25,6 +25,7 @@ import numpy.typing as npt
 
 from discreet.core.arrays import Floats
 from discreet.core.randomness import PrivacyRandom
+from discreet.privacy import errors
 from discreet.privacy.accounting.gaussian import gaussian_delta, gaussian_multiplier
 from discreet.privacy.accounting.rounding import round_down
 from discreet.privacy.certificate import (
@@ -36,20 +37,6 @@ from discreet.privacy.certificate import (
     threshold_release,
 )
 from discreet.privacy.continual import ContinualPlan, ContinualState, Stream, certified
-from discreet.privacy.errors import (
-    ClaimedEpsilon,
-    GuaranteeExceeded,
-    InexactShare,
-    MadeByHand,
-    NoNoiseSource,
-    Overspent,
-    RowsAreSecret,
-    SharesNeeded,
-    SpentOnce,
-    WrongBudget,
-    WrongNorm,
-    WrongSecret,
-)
 from discreet.privacy.guarantee import Guarantee, Unit
 from discreet.privacy.mechanisms.additive import (
     FixedPoint,
@@ -230,7 +217,7 @@ class Session:
     _whole: Fraction
 
     def __init__(self) -> None:
-        raise MadeByHand()
+        raise errors.MadeByHand()
 
     @classmethod
     def open(
@@ -248,7 +235,7 @@ class Session:
         may be None.
         """
         if random is None and releases is None:
-            raise NoNoiseSource()
+            raise errors.NoNoiseSource()
         log = ReleaseLog()
         if math.isinf(guarantee.epsilon):
             account = log.open(kind="none")
@@ -338,11 +325,11 @@ class Session:
         self._refuse_copies()
         account = self._account
         if account.kind != "approximate":
-            raise WrongBudget(kind=account.kind, needs=("approximate",))
+            raise errors.WrongBudget(kind=account.kind, needs=("approximate",))
         asked = account.left_epsilon if epsilon is None else Fraction(epsilon)
         more = account.left_delta if delta is None else Fraction(delta)
         if not 0 < asked <= account.left_epsilon or not 0 <= more <= account.left_delta:
-            raise Overspent(
+            raise errors.Overspent(
                 asked=f"epsilon={float(asked):g} and delta={float(more):g}",
                 left=f"epsilon={float(account.left_epsilon):g} and delta={float(account.left_delta):g}",
             )
@@ -367,7 +354,7 @@ class Session:
         if not self.is_private:
             return 0.0
         if self._account.kind != "gaussian":
-            raise WrongBudget(kind=self._account.kind, needs=("gaussian",))
+            raise errors.WrongBudget(kind=self._account.kind, needs=("gaussian",))
         return gaussian_sigma(self._account.multiplier, 1.0, self._whole * _share(share))
 
     @property
@@ -376,7 +363,7 @@ class Session:
         if not self.is_private:
             return math.inf
         if self._account.kind != "pure":
-            raise WrongBudget(kind=self._account.kind, needs=("pure",))
+            raise errors.WrongBudget(kind=self._account.kind, needs=("pure",))
         return round_down(self._account.epsilon * self._whole)
 
     def split(self, *shares: Fraction) -> tuple[Session, ...]:
@@ -402,20 +389,20 @@ class Session:
         """
         self._refuse_copies()
         if self._account.kind == "approximate":
-            raise WrongBudget(kind=self._account.kind, needs=("gaussian", "pure"))
+            raise errors.WrongBudget(kind=self._account.kind, needs=("gaussian", "pure"))
         whole = sum(shares, Fraction(0))
         if whole > self._left or min(shares, default=Fraction(0)) <= 0:
             asked = " + ".join(f"{float(share):g}" for share in shares) or "0"
-            raise Overspent(asked=f"a share of {asked}", left=f"{float(self._left):g}")
+            raise errors.Overspent(asked=f"a share of {asked}", left=f"{float(self._left):g}")
         self._left -= whole
 
     def _refuse_copies(self) -> None:
         """Raise in a forked process: its copy of the budget belongs to the parent."""
         if os.getpid() != self._log.process and not self.simulated:
-            raise MadeByHand()
+            raise errors.MadeByHand()
 
     def __reduce_ex__(self, protocol: Any) -> NoReturn:
-        raise MadeByHand()
+        raise errors.MadeByHand()
 
     # Releases
 
@@ -431,7 +418,7 @@ class Session:
         """
         part, each = _part(query, None), _share(share)
         if each * count > self._left:
-            raise Overspent(asked=f"{count} shares of {float(each):g}", left=f"{float(self._left):g}")
+            raise errors.Overspent(asked=f"{count} shares of {float(each):g}", left=f"{float(self._left):g}")
         release = self._entry(query, part, self._noise(part, each), each).release
         if release is not None:
             self._log.expected.append({**release, "count": count})
@@ -473,7 +460,7 @@ class Session:
             share = self._left
             noise = self._noise(asked, share) if share else None
             if not isinstance(noise, Gaussian):
-                raise Overspent(asked="a share of Gaussian noise", left="none")
+                raise errors.Overspent(asked="a share of Gaussian noise", left="none")
             self._reserve(share)
             # A share is certified with the shares of the others, not alone.
             self._log.entries.append(self._entry(query, asked, noise, share, certified=False))
@@ -494,27 +481,27 @@ class Session:
     def _noise_source(self) -> PrivacyRandom:
         """Return the source of noise. Raise for a session whose sums come from elsewhere."""
         if self._random is None:
-            raise NoNoiseSource()
+            raise errors.NoNoiseSource()
         return self._random
 
     def _noise(self, part: PartOfSum, share: Fraction) -> Noise:
         """Return the noise of a release. Bound, norm, and secret are the statistic's own."""
         if part.of != _SECRETS[self._unit]:
-            raise WrongSecret(name=part.name, of=part.of, unit=str(self._unit))
+            raise errors.WrongSecret(name=part.name, of=part.of, unit=str(self._unit))
         match self._account.kind:
             case "none":
                 return Gaussian(sigma=0.0, l2_sensitivity=part.bound)
             case "gaussian":
                 if part.norm != "l2":
-                    raise WrongNorm(name=part.name, norm=part.norm, needs="l2")
+                    raise errors.WrongNorm(name=part.name, norm=part.norm, needs="l2")
                 sigma = gaussian_sigma(self._account.multiplier, part.bound, self._whole * share)
                 return Gaussian(sigma=sigma, l2_sensitivity=part.bound)
             case "pure":
                 if part.norm != "l1":
-                    raise WrongNorm(name=part.name, norm=part.norm, needs="l1")
+                    raise errors.WrongNorm(name=part.name, norm=part.norm, needs="l1")
                 return laplace_noise(self._account.epsilon * self._whole * share, part.bound)
             case _:
-                raise WrongBudget(kind=self._account.kind, needs=("gaussian", "pure"))
+                raise errors.WrongBudget(kind=self._account.kind, needs=("gaussian", "pure"))
 
     def _entry(
         self, query: Query, part: PartOfSum, noise: Noise, share: Fraction, *, certified: bool = True
@@ -543,13 +530,13 @@ class Session:
     def perturb(self, channel: Perturbation[Reports]) -> Reports:
         """Return the reports that users' devices perturb. Their cost is the channel's own epsilon."""
         if channel.of != _SECRETS[self._unit]:
-            raise WrongSecret(name=channel.name, of=channel.of, unit=str(self._unit))
+            raise errors.WrongSecret(name=channel.name, of=channel.of, unit=str(self._unit))
         if self.is_private:
             drawn_from = getattr(channel, "mechanism", getattr(channel, "flip", None))
             release = perturbed_release(channel.name, drawn_from)
             self._spend(channel.name, Fraction(channel.epsilon), release=release)
         elif math.isfinite(channel.epsilon):
-            raise ClaimedEpsilon()
+            raise errors.ClaimedEpsilon()
         return channel.over(self._source, self._noise_source())
 
     def _spend(
@@ -557,7 +544,7 @@ class Session:
     ) -> None:
         """Reserve a pure epsilon that a mechanism states itself, and log it."""
         if self._account.kind != "pure":
-            raise WrongBudget(kind=self._account.kind, needs=("pure",))
+            raise errors.WrongBudget(kind=self._account.kind, needs=("pure",))
         with self._log.lock:
             whole = self._account.epsilon * self._whole
             share = epsilon / whole
@@ -590,7 +577,7 @@ class Session:
         part, share = _part(query, None), _share(share)
         noise = self._noise(part, share)
         if not isinstance(noise, Laplace):
-            raise WrongBudget(kind=self._account.kind, needs=("pure",))
+            raise errors.WrongBudget(kind=self._account.kind, needs=("pure",))
         mechanism = ImportanceSampling(
             epsilon=noise.l1_sensitivity / noise.scale, scale=noise.scale, max_weight=max_weight
         )
@@ -612,13 +599,13 @@ class Session:
         If a session is opened again on the same state, it continues the same period.
         """
         if self._account.kind != "gaussian":
-            raise WrongBudget(kind=self._account.kind, needs=("gaussian",))
+            raise errors.WrongBudget(kind=self._account.kind, needs=("gaussian",))
         if self._unit is not Unit.USER:
-            raise WrongSecret(name="A plan", of="user", unit=str(self._unit))
+            raise errors.WrongSecret(name="A plan", of="user", unit=str(self._unit))
         with self._log.lock:
             share = self._left
             if not share:
-                raise Overspent(asked="a period of releases", left="none")
+                raise errors.Overspent(asked="a period of releases", left="none")
             multiplier = self.multiplier_of(share)
             stream = Stream(plan, state, multiplier=multiplier, random=self._noise_source())
             self._reserve(share)
@@ -650,7 +637,7 @@ class Session:
         part = _part(query, None)
         bounded = part.norm == "l2" and part.bound == 1.0 and part.most is not None
         if part.of != _SECRETS[self._unit] or not bounded or part.most is None:
-            raise WrongSecret(
+            raise errors.WrongSecret(
                 name="A selection of names",
                 of="user with a bounded number of votes of l2 norm at most 1",
                 unit=str(self._unit),
@@ -689,7 +676,7 @@ class Session:
         matrix that is completed and kept, queries must bound the effect of *any* change of the data.
         """
         if self._account.kind not in ("approximate", "none"):
-            raise WrongBudget(kind=self._account.kind, needs=("approximate", "none"))
+            raise errors.WrongBudget(kind=self._account.kind, needs=("approximate", "none"))
         session = self._child(self._account)
         session._source = change(self._source)
         return session
@@ -697,7 +684,7 @@ class Session:
     def with_stream(self, name: str) -> Session:
         """Return this session with its own noise: its draws don't depend on the draws of others."""
         if self._account.kind not in ("approximate", "none"):
-            raise WrongBudget(kind=self._account.kind, needs=("approximate", "none"))
+            raise errors.WrongBudget(kind=self._account.kind, needs=("approximate", "none"))
         session = self._child(self._account)
         session._random = self._noise_source().spawn(name)
         return session
@@ -711,7 +698,7 @@ class Session:
             PrivacyError: The noise isn't simulated, so a budget can be spent only once.
         """
         if not self.simulated:
-            raise SpentOnce()
+            raise errors.SpentOnce()
         session, log = self._child(self._account, self._whole), ReleaseLog()
         session._log, session._account = log, replace(self._account, number=0)
         log.accounts.append(session._account)
@@ -722,13 +709,13 @@ class Session:
     def rows(self) -> Any:
         """Return the data. Raise for a session with a guarantee."""
         if self.is_private:
-            raise RowsAreSecret()
+            raise errors.RowsAreSecret()
         return self._source
 
     def pattern(self) -> Any:
         """Return which items each user rated, if the guarantee covers only the values of ratings."""
         if self._unit is not Unit.VALUE:
-            raise RowsAreSecret()
+            raise errors.RowsAreSecret()
         return self._source.pattern()
 
     def published_noise(
@@ -740,7 +727,7 @@ class Session:
         sensitivity that the paper states. The resolution of the noise is adapted to it.
         """
         if self.is_private:
-            raise RowsAreSecret()
+            raise errors.RowsAreSecret()
         return Laplace(scale=scale, l1_sensitivity=bound or scale).release(values, self._noise_source())
 
     # The end of a fit
@@ -757,7 +744,7 @@ class Session:
         epsilon = sum((one[0] for one in costs), Fraction(0))
         delta = sum((one[1] for one in costs), Fraction(0))
         if epsilon > Fraction(guarantee.epsilon) or delta > Fraction(guarantee.delta):
-            raise GuaranteeExceeded(
+            raise errors.GuaranteeExceeded(
                 epsilon=float(epsilon), delta=float(delta), allowed=(guarantee.epsilon, guarantee.delta)
             )
 
@@ -788,7 +775,7 @@ def _part(query: Any, name: str | None) -> PartOfSum:
     parts: Sequence[PartOfSum] = query.parts
     if name is None:
         if len(parts) != 1:
-            raise SharesNeeded(query=type(query).__name__)
+            raise errors.SharesNeeded(query=type(query).__name__)
         return parts[0]
     return next(part for part in parts if part.name == name)
 
@@ -796,7 +783,7 @@ def _part(query: Any, name: str | None) -> PartOfSum:
 def _share(share: Fraction) -> Fraction:
     """Return an exact share. A float would hide a rounding that isn't accounted for."""
     if not isinstance(share, Fraction):
-        raise InexactShare(share=share)
+        raise errors.InexactShare(share=share)
     return share
 
 

@@ -23,14 +23,7 @@ from discreet.reproduce.claims import (
 )
 from discreet.reproduce.errors import BadClaims
 from discreet.reproduce.figures import THUMBNAIL
-from discreet.reproduce.papers import (
-    claims_of,
-    committed,
-    draws_made,
-    names,
-    processor_hours,
-    results_of,
-)
+from discreet.reproduce.papers import claims_of, committed, draws_made, names, processor_hours, results_of
 
 _INTRODUCTION = """# Five papers, reproduced
 

@@ -39,13 +39,7 @@ from discreet.sources.sharding import make_shards
 from discreet.sources.shards import ShardFolder, open_shards
 from discreet.statistics.data_source import DataSource
 from discreet.testing.refusals import refuses
-from discreet.testing.small_data import (
-    fitted_once,
-    never_private,
-    notes_folder,
-    timed_data,
-    toy_data,
-)
+from discreet.testing.small_data import fitted_once, never_private, notes_folder, timed_data, toy_data
 
 _FACTS = PublicFacts(n_items=40, n_users=256)
 

@@ -23,13 +23,7 @@ from discreet.audit.errors import StrayError
 from discreet.audit.games.bounds import GuessCounts, refuted_epsilon, refuted_on_curve
 from discreet.audit.games.scores import Cuts, LearnedScore, Truth, aligned, features_of, log_ratios
 from discreet.audit.white_box.costs import log_ratio
-from discreet.audit.white_box.recording import (
-    EnoughError,
-    MechanismCall,
-    Player,
-    RecordedCoins,
-    Recorder,
-)
+from discreet.audit.white_box.recording import EnoughError, MechanismCall, Player, RecordedCoins, Recorder
 from discreet.audit.white_box.structure import ask
 from discreet.core.arrays import Floats
 from discreet.core.checks import DiscreetError

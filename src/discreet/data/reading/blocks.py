@@ -17,15 +17,8 @@ from typing import IO, NamedTuple, cast
 
 import numpy as np
 
+from discreet.data import errors
 from discreet.data.block_sizes import block_sizes
-from discreet.data.errors import (
-    CannotRead,
-    DamagedFile,
-    IsAModel,
-    NotAFile,
-    OtherPacking,
-    SeveralInArchive,
-)
 from discreet.data.reading.limits import Allowance
 from discreet.data.reading.tally import LONGEST_LINE
 from discreet.data.schema import NOT_PACKED, PACKED_GZIP, PACKED_ZIP, UTF_8, UTF_16
@@ -58,12 +51,12 @@ class Span(NamedTuple):
 def magic(path: Path) -> bytes:
     """Return the first four bytes; raise an error for a pipe or a device, which may never end."""
     if not path.is_file():
-        raise NotAFile(path=str(path))
+        raise errors.NotAFile(path=str(path))
     try:
         with path.open("rb") as file:
             return file.read(4)
     except OSError as error:
-        raise CannotRead(path=str(path), why=str(error.strerror)) from error
+        raise errors.CannotRead(path=str(path), why=str(error.strerror)) from error
 
 
 def packing(path: Path, declared: str = "") -> str:
@@ -82,7 +75,7 @@ def shown_packing(path: Path) -> str:
 def packing_of(raw: bytes, name: str) -> str:
     """Return what packs a file that begins with these bytes; reject other packing."""
     if raw.startswith(_ZSTANDARD):
-        raise OtherPacking(path=name, kind="Zstandard")
+        raise errors.OtherPacking(path=name, kind="Zstandard")
     return PACKED_ZIP if raw.startswith(ZIP) else PACKED_GZIP if raw.startswith(GZIP) else NOT_PACKED
 
 
@@ -104,7 +97,9 @@ def unpacked_text(path: Path, packed: str) -> Iterator[IO[bytes]]:
             with cast(IO[bytes], gzip.open(path, "rb") if is_gzip else path.open("rb")) as source:
                 yield source
     except (EOFError, zlib.error, gzip.BadGzipFile, zipfile.BadZipFile, NotImplementedError) as error:
-        raise DamagedFile(path=path.name, what="a zip archive" if packed == PACKED_ZIP else "gzip") from error
+        raise errors.DamagedFile(
+            path=path.name, what="a zip archive" if packed == PACKED_ZIP else "gzip"
+        ) from error
 
 
 def _only_table(path: Path, archive: zipfile.ZipFile) -> str:
@@ -112,9 +107,9 @@ def _only_table(path: Path, archive: zipfile.ZipFile) -> str:
         one for one in archive.infolist() if not one.is_dir() and not one.filename.startswith("__MACOSX")
     ]
     if any(one.filename == _LABEL_OF_MODELS for one in members):
-        raise IsAModel(path=path.name)
+        raise errors.IsAModel(path=path.name)
     if len(members) != 1:
-        raise SeveralInArchive(path=path.name, files=len(members))
+        raise errors.SeveralInArchive(path=path.name, files=len(members))
     return members[0].filename
 
 

@@ -26,15 +26,8 @@ from discreet.core.checks import DiscreetError
 from discreet.core.errors import without_password
 from discreet.core.exports import pl
 from discreet.core.progress import logger
+from discreet.data import errors
 from discreet.data.block_sizes import block_sizes
-from discreet.data.errors import (
-    ColumnsAlike,
-    HeaderNotFound,
-    NoColumn,
-    NoTable,
-    PackageMissing,
-    UnreadableCells,
-)
 from discreet.data.reading.blocks import ZIP
 from discreet.data.reading.columns import Columns
 from discreet.data.reading.frames import read_blocks
@@ -178,7 +171,7 @@ def read_cells(address: Address, schema: Schema) -> Columns:
         table = read_texts(
             address._replace(skip=schema.skip_rows), list(dict.fromkeys(schema.needed.values()))
         )
-    except NoColumn:
+    except errors.NoColumn:
         refuse_first_row(address)
         raise
     if address.kind != "Excel":
@@ -195,9 +188,9 @@ def read_texts(address: Address, names: Sequence[str] | None = None) -> pl.DataF
         wanted = known if names is None else names
         for name in wanted:
             if name not in known:
-                raise NoColumn(column=name, role="table", columns=tuple(known), spare=True)
+                raise errors.NoColumn(column=name, role="table", columns=tuple(known), spare=True)
             if known.count(name) > 1:
-                raise ColumnsAlike(column=name, count=known.count(name))
+                raise errors.ColumnsAlike(column=name, count=known.count(name))
         places = [header.index(name) for name in wanted]
         kept = {header[place]: pl.String for place in places}
         parts = [pl.DataFrame(schema=kept)]
@@ -233,7 +226,7 @@ def _package(name: str, extra: str) -> Any:
     try:
         return import_module(name)
     except ImportError as error:
-        raise PackageMissing(package=name, extra=extra) from error
+        raise errors.PackageMissing(package=name, extra=extra) from error
 
 
 @contextmanager
@@ -246,11 +239,11 @@ def _excel(address: Address) -> Iterator[tuple[Sequence[Any], Rows]]:
         book = openpyxl.load_workbook(file, read_only=True, data_only=True)
     # The library raises whatever its XML reader does.
     except Exception as error:
-        raise UnreadableCells(kind="Excel", source=file.name) from error
+        raise errors.UnreadableCells(kind="Excel", source=file.name) from error
     with closing(book):
         sheets = book.sheetnames
         if address.table and address.table not in sheets:
-            raise NoTable(kind="Excel", place=str(file), table=address.table, tables=tuple(sheets))
+            raise errors.NoTable(kind="Excel", place=str(file), table=address.table, tables=tuple(sheets))
         found = book[address.table or sheets[0]]
         # An error that is kept would otherwise keep the file open.
         below = islice(found.iter_rows(values_only=True), address.skip, None)
@@ -263,7 +256,9 @@ def refuse_first_sheet(address: Address) -> None:
     if address.kind == "Excel" and not address.table:
         with closing(_package("openpyxl", "excel").load_workbook(address.place, read_only=True)) as book:
             if len(book.sheetnames) > 1:
-                raise NoTable(kind="Excel", place=address.place, table="", tables=tuple(book.sheetnames))
+                raise errors.NoTable(
+                    kind="Excel", place=address.place, table="", tables=tuple(book.sheetnames)
+                )
 
 
 def rows_above_header(address: Address, is_header: Callable[[list[str]], bool]) -> int:
@@ -300,7 +295,7 @@ def refuse_first_row(address: Address) -> None:
         widest = max(map(_count_filled, islice(rows, _FIRST_ROWS)), default=0)
     # A column of row numbers often has no name.
     if not names or (names < widest and names <= max(1, widest - 2)):
-        raise HeaderNotFound(
+        raise errors.HeaderNotFound(
             source=f"{address.place}::{address.table}".rstrip(":"), names=names, cells=widest
         )
 
@@ -319,7 +314,7 @@ def _filled(rows: Rows, budget: Allowance, name: str) -> Generator[Sequence[Any]
     except DiscreetError:
         raise
     except Exception:
-        raise UnreadableCells(kind="Excel", source=name) from None
+        raise errors.UnreadableCells(kind="Excel", source=name) from None
 
 
 @contextmanager
@@ -347,7 +342,7 @@ def _duckdb(address: Address) -> Iterator[tuple[Sequence[Any], Rows]]:
         connection = duckdb.connect(address.place, read_only=True)
         connection.execute("SET TimeZone = 'UTC'")
     except duckdb.Error as error:
-        raise UnreadableCells(kind="DuckDB", source=Path(address.place).name) from error
+        raise errors.UnreadableCells(kind="DuckDB", source=Path(address.place).name) from error
 
     def execute(query: str) -> Any:
         query = query.rstrip("; \n")
@@ -371,7 +366,9 @@ def _postgresql(address: Address) -> Iterator[tuple[Sequence[Any], Rows]]:
         connection = psycopg.connect(address.place, options=options, autocommit=True)
     except psycopg.Error as error:
         # The error may repeat the URL with its password, so it isn't shown as the cause either.
-        raise UnreadableCells(kind="PostgreSQL", source="the database", why=_no_connection(error)) from None
+        raise errors.UnreadableCells(
+            kind="PostgreSQL", source="the database", why=_no_connection(error)
+        ) from None
     # One user's date that Python doesn't have must not reject the table: it is a text that isn't a time.
     for kind in _AS_TEXT:
         connection.adapters.register_loader(kind, psycopg.types.string.TextLoader)
@@ -395,7 +392,7 @@ def _queried(
         # Codes of SQL name a rule, and quote nothing.
         why = _STATES.get(getattr(error, "sqlstate", None) or "", "query")
         source = address.table or address.name
-        raise UnreadableCells(kind=address.kind, source=source, why=why) from None
+        raise errors.UnreadableCells(kind=address.kind, source=source, why=why) from None
 
 
 def _no_connection(error: Exception) -> str:
@@ -408,7 +405,7 @@ def _no_connection(error: Exception) -> str:
 def _only_table(address: Address, execute: Callable[[str], Any]) -> str:
     tables = _tables(address, execute)
     if len(tables) != 1:
-        raise NoTable(kind=address.kind, place=address.shown, table="", tables=tables)
+        raise errors.NoTable(kind=address.kind, place=address.shown, table="", tables=tables)
     return tables[0]
 
 
@@ -421,4 +418,6 @@ def _refuse_absent(address: Address, execute: Callable[[str], Any]) -> None:
     tables = _tables(address, execute)
     known = {name.rpartition(".")[2].lower() for name in tables}
     if not address.query and address.table.rpartition(".")[2].lower() not in known:
-        raise NoTable(kind=address.kind, place=address.shown, table=address.table, tables=tables) from None
+        raise errors.NoTable(
+            kind=address.kind, place=address.shown, table=address.table, tables=tables
+        ) from None

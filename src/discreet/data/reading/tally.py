@@ -10,16 +10,7 @@ import numpy.typing as npt
 
 from discreet.core.checks import DiscreetError
 from discreet.core.progress import logger
-from discreet.data.errors import (
-    BadValues,
-    IdsNotWhole,
-    LineTooLong,
-    NotText,
-    OtherShape,
-    UnreadableValues,
-    WrongFields,
-    WrongQuotes,
-)
+from discreet.data import errors
 from discreet.data.schema import Schema
 
 # Why a line is not a row of the table. The first reason that applies counts.
@@ -99,18 +90,22 @@ class Tally:
         line, found = self._first[mark]
         place: dict[str, Any] = {"path": self._name, "line": line, "count": self.count(mark)}
         if mark == FIELDS:
-            return WrongFields(**place, values=found, columns=self._columns)
+            return errors.WrongFields(**place, values=found, columns=self._columns)
         if mark in (QUOTES, LENGTH):
-            return WrongQuotes(**place) if mark == QUOTES else LineTooLong(**place, most=LONGEST_LINE)
+            return (
+                errors.WrongQuotes(**place)
+                if mark == QUOTES
+                else errors.LineTooLong(**place, most=LONGEST_LINE)
+            )
         if mark == LETTERS:
-            return NotText(**place, encoding=encoding.upper())
+            return errors.NotText(**place, encoding=encoding.upper())
         if mark == SHAPE:
-            return OtherShape(**place, shape=self._shape)
+            return errors.OtherShape(**place, shape=self._shape)
         number = "weight" if "weight" in self._roles else "rating"
         counted: dict[str, Any] = {"count": self.count(mark), "of": self.rows, "line": line}
         if mark in _TYPES:
-            return IdsNotWhole(**counted, role=_TYPES[mark])
+            return errors.IdsNotWhole(**counted, role=_TYPES[mark])
         if mark in (RATING_TEXT, TIME_TEXT):
             role = "time" if mark == TIME_TEXT else number
-            return UnreadableValues(**counted, role=role, column=self._roles.get(role, ""))
-        return BadValues(**counted, what=_MISSING.get(mark, f"{number}s"))
+            return errors.UnreadableValues(**counted, role=role, column=self._roles.get(role, ""))
+        return errors.BadValues(**counted, what=_MISSING.get(mark, f"{number}s"))

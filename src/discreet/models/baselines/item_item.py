@@ -14,13 +14,7 @@ from discreet.core.arrays import Floats, Indices
 from discreet.core.checks import integer, non_negative, positive_finite, within
 from discreet.core.progress import Progress
 from discreet.data.interactions import Interactions
-from discreet.models.baselines.tuning import (
-    Baseline,
-    Point,
-    SearchDirection,
-    hide_interactions,
-    walk,
-)
+from discreet.models.baselines.tuning import Baseline, Point, SearchDirection, hide_interactions, walk
 from discreet.models.scorers.item_item import MOST_FADING, ItemWeightsScorer, SparseWeightsScorer
 from discreet.models.scorers.scorer import Scorer
 from discreet.privacy.session import Session

@@ -26,8 +26,7 @@ from discreet.core.checks import ParameterError, one_of
 from discreet.core.errors import WrongKind, shown
 from discreet.core.progress import Progress
 from discreet.data.facts import PublicFacts
-from discreet.data.item_tables import read_item_table, read_items
-from discreet.data.item_words import item_words
+from discreet.data.item_tables import item_words, read_item_table, read_items
 from discreet.data.vocabulary import Vocabulary
 from discreet.models.errors import PriorNotPrivate, PriorUnusable, SettingsConflict
 from discreet.models.estimator import (

@@ -17,13 +17,7 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Annotated, final
 
-from discreet.models.tuned_settings import (
-    UNRECORDED,
-    ItemSettings,
-    ListSettings,
-    Tuned,
-    tuned,
-)
+from discreet.models.tuned_settings import UNRECORDED, ItemSettings, ListSettings, Tuned, tuned
 from discreet.privacy.session import share
 from discreet.solvers.item_regression import OrderWeights
 

@@ -26,14 +26,7 @@ from discreet.core.progress import Progress
 from discreet.core.randomness import experiment_generator
 from discreet.data.facts import PublicFacts
 from discreet.data.interactions import Interactions
-from discreet.models.local import (
-    SWEEPS,
-    TOLERANCE,
-    CellEstimator,
-    cells_of,
-    check_local,
-    own_ridge,
-)
+from discreet.models.local import SWEEPS, TOLERANCE, CellEstimator, cells_of, check_local, own_ridge
 from discreet.models.scorers.factors import RatingScorer, counted
 from discreet.models.scorers.local import LocalScorer, factor_scorer
 from discreet.models.scorers.scorer import Scorer

@@ -27,17 +27,7 @@ from discreet.models.fitted import FittedModel
 from discreet.models.local import fitted_reports
 from discreet.models.scorers.item_item import NeighborScorer
 from discreet.models.scorers.scorer import Scorer
-from discreet.privacy.guarantee import (
-    Assumption,
-    Basis,
-    Fact,
-    Guarantee,
-    Kind,
-    Neighbors,
-    Trust,
-    Unit,
-    assumptions_of,
-)
+from discreet.privacy.guarantee import PARTICIPATION, Guarantee, Unit, assumptions_of
 from discreet.privacy.mechanisms.cells import HiddenStars
 from discreet.privacy.mechanisms.local import sign_flip
 from discreet.privacy.mechanisms.randomized_response import SignFlip
@@ -101,15 +91,9 @@ class ItemNeighbors(Estimator):
 
     def promise(self, facts: PublicFacts) -> Guarantee:
         """Return the guarantee; it depends on epsilon alone."""
-        return Guarantee(
-            epsilon=self.epsilon,
-            unit=Unit.RATING,
-            neighbors=Neighbors.REPLACE,
-            trust=Trust.LOCAL,
-            assumes=(*assumptions_of(without_cap(facts)), Assumption.of(Kind.DECLARED, Fact.PARTICIPATION)),
-            basis=Basis.PROVED,
-            proof="proofs/neighbours.md",
-        ).from_raw_ratings()
+        assumes = (*assumptions_of(without_cap(facts)), PARTICIPATION)
+        promise = Guarantee.of_reports(self.epsilon, Unit.RATING, *assumes, proof="proofs/neighbours.md")
+        return promise.from_raw_ratings()
 
     def events(self, facts: PublicFacts) -> Sequence[Any]:
         """Return the one report for each user and item."""

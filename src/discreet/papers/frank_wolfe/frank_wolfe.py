@@ -17,12 +17,7 @@ from discreet.data.facts import PublicFacts
 from discreet.models.estimator import SumsEstimator, check_budget
 from discreet.models.released_items import ItemView
 from discreet.models.scorers.scorer import Scorer
-from discreet.papers.frank_wolfe.directions import (
-    FoundDirection,
-    centered,
-    item_factor,
-    leading,
-)
+from discreet.papers.frank_wolfe.directions import FoundDirection, centered, item_factor, leading
 from discreet.privacy.session import Session, share
 from discreet.solvers.spectrum import oja, random_signs
 from discreet.statistics.scaled_rows import ScaledMoment, ScaledProduct, Scaling

@@ -19,11 +19,7 @@ from discreet.models.estimator import SumsEstimator, check_budget
 from discreet.models.scorers.low_rank import ProjectedGradientScorer, own_residuals
 from discreet.models.scorers.scorer import Scorer
 from discreet.papers.frank_wolfe.directions import Centered, centered, own_means_only, usual_length
-from discreet.papers.frank_wolfe.frank_wolfe import (
-    MOST_ROUNDS,
-    affordable_rounds,
-    shared_rounds,
-)
+from discreet.papers.frank_wolfe.frank_wolfe import MOST_ROUNDS, affordable_rounds, shared_rounds
 from discreet.privacy.session import Session
 from discreet.solvers.low_rank.matrix import Projection, project_moment
 from discreet.statistics.frank_wolfe_rounds import LocalSteps, advance, begin, bounded_moment

@@ -22,17 +22,7 @@ from discreet.models.scorers.factors import RatingScorer
 from discreet.models.scorers.local import PINNED
 from discreet.models.scorers.scorer import Scorer
 from discreet.privacy.accounting.rounding import round_down
-from discreet.privacy.guarantee import (
-    Assumption,
-    Basis,
-    Fact,
-    Guarantee,
-    Kind,
-    Neighbors,
-    Trust,
-    Unit,
-    assumptions_of,
-)
+from discreet.privacy.guarantee import PARTICIPATION, Guarantee, Unit, assumptions_of
 from discreet.privacy.mechanisms.channel import local_epsilon
 from discreet.privacy.mechanisms.local import sign_flip
 from discreet.privacy.session import Session
@@ -111,15 +101,8 @@ class PrivateGradients(Estimator):
 
     def promise(self, facts: PublicFacts) -> Guarantee:
         """Return the guarantee, which covers a user's whole history."""
-        return Guarantee(
-            epsilon=self.epsilon,
-            unit=Unit.USER,
-            neighbors=Neighbors.REPLACE,
-            trust=Trust.LOCAL,
-            assumes=(*assumptions_of(facts), Assumption.of(Kind.DECLARED, Fact.PARTICIPATION)),
-            basis=Basis.PROVED,
-            proof="proofs/private_gradients.md",
-        ).from_raw_ratings()
+        assumes, proof = (*assumptions_of(facts), PARTICIPATION), "proofs/private_gradients.md"
+        return Guarantee.of_reports(self.epsilon, Unit.USER, *assumes, proof=proof).from_raw_ratings()
 
     def events(self, facts: PublicFacts) -> Sequence[Any]:
         """Return one flipped bit per round."""

@@ -19,14 +19,7 @@ from discreet.collect.campaign import DEVICES, local_guarantee
 from discreet.collect.errors import WrongReports
 from discreet.collect.estimate import Collected
 from discreet.core.arrays import Floats
-from discreet.core.checks import (
-    failure_probability,
-    integer,
-    non_negative,
-    one_of,
-    positive_finite,
-    require,
-)
+from discreet.core.checks import failure_probability, integer, non_negative, one_of, positive_finite, require
 from discreet.core.progress import Progress
 from discreet.core.randomness import experiment_generator
 from discreet.data.facts import PublicFacts

@@ -116,8 +116,9 @@ class Ledger:
             path: The file.
             read_only: Reject writes.
             allow_unbudgeted: Let names without a budget spend without limit, although other names have
-            budgets. release: The file that the spending makes (`releasing`). If a process was killed while it
-            made that file, its spending is used again.
+                budgets.
+            release: The file that the spending makes (`releasing`). If a process was killed while it made
+                that file, its spending is used again.
 
         Raises:
             FileError: The file is missing (when `read_only`), damaged, or not a ledger. It was not changed.
@@ -211,10 +212,10 @@ class Ledger:
         """Allow spending on a dataset up to a guarantee, with that guarantee's privacy definition only.
 
         `set_budget("shop", 3.0)`, or `epsilon=3.0, delta=1e-6`, uses the current budget's definition and
-        delta, or else a user's whole history with a trusted data owner and
-        1e-5. Budgets are appended like everything else, and the latest counts. You can always lower a budget,
-        even below what is spent. To raise a budget, pass a `reason`, which the ledger keeps. The privacy
-        definition and the account can't change.
+        delta, or else a user's whole history with a trusted data owner and 1e-5. Budgets are appended like
+        everything else, and the latest counts. You can always lower a budget, even below what is spent. To
+        raise a budget, pass a `reason`, which the ledger keeps. The privacy definition and the account can't
+        change.
 
         Parameters:
             account: How releases compose. Default: the first budget's account, or else adding epsilons.

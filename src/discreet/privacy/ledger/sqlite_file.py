@@ -18,13 +18,7 @@ from typing import final
 from discreet.core import sqlite
 from discreet.core.errors import CannotWrite, NoSuchFile
 from discreet.core.files import put_aside, remove_leftovers
-from discreet.privacy.errors import (
-    LedgerDamaged,
-    LedgerInUse,
-    LedgerOfOtherProcess,
-    NotALedger,
-    ReadOnlyLedger,
-)
+from discreet.privacy import errors
 from discreet.privacy.ledger.chain import ANCHORS
 from discreet.privacy.ledger.locking import locked
 
@@ -69,8 +63,7 @@ _ANCHORS_SCHEMA = (*ANCHORS, *_append_only("anchors"))
 # SQLite remembers locks per process. After a fork in the middle of an operation, the child would have locks
 # that no process owns, so a fork waits for the operation to end.
 _gate = threading.Lock()
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(before=_gate.acquire, after_in_parent=_gate.release, after_in_child=_gate.release)
+os.register_at_fork(before=_gate.acquire, after_in_parent=_gate.release, after_in_child=_gate.release)
 
 
 @final
@@ -105,7 +98,7 @@ class LedgerStore:
     def writing(self) -> Iterator[sqlite3.Connection]:
         """Yield the only connection that writes. Its rows are on the disk afterward."""
         if self.read_only:
-            raise ReadOnlyLedger()
+            raise errors.ReadOnlyLedger()
         with (
             _gate,
             self._locked(alone=True),
@@ -122,7 +115,7 @@ class LedgerStore:
     def _connection(self) -> Iterator[sqlite3.Connection]:
         if self.path is None:
             if self._memory is None or self._process != os.getpid():
-                raise LedgerOfOtherProcess()
+                raise errors.LedgerOfOtherProcess()
             yield self._memory
             return
         _check_header(self.path)
@@ -186,15 +179,15 @@ def _check_header(path: Path) -> None:
     except FileNotFoundError as error:
         raise NoSuchFile(path=path, kind="ledger") from error
     except OSError as error:
-        raise NotALedger(path=path, why=f"it can't be read: {error.strerror}") from error
+        raise errors.NotALedger(path=path, why=f"it can't be read: {error.strerror}") from error
     if found is None or found.owner != APPLICATION:
-        raise NotALedger(path=path)
+        raise errors.NotALedger(path=path)
     # In another journal mode, which we never use, SQLite would wait for locks that no process owns.
     if found.journal != _ROLLBACK_JOURNAL:
-        raise LedgerDamaged(path=path)
+        raise errors.LedgerDamaged(path=path)
     if found.version not in (VERSION, WITH_ANCHORS):
         reads = f"this discreet reads {VERSION} and {WITH_ANCHORS}"
-        raise NotALedger(path=path, why=f"it has version {found.version}, and {reads}")
+        raise errors.NotALedger(path=path, why=f"it has version {found.version}, and {reads}")
 
 
 def _check_contents(connection: sqlite3.Connection, path: Path) -> None:
@@ -204,7 +197,7 @@ def _check_contents(connection: sqlite3.Connection, path: Path) -> None:
     rows = connection.execute("SELECT sql FROM sqlite_master WHERE sql IS NOT NULL").fetchall()
     expected = (*_SCHEMA, *_ANCHORS_SCHEMA) if has_anchors(connection) else _SCHEMA
     if findings != ["ok"] or {row[0] for row in rows} != set(expected):
-        raise LedgerDamaged(path=path)
+        raise errors.LedgerDamaged(path=path)
 
 
 @contextlib.contextmanager
@@ -215,7 +208,7 @@ def _one_sentence(path: Path | None) -> Iterator[None]:
         yield
     except sqlite3.OperationalError as error:
         if sqlite.is_busy(error):
-            raise LedgerInUse(path=where) from error
-        raise NotALedger(path=where, why=f"it can't be used ({error})") from error
+            raise errors.LedgerInUse(path=where) from error
+        raise errors.NotALedger(path=where, why=f"it can't be used ({error})") from error
     except (sqlite3.DatabaseError, ValueError) as error:
-        raise LedgerDamaged(path=where) from error
+        raise errors.LedgerDamaged(path=where) from error

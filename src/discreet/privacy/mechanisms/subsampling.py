@@ -10,12 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet.core.arrays import Floats, Indices
-from discreet.core.checks import (
-    finite,
-    finite_array,
-    positive_finite,
-    require,
-)
+from discreet.core.checks import finite, finite_array, positive_finite, require
 from discreet.core.randomness import PrivacyRandom
 from discreet.privacy.accounting.events import pure_event
 from discreet.privacy.errors import OffGrid, SumOverflows, TableReveals

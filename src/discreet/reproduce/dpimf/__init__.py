@@ -17,30 +17,8 @@ from typing import Any
 from discreet.papers.dpimf.printed_losses import VARIANTS
 from discreet.papers.dpimf.theory import room_to_learn
 from discreet.reproduce import copies
-from discreet.reproduce.dpimf.experiments import (
-    BUDGETS,
-    COPIES,
-    EPSILONS,
-    FEW_EPSILONS,
-    FILMS,
-    INVERSE,
-    LOWERED,
-    METHODS,
-    PRINTED_DENSITIES,
-    SHOP,
-    SIDES,
-    Parts,
-    Place,
-    Work,
-    best_without_privacy,
-    curves_of,
-    federations,
-    ground_truth,
-    neighbors,
-    noise_on_matrix,
-    private_model,
-    without_noise,
-)
+from discreet.reproduce.dpimf import experiments as runs
+from discreet.reproduce.dpimf.experiments import Parts, Place, Work
 from discreet.reproduce.dpimf.results import values_of
 from discreet.reproduce.dpimf.theorems import figure6, theory
 from discreet.reproduce.running import Found, Reached, Run
@@ -48,15 +26,16 @@ from discreet.reproduce.running import Found, Reached, Run
 
 def measure(run: Run) -> Found:
     """Return the values of every claim, by its ID."""
-    wanted = run.pick(full=(FILMS, SHOP), quick=(FILMS,), toy=(FILMS, SHOP))
+    wanted = run.pick(full=(runs.FILMS, runs.SHOP), quick=(runs.FILMS,), toy=(runs.FILMS, runs.SHOP))
     # Copies of the other datasets: their curves are drawn, and no claim is about them.
-    wanted += tuple(place for place in COPIES if place.data in run.data)
+    wanted += tuple(place for place in runs.COPIES if place.data in run.data)
     found = {place.label: _measured(place, run) for place in wanted if copies.available(place.data, run.say)}
     values: Found = {
-        f"settings-nonzero-{data}": [room_to_learn(*printed)] for data, printed in PRINTED_DENSITIES.items()
+        f"settings-nonzero-{data}": [room_to_learn(*printed)]
+        for data, printed in runs.PRINTED_DENSITIES.items()
     }
     values |= values_of(found, run)
-    return values | run.part(figure6, run) | run.part(private_model, run)
+    return values | run.part(figure6, run) | run.part(runs.private_model, run)
 
 
 def _measured(place: Place, run: Run) -> Parts:
@@ -68,30 +47,32 @@ def _measured(place: Place, run: Run) -> Parts:
         found.update(run.part(run.by, name, step, partial(_on_bench, place, work), full=full))
 
     setting = place.setting
-    for side in SIDES:
-        gather(f"tables {side}", curves_of(setting, side, METHODS))
-        gather(f"tables lower noise {side}", curves_of(setting, side, tuple(LOWERED)))
-        gather(f"tables inverse {side}", curves_of(setting, side, INVERSE), full=3)
-    for name, (alpha0, budget) in BUDGETS.items():
+    for side in runs.SIDES:
+        gather(f"tables {side}", runs.curves_of(setting, side, runs.METHODS))
+        gather(f"tables lower noise {side}", runs.curves_of(setting, side, tuple(runs.LOWERED)))
+        gather(f"tables inverse {side}", runs.curves_of(setting, side, runs.INVERSE), full=3)
+    for name, (alpha0, budget) in runs.BUDGETS.items():
         if name != "ours":
             own = replace(setting, alpha0=alpha0, budget=budget)
-            gather(f"figure 5 {name}", curves_of(own, "items", VARIANTS), full=3)
+            gather(f"figure 5 {name}", runs.curves_of(own, "items", VARIANTS), full=3)
     if place.label == "ml100k" and run.size == "full":
         plain = replace(place.printed, regularization=place.printed.regularization / 943)
-        gather("tables printed setting items", curves_of(place.printed, "items", ("opt",)), full=3)
-        gather("tables plain setting items", curves_of(plain, "items", ("opt",)), full=3)
-    noise_panel = replace(setting, alpha0=BUDGETS["noise-panel"][0], budget=BUDGETS["noise-panel"][1])
-    gather("noise", partial(noise_on_matrix, noise_panel))
-    near = run.pick(full=FEW_EPSILONS, quick=(0.5,), toy=(0.5,))
-    gather("neighbors low", partial(neighbors, near), full=3)
-    gather("ground truth", partial(ground_truth, place.printed.factors, run), full=3)
-    popular = run.pick(full=EPSILONS, quick=(1.0,), toy=(1.0,))
-    gather("beside", partial(without_noise, setting, popular))
+        gather("tables printed setting items", runs.curves_of(place.printed, "items", ("opt",)), full=3)
+        gather("tables plain setting items", runs.curves_of(plain, "items", ("opt",)), full=3)
+    noise_panel = replace(
+        setting, alpha0=runs.BUDGETS["noise-panel"][0], budget=runs.BUDGETS["noise-panel"][1]
+    )
+    gather("noise", partial(runs.noise_on_matrix, noise_panel))
+    near = run.pick(full=runs.FEW_EPSILONS, quick=(0.5,), toy=(0.5,))
+    gather("neighbors low", partial(runs.neighbors, near), full=3)
+    gather("ground truth", partial(runs.ground_truth, place.printed.factors, run), full=3)
+    popular = run.pick(full=runs.EPSILONS, quick=(1.0,), toy=(1.0,))
+    gather("beside", partial(runs.without_noise, setting, popular))
     gather("theory", partial(theory, setting))
     if place.label == "amazon":
-        gather("ceiling", best_without_privacy)
+        gather("ceiling", runs.best_without_privacy)
     if place.label == "ml100k":
-        federations(place, run, gather)
+        runs.federations(place, run, gather)
     return found
 
 

@@ -21,25 +21,11 @@ from discreet.evaluation.list_scores import sample_negatives
 from discreet.evaluation.scoring import measure as score_model
 from discreet.models.baselines.als import ImplicitAls
 from discreet.models.popularity import Popularity
+from discreet.papers.dpimf import printed_losses as losses
 from discreet.papers.dpimf.estimators import Dpimf, PrintedFactorization, sides_of
 from discreet.papers.dpimf.implicit_objective import ImplicitObjective
 from discreet.papers.dpimf.neighbors import ItemNeighbors
-from discreet.papers.dpimf.printed_losses import (
-    VARIANTS,
-    Floats,
-    NoiseSource,
-    Setting,
-    Side,
-    Trained,
-    alpha0_of,
-    dpmf_rows,
-    inverse_weights,
-    lowered_rows,
-    noise_scales,
-    noisy_rows,
-    sampled_rows,
-    train,
-)
+from discreet.papers.dpimf.printed_losses import VARIANTS, Floats, NoiseSource, Setting, Side, Trained
 from discreet.papers.dpimf.theory import printed_epsilon_before
 from discreet.reproduce import copies
 from discreet.reproduce.running import Found, Run
@@ -170,10 +156,10 @@ def curves_of(setting: Setting, side: Side, methods: Sequence[str]) -> Work:
     """Return a function that trains without noise and solves one side once with noise, at every epsilon."""
 
     def curves(bench: Bench, seed: int) -> dict[str, Curve]:
-        kept = lru_cache(lambda alpha0: train(bench.clicks, setting, alpha0, seed))
+        kept = lru_cache(lambda alpha0: losses.train(bench.clicks, setting, alpha0, seed))
 
         def scores(method: str, epsilon: float) -> list[float]:
-            model = kept(alpha0_of(method, setting))
+            model = kept(losses.alpha0_of(method, setting))
             return bench.score(*solve_side(model, method, epsilon, setting, seed, side))
 
         return {method: [scores(method, epsilon) for epsilon in EPSILONS] for method in methods}
@@ -194,16 +180,20 @@ def _noisy(
     method: str, rows: csr_matrix, others: Floats, epsilon: float, setting: Setting, noise: NoiseSource
 ) -> Floats:
     if method == "opt-IS":
-        return sampled_rows(rows, others, epsilon, setting, noise)
+        return losses.sampled_rows(rows, others, epsilon, setting, noise)
     if method == "dpmf":
-        return dpmf_rows(rows, others, epsilon, setting, noise)
+        return losses.dpmf_rows(rows, others, epsilon, setting, noise)
     if method in (*LOWERED, *INVERSE):
         uniform = method in LOWERED
-        weights = np.full(len(others), LOWERED[method]) if uniform else inverse_weights(others, _MEAN_WEIGHT)
+        weights = (
+            np.full(len(others), LOWERED[method]) if uniform else losses.inverse_weights(others, _MEAN_WEIGHT)
+        )
         at = weights.mean() if method == "inverse-mean" else weights.min()
         before = printed_epsilon_before(epsilon, float(at))
-        return lowered_rows(rows, others, weights, before, setting, noise)
-    return noisy_rows(rows, others, next(one for one in VARIANTS if one == method), epsilon, setting, noise)
+        return losses.lowered_rows(rows, others, weights, before, setting, noise)
+    return losses.noisy_rows(
+        rows, others, next(one for one in VARIANTS if one == method), epsilon, setting, noise
+    )
 
 
 def neighbors(epsilons: Sequence[float], bench: Bench, seed: int) -> dict[str, Curve]:
@@ -229,7 +219,7 @@ def ground_truth(factors: int, run: Run, bench: Bench, seed: int) -> dict[str, A
 
     def scores(at: Bench, alpha0: float, ridge: float) -> list[float]:
         setting = Setting(factors=factors, regularization=ridge, epochs=10)
-        model = train(at.clicks, setting, alpha0, seed, original=True)
+        model = losses.train(at.clicks, setting, alpha0, seed, original=True)
         return at.score(model.users, model.items)
 
     best = max(run.pick(full=grid, quick=grid[4:5], toy=grid[:1]), key=lambda one: scores(inner, *one)[0])
@@ -238,7 +228,7 @@ def ground_truth(factors: int, run: Run, bench: Bench, seed: int) -> dict[str, A
 
 def without_noise(setting: Setting, epsilons: Sequence[float], bench: Bench, seed: int) -> dict[str, Curve]:
     """Return the scores of models without noise, and of lists of popular items with and without noise."""
-    model = train(bench.clicks, setting, 1.0, seed)
+    model = losses.train(bench.clicks, setting, 1.0, seed)
     private = []
     for epsilon in epsilons:
         chosen = Popularity(epsilon=epsilon, delta=1e-5).fit(
@@ -246,8 +236,8 @@ def without_noise(setting: Setting, epsilons: Sequence[float], bench: Bench, see
         )
         votes = chosen.scorer.arrays()["popularity"]
         private.append(bench.score(np.ones((len(model.users), 1)), votes[:, None]))
-    part = train(bench.clicks, setting, setting.alpha0, seed)
-    first = train(bench.clicks, setting, setting.alpha0, seed, original=True)
+    part = losses.train(bench.clicks, setting, setting.alpha0, seed)
+    first = losses.train(bench.clicks, setting, setting.alpha0, seed, original=True)
     return {
         "no noise": [bench.score(model.users, model.items)],
         "no noise, complementary loss": [bench.score(part.users, part.items)],
@@ -270,8 +260,8 @@ def best_without_privacy(bench: Bench, seed: int) -> dict[str, float]:
 
 def noise_on_matrix(setting: Setting, bench: Bench, seed: int) -> dict[str, float]:
     """Return the Laplace scale of the noise on the matrix at epsilon 0.1, which Figure 5 (a) and (e) show."""
-    users = train(bench.clicks, setting, setting.alpha0, seed).users
-    return {variant: noise_scales(users, variant, 0.1, setting)[1] for variant in VARIANTS[:3]}
+    users = losses.train(bench.clicks, setting, setting.alpha0, seed).users
+    return {variant: losses.noise_scales(users, variant, 0.1, setting)[1] for variant in VARIANTS[:3]}
 
 
 def private_model(run: Run) -> Found:

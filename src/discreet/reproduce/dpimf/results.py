@@ -10,22 +10,8 @@ import numpy as np
 
 from discreet.papers.dpimf.printed_losses import VARIANTS, Floats
 from discreet.papers.dpimf.theory import composed
-from discreet.reproduce.dpimf.experiments import (
-    BUDGETS,
-    CURVES,
-    EPSILONS,
-    FEW_EPSILONS,
-    HIGH_EPSILONS,
-    LOCAL,
-    LOSS_EPSILONS,
-    METRICS,
-    ROUNDS,
-    SAMPLING,
-    SHARED,
-    SIDES,
-    TITLES,
-    Parts,
-)
+from discreet.reproduce.dpimf import experiments as runs
+from discreet.reproduce.dpimf.experiments import Parts
 from discreet.reproduce.figures import Panel, PlottedLine, draw, level, measured
 from discreet.reproduce.papers import printed_numbers
 from discreet.reproduce.running import Found, Run
@@ -82,14 +68,14 @@ def table_claims(label: str, parts: Parts) -> Found:
     """Compare the printed tables with both sides, and with each reading of the settings."""
     tables = printed_numbers("dpimf")["tables"][label]
     values: Found = {}
-    for column, metric in enumerate(METRICS):
+    for column, metric in enumerate(runs.METRICS):
         line = tables[metric]["opt"]
         for side, prefix in (("items", label), ("users", f"{label}-users")):
             values[f"{prefix}-{metric}-opt"] = _distances(parts[f"tables {side}"], "opt", column, line)
         for name in ("printed", "plain"):
             draws = parts.get(f"tables {name} setting items", [])
             values[f"{label}-{name}-{metric}-opt"] = _distances(draws, "opt", column, line)
-    for name in BUDGETS:
+    for name in runs.BUDGETS:
         for variant in VARIANTS[:3]:
             draws = budget_draws(parts, name)
             values[f"{label}-{name}-hr-{variant}"] = _distances(draws, variant, 0, tables["hr"][variant])
@@ -99,7 +85,7 @@ def table_claims(label: str, parts: Parts) -> Found:
 def figure5_claims(label: str, parts: Parts) -> Found:
     values: Found = {
         f"figure5-{better}-over-{worse}-{label}-{name}": _over(budget_draws(parts, name), better, worse)
-        for name in BUDGETS
+        for name in runs.BUDGETS
         for better, worse in (("com", "str"), ("sym", "str"), ("sym", "com"), ("opt", "sym"))
     }
     values[f"figure5-noise-com-{label}"] = _each(parts["noise"], lambda scale: scale["com"] / scale["str"])
@@ -119,9 +105,12 @@ def all_curves(parts: Parts, side: str) -> list[dict[str, Any]]:
 def at_few(parts: Parts, side: str) -> list[dict[str, Any]]:
     """Return the curves of all methods, the neighbors' included, at the epsilons of the neighbors."""
     near = parts["neighbors low"]
-    epsilons = FEW_EPSILONS if len(near[0]["DPLCF"]) == len(FEW_EPSILONS) else (0.5,)
+    epsilons = runs.FEW_EPSILONS if len(near[0]["DPLCF"]) == len(runs.FEW_EPSILONS) else (0.5,)
     return [
-        {method: [curve[EPSILONS.index(epsilon)] for epsilon in epsilons] for method, curve in own.items()}
+        {
+            method: [curve[runs.EPSILONS.index(epsilon)] for epsilon in epsilons]
+            for method, curve in own.items()
+        }
         | other
         for own, other in zip(all_curves(parts, side), near, strict=False)
     ]
@@ -133,22 +122,22 @@ def figure78_claims(label: str, parts: Parts) -> Found:
     for number, side in (("7", "items"), ("8", "users")):
         curves, few = all_curves(parts, side), at_few(parts, side)
         printed = printed_numbers("dpimf")[f"figure {number}"][label]
-        for reading, method in SAMPLING.items():
+        for reading, method in runs.SAMPLING.items():
             for other in ("opt", "dpmf"):
                 values[f"figure{number}-{reading}-over-{other}-{label}"] = _over(curves, method, other)
             for other in ("DPLCF", "LDPICF"):
                 values[f"figure{number}-{reading}-over-{other.lower()}-{label}"] = _over(few, method, other)
-        for column, metric in enumerate(METRICS):
+        for column, metric in enumerate(runs.METRICS):
             lines = printed[metric]
             for name, method in (("dpimf", "opt"), ("dpmf", "dpmf")):
                 own = _distances(curves, method, column, lines[name.upper()])
                 values[f"figure{number}-{name}-{label}-{metric}"] = own
-            for reading, method in SAMPLING.items():
+            for reading, method in runs.SAMPLING.items():
                 own = _distances(curves, method, column, lines["DPIMF-IS"])
                 values[f"figure{number}-{reading}-{label}-{metric}"] = own
             for name in ("DPLCF", "LDPICF"):
-                if len(few[0][name]) == len(FEW_EPSILONS):
-                    at = [lines[name][EPSILONS.index(epsilon)] for epsilon in FEW_EPSILONS]
+                if len(few[0][name]) == len(runs.FEW_EPSILONS):
+                    at = [lines[name][runs.EPSILONS.index(epsilon)] for epsilon in runs.FEW_EPSILONS]
                     values[f"figure{number}-{name.lower()}-{label}-{metric}"] = _distances(
                         few, name, column, at
                     )
@@ -190,8 +179,8 @@ def theory_claims(label: str, parts: Parts) -> Found:
         f"theorem2-error-{label}": _each(draws, lambda one: one["amplified"][0]),
         f"theorem3-row-{label}": _each(draws, lambda one: one["row loss"][1]),
         f"theorem3-row-median-{label}": _each(draws, lambda one: one["row loss"][0]),
-        f"theorem3-all-{label}": [composed(1.0, items, ROUNDS, LOCAL)],
-        f"theorem3-all-0.1-{label}": [composed(0.1, items, ROUNDS, LOCAL)],
+        f"theorem3-all-{label}": [composed(1.0, items, runs.ROUNDS, runs.LOCAL)],
+        f"theorem3-all-0.1-{label}": [composed(0.1, items, runs.ROUNDS, runs.LOCAL)],
     }
 
 
@@ -200,7 +189,7 @@ def popularity_claims(label: str, parts: Parts) -> Found:
     popular = [one["popularity"][0][0] for one in parts["beside"]]
     values: Found = {f"{label}-popularity": popular}
     values[f"{label}-loses-to-popularity-up-to"] = [
-        float(np.asarray(EPSILONS)[metric_of(one, "opt") < height].max(initial=0.0))
+        float(np.asarray(runs.EPSILONS)[metric_of(one, "opt") < height].max(initial=0.0))
         for one, height in zip(parts["tables items"], popular, strict=False)
     ]
     # The cost of the other loss in HR, over the cost of noise at epsilon 1 (complementary variant).
@@ -216,7 +205,7 @@ def popularity_claims(label: str, parts: Parts) -> Found:
 
 def federated_claims(parts: Parts) -> Found:
     values: Found = {}
-    for side in SIDES:
+    for side in runs.SIDES:
         for what, key in (("all shared", "shared"), ("own catalogs", "own")):
             draws = parts[f"two rounds {what} {side}"]
             for place, epsilon in ((0, "1"), (-1, "10")):
@@ -224,7 +213,7 @@ def federated_claims(parts: Parts) -> Found:
                     draws, lambda one, p=place: one["opt"][p][0]
                 )
         for epsilon in ("1", "10"):
-            draws = parts.get(f"federated {ROUNDS} rounds {side} {epsilon} opt", [])
+            draws = parts.get(f"federated {runs.ROUNDS} rounds {side} {epsilon} opt", [])
             values[f"federated-ml100k-{side}-100-opt-{epsilon}"] = _each(draws, lambda one: one[0])
         for place, name in enumerate(("overlap", "overlap-all")):
             values[f"{name}-ml100k-{side}"] = _each(parts[f"overlap {side}"], lambda one, p=place: one[p])
@@ -258,20 +247,24 @@ def figure5_panels(found: Mapping[str, Parts]) -> list[Panel]:
                 )
         panels.append(
             Panel(
-                f"{TITLES[label]}: noise on the matrix, epsilon 0.1", "noise", "density", lines, y_scale="log"
+                f"{runs.TITLES[label]}: noise on the matrix, epsilon 0.1",
+                "noise",
+                "density",
+                lines,
+                y_scale="log",
             )
         )
-        for name, (alpha0, budget) in BUDGETS.items():
+        for name, (alpha0, budget) in runs.BUDGETS.items():
             if name == "thirds":
                 continue
-            lines = [_mean_line(_NAMES[v], EPSILONS, budget_draws(parts, name), v, 0) for v in VARIANTS]
+            lines = [_mean_line(_NAMES[v], runs.EPSILONS, budget_draws(parts, name), v, 0) for v in VARIANTS]
             lines += [
-                PlottedLine(_NAMES[v], EPSILONS, kept["tables"][label]["hr"][v], kind="printed")
+                PlottedLine(_NAMES[v], runs.EPSILONS, kept["tables"][label]["hr"][v], kind="printed")
                 for v in VARIANTS
             ]
             words = ", ".join(f"{share:.2g}" for share in budget)
             panels.append(
-                Panel(f"{TITLES[label]}: alpha0 {alpha0}, budget {words}", "epsilon", "HR@10", lines)
+                Panel(f"{runs.TITLES[label]}: alpha0 {alpha0}, budget {words}", "epsilon", "HR@10", lines)
             )
     return panels
 
@@ -280,22 +273,25 @@ def figure78_panels(found: Mapping[str, Parts], number: str, side: str) -> list[
     """Return HR and NDCG of all methods on each dataset; YahooMusic has printed curves alone."""
     panels = []
     for label, printed in printed_numbers("dpimf")[f"figure {number}"].items():
-        for column, metric in enumerate(METRICS):
+        for column, metric in enumerate(runs.METRICS):
             lines = []
             for name, values in printed[metric].items():
                 if name != "GT":
                     lines += _own_curve(found.get(label, {}), side, name, column)
-                lines.append(PlottedLine(name, EPSILONS, values, kind="printed"))
+                lines.append(PlottedLine(name, runs.EPSILONS, values, kind="printed"))
             if parts := found.get(label):
                 truth = float(np.mean([one["scores"][column] for one in parts["ground truth"]]))
                 popular = float(np.mean([one["popularity"][0][column] for one in parts["beside"]]))
                 lines += [
-                    level("implicit ALS (GT), ours", EPSILONS, truth),
-                    level("popular items, no noise", EPSILONS, popular),
+                    level("implicit ALS (GT), ours", runs.EPSILONS, truth),
+                    level("popular items, no noise", runs.EPSILONS, popular),
                 ]
             panels.append(
                 Panel(
-                    f"{TITLES[label]}, {side} solved, NOT PRIVATE", "epsilon", f"{metric.upper()}@10", lines
+                    f"{runs.TITLES[label]}, {side} solved, NOT PRIVATE",
+                    "epsilon",
+                    f"{metric.upper()}@10",
+                    lines,
                 )
             )
     return panels
@@ -306,16 +302,22 @@ def _own_curve(parts: Parts, side: str, name: str, column: int) -> list[PlottedL
         return []
     few = name in ("DPLCF", "LDPICF")
     draws = at_few(parts, side) if few else all_curves(parts, side)
-    epsilons = EPSILONS if not few else FEW_EPSILONS if len(draws[0][name]) == len(FEW_EPSILONS) else (0.5,)
-    return [_mean_line(name, epsilons, draws, CURVES[name], column)]
+    epsilons = (
+        runs.EPSILONS
+        if not few
+        else runs.FEW_EPSILONS
+        if len(draws[0][name]) == len(runs.FEW_EPSILONS)
+        else (0.5,)
+    )
+    return [_mean_line(name, epsilons, draws, runs.CURVES[name], column)]
 
 
 def theorem5_panel(draws: Sequence[Any]) -> Panel:
     lines = []
     for name in VARIANTS:
-        lines.append(measured(_NAMES[name], LOSS_EPSILONS, [one[f"excess {name}"] for one in draws]))
+        lines.append(measured(_NAMES[name], runs.LOSS_EPSILONS, [one[f"excess {name}"] for one in draws]))
         bounds = np.mean([one[f"bound {name}"] for one in draws], axis=0).tolist()
-        lines.append(PlottedLine(_NAMES[name], LOSS_EPSILONS, bounds, kind="printed"))
+        lines.append(PlottedLine(_NAMES[name], runs.LOSS_EPSILONS, bounds, kind="printed"))
     return Panel(
         "Theorem 5: bounds and measured losses", "epsilon", "excess loss per item", lines, "log", "log"
     )
@@ -323,12 +325,15 @@ def theorem5_panel(draws: Sequence[Any]) -> Panel:
 
 def federation_panel(parts: Parts) -> Panel:
     """Return HR over epsilon: ten parties with noise in every query, and one solve at one center."""
-    lines = [_mean_line("one noisy solve, one center", EPSILONS, parts["tables items"], "opt", 0)]
-    for what in SHARED:
+    lines = [_mean_line("one noisy solve, one center", runs.EPSILONS, parts["tables items"], "opt", 0)]
+    for what in runs.SHARED:
         draws = parts[f"two rounds {what} items"]
-        epsilons = HIGH_EPSILONS if len(draws[0]["opt"]) == len(HIGH_EPSILONS) else (1.0, 10.0)
+        epsilons = runs.HIGH_EPSILONS if len(draws[0]["opt"]) == len(runs.HIGH_EPSILONS) else (1.0, 10.0)
         lines.append(_mean_line(f"ten parties, {what}, two rounds", epsilons, draws, "opt", 0))
-    for epsilons, words in ((EPSILONS, "axis of the tables"), (HIGH_EPSILONS, "axis of the figures")):
+    for epsilons, words in (
+        (runs.EPSILONS, "axis of the tables"),
+        (runs.HIGH_EPSILONS, "axis of the figures"),
+    ):
         lines.append(
             PlottedLine(
                 f"Table III, {words}",

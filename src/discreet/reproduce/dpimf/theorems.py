@@ -8,17 +8,8 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csr_matrix
 
-from discreet.papers.dpimf.printed_losses import (
-    LOSS_OF,
-    VARIANTS,
-    Floats,
-    Setting,
-    Trained,
-    Variant,
-    alpha0_of,
-    coefficients,
-    train,
-)
+from discreet.papers.dpimf import printed_losses as losses
+from discreet.papers.dpimf.printed_losses import VARIANTS, Floats, Setting, Trained, Variant
 from discreet.papers.dpimf.theory import DpimfSettings, corollary_holds, gamma, redesign_bound
 from discreet.privacy.simulated_noise import largest_weights, sampling_loss, sampling_scale
 from discreet.reproduce import copies
@@ -35,7 +26,7 @@ def theory(setting: Setting, bench: Bench, seed: int) -> dict[str, list[float]]:
     """Measure excess losses next to Theorem 5's bounds, Theorem 4, Algorithm 3, and a row's loss."""
     found: dict[str, list[float]] = {"corollary": []}
     for variant in VARIANTS:
-        model = train(bench.clicks, setting, alpha0_of(variant, setting), seed)
+        model = losses.train(bench.clicks, setting, losses.alpha0_of(variant, setting), seed)
         numbers = DpimfSettings(
             factors=setting.factors,
             regularization=setting.regularization,
@@ -45,7 +36,7 @@ def theory(setting: Setting, bench: Bench, seed: int) -> dict[str, list[float]]:
             beta2=setting.budget[1],
         )
         found[f"excess {variant}"] = [_excess(model, variant, e, setting, seed) for e in LOSS_EPSILONS]
-        found[f"bound {variant}"] = [gamma(LOSS_OF[variant], e, numbers) for e in LOSS_EPSILONS]
+        found[f"bound {variant}"] = [gamma(losses.LOSS_OF[variant], e, numbers) for e in LOSS_EPSILONS]
         found["corollary"].append(float(corollary_holds(numbers)))
         if variant == "com":
             found["theorem 4"] = [_redesign_share(model, setting, numbers)]
@@ -63,7 +54,7 @@ def theory(setting: Setting, bench: Bench, seed: int) -> dict[str, list[float]]:
 def _excess(model: Trained, variant: Variant, epsilon: float, setting: Setting, seed: int) -> float:
     """Return the mean over items of L(noisy solution) - L(best), for the loss without noise."""
     # Without noise all four minimize this loss; the strawman's own counts chosen cells twice.
-    parts = coefficients(
+    parts = losses.coefficients(
         model.clicks.T.tocsr(), model.users, setting.regularization, model.alpha0, strawman=variant == "str"
     )
     best = np.linalg.solve(parts[0], parts[1][:, :, None])[:, :, 0]
@@ -77,7 +68,9 @@ def _redesign_share(model: Trained, setting: Setting, numbers: DpimfSettings) ->
     counts = np.diff(turned.indptr)
     values = []
     for strawman in (False, True):
-        parts = coefficients(turned, model.users, setting.regularization, model.alpha0, strawman=strawman)
+        parts = losses.coefficients(
+            turned, model.users, setting.regularization, model.alpha0, strawman=strawman
+        )
         values.append(_loss(*parts, np.linalg.solve(parts[0], parts[1][:, :, None])[:, :, 0]))
     limit = redesign_bound(1.0, numbers) * counts
     return float(np.max((values[0] - values[1])[counts > 0] / limit[counts > 0]))
@@ -176,7 +169,7 @@ def figure6(run: Run) -> Found:
     setting = replace(FILMS.setting, factors=20, epochs=5)
 
     def users(seed: int) -> Floats:
-        return train(bench_on("movielens-1m", seed).clicks[:2000], setting, 1.0, seed).users
+        return losses.train(bench_on("movielens-1m", seed).clicks[:2000], setting, 1.0, seed).users
 
     def compared(*, seed: int) -> dict[str, Any]:
         own = users(seed)
