@@ -26,7 +26,20 @@ _LONGEST_VARINT = 5
 
 
 class ReportRefusal(StrEnum):
-    """List the reasons for refusing a message or a report."""
+    """The reason to reject a message or a report. Collectors count rejections by reason.
+
+    Example:
+        >>> from discreet.collect import BoundedLaplace, Campaign, Collector
+        >>> from discreet.data.vocabulary import Vocabulary
+        >>> films = Campaign(name="films", mechanism=BoundedLaplace(epsilon=1.0, low=1, high=5),
+        ...                  catalog=Vocabulary.of(["Alien", "Brazil"]), max_reports=20)
+        >>> collector = Collector(films)
+        >>> collector.receive(b"noise"), collector.refusals[ReportRefusal.MALFORMED]
+        (0, 1)
+
+    Stability
+        Stable.
+    """
 
     MALFORMED = "malformed"
     OVERSIZED = "oversized"

@@ -198,7 +198,9 @@ class Vocabulary:
         if _is_encoded(ids) and len(ids):
             used = ids.unique()
             return _by_code(ids, used, self.index_of(used.cast(pl.String)))
-        series = _convert(as_series(ids, "ids", nulls=True), self._series.dtype)
+        series = as_series(ids, "ids", nulls=True)
+        if series.dtype != self._series.dtype:
+            series = series.cast(self._series.dtype, strict=False)
         if len(self) == 0 or len(series) == 0:
             return np.full(len(series), UNKNOWN, dtype=np.int32)
         found = self._lookup_text(series) if self.is_text else self._lookup_numbers(series)
@@ -276,7 +278,8 @@ def as_series(
     if isinstance(ids, pl.Series):
         series = ids.alias("id")
     else:
-        series = pl.Series("id", ids) if _has_one_type(ids) else of_objects(_to_list(ids)).alias("id")
+        has_one_type = isinstance(ids, np.ndarray) and ids.dtype != object
+        series = pl.Series("id", ids) if has_one_type else of_objects(_to_list(ids)).alias("id")
     return (
         series if encoded and _is_encoded(series) and not series.null_count() else _clean(series, what, nulls)
     )
@@ -311,10 +314,6 @@ def _plain(ids: object) -> list[str] | npt.NDArray[np.int64] | None:
     if kinds == {int} and min(ids) >= -(2**63) and max(ids) < 2**63:
         return np.array(ids, dtype=np.int64)
     return None
-
-
-def _has_one_type(ids: Iterable[Any]) -> bool:
-    return isinstance(ids, np.ndarray) and ids.dtype != object
 
 
 def of_objects(items: list[Any], kind: str = "") -> pl.Series:
@@ -402,10 +401,6 @@ def _to_int64(series: pl.Series, what: str) -> pl.Series:
     except pl.exceptions.PolarsError:
         # The error of polars quotes a value, which is a user's record.
         raise WrongIds(what=what, found="larger numbers") from None
-
-
-def _convert(series: pl.Series, dtype: pl.DataType) -> pl.Series:
-    return series if series.dtype == dtype else series.cast(dtype, strict=False)
 
 
 def _find(known: npt.NDArray[np.int64], numbers: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:

@@ -296,7 +296,18 @@ def assumptions_to_json(assumptions: Sequence[Assumption]) -> list[dict[str, Any
 
 
 class Unit(StrEnum):
-    """The privacy unit: what one secret is, from the smallest to the largest."""
+    """The privacy unit: what one secret is, from the smallest to the largest.
+
+    `VALUE`: a guarantee hides a user's rating of an item, but not which items the user rated. `RATING`: it
+    hides this, too. `USER`: it hides the user's whole history.
+
+    Example:
+        >>> [unit.value for unit in Unit]
+        ['value', 'rating', 'user']
+
+    Stability
+        Stable.
+    """
 
     VALUE = "value"
     RATING = "rating"
@@ -309,14 +320,36 @@ class Unit(StrEnum):
 
 
 class Neighbors(StrEnum):
-    """How neighboring datasets differ in one secret."""
+    """How neighboring datasets differ in one secret.
+
+    With `REPLACE`, a secret is replaced by any other one. With `ADD_OR_REMOVE`, one dataset has the secret
+    and the other doesn't.
+
+    Example:
+        >>> Neighbors("add-or-remove") is Neighbors.ADD_OR_REMOVE
+        True
+
+    Stability
+        Stable.
+    """
 
     REPLACE = "replace"
     ADD_OR_REMOVE = "add-or-remove"
 
 
 class Trust(StrEnum):
-    """The attackers against whom a guarantee protects."""
+    """The attackers against whom a guarantee protects.
+
+    `LOCAL`: everyone, the collector of the data included. `CENTRAL`: everyone who sees the release. `JOINT`:
+    everyone but the user, who also gets recommendations made from their own history.
+
+    Example:
+        >>> [trust.value for trust in Trust]
+        ['local', 'central', 'joint']
+
+    Stability
+        Stable.
+    """
 
     LOCAL = "local"
     CENTRAL = "central"
@@ -324,7 +357,18 @@ class Trust(StrEnum):
 
 
 class Basis(StrEnum):
-    """The reason to believe a guarantee."""
+    """The reason to believe a guarantee.
+
+    `PROVED`: a note in `proofs/` proves it for the code. `AS_PUBLISHED`: a paper states it. `NONE`: there is
+    no guarantee.
+
+    Example:
+        >>> [basis.value for basis in Basis]
+        ['proved', 'as-published', 'none']
+
+    Stability
+        Stable.
+    """
 
     PROVED = "proved"
     AS_PUBLISHED = "as-published"

@@ -34,7 +34,15 @@ FEWEST_DRAWS = 3
 
 
 class Outcome(StrEnum):
-    """Verdict on a claim or a statement."""
+    """Verdict on a claim or a statement.
+
+    Example:
+        >>> str(together([Outcome.HOLDS, Outcome.FAILS]))
+        'fails'
+
+    Stability
+        Provisional: names may still change in 0.x.
+    """
 
     HOLDS = "holds"
     FAILS = "fails"

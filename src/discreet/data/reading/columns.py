@@ -101,11 +101,8 @@ def joined_columns(parts: Sequence[Columns]) -> Columns:
 
 def _joined_ids(parts: list[pl.Series]) -> pl.Series:
     """Return IDs in one series; of dictionaries, and of guesses that differ, the texts are joined."""
-    return pl.concat(parts if len({part.dtype for part in parts}) == 1 else [_as_text(one) for one in parts])
-
-
-def _as_text(ids: pl.Series) -> pl.Series:
-    return ids.cast(pl.String)
+    is_one_type = len({part.dtype for part in parts}) == 1
+    return pl.concat(parts if is_one_type else [one.cast(pl.String) for one in parts])
 
 
 def _present(parts: Sequence[pl.Series | None]) -> list[pl.Series]:
