@@ -11,16 +11,7 @@ from pathlib import Path
 from discreet.cli import lib
 from discreet.cli.errors import OnlyInProcess, OptionMissing, OptionNeeds, OptionsConflict, UnsupportedByModel
 from discreet.cli.messages import usage_error
-from discreet.cli.options.declared import (
-    Data,
-    Force,
-    KeptTitles,
-    Learning,
-    On,
-    Paying,
-    Reading,
-    opened,
-)
+from discreet.cli.options.declared import Data, Force, KeptTitles, Learning, On, Paying, Reading, opened
 from discreet.cli.output.printing import Output, remark, remark_on_conditions, remark_on_delta, show
 from discreet.cli.output.tables import price, reading_of, reading_table
 from discreet.core.progress import terminal_progress

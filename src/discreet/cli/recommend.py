@@ -24,15 +24,7 @@ from discreet.cli.errors import (
     ShardsNeeded,
     WrongForm,
 )
-from discreet.cli.options.declared import (
-    Columns,
-    Force,
-    HowMany,
-    ModelFile,
-    On,
-    Titles,
-    reading_label,
-)
+from discreet.cli.options.declared import Columns, Force, HowMany, ModelFile, On, Titles, reading_label
 from discreet.cli.options.parsing import parse_columns, read_ids
 from discreet.cli.output.printing import Output, show
 from discreet.core.checks import DiscreetError, integer

@@ -25,13 +25,7 @@ from discreet.federated.conditions import UNSTATED, assumptions_at
 from discreet.federated.errors import NoModelFromSum, TooManySteps, UseRunRounds
 from discreet.federated.journal import Journal
 from discreet.federated.keeper import Line
-from discreet.federated.protocols.protocol import (
-    CONFIRM,
-    Exchange,
-    Protocol,
-    StepResult,
-    names_digest,
-)
+from discreet.federated.protocols.protocol import CONFIRM, Exchange, Protocol, StepResult, names_digest
 from discreet.federated.transport import Transport
 from discreet.federated.wire import CHAINS, Message, places_to_field
 from discreet.models.fitted import FittedModel

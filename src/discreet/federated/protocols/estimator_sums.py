@@ -32,13 +32,7 @@ from discreet.data.vocabulary import Vocabulary
 from discreet.federated.errors import MoreThanSums, NotOverParties, OnlyGaussianShares, TrainingOutOfStep
 from discreet.federated.noise import SharedNoise, symmetric_from
 from discreet.federated.protocols.asked import Answerable, Asked, size_of
-from discreet.federated.protocols.protocol import (
-    Protocol,
-    Shapes,
-    StepResult,
-    check_sum,
-    promise_of,
-)
+from discreet.federated.protocols.protocol import Protocol, Shapes, StepResult, check_sum, promise_of
 from discreet.federated.wire import Message, Refusal, Refused
 from discreet.models.estimator import Estimator, statistics_of
 from discreet.models.scorers.scorer import Scorer
