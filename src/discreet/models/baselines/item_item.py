@@ -98,10 +98,10 @@ class ItemItem(Baseline):
 class Ease(ItemItem):
     """Regress each item's interactions on those of all other items, without privacy: a strong baseline.
 
-    `regularization` is found by a small search on hidden interactions unless it is given. So is `fading`, the
-    rate at which older interactions lose weight, where the data have times. All items are modeled, or only
-    the `most_items` most popular ones. In a catalog of more than 4,096 items, each item is regressed on its
-    128 nearest items, because the cost of the closed form is cubic.
+    If you don't pass `regularization`, a small search on hidden interactions finds it. If the data have
+    times, the search also finds `fading`, the rate at which older interactions lose weight. The model has all items,
+    or only the `most_items` most popular items. In a catalog of more than 4,096 items, each item is regressed
+    on its 128 nearest items, because the cost of the closed form is cubic.
 
     Guarantee
         NOT PRIVATE: it runs at `epsilon=inf` only.
@@ -158,9 +158,9 @@ class ItemKnn(ItemItem):
     """Nearest neighbors of a user's items, without privacy: the simplest personal baseline.
 
     Similarity is the cosine between the users of two items. `shrinkage` is added to its denominator, so that
-    rare pairs count less. It is found by a small search on hidden interactions unless it is given; so is
-    `fading`, the rate at which older interactions lose weight, where the data have times. All items have
-    neighbors, or only the `most_items` most popular ones.
+    rare pairs count less. If the data have times, `fading` is the rate at which older interactions lose
+    weight. If you don't pass these settings, a small search on hidden interactions finds them. All items have
+    neighbors, or only the `most_items` most popular items.
 
     Guarantee
         NOT PRIVATE: it runs at `epsilon=inf` only.
@@ -313,12 +313,13 @@ _MOST_NEXT = 256
 class MarkovChain(ItemItem):
     """Items that follow a user's latest items, without privacy: the baseline for data with an order.
 
-    The probability of an item after another is estimated from how often it follows within a few steps, where
-    later steps count less. `smoothing` counts of popularity are added to each item's transitions. It is found
-    by a small search on hidden interactions unless it is given; so is `fading`, the rate at which older
-    interactions lose weight. Without times every pair of a user's items is a transition in both directions.
-    All items have transitions, or only the `most_items` most popular ones. In a catalog of more than 4,096
-    the most frequent transitions of each item count, and popularity decides only between equals.
+    The fit estimates the probability of an item after another item from how often it follows within a few
+    steps. Later steps count less. `smoothing` counts of popularity are added to each item's transitions, and
+    `fading` is the rate at which older interactions lose weight. If you don't pass these settings, a small
+    search on hidden interactions finds them. Without times, every pair of a user's items is a transition in
+    both directions. All items have transitions, or only the `most_items` most popular items. If the catalog
+    has more than 4,096 items, only the most frequent transitions of each item count, and popularity only
+    breaks ties.
 
     Guarantee
         NOT PRIVATE: it runs at `epsilon=inf` only.

@@ -45,9 +45,10 @@ _SWEEPS_TO_CHOOSE = 30
 class LocalNuclear(CellEstimator):
     """Hide on each device which items were rated and how, then recover ratings by inverting the channel.
 
-    Each report is debiased and weighted by the probability that it comes from a rating. Debiased means are
-    fitted first; a matrix of least nuclear norm is fitted to the residuals. Held-out reports decide how much
-    of the residuals latent factors may explain. Where they support none, the answer is the debiased means.
+    The fit debiases each report and weights it by the probability that it comes from a rating. It first fits
+    debiased means, and then fits a matrix of least nuclear norm to the residuals. Held-out reports decide how
+    much of the residuals latent factors may explain. If they support no factors, the result is the debiased
+    means.
 
     Guarantee
         Pure `epsilon` for whether and how one user rated one item, against anyone, the collector included
@@ -184,8 +185,8 @@ _INTRINSIC = 0.225
 class LocalNuclearPlain(CellEstimator):
     """Hide on each device which items were rated and how, then fit the raw reports, as printed.
 
-    Return the matrix of least nuclear norm within `rho` of all reports. It does not distinguish fake ratings
-    from real ones. It is kept for comparison; local-nuclear corrects it.
+    The result is the matrix of least nuclear norm within `rho` of all reports. This method doesn't
+    distinguish fake ratings from real ratings. Use it only for comparison: `local-nuclear` corrects it.
 
     Guarantee
         Pure `epsilon` for whether and how one user rated one item, against anyone, the collector included

@@ -44,9 +44,9 @@ class CovarianceSvd(SumsEstimator):
         one (`epsilon`, `delta`)-private release.
 
     Parameters:
-        factors: The largest number of factors; only factors above the noise are kept.
-        biases: Whether to release item biases and subtract them first. The poster subtracts users' own means
-            only: `false`.
+        factors: The largest number of factors. The fit keeps only factors above the noise.
+        biases: Whether to release item biases and subtract them first. The poster subtracts only users' own
+            means: `false`.
 
     References:
         McSherry, Mironov. Differentially private recommender systems. KDD 2009. They protect single ratings;

@@ -46,8 +46,8 @@ class FrankWolfe(SumsEstimator):
 
     Guarantee
         (`epsilon`, `delta`) for a user's whole history, between datasets with and without that user,
-        against everyone else (proofs/frank_wolfe.md). The biases come first; every round, and with Oja's
-        method every step, is a release of its own and is accounted for.
+        against everyone else (proofs/frank_wolfe.md). The biases are released first. Each round, and with
+        Oja's method each step, is a separate release with its own cost.
 
     Noise
         A row is scaled to length at most 1, so its outer product without the diagonal has Frobenius norm at
@@ -55,14 +55,14 @@ class FrankWolfe(SumsEstimator):
         (`epsilon`, `delta`)-private release.
 
     Parameters:
-        rounds: How many directions are learned; by default a public rule of `epsilon`, `delta` and the public
-            numbers of users and items decides, and learns none where the noise is too large.
-        solver: `"covariance"` releases a matrix of all pairs of items, `"oja"` releases vectors only; by
-            default the matrix up to 5,000 items.
-        schedule: Whether rounds share the budget evenly or later ones get more.
-        steps: How many products with vectors one round of Oja's method releases.
-        row_bound: Rows of residuals longer than this (in units of the ratings) are shortened, shorter ones
-            count less. By default every row counts equally and no bound has to be guessed.
+        rounds: The number of directions to learn. The default follows from `epsilon`, `delta`, and the public
+            numbers of users and items, and is 0 if the noise is too large.
+        solver: `"covariance"` releases a matrix of all pairs of items, and `"oja"` releases only vectors. The
+            default is the matrix up to 5,000 items.
+        schedule: Whether rounds share the budget evenly, or later rounds get more.
+        steps: The number of products with vectors that one round of Oja's method releases.
+        row_bound: Rows of residuals longer than this (in units of the ratings) are shortened, and shorter
+            rows count less. By default, every row counts equally, so you need not guess a bound.
 
     References:
         Jain, Thakkar, Thakurta. Differentially private matrix completion revisited. ICML 2018.

@@ -23,9 +23,9 @@ from discreet.solvers.features import pattern_features
 class LocalChannel(LocalEstimator):
     """Each device adds noise to its ratings, and the model corrects for the known noise.
 
-    The strength of shrinkage is estimated from the reports and the channel. Where reports do not separate
-    users, the debiased item means remain. Which items were rated is public here, so users and items get
-    features from it (`directions`) before any report is used.
+    The fit estimates the strength of shrinkage from the reports and the channel. If the reports don't
+    distinguish users, the debiased item means remain. The rated items are public here, so the fit computes
+    features of users and items from them (`directions`) before it uses any report.
 
     Guarantee
         Pure `epsilon` for the value of one rating against anyone, the collector included; which items were
@@ -37,7 +37,7 @@ class LocalChannel(LocalEstimator):
 
     Parameters:
         epsilon: The loss of one rating.
-        factors: The most factors; those the reports do not support vanish.
+        factors: The largest number of factors. The fit drops factors that the reports don't support.
         iterations: Passes over the reports; the first six fit biases only.
         directions: The number of public features of users and items, from which items each user rated.
         spread: The standard deviation of ratings around their expectation, as a fraction of the scale.
