@@ -99,9 +99,9 @@ class Ease(ItemItem):
     """Regress each item's interactions on those of all other items, without privacy: a strong baseline.
 
     If you don't pass `regularization`, a small search on hidden interactions finds it. If the data have
-    times, the search also finds `fading`, the rate at which older interactions lose weight. The model has all items,
-    or only the `most_items` most popular items. In a catalog of more than 4,096 items, each item is regressed
-    on its 128 nearest items, because the cost of the closed form is cubic.
+    times, the search also finds `fading`, the rate at which older interactions lose weight. The model has all
+    items, or only the `most_items` most popular items. In a catalog of more than 4,096 items, each item is
+    regressed on its 128 nearest items, because the cost of the closed form is cubic.
 
     Guarantee
         NOT PRIVATE: it runs at `epsilon=inf` only.
