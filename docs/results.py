@@ -21,15 +21,15 @@ HOW = ("command", "date", "version", "machine")
 WITHOUT_HOW = ("follow",)
 INTRODUCTION = """# Results
 
-This page is made by `python docs/build.py results` from `benchmarks/results`. Each table names the command
-that measured it, the date, the version and the kind of machine. The machine was shared, so compare processor
-seconds, not the clock. `python benchmarks/keep.py SCRIPT` measures again and keeps the result.
+`python docs/build.py results` writes this page from `benchmarks/results`.
+Below each table are the command that measured it, the date, the version, and the kind of machine.
+Other programs ran on this machine, so compare processor seconds, not clock times.
+To measure again, run `python benchmarks/keep.py SCRIPT`.
 """
 NOT_KEPT = """## Measured before results were kept
 
-These tables and numbers of other pages have no file in `benchmarks/results`. They were measured with earlier
-versions, on the same kind of shared machine, and cannot be checked against a file. The command that measures
-each is there.
+These tables and numbers of other pages have no file in `benchmarks/results`, so you can't check them.
+We measured them with earlier versions, on the same kind of shared machine. Each page has the command.
 """
 # Pages, what stands there, and why it was not measured again.
 EARLIER = (
@@ -93,8 +93,9 @@ def synthesis(content: dict[str, Any]) -> str:
                 rows += [(name, metric, who, epsilon, *_spread(runs)) for epsilon, runs in cells.items()]
     table = markdown(("data", "metric", "model", "epsilon", "mean ± spread", "draws"), rows)
     about = (
-        "A learner sees synthetic users only, and is tested on real ones with their real histories. `own` is "
-        "the private model that they are drawn from, `popularity` the private baseline; delta is "
+        "Each model learns only from synthetic users, and is tested on real users with their real histories. "
+        "`own` is the private model that produced the synthetic users, and `popularity` is the private "
+        "baseline. Delta is "
         f"{content['delta']:g}."
     )
     measured = f"`{content['command']}`: {content['date']}, version {content['version']}."
@@ -121,8 +122,8 @@ def floor(content: dict[str, Any]) -> str:
                     rows.append((name, split, purpose, ", ".join(texts), seeds))
     table = markdown(("data", "split", "purpose", "epsilon: ratio ± standard error", "seeds"), rows)
     about = (
-        "HR@10 of `user-factorization` divided by that of `popularity` at the same epsilon. The goal is "
-        f"{least:g} or more. `200x100` is generated: 200 users and 100 items. Delta is {content['delta']:g}."
+        "HR@10 of `user-factorization`, divided by the HR@10 of `popularity` at the same epsilon. Our goal "
+        f"is {least:g} or more. `200x100` is generated: 200 users and 100 items. Delta is {content['delta']:g}."
     )
     measured = f"`{content['command']}`: {content['date']}, version {content['version']}."
     return f"## Recommendations next to private popularity\n\n{about}\n\n{table}\n\n{measured}\n"
@@ -284,9 +285,9 @@ _ENGINE_COLUMNS = {
 SECTIONS = {
     "field": Section(
         "Beauty and Toys in the field's protocol",
-        "Training ends before each user's last two items. The last item is ranked among the whole catalog. "
-        "Epsilon is for a user's whole history, delta is 1e-5. A draw is scored on 3,000 users, drawn anew; "
-        "without noise, one fit on all users. Published numbers have no privacy.",
+        "Models train on all items except each user's last two, and rank the last item among the whole "
+        "catalog. Epsilon is for a user's whole history, and delta is 1e-5. We score each draw of the noise "
+        "on 3,000 random users, and the fit without noise on all users. Published numbers have no privacy.",
         _field,
         {
             "data": "{data}",
@@ -315,7 +316,7 @@ SECTIONS = {
     ),
     "scale_times": Section(
         "A private fit from a file with times",
-        "The same with times, one thread; version 0.1 reads and fits the same file in the same run.",
+        "This table is for files with times, on one thread. Version 0.1 reads and fits the same file.",
         _scale_times,
         {
             "ratings": "{ratings:,}",
@@ -328,8 +329,9 @@ SECTIONS = {
     ),
     "lists": Section(
         "Recommendations for all users",
-        "Lists of 20 for 10,000 users from 17,770 items: processor time by user and item, one thread, "
-        "compared with `implicit.cpu.topk` in the same run. Our times include fold-in and the table.",
+        "We compute lists of 20 items for 10,000 users from 17,770 items, on one thread. The table shows the "
+        "processor time per user and item, and compares it with `implicit.cpu.topk` in the same run. Our "
+        "times include fold-in and the table of results.",
         _lists,
         {
             "lists ordered by": "{order}",
@@ -339,23 +341,25 @@ SECTIONS = {
     ),
     "engines": Section(
         "One sum, any engine",
-        "`user-factorization` at epsilon 1 from Parquet files in the order of time, all processes counted. "
-        "Dask and Spark have two local workers. *Grouping* by user is part of the time.",
+        "`user-factorization` at epsilon 1 reads Parquet files that are sorted by time. Times are for all "
+        "processes, and include *grouping* by user. Dask and Spark have two local workers.",
         _engines,
         _ENGINE_COLUMNS,
     ),
     "engines_large": Section(
         "Up to a billion ratings on one machine",
-        "The same from shards: 480,000 users and 17,770 items at 100 million, 2 million and 100,000 at 10^9. "
-        "Two runs, put together; that of 10^9 ended before its fit for ratings, on the state before this "
-        "commit. Memory is that of processes: the system's cache held the shards. Order informs at 10^9 "
-        "only, so 100 million need one pass more.",
+        "This table is for shards. The data with 10^8 ratings has 480,000 users and 17,770 items. The data "
+        "with 10^9 ratings has 2 million users and 100,000 items. The two sizes are from two runs. The run "
+        "with 10^9 ratings used an earlier commit, and ended before its fit for ratings. Memory is the "
+        "memory of the processes, without the system's cache of the shards. The order of interactions "
+        "matters only in the data with 10^9 ratings, so the fit of 10^8 ratings needs an additional pass.",
         _engines,
         _ENGINE_COLUMNS,
     ),
     "federated": Section(
         "Parties that don't share data",
-        "Ten parties of MovieLens 1M against one data owner; HR@10 among 99 sampled items, delta 1e-5.",
+        "We compare ten parties that share MovieLens 1M with one data owner, by HR@10 among 99 sampled "
+        "items. Delta is 1e-5.",
         _federated,
         {
             "epsilon": "{epsilon}",
@@ -367,7 +371,8 @@ SECTIONS = {
     ),
     "retraining": Section(
         "A year of monthly fits",
-        "MovieLens 1M cut by time into twelve parts, (5, 1e-6) per year; RMSE on hidden ratings of the last.",
+        "We cut MovieLens 1M by time into twelve parts. The budget is epsilon 5 and delta 1e-6 per year. "
+        "RMSE is measured on hidden ratings of the last part.",
         _retraining,
         {
             "model": "{model}",
@@ -378,8 +383,9 @@ SECTIONS = {
     ),
     "audit": Section(
         "Bounds of audits",
-        "The largest epsilon refuted of a true epsilon 1, at 99%. The other auditor is `CanaryScoreAuditor` "
-        "of jax-privacy; a dash: it was not installed for this run.",
+        "The true epsilon is 1. The table shows the largest epsilon that each auditor refutes at 99% "
+        "confidence. The other auditor is `CanaryScoreAuditor` of jax-privacy. A dash means that it wasn't "
+        "installed for this run.",
         _audit,
         {
             "mechanism": "{mechanism}",
@@ -391,9 +397,10 @@ SECTIONS = {
     ),
     "attacks": Section(
         "Attacks on published models",
-        "Shadow models guess who was in the data (1,500 users of MovieLens 1M, 200 canaries, 1,000 items; 32 "
-        "shadow models and 24 targets each). *Detected* is at 1% false alarms, *area* is under the curve, "
-        "with standard errors. *Refuted* is at 99%, with any noise; delta is 1e-6.",
+        "Shadow models guess who was in the data (1,500 users of MovieLens 1M, 200 canaries, 1,000 items; "
+        "32 shadow models and 24 targets each). *Detected* is the share of users detected at 1% false "
+        "alarms. *Area* is the area under the ROC curve, with standard errors. *Refuted* is the largest "
+        "epsilon refuted at 99% confidence, without assumptions about the noise. Delta is 1e-6.",
         _attacks,
         {
             "model": "{model}",
@@ -408,8 +415,8 @@ SECTIONS = {
     ),
     "als": Section(
         "Alternating least squares on clicks",
-        "The same loss, factors and iterations as `implicit`, on MovieLens 1M; medians by "
-        "the clock, on a busy machine.",
+        "Both implementations have the same loss, number of factors, and iterations, on MovieLens 1M. Times "
+        "are medians of clock times, on a busy machine.",
         _als,
         {
             "implementation": "{side}",
@@ -420,14 +427,14 @@ SECTIONS = {
     ),
     "als_ratings": Section(
         "Alternating least squares on ratings",
-        "A million generated ratings, default settings; `implicit` learns from clicks.",
+        "The data has a million generated ratings. All settings are defaults. `implicit` learns from clicks.",
         _als_ratings,
         {"fit": "`{side}`", "processor seconds": "{seconds:.1f}", "peak memory": "{peak_mb:,.0f} MB"},
     ),
     "bundle": Section(
         "Bundles in a browser",
-        "`discreet model bundle` of `user-factorization` at epsilon 5, in Chromium: ten recommendations for "
-        "users in the data, compared with `recommend`. Times are medians; the page loads int8.",
+        "We bundled `user-factorization` models at epsilon 5, and compared ten recommendations per user in "
+        "Chromium with `recommend`, for users in the data. Times are medians. The page loads the int8 model.",
         _bundle,
         {
             "model": "{model}",
@@ -442,7 +449,7 @@ SECTIONS = {
     ),
     "frank_wolfe": Section(
         "A round of private Frank-Wolfe",
-        "Processor seconds of a round of Oja's method, compared with the sparse products it needs.",
+        "Processor seconds of a round of Oja's method, compared with the sparse products that it needs.",
         lambda result: result["sizes"],
         {
             "ratings": "{ratings:,}",
@@ -454,8 +461,8 @@ SECTIONS = {
     ),
     "exports": Section(
         "Exports",
-        "Lists of ten from an exported index against `recommend`: `user-factorization` on "
-        "interactions, one fit.",
+        "We compare lists of ten items from an exported index with `recommend`, for one fit of "
+        "`user-factorization` on interactions.",
         _exports,
         {
             "data, epsilon, target": "{name}",
