@@ -123,7 +123,7 @@ def floor(content: dict[str, Any]) -> str:
     table = markdown(("data", "split", "purpose", "epsilon: ratio ± standard error", "seeds"), rows)
     about = (
         "HR@10 of `user-factorization`, divided by the HR@10 of `popularity` at the same epsilon. Our goal "
-        f"is {least:g} or more. `200x100` is generated: 200 users and 100 items. Delta is {content['delta']:g}."
+        f"is {least:g} or more. `200x100` is generated: 200 users, 100 items. Delta is {content['delta']:g}."
     )
     measured = f"`{content['command']}`: {content['date']}, version {content['version']}."
     return f"## Recommendations next to private popularity\n\n{about}\n\n{table}\n\n{measured}\n"
