@@ -229,7 +229,7 @@ class AveragedItems(OwnNoiseProtocol):
     def scorer(self, results: Sequence[StepResult], n_items: int) -> Scorer:
         """Return the last average, with the profiles it was solved for."""
         last = results[-1].arrays
-        return ProfileScorer.of(
+        return ProfileScorer(
             item_bias=last["bias"],
             item_factors=last["factors"],
             origin=last["origin"],

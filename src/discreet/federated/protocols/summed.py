@@ -185,7 +185,7 @@ class SummedStatistics(OwnNoiseProtocol):
         else:
             begun, solved = view.last_round()
             profiles = begun.profiles
-        return ProfileScorer.of(
+        return ProfileScorer(
             item_bias=solved.bias, item_factors=solved.factors, origin=solved.origin, profiles=profiles
         )
 

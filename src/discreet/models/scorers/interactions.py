@@ -482,26 +482,6 @@ def _faded(histories: Interactions, fading: float, missed: Floats | None) -> Flo
 
 
 _OF_CHOICE = ("ridge", "fading", "evenly", "length")
-# What files call the parts of both scorers: where each is, and its name there.
-_PARTS = {
-    **{
-        name: ("stars", name)
-        for name in ("mean", "item_bias", "item_factors", "ridge", "low", "high", "decisions")
-    },
-    "popularity": ("choice", "popularity"),
-    "co_occurrences": ("choice", "item_factors"),
-    **{f"choice_{name}": ("choice", name) for name in _OF_CHOICE},
-    **{name: ("choice", name) for name in (*PAIRED, *BLENDED, *HISTORIES)},
-}
-
-
-def _of_each(parts: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-    """Return the parts of the scorer of ratings, of that of interactions, and all others."""
-    found: dict[str, dict[str, Any]] = {"stars": {}, "choice": {}, "": {}}
-    for name, part in parts.items():
-        where, own = _PARTS.get(name, ("", name))
-        found[where][own] = part
-    return found
 
 
 @final
@@ -531,6 +511,17 @@ class InteractionsAndRatings(Scorer):
         **BLENDED,
         "decisions": Notes(),
     }
+    inside: ClassVar[Mapping[str, tuple[str, str]]] = {
+        **{
+            name: ("stars", name)
+            for name in ("mean", "item_bias", "item_factors", "ridge", "low", "high", "decisions")
+        },
+        "popularity": ("choice", "popularity"),
+        "co_occurrences": ("choice", "item_factors"),
+        **{f"choice_{name}": ("choice", name) for name in _OF_CHOICE},
+        **{name: ("choice", name) for name in (*PAIRED, *BLENDED, *HISTORIES)},
+    }
+    made_of: ClassVar[Mapping[str, type]] = {"stars": RatingScorer, "choice": InteractionScorer}
 
     stars: RatingScorer
     choice: InteractionScorer
@@ -543,23 +534,6 @@ class InteractionsAndRatings(Scorer):
         They count less where a typical user has `rated` a large part of the catalog.
         """
         return cls(stars=stars, choice=choice, liking=liking(known, rated))
-
-    @classmethod
-    def of_parts(cls, parts: Mapping[str, Any]) -> Self:
-        """Return the scorer that has these parts."""
-        of = _of_each(parts)
-        return cls(stars=RatingScorer(**of["stars"]), choice=InteractionScorer(**of["choice"]), **of[""])
-
-    def part(self, name: str) -> Any:
-        """Return a part of either scorer, or the weight of liking, by its name in files."""
-        where, own = _PARTS.get(name, ("", name))
-        return getattr(getattr(self, where) if where else self, own)
-
-    def with_parts(self, **changed: Any) -> Self:
-        """Return the scorer with other parts, by their names in files."""
-        of = _of_each(changed)
-        stars, choice = replace(self.stars, **of["stars"]), replace(self.choice, **of["choice"])
-        return replace(self, stars=stars, choice=choice, **of[""])
 
     def check(self) -> None:
         """Raise for pairs that do not fit together."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar, Self, final
+from typing import ClassVar, final
 
 import numpy as np
 from scipy.sparse import csr_matrix
@@ -49,44 +49,18 @@ class ProfileScorer(Scorer):
         "scale": StoredNumbers(source=RELEASED, shape=("factors",)),
     }
     constants: ClassVar[Mapping[str, Constant]] = {"clip": StoredNumber(least=0.0)}
+    inside: ClassVar[Mapping[str, tuple[str, str]]] = {
+        "profile_vectors": ("profiles", "vectors"),
+        "profile_squares": ("profiles", "squares"),
+        **{name: ("profiles", name) for name in ("growth", "center", "scale", "clip")},
+    }
+    made_of: ClassVar[Mapping[str, type]] = {"profiles": Profiles}
 
     item_bias: Floats
     item_factors: Floats
     origin: Floats
-    profile_vectors: Floats
-    profile_squares: Floats
-    growth: Floats
-    center: Floats
-    scale: Floats
-    clip: float
-
-    @classmethod
-    def of(cls, item_bias: Floats, item_factors: Floats, origin: Floats, profiles: Profiles) -> Self:
-        """Return the scorer of items that were solved for these profiles."""
-        lens = profiles.lens
-        return cls(
-            item_bias=item_bias,
-            item_factors=item_factors,
-            origin=origin,
-            profile_vectors=lens.vectors,
-            profile_squares=lens.squares,
-            growth=lens.growth,
-            center=lens.center,
-            scale=lens.scale,
-            clip=lens.clip,
-        )
-
-    @property
-    def profiles(self) -> Profiles:
-        """Return the map from a user's items to a profile."""
-        return Profiles.of(
-            self.profile_vectors,
-            self.profile_squares,
-            growth=self.growth,
-            center=self.center,
-            scale=self.scale,
-            clip=self.clip,
-        )
+    #: The map from a user's items to a profile.
+    profiles: Profiles
 
     def _vectors(self, histories: Interactions) -> Floats:
         """Return each user's profile relative to the origin; zeros for users whose items have no vectors."""

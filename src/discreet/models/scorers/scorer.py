@@ -203,6 +203,10 @@ class Scorer(ABC):
     kind: ClassVar[str]
     stored: ClassVar[Mapping[str, Stored]]
     constants: ClassVar[Mapping[str, Constant]] = {}
+    #: What files call the parts of objects inside this scorer: the field that has each part, and its name
+    #: there. `made_of` has the classes of these fields.
+    inside: ClassVar[Mapping[str, tuple[str, str]]] = {}
+    made_of: ClassVar[Mapping[str, type]] = {}
     #: Ratings above this are "liked" and predictions are signed; None for models that predict ratings.
     above: float | None = None
     #: Whether a user's vector is computed from ratings; otherwise their items are enough.
@@ -234,18 +238,32 @@ class Scorer(ABC):
 
     def part(self, name: str) -> Any:
         """Return an array or a constant by the name under which a file has it."""
-        return getattr(self, name)
+        where, own = self.inside.get(name, ("", name))
+        return getattr(getattr(self, where) if where else self, own)
 
     def with_parts(self, **changed: Any) -> Self:
         """Return the scorer with other parts, by their names in files."""
+        own, of = self._by_field(changed)
+        held = {name: replace(getattr(self, name), **parts) for name, parts in of.items()}
         # Scorers are frozen dataclasses; their common base is not one.
-        changed_scorer: Self = replace(self, **changed)  # type: ignore[type-var]
+        changed_scorer: Self = replace(self, **own, **held)  # type: ignore[type-var]
         return changed_scorer
 
     @classmethod
     def of_parts(cls, parts: Mapping[str, Any]) -> Self:
         """Return the scorer that has these parts."""
-        return cls(**parts)
+        own, of = cls._by_field(parts)
+        return cls(**own, **{name: kind(**of[name]) for name, kind in cls.made_of.items()})
+
+    @classmethod
+    def _by_field(cls, parts: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
+        """Return the scorer's own parts, and those of each object inside it."""
+        own: dict[str, Any] = {}
+        of: dict[str, dict[str, Any]] = {field: {} for field in cls.made_of}
+        for name, part in parts.items():
+            where, called = cls.inside.get(name, ("", name))
+            (of[where] if where else own)[called] = part
+        return own, of
 
     def check(self) -> None:
         """Raise for parts of a file that do not fit together, although each is as declared."""

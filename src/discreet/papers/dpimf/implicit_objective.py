@@ -182,7 +182,7 @@ class ImplicitObjective(SumsEstimator):
 
 
 def _scorer(solved: items_of.ItemFactors, profiles: Profiles) -> ProfileScorer:
-    return ProfileScorer.of(
+    return ProfileScorer(
         item_bias=solved.bias, item_factors=solved.factors, origin=solved.origin, profiles=profiles
     )
 
