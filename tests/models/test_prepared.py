@@ -40,7 +40,7 @@ def test_one_answer_folds_each_part_in_once(model, monkeypatch):
 
 def test_what_items_need_is_computed_once(model):
     assert model.scorer.stars is model.scorer.stars
-    assert model.scorer.stars._design() is model.scorer.stars._design()
+    assert model.scorer.stars._lines() is model.scorer.stars._lines()
 
 
 def test_answers_are_the_same_before_and_after_anything_is_prepared(model, tmp_path):

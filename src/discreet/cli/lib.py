@@ -138,7 +138,7 @@ if TYPE_CHECKING:
     from discreet.models.estimator import Estimator, month_of, refuse_timeless
     from discreet.models.fitted import FittedModel
     from discreet.models.items import PublicColumns, beside_chosen, moved, read_columns, read_table
-    from discreet.models.lists import Wanted, closed_items
+    from discreet.models.lists import Wanted
     from discreet.models.private_catalog import PrivateFacts, whole_events, whole_promise
     from discreet.models.scorers.one_bit import binary_ratings, public_threshold
     from discreet.models.signatures import public_key, signed_sentence, signer

@@ -651,6 +651,9 @@ def is_lists(path: Path) -> bool:
         return False
 
 
+_OF_LISTS = ("among", "exclude", "exclude_seen", "rank_by", "diversify", "now")
+
+
 def write_shard_lists(
     fitted: lib.FittedModel,
     folder: str,
@@ -660,12 +663,12 @@ def write_shard_lists(
     on: str | None,
 ) -> int:
     """Write the lists of a folder of shards, on a cluster if given. Return the number of users."""
-    closed = lib.closed_items(fitted, limits["among"], limits["exclude"])
+    options = {name: value for name, value in limits.items() if name in _OF_LISTS}
+    wanted = lib.Wanted.of(fitted, k=k, **options)
     shards = lib.open_shards(folder)
     with terminal_progress(None) as show, nullcontext() if on is None else lib.connected(on) as client:
         shards = replace(shards, report=lambda done, total: show("shards", done, total))
         if client is not None:
             lib.on_cluster(shards, client)
-        options = {name: limits[name] for name in ("exclude_seen", "rank_by", "diversify", "now")}
-        lib.write_shard_lists(fitted, shards, out, lib.Wanted(k=k, closed=closed, **options), client=client)
+        lib.write_shard_lists(fitted, shards, out, wanted, client=client)
     return shards.n_users

@@ -26,7 +26,7 @@ from discreet.data.inputs import History, ItemId
 from discreet.data.interactions import Interactions
 from discreet.models.errors import NoFactorsFound, NotSearchable
 from discreet.models.histories import Moment, person_row, variants
-from discreet.models.lists import Wanted, best_items, item_places, listable
+from discreet.models.lists import item_places, listable, titles_in_order
 from discreet.models.scorers.scorer import without_history
 from discreet.models.scorers.similarity import NearestItems
 from discreet.report.pages import TableView
@@ -381,22 +381,6 @@ def _named(model: FittedModel, place: int, found: NearestItems, k: int) -> list[
     ids = model.catalog.id_at(best).tolist()
     columns = ids, similarity[best].tolist(), sure, titles_in_order(model, ids)
     return [SimilarItem(*one) for one in zip(*columns, strict=True)]
-
-
-def one_list(
-    model: FittedModel, person: Interactions, k: int, **how: Any
-) -> Iterator[tuple[ItemId, float, float | None, str | None]]:
-    """Return item, score, expected rating, and title of each place in the list of the one user in the row."""
-    best = best_items(model, person, Wanted(k=k, **how))
-    ids = model.catalog.id_at(best.items).tolist()
-    stars = [None] * len(ids) if best.stars is None else best.stars.tolist()
-    return zip(ids, best.scores.tolist(), stars, titles_in_order(model, ids), strict=True)
-
-
-def titles_in_order(model: FittedModel, items: Sequence[ItemId]) -> list[str | None]:
-    """Return the titles that a model has for these items: the first of its public columns, or None."""
-    known = model.titles(items)
-    return [next(iter(known.get(item, {}).values()), "") or None for item in items]
 
 
 def item_matrix(model: FittedModel) -> Singles:

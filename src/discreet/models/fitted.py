@@ -26,7 +26,7 @@ from discreet.data.interactions import Interactions
 from discreet.data.roles import Choice
 from discreet.data.schema import Schema
 from discreet.data.vocabulary import Vocabulary
-from discreet.models.answers import Explanation, ListedItem, Listing, SimilarItem, SimilarItems, one_list
+from discreet.models.answers import Explanation, ListedItem, Listing, SimilarItem, SimilarItems
 from discreet.models.errors import (
     MalformedPart,
     NoRatingsPredicted,
@@ -37,7 +37,7 @@ from discreet.models.errors import (
 )
 from discreet.models.histories import History, ItemId, Moment, people_rows, person_row
 from discreet.models.items import PublicColumns, beside, read_columns, read_table, unknown_item
-from discreet.models.lists import Wanted, closed_items, recommend_rows
+from discreet.models.lists import Wanted, one_list, recommend_rows
 from discreet.models.scorers.scorer import Scorer
 from discreet.privacy.guarantee import Guarantee
 from discreet.report.guarantee_wording import condition_text
@@ -233,9 +233,8 @@ class FittedModel(TableView):
                 given=[*others] or ["userid", *([] if _is_number(k) else ["user_items"])]
             )
         person = self._person(history, user=user, ignore_unknown=ignore_unknown, columns=columns, now=now)
-        closed = closed_items(self, among, exclude)
-        how = {"exclude_seen": exclude_seen, "closed": closed, "rank_by": rank_by, "diversify": diversify}
-        entries = one_list(self, person, k, **how)
+        how = {"exclude_seen": exclude_seen, "rank_by": rank_by, "diversify": diversify}
+        entries = one_list(self, person, Wanted.of(self, k=k, among=among, exclude=exclude, **how))
         return Listing(starmap(ListedItem, entries), frame_kind=kind_of(history))
 
     def recommend_all(
@@ -262,13 +261,8 @@ class FittedModel(TableView):
         that name. The other arguments are those of `recommend`.
         """
         people = people_rows(self, histories, ignore_unknown=ignore_unknown, columns=columns, now=now)
-        wanted = Wanted(
-            k=k,
-            exclude_seen=exclude_seen,
-            closed=closed_items(self, among, exclude),
-            rank_by=rank_by,
-            diversify=diversify,
-        )
+        how = {"exclude_seen": exclude_seen, "rank_by": rank_by, "diversify": diversify}
+        wanted = Wanted.of(self, k=k, among=among, exclude=exclude, **how)
         found = recommend_rows(self, people, wanted, titles=True)
         who = (columns or {}).get("user") or "user"
         found = found if who in found.columns else found.rename({"user": who})

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple, final
+from typing import TYPE_CHECKING, Any, NamedTuple, Self, final
 
 import numpy as np
 import numpy.typing as npt
@@ -15,6 +15,7 @@ from discreet.data.encoding import cells_of_rows
 from discreet.data.epochs import Moment
 from discreet.data.interactions import Interactions
 from discreet.models.errors import NotAList, UnknownItems
+from discreet.models.items import beside
 from discreet.models.scorers.ranking import Ranking
 from discreet.models.scorers.scorer import Scorer
 from discreet.solvers.few_rows import FEW
@@ -64,6 +65,25 @@ class Wanted:
     diversify: float = 0.0
     now: Moment | None = None
 
+    @classmethod
+    def of(
+        cls,
+        model: FittedModel,
+        *,
+        among: Iterable[ItemId] | None = None,
+        exclude: Iterable[ItemId] | None = None,
+        **others: Any,
+    ) -> Self:
+        """Return the settings with all items closed that are outside `among`, and those in `exclude`."""
+        if among is None and exclude is None:
+            return cls(**others)
+        closed = np.full(len(model.catalog), among is not None)
+        if among is not None:
+            closed[item_places(model, among, "among")] = False
+        if exclude is not None:
+            closed[item_places(model, exclude, "exclude")] = True
+        return cls(closed=np.flatnonzero(closed), **others)
+
 
 def recommend_rows(
     model: FittedModel, histories: Interactions, wanted: Wanted, *, titles: bool = False
@@ -86,6 +106,22 @@ def recommend_rows(
         columns["title"] = texts.gather(pl.Series(best.items.astype(np.int64))).replace("", None)
     columns["score"] = best.scores
     return pl.DataFrame(columns if best.stars is None else {**columns, STARS: best.stars})
+
+
+def one_list(
+    model: FittedModel, person: Interactions, wanted: Wanted
+) -> Iterator[tuple[ItemId, float, float | None, str | None]]:
+    """Return item, score, expected rating, and title of each place in the list of the one user in the row."""
+    best = best_items(model, person, wanted)
+    ids = model.catalog.id_at(best.items).tolist()
+    stars = [None] * len(ids) if best.stars is None else best.stars.tolist()
+    return zip(ids, best.scores.tolist(), stars, titles_in_order(model, ids), strict=True)
+
+
+def titles_in_order(model: FittedModel, items: Sequence[ItemId]) -> list[str | None]:
+    """Return the titles that a model has for these items: the first of its public columns, or None."""
+    known = beside(model.public, model.catalog, items)
+    return [next(iter(known.get(item, {}).values()), "") or None for item in items]
 
 
 def best_items(model: FittedModel, histories: Interactions, wanted: Wanted) -> Best:
@@ -117,13 +153,13 @@ def _many(model: FittedModel, histories: Interactions, wanted: Wanted) -> Iterat
 
 def _one_by_one(model: FittedModel, histories: Interactions, wanted: Wanted) -> Iterator[Block]:
     """Yield lists from all scores, without compiled loops."""
-    block = max(1, _SCORES_AT_ONCE // max(len(model.catalog), 1))
+    block, count = max(1, _SCORES_AT_ONCE // max(len(model.catalog), 1)), histories.n_users
     vectors = similarity_vectors(model.scorer, wanted.diversify)
-    for start in range(0, histories.n_users, block):
-        rows = np.arange(start, min(start + block, histories.n_users))
+    for start in range(0, count, block):
+        rows = np.arange(start, min(start + block, count))
         ranking = None if wanted.diversify else model.scorer.ranking(histories, rows, wanted.rank_by)
         if ranking is not None:
-            yield rows, *_ranked(ranking, histories, wanted), ranking.expected_stars
+            yield rows, *_ranked(ranking, histories, rows, wanted), ranking.expected_stars
             continue
         worth = model.worth(histories, rows, rank_by=wanted.rank_by).astype(np.float64)
         listable(worth, histories if wanted.exclude_seen else None, rows, wanted.closed)
@@ -143,14 +179,15 @@ def _one_by_one(model: FittedModel, histories: Interactions, wanted: Wanted) -> 
 _FIRST_TRIED, _TRIED_PER_PLACE = 16, 2
 
 
-def _ranked(ranking: Ranking, histories: Interactions, wanted: Wanted) -> tuple[Indices, Floats]:
+def _ranked(
+    ranking: Ranking, histories: Interactions, rows: Indices, wanted: Wanted
+) -> tuple[Indices, Floats]:
     """Return the lists of a few users: the base of all items, and the rest for those it leaves in question.
 
     No item is worth more than its base, so an item whose base is below the last of a list is not in the list.
     """
-    bases, k = ranking.bases(histories.n_users), wanted.k
-    seen = histories if wanted.exclude_seen else None
-    listable(bases, seen, np.arange(histories.n_users), wanted.closed)
+    bases, k = ranking.bases(rows.size), wanted.k
+    listable(bases, histories if wanted.exclude_seen else None, rows, wanted.closed)
     if ranking.liking is None:
         bases = np.where(np.isnan(bases), -np.inf, bases).astype(np.float32).astype(np.float64)
         best = best_places(bases, k)
@@ -196,21 +233,6 @@ def best_places(worth: Floats, k: int) -> npt.NDArray[np.int64]:
         places = np.broadcast_to(np.arange(k), worth.shape)
     order = np.argsort(-np.take_along_axis(worth, places, axis=1), axis=1, kind="stable")
     return np.take_along_axis(places, order, axis=1)
-
-
-def closed_items(
-    model: FittedModel, among: Iterable[ItemId] | None, exclude: Iterable[ItemId] | None
-) -> Indices:
-    """Return the items that may not be listed: those outside `among`, and those in `exclude`."""
-    if among is None and exclude is None:
-        return np.zeros(0, dtype=np.int64)
-    closed = np.zeros(len(model.catalog), dtype=bool)
-    if among is not None:
-        closed[:] = True
-        closed[item_places(model, among, "among")] = False
-    if exclude is not None:
-        closed[item_places(model, exclude, "exclude")] = True
-    return np.flatnonzero(closed)
 
 
 def item_places(model: FittedModel, items: Iterable[ItemId], name: str) -> Indices:

@@ -12,10 +12,9 @@ from typing import Annotated, Any
 import orjson
 from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag, ValidationError
 
-from discreet.models.answers import one_list, titles_in_order
 from discreet.models.fitted import FittedModel
 from discreet.models.histories import person_row
-from discreet.models.lists import closed_items
+from discreet.models.lists import Wanted, one_list, titles_in_order
 from discreet.service.limits import RefusedError
 
 #: The largest body, the longest list, and the longest history that is answered for.
@@ -223,9 +222,7 @@ def answer(model: FittedModel, asked: Question) -> dict[str, Any]:
     now = "now" if asked.now is None else asked.now
     person = person_row(model, history, ignore_unknown=asked.ignore_unknown, user=asked.user, now=now)
     # As `FittedModel.recommend`, without an object for each place of the list.
-    found = one_list(
-        model, person, asked.k, exclude_seen=asked.exclude_seen, closed=closed_items(model, None, None)
-    )
+    found = one_list(model, person, Wanted(k=asked.k, exclude_seen=asked.exclude_seen))
     listed = [
         {"item": item, "score": score, "expected_stars": stars, "title": title}
         for item, score, stars, title in found

@@ -184,7 +184,7 @@ class LinearRatings(CountedRatings):
     def unclipped(self, histories: Interactions, rows: Indices, items: Indices) -> Floats:
         """Return predicted ratings, also beyond the ends of the scale."""
         people, place = self._people(histories, rows)
-        return LinearScores(people, self._design(), self._offsets()).cells(place, items)
+        return LinearScores(people, *self._lines()).cells(place, items)
 
     def linear(self, histories: Interactions, rows: Indices) -> LinearScores:
         """Return users' own vectors and the items' rows."""
@@ -193,11 +193,11 @@ class LinearRatings(CountedRatings):
 
     def linear_of(self, people: Floats) -> LinearScores:
         """Return the products of these users' vectors."""
-        return LinearScores(people, self._design(), self._offsets())
+        return LinearScores(people, *self._lines())
 
-    def _offsets(self) -> Floats:
-        """Return what each item's ratings are without a user's own vector."""
-        return self.prepared("offsets", lambda: self.mean + self.item_bias)
+    def _lines(self) -> tuple[Floats, Floats]:
+        """Return the row of each item, and what its ratings are without a user's own vector."""
+        return self.prepared("lines", lambda: (self._design(), self.mean + self.item_bias))
 
     def expected_stars(self, histories: Interactions, rows: Indices, items: Indices) -> Floats:
         """Return expected ratings as users read them."""
@@ -231,9 +231,7 @@ class FactorRatings(LinearRatings):
     decisions: Mapping[str, Any] = field(default_factory=dict)
 
     def _design(self) -> Floats:
-        return self.prepared(
-            "design", lambda: np.column_stack([np.ones(self.item_bias.size), self.item_factors])
-        )
+        return np.column_stack([np.ones(self.item_bias.size), self.item_factors])
 
 
 @final
@@ -267,7 +265,8 @@ class RatingScorer(FactorRatings):
         """Return each user's bias and factors."""
         own = rows_of(histories)
         scales = np.maximum(own.row_weights(), 1) ** self.count_power if self.count_power else None
-        return ridge_vectors(own, self._design(), ridge=self.ridge, scales=scales, offsets=self._offsets())
+        design, offsets = self._lines()
+        return ridge_vectors(own, design, ridge=self.ridge, scales=scales, offsets=offsets)
 
     def known_by(self) -> Floats | None:
         """Return the released counts, where there are any: factors are shrunk by the noise over them."""
