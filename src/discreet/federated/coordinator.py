@@ -40,7 +40,7 @@ _MOST_STEPS = 1000
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunOutcome:
-    """The model of a run and its rounds.
+    """The model of a run and its rounds, as `Coordinator.train` returns them.
 
     Example:
         >>> from discreet import PrivacyRandom
@@ -76,6 +76,13 @@ class RunOutcome:
 @final
 class Coordinator:
     """Send questions and combine answers until the protocol is finished.
+
+    Use it on one machine that reaches all parties. It needs no data. `discreet federation run` does this over
+    Flower.
+
+    Guarantee
+        None of its own: parties guarantee, and need not trust it. The model has the weakest guarantee that a
+        counted party stated.
 
     Parameters:
         protocol: The protocol that the parties agreed on.

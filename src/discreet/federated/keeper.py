@@ -78,6 +78,12 @@ class Line(Protocol):
 class Keeper:
     """Keep the keys of a run's masks and reveal one sum a step, over at least `least` parties.
 
+    Use it with `SharedNoise`, on a machine that is neither the coordinator's nor a party's.
+
+    Guarantee
+        No one sees the sum of fewer than `least` parties, nor two sums of one step, unless the keeper and the
+        coordinator work together (proofs/federated.md, proofs/rollback.md).
+
     Parameters:
         roster: The names of the parties; keys of others are rejected.
         least: The fewest parties whose sum may be seen; more if a party among them states so with its key.

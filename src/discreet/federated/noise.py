@@ -34,6 +34,12 @@ STEP_BITS = PRODUCT_BITS
 class OwnNoise:
     """Every party adds all the noise that its own guarantee needs.
 
+    Use it if parties trust no one, or guarantee different things. The sum has as many times the noise as
+    there are parties.
+
+    Guarantee
+        A party guarantees its users the same against everyone, whatever the other members do.
+
     Example:
         >>> from discreet.federated import SummedStatistics
         >>> SummedStatistics(epsilon=1.0).noise == OwnNoise()
@@ -67,6 +73,12 @@ class OwnNoise:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SharedNoise:
     """Every party adds a share of the noise; only sums over enough parties are ever seen.
+
+    Use it if a keeper of masks can run: the model then has about the accuracy of one owner of all data.
+
+    Guarantee
+        Each party's guarantee assumes that at most `missing` parties are absent or reveal their noise, and
+        that the keeper and the coordinator don't work together. The label states what is left otherwise.
 
     Parameters:
         parties: The number of parties.

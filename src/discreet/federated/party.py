@@ -195,6 +195,14 @@ class Answering(ABC):
 class Party(Answering):
     """One party of a run: its data, its ledger, and what it answered so far.
 
+    Use it on the machine that has the data, and pass `answer` to a transport, as `discreet federation party`
+    does.
+
+    Guarantee
+        `promise`, for each user of this party, whatever it is asked and by whom: a question that the
+        agreement does not cover, or that would cost more, is declined (proofs/federated.md). A party that is
+        restored from an older copy draws nothing again (proofs/rollback.md).
+
     Parameters:
         name: How the coordinator's roster calls this party.
         data: The party's users over its own catalog; never leaves.
@@ -208,19 +216,12 @@ class Party(Answering):
             the party lists is public; no user of this party chose the others' items.
 
     Example:
-        >>> from discreet import Popularity, PrivacyRandom
-        >>> from discreet.federated import Coordinator, InProcess, Keeper, Party, SharedNoise, protocol_for
-        >>> from discreet.federated.simulation import split_users
+        >>> from discreet import PrivacyRandom
+        >>> from discreet.federated import Party, SummedStatistics
         >>> from discreet.data.datasets.synthetic import popularity_skewed
-        >>> films = popularity_skewed(n_users=100, n_items=40, mean_per_user=15)
-        >>> own = split_users(films, 3)
-        >>> protocol = protocol_for(Popularity(epsilon=2.0), films.facts, SharedNoise(parties=3, missing=1))
-        >>> keeper = Keeper(roster=list(own), least=protocol.noise.least_parties)
-        >>> parties = {name: Party(name, data, protocol, run="spring", keeper=keeper,
-        ...         random=PrivacyRandom.simulate(0)).answer for name, data in own.items()}
-        >>> coordinator = Coordinator(protocol, InProcess(parties), parties=list(own), shared=films.catalog,
-        ...         run="spring", simulated=True, keeper=keeper)
-        >>> coordinator.train(films.facts).model.guarantee.epsilon
+        >>> films = popularity_skewed(n_users=100, n_items=40, mean_per_user=15).without_ratings()
+        >>> protocol, random = SummedStatistics(epsilon=2.0), PrivacyRandom.simulate(0)
+        >>> Party("north", films, protocol, run="spring", random=random).promise.epsilon
         2.0
 
     Stability

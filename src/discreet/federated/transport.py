@@ -13,7 +13,10 @@ Answered = tuple[str, bytes | None]
 
 
 class Transport(ABC):
-    """Reach parties by name.
+    """Reach parties by name. Make a subclass for a network of your own.
+
+    Guarantee
+        None is needed: whatever arrives is checked by the coordinator and by the parties.
 
     Example:
         >>> from discreet.federated import InProcess
@@ -41,6 +44,8 @@ class Transport(ABC):
 @final
 class InProcess(Transport):
     """Call the parties in this process in turn; one that raises is gone for this question.
+
+    Use it for simulations, or if a function of yours carries the bytes.
 
     Example:
         >>> line = InProcess({"north": lambda question: question.upper()})

@@ -60,7 +60,10 @@ _CUT = 2.0 ** -(WEIGHT_BITS + PART_BITS)
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FollowAgreement(Judge):
-    """What all members of a federation that follows a year agreed on.
+    """What all members of a federation that follows a year agreed on. Each member has an equal copy.
+
+    Guarantee
+        `promise()` is what a party with these settings guarantees its users for the whole year.
 
     With `OwnNoise` every party has its own epsilon and delta, those in its copy of `settings`, and adds all
     the noise that they need. With `SharedNoise` all guarantee the same, each adds a share, and only sums

@@ -54,6 +54,12 @@ class FollowedTogether:
 class FollowCoordinator:
     """Follow a year with parties that keep their data and their entry books.
 
+    Use it on one machine that reaches all parties, and call `release` when the next model is due.
+
+    Guarantee
+        None of its own: parties guarantee, and need not trust it. A model has the weakest guarantee that a
+        party stated, for the whole year.
+
     Parameters:
         agreement: What all members agreed on.
         parties: The names of the parties.

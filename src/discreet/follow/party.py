@@ -47,6 +47,12 @@ Supply = Callable[[int], Source | RatingColumns | None]
 class FollowParty(Answering):
     """Answer a coordinator's questions from one party's followed year.
 
+    Use it on the machine that has the data, as `discreet federation party` does. Begin with `start`.
+
+    Guarantee
+        That of `agreement`, for each user of this party, for the whole year and whatever it is asked
+        (proofs/follow.md).
+
     Parameters:
         name: How the coordinator's roster calls this party.
         path: The party's state, which `FollowParty.start` wrote; private to the party.
@@ -60,20 +66,16 @@ class FollowParty(Answering):
 
     Example:
         >>> import tempfile
-        >>> from discreet import PrivacyRandom
         >>> from discreet.data.datasets.synthetic import popularity_skewed
-        >>> from discreet.federated import InProcess, OwnNoise
-        >>> from discreet.follow import FollowAgreement, FollowCoordinator, FollowParty, FollowSettings
+        >>> from discreet.federated import OwnNoise
+        >>> from discreet.follow import FollowAgreement, FollowParty, FollowSettings
         >>> films = popularity_skewed(n_users=100, n_items=40, mean_per_user=15)
-        >>> folder = tempfile.TemporaryDirectory()
-        >>> settings = FollowSettings(releases=12, epsilon=2.0)
-        >>> agreed = FollowAgreement(run="spring", settings=settings, facts=films.facts, noise=OwnNoise())
+        >>> folder, year = tempfile.TemporaryDirectory(), FollowSettings(releases=12, epsilon=2.0)
+        >>> agreed = FollowAgreement(run="spring", settings=year, facts=films.facts, noise=OwnNoise())
         >>> party = FollowParty.start("north", f"{folder.name}/north.follow", films.catalog, agreed,
-        ...         lambda release: films, random=PrivacyRandom.simulate(0))
-        >>> coordinator = FollowCoordinator(agreed, InProcess({"north": party.answer}), parties=["north"],
-        ...         catalog=films.catalog, simulated=True)
-        >>> coordinator.release().model.guarantee.epsilon
-        2.0
+        ...         lambda release: films)
+        >>> party.declare(Vocabulary.of(["a new film"]))
+        1
         >>> folder.cleanup()
 
     Stability

@@ -54,6 +54,9 @@ def _planned(releases: int, half_life: float | None) -> Factorization:
 class FollowSettings:
     """How many releases a year has, what they cost together, and how fast interactions lose weight.
 
+    Guarantee
+        `epsilon` and `delta` are those of the whole year, for everything that one user does in it.
+
     `days` is how long the year lasts; `half_life`, in days, after which time a choice counts half (None:
     nothing fades). Lists count with a longer one while the noise would hide them otherwise. Item effects (how
     well an item is rated) do not fade.

@@ -119,6 +119,13 @@ Keeping = Callable[[Added], Mapping[str, str]]
 class Following:
     """Follow a year of ratings: one charge at the start, then a model from every `add`.
 
+    Use it if models must be fresh, and fits that share the year's budget would have too much noise.
+    `discreet follow replay` compares both on a past year.
+
+    Guarantee
+        All models of the year together guarantee the epsilon and delta of `settings` to each user
+        (proofs/follow.md).
+
     The file is read again if another process wrote to it, unless the year is `steady`: then it is read once,
     as a command does, and only a call that writes looks again.
 
