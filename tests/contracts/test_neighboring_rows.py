@@ -22,7 +22,7 @@ from discreet.data.guessing import Wishes
 from discreet.data.reading import blocks, frames, readers
 from discreet.data.reading.readers import on_scale, read
 from discreet.data.vocabulary import Vocabulary
-from discreet.sources.pieces import PieceReader
+from discreet.sources.sharding import PieceReader
 
 
 def test_other_users_are_read_alike():

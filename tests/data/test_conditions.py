@@ -14,7 +14,7 @@ from discreet.audit.neighboring_rows import read_case, search
 from discreet.data.reading.readers import from_frame, read
 from discreet.data.schema import Schema
 from discreet.privacy.guarantee import Fact, Kind
-from discreet.sources.pieces import PieceReader
+from discreet.sources.sharding import PieceReader
 from discreet.testing import refuses
 
 ROWS = [

@@ -13,7 +13,7 @@ from discreet.data.inputs import files_of, open_data
 from discreet.data.item_tables import PublicTable
 from discreet.data.roles import choose
 from discreet.data.schema import Schema
-from discreet.sources.pieces import PieceReader
+from discreet.sources.sharding import PieceReader
 from discreet.testing import refuses
 
 HEADER = ("user", "item", "rating", "time")

@@ -21,7 +21,7 @@ from discreet.data.reading import limits
 from discreet.data.reading.limits import unpacked
 from discreet.data.vocabulary import Vocabulary
 from discreet.sources.manifest import read_ids
-from discreet.sources.pieces import PieceReader
+from discreet.sources.sharding import PieceReader
 from discreet.testing import refuses
 from fuzz.mutations import bytes_of
 
@@ -221,7 +221,7 @@ def test_the_pages_of_a_file_are_walked_once_for_all_its_pieces_and_again_after_
 ):
     walks, walk = [], limits._added
     monkeypatch.setattr(limits, "_added", lambda raw: walks.append(1) or walk(raw))
-    monkeypatch.setattr("discreet.sources.pieces._ROWS", 100)
+    monkeypatch.setattr("discreet.sources.sharding._ROWS", 100)
     path = tmp_path / "ratings.parquet"
     for rows in (1_000, 1_100):
         columns = {"user": range(rows), "item": range(rows), "rating": [1.0] * rows}

@@ -12,8 +12,7 @@ from discreet.data.block_sizes import other_block_sizes
 from discreet.data.reading.blocks import MARK
 from discreet.data.reading.text import split_fields
 from discreet.data.schema import Schema, stateless
-from discreet.sources.pieces import PieceReader
-from discreet.sources.sharding import make_shards
+from discreet.sources.sharding import PieceReader, make_shards
 from discreet.sources.shards import open_shards
 from discreet.testing import refuses
 

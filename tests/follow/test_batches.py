@@ -13,8 +13,7 @@ from discreet.follow.batches import Batch
 from discreet.follow.pace import WHOLE, Pace
 from discreet.follow.state import opened
 from discreet.follow.year import make_release, read_year
-from discreet.sources.cluster import ClusterSource, on_cluster
-from discreet.sources.connection import connected
+from discreet.sources.cluster import ClusterSource, connected, on_cluster
 from discreet.sources.sharding import make_shards
 from discreet.sources.shards import open_shards
 from discreet.testing import refuses

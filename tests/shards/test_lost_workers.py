@@ -13,8 +13,8 @@ from types import SimpleNamespace
 import pytest
 
 from discreet.privacy.ledger import Ledger
-from discreet.sources import connection, spark
-from discreet.sources.connection import result_of
+from discreet.sources import cluster, spark
+from discreet.sources.cluster import result_of
 from discreet.sources.errors import ClusterError
 from discreet.testing import refuses
 
@@ -58,8 +58,8 @@ def result_from(cores, task):
 @pytest.fixture
 def clock(monkeypatch):
     seconds = iter(range(10_000))
-    monkeypatch.setattr(connection.time, "monotonic", lambda: next(seconds))
-    monkeypatch.setattr(connection, "_ASKED_EVERY", 0)
+    monkeypatch.setattr(cluster.time, "monotonic", lambda: next(seconds))
+    monkeypatch.setattr(cluster, "_ASKED_EVERY", 0)
 
 
 @pytest.mark.usefixtures("clock")
@@ -90,7 +90,7 @@ def test_a_task_that_the_scheduler_cancels_is_a_lost_cluster():
 def test_a_slow_task_of_a_real_cluster_has_its_result(monkeypatch):
     """Thousands of short waits end in the result: none of them may break the task."""
     distributed = pytest.importorskip("distributed", reason="needs the extra `distributed`")
-    monkeypatch.setattr(connection, "_ASKED_EVERY", 0.001)
+    monkeypatch.setattr(cluster, "_ASKED_EVERY", 0.001)
 
     def slept(number):
         time.sleep(0.1)

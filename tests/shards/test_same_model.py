@@ -17,8 +17,7 @@ from discreet.model_settings import MODELS, estimator
 from discreet.models.lists import Wanted
 from discreet.privacy.guarantee import Trust, Unit
 from discreet.sources import cluster
-from discreet.sources.cluster import Whereabouts, differences, fan_in, fingerprint, on_cluster
-from discreet.sources.connection import connected
+from discreet.sources.cluster import Whereabouts, connected, differences, fan_in, fingerprint, on_cluster
 from discreet.sources.errors import UnknownEngine
 from discreet.sources.lists import write_lists
 from discreet.sources.shards import open_shards

@@ -10,8 +10,7 @@ from discreet.core.randomness import PrivacyRandom, experiment_generator
 from discreet.data.splits import Split, parse_split
 from discreet.evaluation.distributed_scores import hidings
 from discreet.evaluation.private import OneEach, evaluate_privately, fit_and_evaluate, hide_one_each
-from discreet.sources.cluster import on_cluster
-from discreet.sources.connection import connected
+from discreet.sources.cluster import connected, on_cluster
 from discreet.sources.shards import open_shards
 from discreet.statistics.data_source import KnownPart
 from discreet.testing import refuses

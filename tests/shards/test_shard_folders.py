@@ -19,11 +19,10 @@ from discreet.core.checks import FileError
 from discreet.data.block_sizes import other_block_sizes
 from discreet.data.bounding import hash_ids
 from discreet.data.vocabulary import Vocabulary
-from discreet.sources import pieces
+from discreet.sources import sharding
 from discreet.sources import shards as shard_reading
 from discreet.sources.manifest import digest, read_ids, shard_of_hash
-from discreet.sources.pieces import PieceReader
-from discreet.sources.sharding import make_shards
+from discreet.sources.sharding import PieceReader, make_shards
 from discreet.sources.shards import open_shards
 from discreet.statistics.counts import ItemVotes, UserCount
 from discreet.testing import refuses
@@ -78,7 +77,7 @@ def test_files_are_read_in_pieces_of_any_size(user_data, tmp_path, monkeypatch):
     [piece] = PieceReader().pieces(file)
     assert len(PieceReader().read(piece).users) == user_data.n_ratings
     frame_of(user_data).write_parquet(tmp_path / "all.parquet")
-    monkeypatch.setattr(pieces, "_ROWS", 1000)
+    monkeypatch.setattr(sharding, "_ROWS", 1000)
     rows = [PieceReader().read(part) for part in PieceReader().pieces(tmp_path / "all.parquet")]
     assert len(rows) == 11 and sum(len(part.users) for part in rows) == user_data.n_ratings
 

@@ -95,8 +95,7 @@ def test_what_is_missing_is_a_sentence(store, monkeypatch):
 @pytest.mark.slow
 def test_workers_read_a_store_each_for_itself(user_data, shard_folders, cache):
     pytest.importorskip("distributed", reason="needs the extra `distributed`")
-    from discreet.sources.cluster import on_cluster
-    from discreet.sources.connection import connected
+    from discreet.sources.cluster import connected, on_cluster
 
     with connected("dask://local", workers=2) as client:
         source = on_cluster(open_shards(f"file://{shard_folders[8]}"), client)

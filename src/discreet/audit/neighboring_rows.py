@@ -43,8 +43,7 @@ from discreet.data.reading.columns import Columns
 from discreet.data.reading.readers import read
 from discreet.data.schema import Schema
 from discreet.data.vocabulary import Vocabulary
-from discreet.sources import pieces
-from discreet.sources.sharding import make_shards
+from discreet.sources.sharding import PieceReader, make_shards
 from discreet.sources.shards import open_shards
 
 #: IDs that no other user has.
@@ -242,7 +241,7 @@ def _guessed(case: Case, path: Path, options: dict[str, Any]) -> Interactions:
 def _in_shards(path: Path, case: Case, catalog: Vocabulary) -> Interactions:
     """Return the rows of all shards, of any number, in one."""
     with TemporaryDirectory(dir=path.parent) as folder:
-        reader = pieces.PieceReader(schema=case.schema, known=catalog)
+        reader = PieceReader(schema=case.schema, known=catalog)
         rule = "last" if case.schema.duplicates == "count" else case.schema.duplicates
         facts: dict[str, Any] = {"catalog": catalog, "low": -1e30, "high": 1e30, "duplicates": rule}
         make_shards([path], Path(folder, "out"), reader=reader, n_shards=1 + case.piece % 7, **facts)
@@ -360,7 +359,7 @@ def _in_folder(case: Case, folder: Path, present: int) -> Path:
 
 
 def _in_pieces(path: Path, case: Case, catalog: Vocabulary) -> Interactions:
-    reader = pieces.PieceReader(schema=case.schema)
+    reader = PieceReader(schema=case.schema)
     return joined([reader.read(piece) for piece in reader.pieces(path)], case, catalog)
 
 

@@ -210,11 +210,9 @@ if TYPE_CHECKING:
         open_store,
     )
     from discreet.sources import duckdb_export, spark
-    from discreet.sources.cluster import on_cluster
-    from discreet.sources.connection import connected
+    from discreet.sources.cluster import connected, on_cluster
     from discreet.sources.lists import write_lists as write_shard_lists
-    from discreet.sources.pieces import PieceReader, as_texts
-    from discreet.sources.sharding import make_shards
+    from discreet.sources.sharding import PieceReader, as_texts, make_shards
     from discreet.sources.shards import ShardFolder, is_shard_folder, open_shards
     from discreet.sources.spark import on_spark
     from discreet.sources.spark import session as spark_session
