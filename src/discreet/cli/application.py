@@ -129,16 +129,38 @@ class _Verb(TyperCommand):
         return found
 
 
-class _Parts(TyperGroup):
+class _Named(TyperGroup):
+    """Commands by their names; a misspelled name gets a suggestion."""
+
+    #: The option that lists the commands.
+    listing = "--help"
+
+    def known(self) -> list[str]:
+        """Return the names that a misspelled one is compared with."""
+        raise NotImplementedError
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """Return the command that the first argument names."""
+        if args and not args[0].startswith("-") and self.get_command(ctx, args[0]) is None:
+            listed = f" `{ctx.command_path} {self.listing}` lists the commands."
+            ctx.fail(f"Unknown command {args[0]!r}.{suggestion(args[0], self.known()) or listed}")
+        return super().resolve_command(ctx, args)
+
+
+class _Parts(_Named):
     """The parts of a group; the module of a part is imported when the part runs or shows its own help."""
 
     def __init__(self, name: str, parts: Mapping[str, tuple[str, ...]], *, old: bool = False) -> None:
         super().__init__(name=name, no_args_is_help=True)
         self.parts, self._old = parts, old
 
-    def list_commands(self, ctx: Any) -> list[str]:
+    def known(self) -> list[str]:
         """Return the names in the order of the help."""
         return list(self.parts)
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """Return these names, which a shell completes."""
+        return self.known()
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         """Return one part."""
@@ -152,15 +174,6 @@ class _Parts(TyperGroup):
         if self.name == "budget" and args and args[0] not in (*self.parts, "--help"):
             args = ["", *args]
         return super().parse_args(ctx, args)
-
-    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        """Return the part that the first argument names; suggest the right one for a misspelled name."""
-        if args and self.get_command(ctx, args[0]) is None:
-            close = suggestion(args[0], list(self.parts))
-            ctx.fail(
-                f"Unknown command {args[0]!r}.{close or f' `{ctx.command_path} --help` lists the commands.'}"
-            )
-        return super().resolve_command(ctx, args)
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
         """Write the list of parts."""
@@ -189,8 +202,10 @@ def _in_sentences() -> Iterator[None]:
         raise typer.Exit(_USAGE) from error
 
 
-class _Verbs(TyperGroup):
+class _Verbs(_Named):
     """All commands; the module of a command is imported when the command runs or shows its own help."""
+
+    listing = HELP_ALL
 
     def make_context(self, *given: Any, **options: Any) -> Any:
         """Return the context of a call, or end it with a sentence about its options."""
@@ -220,13 +235,9 @@ class _Verbs(TyperGroup):
         """Write the list of commands."""
         formatter.write(overview(everything=bool(ctx.meta.get(HELP_ALL))))
 
-    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        """Return the command that the first argument names; suggest the right one for a misspelled name."""
-        known = names()
-        if args and args[0] not in known and not args[0].startswith("-"):
-            close = suggestion(args[0], known)
-            ctx.fail(f"Unknown command {args[0]!r}.{close or ' `discreet --help-all` lists the commands.'}")
-        return super().resolve_command(ctx, args)
+    def known(self) -> list[str]:
+        """Return the names that a misspelled one is compared with."""
+        return names()
 
 
 @cache

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack, closing
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
@@ -79,16 +80,25 @@ def serve(
         raise OptionNeeds(
             options=("--refit",), needs="--publish FILE", why="the model is written to that file"
         )
-    settings = {"per_minute": per_minute, "batch_seconds": batch_seconds, "metrics_token": metrics_token}
     signer = _signer(invitation_key)
-    kept = _opened(target, store, most_senders, signer, f"http://{host}:{port}/")
-    refits = _refits(store, model, publish, refit)
-    try:
-        _collect(kept, host, port, {**settings, "signer": signer, "publish": publish, "proxies": proxies})
-    finally:
-        if refits is not None:
-            refits.stop()
-        kept.close()
+    with ExitStack() as stack:
+        kept = stack.enter_context(
+            closing(_opened(target, store, most_senders, signer, f"http://{host}:{port}/"))
+        )
+        if refit is not None and publish is not None:
+            refits = lib.Refits(store, model, publish, positive_finite("--refit", refit))
+            refits.start()
+            stack.callback(refits.stop)
+        made = lib.collecting_app(
+            kept,
+            publish=publish,
+            per_minute=per_minute,
+            proxies=proxies,
+            batch_seconds=batch_seconds,
+            metrics_token=metrics_token,
+            signer=signer,
+        )
+        lib.run_service(made, host, port, proxies)
 
 
 def _signer(path: Path | None) -> lib.BlindSigningKey | None:
@@ -140,15 +150,3 @@ def _opened(
     for path, digest in lib.integrity_of(lib.web_files()).items():
         remark(f"  {path} {digest}")
     return kept
-
-
-def _refits(store: str, model: str | None, publish: Path | None, seconds: float | None) -> lib.Refits | None:
-    if seconds is None or publish is None:
-        return None
-    refits = lib.Refits(store, model, publish, positive_finite("--refit", seconds))
-    refits.start()
-    return refits
-
-
-def _collect(kept: lib.ReportStore, host: str, port: int, settings: dict[str, Any]) -> None:
-    lib.run_service(lib.collecting_app(kept, **settings), host, port, settings["proxies"])

@@ -128,6 +128,7 @@ _PLACES = {
     ("try",): "trial:trial",
     ("errors",): "error_codes:errors",
     ("compare",): "evaluate:compare",
+    ("refit",): "fit:refit",
     ("model", "choose"): "choose:choose",
     ("model", "audit"): "audit:audit",
     ("model", "similar"): "recommend:similar",

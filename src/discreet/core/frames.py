@@ -33,10 +33,8 @@ def of_kind(frame: pl.DataFrame, kind: FrameKind) -> Any:
     """Return a frame of polars as one of this kind."""
     if kind == "polars":
         return frame
-    return as_pandas(frame) if kind == "pandas" else _as_pyarrow(frame)
-
-
-def _as_pyarrow(frame: pl.DataFrame) -> Any:
+    if kind == "pandas":
+        return as_pandas(frame)
     try:
         return frame.to_arrow()
     except ImportError as error:

@@ -119,7 +119,7 @@ def registry_record(
 
 
 def _basic(label: Mapping[str, Any], facts: HumanFacts, published: str | None) -> dict[str, Any]:
-    synthetic = _is_synthetic(label)
+    synthetic = "synthetic" in str(label.get("format", ""))
     kind = "Synthetic interactions drawn from" if synthetic else "A recommender,"
     return {
         "name": f"{'Synthetic data' if synthetic else 'Recommendations'} by {label['name']}",
@@ -131,15 +131,6 @@ def _basic(label: Mapping[str, Any], facts: HumanFacts, published: str | None) -
         "publication_date": published or datetime.now(UTC).date().isoformat(),
         **({} if facts.sector is None else {"data_product_sector": facts.sector}),
     }
-
-
-def _is_synthetic(label: Mapping[str, Any]) -> bool:
-    return "synthetic" in str(label.get("format", ""))
-
-
-def _is_followed(label: Mapping[str, Any]) -> bool:
-    """Return whether the file is one of many releases of a continual release (`follow`)."""
-    return "release" in label["parameters"]
 
 
 def _variant(guarantee: Guarantee) -> dict[str, str]:
@@ -164,7 +155,8 @@ def _loss(guarantee: Guarantee) -> dict[str, Any]:
 def _model(label: Mapping[str, Any], guarantee: Guarantee) -> dict[str, str]:
     # A local model that was fitted where the raw ratings are protects no user from the data owner.
     trust = Trust.CENTRAL if guarantee.reads_raw_ratings else guarantee.trust
-    many = _is_followed(label)
+    # One of many releases of a continual release (`follow`).
+    many = "release" in label["parameters"]
     return {
         "model_name": "Federated" if "parties" in label["parameters"] else _MODELS[trust],
         "model_name_details": _MODEL_DETAILS[trust],

@@ -180,7 +180,8 @@ def _frame(scale: _Scale, x: Axis, y: Axis) -> str:
         f'text-anchor="end">{escape(text)}</text>'
         for value, text in heights
     ]
-    for place, text in _spaced(x.ticks or _plain_ticks(scale), scale):
+    plain = tuple((value, f"{value:.10g}") for value in ticks_between(scale.left, scale.right))
+    for place, text in _spaced(x.ticks or plain, scale):
         parts.append(
             f'<line class="axis" x1="{place:.1f}" x2="{place:.1f}" y1="{bottom:g}" y2="{bottom + 4:g}"/>'
             f'<text x="{place:.1f}" y="{bottom + 18:g}" text-anchor="middle">{escape(text)}</text>'
@@ -193,10 +194,6 @@ def _frame(scale: _Scale, x: Axis, y: Axis) -> str:
         f"{escape(y.label)}</text>"
     )
     return "".join(parts)
-
-
-def _plain_ticks(scale: _Scale) -> Iterable[tuple[float, str]]:
-    return ((value, f"{value:.10g}") for value in ticks_between(scale.left, scale.right))
 
 
 def _spaced(ticks: Iterable[tuple[float, str]], scale: _Scale) -> list[tuple[float, str]]:

@@ -118,7 +118,8 @@ def _add_reports(
 
         def read() -> Submission:
             given = submission(store.campaign, unseal(raw) if kind_of(request) == _BINARY else raw)
-            admit_sender(store, request, given.sender)
+            if store.campaign.invitations is not None:
+                check_token(store.campaign, given.sender, request.headers.get(HEADER, ""))
             return given
 
         try:
@@ -274,12 +275,6 @@ def check_signer(store: ReportStore, signer: BlindSigningKey | None) -> None:
         raise KeyOfInvitationsNeeded()
     if signer is not None and signer.public != expected:
         raise DifferentInvitationKey()
-
-
-def admit_sender(store: ReportStore, request: Request, sender: bytes) -> None:
-    """Raise `ReportRefused` if the campaign invites, and this sender shows no token of its own."""
-    if store.campaign.invitations is not None:
-        check_token(store.campaign, sender, request.headers.get(HEADER, ""))
 
 
 def add_invitations(

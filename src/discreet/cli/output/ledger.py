@@ -51,7 +51,10 @@ def _balances(ledger: Ledger, names: list[str]) -> Table:
                 Text(name),
                 _protects(definition, definitions),
                 "-" if budget is None else budget.account.value,
-                _spent(totals.get(definition), balance if definition == _limited(budget) else None),
+                _spent(
+                    totals.get(definition),
+                    balance if budget and definition == budget.guarantee.definition else None,
+                ),
                 _allowed(budget),
                 "not limited" if balance is None else _words(*balance.left),
             )
@@ -71,10 +74,6 @@ def _followed_anew(ledger: Ledger, budget: lib.Budget) -> bool:
 def _said_of_years() -> str:
     text = PAID_AT_ONCE.text
     return f"{text[0].upper()}{text[1:]}, including later ones."
-
-
-def _limited(budget: lib.Budget | None) -> lib.Frame | None:
-    return None if budget is None else budget.guarantee.definition
 
 
 def _spent(total: lib.Amount | None, balance: lib.Balance | None) -> str:

@@ -274,11 +274,6 @@ def _counted(scorer: RatingScorer) -> list[ScorePart]:
     return [_bias(np.log(scorer.popularity)), _ratings(scorer, weight=0.0), liking]
 
 
-def _newcomers(scorer: LocalScorer) -> list[ScorePart]:
-    """Return the scorer of a device, for users who took no part in the collection."""
-    return _counted(scorer.device)
-
-
 def _confidence(scorer: ImplicitFactorScorer) -> list[ScorePart]:
     vectors = scorer.item_factors.astype(np.float64)
     numbers = {"alpha": scorer.alpha, "regularization": scorer.regularization}
@@ -323,7 +318,8 @@ _MAKERS: Mapping[type[Scorer], tuple[Callable[[Any], list[ScorePart]], frozenset
     InteractionScorer: (_interactions, _OF_INTERACTIONS),
     InteractionsAndRatings: (_interactions_and_ratings, _OF_INTERACTIONS | _OF_RATINGS | {"co_occurrences"}),
     RatingScorer: (_counted, _OF_RATINGS),
-    LocalScorer: (_newcomers, _OF_RATINGS | {"people", "user_vectors"}),
+    # As a device scores for users who took no part in the collection.
+    LocalScorer: (lambda scorer: _counted(scorer.device), _OF_RATINGS | {"people", "user_vectors"}),
     ImplicitFactorScorer: (_confidence, frozenset({"item_factors"})),
     ItemWeightsScorer: (_item_weights, frozenset({"items", "weights", "base"})),
     SparseWeightsScorer: (_sparse_weights, frozenset({"sources", "targets", "weights", "base"})),
