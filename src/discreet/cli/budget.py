@@ -71,11 +71,7 @@ def set_budget(file: LedgerFile, wanted: WantedBudget, name: Name = None, force:
 
 
 def budget(
-    file: LedgerFile,
-    wanted: WantedBudget,
-    name: Name = None,
-    page: Page = None,
-    force: Force = False,
+    file: LedgerFile, wanted: WantedBudget, name: Name = None, page: Page = None, force: Force = False
 ) -> Output:
     """Show the releases of a ledger, and the budget spent and left. With --epsilon, set a budget first."""
     from discreet.cli.output.ledger import PAGE, ledger_tables, write_ledger_page
@@ -243,13 +239,7 @@ def _measure(metric: str | None, purpose: str | None) -> str:
 
 
 def _compare(
-    epsilon: float | None,
-    delta: float,
-    releases: int,
-    half_life: str,
-    data: _Data,
-    *,
-    come_once: bool,
+    epsilon: float | None, delta: float, releases: int, half_life: str, data: _Data, *, come_once: bool
 ) -> Output:
     """Return the ways to spend a year's budget on current popularity, and the commands that compare them."""
     from discreet.cli.follow import days

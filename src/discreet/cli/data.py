@@ -16,12 +16,7 @@ from discreet.core.progress import terminal_progress
 
 
 def shard(
-    files: list[str],
-    *,
-    out: Path,
-    reading: Reading,
-    shards: int | None = None,
-    name: str | None = None,
+    files: list[str], *, out: Path, reading: Reading, shards: int | None = None, name: str | None = None
 ) -> Output:
     """Split rating files into shards, each with all rows of its users, for data larger than memory.
 
@@ -37,13 +32,7 @@ def shard(
     reader, declared = plan_of(reading)
     with terminal_progress(None) as report:
         made = lib.make_shards(
-            files,
-            out,
-            reader=reader,
-            name=checked_name(name),
-            n_shards=shards,
-            progress=report,
-            **declared,
+            files, out, reader=reader, name=checked_name(name), n_shards=shards, progress=report, **declared
         )
     count = len(made.shards)
     written, them = (

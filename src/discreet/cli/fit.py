@@ -93,11 +93,7 @@ def fit(
             if written is None:
                 return price(estimator, source, book, chosen=chosen, how_read=how_read)
             fitted = estimator.fit(
-                source,
-                select_items=chosen.catalog,
-                select_scale=chosen.scale,
-                ledger=book,
-                progress=report,
+                source, select_items=chosen.catalog, select_scale=chosen.scale, ledger=book, progress=report
             )
         remark_on_conditions(fitted.guarantee, schema=reading.schema, selects=True)
         if private_catalog and table is not None:

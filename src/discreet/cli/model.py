@@ -438,13 +438,7 @@ def _has_factors(model: lib.FittedModel) -> bool:
     return True
 
 
-def add_items(
-    file: ModelFile,
-    table: Path,
-    *,
-    out: Path,
-    force: Force = False,
-) -> Output:
+def add_items(file: ModelFile, table: Path, *, out: Path, force: Force = False) -> Output:
     """Add new items to a model from public item features. This costs no privacy budget.
 
     Options:

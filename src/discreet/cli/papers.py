@@ -26,8 +26,7 @@ from discreet.papers import PAPERS
 
 def theory(
     paper: Annotated[
-        str,
-        typer.Argument(help=f"The paper: {', '.join(PAPERS)}.", autocompletion=lambda: list(PAPERS)),
+        str, typer.Argument(help=f"The paper: {', '.join(PAPERS)}.", autocompletion=lambda: list(PAPERS))
     ],
     *,
     users: int,

@@ -268,13 +268,7 @@ def _many(fitted: lib.FittedModel, many: str, columns: dict[str, str | None] | N
     return lib.open_data(many, columns=columns, implicit=implicit, duplicates="last", schema=known)
 
 
-def similar(
-    file: ModelFile,
-    items: list[str],
-    *,
-    k: HowMany = 10,
-    titles: Titles = None,
-) -> Output:
+def similar(file: ModelFile, items: list[str], *, k: HowMany = 10, titles: Titles = None) -> Output:
     """List the most similar items that exceed the noise. This costs no privacy budget.
 
     Options:
@@ -655,12 +649,7 @@ _OF_LISTS = ("among", "exclude", "exclude_seen", "rank_by", "diversify", "now")
 
 
 def write_shard_lists(
-    fitted: lib.FittedModel,
-    folder: str,
-    out: Path,
-    k: int,
-    limits: dict[str, Any],
-    on: str | None,
+    fitted: lib.FittedModel, folder: str, out: Path, k: int, limits: dict[str, Any], on: str | None
 ) -> int:
     """Write the lists of a folder of shards, on a cluster if given. Return the number of users."""
     options = {name: value for name, value in limits.items() if name in _OF_LISTS}

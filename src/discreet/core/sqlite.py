@@ -49,11 +49,7 @@ def header(path: Path) -> Header | None:
 
 
 def connect(
-    path: Path | None,
-    mode: str = "rw",
-    settings: Sequence[str] = DURABLE,
-    *,
-    across_threads: bool = False,
+    path: Path | None, mode: str = "rw", settings: Sequence[str] = DURABLE, *, across_threads: bool = False
 ) -> sqlite3.Connection:
     """Return a connection with these settings to a file, or to a database in memory without a path."""
     where = ":memory:" if path is None else f"file:{quote(str(path.absolute()))}?mode={mode}"

@@ -53,12 +53,7 @@ is as private as the machine that computes with it.
 
 
 def model_card(
-    label: Mapping[str, Any],
-    signed: str,
-    last: LastAudit | None,
-    known: Known = ALONE,
-    *,
-    file: str,
+    label: Mapping[str, Any], signed: str, last: LastAudit | None, known: Known = ALONE, *, file: str
 ) -> str:
     """Return the card of a model from its label, its signer, the last audit, and the name of its file."""
     promise = Guarantee.from_json(label["guarantee"])

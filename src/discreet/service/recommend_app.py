@@ -266,10 +266,7 @@ def _made(model: FittedModel) -> dict[str, bytes] | RefusedError:
 
 
 def add_bundle(
-    app: FastAPI,
-    newest: Callable[[], Published],
-    workers: Workers,
-    limit: Callable[[Request], None],
+    app: FastAPI, newest: Callable[[], Published], workers: Workers, limit: Callable[[Request], None]
 ) -> None:
     """Add /bundle/ to an application; `limit` rejects a peer that asks too often."""
     shelf, names = BundleShelf(), bundle_names()

@@ -486,11 +486,7 @@ _CONNECTING = {
     "keepalives_count": 3,
     "tcp_user_timeout": 20_000,
 }
-_KEYS = {
-    "discreet_reports": "sender, item",
-    "discreet_messages": "sender",
-    "discreet_invitations": "name",
-}
+_KEYS = {"discreet_reports": "sender, item", "discreet_messages": "sender", "discreet_invitations": "name"}
 
 
 @final

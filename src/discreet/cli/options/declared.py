@@ -110,8 +110,7 @@ AllowUnbudgeted = Annotated[
     typer.Option("--allow-unbudgeted", help="Spend even if the ledger has budgets but none for this name."),
 ]
 ForceFolder = Annotated[
-    bool,
-    typer.Option("--force", help="Replace the folder, table, or collection that an earlier run wrote."),
+    bool, typer.Option("--force", help="Replace the folder, table, or collection that an earlier run wrote.")
 ]
 Force = Annotated[
     bool, typer.Option("--force", help="Replace an existing file of the kind that this command writes.")

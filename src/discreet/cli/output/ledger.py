@@ -209,8 +209,7 @@ def _moments(entries: Sequence[Entry]) -> Axis:
         days.setdefault(f"{entry.time:%Y-%m-%d}", place)
     if len(days) > 1:
         return Axis(
-            label="releases in order, by day (UTC)",
-            ticks=tuple((place, day) for day, place in days.items()),
+            label="releases in order, by day (UTC)", ticks=tuple((place, day) for day, place in days.items())
         )
     times = tuple((float(place), f"{entry.time:%H:%M}") for place, entry in enumerate(entries))
     return Axis(label=f"releases in order, by time on {min(days)} (UTC)", ticks=times)
