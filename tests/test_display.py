@@ -244,6 +244,38 @@ def test_without_a_notebook_or_a_terminal_a_short_task_shows_nothing(monkeypatch
     assert capsys.readouterr() == ("", "")
 
 
+@pytest.mark.parametrize("clock", ["process_time", "monotonic"])
+def test_a_log_gets_lines_about_the_innermost_task_ever_less_often(clock, monkeypatch, capsys):
+    monkeypatch.delitem(sys.modules, "ipykernel", raising=False)
+    clocks = {"process_time": 0.0, "monotonic": 0.0}
+    for name in clocks:
+        monkeypatch.setattr(progress, name, lambda name=name: clocks[name])
+    # The test looks at the clock, not the thread.
+    monkeypatch.setattr(progress, "_LOOK", 1e6)
+    step = progress._QUIET if clock == "process_time" else progress._PATIENT
+
+    def lines_after(times):
+        clocks[clock] = times * step
+        progress._log.write_if_due()
+        return capsys.readouterr().err.splitlines()
+
+    with progress.shown_while("reading a.csv"):
+        assert not lines_after(0.9)
+        (line,) = lines_after(1)
+        assert "reading a.csv" in line and f"{clocks['monotonic']:.0f} s" in line
+        with progress.terminal_progress(None) as report:
+            assert not lines_after(1.9) and len(lines_after(2)) == 1
+            report("fit", 1, 4)
+            (line,) = lines_after(4)
+            assert "1 of 4" in line and "reading" not in line
+        assert not lines_after(7) and "reading a.csv" in lines_after(8)[0]
+    assert not progress._log._tasks
+    clocks[clock] = 0
+    # The twin: the next task begins anew.
+    with progress.shown_while("reading b.csv"):
+        assert not lines_after(0.9) and lines_after(1)
+
+
 def test_a_ledger_is_a_frame_of_its_spendings(data):
     ledger = discreet.Ledger.in_memory()
     assert ledger.to_frame().height == 0

@@ -206,7 +206,7 @@ def test_verdicts_are_scored_against_the_models_own_threshold(data):
 def test_progress_reaches_the_fit(data):
     seen = []
     evaluate(NoisyItemMeans(), data, repeat=2, progress=lambda *step: seen.append(step))
-    assert seen == [("means", 1, 1)] * 2
+    assert seen == [("means", 1, 1), ("scoring", 0, 0)] * 2
 
 
 def test_what_comes_out_is_json(data):

@@ -422,7 +422,9 @@ def measure_privately(
         if privately.dry_run:
             noise = partial(_forecast, estimators, metrics, privately.share, source.facts)
             return price(estimators[0], source, book, noise)
-        found = lib.fit_and_evaluate(estimators, source, metrics=metrics, share=privately.share, ledger=book)
+        found = lib.fit_and_evaluate(
+            estimators, source, metrics=metrics, share=privately.share, ledger=book, progress=report
+        )
         names = _names(estimators)
         content = {**_as_json(found, names), "name": source.name}
         if keep is not None:

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from html import escape
 from importlib import import_module
+from threading import Event, Thread
 from time import monotonic, process_time
 from typing import Any
 
@@ -41,7 +42,8 @@ def terminal_progress(given: Progress | None) -> Iterator[Progress]:
         with _on_terminal() as report:
             yield report
     else:
-        yield _in_log()
+        with _log.task() as report:
+            yield report
 
 
 @contextmanager
@@ -52,28 +54,65 @@ def shown_while(what: str) -> Iterator[None]:
         yield
 
 
-# Seconds of work before a log gets its first line. Every further line waits twice as long.
-_QUIET = 20.0
+# Seconds of work, or of waiting, before the first line of a log. Every next line comes after twice as long.
+_QUIET, _PATIENT = 2.0, 10.0
+# Seconds between two looks at the clock.
+_LOOK = 0.5
 
 
-def _in_log() -> Progress:
-    """Return a progress that writes few lines, and none for a short task.
+class _Log:
+    """Progress of the tasks that run, of which the innermost is shown in lines, few and ever fewer.
 
-    The processor's time counts, so that a busy machine doesn't add lines.
+    A thread writes them, so that a step that takes long is shown as well. The processor's time counts more
+    than the clock, so that a busy machine adds few lines.
     """
-    begun, next_line = process_time(), _QUIET
 
-    def show(what: str, done: int, total: int) -> None:
-        nonlocal next_line
-        raise_lost()
-        used = process_time() - begun
-        if used < next_line:
+    def __init__(self) -> None:
+        self._tasks: list[list[Any]] = []
+        self._ended = Event()
+        self._clocks = (0.0, 0.0)
+        self._next_line = 1.0
+
+    @contextmanager
+    def task(self) -> Iterator[Progress]:
+        """Yield the progress of one more task."""
+        status: list[Any] = ["", 0, 0]
+
+        def show(what: str, done: int, total: int) -> None:
+            raise_lost()
+            status[:] = what, done, total
+
+        if not self._tasks:
+            self._clocks, self._next_line, self._ended = (process_time(), monotonic()), 1.0, Event()
+            Thread(target=self._watch, args=(self._ended,), daemon=True).start()
+        self._tasks.append(status)
+        try:
+            yield show
+        finally:
+            # Two tasks that haven't begun are equal.
+            self._tasks = [task for task in self._tasks if task is not status]
+            if not self._tasks:
+                self._ended.set()
+
+    def _watch(self, ended: Event) -> None:
+        while not ended.wait(_LOOK):
+            self.write_if_due()
+
+    def write_if_due(self) -> None:
+        """Write a line about the innermost task that has begun, if the last line is long ago."""
+        work, seconds = process_time() - self._clocks[0], monotonic() - self._clocks[1]
+        used = max(work / _QUIET, seconds / _PATIENT)
+        begun = [status for status in self._tasks if status[0]]
+        if used < self._next_line or not begun:
             return
-        next_line = 2 * used
-        left = f", about {used * (total - done) / done:,.0f} s left" if 0 < done < total else ""
-        sys.stderr.write(f"discreet: {what}: {done:,} of {total:,}{left}\n")
+        self._next_line = 2 * used
+        what, done, total = begun[-1]
+        left = f", about {seconds * (total - done) / done:,.0f} s left" if 0 < done < total else ""
+        far = f"{done:,} of {total:,}{left}" if total else f"{seconds:,.0f} s so far"
+        sys.stderr.write(f"discreet: {what}: {far}\n")
 
-    return show
+
+_log = _Log()
 
 
 @contextmanager
@@ -120,10 +159,11 @@ def _below_cell() -> Iterator[Progress]:
         nonlocal drawn, place
         raise_lost()
         now = monotonic()
-        if now - begun < _PATIENCE or now - drawn < _REDRAWN:
+        # A task of unknown length has one step, and is shown at once.
+        if total and (now - begun < _PATIENCE or now - drawn < _REDRAWN):
             return
-        drawn, said = now, f"{what}: {done:,} of {total:,}"
-        bar = f'<progress value="{done}" max="{total}"></progress> {escape(said)}'
+        drawn, said = now, f"{what}: {done:,} of {total:,}" if total else f"{what}..."
+        bar = f'<progress value="{done}" max="{total}"></progress> {escape(said)}' if total else escape(said)
         shown = {"text/html": bar, "text/plain": said}
         if place is None:
             place = display(shown, raw=True, display_id=True)

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple, TypedDict, final
 
 from discreet.core.checks import one_of
 from discreet.core.exports import pl
+from discreet.core.progress import logger
 from discreet.data import errors
 from discreet.data.reading.blocks import beginning, first_lines, packing, plain_name, shown_packing
 from discreet.data.reading.json_lines import read_json_lines
@@ -25,6 +26,7 @@ from discreet.data.roles import (
     ITEM,
     TIME,
     USER,
+    WEIGHT,
     Choice,
     are_places,
     check_conditions,
@@ -146,6 +148,12 @@ class Wishes:
             said["delimiter"] = "\t"
         if "encoding" in said and not _needs_mark(said["encoding"]):
             said["encoding"] = stateless(said["encoding"])
+        if implicit and (choice or {}).get(WEIGHT) is not None:
+            logger.warning(
+                "Weights aren't used: implicit feedback is only whether a user interacted with an item. To "
+                "use them as ratings, pass duplicates='count' and a scale instead of implicit "
+                "(--duplicates count --scale 1,10 instead of --implicit)."
+            )
         order = date_order(choice)
         if order is not None:
             said["date_order"] = order

@@ -20,6 +20,7 @@ import numpy.typing as npt
 
 from discreet.core.arrays import Floats
 from discreet.core.checks import positive_finite, within
+from discreet.core.progress import Progress, silent
 from discreet.core.randomness import PrivacyRandom
 from discreet.core.registry import PRIVATE_METRIC_EXAMPLES
 from discreet.data.bounding import keep_per_user
@@ -511,6 +512,7 @@ def fit_and_evaluate(
     ledger: Ledger | None = None,
     random: PrivacyRandom | None = None,
     columns: Choice | None = None,
+    progress: Progress | None = None,
     **declared: Unpack[Declarations],
 ) -> Together:
     """Hide one item of each user, fit on the rest, and release the scores, under one guarantee.
@@ -551,10 +553,11 @@ def fit_and_evaluate(
     what = f"{named} with scores"
     with spending_in(ledger, source.name, promise, what=what, events=events):
         known = _known_part(source.bounded())
-        fitted = (one.fit(known, random=random) for one in cheaper)
+        fitted = (one.fit(known, random=random, progress=progress) for one in cheaper)
         # The fits are recorded here, so the assumptions of this ledger are added to their labels here.
         more = () if ledger is None else ledger.assumptions(source.name)
         models = tuple(replace(one, guarantee=one.guarantee.assuming(*more)) for one in fitted)
+        (progress or silent)("scoring", 0, 0)
         session = Session.open(source.bounded(), promise, random)
         # The fits spent their parts in sessions of their own.
         *_, scoring = session.gaussian().split(sum(shares[: len(models)], Fraction(0)), exact(share))

@@ -16,7 +16,7 @@ import numpy as np
 
 from discreet.core.checks import integer
 from discreet.core.frames import kind_of
-from discreet.core.progress import Progress
+from discreet.core.progress import Progress, silent
 from discreet.core.randomness import PrivacyRandom, experiment_generator
 from discreet.data.facts import DeclaredFacts, Duplicates, refuse_unknown_names
 from discreet.data.inputs import refuse_declared
@@ -186,6 +186,7 @@ class _Bench:
             train, ledger=self.ledger, random=self.noise.spawn(f"evaluation {number}"), progress=self.progress
         )
         fitted = time.perf_counter()
+        (self.progress or silent)("scoring", 0, 0)
         how: dict[str, Any] = {"seed": self.seed, "run": number, "item_features": self.item_features}
         scores = measure(model, train, test, self.metrics, above=self.above, **how)
         measured = time.perf_counter()

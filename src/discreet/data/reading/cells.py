@@ -38,6 +38,8 @@ from discreet.data.vocabulary import readable_text
 _POSTGRESQL = re.compile(r"postgres(ql)?:/{1,2}")
 _SQLITE, _DUCKDB = b"SQLite format 3\x00", b"DUCK"
 _FIRST_ROWS = 100
+# A database hands over so many rows at once.
+_AT_ONCE = 4096
 # So many of its rows may be above the header.
 _FEW_ROWS = 20
 _QUERY = re.compile(r"\s*(select|with|from|values)\b", re.I)
@@ -202,6 +204,8 @@ def read_texts(address: Address, names: Sequence[str] | None = None) -> pl.DataF
 
 def cell_text(cell: Any) -> str | None:
     """Return one cell as text: a whole number without a point, a date in ISO form."""
+    if type(cell) is int:
+        return str(cell)
     if cell is None or isinstance(cell, bytes | memoryview) or cell != cell:
         return None
     if isinstance(cell, bool):
@@ -340,7 +344,7 @@ def _duckdb(address: Address) -> Iterator[tuple[Sequence[Any], Rows]]:
     duckdb = _package("duckdb", "duckdb")
     try:
         connection = duckdb.connect(address.place, read_only=True)
-        connection.execute("SET TimeZone = 'UTC'")
+        connection.execute("SET TimeZone = 'UTC'; SET enable_progress_bar = false")
     except duckdb.Error as error:
         raise errors.UnreadableCells(kind="DuckDB", source=Path(address.place).name) from error
 
@@ -385,7 +389,7 @@ def _queried(
         table = address.table or _only_table(address, execute)
         names = ('"' + name.replace('"', '""') + '"' for name in table.split("."))
         cursor = execute(address.query or f"SELECT * FROM {'.'.join(names)}")
-        yield [entry[0] for entry in cursor.description], iter(cursor.fetchone, None)
+        yield [entry[0] for entry in cursor.description], _fetched(cursor)
     except (failure, OverflowError) as error:
         with suppress(failure):
             _refuse_absent(address, execute)
@@ -393,6 +397,11 @@ def _queried(
         why = _STATES.get(getattr(error, "sqlstate", None) or "", "query")
         source = address.table or address.name
         raise errors.UnreadableCells(kind=address.kind, source=source, why=why) from None
+
+
+def _fetched(cursor: Any) -> Rows:
+    while rows := cursor.fetchmany(_AT_ONCE):
+        yield from rows
 
 
 def _no_connection(error: Exception) -> str:
