@@ -251,17 +251,19 @@ ERRORS = 5.0
 USUAL = FactorizationSettings()
 CONSTANTS_HEAD = """# Constants of `user-factorization`
 
-Made by `docs/build.py constants` from `benchmarks/results/ablation.json`; do not edit. The values are in
-`src/discreet/models/user_factorization/settings.py`. All of them are public.
+`docs/build.py constants` writes this page from `benchmarks/results/ablation.json`, so don't edit it.
+The values are in `src/discreet/models/user_factorization/settings.py`. All of them are public.
 
-The sections on half and double are an ablation of the constants of 0.2. One value replaces several of them
-now.
-Each constant was set to half and to double (or to the largest value that the budget allows). A model was
-fitted on a validation part: each user's latest item is not used, and the item before it is hidden. Delta is
-1e-5, and noise is simulated. A difference is the mean over seeds, against the usual value with the same
-seed. It is in **bold** if it exceeds {errors:g} standard errors; there are few seeds and many cells, so a few
-bold ones are chance. "=" means that no seed changed and "-" that the fit does not read the constant. HR@10 is
-better when larger, RMSE when smaller.
+The sections on half and double show an ablation of the constants of version 0.2.
+In version 0.3, one value replaces several of these constants.
+We set each constant to half and to double its value (or to the largest value that the budget allows).
+We then fitted a model on a validation part: the fit doesn't use each user's latest item, and the item
+before it is hidden. Delta is 1e-5, and the noise is simulated.
+A difference is the mean over seeds, compared with the usual value and the same seed.
+A difference above {errors:g} standard errors is **bold**. With few seeds and many cells, a few bold
+differences are due to chance. "=" means that no seed changed the result. "-" means that the fit doesn't
+read the constant.
+A larger HR@10 and a smaller RMSE are better.
 """
 
 
@@ -339,7 +341,7 @@ def _compared(merged: dict[str, dict[str, list[float]]]) -> list[str]:
     lines = [
         "## Before and after one value replaced several",
         "",
-        "The same validation parts. Mean and standard deviation over seeds of simulated noise.",
+        "We used the same validation parts. Numbers are the mean and standard deviation over seeds of simulated noise.",
         "",
     ]
     rows = []
