@@ -341,7 +341,7 @@ def _compared(merged: dict[str, dict[str, list[float]]]) -> list[str]:
     lines = [
         "## Before and after one value replaced several",
         "",
-        "The validation parts are the same. We state mean and standard deviation over seeds of simulated noise.",
+        "The validation parts are the same. We state mean and deviation over seeds of simulated noise.",
         "",
     ]
     rows = []
