@@ -16,7 +16,7 @@ from discreet.collect.gradient_rounds import GradientCampaign, GradientDevice, r
 from discreet.collect.wire import ReportRefusal
 from discreet.core.randomness import PrivacyRandom
 from discreet.data.vocabulary import Vocabulary
-from discreet.papers.mixture.gradient_server import GradientServer
+from discreet.papers.mixture.private_gradients import GradientServer
 
 FILMS = Vocabulary.of([f"film {number}" for number in range(12)])
 

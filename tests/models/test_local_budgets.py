@@ -8,7 +8,7 @@ import pytest
 
 from discreet.collect.device import collect_cells
 from discreet.collect.estimate import DeviceReports, collect_from
-from discreet.collect.gradient_bits import GradientBits
+from discreet.collect.gradient_rounds import GradientBits
 from discreet.core.randomness import PrivacyRandom
 from discreet.data.facts import PublicFacts
 from discreet.papers.collection.nuclear import LocalNuclear, LocalNuclearPlain

@@ -23,7 +23,7 @@ from discreet.core.checks import DataError
 from discreet.core.randomness import PrivacyRandom
 from discreet.data.vocabulary import Vocabulary
 from discreet.models.storage import load
-from discreet.papers.mixture.gradient_server import GradientServer
+from discreet.papers.mixture.private_gradients import GradientServer
 from discreet.privacy.mechanisms.bounded import BoundedLaplace
 from discreet.service.admission import submission
 from discreet.service.client import CollectionClient

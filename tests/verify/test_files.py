@@ -28,7 +28,7 @@ from discreet.models.storage import _digest, read_label
 from discreet.papers.collection.nuclear import LocalNuclear
 from discreet.papers.dpimf.neighbors import ItemNeighbors
 from discreet.papers.mixture.channel import LocalChannel
-from discreet.papers.mixture.gradient_server import GradientServer
+from discreet.papers.mixture.private_gradients import GradientServer
 from discreet.papers.mixture.sgd import LocalSgd
 from discreet.privacy.mechanisms.local import rating_mechanism
 from discreet.synthesis.labels import write_synthetic

@@ -145,7 +145,7 @@ if TYPE_CHECKING:
     from discreet.models.storage import is_model, load, packed, read_label, refuse_model
     from discreet.papers import PAPERS, titled
     from discreet.papers.bounds import Bound, PublicSizes, theories
-    from discreet.papers.mixture.gradient_server import GradientServer
+    from discreet.papers.mixture.private_gradients import GradientServer
     from discreet.planning.curves import (
         MARGIN,
         SIMPLEST,

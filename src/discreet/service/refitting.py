@@ -23,7 +23,7 @@ from discreet.model_settings import estimator
 from discreet.models.fitted import FittedModel
 from discreet.models.local import ReportLearner
 from discreet.papers import PAPER_NAMES
-from discreet.papers.mixture.gradient_server import GradientServer
+from discreet.papers.mixture.private_gradients import GradientServer
 from discreet.privacy.mechanisms.bounded import ClampedLaplace
 from discreet.service.errors import ForeignReports
 from discreet.service.running import log

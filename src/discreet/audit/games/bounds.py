@@ -17,9 +17,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, NamedTuple, final
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.special import betaincinv
@@ -33,9 +32,7 @@ _FEWEST = 100
 _MOST_EPSILON = 32.0
 
 
-@final
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GuessCounts:
+class GuessCounts(NamedTuple):
     """Counts of games, guesses, right guesses, and right guesses if the attacker may not abstain."""
 
     games: int
@@ -43,14 +40,9 @@ class GuessCounts:
     right: int
     right_of_all: int
 
-    def __add__(self, other: GuessCounts) -> GuessCounts:
+    def plus(self, other: GuessCounts) -> GuessCounts:
         """Return the counts of both."""
-        return GuessCounts(
-            games=self.games + other.games,
-            guesses=self.guesses + other.guesses,
-            right=self.right + other.right,
-            right_of_all=self.right_of_all + other.right_of_all,
-        )
+        return GuessCounts(*map(sum, zip(self, other, strict=True)))
 
 
 def least_share(right: int, tried: int, error: float) -> float:

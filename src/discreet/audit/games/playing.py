@@ -189,7 +189,7 @@ def play(
     """Play games until enough is refuted or the plan is used up; confirm a refutation on fresh games."""
     deadline = time.perf_counter() + plan.seconds
     cuts = Cuts.learned(*attack.play(plan.lessons, seed), delta, plan.error)
-    tally, left = GuessCounts(games=0, guesses=0, right=0, right_of_all=0), plan.error
+    tally, left = GuessCounts(0, 0, 0, 0), plan.error
     refuted, curve = 0.0, 0.0
 
     def bounds(tally: GuessCounts, error: float) -> tuple[float, float]:
@@ -199,7 +199,7 @@ def play(
 
     for check, count in enumerate(_batches(max(plan.games >> (_CHECKS - 1), 1), _CHECKS)):
         for number, size in enumerate(_parts(count)):
-            tally += cuts.tally(*attack.play(size, seed + 1 + 1_000_000 * check + number))
+            tally = tally.plus(cuts.tally(*attack.play(size, seed + 1 + 1_000_000 * check + number)))
             if time.perf_counter() > deadline:
                 break
         last = time.perf_counter() > deadline or check == _CHECKS - 1

@@ -28,6 +28,7 @@ from typing import final
 
 import polars as pl
 
+from discreet.core.progress import silent
 from discreet.data.errors import FetchFailed
 
 Progress = Callable[[str, int, int], None]
@@ -163,7 +164,7 @@ def fetch(
     failures = []
     for source in sources:
         try:
-            return _collect_checked(source, folder, rating_file, sha256, progress or _silent)
+            return _collect_checked(source, folder, rating_file, sha256, progress or silent)
         except Exception as error:  # whatever is wrong with one source, the next may be right
             failures.append(f"{source.label} ({_reason(error)})")
     raise FetchFailed(why=" and ".join(failures))
@@ -246,10 +247,6 @@ def _reason(error: Exception) -> str:
     if isinstance(error, OSError):
         return error.strerror or "timed out"
     return f"the download is damaged: {type(error).__name__}"
-
-
-def _silent(what: str, done: int, total: int) -> None:
-    pass
 
 
 # MovieLens 1M numbers its 3,883 films in the order of its film list, from 1 to 3,952, without these numbers.
