@@ -78,18 +78,21 @@ def require_fit(rows: Rows, n_columns: int) -> None:
         raise BadSparseMatrix(part="weights")
 
 
-def run(kernel: Callable[..., None], cost: Array, *arguments: object) -> None:
+def run(kernel: Callable[..., None], cost: Array | int, *arguments: object) -> None:
     """Call `kernel(start, stop, *arguments)` on ranges of about equal cost that together cover all rows.
 
-    `cost` is cumulative, starts at 0 and has one entry more than there are rows. The kernel writes to its
-    last argument.
+    `cost` is cumulative, starts at 0 and has one entry more than there are rows; or it is the number of rows,
+    which then cost the same. The kernel writes to its last argument.
     """
     *inputs, out = arguments
     settled = [_read_only(value) if isinstance(value, np.ndarray) else value for value in inputs]
-    threads = kernels.thread_count()
-    parts = threads * _PARTS_PER_THREAD if threads > 1 and cost[-1] > _WORTH_THREADS else 1
-    cuts = np.searchsorted(cost, np.linspace(0, cost[-1], parts + 1))
-    cuts[0], cuts[-1] = 0, cost.size - 1
+    threads, all_of_it = kernels.thread_count(), cost if isinstance(cost, int) else int(cost[-1])
+    parts = threads * _PARTS_PER_THREAD if threads > 1 and all_of_it > _WORTH_THREADS else 1
+    # Numbers of another type than the costs' would have all of these copied.
+    cuts = np.linspace(0, all_of_it, parts + 1).astype(np.int64)
+    if not isinstance(cost, int):
+        cuts = np.searchsorted(cost, cuts)
+        cuts[0], cuts[-1] = 0, cost.size - 1
     ranges = [(int(a), int(b)) for a, b in pairwise(cuts) if a < b]
     if len(ranges) <= 1:
         for start, stop in ranges:
@@ -112,7 +115,7 @@ def add_over_rows(add: Callable[..., None], indptr: Array, *totals: Array, alone
     below 2^53. With `alone` there is one thread, because one set of totals is enough to hold.
     """
     threads = kernels.thread_count() if indptr[-1] > _WORTH_THREADS and not alone else 1
-    cuts = np.searchsorted(indptr, np.linspace(0, indptr[-1], threads + 1))
+    cuts = np.searchsorted(indptr, np.linspace(0, indptr[-1], threads + 1).astype(np.int64))
     cuts[0], cuts[-1] = 0, indptr.size - 1
     spans = [(start, stop) for start, stop in pairwise(cuts.tolist()) if start < stop]
     if len(spans) <= 1:
@@ -148,7 +151,7 @@ def predict_cells(left: Array, right: Array, rows: Array, columns: Array) -> Arr
     rows, columns = np.asarray(rows, dtype=np.int64), np.asarray(columns, dtype=np.int64)
     require_cells(left, right, rows, columns)
     out = np.empty(rows.size, left.dtype)
-    run(kernels.predict_range, np.arange(rows.size + 1), rows, columns, left, right, out)
+    run(kernels.predict_range, rows.size, rows, columns, left, right, out)
     return out
 
 

@@ -153,12 +153,16 @@ class Vocabulary:
         """Return the id at an index, or the array of ids at several."""
         return self.ids[indices]
 
+    def series_at(self, indices: npt.NDArray[Any]) -> pl.Series:
+        """Return the ids at several indices, as a polars series."""
+        return self._series.gather(pl.Series(indices.astype(np.int64)))
+
     def take(self, indices: npt.NDArray[Any]) -> Vocabulary:
         """Return the vocabulary of the ids at `indices` (numbers, or a mask), in that order."""
         if indices.dtype == np.bool_:
             taken = Vocabulary(self._series.filter(pl.Series(indices)))
         else:
-            taken = Vocabulary.of(self._series.gather(pl.Series(indices.astype(np.int64))))
+            taken = Vocabulary.of(self.series_at(indices))
         taken.is_positional = self.is_positional
         return taken
 

@@ -97,9 +97,9 @@ def recommend_rows(
     import polars as pl
 
     columns: dict[str, Any] = {
-        "user": histories.users.id_at(best.people).tolist(),
+        "user": histories.users.series_at(best.people),
         "rank": best.ranks,
-        "item": model.catalog.id_at(best.items).tolist(),
+        "item": model.catalog.series_at(best.items),
     }
     if titles and model.public:
         texts = pl.Series(next(iter(model.public.values())), dtype=pl.String)

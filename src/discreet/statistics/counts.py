@@ -133,7 +133,8 @@ class ItemResiduals(Statistic):
         asked = row_kernels.Residuals(*(getattr(self, name) for name in row_kernels.Residuals._fields))
 
         def part(start: int, stop: int, total: Steps) -> None:
-            row_kernels.add_residuals(start, stop, block.indptr, block.items, values, asked, *total)
+            room = np.empty(int(block.counts.max(initial=0)))
+            row_kernels.add_residuals(start, stop, block.indptr, block.items, values, asked, room, *total)
 
         add_over_rows(part, block.indptr, *sums)
 

@@ -47,7 +47,7 @@ def profile_totals(rows: Rows, lens: Lens) -> Floats:
 def profiles(totals: Floats, lens: Lens) -> Floats:
     """Return the profile of each row, all its items included."""
     out = np.empty((len(totals), lens.vectors.shape[1]))
-    run(place_rows, np.arange(len(totals) + 1), lens, totals, out)
+    run(place_rows, len(totals), lens, totals, out)
     return out
 
 

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet.core.arrays import Array, Floats, add_over_rows, residuals, run
-from discreet.core.kernels import compiled, inner, longest_row
+from discreet.core.kernels import compiled, inner
 from discreet.solvers.als import ridge_solutions
 from discreet.statistics import row_kernels
 from discreet.statistics.domain import FARTHEST, LEAST, MOST, Number, Numbers, Places
@@ -75,9 +75,13 @@ def add_rows(
 
     Entries at position -1 are skipped.
     """
+    longest = int(np.diff(indptr).max(initial=0))
 
     def part(start: int, stop: int, own: Steps) -> None:
-        add_moment(start, stop, indptr, positions, entries, ROW_STEPS, own)
+        # Arrays are made here because code that makes them takes longer to compile than a loop.
+        row = (np.empty(longest, np.uint32), np.empty(longest, np.int32))
+        sums = (np.zeros(own.shape, np.int32), np.zeros(len(own), np.int64))
+        add_moment(start, stop, indptr, positions, entries, ROW_STEPS, *row, *sums, own)
 
     add_over_rows(part, indptr, total)
 
@@ -111,16 +115,24 @@ def _fixed_point_row(
 
 @compiled
 def add_moment(
-    start: int, stop: int, indptr: Array, positions: Array, entries: Array, unit: float, totals: Array
+    start: int,
+    stop: int,
+    indptr: Array,
+    positions: Array,
+    entries: Array,
+    unit: float,
+    columns: Array,
+    units: Array,
+    sums: Array,
+    bounds: Array,
+    totals: Array,
 ) -> None:
     """Add the products of every pair of a row's entries to the upper triangle; positions rise along a row.
 
-    Sums of 32 bits need half as much of the cache. `bounds` are what no sum of a line exceeds in magnitude. A
-    row has norm at most 1, that is 2^14 units, so one product has at most 2^28.
+    `columns` and `units` are room for a row. Sums of 32 bits, zero at first, need half as much of the cache.
+    `bounds` are what no sum of a line exceeds in magnitude. A row has norm at most 1, that is 2^14 units, so
+    one product has at most 2^28.
     """
-    longest = longest_row(start, stop, indptr)
-    columns, units = np.empty(longest, np.uint32), np.empty(longest, np.int32)
-    sums, bounds = np.zeros(totals.shape, np.int32), np.zeros(len(totals), np.int64)
     for row in range(start, stop):
         own = slice(indptr[row], indptr[row + 1])
         count, largest = _fixed_point_row(positions[own], entries[own], unit, columns, units)

@@ -134,13 +134,15 @@ def add_residuals(
     columns: Array,
     values: Array,
     asked: Residuals,
+    residuals: Array,
     sums: Array,
     counts: Array,
 ) -> None:
-    """Add residuals and counts by item, in fixed point; numbers that are not finite add nothing."""
+    """Add residuals and counts by item, in fixed point; numbers that are not finite add nothing.
+
+    `residuals` is room for a row.
+    """
     middle, half, mean, effects, item_weights, count_part = asked
-    longest = longest_row(start, stop, indptr)
-    residuals = np.empty(longest)
     for row in range(start, stop):
         first, count = indptr[row], indptr[row + 1] - indptr[row]
         own = 0.0
