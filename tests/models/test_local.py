@@ -19,7 +19,6 @@ from discreet.data.facts import PublicFacts
 from discreet.data.splits import random_split
 from discreet.data.vocabulary import Vocabulary
 from discreet.evaluation.scoring import measure
-from discreet.models import local as local_estimator
 from discreet.models.local import CellEstimator
 from discreet.models.scorers.factors import RatingScorer
 from discreet.models.scorers.local import LocalScorer
@@ -87,7 +86,7 @@ def test_private_gradients_protect_the_whole_history():
 def test_learns_from_reports_and_nothing_else(kind, data, monkeypatch):
     """Swap the ratings for others behind the same reports: the model must not notice."""
     reports = collect_from(data, kind(epsilon=2.0).mechanism(data.facts), PrivacyRandom.simulate(4))
-    monkeypatch.setattr(local_estimator, "collect_from", lambda *_: reports)
+    monkeypatch.setattr(kind, "collect", staticmethod(lambda *_: reports))
     plain = fit(kind(epsilon=2.0), data)
     other = fit(kind(epsilon=2.0), data.with_values(6 - data.values))
     rows, items = np.arange(50), np.arange(50) % 40

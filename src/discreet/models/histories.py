@@ -87,13 +87,8 @@ def _moment(model: FittedModel, now: Moment | None) -> float | None:
     return None if now is None or positions else seconds_of(now)
 
 
-# So many unknown items are named, and so many letters of each; they are the user's own.
-_FEW, _LONGEST = 3, 36
-
-
-def _named(items: list[ItemId]) -> str:
-    texts = (str(item) for item in items)
-    return ", ".join(repr(text) if len(text) <= _LONGEST else f"{text[:_LONGEST]!r}..." for text in texts)
+# So many unknown items are named; they are the user's own.
+_FEW = 3
 
 
 def variants(person: Interactions) -> Interactions:

@@ -52,6 +52,8 @@ class LocalEstimator(Estimator):
     __slots__ = ()
 
     noise: ClassVar[str] = "bounded-laplace"
+    #: How devices report: each rating, or each item whether it is rated or not.
+    collect: ClassVar[Callable[..., Any]] = staticmethod(collect_from)
 
     epsilon: float
     ratings_per_user: int | None
@@ -74,7 +76,7 @@ class LocalEstimator(Estimator):
         return _with_person(promise, self.ratings_per_user or facts.max_per_user or _ILLUSTRATION)
 
     def events(self, facts: PublicFacts) -> Sequence[Any]:
-        """Return the one release of each rating."""
+        """Return the one release of each rating, or the one report on each item."""
         mechanism: Any = self.mechanism(facts)
         return () if math.isinf(self.epsilon) else (mechanism.event(),)
 
@@ -84,7 +86,7 @@ class LocalEstimator(Estimator):
             raise ScaleTooSmall(low=data.facts.low, high=data.facts.high)
 
     def _train(self, session: Session, progress: Progress) -> Scorer:
-        reports = DeviceReports(mechanism=self.mechanism(session.facts), collect=collect_from)
+        reports = DeviceReports(mechanism=self.mechanism(session.facts), collect=self.collect)
         return self._learn(session.laplace().perturb(reports), progress)
 
     @final
@@ -177,6 +179,8 @@ class CellEstimator(LocalEstimator):
 
     __slots__ = ()
 
+    collect: ClassVar[Callable[..., Any]] = staticmethod(collect_cells)
+
     def mechanism(self, facts: PublicFacts) -> CellMechanism:
         """Return randomized response for a scale with few levels, modified Laplace noise for any other."""
         return cell_mechanism(self.epsilon, facts)
@@ -198,14 +202,6 @@ class CellEstimator(LocalEstimator):
 
     def _bound(self, data: Interactions) -> Interactions:
         return data.with_facts(without_cap(data.facts)).bounded()
-
-    def events(self, facts: PublicFacts) -> Sequence[Any]:
-        """Return the one report for each user and item."""
-        return () if math.isinf(self.epsilon) else (self.mechanism(facts).event(),)
-
-    def _train(self, session: Session, progress: Progress) -> Scorer:
-        reports = DeviceReports(mechanism=self.mechanism(session.facts), collect=collect_cells)
-        return self._learn(session.laplace().perturb(reports), progress)
 
 
 def cells_of(collected: Collected) -> CellMechanism:

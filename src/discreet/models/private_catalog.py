@@ -135,15 +135,11 @@ class PrivateScale:
     """
 
     epsilon: float
+    delta: ClassVar[float] = 0.0
 
     def __post_init__(self) -> None:
         positive_finite("epsilon", self.epsilon)
         self.events()
-
-    @property
-    def delta(self) -> float:
-        """Return delta: 0."""
-        return 0.0
 
     def note(self) -> str:
         """Return the label's note about the cost."""
@@ -169,15 +165,13 @@ def narrowest(votes: Floats, deviation: float) -> tuple[float, float]:
     if people < _LEAST_DEVIATIONS * deviation * math.sqrt(votes.size):
         raise SelectionTooSmall(what="scale")
     for scale in USUAL_SCALES:
-        missed = [place for place, one in enumerate(USUAL_SCALES) if not _holds(scale, one)]
+        missed = [
+            place for place, other in enumerate(USUAL_SCALES) if other[0] < scale[0] or scale[1] < other[1]
+        ]
         outside = votes[[*missed, len(USUAL_SCALES)]]
         if outside.sum() <= _FEW * people + _DEVIATIONS * deviation * math.sqrt(outside.size):
             return scale
     return USUAL_SCALES[-1]
-
-
-def _holds(scale: tuple[float, float], other: tuple[float, float]) -> bool:
-    return scale[0] <= other[0] and other[1] <= scale[1]
 
 
 # The scale's part of the budget for both selections: it needs less, because it is a dozen counts of all

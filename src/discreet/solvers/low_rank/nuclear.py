@@ -35,56 +35,20 @@ from discreet.solvers import als as als_kernels
 from discreet.solvers.als import ridge_rows, solve_rows
 from discreet.solvers.spectrum import column_signs
 
+#: Row pointers, columns, weighted values and weights of stored entries.
+Terms = tuple[Array, Array, Array, Array]
+
 
 @compiled
-def alternate(
-    indptr: Array,
-    columns: Array,
-    linear: Array,
-    weights: Array,
-    turned_indptr: Array,
-    turned_columns: Array,
-    turned_linear: Array,
-    turned_weights: Array,
-    price: float,
-    sweeps: int,
-    left: Array,
-    right: Array,
-) -> None:
+def alternate(by_row: Terms, by_column: Terms, price: float, sweeps: int, left: Array, right: Array) -> None:
     """Solve for all rows, then for all columns, so many times; `left` and `right` are overwritten."""
     precision = price * np.eye(left.shape[1])
     prior = np.zeros((1, left.shape[1]))
     ones = np.ones(max(left.shape[0], right.shape[0]))
     offsets = np.zeros(ones.size)
     for _ in range(sweeps):
-        ridge_rows(
-            0,
-            left.shape[0],
-            indptr,
-            columns,
-            linear,
-            weights,
-            offsets,
-            right,
-            precision,
-            ones,
-            prior,
-            left,
-        )
-        ridge_rows(
-            0,
-            right.shape[0],
-            turned_indptr,
-            turned_columns,
-            turned_linear,
-            turned_weights,
-            offsets,
-            left,
-            precision,
-            ones,
-            prior,
-            right,
-        )
+        ridge_rows(0, left.shape[0], *by_row, offsets, right, precision, ones, prior, left)
+        ridge_rows(0, right.shape[0], *by_column, offsets, left, precision, ones, prior, right)
 
 
 Triples = tuple[Floats, Floats, Floats]
@@ -207,8 +171,8 @@ class _Problem:
     values: Floats
     weights: Floats
     shape: tuple[int, int]
-    by_row_terms: tuple[Array, Array, Array, Array]
-    by_column_terms: tuple[Array, Array, Array, Array]
+    by_row_terms: Terms
+    by_column_terms: Terms
 
     @classmethod
     def of(cls, cells: Rows, n_columns: int) -> Self:
@@ -263,7 +227,7 @@ class _Problem:
         """Improve the rows, then the columns, a few times."""
         if max(self.shape) <= _SMALL:
             left, right = left.copy(), right.copy()
-            alternate(*self.by_row_terms, *self.by_column_terms, price, _SWEEPS, left, right)
+            alternate(self.by_row_terms, self.by_column_terms, price, _SWEEPS, left, right)
             return left, right
         for _ in range(_SWEEPS):
             left = _moved(self.by_row, right, left, price)
@@ -385,7 +349,7 @@ class _PricePath:
         self.price = min(max(self.price * math.exp(min(max(step, -1.0), 1.0)), self.least), self.most)
 
 
-def _terms(rows: Rows) -> tuple[Array, Array, Array, Array]:
+def _terms(rows: Rows) -> Terms:
     weights = np.ones(rows.values.size, np.float32) if rows.weights is None else rows.weights
     return rows.indptr, rows.columns, weights.astype(np.float64) * rows.values, weights
 
