@@ -384,21 +384,10 @@ def measure_privately(
 ) -> Output:
     """Fit and score under one guarantee, or show the cost of doing that."""
     paying.check()
-    if not privately.private and not privately.dry_run:
-        raise OptionNeeds(
-            options=("--ledger", "--name", "--allow-unbudgeted"),
-            needs="--private",
-            why="they record what private scores cost",
-        )
-    if not privately.private:
+    if not privately.private and privately.dry_run:
         note = "Without --private the scores cost no budget. They have no noise, so don't publish them."
         return Output({"note": note}, note)
-    if unused := measuring.unused_privately:
-        raise OptionDoesNotApply(
-            options=tuple(unused),
-            to="--private",
-            why="private scores come from one run with real noise and one held-out item per user",
-        )
+    _refuse_options(measuring, privately)
     metrics = measuring.metrics or _usual(estimators)
     # The scores are on the disk before they are printed, so a repeated run after a kill prints the same
     # scores.
@@ -435,16 +424,32 @@ def measure_privately(
             keep.publish()
             content |= {"file": str(keep.path)}
     remark_on_conditions(found.guarantee, schema=reading.schema)
-    said = [paid] if (paid := paying.paid(source.name)) else []
+    said = []
     if keep is not None:
         own = found.models[0].guarantee.epsilon
-        said = [
-            f"Written to {keep.path}: the model with these scores. Its own part is epsilon {own:.4g}.",
-            *said,
-        ]
+        said.append(
+            f"Written to {keep.path}: the model with these scores. Its own part is epsilon {own:.4g}."
+        )
     elif len(estimators) == 1:
-        said = ["The model isn't kept. To keep the model of the next private scores, pass --out FILE.", *said]
+        said.append("The model isn't kept. To keep the model of the next private scores, pass --out FILE.")
+    said += [paid] if (paid := paying.paid(source.name)) else []
     return Output(content, lambda: _show_private(found, names, recorded=paying.ledger is not None), *said)
+
+
+def _refuse_options(measuring: Measuring, privately: Privately) -> None:
+    """Raise for options that private scores need, or don't use."""
+    if not privately.private:
+        raise OptionNeeds(
+            options=("--ledger", "--name", "--allow-unbudgeted"),
+            needs="--private",
+            why="they record what private scores cost",
+        )
+    if unused := measuring.unused_privately:
+        raise OptionDoesNotApply(
+            options=tuple(unused),
+            to="--private",
+            why="private scores come from one run with real noise and one held-out item per user",
+        )
 
 
 def _forecast(

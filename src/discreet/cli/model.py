@@ -78,27 +78,21 @@ def label(
         officer=_officer(content, guarantee, facts) if full else [],
     )
     stated = None if facts is None else lib.HumanFacts.read(facts)
-    wanted: list[_Wanted] = []
-    if registry is not None:
-        text = lib.registry_entry(content, stated)
-        wanted.append(_Wanted(registry, lib.ENTRY, lib.is_entry, text))
-    if page is not None:
-        text = lib.label_html(content, guarantee, signed, known)
-        wanted.append(
-            _Wanted(page, f"{lib.LABEL_PAGE} page", partial(lib.is_page, kind=lib.LABEL_PAGE), text)
-        )
-    if card is not None:
-        text = lib.model_card(content, signed, last, known, file=file.name)
-        wanted.append(_Wanted(card, lib.CARD, lib.is_card, text))
+    is_label = partial(lib.is_page, kind=lib.LABEL_PAGE)
+    documents: list[tuple[Path | None, str, Callable[[Path], bool], Callable[[], str]]] = [
+        (registry, lib.ENTRY, lib.is_entry, lambda: lib.registry_entry(content, stated)),
+        (page, f"{lib.LABEL_PAGE} page", is_label, lambda: lib.label_html(content, guarantee, signed, known)),
+        (card, lib.CARD, lib.is_card, lambda: lib.model_card(content, signed, last, known, file=file.name)),
+    ]
+    wanted = [_Wanted(path, kind, ours, text()) for path, kind, ours, text in documents if path is not None]
     _write(wanted, [file, *([] if facts is None else [facts])], force=force)
     audit = None if last is None else last.to_json()
     found = {**content, **odds, "ledger": record and asdict(record), "last_audit": audit}
     found["method"] = dict(known.method).get("Method")
     found |= {"officer": dict(known.officer)} if full else {}
     if markdown:
-        return Output(
-            found, lambda: write(visible(lib.label_markdown(content, guarantee, signed, known).rstrip("\n")))
-        )
+        text = visible(lib.label_markdown(content, guarantee, signed, known).rstrip("\n"))
+        return Output(found, lambda: write(text))
     if wanted:
         return Output(found, " ".join([*(f"Written to {one.path}." for one in wanted), guarantee.sentence()]))
     return Output(found, lambda: _show(content, guarantee, known, full=full))

@@ -114,6 +114,21 @@ def recommend(
     named = parse_columns(columns)
     if many is None or out is None:
         return _one(fitted, history, user, named, k, limits, titles)
+    people = _lists(fitted, many, out, named, k, limits, titles, on)
+    return Output({"file": str(out), "people": people}, f"Written to {out}: lists for {people:,} users.")
+
+
+def _lists(
+    fitted: lib.FittedModel,
+    many: str,
+    out: Path,
+    columns: dict[str, str | None] | None,
+    k: int,
+    limits: dict[str, Any],
+    titles: Path | None,
+    on: str | None,
+) -> int:
+    """Write the lists of many users, and return how many users there are."""
     if lib.is_shard_folder(many):
         if titles is not None:
             raise OptionDoesNotApply(
@@ -121,18 +136,17 @@ def recommend(
                 to="a folder of shards",
                 why="the lists are written without titles, which you can join by item",
             )
-        people = write_shard_lists(fitted, many, out, k, limits, on)
-    elif on is not None:
+        return write_shard_lists(fitted, many, out, k, limits, on)
+    if on is not None:
         raise ShardsNeeded()
-    else:
+    with shown_while(reading_label(many)):
+        implicit = not fitted.scorer.needs_ratings
+        known = fitted.schema if fitted.schema is not None and lib.fits_schema(many, fitted.schema) else None
+        read: Any = lib.open_data(many, columns=columns, implicit=implicit, duplicates="last", schema=known)
+    with shown_while("lists"):
         # All public columns are written, not only the title.
-        with shown_while(reading_label(many)):
-            read = _many(fitted, many, named)
-        with shown_while("lists"):
-            lists = fitted.recommend_all(read, k, **limits).drop("title", strict=False)
-        beside = public_columns(titles, fitted, lists["item"].unique().to_list())
-        people = write_lists(lists, out, beside)
-    return Output({"file": str(out), "people": people}, f"Written to {out}: lists for {people:,} users.")
+        lists = fitted.recommend_all(read, k, **limits).drop("title", strict=False)
+    return write_lists(lists, out, public_columns(titles, fitted, lists["item"].unique().to_list()))
 
 
 def _many_people(all_users: str | None, histories: Path | None, *, for_all: bool) -> str | None:
@@ -260,12 +274,6 @@ def _sorted_by(fitted: lib.FittedModel, rank_by: str | None, diversify: float) -
     """Return what the score is."""
     order = _ORDERS.get(rank_by or "", fitted.scorer.ranked_by)
     return f"{order}; less what an item shares with those above it" if diversify else order
-
-
-def _many(fitted: lib.FittedModel, many: str, columns: dict[str, str | None] | None) -> Any:
-    implicit = not fitted.scorer.needs_ratings
-    known = fitted.schema if fitted.schema is not None and lib.fits_schema(many, fitted.schema) else None
-    return lib.open_data(many, columns=columns, implicit=implicit, duplicates="last", schema=known)
 
 
 def similar(file: ModelFile, items: list[str], *, k: HowMany = 10, titles: Titles = None) -> Output:
