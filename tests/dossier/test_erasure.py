@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 
 import pytest
 
+from command_line import rejected
 from discreet import model_settings, synthesize
 from discreet.data.datasets.synthetic import popularity_skewed
 from discreet.dossier.erasure import erasure
@@ -131,6 +132,10 @@ def test_erase_writes_and_signs_a_statement(discreet, tmp_path):
     found = json.loads(printed)
     assert found["bounded"] and found["signed_by"] == public == signatures.signer(out)
     assert json.loads(out.read_text())["reference"] == "R-17"
+    assert discreet("model", "verify", out, "--key", public)[0] == 0
+    rejected(discreet("model", "verify", out, "--key", "00" * 32), "other-signer")
+    out.write_text(out.read_text().replace("R-17", "R-18"))
+    rejected(discreet("model", "verify", out, "--key", public), "bad-signature")
     code, printed, _ = discreet("erase", path, "--name", "shop")
     assert code == 0 and printed
     code, _, _ = discreet("erase", path, "--name", "shop", "--out", out)

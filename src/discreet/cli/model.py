@@ -251,13 +251,15 @@ def sign(model: ModelFile, *, key: Path, new_key: bool = False) -> None:
     show(f"Signed {model} in {lib.signatures.signature_path(model)}. The public key is {public}.")
 
 
-def verify(model: ModelFile, *, key: str) -> None:
-    """Check that a model file was signed with this key and has not changed since.
+def verify(model: Path, *, key: str) -> None:
+    """Check that a model, or a statement about an erased user, was signed with this key and hasn't changed.
 
     Options:
+        model: A model that `discreet fit` wrote, or a statement that `discreet model erase` wrote.
         key: The expected signer: the public key as `sign` prints it, or a file with the key.
     """
-    lib.read_label(model)
+    if not _is_statement(model):
+        lib.read_label(model)
     expected = lib.public_key(key)
     found = lib.signer(model)
     if found is None:

@@ -160,4 +160,4 @@ class TooFewUsers(DataError):
     users: int
     least: int
     text = """Only {users:user has|users have} at least two interactions, but a comparison needs {least}. Add
-    data."""
+    data: most private models need thousands of users to beat popular items."""

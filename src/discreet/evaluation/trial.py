@@ -16,7 +16,7 @@ import numpy as np
 
 from discreet.core.arrays import Floats, Indices
 from discreet.core.checks import positive_finite
-from discreet.core.progress import Progress, terminal_progress
+from discreet.core.progress import Progress, silent, terminal_progress
 from discreet.core.randomness import PrivacyRandom, experiment_generator
 from discreet.core.registry import ESTIMATORS
 from discreet.data.interactions import Interactions
@@ -248,6 +248,7 @@ class _Work:
 
     def __init__(self, report: Progress, total: int) -> None:
         self._report, self._total, self._done = report, total, 0
+        report("trying models", 0, total)
 
     def step(self) -> None:
         """Show that one more step is done."""
@@ -320,7 +321,7 @@ class _Bench:
         )
 
     def _squared_errors(self, estimator: Estimator, run: int, parts: Split) -> Floats:
-        model = estimator.fit(parts.train, random=self._noise(estimator, run))
+        model = estimator.fit(parts.train, random=self._noise(estimator, run), progress=silent)
         squares = (predicted_ratings(model, parts.train, parts.test) - parts.test.values) ** 2
         _, users = np.unique(parts.test.rows(), return_inverse=True)
         by_user: Floats = np.bincount(users, squares).astype(np.float64)
@@ -329,7 +330,7 @@ class _Bench:
     def _hits(self, estimator: Estimator, run: int) -> Floats:
         """Return each scored user's hit rate under one fit."""
         metric = Metric.parse(METRIC)
-        model = estimator.fit(self.parts.train, random=self._noise(estimator, run))
+        model = estimator.fit(self.parts.train, random=self._noise(estimator, run), progress=silent)
         wanted = np.zeros(self.data.n_users, dtype=np.bool_)
         wanted[self.scored] = True
         test = _of_users(self.parts.test, wanted)
