@@ -178,17 +178,18 @@ class Coordinator:
 
     def _finish(self, run: Exchange, progress: Progress) -> tuple[Round, ...]:
         """Hand a run the results that were kept, then ask and answer until it ends."""
-        for entry in self.rounds:
+        rounds = list(self.rounds)
+        for entry in rounds:
             run.answer(entry.result)
         for _ in range(_MOST_STEPS):
-            rounds = self.rounds
             question = self._question(rounds, run)
             if question is None:
-                return rounds
+                return tuple(rounds)
             entry = self._asking.round(question, len(self._shared))
             self._go_on(run, entry, question.step)
             self._journal.keep(_kept(entry, self._run, question.step))
-            progress(self._protocol.name, len(rounds) + 1, len(rounds) + 2)
+            rounds.append(entry)
+            progress(self._protocol.name, len(rounds), len(rounds) + 1)
         raise TooManySteps(most=_MOST_STEPS)
 
     def _go_on(self, run: Exchange, entry: Round, step: int) -> None:

@@ -364,6 +364,8 @@ class Party(Answering):
         given = len(answers) + sum(message.kind == _DROPPED for message in self._own())
         sizes = [sum(array.nbytes for array in answer.arrays.values()) for answer in answers]
         excess = sum(sizes) + 8 * sum(math.prod(shape) for shape in shapes.values()) - _MOST_BYTES
+        if excess <= 0 and given < _MOST_ANSWERS:
+            return frozenset()
         received = known_place(question, self.name).events
         # Earlier versions kept neither places nor, for some protocols, the cost of a draw.
         drawn = {message.step for message in self._own() if message.kind == _DRAWING}
@@ -371,7 +373,7 @@ class Party(Answering):
         for answer, size in zip(answers, sizes, strict=True):
             known = CHAIN in answer.fields and own_place(answer).events <= received
             # Half of the room is freed at once, because the journal is written anew.
-            if excess > 0 and freed < excess + _MOST_BYTES // 2 and known and answer.step in drawn:
+            if freed < excess + _MOST_BYTES // 2 and known and answer.step in drawn:
                 steps.add(answer.step)
                 freed += size
         if freed < excess or given >= _MOST_ANSWERS:

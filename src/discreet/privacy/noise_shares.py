@@ -47,9 +47,9 @@ class ShareUnits(NamedTuple):
         """Return the deviation of one share of noise with this total deviation."""
         return math.ldexp(self.width(sigma), -self.bits)
 
-    def can_draw(self, sigma: float) -> bool:
-        """Return whether the sampler can draw shares of noise with this total deviation."""
-        return self.width(sigma) <= LARGEST_SCALE
+    def draws(self, deviation: float) -> bool:
+        """Return whether the sampler can draw a share of this deviation."""
+        return math.ldexp(deviation, self.bits) <= LARGEST_SCALE
 
 
 def with_share(

@@ -143,6 +143,7 @@ class Answerable:
         arrays = {path for path, domain in paths.items() if isinstance(domain, Numbers | Places)}
         given = {_GIVEN + path for path in paths if path not in arrays}
         only_fields(question, {"statistic", "part", "sigma"} | given, arrays)
+        sigma = number(question, "sigma", 0.0, _LARGEST_SIGMA)
         try:
             statistic = _built(kind, question, "", arrays)
             check(statistic, n=n_items)
@@ -154,7 +155,7 @@ class Answerable:
             raise Refused(Refusal.WRONG_KIND)
         if size_of(part) > _MOST_NUMBERS:
             raise Refused(Refusal.OVERSIZED)
-        return Asked(statistic, part, number(question, "sigma", 0.0, _LARGEST_SIGMA))
+        return Asked(statistic, part, sigma)
 
 
 def size_of(part: Added) -> int:

@@ -37,6 +37,7 @@ from discreet.federated.wire import Message, Refusal, Refused
 from discreet.models.estimator import Estimator, statistics_of
 from discreet.models.scorers.scorer import Scorer
 from discreet.privacy.certificate import Release, shared_release
+from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.mechanisms.additive import Gaussian
 from discreet.privacy.noise_shares import SharedBudget
 from discreet.privacy.queries import Releases
@@ -47,10 +48,7 @@ _SUM = "total"
 
 
 class _Reading(NamedTuple):
-    """A question over so many items, what it asks for, and the deviation of a party's share of the noise.
-
-    The share is infinite if the sampler can't draw it.
-    """
+    """A question over so many items, what it asks for, and the deviation of a party's share of the noise."""
 
     question: Message
     n_items: int
@@ -94,6 +92,8 @@ class EstimatorSums(Protocol):
     budget: SharedBudget = field(init=False, repr=False, compare=False)
     #: The statistics that parties answer in this run.
     answerable: Answerable = field(init=False, repr=False, compare=False)
+    # The guarantee without what it assumes, by which a session divides the budget.
+    _bare: Guarantee = field(init=False, repr=False, compare=False)
     # The latest questions, as they were read: both sides of a step look at one several times.
     _latest: list[_Reading] = field(init=False, repr=False, compare=False, default_factory=list)
 
@@ -110,6 +110,7 @@ class EstimatorSums(Protocol):
             least=self.noise.least_parties,
         )
         object.__setattr__(self, "budget", budget)
+        object.__setattr__(self, "_bare", promise_of(self.epsilon, self.delta, ()))
         object.__setattr__(self, "answerable", _answerable(statistics_of(self.estimator)))
 
     @classmethod
@@ -142,10 +143,8 @@ class EstimatorSums(Protocol):
             if known.question is question and known.n_items == n_items:
                 self._latest.append(self._latest.pop(place))
                 return known
-        asked, units = self.answerable.read(question, n_items), self.noise.units
-        sigma = self.budget.deviation(asked.part.bound, asked.sigma)
-        drawable = units.can_draw(sigma)
-        share = units.deviation(sigma) if drawable else math.inf
+        asked = self.answerable.read(question, n_items)
+        share = self.noise.units.deviation(self.budget.deviation(asked.part.bound, asked.sigma))
         found = _Reading(question, n_items, asked, share)
         self._latest[:] = [*self._latest[-1:], found]
         return found
@@ -153,7 +152,7 @@ class EstimatorSums(Protocol):
     def shapes(self, question: Message, n_shared: int) -> Shapes:
         """Return the one array that answers a question."""
         found = self._reading(question, n_shared)
-        if math.isinf(found.share):
+        if not self.noise.units.draws(found.share):
             raise Refused(Refusal.OUT_OF_RANGE)
         return {_SUM: (size_of(found.asked.part),)}
 
@@ -192,7 +191,7 @@ class EstimatorSums(Protocol):
 
     def session(self, data: Interactions, random: PrivacyRandom, price: Fraction | float) -> Session:
         """Return a session that owns the part of the budget that this price is."""
-        whole = Session.open(data, promise_of(self.epsilon, self.delta, ()), random).gaussian()
+        whole = Session.open(data, self._bare, random).gaussian()
         budget = self.budget
         return whole.split(budget.part(price))[0] if budget.is_private else whole
 
