@@ -5,7 +5,6 @@ A run fits one model. With `--follow` it is a continual release, and each `feder
 
 from __future__ import annotations
 
-import json
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
@@ -28,7 +27,6 @@ from discreet.cli.errors import (
 from discreet.cli.follow import YearTogether, digest, replay_shown
 from discreet.cli.options.declared import (
     AllowUnbudgeted,
-    AsJson,
     Columns,
     Data,
     Duplicates,
@@ -42,7 +40,7 @@ from discreet.cli.options.declared import (
     rule_for_duplicates,
 )
 from discreet.cli.options.parsing import checked_name, listed, parse_columns, parse_scale, read_items
-from discreet.cli.output.printing import emit, remark, remark_on_delta, show, table_of
+from discreet.cli.output.printing import Output, remark, remark_on_delta, show, table_of
 from discreet.core.files import write_whole
 from discreet.core.progress import terminal_progress
 
@@ -72,8 +70,7 @@ def init(
     keeper: str = "127.0.0.1:9193",
     protocol: Protocol = "sums",
     name: str = "run",
-    as_json: AsJson = False,
-) -> None:
+) -> Output:
     """Set up a federation: write its agreement, and keys and certificates for a trial.
 
     Options:
@@ -111,13 +108,11 @@ def init(
         addresses={lib.COORDINATOR: coordinator, lib.KEEPER: keeper},
         label=name,
     )
-    if as_json:
-        emit({"run": agreement.run, "parties": list(names), "guarantee": promise.to_json()})
-        return
-    show(promise.label(f"The guarantee of each party: {called}"))
-    show(
+    return Output(
+        {"run": agreement.run, "parties": list(names), "guarantee": promise.to_json()},
+        lambda: promise.label(f"The guarantee of each party: {called}"),
         f"Run {agreement.run!r}. Give each member only its own folder under {folder}. Anyone who has "
-        f"{folder / 'authority'} can certify new members."
+        f"{folder / 'authority'} can certify new members.",
     )
 
 
@@ -166,8 +161,7 @@ def simulate(
     protocol: Protocol = "sums",
     out: Path | None = None,
     force: Force = False,
-    as_json: AsJson = False,
-) -> None:
+) -> Output:
     """Simulate a federation: assign users to parties and run all of them in one process.
 
     --evaluate measures the gain on held-out data.
@@ -196,8 +190,8 @@ def simulate(
     with paying.releasing(out, data, learning, year, reading, noise, way, begins) as release:
         done = None if out is None else paying.finished(release, out)
         if out is not None and done is not None:
-            show(f"Written to {out}. {paying.recorded(done.name, done.model.guarantee)}")
-            return
+            said = f"Written to {out}. {paying.recorded(done.name, done.model.guarantee)}"
+            return Output(_written(done.model, out), said)
         if out is not None:
             lib.refuse_model(out, force=force, inputs=[*reading.files(data), *paying.files()])
         if settings is not None and reading.duplicates is None:
@@ -207,17 +201,15 @@ def simulate(
         if scored:
             if settings is None:
                 estimator = learning.estimator(implicit=reading.implicit)
-                _show_fits(whole, estimator, measuring, noise, way, as_json=as_json)
-            else:
-                _show_year(whole, measuring, noise, settings, begins, as_json=as_json)
-            return
+                return _compared_fits(whole, estimator, measuring, noise, way)
+            return _compared_year(whole, measuring, noise, settings, begins)
         if settings is None or begins is None:
             run = simulated_fit(learning.estimator(implicit=reading.implicit), whole, noise, way)
         else:
             refuse_empty_year(whole, settings, begins)
             run = simulated_year(settings, whole, noise, begins)
         book = paying.book(whole.name, release)
-        play_simulated(run, whole.name, paying, book, out, force=force, as_json=as_json)
+        return play_simulated(run, whole.name, paying, book, out, force=force)
 
 
 def _refuse_contradictions(
@@ -259,8 +251,7 @@ def run(
     flower: Path | None = None,
     release: int | None = None,
     force: Force = False,
-    as_json: AsJson = False,
-) -> None:
+) -> Output:
     """Coordinate all rounds with the parties present and write the model. Start again to resume.
 
     In a continual release, this requests the next release.
@@ -300,10 +291,7 @@ def run(
     outcome.model.save(out, force=force)
     if follows:
         write_whole(last, _signed(out).encode())
-    if as_json:
-        emit(outcome_json(outcome, out))
-        return
-    show_outcome(outcome, out)
+    return outcome_of(outcome, out)
 
 
 # In the coordinator's folder: which model the last release of a continual release wrote.
@@ -315,7 +303,7 @@ def _signed(out: Path) -> str:
     return f"{out.absolute()} {digest(out)}"
 
 
-def declare(folder: Path, items: Path, *, as_json: AsJson = False) -> None:
+def declare(folder: Path, items: Path) -> Output:
     """Declare new items between two releases of a continual release.
 
     Every member must run this, and the coordinator must run it first.
@@ -325,10 +313,8 @@ def declare(folder: Path, items: Path, *, as_json: AsJson = False) -> None:
         items: A file that includes the new items: one ID per line, or a table of items.
     """
     fresh = lib.declare_items(folder, lib.Agreement.read(folder), read_items(items))
-    if as_json:
-        emit({"declared": fresh})
-        return
-    show(f"{fresh:,} items are new. All other members must declare them before the next release.")
+    said = f"{fresh:,} items are new. All other members must declare them before the next release."
+    return Output({"declared": fresh}, said)
 
 
 def party(
@@ -514,16 +500,14 @@ def agreed_protocol(agreement: lib.Agreement) -> tuple[lib.Estimator, lib.Federa
     return estimator, lib.item_protocol(estimator, agreement.facts, agreement.noise, way)
 
 
-def _show_fits(
+def _compared_fits(
     whole: lib.Interactions,
     estimator: lib.Estimator,
     measuring: Measuring,
     noise: lib.SharedNoise,
     way: lib.ProtocolWay,
-    *,
-    as_json: bool,
-) -> None:
-    """Print how good a model of all parties would be; nothing is released."""
+) -> Output:
+    """Return how good a model of all parties would be; nothing is released."""
     remark_on_delta([estimator], whole.facts)
     with terminal_progress(None) as report:
         found = lib.compare_parties(
@@ -537,9 +521,6 @@ def _show_fits(
             seed=measuring.seed,
             progress=report,
         )
-    if as_json:
-        emit(found.to_json())
-        return
     private = estimator.promise(whole.facts).is_private
     same = (
         f"All rows with noise have the same guarantee. Together, parties add more noise than one data owner "
@@ -548,7 +529,8 @@ def _show_fits(
         else "No row has a guarantee: the noise is the printed noise, which protects no user."
     )
     one = "" if measuring.repeat > 1 else " One run can't show small differences: use --repeat 5."
-    show(
+    return Output(
+        found.to_json(),
         _table(found, f"{estimator.name}, {noise.parties} parties, epsilon {estimator.epsilon:g} each"),
         f"{_directions(found)} {same} A party alone learns from its own users and is scored on them.",
         f"Nothing was released, and no budget was spent. Scores have no noise: don't publish them.{one}",
@@ -565,7 +547,6 @@ def _directions(found: lib.PartyScores) -> str:
 
 
 def _table(found: lib.PartyScores, title: str) -> lib.Table:
-
     metrics = list(next(iter(found.ways.values())))
     simple = {
         f"{name.removeprefix(lib.BASELINE_PREFIX)}, without noise": scores
@@ -578,16 +559,14 @@ def _table(found: lib.PartyScores, title: str) -> lib.Table:
     return table_of(("who learns", *metrics), rows, title=title, right=1)
 
 
-def _show_year(
+def _compared_year(
     whole: lib.Interactions,
     measuring: Measuring,
     noise: lib.SharedNoise,
     settings: lib.FollowSettings,
     begins: str | None,
-    *,
-    as_json: bool,
-) -> None:
-
+) -> Output:
+    """Return how good a continual release of all parties would be; nothing is released."""
     if measuring != Measuring(seed=measuring.seed):
         raise OptionDoesNotApply(
             options=("--split", "--metric", "--repeat"),
@@ -599,11 +578,8 @@ def _show_year(
         found = lib.replay_year(
             whole, settings, begins=moment, noise=noise, seed=measuring.seed, progress=report
         )
-    if as_json:
-        emit(found.to_json())
-        return
-    show(f"{noise.parties} parties follow together; fits and refits are those of one owner of all data.")
-    show(*replay_shown(found))
+    together = f"{noise.parties} parties follow together; fits and refits are those of one owner of all data."
+    return Output(found.to_json(), together, *replay_shown(found))
 
 
 class SimulatedRun(NamedTuple):
@@ -686,29 +662,26 @@ def play_simulated(
     out: Path | None,
     *,
     force: bool,
-    as_json: bool,
-) -> None:
-    """Record the cost of a simulated run, run it, and print the outcome."""
+) -> Output:
+    """Record the cost of a simulated run, run it, and return the outcome."""
     # Each user is at one party, so the whole run costs a user no more than their party's guarantee.
     what = f"simulated federation, {run.called}"
     with lib.spending_in(book, name, run.promise, what=what, events=run.events):
         outcome = run.play()
     if out is not None:
         outcome.model.save(out, force=force)
-    if as_json:
-        emit(outcome_json(outcome, out))
-        return
-    show_outcome(outcome, out)
     # Interactions of the year are counted only now, after the cost is recorded. Whether there are any was
     # checked before (proofs/reading.md).
     kept = (
         paying.recorded(name, run.promise) if out is not None else "No model was written (--out writes it)."
     )
     lines = (kept, "" if run.after is None else run.after())
-    show(*(line for line in lines if line))
-    show(
+    return outcome_of(
+        outcome,
+        out,
+        *(line for line in lines if line),
         "A simulation doesn't measure accuracy. To measure it, run the command with --evaluate and without "
-        "--out."
+        "--out.",
     )
 
 
@@ -739,45 +712,32 @@ def watched_transport(inner: lib.Transport) -> lib.Transport:
     return Watched()
 
 
-def show_outcome(outcome: lib.RunOutcome | lib.FollowedTogether, out: Path | None) -> None:
-    """Print every round, or the release of a continual release, and the model's label."""
+def outcome_of(outcome: lib.RunOutcome | lib.FollowedTogether, out: Path | None, *after: str) -> Output:
+    """Return every round, or the release of a continual release, and the model's label."""
     followed = isinstance(outcome, lib.FollowedTogether)
+    made = {"release": outcome.release} if isinstance(outcome, lib.FollowedTogether) else {}
     first, title = ("release", "The latest release") if followed else ("round", "Rounds")
-    rows = []
-    for number, entry in enumerate(_rounds(outcome), start=1):
+    rows, rounds = [], []
+    asked: Sequence[lib.Round | lib.FollowedTogether] = outcome.rounds
+    for number, entry in enumerate(asked, start=1):
         reasons = ", ".join(f"{name}: {why}" for name, why in entry.left_out.items())
         if isinstance(entry, lib.FollowedTogether):
-            place, what = _place(entry), "current sums"
+            place, what = f"{entry.release:,} of {entry.releases:,}", "current sums"
         else:
             place, what = str(number), entry.result.kind
         rows.append((place, what, str(len(entry.counted)), reasons or "-"))
-    table = table_of((first, "what", "parties counted", "skipped, and why"), rows, title=title)
-    show(table, lib.label_table(outcome.model.guarantee, f"Privacy facts: {outcome.model.name}"))
-    written = "" if out is None else f"Written to {out}. "
-    show(f"{written}{outcome.model.guarantee.short()}")
-
-
-def _place(entry: lib.FollowedTogether) -> str:
-    """Return the number of this release, and of how many."""
-    releases = json.loads(entry.model.parameters["settings"])["year"]["releases"]
-    return f"{entry.release:,} of {releases:,}"
-
-
-def outcome_json(outcome: lib.RunOutcome | lib.FollowedTogether, out: Path | None) -> dict[str, Any]:
-    """Return the outcome of a run, or of a release, as JSON."""
-    made = {"release": outcome.release} if isinstance(outcome, lib.FollowedTogether) else {}
-    return {
-        "model": outcome.model.name,
-        "file": None if out is None else str(out),
-        **made,
-        "rounds": [
+        rounds.append(
             {"heard": list(entry.counted), "left_out": dict(entry.left_out), "refused": dict(entry.refused)}
-            for entry in _rounds(outcome)
-        ],
-        "guarantee": outcome.model.guarantee.to_json(),
-    }
+        )
+    promise, written = outcome.model.guarantee, "" if out is None else f"Written to {out}. "
+    return Output(
+        {**_written(outcome.model, out), **made, "rounds": rounds, "guarantee": promise.to_json()},
+        lambda: table_of((first, "what", "parties counted", "skipped, and why"), rows, title=title),
+        lambda: lib.label_table(promise, f"Privacy facts: {outcome.model.name}"),
+        lambda: f"{written}{promise.short()}",
+        *after,
+    )
 
 
-def _rounds(outcome: lib.RunOutcome | lib.FollowedTogether) -> Sequence[lib.Round | lib.FollowedTogether]:
-    """Return the questions of a run. A continual release is one question."""
-    return [outcome] if isinstance(outcome, lib.FollowedTogether) else outcome.rounds
+def _written(model: lib.FittedModel, out: Path | None) -> dict[str, Any]:
+    return {"model": model.name, "file": None if out is None else str(out)}

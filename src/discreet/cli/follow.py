@@ -27,7 +27,6 @@ from discreet.cli.errors import (
 )
 from discreet.cli.messages import usage_error
 from discreet.cli.options.declared import (
-    AsJson,
     Columns,
     Data,
     Epsilon,
@@ -41,8 +40,7 @@ from discreet.cli.options.declared import (
     TextFile,
 )
 from discreet.cli.options.parsing import group, parse_columns, parse_scale, read_items
-from discreet.cli.output import printing
-from discreet.cli.output.printing import emit
+from discreet.cli.output.printing import Output, table_of
 from discreet.cli.output.tables import traces_table
 from discreet.core.files import write_whole
 from discreet.core.progress import terminal_progress
@@ -61,8 +59,7 @@ def start(
     implicit: bool = False,
     columns: Columns = None,
     titles: KeptTitles = None,
-    as_json: AsJson = False,
-) -> None:
+) -> Output:
     """Record the cost of a year of releases and write its state. Each `add` then costs no more budget.
 
     Every later `add` uses the same --columns and --titles.
@@ -92,14 +89,13 @@ def start(
     if kept := said_once(columns=columns, titles=titles):
         begun.keep(**kept)
     status = begun.status()
-    if as_json:
-        emit(status.to_json())
-        return
-    printing.show(
-        status.guarantee.label(f"The guarantee of the year: {name}"), paying.recorded(name, status.guarantee)
+    return Output(
+        status.to_json(),
+        lambda: status.guarantee.label(f"The guarantee of the year: {name}"),
+        lambda: paying.recorded(name, status.guarantee),
+        f"The state is in {state}. Keep it private, and never restore an older copy.",
+        lib.SAME_LISTS,
     )
-    printing.show(f"The state is in {state}. Keep it private, and never restore an older copy.")
-    printing.show(lib.SAME_LISTS)
 
 
 # More missed releases than this are probably a typing mistake.
@@ -117,7 +113,7 @@ def add(
     on: On = None,
     columns: Columns = None,
     schema: SchemaFile = None,
-) -> None:
+) -> Output:
     """Add new ratings, draw the next release once, and write an ordinary model with its label.
 
     How files are read (--schema, --columns, --delimiter, and so on) and --titles are kept for later releases.
@@ -144,7 +140,7 @@ def add(
         read_with = getattr(batch, "schema", None)
         if read_with is not None:
             also["schema"] = json.dumps(read_with.remembered().to_json())
-        _draw(year, drawing, batch, _written(data), force=force, again=again, also=also)
+        return _draw(year, drawing, batch, _written(data), force=force, again=again, also=also)
 
 
 def _schema(data: Path, given: Path | None, kept: Mapping[str, str]) -> lib.Schema | None:
@@ -155,14 +151,14 @@ def _schema(data: Path, given: Path | None, kept: Mapping[str, str]) -> lib.Sche
     return known if known is not None and lib.fits_schema(data, known) else None
 
 
-def release(state: Path, *, drawing: Drawing) -> None:
+def release(state: Path, *, drawing: Drawing) -> Output:
     """Draw the next release without new ratings, for a week that had none. To add ratings, use `add`.
 
     Options:
         state: The year that `discreet follow start` wrote.
     """
     year = lib.Following(state, steady=True)
-    _draw(year, drawing, None, None, force=_refuse(year, drawing, [state]))
+    return _draw(year, drawing, None, None, force=_refuse(year, drawing, [state]))
 
 
 def _refuse(year: lib.Following, drawing: Drawing, read: list[Path]) -> bool:
@@ -183,8 +179,8 @@ def _draw(
     force: bool,
     again: bool = False,
     also: Mapping[str, str] | None = None,
-) -> None:
-    """Draw a release once, write its model, and print what was added. `also` is kept for later releases."""
+) -> Output:
+    """Draw a release once, write its model, and return what was added. `also` is kept for later releases."""
     kept, titles, out = year.kept(), drawing.titles, drawing.out
     if titles is None and "titles" in kept:
         titles = kept_titles(kept["titles"])
@@ -223,14 +219,12 @@ def _draw(
     )
     lib.refuse_model(out, force=force)
     write_whole(out, content)
-    if drawing.as_json:
-        emit(added_json(added))
-        return
     status, called = year.status(), _called(year)
-    printing.show(
+    return Output(
+        added_json(added),
         what_entered(added, called, given=batch is not None),
         *(line for line in (only_noise(status), too_early(status)) if line),
-        _if_public(added.model, layouts).guarantee.short(),
+        lambda: _if_public(added.model, layouts).guarantee.short(),
         what_it_cost(out, drawing.with_model, kept.get("with")),
     )
 
@@ -308,8 +302,7 @@ def show(
     out: Path | None = None,
     titles: KeptTitles = None,
     force: Force = False,
-    as_json: AsJson = False,
-) -> None:
+) -> Output:
     """Show the releases so far, how many are left, and how signal compares with noise. All of this is public.
 
     Options:
@@ -330,17 +323,16 @@ def show(
         title = f"Continual release: {status.name}"
         content = lib.whole_page(title, year_page(status, title), kind=_PAGE, narrow=True)
         lib.write_page(page, content, kind=_PAGE, force=force)
-    if as_json:
-        emit(status.to_json())
-        return
-
     written = [f"Written to {path}." for path in (page, out) if path is not None]
-    printing.show(
-        lib.label_table(status.guarantee, f"Continual release: {status.name}"), *sentences(status), *written
+    return Output(
+        status.to_json(),
+        lambda: lib.label_table(status.guarantee, f"Continual release: {status.name}"),
+        *sentences(status),
+        *written,
     )
 
 
-def erase(state: Path, user: str, *, as_json: AsJson = False) -> None:
+def erase(state: Path, user: str) -> Output:
     """Stop adding a user's ratings from the next release on. Earlier releases don't change.
 
     Options:
@@ -359,23 +351,20 @@ def erase(state: Path, user: str, *, as_json: AsJson = False) -> None:
     traces = {"entered last": left(made - 1), "entered first": left(0)}
     if rated:
         traces["in ratings, entered last"] = left(made - 1, fading=False)
-    if as_json:
-        named = {name.replace(", ", " ").replace(" ", "_"): trace for name, trace in traces.items()}
-        emit({"taken_out": taken, "influence_left": named})
-        return
+    named = {name.replace(", ", " ").replace(" ", "_"): trace for name, trace in traces.items()}
     what = _called(year)
     gone = f"{taken:,} {what} were removed from the year and won't be added again."
     none = f"No {what} of this user are in the year. Later ones won't be added."
-    printing.show(
-        f"{gone if taken else none} A fingerprint of the ID stays in the private state, so that new {what} "
-        "of the same user are recognized."
-    )
-    if not (taken and traces["entered last"]):
-        return
-    printing.show(
+    parts = (
         "Earlier releases don't change, and the guarantee covers them. Later releases build on them: this is "
         f"how much of one of these {what} is left in them if it was added at the last or the first release.",
-        traces_table(traces),
+        lambda: traces_table(traces),
+    )
+    return Output(
+        {"taken_out": taken, "influence_left": named},
+        f"{gone if taken else none} A fingerprint of the ID stays in the private state, so that new {what} "
+        "of the same user are recognized.",
+        *(parts if taken and traces["entered last"] else ()),
     )
 
 
@@ -386,8 +375,7 @@ def replay(
     year: YearOptions,
     begins: Annotated[str | None, "--from"] = None,
     seed: int = 0,
-    as_json: AsJson = False,
-) -> None:
+) -> Output:
     """Replay a past year of your data, and compare following with fits and refits. Nothing is released.
 
     After each release, each method is scored on the items that users choose before the next release.
@@ -404,16 +392,13 @@ def replay(
     moment = None if begins is None else lib.seconds_of(begins, "begins")
     with terminal_progress(None) as report:
         found = lib.replay_year(past, settings, begins=moment, seed=seed, progress=report)
-    if as_json:
-        emit(found.to_json())
-        return
     fades = (
         ""
         if year.half_life or not reading.implicit
         else " Nothing fades here: also try --half-life 30d, or 7d."
     )
     *shown, last = replay_shown(found)
-    printing.show(*shown, f"{last}{fades}")
+    return Output(found.to_json(), *shown, f"{last}{fades}")
 
 
 _DAYS = {"": 1.0, "h": 1 / 24, "d": 1.0, "w": 7.0, "m": 30.0, "y": 365.0}
@@ -569,7 +554,6 @@ class Drawing:
     titles: KeptTitles = None
     yes: bool = False
     force: Force = False
-    as_json: AsJson = False
 
 
 # The chance that noise alone exceeds three standard deviations.
@@ -724,7 +708,7 @@ def replay_shown(found: lib.Replay) -> list[lib.RenderableType]:
         for way in found.ways
     ]
     head, title = ("way", "epsilon of each fit", found.metric), f"A year from {found.begins}, replayed"
-    table = printing.table_of(head, rows, title=title, right=1)
+    table = table_of(head, rows, title=title, right=1)
     lower, (follow, *others) = found.lower_is_better, found.ways
     private = [way for way in others if way.epsilon_each not in (None, math.inf)]
     best = (min if lower else max)(private, key=lambda way: way.score)

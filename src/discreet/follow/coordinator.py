@@ -41,13 +41,19 @@ _ALL = "all parties"
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FollowedTogether:
-    """The model of a release, who is in it, and why others lag behind."""
+    """The model of a release, one of so many `releases`, who is in it, and why others lag behind."""
 
     model: FittedModel
     release: int
+    releases: int
     counted: tuple[str, ...]
     left_out: Mapping[str, str]
     refused: Mapping[str, int]
+
+    @property
+    def rounds(self) -> tuple[FollowedTogether]:
+        """Return the one question that a release is, as a run that fits a model has its rounds."""
+        return (self,)
 
 
 @final
@@ -165,6 +171,7 @@ class FollowCoordinator:
         return FollowedTogether(
             model=self.model(kind=kind),
             release=wanted,
+            releases=most,
             counted=tuple(counted),
             left_out=left_out,
             refused=refused,
