@@ -4,6 +4,7 @@ import dataclasses
 import math
 
 import numpy as np
+import polars as pl
 import pytest
 
 import discreet
@@ -135,3 +136,25 @@ def test_each_purpose_has_its_proof_and_travels_in_a_recipe(ratings):
     assert [one.settings.get("purpose") for one in found] == ["lists", None, "both"]
     with refuses("no-purpose", purpose="lists"):
         estimators(["popularity"], [1.0], None, purpose="lists")
+
+
+def rated_by_kind(n_users=3000, n_items=120, each=20, seed=0):
+    """Return ratings of items of six kinds, which differ in quality."""
+    rng = np.random.default_rng(seed)
+    items = np.argsort(rng.random((n_users, n_items)), axis=1)[:, :each].ravel()
+    values = np.clip(np.round(1 + items % 6 * 0.8 + rng.standard_normal(items.size)), 1, 5)
+    people = np.repeat(np.arange(n_users), each)
+    return discreet.Interactions.from_arrays(people, items, values, n_items=n_items, low=1, high=5)
+
+
+@pytest.mark.parametrize(("shuffled", "route"), [(False, "effects"), (True, "factors")])
+def test_public_features_replace_embeddings_for_ratings_if_they_explain_how_items_are_rated(shuffled, route):
+    data = rated_by_kind()
+    kinds = np.arange(120) % 6
+    if shuffled:
+        kinds = np.random.default_rng(1).permutation(kinds)
+    table = pl.DataFrame({"item": data.catalog.ids, "kind": [f"k{kind}" for kind in kinds]})
+    estimator = UserFactorization(epsilon=1.0, purpose="ratings", item_features=table)
+    assert fitted(estimator, data).scorer.explain()["route"] == route
+    # The twin, for both, needs embeddings for lists.
+    assert fitted(estimator.clone(purpose="both"), data).scorer.explain()["route"] == "factors"

@@ -45,6 +45,14 @@ def test_shares_of_a_part_of_the_budget_are_that_part_of_the_shares():
     assert (half.moment, half.factor_moment) == (whole.moment, whole.factor_moment)
 
 
+@pytest.mark.parametrize(("purpose", "effects"), [("both", 0.23 * 7 / 24), ("ratings", 0.175)])
+def test_effects_get_the_same_part_of_what_lists_leave(purpose, effects):
+    shares = BudgetShares.of(FactorizationSettings(), purpose)
+    assert math.isclose(shares.effects, effects)
+    left = 1 - shares.co_occurrences - shares.embeddings
+    assert math.isclose(shares.effects / left, 7 / 24)
+
+
 @pytest.mark.parametrize(
     ("strong", "ratio", "times"), [(False, 0.0, 1), (True, 0.0, 2), (False, math.inf, 3)]
 )

@@ -44,7 +44,7 @@ def squared_length(*arrays) -> Fraction:
 
 def seen(data) -> ItemView:
     session = Session.open(data, budget(math.inf), PrivacyRandom.simulate(0))
-    return pilot_release(session.gaussian(), Fraction(1, 2), Fraction(1, 2), ItemSettings())
+    return pilot_release(session.gaussian(), (Fraction(1, 2), Fraction(1, 2)), ItemSettings())
 
 
 def item_sums(data, effects):

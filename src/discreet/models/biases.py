@@ -31,7 +31,7 @@ def release_biases(
 ) -> tuple[ItemView, EmpiricalBayes]:
     """Release the overall mean and every item's effect, for all of the session (proofs/biases.md)."""
     mean, pilot, final = SHARES
-    view = pilot_release(session, mean, pilot, ItemSettings(), recency)
+    view = pilot_release(session, (mean, pilot), ItemSettings(), recency)
     progress("biases", 1, 2)
     view = view.with_effects(session, final)
     progress("biases", 2, 2)

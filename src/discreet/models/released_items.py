@@ -171,22 +171,24 @@ def refuse_one_value(facts: PublicFacts) -> None:
 
 def pilot_release(
     session: Session,
-    mean_share: Fraction,
-    share: Fraction,
+    shares: tuple[Fraction, Fraction],
     settings: ItemSettings,
     recency: Recency | None = None,
+    *,
+    counts: float = 1.0,
 ) -> ItemView:
-    """Release the overall mean, and a first estimate of every item's effect and count.
+    """Release the overall mean, and a first estimate of every item's effect and count, for these `shares`.
 
-    The noise of the whole session in one release sets the weight of counts. With `recency` ratings fade with
-    their age.
+    Counts weigh `counts` times as much as residuals, or more: the noise of the whole session in one release
+    decides. With `recency` ratings fade with their age.
     """
     refuse_one_value(session.facts)
     low, high, total = session.facts.low, session.facts.high, session.multiplier
     middle, half = (low + high) / 2, (high - low) / 2
-    mean, variance, people = _release_mean(session, mean_share, middle, half)
-    # Counts have as much variance as residuals. With few users per unit of noise little but popularity can
-    # be learned. Counts then weigh more and items nearly the same, else the noise would hide popularity.
+    mean, variance, people = _release_mean(session, shares[0], middle, half)
+    # At a weight of 1, counts have as much variance as residuals. With few users per unit of noise little but
+    # popularity can be learned. Counts then weigh more and items nearly the same, else the noise would hide
+    # popularity.
     counting = settings.users_to_count * total / people
     question = ItemResiduals(
         middle=middle,
@@ -194,9 +196,9 @@ def pilot_release(
         mean=mean,
         effects=np.zeros(session.n_items),
         item_weights=np.ones(session.n_items),
-        count_part=max(TYPICAL_RESIDUAL, counting),
+        count_part=max(counts * TYPICAL_RESIDUAL, counting),
     )
-    pilot = _release(session, share, question, recency)
+    pilot = _release(session, shares[1], question, recency)
     length = math.hypot(TYPICAL_RESIDUAL, question.count_part)
     return ItemView(
         middle=middle,

@@ -64,10 +64,17 @@ def learn_ratings(
 
     With `recent`, which has a session of its own, items are as popular and as well rated as they are now.
     """
-    view = pilot_release(session, share(settings.question_share), share(settings.first_share), settings.items)
+    shares = (share(settings.question_share), share(settings.first_share))
+    counts = settings.first_counts if purpose == "both" else 1.0
+    view = pilot_release(session, shares, settings.items, counts=counts)
+    described = False
     if table is not None:
+        plain = view
         view = view.with_columns(public_directions(table, settings.most_public), settings.feature_ridge)
+        described = purpose == "ratings" and _described(plain, view)
     fit = _Fit.of(session, view, table, purpose, settings)
+    # Where users are few, what is public about items takes the place of embeddings.
+    fit = replace(fit, effects_alone=described and not fit.many)
     decisions = fit.decisions(view)
     progress("user-factorization", 1, 4)
     content = None
@@ -101,6 +108,24 @@ def learn_ratings(
     return _scorer(session.facts, view, factors, choice, decisions)
 
 
+# The part of an early release of effects, where effects alone follow.
+_EARLY = Fraction(1, 4)
+
+
+def _described(plain: ItemView, view: ItemView) -> bool:
+    """Return whether the view's columns explain at least a quarter of the spread of items' effects.
+
+    Columns without meaning explain less by chance.
+    """
+    return 4 * _spread(view) <= 3 * _spread(plain)
+
+
+def _spread(view: ItemView) -> float:
+    """Return how much items' effects differ from what their features predict; infinite without noise."""
+    effects = view.effects()
+    return float(np.median(effects.variance / np.maximum(1 - effects.known, 1e-300)))
+
+
 class _Learned(NamedTuple):
     """All released facts about items, and the decisions of the fit."""
 
@@ -124,6 +149,7 @@ class _Fit:
     weights: OrderWeights
     detailed: bool
     released: list[PairsInOrder]
+    effects_alone: bool = False
 
     @classmethod
     def of(
@@ -189,6 +215,9 @@ class _Fit:
         """Release what the rest is for: nothing, effects alone, or embeddings and factors as well."""
         if self.session.left and self._shows(view):
             return self.factors_found(view, self.shares, progress)
+        if self.effects_alone:
+            # Residuals of better effects are smaller, so the next release has less noise.
+            view, _ = self.effects(view, self.session.left * _EARLY)
         view, factors = (
             self.effects(view, self.session.left)
             if self.session.left
@@ -212,6 +241,8 @@ class _Fit:
         return KnownVotes(self.session, self.settings, view.people, view.tally)
 
     def _shows(self, view: ItemView) -> bool:
+        if self.effects_alone:
+            return False
         noise = self.session.multiplier / np.sqrt(float(self.shares.co_occurrences))
         return may_show(view.people, self.session.n_items, noise, self.settings)
 
