@@ -44,6 +44,11 @@ class Option:
     why: str
     wants: tuple[str, ...]
 
+    @property
+    def private(self) -> bool:
+        """Return whether anything is hidden from anybody."""
+        return self.sees != "everybody"
+
 
 _PUBLISHED = "a published method, to compare with"
 _ACCURATE = "the most accurate one in our measurements"
@@ -296,29 +301,14 @@ def _commands(
     best: Option, people: int | None, wants: str, parties: int
 ) -> tuple[tuple[str, ...], str | None, list[str]]:
     """Return the commands, one to try first on data that you may see, and remarks about them."""
-    private = best.sees != "everybody"
     if best.sees != "nobody" and parties > 1:
-        commands, trial = federation_commands(
-            best.model,
-            parties=parties,
-            private=private,
-            feedback=best.feedback,
-            wants=wants,
-            people=people,
-        )
-        noise = ": each adds noise before it answers" if private else ""
+        commands, trial = _federation_commands(best, wants, people, parties)
+        noise = ": each adds noise before it answers" if best.private else ""
         return commands, trial, [f"{parties} parties learn together without sharing data{noise}."]
-    fit = fit_command(
-        best.model,
-        private=private,
-        joint=best.sees == "us" and best.hides == "person",
-        feedback=best.feedback,
-        wants=wants,
-        people=people,
-    )
+    fit = _fit_command(best, wants, people)
     if best.sees != "nobody":
         return (fit,), None, []
-    commands, notes = collection_commands(best.model, hides=best.hides, feedback=best.feedback)
+    commands, notes = _collection_commands(best)
     if parties > 1:
         notes.append(f"Devices report to one collection, so the {parties} parties need no federation.")
     # Users are asked what they like, so a log of clicks shows nothing about it.
@@ -336,25 +326,25 @@ _MOST_PARTIES = 5
 _STORE = "sqlite:///reports.db"
 
 
-def fit_command(
-    model: str, *, private: bool, joint: bool, feedback: str, wants: str, people: int | None
-) -> str:
+def _fit_command(best: Option, wants: str, people: int | None) -> str:
     """Return the command that fits a model to data of one owner."""
-    if model == "one-bit-output":
-        return f"discreet evaluate ratings.csv --model {model} --epsilon 1 --metric accuracy"
-    parts = [f"discreet fit {_file(feedback)}", *_model(model, private, feedback, wants)]
+    if best.model == "one-bit-output":
+        return f"discreet evaluate ratings.csv --model {best.model} --epsilon 1 --metric accuracy"
+    joint = best.sees == "us" and best.hides == "person"
+    parts = [f"discreet fit {_file(best.feedback)}", *_model(best, wants)]
     if people is not None:
         parts += [f"--people {people}", *_delta(people if joint else None)]
-    if private and joint:
+    if joint:
         parts.append("--name mine --ledger mine.ledger")
     return " ".join([*parts, "--out mine.discreet"])
 
 
-def federation_commands(
-    model: str, *, parties: int, private: bool, feedback: str, wants: str, people: int | None
+def _federation_commands(
+    best: Option, wants: str, people: int | None, parties: int
 ) -> tuple[tuple[str, ...], str]:
     """Return the commands of a federation, and one that simulates it on data that one may see."""
-    settings = [*_model(model, private, feedback, wants), *_delta(people if private else None)]
+    feedback = best.feedback
+    settings = [*_model(best, wants), *_delta(people if best.private else None)]
     names = [f"party{place}" for place in range(1, parties + 1)]
     scale = [] if "--implicit" in settings else [f"--scale {_scale(feedback)}"]
     init = ["discreet federation init together", f"--parties {','.join(names)}", "--items items.txt"]
@@ -362,28 +352,25 @@ def federation_commands(
     return (
         " ".join([*init, *settings, *scale]),
         "discreet federation keeper together/keeper",
-        *(_party(name, feedback) for name in names[:_MOST_PARTIES]),
+        *(
+            f"discreet federation party together/{name} --data {_file(feedback)} "
+            f"--name {name} --ledger {name}.ledger"
+            for name in names[:_MOST_PARTIES]
+        ),
         "discreet federation run together/coordinator --out mine.discreet",
     ), " ".join([*simulate, *settings, "--evaluate"])
 
 
-def _party(name: str, feedback: str) -> str:
-    return (
-        f"discreet federation party together/{name} --data {_file(feedback)} "
-        f"--name {name} --ledger {name}.ledger"
-    )
-
-
-def collection_commands(model: str, *, hides: str, feedback: str) -> tuple[tuple[str, ...], list[str]]:
+def _collection_commands(best: Option) -> tuple[tuple[str, ...], list[str]]:
     """Return the commands of a collection on devices, and remarks about it."""
-    hidden = model == COLLECTED[1]
+    hidden, feedback = best.model == COLLECTED[1], best.feedback
     notes = ["Devices add the noise, and the service stores nothing else; items.txt has one id per line."]
     if feedback == "clicks":
         notes.append(
             "It asks users which items they like, and hides which ones they answered for; a log of clicks "
             "cannot be sent to it."
         )
-    if hides == "person":
+    if best.hides == "person":
         notes.append(
             "Its epsilon is for one item. A whole history costs as many times epsilon as there are items; "
             "`campaign new` prints it. Divide epsilon by their number to hide whole histories."
@@ -399,7 +386,7 @@ def collection_commands(model: str, *, hides: str, feedback: str) -> tuple[tuple
     return (
         " ".join([*new, "--out mine.campaign"]),
         f"discreet serve mine.campaign --store {_STORE}",
-        f"discreet campaign fit {_STORE} --model {model} --out mine.discreet",
+        f"discreet campaign fit {_STORE} --model {best.model} --out mine.discreet",
         f"discreet campaign close {_STORE}",
     ), notes
 
@@ -412,8 +399,9 @@ def _file(feedback: str) -> str:
     return "clicks.csv" if feedback == "clicks" else "ratings.csv"
 
 
-def _model(model: str, private: bool, feedback: str, wants: str) -> list[str]:
-    parts = [f"--model {model}", f"--epsilon {1 if private else 'inf'}"]
+def _model(best: Option, wants: str) -> list[str]:
+    model, feedback = best.model, best.feedback
+    parts = [f"--model {model}", f"--epsilon {1 if best.private else 'inf'}"]
     if model == "user-factorization" and feedback == "ratings":
         parts.append(f"--for {'ratings' if wants == 'stars' else 'lists'}")
     # Lists of interactions alone would count a dislike as a choice.
