@@ -152,9 +152,9 @@ class Guesser:
 
 
 def profiles_of(data):
-    return Profiles.of(
-        3 * draw(data.n_items, "profile", 3),
-        positive(data.n_items),
+    return Profiles(
+        vectors=3 * draw(data.n_items, "profile", 3),
+        squares=positive(data.n_items),
         center=np.full(3, 0.1),
         scale=np.full(3, 1.5),
         clip=math.sqrt(5),

@@ -43,13 +43,13 @@ def choices(n_users=300, n_items=40, seed=0, *, groups=2, heavy=True) -> Interac
 
 def profiles_for(data: Interactions, factors=3, seed=1, *, growing=False) -> party.Profiles:
     rng = np.random.default_rng(seed)
-    return party.Profiles.of(
-        rng.standard_normal((data.n_items, factors)) * 3,
-        rng.uniform(0.1, 1, data.n_items),
+    return party.Profiles(
+        vectors=rng.standard_normal((data.n_items, factors)) * 3,
+        squares=rng.uniform(0.1, 1, data.n_items),
         center=rng.standard_normal(factors) * 0.1,
         scale=np.full(factors, 1.5),
         clip=math.sqrt(factors + 2),
-        growth=np.full(factors, 0.7) if growing else None,
+        growth=np.full(factors, 0.7) if growing else np.zeros(0),
     )
 
 
@@ -139,7 +139,9 @@ def test_only_profiles_that_are_too_long_are_shortened(clip):
     alone = Interactions.from_arrays(
         np.arange(5), np.arange(5), facts=PublicFacts(n_items=5, low=1, high=1), name="one item each"
     )
-    profiles = party.Profiles.of(vectors, np.ones(5), center=np.zeros(2), scale=np.ones(2), clip=clip)
+    profiles = party.Profiles(
+        vectors=vectors, squares=np.ones(5), center=np.zeros(2), scale=np.ones(2), clip=clip
+    )
     found = profiles.places(rows_of(alone))
     np.testing.assert_allclose(found, np.minimum(lengths, clip)[:, None] * np.array([0.6, -0.8]), rtol=1e-12)
 

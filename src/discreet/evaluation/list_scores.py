@@ -155,24 +155,6 @@ class _Showing:
         return float(each.mean())
 
 
-def _block_of_candidates(
-    model: Predictor,
-    train: Interactions,
-    test: Interactions,
-    people: Indices,
-    negatives: npt.NDArray[np.int32] | None,
-    block: slice,
-) -> tuple[Singles, Indices, Singles]:
-    """Return the candidates' scores (minus infinity for excluded items), and those of held-out items."""
-    scores = _block_scores(model, train, people)
-    rows, items = _ratings_of(test, people)
-    targets = scores[rows, items]
-    if negatives is not None:
-        return _with_sampled(scores, negatives[block], rows, targets), rows, targets
-    listable(scores, train, people)
-    return scores, rows, targets
-
-
 def ranks_of(
     model: Predictor,
     train: Interactions,
@@ -191,7 +173,13 @@ def ranks_of(
     depths = [metric.k for metric in metrics]
     depth = None if None in depths else max((k for k in depths if k is not None), default=None)
     for block in _blocks(people.size, train.n_items):
-        candidates, rows, targets = _block_of_candidates(model, train, test, people[block], negatives, block)
+        candidates = _block_scores(model, train, people[block])
+        rows, items = _ratings_of(test, people[block])
+        targets = candidates[rows, items]
+        if negatives is None:
+            listable(candidates, train, people[block])
+        else:
+            candidates = _with_sampled(candidates, negatives[block], rows, targets)
         if showing is not None:
             showing.add(candidates, block)
         if metrics:

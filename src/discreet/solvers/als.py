@@ -37,28 +37,9 @@ def solve_rows(
     scales: Array | None = None,
     prior_mean: Array | None = None,
     offsets: Array | None = None,
+    finite: bool = True,
 ) -> Array:
     """Return for every row the `x` that minimizes a weighted squared error plus a ridge around a prior mean.
-
-    Raises:
-        DataError: A row has no finite answer.
-    """
-    out = ridge_solutions(rows, features, ridge=ridge, scales=scales, prior_mean=prior_mean, offsets=offsets)
-    if not np.isfinite(out).all():
-        raise NoFiniteAnswer()
-    return out
-
-
-def ridge_solutions(
-    rows: Rows,
-    features: Array,
-    *,
-    ridge: float | Array,
-    scales: Array | None = None,
-    prior_mean: Array | None = None,
-    offsets: Array | None = None,
-) -> Array:
-    """Return the same without a check: a row without a finite answer has numbers that aren't finite.
 
     The error is `sum w (value - offset - feature . x)^2`, the ridge `scale (x - m)' R (x - m)`. Rows without
     values get the prior mean. Works in the type of `features`, float32 or float64.
@@ -68,6 +49,10 @@ def ridge_solutions(
         scales: one factor a row on the ridge; 1 if not given.
         prior_mean: m, one vector for all rows or one for each; zero if not given.
         offsets: the own effect of each column; zero if not given.
+        finite: whether every row must have a finite answer; otherwise, some have numbers that aren't finite.
+
+    Raises:
+        DataError: A row has no finite answer.
     """
     require_fit(rows, features.shape[0])
     size, dtype = features.shape[1], features.dtype
@@ -90,6 +75,8 @@ def ridge_solutions(
         np.atleast_2d(mean @ precision),
         out,
     )
+    if finite and not np.isfinite(out).all():
+        raise NoFiniteAnswer()
     return out
 
 

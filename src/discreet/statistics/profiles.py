@@ -9,7 +9,7 @@ The proof is in proofs/implicit_objective.md.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Annotated, NamedTuple, final
 
 import numpy as np
@@ -293,7 +293,9 @@ class Profiles(Stated):
 
     vectors: Annotated[Floats, Numbers(("n", "f"), -MOST, MOST)]
     squares: Annotated[Floats, Numbers(("n",), 0.0, MOST)]
-    growth: Annotated[Floats, Numbers(("f",), 0.0, MOST, or_none=True)]
+    growth: Annotated[Floats, Numbers(("f",), 0.0, MOST, or_none=True)] = field(
+        default_factory=lambda: np.zeros(0)
+    )
     center: Annotated[Floats, Numbers(("f",), -MOST, MOST)]
     scale: Annotated[Floats, Numbers(("f",), -MOST, MOST)]
     clip: Annotated[float, Number(0.0, 1e15)]
@@ -305,27 +307,6 @@ class Profiles(Stated):
             view.flags.writeable = False
             object.__setattr__(self, name, view)
         Stated.__post_init__(self)
-
-    @classmethod
-    def of(
-        cls,
-        vectors: Floats,
-        squares: Floats,
-        *,
-        center: Floats,
-        scale: Floats,
-        clip: float,
-        growth: Floats | None = None,
-    ) -> Profiles:
-        """Build it from arrays of any kind."""
-        return cls(
-            vectors=vectors,
-            squares=squares,
-            growth=np.zeros(0) if growth is None else growth,
-            center=center,
-            scale=scale,
-            clip=float(clip),
-        )
 
     @property
     def lens(self) -> Lens:

@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from discreet.core.arrays import Array, Floats, add_over_rows, residuals, run
 from discreet.core.kernels import compiled, inner
-from discreet.solvers.als import ridge_solutions
+from discreet.solvers.als import solve_rows
 from discreet.statistics import row_kernels
 from discreet.statistics.domain import FARTHEST, LEAST, MOST, Number, Numbers, Places
 from discreet.statistics.pair_tiles import empty_row
@@ -48,7 +48,7 @@ class ResidualMoment(Statistic):
 
     def _add(self, block: Block, sums: tuple[Steps, ...]) -> None:
         people = block.rows((block.values - self.middle) / self.half)
-        solved = ridge_solutions(people, self.features, ridge=self.ridge, offsets=self.offsets)
+        solved = solve_rows(people, self.features, ridge=self.ridge, offsets=self.offsets, finite=False)
         entries = residuals(people, solved, self.features, np.zeros(people.n_rows), self.offsets)
         places = places_among(self.top, self.offsets.size)
         positions = np.empty(entries.size, np.int32)

@@ -45,9 +45,9 @@ def read_profiles(question: Message, n_items: int, norm: Norm) -> tuple[Profiles
     """Return what a question about profiles states, or raise `Refused`."""
     factors = check_profiles(question, n_items)
     arrays = question.arrays
-    profiles = Profiles.of(
-        arrays["vectors"],
-        arrays["squares"],
+    profiles = Profiles(
+        vectors=arrays["vectors"],
+        squares=arrays["squares"],
         growth=arrays["growth"],
         center=arrays["center"],
         scale=arrays["scale"],

@@ -140,16 +140,12 @@ class Ease(ItemItem):
         return weights
 
     def _weights_of_many(self, data: Interactions, items: Indices, setting: float) -> csr_matrix:
-        return regression_of_many(data, items, setting)
-
-
-def regression_of_many(data: Interactions, items: Indices, ridge: float) -> csr_matrix:
-    """Return the weights of each item's regression on its nearest items, for any number of items."""
-    chosen = _chosen(data, items)
-    steps = np.zeros(chosen.nnz, dtype=np.int64)
-    indptr = chosen.indptr.astype(np.int64)
-    pairs = LocalPairs.of(indptr, chosen.indices, steps, items.size, OrderWeights(), _NEAREST)
-    return pairs.weights(ridge)
+        """Return the weights of each item's regression on its nearest items, for any number of items."""
+        chosen = _chosen(data, items)
+        steps = np.zeros(chosen.nnz, dtype=np.int64)
+        indptr = chosen.indptr.astype(np.int64)
+        pairs = LocalPairs.of(indptr, chosen.indices, steps, items.size, OrderWeights(), _NEAREST)
+        return pairs.weights(setting)
 
 
 @final
@@ -204,20 +200,16 @@ class ItemKnn(ItemItem):
         return similarity
 
     def _weights_of_many(self, data: Interactions, items: Indices, setting: float) -> csr_matrix:
-        return nearest_of_many(data, items, setting, self.neighbors)
-
-
-def nearest_of_many(data: Interactions, items: Indices, shrinkage: float, neighbors: int) -> csr_matrix:
-    """Return the same for any number of items: only pairs that occur are computed, block by block."""
-    lengths = np.sqrt(np.bincount(data.items, minlength=data.n_items))[items]
-    parts = []
-    for start, block in pairs_by_block(data, items):
-        own = np.repeat(np.arange(block.shape[0]), np.diff(block.indptr))
-        product = lengths[start + own] * lengths[block.indices]
-        block.data /= np.maximum(product + shrinkage, 1e-12).astype(np.float32)
-        parts.append(strongest_of_rows(block, neighbors))
-    # Rows are for the items whose neighbors these are; they speak for the row's item.
-    return vstack(parts).T.tocsr()
+        """Return the same for any number of items: only pairs that occur are computed, block by block."""
+        lengths = np.sqrt(np.bincount(data.items, minlength=data.n_items))[items]
+        parts = []
+        for start, block in pairs_by_block(data, items):
+            own = np.repeat(np.arange(block.shape[0]), np.diff(block.indptr))
+            product = lengths[start + own] * lengths[block.indices]
+            block.data /= np.maximum(product + setting, 1e-12).astype(np.float32)
+            parts.append(strongest_of_rows(block, self.neighbors))
+        # Rows are for the items whose neighbors these are; they speak for the row's item.
+        return vstack(parts).T.tocsr()
 
 
 def pairs_by_block(data: Interactions, items: Indices) -> Iterator[tuple[int, csr_matrix]]:
@@ -357,7 +349,13 @@ class MarkovChain(ItemItem):
         return transition_probabilities(counts, setting)
 
     def _weights_of_many(self, data: Interactions, items: Indices, setting: float) -> csr_matrix:
-        return transitions_of_many(data, items, setting)
+        """Return the most probable items after each, for any number of items; others have probability 0."""
+        parts = []
+        for block in _counts_by_block(data, items):
+            total = np.asarray(block.sum(axis=1)).ravel() + setting
+            block.data = block.data / np.repeat(total, np.diff(block.indptr))
+            parts.append(strongest_of_rows(block, _MOST_NEXT))
+        return vstack(parts).tocsr()
 
 
 def transition_counts(data: Interactions, items: Indices) -> Floats:
@@ -395,16 +393,6 @@ def _transitions(data: Interactions, items: Indices) -> Iterator[tuple[Indices, 
         yield before, after, weight
         tied = apart == 0
         yield after[tied], before[tied], weight[tied]
-
-
-def transitions_of_many(data: Interactions, items: Indices, smoothing: float) -> csr_matrix:
-    """Return the most probable items after each, for any number of items; others have probability 0."""
-    parts = []
-    for block in _counts_by_block(data, items):
-        total = np.asarray(block.sum(axis=1)).ravel() + smoothing
-        block.data = block.data / np.repeat(total, np.diff(block.indptr))
-        parts.append(strongest_of_rows(block, _MOST_NEXT))
-    return vstack(parts).tocsr()
 
 
 def _counts_by_block(data: Interactions, items: Indices) -> Iterator[csr_matrix]:

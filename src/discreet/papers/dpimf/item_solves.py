@@ -78,7 +78,9 @@ def shows_factors(favor: Favor, noise: float, norm: str) -> bool:
 def no_profiles(n_items: int) -> Profiles:
     """Return profiles without coordinates."""
     nothing = np.zeros(0)
-    return Profiles.of(np.zeros((n_items, 0)), np.zeros(n_items), center=nothing, scale=nothing, clip=1.0)
+    return Profiles(
+        vectors=np.zeros((n_items, 0)), squares=np.zeros(n_items), center=nothing, scale=nothing, clip=1.0
+    )
 
 
 def starting_items(favor: Favor, noise: float) -> tuple[Indices, Floats]:
@@ -103,8 +105,12 @@ def starting_profiles(
     # The sign of an eigenvector is arbitrary; a public rule makes repeated fits comparable.
     vectors[items] = basis * _signs(basis) * item_weights[items][:, None]
     squares[items] = item_weights[items] ** 2
-    return Profiles.of(
-        vectors, squares, center=np.zeros(strengths.size), scale=1 / spread, clip=clip_length(strengths.size)
+    return Profiles(
+        vectors=vectors,
+        squares=squares,
+        center=np.zeros(strengths.size),
+        scale=1 / spread,
+        clip=clip_length(strengths.size),
     )
 
 
@@ -324,9 +330,9 @@ def refined_profiles(items: ItemFactors) -> Profiles:
     centered = items.places - share @ items.places
     spread = share @ centered**2
     factors = spread.size
-    return Profiles.of(
-        centered,
-        np.ones(share.size),
+    return Profiles(
+        vectors=centered,
+        squares=np.ones(share.size),
         center=np.zeros(factors),
         scale=np.ones(factors),
         clip=clip_length(factors),
