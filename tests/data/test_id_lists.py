@@ -1,7 +1,10 @@
 """Files of ids: lists, tables, and what cannot be told apart."""
 
 import os
+import sqlite3
 import threading
+from contextlib import closing
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -175,3 +178,28 @@ def test_a_pipe_with_an_id_that_comes_again_is_not_read_twice(tmp_path):
     with refuses("repeated-ids"):
         read_declared(pipe)
     writer.join()
+
+
+@pytest.mark.parametrize("form", ["cp1252", "utf-16", "utf-8-sig", "xlsx", "db"])
+def test_a_catalog_is_read_in_the_forms_of_ratings(form, tmp_path):
+    rows = [("sku", "titel"), ("A-1", "Küche"), ("A-2", "Büro")]
+    path = tmp_path / "items.csv"
+    if form == "xlsx":
+        book = pytest.importorskip("openpyxl").Workbook()
+        book.active.append(["Notes"])
+        for row in rows:
+            book.create_sheet("Items").append(row) if row == rows[0] else book["Items"].append(row)
+        book.save(tmp_path / "items.xlsx")
+        path = f"{tmp_path / 'items.xlsx'}::Items"
+    elif form == "db":
+        with closing(sqlite3.connect(tmp_path / "items.db")) as base, base:
+            base.execute("CREATE TABLE items (sku, titel)")
+            base.executemany("INSERT INTO items VALUES (?, ?)", rows[1:])
+        path = f"{tmp_path / 'items.db'}::items"
+    else:
+        path.write_bytes("".join(f"{sku};{title}\n" for sku, title in rows).encode(form))
+    assert list(read_declared(Path(path)).ids) == ["A-1", "A-2"]
+    data = from_frame(
+        pl.DataFrame({"user": [1], "item": ["A-2"]}), implicit=True, catalog=path, duplicates="last"
+    )
+    assert data.n_items == 2

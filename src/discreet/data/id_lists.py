@@ -18,6 +18,7 @@ from discreet.core.exports import pl
 from discreet.data import errors
 from discreet.data.facts import Declarations, refuse_unknown_names
 from discreet.data.reading.blocks import GZIP, PARQUET, magic
+from discreet.data.reading.cells import address_of, read_texts
 from discreet.data.reading.frames import of_pandas
 from discreet.data.reading.limits import collected, or_damaged, scanned
 from discreet.data.roles import ITEM, USER, is_number, roles_by_name, simplify
@@ -84,7 +85,7 @@ def _columns(path: Path) -> list[str]:
     """Return the names of a table's columns; of a file without a header, the fields of its first line."""
     if magic(path) == PARQUET:
         return scanned(path).collect_schema().names()
-    first = next(line for line in path.read_text(encoding="utf-8-sig").splitlines() if line.strip())
+    first = next(line for line in _text_of(path).splitlines() if line.strip())
     separator = next((mark for mark in _SEPARATORS if mark in first), ",")
     return _keys(first) or next(csv.reader([first], delimiter=separator))
 
@@ -92,12 +93,15 @@ def _columns(path: Path) -> list[str]:
 def read_id_list(path: Path, role: str = ITEM) -> list[int] | list[str]:
     """Return the ids in a file, integers if all of them are written as integers.
 
-    Of a table (CSV, TSV, Parquet, JSON lines) these are the ids in the column with a usual name, else in the
-    first one. A file without columns has one id per line, below a header or not.
+    Of a table (CSV, TSV, Parquet, JSON lines, a spreadsheet, a database) these are the ids in the column with
+    a usual name, else in the first one. A file without columns has one id per line, below a header or not.
     """
     # A pipe can be read once only, so it must hold text.
-    kind = magic(path) if path.is_file() else b""
-    if kind == PARQUET:
+    kind, address = magic(path) if path.is_file() else b"", address_of(path)
+    if address is not None:
+        table = read_texts(address)
+        ids = [text or "" for text in table[_id_column(table.columns, role, path)].to_list()]
+    elif kind == PARQUET:
         ids = _of_parquet(path, role)
     elif kind.startswith(GZIP):
         raise errors.OtherPacking(path=str(path), kind="gzip")
@@ -122,8 +126,7 @@ def _of_text(path: Path, role: str) -> list[str]:
     if not path.exists():
         raise errors.NoFiles(source=without_password(path))
     try:
-        # Some editors write a byte order mark, which is not part of the first id.
-        text = path.read_text(encoding="utf-8-sig")
+        text = _text_of(path)
     except (OSError, UnicodeDecodeError) as error:
         raise errors.UnreadableIds(path=str(path), role=role) from error
     lines = [line.strip() for line in text.splitlines() if line.strip()]
@@ -135,6 +138,13 @@ def _of_text(path: Path, role: str) -> list[str]:
     if all(separator not in line for line in lines):
         return _below_header(lines, role)
     return _of_fields(path, lines, _records(path, text, separator), role)
+
+
+def _text_of(path: Path) -> str:
+    """Return a text in UTF-8, UTF-16 or Windows-1252, without a mark at its beginning."""
+    from discreet.data.item_tables import as_utf8
+
+    return as_utf8(path).decode() if path.is_file() else path.read_text(encoding="utf-8-sig")
 
 
 def _of_json_lines(path: Path, lines: list[str], role: str) -> list[str]:

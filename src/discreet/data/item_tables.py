@@ -112,13 +112,14 @@ def read_public(file: Path, what: str, *, infer: bool, encoding: str | None = No
         elif file.suffix == ".parquet":
             return collected(file)
         else:
-            text = _as_utf8(file, None if encoding is None else stateless(encoding))
+            text = as_utf8(file, None if encoding is None else stateless(encoding))
         most = max(_BETWEEN, key=text[:_LONGEST_HEADER].split(b"\n", 1)[0].count)
         mark = b"\t" if file.suffix == ".tsv" else most
         return pl.read_csv(text, separator=mark.decode(), infer_schema=infer)
 
 
-def _as_utf8(file: Path, declared: str | None) -> bytes:
+def as_utf8(file: Path, declared: str | None = None) -> bytes:
+    """Return a public text in UTF-8, whatever its encoding is."""
     own, packed = declared if declared in UTF_16 else UTF_8, shown_packing(file)
     encoding = marked_encoding(beginning(file, packed, 2)) or own
     text = b"".join(blocks(file, encoding, packed)).removeprefix(MARK)
