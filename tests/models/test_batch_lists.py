@@ -9,11 +9,12 @@ import discreet
 from discreet.core.arrays import Floats
 from discreet.data.interactions import Interactions, Vocabulary
 from discreet.models import batch_lists
+from discreet.models.batch_lists import Chance, MostLiked
 from discreet.models.lists import Best, Wanted, _many, _one_by_one, best_items
 from discreet.models.scorers.factors import RatingScorer
 from discreet.models.scorers.interactions import InteractionsAndRatings, InteractionScorer
 from discreet.models.scorers.item_item import PopularityScorer
-from discreet.models.scorers.ranking import log_chance
+from discreet.models.scorers.ranking import Liking, LinearScores, log_chance
 
 N_ITEMS = 5_000
 
@@ -195,3 +196,21 @@ def test_many_chances_are_those_of_few():
     few = np.concatenate([log_chance(part) for part in np.array_split(points, 2)])
     np.testing.assert_allclose(many, few, rtol=1e-12, atol=1e-15)
     assert not np.allclose(many[:-4], log_chance(points[:1000]).mean())
+
+
+@pytest.mark.parametrize("size", [0.0, 1.0, 1e6, 1e18])
+@pytest.mark.parametrize("link", ["normal", "logistic"])
+def test_no_chance_is_larger_than_what_its_cell_leaves(size, link):
+    """The twin: half of what the cells leave is less than some chance."""
+    random = np.random.default_rng(4)
+    people, items, bias = (size * random.standard_normal(shape) for shape in ((40, 3), (200, 3), 200))
+    liking = Liking(0.4, LinearScores(people, items, bias), 2 + random.standard_normal(40), 0.7, link)
+    chance = Chance.of(liking, 40)
+    most = MostLiked.of(chance, np.arange(200))
+    with np.errstate(over="ignore", invalid="ignore"):
+        places = most.scale * most.ratings(0, 40).astype(np.float64) + most.shifts[:, None]
+    last = most.factors.size - 1
+    left = most.factors[np.where(places < last, np.maximum(places, 0), last).astype(int)]
+    chances = np.exp([liking.of_one(user, np.arange(200)) for user in range(40)])
+    assert (left >= chances).all()
+    assert (left / 2 < chances).any()

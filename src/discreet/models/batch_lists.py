@@ -25,7 +25,16 @@ from discreet.data.interactions import Interactions
 from discreet.models.lists import Wanted, listable
 from discreet.models.scorers.log_chance_kernels import log_of_chance
 from discreet.models.scorers.next_items_kernels import add_neighbors, packed
-from discreet.models.scorers.ranking import LOGISTIC, Followed, Liking, LinearScores, Ranking, chance_table
+from discreet.models.scorers.ranking import (
+    LEAST,
+    LOGISTIC,
+    PER_UNIT,
+    Followed,
+    Liking,
+    LinearScores,
+    Ranking,
+    chance_table,
+)
 from discreet.models.scorers.scorer import Scorer
 
 # Scores are compared in groups of so many with the last of a list.
@@ -256,7 +265,12 @@ def rank_scores(scores: Array, values: Array, places: Array) -> None:
 _MIXED = 64
 # What a mixture computed in another order of operations may be wrong by, in its logarithm.
 _ROUNDING = 2.0**-22
-_LESS = 1 - 2.0**-20
+# What liking leaves is rounded up by this factor, so that no item is lost to rounding, and is never less.
+_MORE, _LEAST_FACTOR = 1 + 2.0**-20, 1e-300
+# Twice the rounding of single precision: what one term of a sum may be wrong by, with a margin.
+_ROUNDING_MARGIN = 2.0**-23
+# The largest magnitude that single precision handles safely.
+_MOST = 1e30
 # A bound below all mixtures; items that may not be listed have minus infinity.
 _ANY = -1.0
 # Exponentials of numbers up to this neither overflow nor vanish, also if many are added.
@@ -298,6 +312,47 @@ class BlendedScores(NamedTuple):
     blended: Array
 
 
+class MostLiked(NamedTuple):
+    """What shows how much liking leaves of a mixture at most, for paired items.
+
+    `people` and `items` are vectors in single precision, with biases, whose products are ratings. A rating
+    times `scale` plus a user's `shift` is a place in the table of `factors`. Rounding is in the shift.
+    """
+
+    people: Singles
+    items: Singles
+    scale: float
+    shifts: Floats
+    factors: Floats
+
+    @classmethod
+    def of(cls, chance: Chance, names: Indices) -> Self:
+        """Return the same for these items; without liking, nothing."""
+        if not chance.weight:
+            return cls(np.zeros((0, 0), np.float32), np.zeros((0, 0), np.float32), 0.0, *[np.zeros(0)] * 2)
+        vectors, bias = chance.items[names], chance.bias[names]
+        reach = np.linalg.norm(chance.people, axis=1) * np.linalg.norm(vectors, axis=1).max(initial=0.0)
+        reach += np.abs(bias).max(initial=0.0) + np.abs(chance.usual)
+        # Where single precision could overflow, every place is beyond the table.
+        wrong = np.where(reach < _MOST, (vectors.shape[1] + 8) * _ROUNDING_MARGIN * reach, np.inf)
+        edges = LEAST + np.arange(1, chance.table.size) / PER_UNIT
+        logarithms = chance.table[1:] if chance.normal else -np.logaddexp(0.0, -LOGISTIC * edges)
+        # The chance at the upper end of each cell, and above the last one. Zero would lose minus infinity.
+        factors = np.maximum(np.exp(chance.weight * logarithms), _LEAST_FACTOR) * _MORE
+        return cls(
+            np.column_stack([chance.people, np.ones(len(chance.people))]).astype(np.float32),
+            np.ascontiguousarray(np.column_stack([vectors, bias]).T.astype(np.float32)),
+            PER_UNIT / chance.deviation,
+            ((wrong - chance.usual) / chance.deviation - LEAST) * PER_UNIT,
+            np.append(factors, 1.0),
+        )
+
+    def ratings(self, start: int, stop: int) -> Singles:
+        """Return rough ratings of a range of users; none if liking counts nothing."""
+        found: Singles = self.people[start:stop] @ self.items
+        return found
+
+
 class PairedLists(NamedTuple):
     """The exact scores of paired items, and what is mixed with them.
 
@@ -308,6 +363,7 @@ class PairedLists(NamedTuple):
     exact: ExactScores
     mixture: BlendedScores
     chance: Chance
+    liked: MostLiked
     turned: Floats
     safe: npt.NDArray[np.bool_]
 
@@ -350,7 +406,7 @@ class PairedLists(NamedTuple):
         # Each user's row alone decides whether scores may be large, so no other row changes the rounding.
         reach = np.linalg.norm(base.people, axis=1) * np.linalg.norm(vectors, axis=1).max()
         safe = reach + np.abs(exact.bias).max() < _SAFE
-        return cls(exact, mixture, chance, np.ascontiguousarray(turned), safe)
+        return cls(exact, mixture, chance, MostLiked.of(chance, items), np.ascontiguousarray(turned), safe)
 
     def rank(self, first: int, last: int, values: Singles, places: Indices) -> None:
         """Insert the paired items into the lists of a range of users."""
@@ -364,7 +420,9 @@ class PairedLists(NamedTuple):
                 largest[large] = lines[large].max(axis=1)
                 lines -= largest[:, None]
             np.exp(lines, out=lines)
-            rank_mixtures(lines, start, largest, self.mixture, self.exact, self.chance, values, places)
+            numbers = (self.mixture, self.exact, self.chance, self.liked.scale, self.liked.shifts)
+            ratings = self.liked.ratings(start, start + count)
+            rank_mixtures(lines, start, largest, *numbers, self.liked.factors, ratings, values, places)
 
 
 @inner
@@ -390,6 +448,22 @@ def _mix(line: Array, follows: Array, rest: float, other: float, lanes: Array) -
             lanes[j] = part[j] if part[j] > lanes[j] else lanes[j]
     for j in range(whole, line.size):
         line[j] = rest * line[j] + other * follows[j]
+
+
+@inner
+def _lose(line: Array, ratings: Array, scale: float, shift: float, factors: Array, lanes: Array) -> None:
+    """Multiply a mixture by what liking leaves of it at most, and write the largest of each lane."""
+    last = factors.size - 1
+    for j in range(line.size):
+        place = scale * ratings[j] + shift
+        # What is not a number is beyond the table, too.
+        cell = (place if place > 0 else 0.0) if place < last else last
+        line[j] *= factors[np.int32(cell)]
+    lanes[:] = -np.inf
+    for start in range(0, line.size - LANES + 1, LANES):
+        part = line[start : start + LANES]
+        for j in range(LANES):
+            lanes[j] = part[j] if part[j] > lanes[j] else lanes[j]
 
 
 @inner
@@ -429,12 +503,16 @@ def rank_mixtures(
     mixture: BlendedScores,
     exact: ExactScores,
     chance: Chance,
+    scale: float,
+    shifts: Array,
+    factors: Array,
+    ratings: Array,
     values: Array,
     places: Array,
 ) -> None:
     """Insert paired items into the lists of the users from `first` on, given `exp(base - largest)`.
 
-    Where exponentials are safe `largest` is 0.
+    Where exponentials are safe `largest` is 0. `MostLiked` has the numbers before `values`.
     """
     width, lanes, follows = lines.shape[1], np.empty(LANES), np.empty(lines.shape[1])
     top, at = np.empty(values.shape[1]), np.zeros_like(places[0])
@@ -454,6 +532,8 @@ def rank_mixtures(
         rest, other = np.exp(shift), np.exp(mixture.blended[person]) * total * part
         _shut(line, mixture.shut, mixture.seen[mixture.ends[person] : mixture.ends[person + 1]])
         _mix(line, follows, rest, other, lanes)
+        if weight != 0:
+            _lose(line, ratings[row], scale, shifts[person], factors, lanes)
         best, listed = values[person], places[person]
         own, usual, liking = (
             exact.people[person],
@@ -473,12 +553,9 @@ def rank_mixtures(
                     continue
                 for j in range(start, min(start + GROUP, width)):
                     if line[j] > bound:
-                        rough, line[j], gain, item = line[j], -np.inf, 0.0, names[j]
+                        line[j], gain, item = -np.inf, 0.0, names[j]
                         if weight != 0:
                             gain = liked(liking, chance_items[item], chance_bias[item], usual, *given)
-                            # What is lost is rounded down, so that no item is lost to rounding.
-                            if rough * np.exp(gain * _LESS) <= bound and rises:
-                                continue
                         value = _score(dot(own, items[j]) + bias[j] + shift, follows[j] * part, level)
                         value = np.float32(value + gain)
                         enter(value, item, best, listed)
@@ -490,10 +567,6 @@ StarsAt = Callable[[Indices, Indices], Floats | None]
 
 # Users and items whose scores are computed together.
 _PEOPLE, _ITEMS = 64, 4096
-# Twice the rounding of single precision: what one term of a sum may be wrong by, with a margin.
-_ROUNDING_MARGIN = 2.0**-23
-# The largest magnitude that single precision handles safely.
-_MOST = 1e30
 # Lengths of users' vectors for which limits are computed.
 _LENGTHS = 33
 # Users folded in at once.
