@@ -73,10 +73,10 @@ def test_a_fault_with_one_person_says_nothing_and_loses_nobody(answering, monkey
     service, model = answering
     plain = questions.one_list
 
-    def faulty(model, person, k, **options):
-        if k == 7:
+    def faulty(model, person, wanted):
+        if wanted.k == 7:
             raise ValueError(f"secret {person}")
-        return plain(model, person, k, **options)
+        return plain(model, person, wanted)
 
     monkeypatch.setattr(questions, "one_list", faulty)
     people = [question(model, 0), question(model, 2, k=7), question(model, 1)]
