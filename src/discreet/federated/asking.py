@@ -87,6 +87,7 @@ class Asking:
     `terms` has what was agreed with each party, and `least` is the fewest answers that a sum may have.
     """
 
+    run: str
     judge: Judge
     transport: Transport
     terms: Mapping[str, Terms]
@@ -98,6 +99,15 @@ class Asking:
     def __post_init__(self) -> None:
         positive("seconds", self.seconds)
         require_keeper(self.keeper, self.judge.noise)
+
+    def own(self) -> list[Message]:
+        """Return what the journal has of this run."""
+        return [message for message in self.journal.messages if message.run == self.run]
+
+    def sent(self, step: int) -> Message | None:
+        """Return the question of a step that was sent before a crash: it is repeated bit for bit."""
+        asked = (one for one in self.own() if "settings" in one.fields and one.kind != CONFIRM)
+        return next((one for one in asked if one.step == step), None)
 
     def ask(self, question: Message, parties: Iterable[str], n_shared: int) -> RoundAnswers:
         """Return the valid answers of these parties to a question, and why others are excluded."""
@@ -237,8 +247,7 @@ class Asking:
 
     def _set_of(self, question: Message, names: Sequence[str]) -> Message:
         """Return the request to confirm the set of a step; it is kept, because a step has one set."""
-        wanted = (CONFIRM, question.run, question.step)
-        kept = [one for one in self.journal.messages if (one.kind, one.run, one.step) == wanted]
+        kept = [one for one in self.own() if (one.kind, one.step) == (CONFIRM, question.step)]
         if kept:
             return kept[-1]
         agreed = {name: question.fields[name] for name in ("settings", "shared")}

@@ -25,7 +25,7 @@ from discreet.federated.conditions import UNSTATED, assumptions_at
 from discreet.federated.errors import NoModelFromSum, TooManySteps, UseRunRounds
 from discreet.federated.journal import Journal
 from discreet.federated.keeper import Line
-from discreet.federated.protocols.protocol import CONFIRM, Exchange, Protocol, StepResult, names_digest
+from discreet.federated.protocols.protocol import Exchange, Protocol, StepResult, names_digest
 from discreet.federated.transport import Transport
 from discreet.federated.wire import CHAINS, Message, places_to_field
 from discreet.models.fitted import FittedModel
@@ -137,6 +137,7 @@ class Coordinator:
         integer("least", least, least=1, most=len(parties))
         self._journal = Journal(state)
         self._asking = Asking(
+            run=run,
             judge=protocol,
             transport=transport,
             terms=terms,
@@ -149,10 +150,7 @@ class Coordinator:
     @property
     def rounds(self) -> tuple[Round, ...]:
         """Return the rounds finished so far, those before a crash included."""
-        return tuple(_read(message) for message in self._own() if "round" in message.fields)
-
-    def _own(self) -> list[Message]:
-        return [message for message in self._journal.messages if message.run == self._run]
+        return tuple(_read(message) for message in self._asking.own() if "round" in message.fields)
 
     def train(self, facts: PublicFacts, progress: Progress = silent) -> RunOutcome:
         """Run all rounds that are not finished yet and return the model of the shared items.
@@ -206,12 +204,10 @@ class Coordinator:
     def _question(self, rounds: Sequence[Round], run: Exchange) -> Message | None:
         """Return the next question; one that was sent before a crash is repeated bit for bit."""
         step = len(rounds)
-        for message in self._own():
-            if message.step == step and "settings" in message.fields and message.kind != CONFIRM:
-                return message
-        part = run.question()
+        sent = self._asking.sent(step)
+        part = run.question() if sent is None else None
         if part is None:
-            return None
+            return sent
         chains = {name: place for entry in rounds for name, place in entry.chains.items()}
         agreed = {"settings": self._protocol.settings(), "shared": names_digest(self._shared)}
         fields = {**part.fields, **agreed, CHAINS: places_to_field(chains)}

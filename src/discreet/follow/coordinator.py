@@ -120,6 +120,7 @@ class FollowCoordinator:
         self._agreement, self._parties, self.catalog = agreement, tuple(parties), catalog
         self._journal = Journal(state)
         self._asking = Asking(
+            run=agreement.run,
             judge=agreement,
             transport=transport,
             terms=terms,
@@ -138,7 +139,7 @@ class FollowCoordinator:
                 question of it, and the keeper takes one key of a mask a release.
         """
         wanted = self.made
-        if self._agreement.noise.masked and self._pending(wanted) is not None:
+        if self._asking.sent(wanted) is not None:
             raise ReleaseIncomplete(release=wanted + 1)
         fresh = items.ids[self.catalog.index_of(items.series) < 0].tolist()
         self.catalog = Vocabulary.of([*self.catalog.ids.tolist(), *fresh])
@@ -191,10 +192,7 @@ class FollowCoordinator:
         )
         shared = self._agreement.noise.assumes(weakest.epsilon, weakest.delta)
         promise = weakest.promise(facts).assuming(*shared, *ASSUMED)
-        promise = replace(
-            promise,
-            notes=(*promise.notes, WEAKEST_PARTY),
-        )
+        promise = replace(promise, notes=(*promise.notes, WEAKEST_PARTY))
         simulated = any(one[2] for one in states)
         return FittedModel(
             guarantee=labeled(promise, settings, made - 1, simulated=simulated, until=None),
@@ -211,14 +209,14 @@ class FollowCoordinator:
     def _kept(self) -> dict[str, list[Message]]:
         """Return the releases that are known, by party; with shared noise those of all together."""
         found: dict[str, list[Message]] = {}
-        for message in self._journal.messages:
-            if message.run == self._agreement.run and message.arrays:
+        for message in self._asking.own():
+            if message.arrays:
                 found.setdefault(message.sender, []).append(message)
         return found
 
     def _question(self, release: int) -> Message:
-        """Return the question for a release; one that was sent before a crash is repeated bit by bit."""
-        sent = self._pending(release)
+        """Return the question for a release; with shared noise it is kept before it is sent."""
+        sent = self._asking.sent(release)
         if sent is not None:
             return sent
         question = self._agreement.question(release, self.catalog, self._chains())
@@ -236,13 +234,6 @@ class FollowCoordinator:
                 elif CHAIN in message.fields:
                     found[message.sender] = own_place(message)
         return found
-
-    def _pending(self, release: int) -> Message | None:
-        """Return the question that was sent for a release; it is kept with shared noise."""
-        for message in self._journal.messages:
-            if not message.arrays and message.run == self._agreement.run and message.step == release:
-                return message
-        return None
 
     def _asked(self, wanted: int) -> tuple[dict[str, str], dict[str, int]]:
         """Ask for all releases up to the wanted one that are not known yet; say who lags behind, and why."""
