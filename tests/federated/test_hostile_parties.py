@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from discreet.data.interactions import Interactions
-from discreet.federated.errors import NotAState, StateDamaged
+from discreet.federated.errors import FederationError, NotAState, StateDamaged
 from discreet.federated.journal import Journal
 from discreet.federated.keeper import Keeper, SumStep, ask_masks, hand_key
 from discreet.federated.masks import set_token
@@ -15,7 +15,7 @@ from discreet.federated.protocols.averaged_items import AveragedItems
 from discreet.federated.protocols.averaged_users import AveragedUsers
 from discreet.federated.protocols.protocol import names_digest
 from discreet.federated.protocols.summed import SummedStatistics
-from discreet.federated.wire import FederationError, Message, Refusal, decode, encode
+from discreet.federated.wire import Message, Refusal, decode, encode
 from discreet.privacy.ledger.ledger import Ledger
 from discreet.testing import refuses
 from federation import RUN, coordinator, keeper_of, members, shared_sums, toy_parts, train

@@ -366,7 +366,7 @@ def test_a_masked_answer_says_nothing_alone_and_is_repeated_as_it_was(tmp_path):
 
 
 def test_a_party_whose_keeper_is_gone_sends_nothing():
-    from discreet.federated.wire import FederationError
+    from discreet.federated.errors import FederationError
 
     def gone(raw):
         raise FederationError("The keeper of masks cannot be reached.")

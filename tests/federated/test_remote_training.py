@@ -8,12 +8,13 @@ import numpy as np
 import pytest
 
 from discreet.core.randomness import PrivacyRandom
+from discreet.federated.errors import FederationError
 from discreet.federated.noise import SharedNoise
 from discreet.federated.protocols import estimator_sums
 from discreet.federated.protocols.estimator_sums import RemoteTraining, RemoteUsers, protocol_for
 from discreet.federated.simulation import simulate_parties
 from discreet.federated.transport import InProcess
-from discreet.federated.wire import FederationError, decode
+from discreet.federated.wire import decode
 from discreet.models.biases import Biases
 from discreet.models.popularity import Popularity
 from discreet.models.user_factorization.estimator import UserFactorization

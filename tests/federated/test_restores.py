@@ -14,12 +14,13 @@ import pytest
 
 from discreet.core.randomness import PrivacyRandom
 from discreet.federated import masks
+from discreet.federated.errors import FederationError
 from discreet.federated.journal import Journal
 from discreet.federated.keeper import Keeper, SumStep, ask_masks
 from discreet.federated.masks import mask_key
 from discreet.federated.party import Party
 from discreet.federated.protocols.summed import SummedStatistics
-from discreet.federated.wire import FederationError, decode, encode, places_to_field
+from discreet.federated.wire import decode, encode, places_to_field
 from discreet.privacy.guarantee import Fact, Kind
 from discreet.privacy.ledger.chain import Anchor
 from discreet.privacy.ledger.ledger import Ledger

@@ -10,13 +10,13 @@ import pytest
 
 import discreet
 from discreet.core.randomness import PrivacyRandom
-from discreet.federated.errors import TooFewAnswers
+from discreet.federated.errors import FederationError, TooFewAnswers
 from discreet.federated.party import Party
 from discreet.federated.protocols.averaged_items import AveragedItems
 from discreet.federated.protocols.averaged_users import AveragedUsers
 from discreet.federated.protocols.summed import SummedStatistics
 from discreet.federated.transport import InProcess
-from discreet.federated.wire import FederationError, Message, decode, encode
+from discreet.federated.wire import Message, decode, encode
 from discreet.papers.dpimf.implicit_objective import ImplicitObjective
 from discreet.privacy.ledger.ledger import Ledger
 from discreet.testing import refuses

@@ -1,6 +1,7 @@
 from discreet.federated.comparison import compare_parties as compare_parties
 from discreet.federated.coordinator import Coordinator as Coordinator
 from discreet.federated.coordinator import RunOutcome as RunOutcome
+from discreet.federated.errors import FederationError as FederationError
 from discreet.federated.keeper import Keeper as Keeper
 from discreet.federated.noise import OwnNoise as OwnNoise
 from discreet.federated.noise import SharedNoise as SharedNoise
@@ -13,4 +14,3 @@ from discreet.federated.protocols.summed import SummedStatistics as SummedStatis
 from discreet.federated.simulation import simulate_parties as simulate_parties
 from discreet.federated.transport import InProcess as InProcess
 from discreet.federated.transport import Transport as Transport
-from discreet.federated.wire import FederationError as FederationError

@@ -28,7 +28,6 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet.core.checks import DataError
-from discreet.federated.errors import FederationError as FederationError
 from discreet.privacy.ledger.chain import Anchor
 
 VERSION = 1

@@ -9,7 +9,7 @@ numbers here are whole: a weight is a multiple of 2^-12, a squared one of 2^-24 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from fractions import Fraction
 from typing import Any, Self, final
 
@@ -92,12 +92,7 @@ class Pace:
 
     def to_json(self) -> dict[str, Any]:
         """Return a JSON object that `from_json` reads back."""
-        return {
-            "start": self.start,
-            "share": self.share,
-            "ratings": self.ratings,
-            "reserve": self.reserve,
-        }
+        return asdict(self)
 
     @classmethod
     def from_json(cls, record: dict[str, Any]) -> Self:

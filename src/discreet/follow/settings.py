@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from functools import lru_cache
 from typing import Any, Self, final
 
@@ -148,14 +148,7 @@ class FollowSettings:
 
     def to_json(self) -> dict[str, Any]:
         """Return a JSON object that `from_json` reads back."""
-        return {
-            "releases": self.releases,
-            "epsilon": self.epsilon,
-            "delta": self.delta,
-            "half_life": self.half_life,
-            "days": self.days,
-            "pace": self.pace.to_json(),
-        }
+        return asdict(self)
 
     @classmethod
     def from_json(cls, record: dict[str, Any]) -> Self:

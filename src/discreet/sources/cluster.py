@@ -84,6 +84,10 @@ class OverShards(OverSource):
         """Return the folder."""
         return self.shards
 
+    def bounded(self) -> Self:
+        """Return the same source: every block is bounded as it is read."""
+        return self
+
 
 @final
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -91,10 +95,6 @@ class ClusterSource(OverShards):
     """A folder of shards as a data source that a Dask cluster sums over."""
 
     client: Any
-
-    def bounded(self) -> ClusterSource:
-        """Return the same source: every block is bounded as it is read."""
-        return self
 
     def refuse_mixed(self) -> None:
         """Raise for a cluster without workers, or one whose workers could round differently."""

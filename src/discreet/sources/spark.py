@@ -111,10 +111,6 @@ class SparkSource(OverShards):
 
     session: Any
 
-    def bounded(self) -> SparkSource:
-        """Return the same source: every block is bounded as it is read."""
-        return self
-
     def total(self, statistic: Statistic, /) -> Sums:
         """Return the exact sum of all users' contributions."""
         cores = max(int(self.session.sparkContext.defaultParallelism), 1)

@@ -23,8 +23,10 @@ from discreet.core.randomness import experiment_generator
 from discreet.federated.noise import OwnNoise
 from discreet.federated.protocols.averaged_users import check_averaging
 from discreet.federated.protocols.profiles import (
+    NO_PAIRS,
     PROFILE_ARRAYS,
     PROFILE_FIELDS,
+    SHARED_LOSS,
     check_profiles,
     profile_arrays,
     profile_fields,
@@ -76,8 +78,6 @@ def averaged_rows(totals: Arrays, name: str) -> Floats:
     return np.asarray(total / (share[:, None] if total.ndim == 2 else share))
 
 
-_LOSS = items_of.Loss(shared_weight=1.0, chosen_weight=0.0)
-_NO_PAIRS = np.zeros((0, 2), dtype=np.int64)
 # How the budget is shared: votes, and over all rounds the Gram matrices and the linear terms.
 _VOTES, _GRAM, _LINEAR = Fraction(3, 20), Fraction(1, 20), Fraction(16, 20)
 # No honest item is farther out. A party clips what it sends, and is excluded if it sends more.
@@ -143,7 +143,7 @@ class AveragedItems(OwnNoiseProtocol):
             return None
         favor = _favor(results[0])
         profiles = self._profiles(results, n_shared)
-        asked = items_of.question(favor, profiles.factors, _NO_PAIRS, "l2")
+        asked = items_of.question(favor, profiles.factors, NO_PAIRS, "l2")
         arrays = {**profile_arrays(profiles, asked), "votes": favor.votes}
         fields = {**profile_fields(profiles, asked), "people": favor.people, "noise": favor.noise}
         return Message(kind="items", fields=fields, arrays=arrays)
@@ -180,7 +180,9 @@ class AveragedItems(OwnNoiseProtocol):
             noise=float(question.fields["noise"]),
             people=float(question.fields["people"]),
         )
-        solved = items_of.solve_items(terms, gram, asked=asked, profiles=profiles, favor=favor, loss=_LOSS)
+        solved = items_of.solve_items(
+            terms, gram, asked=asked, profiles=profiles, favor=favor, loss=SHARED_LOSS
+        )
         arrays = {
             "factors": solved.factors,
             "places": solved.places,

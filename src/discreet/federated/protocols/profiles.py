@@ -10,13 +10,16 @@ import numpy.typing as npt
 
 from discreet.federated.protocols.protocol import check_arrays, number
 from discreet.federated.wire import Message, Refusal, Refused, Value
+from discreet.papers.dpimf.item_solves import Loss
 from discreet.statistics.profiles import ProfileQuestion, Profiles
 from discreet.statistics.statistic import Norm
 
 PROFILE_ARRAYS = ("vectors", "squares", "growth", "center", "scale", "item_weights")
 PROFILE_FIELDS = ("clip", "count_part", "factors")
 _MOST_FACTORS = 256
-_NO_PAIRS = np.zeros((0, 2), dtype=np.int64)
+#: Items are solved for what users share, without pairs of items that one user chose.
+NO_PAIRS = np.zeros((0, 2), dtype=np.int64)
+SHARED_LOSS = Loss(shared_weight=1.0, chosen_weight=0.0)
 # Beyond these a profile's arithmetic could overflow, whatever the rows are.
 _LEAST_PULL, _MOST_PULL = 1e-6, 1e6
 _LARGEST_ENTRY = 1e9
@@ -56,7 +59,7 @@ def read_profiles(question: Message, n_items: int, norm: Norm) -> tuple[Profiles
     asked = ProfileQuestion(
         item_weights=arrays["item_weights"].astype(np.float64),
         count_part=number(question, "count_part", 1e-3, 1e3),
-        pairs=_NO_PAIRS,
+        pairs=NO_PAIRS,
         pair_part=0.3,
         norm=norm,
     )

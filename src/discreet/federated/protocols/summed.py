@@ -14,8 +14,10 @@ import numpy.typing as npt
 from discreet.core.checks import integer, require
 from discreet.federated.noise import OwnNoise, symmetric_from
 from discreet.federated.protocols.profiles import (
+    NO_PAIRS,
     PROFILE_ARRAYS,
     PROFILE_FIELDS,
+    SHARED_LOSS,
     check_profiles,
     profile_arrays,
     profile_fields,
@@ -39,9 +41,6 @@ from discreet.privacy.noise_shares import upper
 from discreet.privacy.session import Noisy, Session
 from discreet.statistics import profiles as statistics
 from discreet.statistics.statistic import Norm
-
-_LOSS = items_of.Loss(shared_weight=1.0, chosen_weight=0.0)
-_NO_PAIRS = np.zeros((0, 2), dtype=np.int64)
 
 
 @final
@@ -242,7 +241,7 @@ class _View:
 
     def asked(self, begun: _Begun) -> statistics.ProfileQuestion:
         """Return what users are asked in a round."""
-        return items_of.question(begun.favor, begun.profiles.factors, _NO_PAIRS, self._protocol.norm)
+        return items_of.question(begun.favor, begun.profiles.factors, NO_PAIRS, self._protocol.norm)
 
     def solved(self, begun: _Begun, terms: StepResult) -> items_of.ItemFactors:
         """Return the items as a round's sums give them."""
@@ -252,7 +251,7 @@ class _View:
             asked=self.asked(begun),
             profiles=begun.profiles,
             favor=begun.favor,
-            loss=_LOSS,
+            loss=SHARED_LOSS,
         )
 
 
