@@ -105,8 +105,7 @@ def with_weights(interactions, random):
     settings = FactorizationSettings()
     count = min(settings.most_co_occurrence_items, interactions.popularity.size)
     shape = (count, min(settings.most_neighbors, count))
-    return dataclasses.replace(
-        interactions,
+    return interactions.with_parts(
         paired=np.sort(np.argsort(-interactions.popularity, kind="stable")[:count]),
         neighbors=random.integers(0, count, shape).astype(np.int32),
         neighbor_weights=(0.01 * random.standard_normal(shape)).astype(np.float16),

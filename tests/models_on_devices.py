@@ -73,8 +73,7 @@ def paired(model, width=7):
     """Return a model of interactions whose lists also follow weights between items, for scorers that can."""
     arrays = next_items(model, width=width)[-1].arrays
     size = arrays["items"].size
-    scorer = dataclasses.replace(
-        model.scorer,
+    scorer = model.scorer.with_parts(
         paired=arrays["items"].astype(np.int64),
         neighbors=arrays["columns"].reshape(size, width).astype(np.int32),
         neighbor_weights=arrays["values"].reshape(size, width),

@@ -29,9 +29,9 @@ KINDS = {
 
 def without_pairs(model):
     """Return the model without weights between items."""
-    if not hasattr(model.scorer, "blend"):
+    if "blend" not in model.scorer.constants:
         return model
-    return dataclasses.replace(model, scorer=dataclasses.replace(model.scorer, blend=0.0))
+    return dataclasses.replace(model, scorer=model.scorer.with_parts(blend=0.0))
 
 
 def by_product(vectors, wanted):
@@ -72,7 +72,7 @@ def test_lists_from_an_index_are_ours(tmp_path, data, kind, to):
     )
     # Weights between items are no vectors; the label says that they are left out.
     label = json.loads((tmp_path / "shop" / LABEL).read_text())
-    paired = getattr(model.scorer, "blend", 0) > 0
+    paired = model.scorer.settings().get("blend", 0) > 0
     assert ("leaves_out" in label) == paired
     # With noise it depends on the draw whether they are worth it.
     assert kind == "private" or paired == (kind == "user-factorization")

@@ -283,7 +283,10 @@ def test_combined_with_embeddings(tmp_path):
     # a user's own place is drawn further to the origin.
     newcomer = both.worth(both._person([]), [0])[0]
     assert np.array_equal(newcomer, np.log(followed.current().popularity).astype(np.float32))
-    assert both.scorer.ridge > choices.scorer.ridge and both.scorer.blend <= choices.scorer.blend
+    assert (
+        both.scorer.ridge > choices.scorer.ridge
+        and both.scorer.following.blend <= choices.scorer.following.blend
+    )
     biases = discreet.Biases(epsilon=3.0).fit(data, random=PrivacyRandom.simulate(1))
     with refuses("not-combinable", model="biases"):
         followed.model(model=biases)

@@ -49,8 +49,7 @@ def scorers(whole: bool) -> dict[str, object]:
     stars = RatingScorer(
         item_bias=numbers(N_ITEMS), item_factors=numbers(N_ITEMS, 3), popularity=counts, liking=0.4, **shape
     )
-    paired = dataclasses.replace(
-        interactions,
+    paired = interactions.with_parts(
         paired=np.sort(random.choice(N_ITEMS, 900, replace=False)),
         neighbors=random.integers(0, 900, (900, 30)).astype(np.int32),
         neighbor_weights=(1 + np.abs(numbers(900, 30))).astype(np.float16) - np.float16(1.2),
@@ -138,7 +137,7 @@ def test_weights_between_items_need_no_other_way(data, kind, monkeypatch):
 def test_whoever_speaks_for_no_item_is_listed_by_the_other_scores(data):
     """Nobody's weights count, scores beyond what exponentials hold, and a newcomer without a history."""
     paired = scorers(False)["paired"]
-    silent = dataclasses.replace(paired, neighbor_weights=np.full((900, 30), -1, dtype=np.float16))
+    silent = paired.with_parts(neighbor_weights=np.full((900, 30), -1, dtype=np.float16))
     far = dataclasses.replace(paired, popularity=paired.popularity * np.exp(np.arange(N_ITEMS) % 340.0))
     for scorer in (silent, far):
         require_equal(*both_ways(model_of(data, scorer), data, 20))

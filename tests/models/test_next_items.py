@@ -41,24 +41,25 @@ def model(split):
 
 def test_weights_between_items_find_what_comes_next(split, model):
     """The twin knows the same embeddings and no pairs."""
-    twin = replace(model, scorer=replace(model.scorer, blend=0.0))
+    twin = replace(model, scorer=model.scorer.with_parts(blend=0.0))
     own, other = (measure(one, split.train, split.test, "hr@1")["hr@1"] for one in (model, twin))
     assert own > 0.5 and own > other + 0.2
 
 
 def test_scores_are_the_logarithm_of_a_mixture(split, model):
     scorer, rows = model.scorer, np.array([3, 0, 8])
+    pairs = scorer.following
     linear = scorer.linear(split.train, rows)
     base = linear.people @ linear.items.T + linear.bias
     people = split.train.select_users(rows)
-    table = np.zeros((scorer.paired.size,) * 2)
-    np.put_along_axis(table, scorer.neighbors.astype(int), scorer.neighbor_weights.astype(float), axis=1)
+    table = np.zeros((pairs.items.size,) * 2)
+    np.put_along_axis(table, pairs.neighbors.astype(int), pairs.weights.astype(float), axis=1)
     weight = np.zeros((3, split.train.n_items))
-    weight[people.rows(), people.items] = recency(people, scorer.pair_fading)
-    follows = np.maximum(weight[:, scorer.paired] @ table, 0)
+    weight[people.rows(), people.items] = recency(people, pairs.fading)
+    follows = np.maximum(weight[:, pairs.items] @ table, 0)
     follows /= follows.sum(axis=1, keepdims=True)
-    mixture = (1 - scorer.blend) * np.exp(base)
-    mixture[:, scorer.paired] += scorer.blend * follows * np.exp(base[:, scorer.paired]).sum(1, keepdims=True)
+    mixture = (1 - pairs.blend) * np.exp(base)
+    mixture[:, pairs.items] += pairs.blend * follows * np.exp(base[:, pairs.items]).sum(1, keepdims=True)
     np.testing.assert_allclose(scorer.scores(split.train, rows), np.log(mixture), rtol=1e-4, atol=1e-4)
     items = np.array([5, 7, 9])
     np.testing.assert_allclose(
@@ -70,15 +71,14 @@ def test_whoever_has_no_paired_item_gets_the_other_scores(split, model):
     scorer = model.scorer
     history = Interactions.from_arrays([0], [4], n_items=split.train.n_items)
     own = scorer.scores(history, np.zeros(1, dtype=int))
-    keep = scorer.paired != 4
-    neighbors = np.minimum(scorer.neighbors[keep], keep.sum() - 1)
-    fewer = replace(
-        scorer,
-        paired=scorer.paired[keep],
+    keep = scorer.following.items != 4
+    neighbors = np.minimum(scorer.following.neighbors[keep], keep.sum() - 1)
+    fewer = scorer.with_parts(
+        paired=scorer.following.items[keep],
         neighbors=neighbors,
-        neighbor_weights=scorer.neighbor_weights[keep],
+        neighbor_weights=scorer.following.weights[keep],
     )
-    plain = replace(scorer, blend=0.0).scores(history, np.zeros(1, dtype=int))
+    plain = scorer.with_parts(blend=0.0).scores(history, np.zeros(1, dtype=int))
     np.testing.assert_array_equal(fewer.scores(history, np.zeros(1, dtype=int)), plain)
     assert not np.allclose(own, plain)
 
@@ -124,6 +124,6 @@ def test_pairs_count_by_users_per_noise_and_nothing_without_pairs():
     assert blends[-2] == pytest.approx(blends[-1], abs=1e-3) and blends[-1] < 1
     few, many = (implicit_feedback._blend(people, 0.0, SETTINGS) for people in (50.0, 1e5))
     assert few < 0.5 * many
-    assert not NextItems.none()
+    assert not NextItems()
     noisy = UserFactorization(epsilon=0.01, delta=1e-5, feedback="implicit")
     assert not noisy.fit(paths(), random=PrivacyRandom.simulate(0)).scorer.following

@@ -209,34 +209,29 @@ def _moved_choice(other: InteractionScorer, now: Current, place: npt.NDArray[np.
         item_factors=_moved(other.item_factors, place, place >= 0),
         ridge=_OLDER * other.ridge,
         length=_LENGTH,
-        **_repaired(other, place, now.popularity),
+        following=_repaired(other, place, now.popularity),
+        # Histories are those of the other model's data.
+        history_lengths=np.zeros(0),
+        history_order=np.zeros(0),
+        rating_levels=np.zeros(0),
     )
 
 
-def _repaired(other: InteractionScorer, place: npt.NDArray[np.int32], popularity: Floats) -> dict[str, Any]:
+def _repaired(other: InteractionScorer, place: npt.NDArray[np.int32], popularity: Floats) -> NextItems:
     """Return weights between items for the followed catalog, none if it lacks one of them.
 
     They lead to what was chosen when the model was fitted. So their part is that of the present probability
-    of these items that is still where it was, and none if too much has moved. Lengths of histories are those
-    of the other model's data, so they are excluded.
+    of these items that is still where it was, and none if too much has moved.
     """
     new = np.full(other.popularity.size, -1, dtype=np.int64)
     new[place[place >= 0]] = np.flatnonzero(place >= 0)
-    paired = new[other.paired]
-    empty = np.zeros(0)
-    histories = {"history_lengths": empty, "history_order": empty, "rating_levels": empty}
-    if (paired >= 0).all():
-        here, there = popularity[paired], other.popularity[other.paired]
-        still = float(np.minimum(here / here.sum(), there / there.sum()).sum()) if paired.size else 0.0
-        return {"paired": paired, "blend": other.blend * still * (still >= _STILL), **histories}
-    none = NextItems.none()
-    return {
-        "paired": none.items,
-        "neighbors": none.neighbors,
-        "neighbor_weights": none.weights,
-        "blend": none.blend,
-        **histories,
-    }
+    weights = other.following
+    paired = new[weights.items]
+    if not (paired >= 0).all():
+        return NextItems()
+    here, there = popularity[paired], other.popularity[weights.items]
+    still = float(np.minimum(here / here.sum(), there / there.sum()).sum()) if paired.size else 0.0
+    return replace(weights, items=paired, blend=weights.blend * still * (still >= _STILL))
 
 
 def followed_alone(model: FittedModel) -> bool:
@@ -245,8 +240,8 @@ def followed_alone(model: FittedModel) -> bool:
         return False
     scorer = model.scorer
     if isinstance(scorer, InteractionsAndRatings):
-        stars, choice = scorer.stars, scorer.choice
-        return not (choice.item_factors.shape[1] or stars.item_factors.shape[1] or choice.paired.size)
+        vectors = (scorer.stars.item_factors, scorer.choice.item_factors)
+        return not (any(one.shape[1] for one in vectors) or scorer.choice.following.items.size)
     return isinstance(scorer, PopularityScorer)
 
 

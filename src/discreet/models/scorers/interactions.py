@@ -52,24 +52,12 @@ class NextItems:
     positive.
     """
 
-    items: Indices
-    neighbors: npt.NDArray[np.int32]
-    weights: npt.NDArray[np.float16]
-    blend: float
-    fading: float
+    items: Indices = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    neighbors: npt.NDArray[np.int32] = field(default_factory=lambda: np.zeros((0, 0), dtype=np.int32))
+    weights: npt.NDArray[np.float16] = field(default_factory=lambda: np.zeros((0, 0), dtype=np.float16))
+    blend: float = 0.0
+    fading: float = 1.0
     _places: dict[int, Indices] = field(default_factory=dict, init=False, repr=False, compare=False)
-
-    @classmethod
-    def none(cls) -> NextItems:
-        """Return no items."""
-        empty = np.zeros((0, 0))
-        return cls(
-            items=np.zeros(0, dtype=np.int64),
-            neighbors=empty.astype(np.int32),
-            weights=empty.astype(np.float16),
-            blend=0.0,
-            fading=1.0,
-        )
 
     def __bool__(self) -> bool:
         """Return whether they change any score."""
@@ -246,6 +234,14 @@ class InteractionScorer(Scorer):
         **BLENDED,
         "decisions": Notes(),
     }
+    inside: ClassVar[Mapping[str, tuple[str, str]]] = {
+        "paired": ("following", "items"),
+        "neighbors": ("following", "neighbors"),
+        "neighbor_weights": ("following", "weights"),
+        "blend": ("following", "blend"),
+        "pair_fading": ("following", "fading"),
+    }
+    made_of: ClassVar[Mapping[str, type]] = {"following": NextItems}
 
     popularity: Floats
     item_factors: Floats
@@ -256,29 +252,11 @@ class InteractionScorer(Scorer):
     evenly: float = 0.0
     length: float = 0.5
     # Earlier versions know no pairs, and only a fit with `for_synthesis` knows whole histories.
-    paired: Indices = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
-    neighbors: npt.NDArray[np.int32] = field(default_factory=lambda: np.zeros((0, 0), dtype=np.int32))
-    neighbor_weights: npt.NDArray[np.float16] = field(
-        default_factory=lambda: np.zeros((0, 0), dtype=np.float16)
-    )
-    blend: float = 0.0
-    pair_fading: float = 1.0
+    following: NextItems = field(default_factory=NextItems)
     decisions: Mapping[str, Any] = field(default_factory=dict)
     history_lengths: Floats = field(default_factory=lambda: np.zeros(0))
     history_order: Floats = field(default_factory=lambda: np.zeros(0))
     rating_levels: Floats = field(default_factory=lambda: np.zeros(0))
-    #: The weights between items.
-    following: NextItems = field(init=False, repr=False, compare=False)
-
-    def __post_init__(self) -> None:
-        following = NextItems(
-            items=self.paired,
-            neighbors=self.neighbors,
-            weights=self.neighbor_weights,
-            blend=self.blend,
-            fading=self.pair_fading,
-        )
-        object.__setattr__(self, "following", following)
 
     @classmethod
     def of(
@@ -292,18 +270,14 @@ class InteractionScorer(Scorer):
         settings: ListSettings | None = None,
     ) -> Self:
         """Return the scorer with these settings; nothing fades if order doesn't inform."""
-        following, settings = following or NextItems.none(), settings or ListSettings()
+        following, settings = following or NextItems(), settings or ListSettings()
         return cls(
             popularity=popularity,
             item_factors=item_factors,
             ridge=settings.ridge,
             fading=FADING if ordered else 0.0,
             evenly=_EVENLY,
-            paired=following.items,
-            neighbors=following.neighbors,
-            neighbor_weights=following.weights,
-            blend=following.blend,
-            pair_fading=following.fading,
+            following=following,
             decisions=decisions,
         )
 
@@ -358,8 +332,8 @@ class InteractionScorer(Scorer):
         vectors = self.linear(people, every)
         scores = vectors.people @ vectors.items.T + vectors.bias
         missed = missed_steps(people)
-        follows = self.following.following(people, recency(people, self.pair_fading, missed=missed))
-        found: Floats = self.following.blended(scores, follows, damped(self.blend, missed))[place]
+        follows = self.following.following(people, recency(people, self.following.fading, missed=missed))
+        found: Floats = self.following.blended(scores, follows, damped(self.following.blend, missed))[place]
         return found
 
     def linear(self, histories: Interactions, rows: Indices) -> LinearScores:
@@ -383,8 +357,8 @@ class InteractionScorer(Scorer):
             return None
         people = histories if histories.are_all(rows) else histories.select_users(rows)
         missed = missed_steps(people)
-        weights = recency(people, self.pair_fading, missed=missed)
-        return Followed(self.following, people, weights, damped(self.blend, missed))
+        weights = recency(people, self.following.fading, missed=missed)
+        return Followed(self.following, people, weights, damped(self.following.blend, missed))
 
     def search_parts(self) -> tuple[Floats, Floats]:
         """Return the item factors and what their length costs, and biases by popularity."""
@@ -400,12 +374,13 @@ class InteractionScorer(Scorer):
         """
         if not self.following:
             return Scorer.rescored(self, person, found)
-        items = np.concatenate([self.paired, np.setdiff1d(found, self.paired)])
+        paired = self.following.items
+        items = np.concatenate([paired, np.setdiff1d(found, paired)])
         vectors, bias = self.search_parts()
         scores, missed = vectors[items] @ self.fold_in(person)[0] + bias[items], missed_steps(person)
-        follows = self.following.following(person, recency(person, self.pair_fading, missed=missed))
-        first = replace(self.following, items=np.arange(self.paired.size))
-        blend = damped(self.blend, missed)
+        follows = self.following.following(person, recency(person, self.following.fading, missed=missed))
+        first = replace(self.following, items=np.arange(paired.size))
+        blend = damped(self.following.blend, missed)
         return items, first.blended(scores[None, :], follows, blend)[0].astype(np.float32)
 
     @property

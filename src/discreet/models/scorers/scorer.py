@@ -239,12 +239,18 @@ class Scorer(ABC):
     def part(self, name: str) -> Any:
         """Return an array or a constant by the name under which a file has it."""
         where, own = self.inside.get(name, ("", name))
-        return getattr(getattr(self, where) if where else self, own)
+        if not where:
+            return getattr(self, own)
+        held = getattr(self, where)
+        return held.part(own) if isinstance(held, Scorer) else getattr(held, own)
 
     def with_parts(self, **changed: Any) -> Self:
         """Return the scorer with other parts, by their names in files."""
         own, of = self._by_field(changed)
-        held = {name: replace(getattr(self, name), **parts) for name, parts in of.items()}
+        held: dict[str, Any] = {}
+        for name, parts in of.items():
+            one = getattr(self, name)
+            held[name] = one.with_parts(**parts) if isinstance(one, Scorer) else replace(one, **parts)
         # Scorers are frozen dataclasses; their common base is not one.
         changed_scorer: Self = replace(self, **own, **held)  # type: ignore[type-var]
         return changed_scorer
@@ -253,7 +259,11 @@ class Scorer(ABC):
     def of_parts(cls, parts: Mapping[str, Any]) -> Self:
         """Return the scorer that has these parts."""
         own, of = cls._by_field(parts)
-        return cls(**own, **{name: kind(**of[name]) for name, kind in cls.made_of.items()})
+        held = {
+            name: kind.of_parts(of[name]) if issubclass(kind, Scorer) else kind(**of[name])
+            for name, kind in cls.made_of.items()
+        }
+        return cls(**own, **held)
 
     @classmethod
     def _by_field(cls, parts: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:

@@ -145,7 +145,7 @@ def learn_implicit(
         decisions["weight of similar words"] = round(content.weight, 3)
         vectors = content.beside(vectors, settings.lists.ridge)
     ordered = paired is None or paired.weights.ordered
-    following = known._replace(tally=tally).next_items(paired) if paired else NextItems.none()
+    following = known._replace(tally=tally).next_items(paired) if paired else NextItems()
     following = whole_catalog(session, settings, blend=following.blend, ordered=ordered) or following
     decisions |= {"items paired": following.items.size, "blend of pairs": round(following.blend, 3)}
     popularity = tally.likely if recent is None else recent.votes().likely
@@ -342,7 +342,7 @@ class KnownVotes(NamedTuple):
             ridge=settings.pair_ridge_users,
         )
         if weights is None:
-            return NextItems.none()
+            return NextItems()
         neighbors = strongest(weights, settings.most_neighbors)
         return NextItems(
             items=pairs.items,

@@ -227,7 +227,7 @@ class _Fit:
 
     def following(self, view: ItemView, decisions: dict[str, Any]) -> tuple[NextItems, bool]:
         """Return the weights between items and whether the order counts in lists; add to the decisions."""
-        found, ordered = NextItems.none(), True
+        found, ordered = NextItems(), True
         for paired in self.released:
             found, ordered = self._known(view).next_items(paired), paired.weights.ordered
             decisions["order informs"] = paired.informs
