@@ -14,7 +14,7 @@ from discreet.data.datasets import catalog
 from discreet.data.facts import PublicFacts
 from discreet.data.interactions import Interactions
 from discreet.data.vocabulary import Vocabulary
-from discreet.follow.pace import ONCE, Pace
+from discreet.follow.settings import ONCE, Pace
 
 DAY, MONTH = 86400, 30
 DAYS = 365.0

@@ -10,7 +10,7 @@ from discreet.core.randomness import PrivacyRandom
 from discreet.data.vocabulary import Vocabulary
 from discreet.follow import Following, batches
 from discreet.follow.batches import Batch
-from discreet.follow.pace import WHOLE, Pace
+from discreet.follow.settings import WHOLE, Pace
 from discreet.follow.state import opened
 from discreet.follow.year import make_release, read_year
 from discreet.sources.cluster import ClusterSource, connected, on_cluster

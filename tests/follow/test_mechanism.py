@@ -12,8 +12,16 @@ from discreet.follow import Following, FollowSettings
 from discreet.follow import entries as entry_book
 from discreet.follow import year as followed_year
 from discreet.follow.factorization import FACTOR_BITS, Factorization, decay
-from discreet.follow.pace import WEIGHT_BITS, WHOLE, Pace
-from discreet.follow.settings import COUNT_PART, LEVEL_COUNT, LEVEL_VALUE, PART_BITS, RELEASE_BITS
+from discreet.follow.settings import (
+    COUNT_PART,
+    LEVEL_COUNT,
+    LEVEL_VALUE,
+    PART_BITS,
+    RELEASE_BITS,
+    WEIGHT_BITS,
+    WHOLE,
+    Pace,
+)
 from discreet.follow.state import State, opened
 from evidence import follows, samples_to_separate
 from followed_years import CHOICES, ITEMS, N_ITEMS, STARS, batch, weeks, year

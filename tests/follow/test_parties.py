@@ -19,8 +19,7 @@ from discreet.federated.wire import decode, encode
 from discreet.follow import FollowAgreement, FollowCoordinator, Following, FollowParty, FollowSettings
 from discreet.follow import entries as entry_book
 from discreet.follow.coordinator import completed
-from discreet.follow.pace import Pace
-from discreet.follow.settings import RELEASE_BITS
+from discreet.follow.settings import RELEASE_BITS, Pace
 from discreet.privacy import continual as drawing
 from discreet.privacy.ledger.ledger import Ledger
 from discreet.report.guarantee_wording import WEAKEST_PARTY

@@ -36,7 +36,7 @@ from discreet.follow.federation import (
     to_recipe,
     year_of,
 )
-from discreet.follow.pace import ONCE
+from discreet.follow.settings import ONCE
 from discreet.follow.state import State
 from discreet.follow.supplies import supply_from
 from discreet.privacy import continual as drawing

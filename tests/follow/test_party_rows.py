@@ -17,8 +17,7 @@ from discreet.federated.wire import decode, encode
 from discreet.follow import FollowAgreement, FollowParty, FollowSettings, RatingColumns
 from discreet.follow import entries as entry_book
 from discreet.follow.batches import batches, check_source
-from discreet.follow.pace import Pace
-from discreet.follow.settings import RELEASE_BITS
+from discreet.follow.settings import RELEASE_BITS, Pace
 from discreet.follow.state import opened
 from discreet.follow.year import make_release, read_year
 from discreet.privacy.guarantee import Fact, Kind

@@ -17,8 +17,7 @@ from discreet.data.vocabulary import Vocabulary
 from discreet.federated import OwnNoise
 from discreet.federated.wire import decode, encode
 from discreet.follow import FollowAgreement, FollowParty, FollowSettings, RatingColumns
-from discreet.follow.pace import ONCE
-from discreet.follow.settings import RELEASE_BITS
+from discreet.follow.settings import ONCE, RELEASE_BITS
 from discreet.follow.supplies import supply_from
 from discreet.privacy.guarantee import Fact, Kind
 from discreet.testing import refuses

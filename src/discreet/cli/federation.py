@@ -136,14 +136,21 @@ def _agreed(
         raise OptionDoesNotApply(
             options=("--protocol",), to="a continual release", why="a continual release always adds up sums"
         )
+    promise = _followed("year", settings, facts, noise).promise()
+    return lib.to_recipe(settings), promise, f"a year of {settings.releases:,} releases"
+
+
+def _followed(
+    run: str, settings: lib.FollowSettings, facts: lib.PublicFacts, noise: lib.SharedNoise
+) -> lib.FollowAgreement:
+    """Return what the parties of a continual release agree on."""
     if facts.max_per_user is not None:
         raise OptionDoesNotApply(
             options=("--max-per-user",),
             to="a continual release",
             why="a continual release weights ratings instead of limiting them",
         )
-    year_agreed = lib.FollowAgreement(run="year", settings=settings, facts=facts, noise=noise)
-    return lib.to_recipe(settings), year_agreed.promise(), f"a year of {settings.releases:,} releases"
+    return lib.FollowAgreement(run=run, settings=settings, facts=facts, noise=noise)
 
 
 def simulate(
@@ -599,10 +606,7 @@ def simulated_fit(
     lib.refuse_timeless(getattr(estimator, "half_life", None), whole)
     remark_on_delta([estimator], whole.facts)
     protocol = lib.simulated_protocol(estimator, whole.facts, noise, way)
-
-    def play() -> lib.RunOutcome:
-        return lib.simulate_run(protocol, whole, noise.parties)
-
+    play = partial(lib.simulate_run, protocol, whole, noise.parties)
     return SimulatedRun(protocol.promise(whole.facts), estimator.name, protocol.events(), play)
 
 
@@ -610,14 +614,8 @@ def simulated_year(
     settings: lib.FollowSettings, whole: lib.Interactions, noise: lib.SharedNoise, begins: str
 ) -> SimulatedRun:
     """Return a continual release of several parties, from a public date on."""
-    if whole.facts.max_per_user is not None:
-        raise OptionDoesNotApply(
-            options=("--max-per-user",),
-            to="a continual release",
-            why="a continual release weights ratings instead of limiting them",
-        )
     moment = lib.seconds_of(begins, "begins")
-    agreed = lib.FollowAgreement(run="simulation", settings=settings, facts=whole.facts, noise=noise)
+    agreed = _followed("simulation", settings, whole.facts, noise)
 
     def play() -> lib.FollowedTogether:
         return deque(lib.releases_together(agreed, whole, begins=moment), maxlen=1)[0]

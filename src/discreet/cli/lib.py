@@ -119,8 +119,8 @@ if TYPE_CHECKING:
     from discreet.follow.federation import from_recipe as year_recipe
     from discreet.follow.model import Kind as FollowedKind
     from discreet.follow.model import followed_alone
-    from discreet.follow.pace import ONCE, Pace
     from discreet.follow.replay import Replay, replay_year
+    from discreet.follow.settings import ONCE, Pace
     from discreet.follow.stream import Added
     from discreet.follow.supplies import files_at, supply_from
     from discreet.model_settings import (

@@ -23,7 +23,6 @@ from discreet.federated.noise import OwnNoise, SharedNoise
 from discreet.federated.protocols.protocol import Judge, Shapes, StepResult, names_digest, number, only_fields
 from discreet.federated.wire import CHAINS, Arrays, Message, Refusal, Refused, places_to_field
 from discreet.follow.entries import MOST_USERS
-from discreet.follow.pace import WEIGHT_BITS
 from discreet.follow.settings import (
     COUNT_PART,
     LEVEL_COUNT,
@@ -31,6 +30,7 @@ from discreet.follow.settings import (
     PART_BITS,
     RELEASE_BITS,
     USUAL,
+    WEIGHT_BITS,
     FollowSettings,
 )
 from discreet.privacy.guarantee import Assumption, Fact, Guarantee, Kind

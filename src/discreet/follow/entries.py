@@ -20,8 +20,15 @@ from discreet.core.arrays import Floats
 from discreet.follow.batches import Batch
 from discreet.follow.errors import TooManyUsersInPeriod
 from discreet.follow.factorization import FACTOR_BITS
-from discreet.follow.pace import Pace
-from discreet.follow.settings import COUNT_PART, LEVEL_COUNT, LEVEL_VALUE, PART_BITS, USUAL, FollowSettings
+from discreet.follow.settings import (
+    COUNT_PART,
+    LEVEL_COUNT,
+    LEVEL_VALUE,
+    PART_BITS,
+    USUAL,
+    FollowSettings,
+    Pace,
+)
 from discreet.follow.state import LEVEL, Entries, State
 
 #: Sums of so many users stay strictly within 2^62 in whole multiples of 2^-38.

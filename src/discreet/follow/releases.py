@@ -15,13 +15,13 @@ import numpy as np
 
 from discreet.core.arrays import Floats
 from discreet.follow.factorization import Factorization
-from discreet.follow.pace import WEIGHT_BITS
 from discreet.follow.settings import (
     COUNT_PART,
     LEVEL_COUNT,
     LEVEL_VALUE,
     PART_BITS,
     RELEASE_BITS,
+    WEIGHT_BITS,
     FollowSettings,
 )
 from discreet.follow.state import ItemSums, Whole
