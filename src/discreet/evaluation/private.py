@@ -231,7 +231,14 @@ class PrivateScore(TableView):
     """A released score, its 95% confidence interval, and the part that is noise. It may be published.
 
     `noise` is the standard deviation of the value that comes from the noise alone; `people` is a noisy count.
-    `certificate` lists everything that was released with the score, for `discreet-verify`.
+    `certificate` lists everything that was released with the score, for `discreet-verify`. Use it to publish
+    how good a model is; `evaluate_privately` has an example.
+
+    Guarantee
+        `guarantee`: (epsilon, delta) for a user's whole history (proofs/private_evaluation.md).
+
+    Stability
+        Stable.
     """
 
     metric: str

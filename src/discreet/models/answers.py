@@ -129,7 +129,21 @@ _OPTIONAL = ("title", "confidence", "expected_stars")
 class Listing(TableView, list[Entry]):
     """A list of items, best first, that also is a table: `to_frame` and a view for notebooks.
 
+    It is what `recommend` and `similar_items` return: unpack its entries, or show all of them at once.
     `frame_kind` is the kind of frame that the history came in, and `why_empty` states why nothing is listed.
+
+    Guarantee
+        A list reveals no more than the model and the history that it was made from.
+
+    Example:
+        >>> listed = Listing([ListedItem("a", 2.5), ListedItem("b", 1.0, title="Bee")])
+        >>> [item for item, score in listed], listed.to_frame().columns
+        (['a', 'b'], ['rank', 'item', 'title', 'score'])
+        >>> listed.to_json()[1]
+        {'rank': 2, 'item': 'b', 'title': 'Bee', 'score': 1.0}
+
+    Stability
+        Stable.
     """
 
     def __init__(
@@ -221,6 +235,22 @@ class Explanation(TableView):
     The reference is the average item of the lower half of the user's own ranking, and each part shows by how
     much the item is above or below it. `reasons` are the user's own ratings, each with what the score,
     against the reference, would lose without it; they overlap, so they do not add up.
+
+    Guarantee
+        It is as private as the history that it was made from; no other user's ratings are read.
+
+    Example:
+        >>> from discreet import Biases, PrivacyRandom
+        >>> from discreet.data.datasets.synthetic import popularity_skewed
+        >>> films = popularity_skewed(n_users=100, n_items=40, mean_per_user=15)
+        >>> model = Biases(epsilon=5.0).fit(films, random=PrivacyRandom.simulate(0))
+        >>> film, other = (films.catalog.id_at(place) for place in (0, 1))
+        >>> found = model.explain({film: 5}, other)
+        >>> list(found.parts), len(found)
+        (['popularity', 'expected stars'], 1)
+
+    Stability
+        Stable.
     """
 
     item: ItemId
